@@ -1,0 +1,104 @@
+//! What command lines carry beside names: heights, durations, pairs.
+
+use crate::error::CliError;
+use cowboy_devnet::{
+    client::{BlockAt, Client},
+    topology::parse_duration,
+};
+use std::{str::FromStr, time::Duration};
+
+/// A height as typed: `120`, `+10` (from now) or `latest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeightArg {
+    /// This height.
+    At(u64),
+    /// So many blocks after the head.
+    Ahead(u64),
+    /// The newest.
+    Latest,
+}
+
+impl FromStr for HeightArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || format!("`{text}` is no height: expected 120, +10 or latest");
+        let number = |digits: &str| {
+            let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+            plain.then(|| digits.parse().ok()).flatten().ok_or_else(refused)
+        };
+        match text.strip_prefix('+') {
+            Some(ahead) => number(ahead).map(Self::Ahead),
+            None if text == "latest" => Ok(Self::Latest),
+            None => number(text).map(Self::At),
+        }
+    }
+}
+
+impl HeightArg {
+    /// The block that is meant; asks for the head where that matters.
+    pub async fn resolve(self, client: &Client) -> Result<BlockAt, CliError> {
+        Ok(match self {
+            Self::At(height) => BlockAt::Height(height),
+            Self::Latest => BlockAt::Latest,
+            Self::Ahead(blocks) => {
+                BlockAt::Height(client.head().await?.height.saturating_add(blocks))
+            }
+        })
+    }
+}
+
+/// A duration as typed: `250ms`, `2m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// `KEY=VALUE`.
+pub fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is no variable: expected KEY=VALUE")),
+    }
+}
+
+/// `Name: value`.
+pub fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(format!("`{text}` is no header: expected `Name: value`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heights_parse() {
+        let check = |text: &str, expected: Option<HeightArg>| {
+            assert_eq!(text.parse().ok(), expected, "{text}");
+        };
+        check("0", Some(HeightArg::At(0)));
+        check("120", Some(HeightArg::At(120)));
+        check("+10", Some(HeightArg::Ahead(10)));
+        check("latest", Some(HeightArg::Latest));
+        for bad in ["", "+", "-1", "++1", "1.0", "0x10", "Latest", "18446744073709551616"] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn pairs_parse() {
+        let pair = |key: &str, value: &str| Ok((key.to_owned(), value.to_owned()));
+        assert_eq!(variable("A=b=c"), pair("A", "b=c"));
+        assert_eq!(variable("A="), pair("A", ""));
+        assert!(variable("A").is_err());
+        assert!(variable("=b").is_err());
+        assert_eq!(header("Accept: text/plain"), pair("Accept", "text/plain"));
+        assert_eq!(header("X:a:b"), pair("X", "a:b"));
+        assert!(header(": a").is_err());
+        assert!(header("a").is_err());
+    }
+}

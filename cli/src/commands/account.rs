@@ -1,0 +1,129 @@
+//! `account`: balances and transfers.
+
+use super::{chain::named, transaction};
+use crate::{
+    args, complete,
+    context::{Context, Deadline},
+    error::CliError,
+    output::{Document, Row, amount, fields},
+};
+use clap::{Args, Subcommand};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{api::types::Account as Entry, topology::FAUCET};
+use cowboy_engine::{
+    chain::transaction::{Payload, Transfer},
+    primitives::Wei,
+};
+use std::time::Duration;
+
+#[derive(Debug, Subcommand)]
+pub enum Account {
+    /// Every account
+    Ls,
+    /// What an account holds
+    Balance {
+        /// The account: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        account: String,
+    },
+    /// Give an account money from the faucet
+    Fund {
+        /// The receiver: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        to: String,
+        /// How much: 1.5cby, or wei
+        amount: Wei,
+        #[command(flatten)]
+        inclusion: Inclusion,
+    },
+    /// Move money between accounts
+    Transfer {
+        /// The sender: a name, or an address whose key is in the devnet's folder
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        from: String,
+        /// The receiver: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        to: String,
+        /// How much: 1.5cby, or wei
+        amount: Wei,
+        #[command(flatten)]
+        inclusion: Inclusion,
+    },
+}
+
+/// How long a transaction may take.
+#[derive(Debug, Args)]
+pub struct Inclusion {
+    /// How long to wait until the transaction is in a finalized block
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    pub timeout: Duration,
+}
+
+impl Account {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let devnet = cx.running(None)?;
+        let client = cx.client_of(&devnet)?;
+        match self {
+            Self::Ls => cx.ui.list(&client.accounts().await?),
+            Self::Balance { account } => cx.ui.document(&client.account(&account).await?),
+            Self::Fund { to, amount, inclusion } => {
+                transfer(cx, FAUCET, &to, amount, inclusion).await
+            }
+            Self::Transfer { from, to, amount, inclusion } => {
+                transfer(cx, &from, &to, amount, inclusion).await
+            }
+        }
+    }
+}
+
+async fn transfer(
+    cx: &Context,
+    from: &str,
+    to: &str,
+    amount: Wei,
+    inclusion: Inclusion,
+) -> Result<(), CliError> {
+    let devnet = cx.running(None)?;
+    let client = cx.client_of(&devnet)?;
+    let to = transaction::address_of(&client, to).await?;
+    let payload = Payload::Transfer(Transfer { to, amount });
+    let signer = transaction::Signer::find(&devnet, from)?;
+    let progress = cx.ui.progress("waiting for the transaction's block");
+    let deadline = Deadline::after(inclusion.timeout);
+    let outcome = transaction::execute(&client, &signer, payload, deadline).await?;
+    drop(progress);
+    cx.ui.document(&outcome.transaction)
+}
+
+impl Row for Entry {
+    const HEADER: &'static [&'static str] = &["name", "address", ">balance", ">nonce"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.name.clone().unwrap_or_else(|| "-".to_owned()),
+            self.address.to_string(),
+            amount(*self.balance),
+            self.nonce.to_string(),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.address.to_string())
+    }
+}
+
+impl Document for Entry {
+    fn text(&self) -> String {
+        fields(&[
+            ("account", named(self.name.as_deref(), &self.address)),
+            ("balance", amount(*self.balance)),
+            ("nonce", self.nonce.to_string()),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.balance.to_string()
+    }
+}

@@ -1,0 +1,329 @@
+//! `chain`: blocks, transactions, events.
+
+use crate::{
+    args::{self, HeightArg},
+    context::{Context, Deadline},
+    error::{CliError, Exit},
+    output::{Document, Row, amount, fields, short, table},
+};
+use clap::{Subcommand, builder::FalseyValueParser};
+use cowboy_devnet::{
+    api::types::{Block, BlockNotice, Event, EventQuery, Head, Transaction, TransactionStatus},
+    client::{BlockAt, Client},
+};
+use std::time::Duration;
+
+/// How many blocks back `chain events` looks where it is not told.
+const RECENT_BLOCKS: u64 = 100;
+
+#[derive(Debug, Subcommand)]
+pub enum Chain {
+    /// The newest finalized block
+    Head,
+    /// A block, with its transactions and events
+    Block {
+        /// Its height: 120, +10 (from now) or latest
+        #[arg(value_name = "HEIGHT")]
+        at: HeightArg,
+    },
+    /// A transaction and its receipt
+    Tx {
+        /// Its hash
+        hash: String,
+    },
+    /// What happened, block by block
+    Events {
+        /// Go on with new blocks until interrupted
+        #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
+        #[arg(value_parser = FalseyValueParser::new())]
+        follow: bool,
+        /// Only events of this name, as JobAssigned
+        #[arg(long, value_name = "NAME", env = "COWBOYCTL_KIND", hide_env_values = true)]
+        kind: Option<String>,
+        /// The first height [default: the last 100 blocks; with --follow the next one]
+        #[arg(long, value_name = "HEIGHT")]
+        from: Option<HeightArg>,
+    },
+    /// Wait for a height
+    Wait {
+        /// The height: 120 or +10 (from now)
+        #[arg(value_name = "HEIGHT")]
+        at: HeightArg,
+        /// How long at most
+        #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
+        #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+        timeout: Duration,
+    },
+}
+
+impl Chain {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let client = cx.client()?;
+        match self {
+            Self::Head => cx.ui.document(&client.head().await?),
+            Self::Block { at } => {
+                let at = at.resolve(&client).await?;
+                cx.ui.document(&client.block(at).await?)
+            }
+            Self::Tx { hash } => cx.ui.document(&client.transaction(&hash).await?),
+            Self::Events { follow, kind, from } => events(cx, &client, follow, kind, from).await,
+            Self::Wait { at, timeout } => {
+                let BlockAt::Height(height) = at.resolve(&client).await? else {
+                    return Err(CliError::new(Exit::Usage, "latest is no height to wait for")
+                        .hint("say which: cowboyctl chain wait +1"));
+                };
+                let progress = cx.ui.progress(format!("waiting for block {height}"));
+                let head = reach(&client, height, Deadline::after(timeout), |head| {
+                    progress.saw(format!("waiting for block {height}: at {head}"));
+                })
+                .await?;
+                drop(progress);
+                cx.ui.document(&head)
+            }
+        }
+    }
+}
+
+/// Waits until the chain has this height; tells `saw` of each one on the way.
+pub async fn reach(
+    client: &Client,
+    height: u64,
+    deadline: Deadline,
+    saw: impl Fn(u64),
+) -> Result<Head, CliError> {
+    let awaited = format!("block {height}");
+    let mut blocks = client.follow(None);
+    blocks.connect().await?;
+    let mut head = client.head().await?;
+    while head.height < height {
+        saw(head.height);
+        let last = format!("block {}", head.height);
+        let notice = deadline.bound(blocks.next(), &awaited, &last).await??;
+        head = Head {
+            height: notice.height.max(head.height),
+            hash: notice.hash,
+            finalized_at: notice.finalized_at,
+        };
+    }
+    Ok(head)
+}
+
+async fn events(
+    cx: &Context,
+    client: &Client,
+    follow: bool,
+    kind: Option<String>,
+    from: Option<HeightArg>,
+) -> Result<(), CliError> {
+    let from = match from {
+        Some(at) => match at.resolve(client).await? {
+            BlockAt::Height(height) => Some(height),
+            BlockAt::Latest => Some(client.head().await?.height),
+        },
+        None => None,
+    };
+    if follow {
+        let mut blocks = client.follow(from);
+        loop {
+            for event in blocks.next().await?.events {
+                if kind.as_ref().is_none_or(|kind| *kind == event.kind) {
+                    cx.ui.record(&event)?;
+                }
+            }
+        }
+    }
+    let first = match from {
+        Some(height) => height,
+        None => client.head().await?.height.saturating_sub(RECENT_BLOCKS),
+    };
+    let mut all = Vec::new();
+    let mut next = Some(first);
+    while let Some(from) = next {
+        let query = EventQuery { from: Some(from), kind: kind.clone(), limit: None };
+        let page = client.events(&query).await?;
+        all.extend(page.events);
+        // A page that does not go on would be asked for again for ever.
+        next = page.next.filter(|next| *next > from);
+    }
+    cx.ui.list(&all)
+}
+
+impl Document for Head {
+    fn text(&self) -> String {
+        let finalized = self.finalized_at.map_or_else(|| "genesis".to_owned(), |at| at.to_string());
+        fields(&[
+            ("height", self.height.to_string()),
+            ("hash", self.hash.to_string()),
+            ("finalized", finalized),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.height.to_string()
+    }
+}
+
+impl Document for Block {
+    fn text(&self) -> String {
+        let mut text = fields(&[
+            ("height", self.height.to_string()),
+            ("hash", self.hash.to_string()),
+            ("parent", self.parent.to_string()),
+            ("proposer", self.proposer.clone().unwrap_or_else(|| "-".to_owned())),
+            ("view", self.view.to_string()),
+            ("timestamp", self.timestamp.to_string()),
+            ("state root", self.state_root.to_string()),
+            ("executed to", self.executed_height.to_string()),
+            ("certificate for", list(&self.certificate_for)),
+            ("open", list(&self.open)),
+            ("cycles, cells", format!("{}, {}", self.cycles_used, self.cells_used)),
+            ("transactions", self.transactions.len().to_string()),
+            ("events", self.events.len().to_string()),
+        ]);
+        if !self.transactions.is_empty() {
+            let rows = self.transactions.iter().map(|transaction| {
+                vec![
+                    transaction.hash.to_string(),
+                    transaction.kind.clone(),
+                    short(&transaction.sender),
+                    status(transaction.status).to_owned(),
+                ]
+            });
+            text += "\n\n";
+            text += &table(&["transaction", "kind", "sender", "status"], rows);
+        }
+        if !self.events.is_empty() {
+            text += "\n\n";
+            text += &event_table(&self.events);
+        }
+        text
+    }
+
+    fn id(&self) -> String {
+        self.hash.to_string()
+    }
+}
+
+/// Heights, or a dash where there are none.
+fn list(heights: &[u64]) -> String {
+    match heights {
+        [] => "-".to_owned(),
+        _ => heights.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn event_table(events: &[Event]) -> String {
+    table(Event::HEADER, events.iter().map(Row::cells))
+}
+
+/// A status as JSON has it.
+pub fn status(status: TransactionStatus) -> &'static str {
+    match status {
+        TransactionStatus::Pending => "pending",
+        TransactionStatus::Success => "success",
+        TransactionStatus::Failed => "failed",
+        TransactionStatus::Skipped => "skipped",
+        TransactionStatus::Dropped => "dropped",
+    }
+}
+
+impl Document for Transaction {
+    fn text(&self) -> String {
+        let mut lines = vec![
+            ("hash", self.hash.to_string()),
+            ("status", status(self.status).to_owned()),
+            ("kind", self.kind.clone()),
+            ("sender", named(self.sender_name.as_deref(), &self.sender)),
+            ("nonce", self.nonce.to_string()),
+            ("payload", data(&self.payload)),
+        ];
+        if let Some(height) = self.height {
+            lines.push(("block", height.to_string()));
+        }
+        if let Some(fee) = &self.fee {
+            let paid = fee.burned.saturating_add(*fee.tip);
+            let used = format!("{} ({} cycles, {} cells)", amount(paid), fee.cycles, fee.cells);
+            lines.push(("fee", used));
+        }
+        if let Some(message) = self.message.as_ref().or(self.error.as_ref()) {
+            lines.push(("error", message.clone()));
+        }
+        let mut text = fields(&lines);
+        if !self.events.is_empty() {
+            text += "\n\n";
+            text += &event_table(&self.events);
+        }
+        text
+    }
+
+    fn id(&self) -> String {
+        self.hash.to_string()
+    }
+}
+
+/// A name with its address, or the address alone.
+pub fn named(name: Option<&str>, address: &impl ToString) -> String {
+    match name {
+        Some(name) => format!("{name} ({})", address.to_string()),
+        None => address.to_string(),
+    }
+}
+
+/// A JSON object as `key=value` pairs.
+pub fn data(value: &serde_json::Value) -> String {
+    let Some(object) = value.as_object() else { return value.to_string() };
+    let pair = |(key, value): (&String, &serde_json::Value)| match value.as_str() {
+        Some(text) => format!("{key}={text}"),
+        None => format!("{key}={value}"),
+    };
+    object.iter().map(pair).collect::<Vec<_>>().join(" ")
+}
+
+impl Row for Event {
+    const HEADER: &'static [&'static str] = &[">height", "event", "data"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![self.height.to_string(), self.kind.clone(), data(&self.data)]
+    }
+
+    fn id(&self) -> String {
+        format!("{}/{}", self.height, self.index)
+    }
+}
+
+/// A finalized block in one line.
+impl Row for BlockNotice {
+    const HEADER: &'static [&'static str] = &[
+        ">height",
+        "hash",
+        "proposer",
+        ">view",
+        ">transactions",
+        "present",
+        "certificate",
+        "events",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let parent = self.height.checked_sub(1);
+        let certified = parent.is_some_and(|parent| self.certificate_for.contains(&parent));
+        let mut kinds: Vec<_> = self.events.iter().map(|event| event.kind.as_str()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        vec![
+            self.height.to_string(),
+            short(&self.hash),
+            self.proposer.clone().unwrap_or_else(|| "-".to_owned()),
+            self.view.to_string(),
+            self.transactions.to_string(),
+            format!("{}/{}", self.present, self.registry_len),
+            if certified { "parent" } else { "-" }.to_owned(),
+            kinds.join(" "),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.height.to_string()
+    }
+}

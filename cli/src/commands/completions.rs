@@ -1,0 +1,54 @@
+//! `completions SHELL`: the script that makes a shell ask this program for candidates, so that
+//! names of devnets, nodes, accounts and jobs complete too.
+
+use crate::{error::CliError, output::raw};
+use clap::Args;
+use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
+
+/// Print the completion script of a shell
+///
+/// For bash, as an example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+/// A shell that completes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+}
+
+impl Completions {
+    /// Prints the script.
+    pub fn run(self) -> Result<(), CliError> {
+        raw(&self.shell.script()?)
+    }
+}
+
+impl Shell {
+    /// The script for a `cowboyctl` that is found through the PATH.
+    pub fn script(self) -> Result<Vec<u8>, CliError> {
+        let completer: &dyn EnvCompleter = match self {
+            Self::Bash => &Bash,
+            Self::Elvish => &Elvish,
+            Self::Fish => &Fish,
+            Self::Powershell => &Powershell,
+            Self::Zsh => &Zsh,
+        };
+        let mut script = Vec::new();
+        completer.write_registration(
+            "COMPLETE",
+            "cowboyctl",
+            "cowboyctl",
+            "cowboyctl",
+            &mut script,
+        )?;
+        Ok(script)
+    }
+}

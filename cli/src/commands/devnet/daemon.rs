@@ -1,0 +1,165 @@
+//! A devnet in a process of its own: the parent that waits for it, and the child that is it.
+
+use super::{
+    launch,
+    up::{Up, UpReport},
+};
+use crate::{
+    commands::chain,
+    context::{Context, Deadline},
+    error::{CliError, Exit},
+};
+use cowboy_devnet::{
+    client::Client,
+    orchestrator::home::{DevnetHome, Record, State},
+    topology::Plan,
+};
+use std::{
+    env, fs, io,
+    process::{ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+use tokio::process::{Child, Command};
+
+/// How often the parent looks whether the child has become ready.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How many of the log's last lines a failed start shows.
+const LAST_LINES: usize = 10;
+
+/// What the child takes from the environment.
+const KEPT_VARIABLES: [&str; 2] = ["COWBOYCTL_HOME", "COWBOYCTL_LOG"];
+
+/// The child: leaves the terminal's session and runs the devnet.
+pub fn run(plan: Plan, devnet: &DevnetHome) -> Result<(), CliError> {
+    // Fails only for the leader of a session, which is then one already.
+    let _leader = rustix::process::setsid();
+    let lock = devnet.lock()?;
+    launch::run(plan, lock, |_| {})
+}
+
+/// The parent: starts the child and waits until the devnet is ready, or the child has ended.
+pub async fn start(
+    cx: &Context,
+    up: &Up,
+    plan: &Plan,
+    devnet: &DevnetHome,
+) -> Result<UpReport, CliError> {
+    let started = Instant::now();
+    let deadline = Deadline::after(up.timeout);
+    let progress = cx.ui.progress(format!("starting devnet {}", plan.name));
+    let mut child = spawn(up, devnet)?;
+    let id = child.id().expect("the child has not been waited for");
+    let ready = deadline.bound(ready(devnet, id), "the devnet's start", "starting");
+    let ready = tokio::select! {
+        ended = child.wait() => return Err(died(cx, devnet, ended)),
+        ready = ready => ready.and_then(|record| record),
+        _ = tokio::signal::ctrl_c() => Err(CliError::interrupted()),
+    };
+    let record = match ready {
+        Ok(record) => record,
+        Err(error) => {
+            // Nobody would know of a devnet that comes up later.
+            child.kill().await?;
+            return Err(error);
+        }
+    };
+    let client = Client::of_devnet(devnet)?;
+    let head = match up.wait {
+        None => client.head().await?,
+        Some(height) => tokio::select! {
+            ended = child.wait() => return Err(died(cx, devnet, ended)),
+            head = chain::reach(&client, height, deadline, |at| {
+                progress.saw(format!("waiting for block {height}: at {at}"));
+            }) => head?,
+        },
+    };
+    Ok(UpReport {
+        name: record.name,
+        chain_id: record.chain_id,
+        rpc_url: record.rpc_url,
+        home: devnet.path().to_owned(),
+        head,
+        validators: plan.validators.len(),
+        runners: plan.runners.len(),
+        pid: record.pid,
+        ready_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+/// Starts this program again with the same topology, its output in the devnet's log.
+fn spawn(up: &Up, devnet: &DevnetHome) -> Result<Child, CliError> {
+    let io = |error: io::Error| CliError::failed(format!("the devnet's process: {error}"));
+    // Taken for a moment: makes the folder, refuses where somebody runs the devnet, and keeps
+    // others from moving the log meanwhile.
+    let lock = devnet.lock()?;
+    let log = launch::fresh_log(devnet)?;
+    drop(lock);
+    let mut command = Command::new(env::current_exe().map_err(io)?);
+    command.args(["devnet", "up", "--daemon", "--name", devnet.name().as_str()]);
+    let number = |value: Option<u64>| value.map(|number| number.to_string());
+    let options = [
+        ("--validators", number(up.validators)),
+        ("--runners", number(up.runners)),
+        ("--seed", number(up.seed)),
+        ("--block-time", up.block_time.map(|pace| pace.to_string())),
+    ];
+    for (option, value) in options {
+        if let Some(value) = value {
+            command.args([option, &value]);
+        }
+    }
+    if let Some(file) = &up.file {
+        command.arg("--file").arg(file);
+    }
+    // Everything is said on the command line; a variable would be said a second time.
+    for (variable, _) in env::vars_os() {
+        let name = variable.to_string_lossy();
+        if name.starts_with("COWBOYCTL_") && !KEPT_VARIABLES.contains(&name.as_ref()) {
+            command.env_remove(&variable);
+        }
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(io)?)
+        .stderr(log)
+        .spawn()
+        .map_err(io)
+}
+
+/// Waits until the child says where it answers.
+async fn ready(devnet: &DevnetHome, child: u32) -> Result<Record, CliError> {
+    let mut looks = tokio::time::interval(LOOK);
+    loop {
+        looks.tick().await;
+        if let State::Running(record) = devnet.state()?
+            && record.pid == child
+        {
+            return Ok(record);
+        }
+    }
+}
+
+/// What to say of a child that has ended instead of becoming ready.
+fn died(cx: &Context, devnet: &DevnetHome, ended: io::Result<ExitStatus>) -> CliError {
+    let log = fs::read(devnet.log_path()).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log);
+    let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+        cx.ui.note(line);
+    }
+    let code = ended.as_ref().ok().and_then(ExitStatus::code);
+    let exit = match code {
+        Some(2) => Exit::Usage,
+        Some(8) => Exit::Conflict,
+        _ => Exit::Failed,
+    };
+    let how = match ended {
+        Ok(status) => status.to_string(),
+        Err(error) => error.to_string(),
+    };
+    let reason = lines.iter().rev().find_map(|line| line.strip_prefix("error: "));
+    CliError::new(exit, format!("devnet `{}` ended while it started ({how})", devnet.name()))
+        .detail(reason.unwrap_or("its last lines stand above"))
+        .hint(format!("all of them: {}", devnet.log_path().display()))
+}

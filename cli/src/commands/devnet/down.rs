@@ -1,0 +1,217 @@
+//! `devnet down` and `devnet reset`: until no process holds the devnet.
+
+use super::{Which, not_running};
+use crate::{
+    args,
+    context::Context,
+    error::CliError,
+    output::{Document, fields},
+};
+use clap::Args;
+use cowboy_devnet::{
+    client::Client,
+    orchestrator::home::{DevnetHome, State},
+    topology::Name,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+use std::time::Duration;
+use tokio::time::{Instant, interval, timeout_at};
+
+/// How often a stopping devnet is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How long the API has to take the request to stop.
+const ASKING: Duration = Duration::from_secs(2);
+
+/// How long a signal has to work.
+const SIGNAL_GRACE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Args)]
+pub struct Down {
+    #[command(flatten)]
+    which: Which,
+    /// How long the devnet may take to stop by itself before it is killed
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20s")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub struct Reset {
+    #[command(flatten)]
+    which: Which,
+    /// How long the devnet may take to stop by itself before it is killed
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "20s")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+}
+
+/// How a devnet was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// By its own API.
+    Gracefully,
+    /// By SIGTERM.
+    Terminated,
+    /// By SIGKILL.
+    Killed,
+}
+
+/// A devnet that has stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DownReport {
+    /// Its name.
+    name: Name,
+    /// The process that ran it.
+    pid: Option<u32>,
+    /// How it was stopped.
+    how: How,
+}
+
+/// A devnet whose chain is deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ResetReport {
+    /// Its name.
+    name: Name,
+    /// Whether it ran.
+    was_running: bool,
+}
+
+impl Down {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let devnet = cx.existing(self.which.named.as_ref())?;
+        let progress = cx.ui.progress(format!("stopping devnet {}", devnet.name()));
+        let report = stop(&devnet, self.timeout).await?;
+        drop(progress);
+        cx.ui.document(&report.ok_or_else(|| not_running(devnet.name()))?)
+    }
+}
+
+impl Reset {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let devnet = cx.existing(self.which.named.as_ref())?;
+        let was_running = stop(&devnet, self.timeout).await?.is_some();
+        devnet.lock()?.reset()?;
+        cx.ui.document(&ResetReport { name: devnet.name().clone(), was_running })
+    }
+}
+
+/// Stops a devnet and waits until its process is gone; `None` where none ran it.
+///
+/// Asks the API first, then sends SIGTERM after `grace`, then SIGKILL. A signal goes to the
+/// process that holds the devnet's lock at that moment, and to no other.
+pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownReport>, CliError> {
+    let holder = Holder::of(devnet)?;
+    if holder == Holder::Nobody {
+        // What a killed devnet left behind.
+        if devnet.record()?.is_some() {
+            devnet.lock()?.clean()?;
+        }
+        return Ok(None);
+    }
+    let name = devnet.name().clone();
+    let report = |how| Ok(Some(DownReport { name: name.clone(), pid: holder.pid(), how }));
+    let asked = match Client::of_devnet(devnet) {
+        Ok(client) => client.with_timeout(ASKING).shutdown().await.is_ok(),
+        Err(_) => false,
+    };
+    if asked && gone(devnet, holder, grace).await? {
+        return report(How::Gracefully);
+    }
+    for (number, how) in [(Signal::TERM, How::Terminated), (Signal::KILL, How::Killed)] {
+        // It may have ended meanwhile, and its number be another's.
+        if Holder::of(devnet)? != holder {
+            return report(how);
+        }
+        if let Some(process) = holder.pid().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+            match kill_process(process, number) {
+                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => {
+                    let what = format!("devnet `{name}`: process {process:?} cannot be signalled");
+                    return Err(CliError::failed(what).detail(error.to_string()));
+                }
+            }
+        }
+        if gone(devnet, holder, SIGNAL_GRACE).await? {
+            devnet.lock()?.clean()?;
+            return report(how);
+        }
+    }
+    Err(CliError::failed(format!("devnet `{name}` does not stop: {holder:?}")))
+}
+
+/// Who holds a devnet's lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    /// No process.
+    Nobody,
+    /// A process that has not said its number yet.
+    Unknown,
+    /// This process.
+    Process(u32),
+}
+
+impl Holder {
+    fn of(devnet: &DevnetHome) -> Result<Self, CliError> {
+        Ok(match devnet.state()? {
+            State::Absent | State::Stopped => Self::Nobody,
+            State::Starting { pid } => pid.map_or(Self::Unknown, Self::Process),
+            State::Running(record) => Self::Process(record.pid),
+        })
+    }
+
+    const fn pid(self) -> Option<u32> {
+        match self {
+            Self::Process(pid) => Some(pid),
+            Self::Nobody | Self::Unknown => None,
+        }
+    }
+}
+
+/// Whether the process lets go of the devnet within `grace`.
+async fn gone(devnet: &DevnetHome, holder: Holder, grace: Duration) -> Result<bool, CliError> {
+    let mut looks = interval(LOOK);
+    let wait = async {
+        loop {
+            looks.tick().await;
+            if Holder::of(devnet)? != holder {
+                return Ok(());
+            }
+        }
+    };
+    match timeout_at(Instant::now() + grace, wait).await {
+        Ok(outcome) => outcome.map(|()| true),
+        Err(_) => Ok(false),
+    }
+}
+
+impl Document for DownReport {
+    fn text(&self) -> String {
+        let how = match self.how {
+            How::Gracefully => "stopped",
+            How::Terminated => "terminated",
+            How::Killed => "killed",
+        };
+        let mut lines = vec![("devnet", self.name.to_string()), ("status", how.to_owned())];
+        lines.extend(self.pid.map(|pid| ("process", pid.to_string())));
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        self.name.to_string()
+    }
+}
+
+impl Document for ResetReport {
+    fn text(&self) -> String {
+        fields(&[("devnet", self.name.to_string()), ("status", "its chain is deleted".to_owned())])
+    }
+
+    fn id(&self) -> String {
+        self.name.to_string()
+    }
+}

@@ -1,0 +1,248 @@
+//! `devnet init` and `devnet validate`: topology files.
+
+use crate::{
+    context::Context,
+    error::{CliError, Exit},
+    output::{Document, amount, fields, millis, raw, table, warn},
+};
+use clap::{Args, builder::FalseyValueParser};
+use cowboy_devnet::topology::{Name, Overrides, Plan, RunnerPlan, TEMPLATE, Topology, Visibility};
+use serde::Serialize;
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    path::PathBuf,
+};
+
+/// Write a commented topology: every field with its default
+#[derive(Debug, Args)]
+pub struct Init {
+    /// The file to write; - for standard output
+    #[arg(default_value = "devnet.yaml")]
+    file: PathBuf,
+    /// Overwrite a file that is there
+    #[arg(long, env = "COWBOYCTL_FORCE", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    force: bool,
+}
+
+impl Init {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        if self.file.as_os_str() == "-" {
+            return raw(TEMPLATE.as_bytes());
+        }
+        let file = self.file.display().to_string();
+        // An empty file has nothing to lose; `init > devnet.yaml` has just made one.
+        let empty = fs::metadata(&self.file).is_ok_and(|found| found.is_file() && found.len() == 0);
+        let mut options = OpenOptions::new();
+        options.write(true);
+        if self.force || empty {
+            options.create(true).truncate(true);
+        } else {
+            options.create_new(true);
+        }
+        let mut target = options.open(&self.file).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                CliError::new(Exit::Conflict, format!("{file} is there already"))
+                    .hint("overwrite it with --force, or name another file")
+            }
+            _ => CliError::failed(format!("{file}: {error}")),
+        })?;
+        target
+            .write_all(TEMPLATE.as_bytes())
+            .map_err(|error| CliError::failed(format!("{file}: {error}")))?;
+        cx.ui.note(&format!("wrote {file}; start it: cowboyctl devnet up -f {file}"));
+        Ok(())
+    }
+}
+
+/// Check a topology and show what it resolves to
+#[derive(Debug, Args)]
+pub struct Validate {
+    /// The topology file
+    file: PathBuf,
+}
+
+impl Validate {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        let (topology, text) = Topology::load(&self.file)?;
+        let file = self.file.display().to_string();
+        let plan = topology.resolve(&Overrides::default(), &text, &file)?;
+        let resolved = Resolved::of(file, &plan);
+        for warning in &resolved.warnings {
+            warn(warning);
+        }
+        cx.ui.document(&resolved)
+    }
+}
+
+/// What a topology resolves to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Resolved {
+    /// The file.
+    file: String,
+    /// Whether it can be started; what cannot is an error instead.
+    valid: bool,
+    /// The devnet's name.
+    name: Name,
+    /// The pace of blocks.
+    block_time_ms: u64,
+    /// What every key derives from.
+    seed: u64,
+    /// How reliably runners are present.
+    presence: PresenceForecast,
+    /// The validators, in the set's order.
+    validators: Vec<Node>,
+    /// The runners, in the order they register.
+    runners: Vec<RunnerNode>,
+    /// The accounts.
+    accounts: Vec<Endowed>,
+    /// The control API's port; absent: the system chooses.
+    api_port: Option<u16>,
+    /// What may go wrong.
+    warnings: Vec<String>,
+}
+
+/// How reliably a connected runner is present.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct PresenceForecast {
+    /// How votes become presence.
+    threshold_rule: String,
+    /// Validators that each runner is connected to.
+    subset: u32,
+    /// Votes that a certificate has.
+    quorum: u32,
+    /// Votes that a runner needs.
+    threshold: u32,
+    /// `always` or `sometimes`; what is never is an error instead.
+    visibility: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Node {
+    name: Name,
+    address: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct RunnerNode {
+    name: Name,
+    address: String,
+    kinds: Vec<String>,
+    stake: String,
+    price_per_second: String,
+    max_concurrent_jobs: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Endowed {
+    name: Name,
+    address: String,
+    balance: String,
+}
+
+impl Resolved {
+    fn of(file: String, plan: &Plan) -> Self {
+        let feasibility = plan.feasibility();
+        let unreliable =
+            feasibility.visibility == Visibility::Sometimes && !plan.runners.is_empty();
+        let address = |name: &Name| plan.key(name).address().to_string();
+        let runner = |runner: &RunnerPlan| RunnerNode {
+            name: runner.name.clone(),
+            address: address(&runner.name),
+            kinds: runner.kinds.iter().map(ToString::to_string).collect(),
+            stake: runner.stake.to_string(),
+            price_per_second: runner.price_per_second.to_string(),
+            max_concurrent_jobs: runner.max_concurrent_jobs,
+        };
+        Self {
+            file,
+            valid: true,
+            name: plan.name.clone(),
+            block_time_ms: u64::try_from(plan.block_time.as_millis()).unwrap_or(u64::MAX),
+            seed: plan.seed,
+            presence: PresenceForecast {
+                threshold_rule: feasibility.rule.to_string(),
+                subset: feasibility.subset,
+                quorum: feasibility.quorum,
+                threshold: feasibility.threshold,
+                visibility: match feasibility.visibility {
+                    Visibility::Always => "always",
+                    Visibility::Sometimes => "sometimes",
+                    Visibility::Never => "never",
+                },
+            },
+            validators: plan
+                .validators
+                .iter()
+                .map(|v| Node { name: v.name.clone(), address: address(&v.name) })
+                .collect(),
+            runners: plan.runners.iter().map(runner).collect(),
+            accounts: plan
+                .accounts
+                .iter()
+                .map(|account| Endowed {
+                    name: account.name.clone(),
+                    address: address(&account.name),
+                    balance: account.balance.to_string(),
+                })
+                .collect(),
+            api_port: plan.api_port,
+            warnings: unreliable.then(|| feasibility.to_string()).into_iter().collect(),
+        }
+    }
+}
+
+impl Document for Resolved {
+    fn text(&self) -> String {
+        let presence = &self.presence;
+        let money = |wei: &str| amount(wei.parse().expect("an amount prints as one"));
+        let head = fields(&[
+            ("devnet", self.name.to_string()),
+            ("block time", millis(self.block_time_ms)),
+            ("seed", self.seed.to_string()),
+            (
+                "presence",
+                format!(
+                    "{}: {} of {} votes; a runner is connected to {} of {} validators and is {} \
+                     present",
+                    presence.threshold_rule,
+                    presence.threshold,
+                    presence.quorum,
+                    presence.subset,
+                    self.validators.len(),
+                    presence.visibility,
+                ),
+            ),
+            ("api port", self.api_port.map_or_else(|| "any".to_owned(), |port| port.to_string())),
+        ]);
+        let validators =
+            self.validators.iter().map(|v| vec![v.name.to_string(), v.address.clone()]);
+        let runners = self.runners.iter().map(|runner| {
+            vec![
+                runner.name.to_string(),
+                runner.address.clone(),
+                runner.kinds.join(","),
+                money(&runner.stake),
+                money(&runner.price_per_second),
+                runner.max_concurrent_jobs.to_string(),
+            ]
+        });
+        let accounts = self.accounts.iter().map(|account| {
+            vec![account.name.to_string(), account.address.clone(), money(&account.balance)]
+        });
+        [
+            head,
+            table(&["validator", "address"], validators),
+            table(&["runner", "address", "kinds", ">stake", ">price per second", ">jobs"], runners),
+            table(&["account", "address", ">balance"], accounts),
+        ]
+        .join("\n\n")
+    }
+
+    fn id(&self) -> String {
+        self.name.to_string()
+    }
+}

@@ -1,0 +1,206 @@
+//! A devnet in this process: its log, its signals, and the lines about its blocks.
+
+use super::up::UpReport;
+use crate::{
+    commands::{runtime, to_end},
+    context::Context,
+    error::{CliError, Exit},
+    output::{Format, Row},
+};
+use cowboy_devnet::{
+    api::types::BlockNotice,
+    client::Client,
+    orchestrator::{
+        self, DevnetConfig, Notice, OrchestratorError, Ready,
+        home::{DevnetHome, HomeError, Lock},
+        ports::PortError,
+    },
+    topology::Plan,
+};
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::oneshot,
+};
+use tracing_subscriber::EnvFilter;
+
+/// What is logged where `COWBOYCTL_LOG` does not say: the devnet's own doings, and of the
+/// libraries only what is wrong.
+const LOG_FILTER: &str = "warn,cowboy_devnet=info,cowboyctl=info";
+
+/// Runs the devnet until a signal or the API stops it. `ready` is called once, from one of the
+/// devnet's threads.
+pub fn run(
+    plan: Plan,
+    lock: Lock,
+    ready: impl FnOnce(Ready) + Send + 'static,
+) -> Result<(), CliError> {
+    start_log(lock.home())?;
+    let stop = on_signal()?;
+    let ready = Mutex::new(Some(ready));
+    let observe = move |notice: Notice<'_>| {
+        if let Notice::Ready(up) = notice
+            && let Some(ready) = ready.lock().ok().and_then(|mut ready| ready.take())
+        {
+            ready(up.clone());
+        }
+    };
+    let stop = async move {
+        // The sender lives as long as the process.
+        let _signal = stop.await;
+    };
+    orchestrator::run(DevnetConfig { plan, lock }, Box::pin(stop), observe).map_err(failure)
+}
+
+/// Runs the devnet in front of the user: its report, then a line per block.
+pub fn foreground(cx: &Context, plan: Plan, devnet: &DevnetHome) -> Result<(), CliError> {
+    let lock = devnet.lock()?;
+    drop(fresh_log(devnet)?);
+    let counts = (plan.validators.len(), plan.runners.len());
+    let progress = cx.ui.progress(format!("starting devnet {}", plan.name));
+    let (cx, home) = (cx.clone(), devnet.clone());
+    run(plan, lock, move |ready| {
+        drop(progress);
+        // Printing may block, and this is one of the devnet's own threads.
+        let reader = thread::Builder::new().name("blocks".to_owned());
+        let print = move || report(&cx, &home, counts, &ready);
+        if let Err(error) = reader.spawn(print) {
+            tracing::warn!(%error, "no thread to print blocks");
+        }
+    })?;
+    if INTERRUPTED.load(Ordering::Relaxed) {
+        return Err(CliError::new(Exit::Interrupted, "interrupted; the devnet has stopped"));
+    }
+    Ok(())
+}
+
+/// Prints the report and then each block, until the devnet stops answering or nobody reads.
+fn report(cx: &Context, devnet: &DevnetHome, (validators, runners): (usize, usize), ready: &Ready) {
+    let outcome = to_end(async {
+        let client = Client::of_devnet(devnet)?;
+        let head = client.head().await?;
+        let mut blocks = client.follow(Some(head.height.saturating_add(1)));
+        let record = &ready.record;
+        cx.ui.document(&UpReport {
+            name: record.name.clone(),
+            chain_id: record.chain_id,
+            rpc_url: record.rpc_url.clone(),
+            home: devnet.path().to_owned(),
+            head,
+            validators,
+            runners,
+            pid: record.pid,
+            ready_ms: u64::try_from(ready.after.as_millis()).unwrap_or(u64::MAX),
+        })?;
+        loop {
+            line(cx, &blocks.next().await?)?;
+        }
+    });
+    let Err::<(), CliError>(error) = outcome else { return };
+    tracing::debug!(%error, "no more lines about blocks");
+}
+
+/// A block in a line: on stderr for people, as data for programs that read lines.
+fn line(cx: &Context, block: &BlockNotice) -> Result<(), CliError> {
+    if cx.ui.format() == Format::Jsonl {
+        return cx.ui.record(block);
+    }
+    let transactions = match block.transactions {
+        1 => "1 transaction".to_owned(),
+        count => format!("{count} transactions"),
+    };
+    let cells = block.cells();
+    let [height, hash, proposer, view, _, present, certificate, events] = cells.as_slice() else {
+        unreachable!("a block has a cell for each of its eight columns");
+    };
+    cx.ui.note(
+        format!(
+            "block {height} {hash} by {proposer} in view {view}: {transactions}, {present} present, \
+             certificate {certificate} {events}"
+        )
+        .trim_end(),
+    );
+    Ok(())
+}
+
+/// A new log; the last run's is kept beside it.
+pub fn fresh_log(devnet: &DevnetHome) -> Result<File, CliError> {
+    let path = devnet.log_path();
+    let io = |source: io::Error| HomeError::Io { path: path.clone(), source };
+    match fs::rename(&path, path.with_extension("log.old")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error).into()),
+        _ => {}
+    }
+    Ok(OpenOptions::new().append(true).create(true).open(&path).map_err(io)?)
+}
+
+fn start_log(devnet: &DevnetHome) -> Result<(), CliError> {
+    let path = devnet.log_path();
+    let log = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(&path)
+        .map_err(|source| HomeError::Io { path, source })?;
+    let filter =
+        EnvFilter::try_from_env("COWBOYCTL_LOG").unwrap_or_else(|_| EnvFilter::new(LOG_FILTER));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(Mutex::new(log))
+        .try_init()
+        .map_err(|error| CliError::failed(format!("the devnet's log: {error}")))
+}
+
+/// Whether the user's own signal stopped the devnet, as opposed to a request or a supervisor's.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Resolves upon Ctrl-C or SIGTERM; a second one ends the process at once.
+fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
+    let io = |error: io::Error| CliError::failed(format!("signals: {error}"));
+    let runtime = runtime()?;
+    let (mut interrupt, mut terminate) = {
+        let _inside = runtime.enter();
+        (signal(SignalKind::interrupt()).map_err(io)?, signal(SignalKind::terminate()).map_err(io)?)
+    };
+    let (sender, receiver) = oneshot::channel();
+    let wait = move || {
+        runtime.block_on(async move {
+            tokio::select! {
+                _ = interrupt.recv() => INTERRUPTED.store(true, Ordering::Relaxed),
+                _ = terminate.recv() => {}
+            }
+            // The devnet may have ended by itself.
+            let _ended = sender.send(());
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            std::process::exit(i32::from(Exit::Interrupted as u8));
+        });
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(io)?;
+    Ok(receiver)
+}
+
+fn failure(error: OrchestratorError) -> CliError {
+    let what = error.to_string();
+    match error {
+        OrchestratorError::Home(error) | OrchestratorError::Ports(PortError::Home(error)) => {
+            error.into()
+        }
+        OrchestratorError::Ports(PortError::Taken { .. }) => CliError::new(Exit::Conflict, what)
+            .hint("free the port, or choose another in the topology: api.port"),
+        OrchestratorError::Listen { error, .. } if error.kind() == io::ErrorKind::AddrInUse => {
+            CliError::new(Exit::Conflict, what)
+        }
+        _ => CliError::failed(what),
+    }
+}

@@ -1,0 +1,156 @@
+//! `devnet logs`: what a devnet's process said.
+
+use super::Which;
+use crate::{
+    context::Context,
+    error::{CliError, Exit},
+    output::raw,
+};
+use clap::{Args, builder::FalseyValueParser};
+use cowboy_devnet::orchestrator::home::{DevnetHome, State};
+use std::{
+    fs::{self, File},
+    io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom},
+    os::unix::fs::MetadataExt as _,
+    path::PathBuf,
+    time::Duration,
+};
+use tokio::time::interval;
+
+/// How often a followed log is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The longest line that is kept together.
+const LINE_LIMIT: u64 = 1 << 20;
+
+/// What a devnet's process said
+///
+/// With --node, only the lines that name this node.
+#[derive(Debug, Args)]
+pub struct Logs {
+    #[command(flatten)]
+    which: Which,
+    /// Go on with new lines until interrupted, or until the devnet stops
+    #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    follow: bool,
+    /// How many of the last lines
+    #[arg(long, short = 'n', default_value_t = 100, value_name = "COUNT")]
+    #[arg(env = "COWBOYCTL_LINES", hide_env_values = true)]
+    lines: usize,
+}
+
+impl Logs {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let devnet = cx.existing(self.which.named.as_ref())?;
+        let mut log = Log::open(&devnet, cx.node.clone())?;
+        let mut last = std::collections::VecDeque::new();
+        while let Some(line) = log.line()? {
+            if last.len() == self.lines {
+                last.pop_front();
+            }
+            if self.lines > 0 {
+                last.push_back(line);
+            }
+        }
+        for line in last {
+            raw(line.as_bytes())?;
+        }
+        if !self.follow {
+            return Ok(());
+        }
+        let mut looks = interval(LOOK);
+        loop {
+            let running = !matches!(devnet.state()?, State::Absent | State::Stopped);
+            while let Some(line) = log.line()? {
+                raw(line.as_bytes())?;
+            }
+            if !running {
+                return Ok(());
+            }
+            log.reopen_if_replaced()?;
+            looks.tick().await;
+        }
+    }
+}
+
+/// A log that is being written.
+struct Log {
+    path: PathBuf,
+    file: BufReader<File>,
+    inode: u64,
+    partial: String,
+    node: Option<String>,
+}
+
+impl Log {
+    fn open(devnet: &DevnetHome, node: Option<String>) -> Result<Self, CliError> {
+        let path = devnet.log_path();
+        let file = File::open(&path).map_err(|error| {
+            let exit = match error.kind() {
+                io::ErrorKind::NotFound => Exit::NotFound,
+                _ => Exit::Failed,
+            };
+            CliError::new(exit, format!("{}: {error}", path.display()))
+                .hint("a devnet has a log once it was started")
+        })?;
+        let inode = file.metadata()?.ino();
+        Ok(Self { path, file: BufReader::new(file), inode, partial: String::new(), node })
+    }
+
+    /// The next whole line that names the node, with its line feed.
+    fn line(&mut self) -> Result<Option<String>, CliError> {
+        loop {
+            let mut bytes = Vec::new();
+            let read = self.file.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut bytes)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.partial.push_str(&String::from_utf8_lossy(&bytes));
+            if !self.partial.ends_with('\n') && self.partial.len() < LINE_LIMIT as usize {
+                // The rest is still to come.
+                return Ok(None);
+            }
+            let line = std::mem::take(&mut self.partial);
+            if self.node.as_deref().is_none_or(|node| names(&line, node)) {
+                return Ok(Some(line));
+            }
+        }
+    }
+
+    /// A devnet that is started again begins a new log.
+    fn reopen_if_replaced(&mut self) -> Result<(), CliError> {
+        let Ok(now) = fs::metadata(&self.path) else { return Ok(()) };
+        if now.ino() != self.inode {
+            self.file = BufReader::new(File::open(&self.path)?);
+            self.inode = now.ino();
+        } else if now.len() < self.file.stream_position()? {
+            self.file.seek(SeekFrom::Start(0))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a line has `node` as a word: `validator-1` is not in `validator-10`.
+fn names(line: &str, node: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    line.match_indices(node).any(|(start, _)| {
+        let end = start + node.len();
+        !line[..start].ends_with(is_part) && !line[end..].starts_with(is_part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_a_whole_word() {
+        assert!(names("INFO node{name=validator-1}: up", "validator-1"));
+        assert!(names("validator-1", "validator-1"));
+        assert!(names("from validator-10 to validator-1.", "validator-1"));
+        assert!(!names("INFO node{name=validator-10}: up", "validator-1"));
+        assert!(!names("my-validator-1", "validator-1"));
+    }
+}

@@ -1,0 +1,80 @@
+//! `devnet`: starting, stopping and inspecting devnets.
+
+mod daemon;
+mod down;
+mod file;
+mod launch;
+mod logs;
+mod status;
+mod up;
+
+pub use down::stop;
+pub use up::{Up, UpReport};
+
+use super::block_on;
+use crate::{
+    complete,
+    context::Context,
+    error::{CliError, Exit},
+};
+use clap::{Args, Subcommand};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::topology::Name;
+
+#[derive(Debug, Subcommand)]
+pub enum Devnet {
+    /// Start a devnet, and run it until interrupted
+    Up(Box<Up>),
+    /// Stop a devnet; it keeps its chain
+    Down(down::Down),
+    /// Every devnet, running or not
+    Ls,
+    /// A devnet's head, validators and runners
+    Status(Which),
+    /// What a devnet's process said
+    Logs(logs::Logs),
+    /// Shell exports that make a devnet the current one
+    Env(Which),
+    /// Write a commented topology
+    Init(file::Init),
+    /// Check a topology and show what it resolves to
+    Validate(file::Validate),
+    /// Stop a devnet and delete its chain; keys and topology stay
+    Reset(down::Reset),
+}
+
+/// The devnet that a command is about.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// The devnet [default: the only one running]
+    #[arg(value_name = "DEVNET", add = ArgValueCandidates::new(complete::devnets))]
+    named: Option<Name>,
+}
+
+impl Devnet {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Up(up) => up.run(cx),
+            Self::Down(down) => block_on(down.run(cx)),
+            Self::Ls => block_on(status::ls(cx)),
+            Self::Status(which) => block_on(status::status(cx, which.named.as_ref())),
+            Self::Logs(logs) => block_on(logs.run(cx)),
+            Self::Env(which) => status::env(cx, which.named.as_ref()),
+            Self::Init(init) => init.run(cx),
+            Self::Validate(validate) => validate.run(cx),
+            Self::Reset(reset) => block_on(reset.run(cx)),
+        }
+    }
+}
+
+/// Starts a devnet in a process of its own and waits until it is ready.
+pub async fn detached(cx: &Context, up: &Up) -> Result<UpReport, CliError> {
+    let (plan, devnet) = up.resolve(cx)?;
+    daemon::start(cx, up, &plan, &devnet).await
+}
+
+fn not_running(name: &Name) -> CliError {
+    CliError::new(Exit::NotRunning, format!("devnet `{name}` is not running"))
+        .hint(format!("start it: cowboyctl devnet up --detach --name {name}"))
+}

@@ -1,0 +1,291 @@
+//! `devnet ls`, `status` and `env`.
+
+use super::not_running;
+use crate::{
+    commands::validator::state,
+    context::{self, Context},
+    error::CliError,
+    output::{Document, Row, fields, seconds_since, short, table},
+};
+use cowboy_devnet::{
+    api::types::{AddressText, RunnerState, RunnerStatus, Status, ValidatorState, ValidatorStatus},
+    client::Client,
+    orchestrator::home::{DevnetHome, State},
+    topology::{Name, Overrides, Plan, Topology},
+};
+use jiff::Timestamp;
+use serde::Serialize;
+use std::{path::PathBuf, time::Duration};
+
+/// How long a devnet in a list has to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A devnet in the list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Its name.
+    name: Name,
+    /// Whether a process runs it.
+    running: bool,
+    /// `running`, `starting`, `stopped`, or `unresponsive`.
+    status: &'static str,
+    /// That process.
+    pid: Option<u32>,
+    /// Where its control API answers.
+    rpc_url: Option<String>,
+    /// Its head.
+    height: Option<u64>,
+    /// How many validators it has.
+    validators: Option<usize>,
+    /// How many runners it has.
+    runners: Option<usize>,
+    /// Its folder.
+    home: PathBuf,
+}
+
+/// Lists every devnet.
+pub async fn ls(cx: &Context) -> Result<(), CliError> {
+    let mut entries = Vec::new();
+    for devnet in context::home()?.list()? {
+        entries.push(Entry::of(&devnet).await?);
+    }
+    cx.ui.list(&entries)
+}
+
+impl Entry {
+    async fn of(devnet: &DevnetHome) -> Result<Self, CliError> {
+        let plan = plan(devnet);
+        let stopped = Self {
+            name: devnet.name().clone(),
+            running: false,
+            status: "stopped",
+            pid: None,
+            rpc_url: None,
+            height: None,
+            validators: plan.as_ref().map(|plan| plan.validators.len()),
+            runners: plan.as_ref().map(|plan| plan.runners.len()),
+            home: devnet.path().to_owned(),
+        };
+        match devnet.state()? {
+            State::Absent => Ok(stopped),
+            State::Stopped => {
+                // A killed devnet's record: nobody answers there any more.
+                if devnet.record()?.is_some() {
+                    devnet.lock()?.clean()?;
+                }
+                Ok(stopped)
+            }
+            State::Starting { pid } => {
+                Ok(Self { running: true, status: "starting", pid, ..stopped })
+            }
+            State::Running(record) => {
+                let head = match Client::new(&record.rpc_url) {
+                    Ok(client) => client.with_timeout(PATIENCE).head().await.ok(),
+                    Err(_) => None,
+                };
+                Ok(Self {
+                    running: true,
+                    status: if head.is_some() { "running" } else { "unresponsive" },
+                    pid: Some(record.pid),
+                    rpc_url: Some(record.rpc_url),
+                    height: head.map(|head| head.height),
+                    ..stopped
+                })
+            }
+        }
+    }
+}
+
+/// The saved topology, where it can be read.
+fn plan(devnet: &DevnetHome) -> Option<Plan> {
+    let text = devnet.topology().ok()??;
+    let topology = Topology::parse(&text, "").ok()?;
+    topology.resolve(&Overrides::default(), &text, "").ok()
+}
+
+impl Row for Entry {
+    const HEADER: &'static [&'static str] =
+        &["name", "status", ">height", ">validators", ">runners", "control API", ">process"];
+
+    fn cells(&self) -> Vec<String> {
+        let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+        vec![
+            self.name.to_string(),
+            self.status.to_owned(),
+            or_dash(self.height.map(|height| height.to_string())),
+            or_dash(self.validators.map(|count| count.to_string())),
+            or_dash(self.runners.map(|count| count.to_string())),
+            or_dash(self.rpc_url.clone()),
+            or_dash(self.pid.map(|pid| pid.to_string())),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.name.to_string()
+    }
+}
+
+/// Shows a devnet at a glance. One that does not run is shown, too, and is an error.
+pub async fn status(cx: &Context, named: Option<&Name>) -> Result<(), CliError> {
+    let devnet = cx.existing(named)?;
+    if matches!(devnet.state()?, State::Absent | State::Stopped) {
+        cx.ui.document(&stopped(&devnet))?;
+        return Err(not_running(devnet.name()));
+    }
+    cx.ui.document(&cx.client_of(&devnet)?.status().await?)
+}
+
+fn stopped(devnet: &DevnetHome) -> Status {
+    let plan = plan(devnet);
+    let address = |plan: &Plan, name: &Name| AddressText::from(plan.key(name).address());
+    let validators = plan.iter().flat_map(|plan| {
+        plan.validators.iter().map(move |validator| ValidatorStatus {
+            name: validator.name.to_string(),
+            address: address(plan, &validator.name),
+            height: 0,
+            status: ValidatorState::Stopped,
+        })
+    });
+    let runners = plan.iter().flat_map(|plan| {
+        plan.runners.iter().map(move |runner| RunnerStatus {
+            name: runner.name.to_string(),
+            address: address(plan, &runner.name),
+            status: RunnerState::Stopped,
+            connected_validators: Vec::new(),
+        })
+    });
+    Status {
+        name: devnet.name().to_string(),
+        running: false,
+        ready: false,
+        chain_id: None,
+        head: None,
+        validators: validators.collect(),
+        runners: runners.collect(),
+        supply: None,
+        pid: None,
+        started_at: None,
+    }
+}
+
+impl Document for Status {
+    fn text(&self) -> String {
+        let running = match (self.running, self.ready) {
+            (true, true) => "running",
+            (true, false) => "running, not every node is ready",
+            (false, _) => "stopped",
+        };
+        let mut lines = vec![("devnet", self.name.clone()), ("status", running.to_owned())];
+        if let Some(chain_id) = self.chain_id {
+            lines.push(("chain", chain_id.to_string()));
+        }
+        if let Some(head) = &self.head {
+            lines.push(("head", format!("{} ({})", head.height, short(&head.hash))));
+        }
+        if let Some(pid) = self.pid {
+            lines.push(("process", pid.to_string()));
+        }
+        if let Some(started) = self.started_at {
+            lines.push(("up for", seconds_since(*started, Timestamp::now())));
+        }
+        let validators = self.validators.iter().map(|validator| {
+            vec![
+                validator.name.clone(),
+                validator.address.to_string(),
+                state(validator.status).to_owned(),
+                validator.height.to_string(),
+            ]
+        });
+        let runners = self.runners.iter().map(|runner| {
+            let status = match runner.status {
+                RunnerState::Connected => "connected",
+                RunnerState::Connecting => "connecting",
+                RunnerState::Stopped => "stopped",
+            };
+            vec![
+                runner.name.clone(),
+                runner.address.to_string(),
+                status.to_owned(),
+                runner.connected_validators.join(","),
+            ]
+        });
+        format!(
+            "{}\n\n{}\n\n{}",
+            fields(&lines),
+            table(&["validator", "address", "status", ">height"], validators),
+            table(&["runner", "address", "status", "connected to"], runners),
+        )
+    }
+
+    fn id(&self) -> String {
+        if self.running { "running" } else { "stopped" }.to_owned()
+    }
+}
+
+/// What other programs need to reach a devnet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Environment {
+    /// The folder of all devnets.
+    home: PathBuf,
+    /// The devnet's name.
+    devnet: Name,
+    /// Where its control API answers.
+    rpc_url: String,
+    /// The file that has the API's token.
+    token_file: PathBuf,
+}
+
+/// Prints exports for `eval "$(cowboyctl devnet env)"`.
+pub fn env(cx: &Context, named: Option<&Name>) -> Result<(), CliError> {
+    let devnet = cx.running(named)?;
+    // The same refusals as any other question to a devnet.
+    Client::of_devnet(&devnet)?;
+    let State::Running(record) = devnet.state()? else {
+        return Err(not_running(devnet.name()));
+    };
+    cx.ui.document(&Environment {
+        home: context::home()?.path().to_owned(),
+        devnet: record.name,
+        rpc_url: record.rpc_url,
+        token_file: devnet.token_path(),
+    })
+}
+
+impl Document for Environment {
+    fn text(&self) -> String {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+        let path = |path: &PathBuf| quoted(&path.display().to_string());
+        [
+            format!("export COWBOYCTL_HOME={}", path(&self.home)),
+            format!("export COWBOYCTL_DEVNET={}", quoted(self.devnet.as_str())),
+            format!("export COWBOYCTL_RPC_URL={}", quoted(&self.rpc_url)),
+            format!("export COWBOYCTL_TOKEN_FILE={}", path(&self.token_file)),
+        ]
+        .join("\n")
+    }
+
+    fn id(&self) -> String {
+        self.rpc_url.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exports_survive_a_shell() {
+        let environment = Environment {
+            home: PathBuf::from("/a b/it's"),
+            devnet: "local".parse().unwrap(),
+            rpc_url: "http://127.0.0.1:20123".to_owned(),
+            token_file: PathBuf::from("/a b/it's/local/token"),
+        };
+        insta::assert_snapshot!(environment.text(), @r"
+        export COWBOYCTL_HOME='/a b/it'\''s'
+        export COWBOYCTL_DEVNET='local'
+        export COWBOYCTL_RPC_URL='http://127.0.0.1:20123'
+        export COWBOYCTL_TOKEN_FILE='/a b/it'\''s/local/token'
+        ");
+    }
+}

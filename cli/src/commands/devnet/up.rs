@@ -1,0 +1,198 @@
+//! `devnet up`: what is to run, and whether here or in a process of its own.
+
+use super::{daemon, launch};
+use crate::{
+    args,
+    commands::to_end,
+    context::{self, Context},
+    error::{CliError, Exit},
+    output::{Document, fields, millis, short, warn},
+};
+use clap::{Args, builder::FalseyValueParser};
+use cowboy_devnet::{
+    api::types::{ChainIdText, Head},
+    orchestrator::home::{DevnetHome, Home, HomeError, State},
+    topology::{
+        BlockTime, MAX_RUNNERS, MAX_VALIDATORS, Name, Overrides, Plan, Topology, Visibility,
+    },
+};
+use serde::Serialize;
+use std::{path::PathBuf, time::Duration};
+
+/// Start a devnet, and run it until interrupted
+///
+/// A devnet that was stopped goes on with its chain; options then have to fit that chain.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Up {
+    /// A topology file [default: 4 validators, 4 runners]
+    #[arg(long, short, env = "COWBOYCTL_FILE", hide_env_values = true)]
+    pub file: Option<PathBuf>,
+    /// The devnet's name [default: the topology's, else `local`]
+    #[arg(long, env = "COWBOYCTL_NAME", hide_env_values = true)]
+    pub name: Option<Name>,
+    /// How many validators [default: the topology's, else 4]
+    #[arg(long, value_name = "N", env = "COWBOYCTL_VALIDATORS", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_VALIDATORS))]
+    pub validators: Option<u64>,
+    /// How many runners [default: the topology's, else 4]
+    #[arg(long, value_name = "N", env = "COWBOYCTL_RUNNERS", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=MAX_RUNNERS))]
+    pub runners: Option<u64>,
+    /// The pace of blocks, as 250ms [default: the topology's, else 1s]
+    #[arg(long, value_name = "DURATION", env = "COWBOYCTL_BLOCK_TIME", hide_env_values = true)]
+    pub block_time: Option<BlockTime>,
+    /// What every key derives from [default: the topology's, else 0]
+    #[arg(long, value_name = "NUMBER", env = "COWBOYCTL_SEED", hide_env_values = true)]
+    pub seed: Option<u64>,
+    /// Run it in a process of its own, and return when it is ready
+    #[arg(long, env = "COWBOYCTL_DETACH", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    pub detach: bool,
+    /// With --detach: return when the chain has this height
+    #[arg(long, value_name = "HEIGHT", requires = "detach")]
+    pub wait: Option<u64>,
+    /// With --detach: how long to wait at most
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    pub timeout: Duration,
+    /// This is the process of its own: its output is the devnet's log
+    #[arg(long, hide = true)]
+    pub daemon: bool,
+}
+
+impl Up {
+    /// Runs the devnet, or starts the process that does.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        if self.daemon {
+            let (plan, devnet) = self.resolve(cx)?;
+            return daemon::run(plan, &devnet);
+        }
+        if self.detach {
+            return cx.ui.document(&to_end(super::detached(cx, &self))?);
+        }
+        let (plan, devnet) = self.resolve(cx)?;
+        launch::foreground(cx, plan, &devnet)
+    }
+
+    /// The plan, and the folder of its devnet, which does not run.
+    pub fn resolve(&self, cx: &Context) -> Result<(Plan, DevnetHome), CliError> {
+        let home = context::home()?;
+        let overrides = Overrides {
+            // A devnet named for every command is the one to start, too.
+            name: self.name.clone().or_else(|| cx.devnet.clone()),
+            validators: self.validators,
+            runners: self.runners,
+            block_time: self.block_time,
+            seed: self.seed,
+        };
+        let plan = match &self.file {
+            Some(file) => {
+                let (topology, text) = Topology::load(file)?;
+                topology.resolve(&overrides, &text, &file.display().to_string())?
+            }
+            None => of_saved(&home, &overrides)?,
+        };
+        let devnet = home.devnet(&plan.name);
+        match devnet.state()? {
+            State::Absent | State::Stopped => {}
+            State::Starting { pid } => {
+                return Err(HomeError::InUse { name: plan.name, pid }.into());
+            }
+            State::Running(record) => {
+                let what = format!("devnet `{}` is already running", plan.name);
+                return Err(CliError::new(Exit::Conflict, what)
+                    .detail(format!("process {} answers at {}", record.pid, record.rpc_url))
+                    .hint(format!("stop it: cowboyctl devnet down {}", plan.name)));
+            }
+        }
+        if let Some(saved) = saved_plan(&devnet)?.filter(|_| devnet.has_chain()) {
+            same_chain(&plan, &saved)?;
+        }
+        let feasibility = plan.feasibility();
+        if feasibility.visibility == Visibility::Sometimes && !plan.runners.is_empty() {
+            warn(&feasibility.to_string());
+        }
+        Ok((plan, devnet))
+    }
+}
+
+/// Without a file: the saved topology of the devnet, else every default.
+fn of_saved(home: &Home, overrides: &Overrides) -> Result<Plan, CliError> {
+    let fresh = Topology::default().resolve(overrides, "", "command line")?;
+    let devnet = home.devnet(&fresh.name);
+    let Some(text) = devnet.topology()? else { return Ok(fresh) };
+    let file = devnet.topology_path().display().to_string();
+    Ok(Topology::parse(&text, &file)?.resolve(overrides, &text, &file)?)
+}
+
+fn saved_plan(devnet: &DevnetHome) -> Result<Option<Plan>, CliError> {
+    let Some(text) = devnet.topology()? else { return Ok(None) };
+    let file = devnet.topology_path().display().to_string();
+    Ok(Some(Topology::parse(&text, &file)?.resolve(&Overrides::default(), &text, &file)?))
+}
+
+/// A chain that has begun cannot have another genesis. Pace and port are free.
+fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
+    let adjusted = Plan { block_time: saved.block_time, api_port: saved.api_port, ..plan.clone() };
+    if adjusted == *saved {
+        return Ok(());
+    }
+    let differs = [
+        ("seed", plan.seed != saved.seed),
+        ("threshold rule", plan.threshold_rule != saved.threshold_rule),
+        ("validators", plan.validators != saved.validators),
+        ("runners", plan.runners != saved.runners),
+        ("accounts", plan.accounts != saved.accounts),
+    ];
+    let differs: Vec<_> = differs.iter().filter(|(_, d)| *d).map(|(name, _)| *name).collect();
+    let what = format!("devnet `{}` has a chain of another topology", plan.name);
+    Err(CliError::new(Exit::Conflict, what).detail(format!("other {}", differs.join(", "))).hint(
+        format!(
+            "go on with it without these options, or delete it: cowboyctl devnet reset {}",
+            plan.name
+        ),
+    ))
+}
+
+/// A devnet that is up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UpReport {
+    /// Its name.
+    pub name: Name,
+    /// What its transactions name.
+    pub chain_id: ChainIdText,
+    /// Where its control API answers.
+    pub rpc_url: String,
+    /// Its folder.
+    pub home: PathBuf,
+    /// The newest finalized and executed block.
+    pub head: Head,
+    /// How many validators it has.
+    pub validators: usize,
+    /// How many runners it has.
+    pub runners: usize,
+    /// The process that runs it.
+    pub pid: u32,
+    /// From the start to the answer.
+    pub ready_ms: u64,
+}
+
+impl Document for UpReport {
+    fn text(&self) -> String {
+        let head = &self.head;
+        fields(&[
+            ("devnet", self.name.to_string()),
+            ("chain", self.chain_id.to_string()),
+            ("control API", self.rpc_url.clone()),
+            ("home", self.home.display().to_string()),
+            ("head", format!("{} ({})", head.height, short(&head.hash))),
+            ("nodes", format!("{} validators, {} runners", self.validators, self.runners)),
+            ("process", self.pid.to_string()),
+            ("ready after", millis(self.ready_ms)),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.name.to_string()
+    }
+}

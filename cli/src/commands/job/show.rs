@@ -1,0 +1,138 @@
+//! What people see of jobs and draws.
+
+use crate::{
+    commands::chain::{data, named},
+    output::{Document, Row, amount, fields, millis, table},
+};
+use cowboy_devnet::api::types::{Explanation, Job, JobResult, JobSummary, SelectionCheck};
+
+fn or_dash<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+impl Row for JobSummary {
+    const HEADER: &'static [&'static str] =
+        &["job", "kind", "submitter", "status", "runners", ">submitted at", ">final at"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.job_id.to_string(),
+            self.kind.clone(),
+            self.submitter_name.clone().unwrap_or_else(|| self.submitter.to_string()),
+            self.status.to_string(),
+            self.committee.join(","),
+            self.submitted_at.to_string(),
+            or_dash(self.final_at),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.job_id.to_string()
+    }
+}
+
+impl Document for Job {
+    fn text(&self) -> String {
+        let mut lines = vec![
+            ("job", self.job_id.to_string()),
+            ("kind", self.kind.clone()),
+            ("submitter", named(self.submitter_name.as_deref(), &self.submitter)),
+            ("status", self.status.to_string()),
+            ("runners", self.committee.join(", ")),
+            ("attempts", self.attempts.to_string()),
+            ("submitted at", self.submitted_at.to_string()),
+            ("assigned at", or_dash(self.assigned_at)),
+            ("deadline", self.deadline.to_string()),
+            ("final at", or_dash(self.final_at)),
+            ("latency", or_dash(self.latency_ms.map(millis))),
+            ("price at most", amount(*self.max_price)),
+            ("paid", or_dash(self.paid.map(|paid| amount(*paid)))),
+        ];
+        if let Some(error) = &self.error {
+            lines.push(("error", error.clone()));
+        }
+        if let Some(result) = &self.result {
+            let text = self.result_text.clone().unwrap_or_else(|| result.to_string());
+            lines.push(("result", text.trim_end().to_owned()));
+        }
+        let rows = self
+            .events
+            .iter()
+            .map(|event| vec![event.height.to_string(), event.event.clone(), data(&event.data)]);
+        format!("{}\n\n{}", fields(&lines), table(&[">height", "event", "data"], rows))
+    }
+
+    fn id(&self) -> String {
+        self.status.to_string()
+    }
+}
+
+impl Document for JobResult {
+    fn text(&self) -> String {
+        self.result_text.clone().unwrap_or_else(|| self.result.to_string())
+    }
+
+    fn id(&self) -> String {
+        self.result.to_string()
+    }
+}
+
+impl Document for Explanation {
+    fn text(&self) -> String {
+        let head = fields(&[
+            ("job", self.job_id.to_string()),
+            ("drawn at", format!("{} (attempt {})", self.height, self.attempt)),
+            ("block hash", self.block_hash.to_string()),
+            ("seed", self.seed.to_string()),
+            ("MRU runner", or_dash(self.mru.clone())),
+            ("candidates root", or_dash(self.candidates_root)),
+        ]);
+        let candidates = self.candidates.iter().map(|candidate| {
+            vec![
+                candidate.runner.clone(),
+                candidate.address.to_string(),
+                or_dash(candidate.weight),
+                candidate.filter.clone().unwrap_or_else(|| "passed".to_owned()),
+                candidate.reason.clone().unwrap_or_default(),
+            ]
+        });
+        let draws = self.draws.iter().map(|draw| {
+            let point = format!("{} of {}", draw.r, draw.total);
+            vec![draw.draw.to_string(), point, draw.picked.clone()]
+        });
+        format!(
+            "{head}\n\n{}\n\n{}",
+            table(&["candidate", "address", ">weight", "filter", "reason"], candidates),
+            table(&[">draw", "point", "picked"], draws),
+        )
+    }
+
+    fn id(&self) -> String {
+        self.draws.iter().map(|draw| draw.picked.clone()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Document for SelectionCheck {
+    fn text(&self) -> String {
+        let committee = |addresses: &[cowboy_devnet::api::types::AddressText]| {
+            addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let mut lines = vec![
+            ("job", self.job_id.to_string()),
+            ("selection", if self.valid { "valid" } else { "INVALID" }.to_owned()),
+            ("drawn at", format!("{} (attempt {})", self.height, self.attempt)),
+            ("root recomputed", self.recomputed_root.to_string()),
+            ("root stored", self.stored_root.to_string()),
+            ("recomputed", committee(&self.recomputed)),
+            ("stored", committee(&self.stored)),
+        ];
+        if !self.mismatches.is_empty() {
+            lines.push(("mismatches", self.mismatches.join("\n")));
+        }
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        self.valid.to_string()
+    }
+}

@@ -1,0 +1,70 @@
+//! `man`: manual pages from the same definitions as help.
+
+use crate::{
+    error::{CliError, Exit},
+    output::{Ui, raw},
+};
+use clap::Args;
+use std::{fs, path::PathBuf};
+
+/// Print or write manual pages
+///
+/// To read one: cowboyctl man job submit | man -l -
+#[derive(Debug, Args)]
+pub struct Man {
+    /// The command whose page it is [default: cowboyctl itself]
+    command: Vec<String>,
+    /// Write every page into this folder instead
+    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
+    #[arg(env = "COWBOYCTL_DIR", hide_env_values = true)]
+    dir: Option<PathBuf>,
+}
+
+/// A page's file name and text.
+pub type Page = (String, Vec<u8>);
+
+impl Man {
+    /// Prints or writes.
+    pub fn run(self, ui: Ui) -> Result<(), CliError> {
+        let pages = pages()?;
+        let Some(dir) = self.dir else {
+            let name = ["cowboyctl".to_owned()].into_iter().chain(self.command);
+            let name = name.collect::<Vec<_>>().join("-") + ".1";
+            let page = pages.iter().find(|(file, _)| *file == name).ok_or_else(|| {
+                let command = name.trim_end_matches(".1").replace('-', " ");
+                CliError::new(Exit::NotFound, format!("there is no command `{command}`"))
+                    .hint("see which there are: cowboyctl --help")
+            })?;
+            return raw(&page.1);
+        };
+        let io = |error: std::io::Error| CliError::failed(format!("{}: {error}", dir.display()));
+        fs::create_dir_all(&dir).map_err(io)?;
+        for (file, text) in &pages {
+            fs::write(dir.join(file), text).map_err(io)?;
+        }
+        ui.note(&format!("{} pages in {}", pages.len(), dir.display()));
+        Ok(())
+    }
+}
+
+/// The pages of every command, the program's own first.
+pub fn pages() -> Result<Vec<Page>, CliError> {
+    let mut root = super::command();
+    root.build();
+    let mut pages = Vec::new();
+    let mut commands = vec![root];
+    while let Some(command) = commands.pop() {
+        let visible = command.get_subcommands().filter(|c| !c.is_hide_set()).cloned();
+        commands.extend(visible.collect::<Vec<_>>().into_iter().rev());
+        let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+        let version = env!("CARGO_PKG_VERSION");
+        let man = clap_mangen::Man::new(command.version(version))
+            .title(name.clone())
+            .source(format!("cowboyctl {version}"))
+            .manual("cowboyctl manual");
+        let mut text = Vec::new();
+        man.render(&mut text)?;
+        pages.push((format!("{name}.1"), text));
+    }
+    Ok(pages)
+}

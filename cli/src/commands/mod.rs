@@ -1,0 +1,176 @@
+//! The command line: a module per noun, in the order that help lists them.
+
+mod account;
+mod chain;
+mod completions;
+mod devnet;
+mod job;
+mod man;
+mod mru;
+mod presence;
+mod quickstart;
+mod runner;
+mod transaction;
+mod validator;
+
+#[cfg(test)]
+mod reference;
+
+use crate::{
+    complete,
+    context::Context,
+    error::CliError,
+    output::{Format, Ui},
+};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, builder::FalseyValueParser};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::topology::Name;
+use std::future::Future;
+use tokio::runtime::Runtime;
+
+const AFTER_HELP: &str = "\
+    Every command works against the current devnet: --devnet NAME, else $COWBOYCTL_DEVNET, else the \
+    only one running. Devnets live under $COWBOYCTL_HOME (default: ~/.local/state/cowboyctl).\n\
+    \n\
+    Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 no such devnet or not running, 5 timed out, \
+    6 rejected by the chain, 7 a verification failed, 8 conflict, 130 interrupted.";
+
+/// A local devnet of the Cowboy chain, and the tools to look into it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "cowboyctl",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 100,
+    after_help = AFTER_HELP
+)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+struct Global {
+    /// The devnet [default: the only one running]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "COWBOYCTL_DEVNET",
+        hide_env_values = true
+    )]
+    #[arg(add = ArgValueCandidates::new(complete::devnets))]
+    devnet: Option<Name>,
+    /// Ask this validator instead of any
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "COWBOYCTL_NODE",
+        hide_env_values = true
+    )]
+    #[arg(add = ArgValueCandidates::new(complete::validators))]
+    node: Option<String>,
+    /// How data is printed: table, json, jsonl or yaml
+    #[arg(long, short, global = true, value_name = "FORMAT", value_enum, default_value = "table")]
+    #[arg(env = "COWBOYCTL_OUTPUT", hide_env_values = true, hide_possible_values = true)]
+    output: Format,
+    /// Print just the id that a script needs
+    #[arg(long, short, global = true, env = "COWBOYCTL_QUIET", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Boot a devnet, run a job on it, and show each step with its command
+    Quickstart(quickstart::Quickstart),
+    /// Start, stop and inspect devnets
+    #[command(subcommand)]
+    Devnet(devnet::Devnet),
+    /// Blocks, transactions and events
+    #[command(subcommand)]
+    Chain(chain::Chain),
+    /// Accounts and their money
+    #[command(subcommand)]
+    Account(account::Account),
+    /// Runners, their registry entries and connections
+    #[command(subcommand)]
+    Runner(runner::Runner),
+    /// Validators
+    #[command(subcommand)]
+    Validator(validator::Validator),
+    /// Off-chain work and how its runners are drawn
+    #[command(subcommand)]
+    Job(job::Job),
+    /// Who was reachable when, as the validators voted
+    #[command(subcommand)]
+    Presence(presence::Presence),
+    /// Most recently used runners
+    #[command(subcommand)]
+    Mru(mru::Mru),
+    /// Print the completion script of a shell
+    Completions(completions::Completions),
+    /// Print or write manual pages
+    Man(man::Man),
+}
+
+impl Cli {
+    /// Where this command line's output goes.
+    fn ui(&self) -> Ui {
+        Ui::new(self.global.output, self.global.quiet)
+    }
+}
+
+/// The whole command line as clap knows it.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs a command to its end.
+pub fn run(cli: Cli) -> Result<(), CliError> {
+    let cx = Context { ui: cli.ui(), devnet: cli.global.devnet, node: cli.global.node };
+    match cli.command {
+        Command::Quickstart(quickstart) => to_end(quickstart.run(&cx)),
+        Command::Devnet(devnet) => devnet.run(&cx),
+        Command::Chain(chain) => block_on(chain.run(&cx)),
+        Command::Account(account) => block_on(account.run(&cx)),
+        Command::Runner(runner) => block_on(runner.run(&cx)),
+        Command::Validator(validator) => block_on(validator.run(&cx)),
+        Command::Job(job) => block_on(job.run(&cx)),
+        Command::Presence(presence) => block_on(presence.run(&cx)),
+        Command::Mru(mru) => block_on(mru.run(&cx)),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(cx.ui),
+    }
+}
+
+/// Runs a command that asks a devnet, until it is done or interrupted.
+fn block_on(command: impl Future<Output = Result<(), CliError>>) -> Result<(), CliError> {
+    to_end(async {
+        tokio::select! {
+            outcome = command => outcome,
+            _ = tokio::signal::ctrl_c() => Err(CliError::interrupted()),
+        }
+    })
+}
+
+/// Runs what minds interruptions itself.
+fn to_end<T>(command: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    runtime()?.block_on(command)
+}
+
+/// One thread is enough for a few requests.
+fn runtime() -> Result<Runtime, CliError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::failed(format!("no runtime: {error}")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! `mru`: the most recently used runners, which the first draw of a job favours.
+
+use super::chain::named;
+use crate::{
+    complete,
+    context::Context,
+    error::CliError,
+    output::{Document, Row, fields},
+};
+use clap::Subcommand;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::api::types::MruRecord;
+
+#[derive(Debug, Subcommand)]
+pub enum Mru {
+    /// Every record
+    Ls,
+    /// The record of a submitter for a kind of job
+    Show {
+        /// The submitter: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        submitter: String,
+        /// The kind of job: custom or http
+        kind: String,
+    },
+}
+
+impl Mru {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let client = cx.client()?;
+        match self {
+            Self::Ls => cx.ui.list(&client.mru_records().await?),
+            Self::Show { submitter, kind } => cx.ui.document(&client.mru(&submitter, &kind).await?),
+        }
+    }
+}
+
+fn expiry(record: &MruRecord) -> String {
+    let state = if record.live { "live" } else { "expired" };
+    format!("{} ({state})", record.expires_at)
+}
+
+impl Row for MruRecord {
+    const HEADER: &'static [&'static str] =
+        &["submitter", "kind", "runner", ">set at", "expires at"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.submitter_name.clone().unwrap_or_else(|| self.submitter.to_string()),
+            self.kind.clone(),
+            self.runner.clone(),
+            self.set_at.to_string(),
+            expiry(self),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.runner.clone()
+    }
+}
+
+impl Document for MruRecord {
+    fn text(&self) -> String {
+        fields(&[
+            ("submitter", named(self.submitter_name.as_deref(), &self.submitter)),
+            ("kind", self.kind.clone()),
+            ("runner", named(Some(&self.runner), &self.runner_address)),
+            ("set at", self.set_at.to_string()),
+            ("expires at", expiry(self)),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.runner.clone()
+    }
+}

@@ -1,0 +1,207 @@
+//! `presence`: P(H), the votes behind it, and whether it follows from them.
+
+use crate::{
+    args::HeightArg,
+    context::Context,
+    error::{CliError, Exit},
+    output::{Document, Row, fields, table},
+};
+use clap::Subcommand;
+use cowboy_devnet::api::types::{Presence as Canonical, PresenceCheck, Vote, Votes};
+use serde::Serialize;
+
+#[derive(Debug, Subcommand)]
+pub enum Presence {
+    /// Which runners a block's certificate shows present
+    Show {
+        /// The block: 120, +10 (from now) or latest
+        #[arg(value_name = "HEIGHT", default_value = "latest")]
+        at: HeightArg,
+    },
+    /// The votes in a block's certificate, each with its bitmap
+    Votes {
+        /// The block: 120, +10 (from now) or latest
+        #[arg(value_name = "HEIGHT", default_value = "latest")]
+        at: HeightArg,
+    },
+    /// Who came and who went between two blocks
+    Diff {
+        /// The earlier block: 120, +10 (from now) or latest
+        #[arg(value_name = "A")]
+        a: HeightArg,
+        /// The later block: 120, +10 (from now) or latest
+        #[arg(value_name = "B")]
+        b: HeightArg,
+    },
+    /// Check every signature of a certificate and derive presence from it anew
+    Verify {
+        /// The block: 120, +10 (from now) or latest
+        #[arg(value_name = "HEIGHT", default_value = "latest")]
+        at: HeightArg,
+    },
+}
+
+impl Presence {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let client = cx.client()?;
+        match self {
+            Self::Show { at } => {
+                let at = at.resolve(&client).await?;
+                cx.ui.document(&client.presence(at).await?)
+            }
+            Self::Votes { at } => {
+                let at = at.resolve(&client).await?;
+                cx.ui.document(&client.votes(at).await?)
+            }
+            Self::Diff { a, b } => {
+                let a = client.presence(a.resolve(&client).await?).await?;
+                let b = client.presence(b.resolve(&client).await?).await?;
+                cx.ui.document(&Diff::between(&a, &b))
+            }
+            Self::Verify { at } => {
+                let at = at.resolve(&client).await?;
+                let check = client.verify_presence(at).await?;
+                cx.ui.document(&check)?;
+                if check.valid {
+                    return Ok(());
+                }
+                let what = format!("presence of block {} does not verify", check.height);
+                let first = check.mismatches.first().map(|mismatch| mismatch.detail.clone());
+                Err(CliError { detail: first, ..CliError::new(Exit::Invalid, what) })
+            }
+        }
+    }
+}
+
+/// What changed between two blocks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Diff {
+    /// The first block.
+    a: u64,
+    /// The second block.
+    b: u64,
+    /// Present in both.
+    unchanged: Vec<String>,
+    /// Present in the second block only.
+    appeared: Vec<String>,
+    /// Present in the first block only.
+    vanished: Vec<String>,
+}
+
+impl Diff {
+    fn between(a: &Canonical, b: &Canonical) -> Self {
+        let only = |these: &[String], those: &[String]| -> Vec<String> {
+            these.iter().filter(|name| !those.contains(name)).cloned().collect()
+        };
+        Self {
+            a: a.height,
+            b: b.height,
+            unchanged: b.present.iter().filter(|name| a.present.contains(name)).cloned().collect(),
+            appeared: only(&b.present, &a.present),
+            vanished: only(&a.present, &b.present),
+        }
+    }
+}
+
+fn names(names: &[String]) -> String {
+    if names.is_empty() { "-".to_owned() } else { names.join(", ") }
+}
+
+impl Document for Diff {
+    fn text(&self) -> String {
+        fields(&[
+            ("blocks", format!("{} to {}", self.a, self.b)),
+            ("appeared", names(&self.appeared)),
+            ("vanished", names(&self.vanished)),
+            ("present in both", names(&self.unchanged)),
+        ])
+    }
+
+    fn id(&self) -> String {
+        let came = self.appeared.iter().map(|name| format!("+{name}"));
+        let went = self.vanished.iter().map(|name| format!("-{name}"));
+        came.chain(went).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Document for Canonical {
+    fn text(&self) -> String {
+        let needed = match self.threshold {
+            Some(threshold) => format!("{threshold} of {} votes ({})", self.votes, self.rule),
+            None => format!("f + 1 of the runner's own validators' votes ({})", self.rule),
+        };
+        let absent: Vec<_> = self
+            .absent
+            .iter()
+            .map(|runner| format!("{} ({} votes)", runner.name, runner.present_count))
+            .collect();
+        fields(&[
+            ("block", self.height.to_string()),
+            ("certified in", self.embedded_in.to_string()),
+            ("needed", needed),
+            ("bitmap", format!("{} ({} runners)", self.bitmap, self.registry_len)),
+            ("present", names(&self.present)),
+            ("absent", names(&absent)),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.bitmap.to_string()
+    }
+}
+
+impl Document for Votes {
+    fn text(&self) -> String {
+        let text = fields(&[
+            ("block", self.height.to_string()),
+            ("certified in", self.embedded_in.to_string()),
+            ("votes", format!("{} of {} validators", self.votes.len(), self.validators)),
+            ("quorum", self.quorum.to_string()),
+        ]);
+        format!("{text}\n\n{}", table(Vote::HEADER, self.votes.iter().map(Row::cells)))
+    }
+
+    fn id(&self) -> String {
+        self.votes.iter().map(|vote| vote.validator.clone()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Row for Vote {
+    const HEADER: &'static [&'static str] = &["validator", ">bits", "bitmap", "present"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.validator.clone(),
+            self.bit_length.to_string(),
+            self.bytes.to_string(),
+            names(&self.present),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.validator.clone()
+    }
+}
+
+impl Document for PresenceCheck {
+    fn text(&self) -> String {
+        let verdict = |holds: bool| if holds { "valid" } else { "INVALID" }.to_owned();
+        let details: Vec<_> = self.mismatches.iter().map(|m| m.detail.as_str()).collect();
+        let mut lines = vec![
+            ("block", self.height.to_string()),
+            ("presence", verdict(self.valid)),
+            ("certificate", verdict(self.certificate_valid)),
+            ("recomputed", self.recomputed.to_string()),
+            ("stored", self.stored.to_string()),
+        ];
+        if !details.is_empty() {
+            lines.push(("mismatches", details.join("\n")));
+        }
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        self.valid.to_string()
+    }
+}

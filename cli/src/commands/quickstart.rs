@@ -1,0 +1,210 @@
+//! `quickstart`: a devnet, a job on it, and what the protocol did, each step with its command.
+
+use super::{
+    devnet::{self, Up, UpReport},
+    job::{self, Submitted},
+    transaction::Signer,
+};
+use crate::{
+    args,
+    context::{self, Context, Deadline},
+    error::{CliError, Exit},
+    output::Document,
+};
+use clap::{Args, builder::FalseyValueParser};
+use cowboy_devnet::{
+    api::types::{Explanation, JobResult, MruRecord, Presence},
+    client::{BlockAt, Client},
+    orchestrator::home::{DevnetHome, State},
+    topology::Name,
+};
+use cowboy_engine::{
+    job::spec::{Bounds, CommandWork, JobSpec, Verification, VerificationMode, Work},
+    primitives::Wei,
+};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// The devnet's name.
+const NAME: &str = "quickstart";
+
+/// How long the devnet may take to stop.
+const STOPPING: Duration = Duration::from_secs(20);
+
+/// Boot a devnet, run a job on it, and show each step with its command
+///
+/// The devnet is called quickstart, and stays. A second run uses it again.
+#[derive(Debug, Args)]
+pub struct Quickstart {
+    /// Stop the devnet in the end
+    #[arg(long, env = "COWBOYCTL_DOWN", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    down: bool,
+    /// How long all of it may take at most
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+}
+
+/// Everything that was shown.
+#[derive(Debug, Serialize)]
+struct Report {
+    /// The devnet.
+    devnet: UpReport,
+    /// Which runners are present.
+    presence: Presence,
+    /// The job.
+    job: Submitted,
+    /// How its runner was drawn.
+    explanation: Explanation,
+    /// Its result.
+    result: JobResult,
+    /// The runner that the next job of this submitter favours.
+    mru: MruRecord,
+}
+
+impl Document for Report {
+    fn text(&self) -> String {
+        self.result.text()
+    }
+
+    fn id(&self) -> String {
+        self.job.job_id.to_string()
+    }
+}
+
+impl Quickstart {
+    /// Runs the steps. Booting minds interruptions itself, so as to leave no process behind.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let started = Instant::now();
+        let deadline = Deadline::after(self.timeout);
+        let name: Name = NAME.parse().expect("the name is a name");
+        let devnet = context::home()?.devnet(&name);
+
+        let up = Up {
+            name: Some(name.clone()),
+            validators: Some(4),
+            runners: Some(4),
+            block_time: Some("250ms".parse().expect("the pace is one")),
+            detach: true,
+            timeout: self.timeout,
+            ..Up::default()
+        };
+        let report = boot(cx, &up, &devnet, started).await?;
+        tokio::select! {
+            outcome = self.show(cx, &devnet, report, deadline) => outcome,
+            _ = tokio::signal::ctrl_c() => Err(CliError::interrupted()),
+        }
+    }
+
+    async fn show(
+        &self,
+        cx: &Context,
+        devnet: &DevnetHome,
+        report: UpReport,
+        deadline: Deadline,
+    ) -> Result<(), CliError> {
+        let booted = "cowboyctl devnet up --detach --name quickstart --block-time 250ms";
+        step(cx, "a devnet of four validators and four runners", booted, &report)?;
+        let client = cx.client_of(devnet)?;
+
+        let presence = client.presence(BlockAt::Latest).await?;
+        let command = "cowboyctl presence show latest";
+        step(cx, "which runners the validators vote present", command, &presence)?;
+
+        let signer = Signer::find(devnet, "dev-0")?;
+        let job = job::submit(cx.ui, &client, &signer, greeting(), true, deadline).await?;
+        let command = "cowboyctl job submit custom --wait -- sh -c 'echo hello from the devnet'";
+        step(cx, "a command as a job, run by one of them", command, &job)?;
+        let id = job.job_id.to_string();
+        if let Some(job) = &job.job {
+            job::succeeded(job)?;
+        }
+
+        let explanation = client.explain(&id).await?;
+        let command = format!("cowboyctl job explain {id}");
+        step(cx, "how that runner was drawn", &command, &explanation)?;
+
+        let result = client.job_result(&id).await?;
+        let command = format!("cowboyctl job result {id}");
+        step(cx, "the verified result", &command, &result)?;
+
+        let mru = client.mru("dev-0", "custom").await?;
+        let command = "cowboyctl mru show dev-0 custom";
+        step(cx, "the runner that the next job favours", command, &mru)?;
+
+        if !cx.ui.is_for_people() {
+            cx.ui.document(&Report { devnet: report, presence, job, explanation, result, mru })?;
+        }
+        if self.down {
+            devnet::stop(devnet, STOPPING).await?;
+            cx.ui.note("the devnet is stopped; its chain is kept");
+        } else {
+            cx.ui.note(
+                "the devnet runs on. look around: cowboyctl --help; \
+                 stop it: cowboyctl devnet down quickstart",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Shows a step: what it is about, the command, and what the command prints.
+fn step(cx: &Context, about: &str, command: &str, shown: &impl Document) -> Result<(), CliError> {
+    cx.ui.transcript(&format!("# {about}\n$ {command}"), shown)
+}
+
+/// Starts the devnet where it does not run; one that runs is used as it is.
+async fn boot(
+    cx: &Context,
+    up: &Up,
+    devnet: &DevnetHome,
+    started: Instant,
+) -> Result<UpReport, CliError> {
+    let State::Running(record) = devnet.state()? else {
+        return devnet::detached(cx, up).await;
+    };
+    cx.ui.note("devnet quickstart is running already, and is used as it is");
+    let client = Client::of_devnet(devnet)?;
+    let status = client.status().await?;
+    let head = status.head.ok_or_else(|| {
+        CliError::new(Exit::NotRunning, "devnet `quickstart` is running and has no block yet")
+    })?;
+    Ok(UpReport {
+        name: record.name,
+        chain_id: record.chain_id,
+        rpc_url: record.rpc_url,
+        home: devnet.path().to_owned(),
+        head,
+        validators: status.validators.len(),
+        runners: status.runners.len(),
+        pid: record.pid,
+        ready_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+/// What the job's command line says, with `job submit`'s defaults.
+fn greeting() -> JobSpec {
+    let words = ["sh", "-c", "echo hello from the devnet"];
+    JobSpec {
+        work: Work::Custom(CommandWork {
+            program: words[0].to_owned(),
+            args: words[1..].iter().map(|word| (*word).to_owned()).collect(),
+            env: Vec::new(),
+            stdin: None,
+        }),
+        bounds: Bounds {
+            max_return_bytes: 65_536,
+            expected_execution_ms: 30_000,
+            data_format: "bytes".to_owned(),
+            max_memory_mb: 256,
+        },
+        verification: Verification { mode: VerificationMode::None, runners: 1 },
+        max_price: Wei::cby(1),
+        tip: Wei::ZERO,
+        timeout_blocks: 120,
+        callback: None,
+        required_runner_pool: None,
+        tee_required: false,
+    }
+}

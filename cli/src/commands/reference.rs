@@ -1,0 +1,86 @@
+//! The committed copies of what the command line generates: `docs/cli.md`, `docs/man`,
+//! `completions`. The test compares them; with `UPDATE_DOCS=1` it writes them.
+
+use super::{completions::Shell, man};
+use clap::{Command, ValueEnum as _};
+use std::{collections::BTreeMap, env, fs, path::PathBuf};
+
+/// Every generated file: its path in the repository, and its text.
+fn generated() -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    files.insert(PathBuf::from("docs/cli.md"), reference().into_bytes());
+    for (file, text) in man::pages().expect("pages are written to memory") {
+        files.insert(PathBuf::from("docs/man").join(file), text);
+    }
+    for shell in Shell::value_variants() {
+        let name = match shell {
+            Shell::Bash => "cowboyctl.bash",
+            Shell::Elvish => "cowboyctl.elv",
+            Shell::Fish => "cowboyctl.fish",
+            Shell::Powershell => "cowboyctl.ps1",
+            Shell::Zsh => "_cowboyctl",
+        };
+        let script = shell.script().expect("scripts are written to memory");
+        files.insert(PathBuf::from("completions").join(name), script);
+    }
+    files
+}
+
+/// Every command with its help, in the order of help.
+fn reference() -> String {
+    let mut root = super::command().term_width(96);
+    root.build();
+    let mut text = String::from(
+        "# cowboyctl\n\nEvery command and its options, as `--help` has them. Generated: \
+         `UPDATE_DOCS=1 cargo test -p cowboyctl reference` writes this file, the manual pages in \
+         `docs/man` and the scripts in `completions` anew.\n",
+    );
+    append(&mut root, &mut text);
+    text
+}
+
+fn append(command: &mut Command, text: &mut String) {
+    let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
+    // What every command takes is said once, in the first section.
+    let is_root = !name.contains(' ');
+    let help = command.render_long_help().to_string();
+    let help = match help.split_once("\nGlobal options:\n") {
+        Some((own, _)) if !is_root => own.to_owned(),
+        _ => help,
+    };
+    let lines: Vec<_> = help.lines().map(str::trim_end).collect();
+    text.extend(["\n## ", &name, "\n\n```text\n", lines.join("\n").trim_end(), "\n```\n"]);
+    for subcommand in command.get_subcommands_mut() {
+        append(subcommand, text);
+    }
+}
+
+#[test]
+fn committed_copies_are_fresh() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let update = env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1");
+    let mut stale = Vec::new();
+    let files = generated();
+    for (path, text) in &files {
+        let target = root.join(path);
+        if fs::read(&target).is_ok_and(|committed| committed == *text) {
+            continue;
+        }
+        if update {
+            fs::create_dir_all(target.parent().expect("every file is in a folder")).unwrap();
+            fs::write(&target, text).unwrap();
+        } else {
+            stale.push(path.display().to_string());
+        }
+    }
+    // A page of a command that is gone is stale, too.
+    for folder in ["docs/man", "completions"] {
+        for entry in fs::read_dir(root.join(folder)).into_iter().flatten() {
+            let path = PathBuf::from(folder).join(entry.unwrap().file_name());
+            if !files.contains_key(&path) {
+                stale.push(path.display().to_string());
+            }
+        }
+    }
+    assert!(stale.is_empty(), "run UPDATE_DOCS=1 cargo test -p cowboyctl reference: {stale:?}");
+}

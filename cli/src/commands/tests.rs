@@ -1,0 +1,87 @@
+//! The command line as a whole: what holds of every command.
+
+use super::*;
+use clap::{Arg, Command as ClapCommand};
+
+/// Every command that has no subcommands, by its path.
+fn leaves(command: &ClapCommand, path: &str, found: &mut Vec<String>) {
+    let mut children = command.get_subcommands().peekable();
+    if children.peek().is_none() {
+        found.push(path.to_owned());
+    }
+    for child in children {
+        leaves(child, format!("{path} {}", child.get_name()).trim(), found);
+    }
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    command().debug_assert();
+}
+
+#[test]
+fn there_are_these_commands() {
+    let mut found = Vec::new();
+    leaves(&command(), "", &mut found);
+    insta::assert_snapshot!(found.join("\n"));
+}
+
+#[test]
+fn help_is_as_people_see_it() {
+    let mut command = command().term_width(96);
+    insta::assert_snapshot!(command.render_help().to_string());
+}
+
+/// Flags that mean one thing in one command and another in the next: a variable would set both.
+const AMBIGUOUS: [&str; 2] = ["from", "wait"];
+
+#[test]
+fn every_flag_has_its_variable() {
+    fn check(command: &ClapCommand) {
+        let has_flag = |arg: &&Arg| arg.get_long().is_some() && !arg.is_hide_set();
+        for arg in command.get_arguments().filter(has_flag) {
+            let flag = arg.get_long().expect("filtered");
+            let expected = (!AMBIGUOUS.contains(&flag))
+                .then(|| format!("COWBOYCTL_{}", flag.replace('-', "_").to_uppercase()));
+            let variable = arg.get_env().map(|name| name.to_string_lossy().into_owned());
+            assert_eq!(variable, expected, "--{flag} of {}", command.get_name());
+            assert!(arg.is_hide_env_values_set() || expected.is_none(), "--{flag} shows a value");
+        }
+        command.get_subcommands().for_each(check);
+    }
+    check(&command());
+}
+
+#[test]
+fn command_lines_parse() {
+    let parses = |line: &str| Cli::try_parse_from(line.split_whitespace()).map(|_| ());
+    let check = |line: &str| assert!(parses(line).is_ok(), "{line}: {}", parses(line).unwrap_err());
+    let refuse = |line: &str| assert_eq!(parses(line).unwrap_err().exit_code(), 2, "{line}");
+    check("cowboyctl devnet up --detach --wait 3 --block-time 250ms -o json");
+    check("cowboyctl devnet up -f devnet.yaml --name a --validators 4 --runners 0 --seed 7");
+    check("cowboyctl job submit custom --wait -- sh -c echo");
+    check("cowboyctl job submit custom --max-price 1.5cby --env A=b -- env");
+    check("cowboyctl job submit http http://127.0.0.1/ --header Accept:text --pointer /a");
+    check("cowboyctl presence show +10 --node validator-2");
+    check("cowboyctl presence show");
+    check("cowboyctl chain wait +3 --timeout 5s");
+    check("cowboyctl job ls --status verified");
+    check("cowboyctl --quiet devnet ls");
+    check("cowboyctl man job submit");
+    refuse("cowboyctl");
+    refuse("cowboyctl devnet");
+    refuse("cowboyctl devnet up --validators 0");
+    refuse("cowboyctl devnet up --validators 65");
+    refuse("cowboyctl devnet up --runners 4097");
+    refuse("cowboyctl devnet up --wait 3");
+    refuse("cowboyctl devnet up --block-time 5");
+    refuse("cowboyctl devnet up --name Not_A_Name");
+    refuse("cowboyctl chain block -1");
+    refuse("cowboyctl chain wait soon");
+    refuse("cowboyctl account transfer a b 1.5");
+    refuse("cowboyctl job submit custom");
+    refuse("cowboyctl job ls --status done");
+    refuse("cowboyctl -o xml devnet ls");
+    refuse("cowboyctl actor ls");
+    refuse("cowboyctl help");
+}

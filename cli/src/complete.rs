@@ -1,0 +1,73 @@
+//! Names for the shell to complete: devnets, nodes and accounts from the devnets' folders, jobs
+//! from the devnet itself. Whatever fails completes nothing.
+
+use clap_complete::CompletionCandidate;
+use cowboy_devnet::{
+    api::types::JobQuery,
+    client::Client,
+    orchestrator::home::{DevnetHome, Home, State},
+    topology::{Overrides, Plan, Topology},
+};
+use std::{env, time::Duration};
+
+/// How long a completion may ask a devnet.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Devnets.
+pub fn devnets() -> Vec<CompletionCandidate> {
+    let homes = Home::from_env().and_then(|home| home.list()).unwrap_or_default();
+    homes.iter().map(|devnet| CompletionCandidate::new(devnet.name().as_str())).collect()
+}
+
+/// Validators.
+pub fn validators() -> Vec<CompletionCandidate> {
+    let plan = plan();
+    let names = plan.iter().flat_map(|plan| &plan.validators).map(|v| v.name.as_str());
+    names.map(CompletionCandidate::new).collect()
+}
+
+/// Runners.
+pub fn runners() -> Vec<CompletionCandidate> {
+    let plan = plan();
+    let names = plan.iter().flat_map(|plan| &plan.runners).map(|r| r.name.as_str());
+    names.map(CompletionCandidate::new).collect()
+}
+
+/// Accounts that have a key.
+pub fn accounts() -> Vec<CompletionCandidate> {
+    let names = current().and_then(|devnet| devnet.accounts().ok()).unwrap_or_default();
+    names.iter().map(|name| CompletionCandidate::new(name.as_str())).collect()
+}
+
+/// The newest jobs.
+pub fn jobs() -> Vec<CompletionCandidate> {
+    let ask = || {
+        let client = Client::of_devnet(&current()?).ok()?.with_timeout(PATIENCE);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        runtime.block_on(client.jobs(&JobQuery::default())).ok()
+    };
+    let jobs = ask().unwrap_or_default();
+    jobs.iter()
+        .map(|job| {
+            let help = format!("{} {}", job.kind, job.status);
+            CompletionCandidate::new(job.job_id.to_string()).help(Some(help.into()))
+        })
+        .collect()
+}
+
+/// The devnet of the environment, else the only one running. The command line is not known here.
+fn current() -> Option<DevnetHome> {
+    let home = Home::from_env().ok()?;
+    if let Ok(name) = env::var("COWBOYCTL_DEVNET") {
+        return Some(home.devnet(&name.parse().ok()?));
+    }
+    let is_running = |d: &DevnetHome| d.state().is_ok_and(|state| state != State::Stopped);
+    let mut running = home.list().ok()?.into_iter().filter(is_running);
+    running.next().filter(|_| running.next().is_none())
+}
+
+fn plan() -> Option<Plan> {
+    let text = current()?.topology().ok()??;
+    let topology = Topology::parse(&text, "").ok()?;
+    topology.resolve(&Overrides::default(), &text, "").ok()
+}

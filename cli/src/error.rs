@@ -1,0 +1,211 @@
+//! What a command ends with when it is not done: an exit code, and at most three lines.
+
+use cowboy_devnet::{
+    api::types::{ErrorCode, ErrorDetail},
+    client::ClientError,
+    orchestrator::home::HomeError,
+    topology::TopologyError,
+};
+use std::{fmt, io};
+
+/// Exit codes, as scripts rely on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Nobody reads the output any more: not a failure, and nothing to say.
+    BrokenPipe = 0,
+    /// The command failed.
+    Failed = 1,
+    /// The command line, or a file it names, asks for something that cannot be.
+    Usage = 2,
+    /// The thing asked for is not there.
+    NotFound = 3,
+    /// There is no such devnet, or it does not run.
+    NotRunning = 4,
+    /// It was not done in time.
+    TimedOut = 5,
+    /// The chain's rules refuse it.
+    Rejected = 6,
+    /// A verification or invariant does not hold.
+    Invalid = 7,
+    /// A name or port is in use, or the state is already what was asked for.
+    Conflict = 8,
+    /// Interrupted from the terminal.
+    Interrupted = 130,
+}
+
+/// Why a command is not done: what was wrong and where, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CliError {
+    /// The exit code.
+    pub exit: Exit,
+    /// What was wrong, and where; empty where there is nothing to say.
+    pub what: String,
+    /// More of it, as the last thing seen.
+    pub detail: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl CliError {
+    /// A failure of this class.
+    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self { exit, what: what.into(), detail: None, hint: None }
+    }
+
+    /// A failure without a class of its own.
+    pub fn failed(what: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, what)
+    }
+
+    /// The same, with more of it.
+    pub fn detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
+    }
+
+    /// The same, with what to do.
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The user's own signal.
+    pub fn interrupted() -> Self {
+        Self::new(Exit::Interrupted, "interrupted")
+    }
+}
+
+/// At most three lines, whatever the parts contain.
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&one_line(&self.what))?;
+        for part in [&self.detail, &self.hint].into_iter().flatten() {
+            write!(f, "\n  {}", one_line(part))?;
+        }
+        Ok(())
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> Self {
+        let what = error.to_string();
+        match error {
+            ClientError::NoSuchDevnet(name) => Self::new(Exit::NotRunning, what)
+                .hint(format!("start one: cowboyctl devnet up --detach --name {name}")),
+            ClientError::NotRunning(name) => Self::new(Exit::NotRunning, what)
+                .hint(format!("start it: cowboyctl devnet up --detach --name {name}")),
+            ClientError::Starting(name) => Self::new(Exit::NotRunning, what)
+                .hint(format!("watch it: cowboyctl devnet logs --follow {name}")),
+            ClientError::Unreachable { .. } => {
+                Self::new(Exit::NotRunning, what).hint("see what runs: cowboyctl devnet ls")
+            }
+            ClientError::Timeout { .. } => Self::new(Exit::TimedOut, what)
+                .hint("see what the devnet does: cowboyctl devnet logs"),
+            ClientError::Home(error) => error.into(),
+            ClientError::Refused(detail) => detail.into(),
+            ClientError::Malformed { .. } => Self::failed(what)
+                .hint("the devnet may be of another version: restart it with this cowboyctl"),
+        }
+    }
+}
+
+impl From<ErrorDetail> for CliError {
+    fn from(detail: ErrorDetail) -> Self {
+        let exit = match detail.code {
+            ErrorCode::NotFound => Exit::NotFound,
+            ErrorCode::Rejected => Exit::Rejected,
+            ErrorCode::BadRequest => Exit::Usage,
+            ErrorCode::Conflict => Exit::Conflict,
+            ErrorCode::Timeout => Exit::TimedOut,
+            ErrorCode::Unavailable | ErrorCode::Unauthorized | ErrorCode::Internal => Exit::Failed,
+        };
+        // Scripts look for the error's name.
+        let what = match detail.name {
+            Some(name) if !detail.message.contains(&name) => format!("{name}: {}", detail.message),
+            _ => detail.message,
+        };
+        Self { exit, what, detail: None, hint: detail.hint }
+    }
+}
+
+impl From<HomeError> for CliError {
+    fn from(error: HomeError) -> Self {
+        let what = error.to_string();
+        match error {
+            HomeError::InUse { name, .. } => Self::new(Exit::Conflict, what)
+                .hint(format!("stop it: cowboyctl devnet down {name}")),
+            HomeError::NoHome | HomeError::Io { .. } => Self::failed(what),
+            HomeError::Malformed { .. } => {
+                Self::failed(what).hint("remove the file and start the devnet again")
+            }
+        }
+    }
+}
+
+impl From<TopologyError> for CliError {
+    fn from(error: TopologyError) -> Self {
+        Self::new(Exit::Usage, error.to_string())
+            .hint("every field with its default: cowboyctl devnet init -")
+    }
+}
+
+/// Writing output.
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::new(Exit::BrokenPipe, "");
+        }
+        Self::failed(format!("output: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_at_most_three_lines() {
+        let error = CliError::failed("what\nwas  wrong").detail("a\nb").hint("do\nthis");
+        assert_eq!(error.to_string(), "what was wrong\n  a b\n  do this");
+    }
+
+    #[test]
+    fn refusals_have_their_exit_codes() {
+        let check = |code, name: Option<&str>, exit, what: &str| {
+            let error = CliError::from(ClientError::Refused(ErrorDetail {
+                code,
+                name: name.map(str::to_owned),
+                message: "it is so".to_owned(),
+                hint: None,
+            }));
+            assert_eq!((error.exit, error.what.as_str()), (exit, what));
+        };
+        check(ErrorCode::NotFound, None, Exit::NotFound, "it is so");
+        check(ErrorCode::Rejected, Some("JobExists"), Exit::Rejected, "JobExists: it is so");
+        check(ErrorCode::Rejected, Some("it is"), Exit::Rejected, "it is so");
+        check(ErrorCode::BadRequest, None, Exit::Usage, "it is so");
+        check(ErrorCode::Conflict, None, Exit::Conflict, "it is so");
+        check(ErrorCode::Timeout, None, Exit::TimedOut, "it is so");
+        check(ErrorCode::Unauthorized, None, Exit::Failed, "it is so");
+    }
+
+    #[test]
+    fn a_devnet_that_is_not_there_is_told_apart_from_a_failure() {
+        let name = "x".parse::<cowboy_devnet::topology::Name>().unwrap();
+        for error in [
+            ClientError::NoSuchDevnet(name.clone()),
+            ClientError::NotRunning(name.clone()),
+            ClientError::Starting(name.clone()),
+            ClientError::Unreachable { url: "u".to_owned(), reason: "r".to_owned() },
+        ] {
+            assert_eq!(CliError::from(error).exit, Exit::NotRunning);
+        }
+        let busy = HomeError::InUse { name, pid: Some(7) };
+        let error = CliError::from(ClientError::Home(busy));
+        assert_eq!(error.exit, Exit::Conflict);
+        assert_eq!(error.what, "devnet `x` is in use by process 7");
+    }
+}

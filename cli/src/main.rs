@@ -1,0 +1,38 @@
+//! `cowboyctl`: a local devnet of the Cowboy chain and the tools to look into it.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`error`] | what a command ends with when it is not done: exit code, what, hint |
+//! | [`output`] | what commands print, and the sole owner of stdout and stderr |
+//! | [`args`] | heights, durations and pairs as typed |
+//! | [`context`] | the devnet that is meant, and the end of a wait |
+//! | [`complete`] | names for the shell to complete |
+//! | [`commands`] | the command line, a module per noun |
+//!
+//! A module uses only modules above it. Commands ask a devnet through `cowboy_devnet::client`, from
+//! any process; nothing but `devnet up` runs one in this process.
+
+mod args;
+mod commands;
+mod complete;
+mod context;
+mod error;
+mod output;
+
+use clap::Parser as _;
+use clap_complete::CompleteEnv;
+use commands::Cli;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Answers the shell and exits where the shell asks for completions.
+    CompleteEnv::with_factory(commands::command).complete();
+    let cli = Cli::parse();
+    match commands::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::error(&error);
+            ExitCode::from(error.exit as u8)
+        }
+    }
+}

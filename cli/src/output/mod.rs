@@ -1,0 +1,39 @@
+//! What commands print: data to stdout in the format asked for, everything else to stderr.
+//!
+//! A command builds a value and hands it to [`Ui`], the sole owner of both streams. [`Row`] is one
+//! of many alike, [`Document`] stands alone; each says what people see, and serde what programs
+//! see.
+
+mod json;
+mod table;
+mod theme;
+mod ui;
+
+pub use table::{Row, fields, table};
+pub use theme::{amount, millis, seconds_since, short};
+pub use ui::{Ui, error, raw, warn};
+
+use serde::Serialize;
+
+/// How data is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// For people: aligned columns, amounts in CBY.
+    #[default]
+    Table,
+    /// One JSON document.
+    Json,
+    /// A JSON document per line.
+    Jsonl,
+    /// YAML.
+    Yaml,
+}
+
+/// A value that stands alone.
+pub trait Document: Serialize {
+    /// What people see, without a line feed at the end.
+    fn text(&self) -> String;
+
+    /// What `--quiet` prints: the one thing that a script needs; may be of several lines.
+    fn id(&self) -> String;
+}

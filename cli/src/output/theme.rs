@@ -1,0 +1,106 @@
+//! How people see quantities, and the colours of the little that has one.
+
+use anstyle::{AnsiColor, Style};
+use cowboy_engine::primitives::{CBY, Wei};
+use jiff::Timestamp;
+use std::time::Duration;
+
+/// The word before an error.
+pub const ERROR: Style = AnsiColor::Red.on_default().bold();
+/// The word before a warning.
+pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+/// A heading, or a command that is about to run.
+pub const HEADING: Style = AnsiColor::Cyan.on_default().bold();
+
+/// An amount in CBY: `1,000,000 CBY`, `0.026 CBY`, without trailing zeros.
+pub fn amount(wei: Wei) -> String {
+    let (whole, fraction) = (wei.get() / CBY, wei.get() % CBY);
+    let mut text = grouped(whole);
+    if fraction != 0 {
+        let digits = format!("{fraction:09}");
+        text.push('.');
+        text.push_str(digits.trim_end_matches('0'));
+    }
+    text + " CBY"
+}
+
+fn grouped(number: u128) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let mut text = digits[..first].to_owned();
+    for (index, digit) in digits[first..].char_indices() {
+        if index % 3 == 0 && !text.is_empty() {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A duration of milliseconds: `250 ms`, `1.5 s`, `2 m 5 s`, `3 h 20 m`.
+pub fn millis(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => {
+            let tenths = ms / 100;
+            match tenths % 10 {
+                0 => format!("{} s", tenths / 10),
+                tenth => format!("{}.{tenth} s", tenths / 10),
+            }
+        }
+        60_000..3_600_000 => format!("{} m {} s", ms / 60_000, ms / 1_000 % 60),
+        _ => format!("{} h {} m", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}
+
+/// How long ago `then` was.
+pub fn seconds_since(then: Timestamp, now: Timestamp) -> String {
+    let elapsed = Duration::try_from(now.duration_since(then)).unwrap_or_default();
+    millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The beginning of a long hex string: `0x12345678…`.
+pub fn short(hex: &impl ToString) -> String {
+    let text = hex.to_string();
+    match text.get(..10) {
+        Some(begin) if text.len() > 12 => format!("{begin}…"),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_read_well() {
+        let check = |wei: u128, text: &str| assert_eq!(amount(Wei::new(wei)), text);
+        check(0, "0 CBY");
+        check(1, "0.000000001 CBY");
+        check(26_000_000, "0.026 CBY");
+        check(CBY, "1 CBY");
+        check(999 * CBY, "999 CBY");
+        check(1_000 * CBY, "1,000 CBY");
+        check(1_234_567 * CBY + CBY / 2, "1,234,567.5 CBY");
+        check(u128::MAX, "340,282,366,920,938,463,463,374,607,431.768211455 CBY");
+    }
+
+    #[test]
+    fn durations_read_well() {
+        let check = |ms, text: &str| assert_eq!(millis(ms), text);
+        check(0, "0 ms");
+        check(999, "999 ms");
+        check(1_000, "1 s");
+        check(1_549, "1.5 s");
+        check(59_999, "59.9 s");
+        check(125_000, "2 m 5 s");
+        check(12_000_000, "3 h 20 m");
+    }
+
+    #[test]
+    fn long_hex_is_cut() {
+        assert_eq!(short(&"0x12"), "0x12");
+        assert_eq!(short(&format!("0x{}", "ab".repeat(32))), "0xabababab…");
+        assert_eq!(short(&"runner-ä-with-a-long-name"), "runner-ä-…");
+    }
+}

@@ -1,0 +1,153 @@
+//! The sole owner of stdout and stderr.
+
+use super::{
+    Document, Format, Row, json,
+    table::table,
+    theme::{ERROR, HEADING, WARNING},
+};
+use crate::error::{CliError, Exit};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    time::Duration,
+};
+
+/// Prints what a command has to say. Colour stands only where a terminal shows it, and never with
+/// `NO_COLOR`.
+#[derive(Debug, Clone, Copy)]
+pub struct Ui {
+    format: Format,
+    quiet: bool,
+}
+
+impl Ui {
+    /// Output in this format; `quiet` leaves nothing but identifiers.
+    pub const fn new(format: Format, quiet: bool) -> Self {
+        Self { format, quiet }
+    }
+
+    /// Whether people read the data, as opposed to programs.
+    pub fn is_for_people(self) -> bool {
+        self.format == Format::Table && !self.quiet
+    }
+
+    /// The format of data.
+    pub const fn format(self) -> Format {
+        self.format
+    }
+
+    /// A value that stands alone.
+    pub fn document(self, value: &impl Document) -> Result<(), CliError> {
+        if self.quiet {
+            return line(&value.id());
+        }
+        match self.format {
+            Format::Table => line(&value.text()),
+            format => raw(json::document(format, value).as_bytes()),
+        }
+    }
+
+    /// Values alike.
+    pub fn list<T: Row>(self, rows: &[T]) -> Result<(), CliError> {
+        if self.quiet {
+            return rows.iter().try_for_each(|row| line(&row.id()));
+        }
+        match self.format {
+            Format::Table => line(&table(T::HEADER, rows.iter().map(T::cells))),
+            Format::Jsonl => rows.iter().try_for_each(|row| self.record(row)),
+            format => raw(json::document(format, &rows).as_bytes()),
+        }
+    }
+
+    /// The next of an endless run of values alike: one line each, but for YAML.
+    pub fn record<T: Row>(self, row: &T) -> Result<(), CliError> {
+        if self.quiet {
+            return line(&row.id());
+        }
+        match self.format {
+            Format::Table => line(&row.cells().join("  ")),
+            format => raw(json::record(format, row).as_bytes()),
+        }
+    }
+
+    /// A step of a transcript for people: the command in colour, and what it prints.
+    pub fn transcript(self, command: &str, value: &impl Document) -> Result<(), CliError> {
+        if !self.is_for_people() {
+            return Ok(());
+        }
+        let mut stdout = anstream::stdout().lock();
+        writeln!(stdout, "{HEADING}{command}{HEADING:#}\n{}\n", value.text().trim_end())?;
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// Something worth knowing, on stderr.
+    pub fn note(self, text: &str) {
+        if !self.quiet {
+            say(text);
+        }
+    }
+
+    /// Shows that something is being waited for, where a terminal shows stderr.
+    pub fn progress(self, text: impl Into<String>) -> Progress {
+        let shown = io::stderr().is_terminal() && !self.quiet;
+        let target =
+            if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})")
+            .expect("the template is well formed");
+        bar.set_style(style);
+        bar.set_message(text.into());
+        if shown {
+            bar.enable_steady_tick(Duration::from_millis(100));
+        }
+        Progress(bar)
+    }
+}
+
+/// Something that is being waited for; gone from the terminal when dropped.
+#[derive(Debug)]
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// Says what was seen last.
+    pub fn saw(&self, text: impl Into<String>) {
+        self.0.set_message(text.into());
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Data as it is.
+pub fn raw(bytes: &[u8]) -> Result<(), CliError> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes)?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Something that may go wrong later, on stderr.
+pub fn warn(text: &str) {
+    say(&format!("{WARNING}warning:{WARNING:#} {text}"));
+}
+
+/// Why a command is not done, on stderr.
+pub fn error(error: &CliError) {
+    match error.exit {
+        Exit::BrokenPipe => {}
+        _ => say(&format!("{ERROR}error:{ERROR:#} {error}")),
+    }
+}
+
+fn line(text: &str) -> Result<(), CliError> {
+    raw(format!("{text}\n").as_bytes())
+}
+
+/// A line on stderr. Nobody can be told where stderr is gone.
+fn say(text: &str) {
+    let _gone = writeln!(anstream::stderr(), "{text}");
+}

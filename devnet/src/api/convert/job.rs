@@ -1,0 +1,78 @@
+//! Job specifications and their states.
+
+use super::{address, amount, optional_hex};
+use crate::api::types::JobStatus;
+use cowboy_engine::job::spec::{self, CommandWork, HttpWork, JobSpec, Work};
+use serde_json::{Value, json};
+
+/// A job's parameters.
+pub(in crate::api) fn spec(spec: &JobSpec) -> Value {
+    let JobSpec {
+        work,
+        bounds,
+        verification,
+        max_price,
+        tip,
+        timeout_blocks,
+        callback,
+        required_runner_pool,
+        tee_required,
+    } = spec;
+    json!({
+        "kind": work.kind().name(),
+        "work": parameters(work),
+        "bounds": {
+            "max_return_bytes": bounds.max_return_bytes,
+            "expected_execution_ms": bounds.expected_execution_ms,
+            "data_format": bounds.data_format,
+            "max_memory_mb": bounds.max_memory_mb,
+        },
+        "verification": {
+            "mode": verification.mode.name(),
+            "runners": verification.runners,
+        },
+        "max_price": amount(*max_price),
+        "tip": amount(*tip),
+        "timeout_blocks": timeout_blocks,
+        "callback": callback.as_ref().map(|callback| {
+            json!({ "actor": address(&callback.actor), "handler": callback.handler })
+        }),
+        "required_runner_pool": required_runner_pool,
+        "tee_required": tee_required,
+    })
+}
+
+/// The work of each kind. Headers and environment are lists of pairs: their order counts, and a
+/// name may stand there twice.
+fn parameters(work: &Work) -> Value {
+    match work {
+        Work::Http(HttpWork { method, url, headers, body, pointer }) => json!({
+            "method": method,
+            "url": url,
+            "headers": headers,
+            "body": optional_hex(body.as_ref()),
+            "pointer": pointer,
+        }),
+        Work::Custom(CommandWork { program, args, env, stdin }) => json!({
+            "program": program,
+            "args": args,
+            "env": env,
+            "stdin": optional_hex(stdin.as_ref()),
+        }),
+    }
+}
+
+/// Where a job stands.
+pub(in crate::api) const fn status(status: &spec::JobStatus) -> JobStatus {
+    match status {
+        spec::JobStatus::Pending => JobStatus::Pending,
+        spec::JobStatus::Assigned(_) => JobStatus::Assigned,
+        spec::JobStatus::Verified(..) => JobStatus::Verified,
+        spec::JobStatus::Failed(_) => JobStatus::Failed,
+    }
+}
+
+/// A result as text, where it is text.
+pub(in crate::api) fn text(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(str::to_owned)
+}

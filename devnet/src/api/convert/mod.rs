@@ -1,0 +1,38 @@
+//! From protocol values to the API's: by hand, since the protocol's own types know no JSON.
+
+pub(super) mod event;
+pub(super) mod job;
+pub(super) mod transaction;
+
+use cowboy_engine::primitives::{Address, Height, Wei};
+use serde_json::Value;
+
+/// A byte string.
+pub(super) fn hex(bytes: &[u8]) -> Value {
+    format!("0x{}", hex::encode(bytes)).into()
+}
+
+/// A byte string that may be absent.
+pub(super) fn optional_hex(bytes: Option<&Vec<u8>>) -> Value {
+    bytes.map_or(Value::Null, |bytes| hex(bytes))
+}
+
+/// An amount.
+pub(super) fn amount(wei: Wei) -> Value {
+    wei.get().to_string().into()
+}
+
+/// An address.
+pub(super) fn address(address: &Address) -> Value {
+    address.to_string().into()
+}
+
+/// A height.
+pub(super) fn height(height: Height) -> Value {
+    height.get().into()
+}
+
+/// How many there are, as JSON counts them; the chain's bounds are far below the limit.
+pub(super) fn count(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,85 @@
+//! Transactions and what came of them.
+
+use super::{address, amount, height, hex, job};
+use crate::api::types::TransactionStatus;
+use cowboy_engine::{
+    chain::{
+        Payload, SignedTransaction, Status,
+        transaction::{
+            GrantEntitlement, RegisterRunner, RevokeEntitlement, SubmitResult, Transfer,
+            UpdateRunner,
+        },
+    },
+    primitives::Address,
+    registry::Capabilities,
+};
+use serde_json::{Value, json};
+
+/// What a transaction of `sender` does: the payload's fields.
+pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> Value {
+    match &signed.transaction.payload {
+        Payload::Transfer(Transfer { to, amount: moved }) => {
+            json!({ "to": address(to), "amount": amount(*moved) })
+        }
+        Payload::RegisterRunner(RegisterRunner {
+            pubkey,
+            stake,
+            capabilities,
+            price_per_second,
+        }) => json!({
+            "pubkey": hex(pubkey.as_bytes()),
+            "stake": amount(*stake),
+            "capabilities": offers(capabilities),
+            "price_per_second": amount(*price_per_second),
+        }),
+        Payload::UpdateRunner(UpdateRunner { capabilities, price_per_second }) => json!({
+            "capabilities": offers(capabilities),
+            "price_per_second": amount(*price_per_second),
+        }),
+        Payload::DeregisterRunner | Payload::RunnerHeartbeat => json!({}),
+        Payload::GrantEntitlement(GrantEntitlement { pool, runner, valid_until }) => json!({
+            "pool": pool,
+            "runner": address(runner),
+            "valid_until": valid_until.map(height),
+        }),
+        Payload::RevokeEntitlement(RevokeEntitlement { pool, runner }) => {
+            json!({ "pool": pool, "runner": address(runner) })
+        }
+        Payload::SubmitJob(spec) => {
+            let job_id = spec.job_id(sender, signed.transaction.nonce);
+            json!({ "job_id": hex(&job_id.0), "spec": job::spec(spec) })
+        }
+        Payload::SubmitResult(SubmitResult { job_id, runner, result, runner_signature }) => json!({
+            "job_id": hex(&job_id.0),
+            "runner": address(runner),
+            "result": hex(result),
+            "runner_signature": hex(runner_signature.as_bytes()),
+        }),
+    }
+}
+
+fn offers(capabilities: &Capabilities) -> Value {
+    let Capabilities { kinds, max_concurrent_jobs, tee } = capabilities;
+    json!({
+        "kinds": kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>(),
+        "max_concurrent_jobs": max_concurrent_jobs,
+        "tee": tee,
+    })
+}
+
+/// What came of a transaction in a block.
+pub(in crate::api) const fn status(status: &Status) -> TransactionStatus {
+    match status {
+        Status::Success => TransactionStatus::Success,
+        Status::Failed(_) => TransactionStatus::Failed,
+        Status::Skipped(_) => TransactionStatus::Skipped,
+    }
+}
+
+/// A failure's text cut into the error's name, which opens it, and the rest in words.
+pub(in crate::api) fn failure(text: &str) -> (String, String) {
+    match text.split_once(": ") {
+        Some((name, message)) => (name.to_owned(), message.to_owned()),
+        None => (text.to_owned(), text.to_owned()),
+    }
+}

@@ -1,0 +1,139 @@
+//! Why a request has no answer, and the response that says so.
+
+use super::types::{ErrorBody, ErrorCode, ErrorDetail, ParseError};
+use crate::{chain::mempool::MempoolError, storage::StorageError};
+use axum::{
+    Json,
+    extract::rejection::{JsonRejection, PathRejection, QueryRejection},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use std::fmt;
+
+/// A refusal: what the body says, and the HTTP status that carries it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiError {
+    detail: ErrorDetail,
+    status: StatusCode,
+}
+
+impl ApiError {
+    fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        let status = StatusCode::from_u16(code.status()).expect("the codes have HTTP statuses");
+        let detail = ErrorDetail { code, name: None, message: message.into(), hint: None };
+        Self { detail, status }
+    }
+
+    /// No such thing.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::NotFound, message)
+    }
+
+    /// Not now, or not this validator.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Unavailable, message)
+    }
+
+    /// The request is none.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::BadRequest, message)
+    }
+
+    /// The request contradicts the state.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Conflict, message)
+    }
+
+    /// No token, or a wrong one.
+    pub fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Unauthorized, message)
+            .hint("send `Authorization: Bearer <token>`; the token is in the devnet's `token` file")
+    }
+
+    /// Not done in time.
+    pub fn timeout(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Timeout, message)
+    }
+
+    /// A fault of the devnet.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Internal, message)
+    }
+
+    /// The chain's rules refuse. `text` opens with the error's name and a colon.
+    pub fn rejected(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let name = text.split_once(':').map(|(name, _)| name.to_owned());
+        let mut error = Self::new(ErrorCode::Rejected, text);
+        error.detail.name = name;
+        error
+    }
+
+    /// The same with what to do about it.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.detail.hint = Some(hint.into());
+        self
+    }
+
+    /// The same under another HTTP status, which tells more than the code's own.
+    pub const fn status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// What the body says.
+    pub const fn detail(&self) -> &ErrorDetail {
+        &self.detail
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail.message)
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        (self.status, Json(ErrorBody { error: self.detail })).into_response()
+    }
+}
+
+impl From<StorageError> for ApiError {
+    fn from(error: StorageError) -> Self {
+        tracing::error!(%error, "a request could not be answered");
+        Self::internal(error.to_string())
+    }
+}
+
+impl From<MempoolError> for ApiError {
+    fn from(error: MempoolError) -> Self {
+        Self::rejected(error.to_string())
+    }
+}
+
+impl From<ParseError> for ApiError {
+    fn from(error: ParseError) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+impl From<PathRejection> for ApiError {
+    fn from(rejection: PathRejection) -> Self {
+        Self::bad_request(rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::bad_request(rejection.body_text())
+    }
+}
+
+impl From<JsonRejection> for ApiError {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::bad_request(rejection.body_text())
+    }
+}

@@ -1,0 +1,180 @@
+//! `GET /v1/events`: every block as it becomes final, as server-sent events.
+//!
+//! A stream knows one number, the height it sends next. As long as that block is stored it reads
+//! and sends it; else it waits until the ledger says that it has stored one. So a stream has no
+//! queue: a reader that is slow, or starts far back, reads the store at its own pace, and neither
+//! misses a block nor gets one twice. It ends when its validator or the server stops; the reader
+//! comes back with `Last-Event-ID` and is served by another validator.
+
+use super::{
+    convert::{self, count},
+    error::ApiError,
+    extract::InQuery,
+    routes::chain::certificate_heights,
+    server::Shared,
+    types::{BlockNotice, KEEP_ALIVE_SECS, NodeQuery, StreamQuery},
+    view::View,
+};
+use crate::{chain::ledger::ExecutedBlock, storage::EventFilter};
+use axum::{
+    extract::State,
+    http::{HeaderMap, HeaderValue, header::CACHE_CONTROL},
+    response::{
+        IntoResponse as _, Response, Sse,
+        sse::{Event, KeepAlive},
+    },
+};
+use cowboy_engine::{
+    chain::{EventKind, block::MAX_OPEN, event::PresenceDerived, params::PRESENCE_TIMEOUT_BLOCKS},
+    primitives::Height,
+};
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, select},
+    stream,
+};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::{
+    OwnedSemaphorePermit,
+    broadcast::{Receiver, error::RecvError},
+};
+
+/// The header with the height of the last block that a returning reader has seen.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// `GET /v1/events`
+pub(super) async fn events(
+    State(shared): State<Arc<Shared>>,
+    InQuery(node): InQuery<NodeQuery>,
+    InQuery(query): InQuery<StreamQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let last = headers.get(LAST_EVENT_ID).map(last_seen).transpose()?;
+    let place = shared.streams.clone().try_acquire_owned().map_err(|_| {
+        ApiError::unavailable("too many event streams are open")
+            .hint("end one of them, or read pages of GET /v1/chain/events")
+    })?;
+    // Heard of from here on: the validator that is chosen may stop at any moment.
+    let mut changes: Vec<_> = shared.backend.slots().iter().map(|slot| slot.changes()).collect();
+    let view = Arc::new(View::of(shared.backend.clone(), node.node.as_deref())?);
+    let (stopped, closed) = (changes.swap_remove(view.slot), shared.closed());
+    let next = match (last, query.from) {
+        (Some(last), _) => Height::new(last).next(),
+        (None, Some(from)) => Height::new(from),
+        (None, None) => view.head().next(),
+    };
+    let blocks = Blocks {
+        stored: view.running.ledger.subscribe(),
+        ended: select(stopped.boxed(), closed.boxed()).map(|_| ()).boxed(),
+        shared,
+        view,
+        next,
+        _place: place,
+    };
+    let stream = stream::unfold(blocks, |mut blocks| async {
+        let event = blocks.next().await?;
+        Some((Ok::<_, axum::Error>(event), blocks))
+    });
+    let keep_alive = KeepAlive::new().interval(Duration::from_secs(KEEP_ALIVE_SECS));
+    let mut response = Sse::new(stream).keep_alive(keep_alive).into_response();
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+fn last_seen(header: &HeaderValue) -> Result<u64, ApiError> {
+    header.to_str().ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
+        ApiError::bad_request("the header Last-Event-ID is no height: expected a number")
+    })
+}
+
+/// A stream of blocks.
+struct Blocks {
+    shared: Arc<Shared>,
+    view: Arc<View>,
+    /// The height of the block to send next.
+    next: Height,
+    /// Wakes when a block was stored; what it says is read from the store.
+    stored: Receiver<Arc<ExecutedBlock>>,
+    /// Resolves when the validator or the server stops.
+    ended: BoxFuture<'static, ()>,
+    /// One of the places for streams.
+    _place: OwnedSemaphorePermit,
+}
+
+impl Blocks {
+    /// The next block; `None` at the stream's end.
+    async fn next(&mut self) -> Option<Event> {
+        while self.next > self.view.running.ledger.head().height() {
+            tokio::select! {
+                biased;
+                () = &mut self.ended => return None,
+                stored = self.stored.recv() => {
+                    if matches!(stored, Err(RecvError::Closed)) {
+                        return None;
+                    }
+                }
+            }
+        }
+        if (&mut self.ended).now_or_never().is_some() {
+            return None;
+        }
+        let (view, height) = (self.view.clone(), self.next);
+        // Why it cannot be read was logged; a reader that returns gets it as an answer.
+        let notice = self.shared.blocking(move |_| notice(&view, height)).await.ok()?;
+        self.next = height.next();
+        Event::default().event("block").id(height.to_string()).json_data(&notice).ok()
+    }
+}
+
+/// A block as the stream tells of it.
+fn notice(view: &View, height: Height) -> Result<BlockNotice, ApiError> {
+    let block = view.block(height)?;
+    let header = &block.header;
+    let (_, finalized_at) = view.executed(height)?;
+    let certified = block.certificates.iter().map(|certificate| certificate.block);
+    let (present, registry_len) = runners(view, height)?;
+    Ok(BlockNotice {
+        height: height.get(),
+        hash: header.hash().into(),
+        proposer: view.proposer(&header.proposer).map(|address| view.name(&address)),
+        view: header.round.view,
+        finalized_at,
+        transactions: count(block.transactions.len()),
+        certificate_for: certificate_heights(view, height, certified)?,
+        present,
+        registry_len,
+        events: view.store().events_at(height)?.iter().map(convert::event::event).collect(),
+    })
+}
+
+/// How many runners count as present in a block, and how many are registered after it. From events,
+/// since the state of an old block is not kept.
+fn runners(view: &View, height: Height) -> Result<(u32, u32), ApiError> {
+    // P(h) counts up to PRESENCE_TIMEOUT_BLOCKS after h + 1, and is embedded after h: whatever
+    // counts in this block was embedded in one of these.
+    let oldest = height.get().saturating_sub(PRESENCE_TIMEOUT_BLOCKS);
+    let most = (PRESENCE_TIMEOUT_BLOCKS as usize + 1) * (MAX_OPEN + 1);
+    let kind = Some("PresenceDerived");
+    let filter = EventFilter { from: Height::new(oldest), kind, limit: count(most) };
+    let derived = view.store().events(filter)?;
+    let newest = derived
+        .into_iter()
+        .filter(|stored| stored.height <= height)
+        .filter_map(|stored| match stored.event.kind {
+            EventKind::PresenceDerived(PresenceDerived { certified, present, .. }) => {
+                Some((certified, present))
+            }
+            _ => None,
+        })
+        .max_by_key(|(certified, _)| *certified);
+    let counts = |certified: Height| {
+        height.previous().is_some_and(|p| p.since(certified) <= PRESENCE_TIMEOUT_BLOCKS)
+    };
+    let present = newest.filter(|(certified, _)| counts(*certified)).map_or(0, |(_, n)| n);
+    let (came, left) = (
+        view.store().count_events("RunnerRegistered", height)?,
+        view.store().count_events("RunnerDeregistered", height)?,
+    );
+    let registered = (u64::from(view.backend.genesis_runners) + came).saturating_sub(left);
+    Ok((present, u32::try_from(registered).unwrap_or(u32::MAX)))
+}

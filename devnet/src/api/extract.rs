@@ -1,0 +1,67 @@
+//! What handlers take from a request, refused with the API's own error bodies.
+
+use super::{error::ApiError, server::Shared, view};
+use axum::{
+    Json,
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    http::{header::AUTHORIZATION, request::Parts},
+};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// The parameters in the path.
+pub(super) struct InPath<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Shared>> for InPath<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, ApiError> {
+        let Path(value) = Path::from_request_parts(parts, shared).await?;
+        Ok(Self(value))
+    }
+}
+
+/// The parameters in the query.
+pub(super) struct InQuery<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<Shared>> for InQuery<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, ApiError> {
+        let Query(value) = Query::from_request_parts(parts, shared).await?;
+        Ok(Self(value))
+    }
+}
+
+/// The body, as JSON.
+pub(super) struct InBody<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for InBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, ApiError> {
+        let Json(value) = Json::from_request(request, shared).await?;
+        Ok(Self(value))
+    }
+}
+
+/// Proof that the request shows the token. First among a handler's arguments, so that nothing else
+/// of the request is looked at without one.
+pub(super) struct Authorized;
+
+impl FromRequestParts<Arc<Shared>> for Authorized {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, ApiError> {
+        let header = parts.headers.get(AUTHORIZATION).ok_or_else(|| {
+            ApiError::unauthorized("the request changes state and shows no token")
+        })?;
+        let (scheme, token) = header.as_bytes().split_at(header.len().min(BEARER.len()));
+        if !scheme.eq_ignore_ascii_case(BEARER) || !view::shows_token(&shared.backend, token) {
+            return Err(ApiError::unauthorized("the token shown is not this devnet's"));
+        }
+        Ok(Self)
+    }
+}
+
+const BEARER: &[u8] = b"bearer ";

@@ -1,0 +1,27 @@
+//! The control API of a running devnet: HTTP on the loopback, JSON, server-sent events.
+//!
+//! [`types`] says what is asked and answered, and lists the routes. Whoever runs a devnet makes a
+//! [`Backend`], keeps it up to date as validators start and stop, and hands it to [`start`]:
+//!
+//! ```text
+//! request -> server (limits, Host) -> extract (token, parameters) -> routes -> view -> answer
+//!                                                                             |
+//!                                              ledger, store, mempool of one validator
+//! ```
+
+pub mod backend;
+mod convert;
+pub mod error;
+mod events;
+mod extract;
+mod openapi;
+mod routes;
+pub mod server;
+pub mod types;
+mod view;
+
+pub use backend::{Backend, BackendError, Config, Hooks, Link, Running, Switch, ValidatorSlot};
+pub use server::{Serving, bind, start};
+
+#[cfg(test)]
+mod tests;

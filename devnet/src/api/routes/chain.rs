@@ -1,0 +1,199 @@
+//! Blocks, transactions and events.
+
+use crate::{
+    api::{
+        convert::{self, count},
+        error::ApiError,
+        types::{
+            Block, BlockTransaction, EVENT_PAGE, EVENT_PAGE_LIMIT, EventPage, EventQuery, Fee,
+            Head, Parameters, Text, Transaction, TransactionStatus,
+        },
+        view::{self, View, time},
+    },
+    storage::{EventFilter, StoredTransaction},
+};
+use cowboy_engine::{
+    chain::{self, EventKind, SignedTransaction},
+    fees::meter,
+    primitives::{Address, Hash, Height},
+};
+
+/// `GET /v1/chain/head`
+pub(super) fn head(view: &View) -> Result<Head, ApiError> {
+    let (_, finalized_at) = view.executed(view.head())?;
+    let height = view.head().get();
+    Ok(Head { height, hash: view.state.head_hash().into(), finalized_at })
+}
+
+/// `GET /v1/chain/parameters`
+pub(super) fn parameters(view: &View) -> Result<Parameters, ApiError> {
+    let (state, backend) = (&view.state, &view.backend);
+    Ok(Parameters {
+        chain_id: crate::api::types::ChainId(backend.chain_id).into(),
+        height: state.height().next().get(),
+        genesis: backend.genesis_hash.into(),
+        block_time_ms: u64::try_from(backend.block_time.as_millis()).unwrap_or(u64::MAX),
+        cycle_basefee: state.basefee_cycle().into(),
+        cell_basefee: state.basefee_cell().into(),
+        cycle_limit: meter::MAX_BLOCK_CYCLES,
+        cell_limit: meter::MAX_BLOCK_CELLS,
+        threshold_rule: state.params().threshold_rule.to_string(),
+        validators: count(state.validators().len()),
+        runners: state.registry().order().len(),
+    })
+}
+
+/// `GET /v1/chain/blocks/{height}`
+pub(super) fn block(view: &View, height: &str) -> Result<Block, ApiError> {
+    let height = view.height(height, view.head())?;
+    let chain::Block { header, certificates, transactions } = view.block(height)?;
+    let (state_root, finalized_at) = view.executed(height)?;
+    let receipts = view.store().receipts(height)?;
+    let certificate_for = certificate_heights(
+        view,
+        height,
+        certificates.iter().map(|certificate| certificate.block),
+    )?;
+    let proposer = view.proposer(&header.proposer);
+    Ok(Block {
+        height: height.get(),
+        hash: header.hash().into(),
+        parent: header.parent.into(),
+        proposer: proposer.map(|address| view.name(&address)),
+        proposer_address: proposer.map(Text),
+        view: header.round.view,
+        timestamp: time(header.timestamp_ms),
+        finalized_at,
+        state_root: state_root.into(),
+        executed_height: header.executed.height.get(),
+        subset_epoch: header.subset_epoch,
+        cycles_used: receipts.iter().map(|receipt| receipt.cycles.get()).sum(),
+        cells_used: receipts.iter().map(|receipt| receipt.cells.get()).sum(),
+        transactions: transactions
+            .iter()
+            .zip(&receipts)
+            .map(|(signed, receipt)| BlockTransaction {
+                hash: receipt.transaction.into(),
+                kind: signed.transaction.payload.name().to_owned(),
+                sender: receipt.sender.into(),
+                status: convert::transaction::status(&receipt.status),
+            })
+            .collect(),
+        certificate_for,
+        open: header.open.iter().map(|open| open.height.get()).collect(),
+        events: view.store().events_at(height)?.iter().map(convert::event::event).collect(),
+    })
+}
+
+/// The heights of the blocks that the certificates in the block at `height` are for.
+pub(in crate::api) fn certificate_heights(
+    view: &View,
+    height: Height,
+    blocks: impl ExactSizeIterator<Item = Hash>,
+) -> Result<Vec<u64>, ApiError> {
+    let parent = match height.previous() {
+        Some(parent) if blocks.len() > 0 => view.block(parent)?.header,
+        _ => return Ok(Vec::new()),
+    };
+    let candidates = parent.candidates(parent.hash());
+    let (heights, _) = chain::block::certify(&candidates, blocks).map_err(|error| {
+        ApiError::internal(format!("block {height} carries certificates that it cannot: {error}"))
+    })?;
+    Ok(heights.into_iter().map(Height::get).collect())
+}
+
+/// `GET /v1/chain/transactions/{hash}`
+pub(super) fn transaction(view: &View, hash: &str) -> Result<Transaction, ApiError> {
+    let hash = view::hash("transaction hash", hash)?;
+    if let Some(stored) = view.store().transaction(&hash)? {
+        return included(view, hash, stored);
+    }
+    let waiting = view.running.mempool.with(|pool| pool.get(&hash).cloned()).ok_or_else(|| {
+        ApiError::not_found(format!(
+            "transaction {hash} is in no block and does not wait in the mempool"
+        ))
+    })?;
+    let sender = waiting.sender().map_err(|error| ApiError::internal(error.to_string()))?;
+    let status = TransactionStatus::Pending;
+    Ok(describe(view, hash, &waiting, sender, status))
+}
+
+fn included(view: &View, hash: Hash, stored: StoredTransaction) -> Result<Transaction, ApiError> {
+    let StoredTransaction { height, position, receipt } = stored;
+    let block = view.block(height)?;
+    let signed = block.transactions.get(position as usize).ok_or_else(|| {
+        ApiError::internal(format!("block {height} has no transaction {position}"))
+    })?;
+    let status = convert::transaction::status(&receipt.status);
+    let mut transaction = describe(view, hash, signed, receipt.sender, status);
+    transaction.height = Some(height.get());
+    transaction.index = Some(position);
+    transaction.fee = (status != TransactionStatus::Skipped).then(|| Fee {
+        cycles: receipt.cycles.get(),
+        cells: receipt.cells.get(),
+        burned: receipt.burned.into(),
+        tip: receipt.tip.into(),
+    });
+    (transaction.error, transaction.message) =
+        receipt.status.error().map(convert::transaction::failure).unzip();
+    let events = view.store().events_at(height)?;
+    let caused = events.iter().filter(|stored| stored.event.transaction == Some(hash));
+    transaction.events = caused.map(convert::event::event).collect();
+    Ok(transaction)
+}
+
+/// What a transaction says, before what came of it.
+fn describe(
+    view: &View,
+    hash: Hash,
+    signed: &SignedTransaction,
+    sender: Address,
+    status: TransactionStatus,
+) -> Transaction {
+    Transaction {
+        hash: hash.into(),
+        status,
+        kind: signed.transaction.payload.name().to_owned(),
+        sender: sender.into(),
+        sender_name: view.backend.names.get(&sender),
+        nonce: signed.transaction.nonce,
+        payload: convert::transaction::payload(signed, &sender),
+        height: None,
+        index: None,
+        fee: None,
+        error: None,
+        message: None,
+        events: Vec::new(),
+    }
+}
+
+/// `GET /v1/chain/events`
+pub(super) fn events(view: &View, query: &EventQuery) -> Result<EventPage, ApiError> {
+    let kind = query.kind.as_deref();
+    if let Some(kind) = kind.filter(|kind| !EventKind::NAMES.contains(kind)) {
+        let kind = view::shown(kind);
+        return Err(ApiError::bad_request(format!("kind: no event is called `{kind}`"))
+            .hint(format!("expected one of {}", EventKind::NAMES.join(", "))));
+    }
+    let limit = query.limit.unwrap_or(EVENT_PAGE).clamp(1, EVENT_PAGE_LIMIT);
+    let from = Height::new(query.from.unwrap_or_default());
+    let filter = EventFilter { from, kind, limit: count(limit) };
+    let mut events = view.store().events(filter)?;
+    let mut next = None;
+    if let Some(last) = events.last().filter(|_| events.len() >= limit).map(|last| last.height) {
+        // The last block may go on: it opens the next page, unless it is all there is of this one.
+        let whole = events.partition_point(|event| event.height < last);
+        next = Some(if whole > 0 {
+            events.truncate(whole);
+            last
+        } else {
+            events = view.store().events_at(last)?;
+            events.retain(|stored| kind.is_none_or(|kind| stored.event.kind.name() == kind));
+            last.next()
+        });
+    }
+    Ok(EventPage {
+        events: events.iter().map(convert::event::event).collect(),
+        next: next.filter(|next| *next <= view.head()).map(Height::get),
+    })
+}

@@ -1,0 +1,143 @@
+//! What changes state: transactions, starting and stopping.
+
+use crate::api::{
+    backend::Switch,
+    error::ApiError,
+    extract::{Authorized, InBody, InPath},
+    server::Shared,
+    types::{Stopping, Text, TransactionAccepted, TransactionRequest, Validator},
+    view::{Glance, View},
+};
+use axum::{Json, extract::State, http::StatusCode};
+use cowboy_engine::{
+    chain::{Payload, SignedTransaction},
+    primitives::Hash,
+};
+use std::sync::Arc;
+
+/// `POST /v1/transactions`
+pub(super) async fn submit(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InBody(request): InBody<TransactionRequest>,
+) -> Result<(StatusCode, Json<TransactionAccepted>), ApiError> {
+    let accepted = shared
+        .blocking(move |backend| {
+            let view = View::of(backend, None)?;
+            accept(&view, decode(&request)?)
+        })
+        .await?;
+    Ok((StatusCode::ACCEPTED, Json(accepted)))
+}
+
+/// `POST /runner/{runner}/heartbeat`: the transaction is signed by the runner, which is as good as
+/// the token for what it can do.
+pub(super) async fn heartbeat(
+    State(shared): State<Arc<Shared>>,
+    InPath(runner): InPath<String>,
+    InBody(request): InBody<TransactionRequest>,
+) -> Result<(StatusCode, Json<TransactionAccepted>), ApiError> {
+    let accepted = shared
+        .blocking(move |backend| {
+            let view = View::of(backend, None)?;
+            let address = view.resolve("runner", &runner)?;
+            let signed = decode(&request)?;
+            if signed.transaction.payload != Payload::RunnerHeartbeat {
+                let kind = signed.transaction.payload.name();
+                return Err(ApiError::bad_request(format!(
+                    "transaction: a `{kind}` where a `runner_heartbeat` is expected"
+                )));
+            }
+            let sender = signed.sender().map_err(|error| ApiError::rejected(error.to_string()))?;
+            if sender != address {
+                return Err(ApiError::bad_request(format!(
+                    "transaction: signed by {sender}, not by runner {address}"
+                )));
+            }
+            accept(&view, signed)
+        })
+        .await?;
+    Ok((StatusCode::ACCEPTED, Json(accepted)))
+}
+
+fn decode(request: &TransactionRequest) -> Result<SignedTransaction, ApiError> {
+    SignedTransaction::from_bytes(&request.transaction)
+        .map_err(|error| ApiError::bad_request(format!("transaction: {error}")))
+}
+
+/// Hands a transaction to the mempool. One that is in a block already was accepted before: whoever
+/// lost the first answer gets the same again.
+fn accept(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted, ApiError> {
+    let hash: Hash = signed.hash();
+    let newest = view.running.ledger.newest().state;
+    if let Err(error) = view.running.mempool.submit(signed, &newest)
+        && view.store().transaction(&hash)?.is_none()
+    {
+        return Err(error.into());
+    }
+    Ok(TransactionAccepted { hash: Text(hash) })
+}
+
+/// `POST /v1/validators/{validator}/stop`
+pub(super) async fn stop(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InPath(validator): InPath<String>,
+) -> Result<Json<Validator>, ApiError> {
+    switch(shared, validator, Switch::Stop).await
+}
+
+/// `POST /v1/validators/{validator}/start`
+pub(super) async fn start(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InPath(validator): InPath<String>,
+) -> Result<Json<Validator>, ApiError> {
+    switch(shared, validator, Switch::Start).await
+}
+
+async fn switch(
+    shared: Arc<Shared>,
+    validator: String,
+    wanted: Switch,
+) -> Result<Json<Validator>, ApiError> {
+    let backend = shared.backend.clone();
+    let name = {
+        let glance = Glance::of(backend.clone(), None)?;
+        super::validator::slot(&glance, &validator)?.name().to_owned()
+    };
+    let task_name = name.clone();
+    // A task of its own: it ends well whether or not somebody still waits for the answer.
+    let task = tokio::spawn(async move {
+        let slot = backend.slot(&task_name).expect("a slot's own name finds it");
+        let _one = slot.switching.clone().try_lock_owned().map_err(|_| {
+            ApiError::conflict(format!("validator `{task_name}` is being started or stopped"))
+        })?;
+        let (runs, verb) = (
+            slot.running().is_some(),
+            match wanted {
+                Switch::Start => "running",
+                Switch::Stop => "stopped",
+            },
+        );
+        if runs == (wanted == Switch::Start) {
+            let message = format!("validator `{task_name}` is {verb} already");
+            return Err(ApiError::conflict(message));
+        }
+        (backend.hooks.switch)(&task_name, wanted).await.map_err(|reason| {
+            ApiError::internal(format!("validator `{task_name}` is not {verb}: {reason}"))
+        })
+    });
+    task.await.map_err(|error| ApiError::internal(error.to_string()))??;
+    let show = move |backend| super::validator::show(&Glance::of(backend, None)?, &name);
+    shared.blocking(show).await.map(Json)
+}
+
+/// `POST /v1/shutdown`
+pub(super) async fn shutdown(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+) -> (StatusCode, Json<Stopping>) {
+    (shared.backend.hooks.shutdown)();
+    (StatusCode::ACCEPTED, Json(Stopping { pid: shared.backend.pid }))
+}

@@ -1,0 +1,214 @@
+//! Jobs and their results.
+
+use crate::{
+    api::{
+        convert,
+        error::ApiError,
+        types::{
+            Bytes, JOB_PAGE, JOB_PAGE_LIMIT, Job, JobEvent, JobQuery, JobResult, JobSummary, Text,
+            TimeText,
+        },
+        view::{self, View, time},
+    },
+    storage::{StoredEvent, StoredResult},
+};
+use cowboy_engine::{
+    chain::EventKind,
+    job::spec::{self, Assignment, JobStatus, Outcome},
+    primitives::{Address, Hash, Height},
+};
+use std::{cmp::Reverse, collections::BTreeMap};
+
+/// `GET /v1/jobs`
+pub(super) fn list(view: &View, query: &JobQuery) -> Result<Vec<JobSummary>, ApiError> {
+    let limit = query.limit.unwrap_or(JOB_PAGE).min(JOB_PAGE_LIMIT);
+    let wanted = |job: &spec::Job| {
+        query.status.is_none_or(|status| convert::job::status(&job.status) == status)
+    };
+    let mut jobs: Vec<_> = view.state.jobs().filter(|(_, job)| wanted(job)).collect();
+    jobs.sort_by_key(|(id, job)| (Reverse(job.submitted_at), **id));
+    Ok(jobs.into_iter().take(limit).map(|(id, job)| summary(view, id, job)).collect())
+}
+
+fn summary(view: &View, id: &Hash, job: &spec::Job) -> JobSummary {
+    JobSummary {
+        job_id: (*id).into(),
+        kind: job.spec.work.kind().name().to_owned(),
+        submitter: job.submitter.into(),
+        submitter_name: view.backend.names.get(&job.submitter),
+        status: convert::job::status(&job.status),
+        committee: view.named(committee(job)),
+        submitted_at: job.submitted_at.get(),
+        final_at: final_at(job).map(Height::get),
+    }
+}
+
+/// `GET /v1/jobs/{id}`
+pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
+    let id = view::hash("job id", id)?;
+    let job = find(view, &id)?;
+    let outcome = outcome(job);
+    let result = stored_result(view, &id, job)?.map(|result| result.bytes);
+    let events = view.store().events_of(&id)?;
+    let mut times = Times { view, known: BTreeMap::new() };
+    let latency_ms = match final_at(job) {
+        None => None,
+        Some(end) => Some(times.of(end)?.saturating_sub(times.of(job.submitted_at)?)),
+    };
+    let JobSummary { job_id, kind, submitter, submitter_name, status, committee, .. } =
+        summary(view, &id, job);
+    Ok(Job {
+        job_id,
+        kind,
+        submitter,
+        submitter_name,
+        status,
+        committee,
+        committee_addresses: self::committee(job).iter().copied().map(Text).collect(),
+        attempts: attempts(&events, view.head()),
+        result_text: result.as_deref().and_then(convert::job::text),
+        result: result.map(|bytes| Text(Bytes(bytes))),
+        runner: outcome.map(|outcome| view.name(&outcome.runner)),
+        max_price: job.spec.max_price.into(),
+        paid: outcome.map(|outcome| outcome.paid.into()),
+        submitted_at: job.submitted_at.get(),
+        assigned_at: job.status.assignment().map(|assignment| assignment.height.get()),
+        deadline: job.deadline().get(),
+        final_at: final_at(job).map(Height::get),
+        latency_ms,
+        error: failure(job),
+        spec: convert::job::spec(&job.spec),
+        events: history(events, &mut times)?,
+    })
+}
+
+/// `GET /v1/jobs/{id}/result`
+pub(super) fn result(view: &View, id: &str) -> Result<JobResult, ApiError> {
+    let id = view::hash("job id", id)?;
+    let job = find(view, &id)?;
+    let Some(StoredResult { height, runner, bytes }) = stored_result(view, &id, job)? else {
+        let message = format!("job {id} has no result: it is {}", job.status.name());
+        return Err(match failure(job) {
+            Some(failure) => ApiError::not_found(message).hint(failure),
+            None => {
+                ApiError::not_found(message).hint(format!("wait for it: cowboyctl job wait {id}"))
+            }
+        });
+    };
+    Ok(JobResult {
+        job_id: id.into(),
+        runner: view.name(&runner),
+        runner_address: runner.into(),
+        result_text: convert::job::text(&bytes),
+        result: Text(Bytes(bytes)),
+        final_at: height.get(),
+    })
+}
+
+/// A job of the chain.
+pub(super) fn find<'a>(view: &'a View, id: &Hash) -> Result<&'a spec::Job, ApiError> {
+    view.state.job(id).ok_or_else(|| {
+        ApiError::not_found(format!("there is no job {id}")).hint("list them: cowboyctl job ls")
+    })
+}
+
+/// The result of a verified job. The store may be a block ahead of the state that the job is read
+/// from; a result of a job that is not verified there is none yet.
+fn stored_result(
+    view: &View,
+    id: &Hash,
+    job: &spec::Job,
+) -> Result<Option<StoredResult>, ApiError> {
+    if outcome(job).is_none() {
+        return Ok(None);
+    }
+    view.store().result(id)?.map(Some).ok_or_else(|| {
+        ApiError::internal(format!("job {id} is verified, but the validator has no result of it"))
+    })
+}
+
+fn committee(job: &spec::Job) -> &[Address] {
+    job.status.assignment().map_or(&[], |Assignment { committee, .. }| committee)
+}
+
+const fn outcome(job: &spec::Job) -> Option<&Outcome> {
+    match &job.status {
+        JobStatus::Verified(_, outcome) => Some(outcome),
+        _ => None,
+    }
+}
+
+/// The block that ended a job; one without result ends at its deadline.
+fn final_at(job: &spec::Job) -> Option<Height> {
+    match &job.status {
+        JobStatus::Verified(_, outcome) => Some(outcome.height),
+        JobStatus::Failed(_) => Some(job.deadline()),
+        JobStatus::Pending | JobStatus::Assigned(_) => None,
+    }
+}
+
+fn failure(job: &spec::Job) -> Option<String> {
+    let deadline = job.deadline();
+    match &job.status {
+        JobStatus::Failed(None) => {
+            Some(format!("no runner qualified up to block {deadline}; see job explain"))
+        }
+        JobStatus::Failed(Some(_)) => Some(format!("no result came up to block {deadline}")),
+        _ => None,
+    }
+}
+
+/// How many committees were drawn up to a block.
+pub(super) fn attempts(events: &[StoredEvent], up_to: Height) -> u32 {
+    let drawn = events.iter().filter(|stored| {
+        stored.height <= up_to && matches!(stored.event.kind, EventKind::JobAssigned(_))
+    });
+    convert::count(drawn.count())
+}
+
+/// What happened to a job. While it waits there is an event per block: of each run of them, the
+/// first and the last tell all.
+fn history(events: Vec<StoredEvent>, times: &mut Times<'_>) -> Result<Vec<JobEvent>, ApiError> {
+    let waits = |stored: Option<&StoredEvent>| {
+        stored.is_some_and(|stored| matches!(stored.event.kind, EventKind::JobWaiting(_)))
+    };
+    let told = |index: usize| {
+        let before = index.checked_sub(1).and_then(|before| events.get(before));
+        !(waits(before) && waits(events.get(index)) && waits(events.get(index + 1)))
+    };
+    (0..events.len())
+        .filter(|index| told(*index))
+        .map(|index| &events[index])
+        .filter(|stored| stored.height <= times.view.head())
+        .map(|StoredEvent { height, event, .. }| {
+            Ok(JobEvent {
+                height: height.get(),
+                event: event.kind.name().to_owned(),
+                timestamp: times.text(*height)?,
+                data: convert::event::data(&event.kind),
+            })
+        })
+        .collect()
+}
+
+/// Timestamps of blocks, each read once.
+struct Times<'a> {
+    view: &'a View,
+    known: BTreeMap<Height, u64>,
+}
+
+impl Times<'_> {
+    /// Unix ms.
+    fn of(&mut self, height: Height) -> Result<u64, ApiError> {
+        if let Some(ms) = self.known.get(&height) {
+            return Ok(*ms);
+        }
+        let ms = self.view.block(height)?.header.timestamp_ms;
+        self.known.insert(height, ms);
+        Ok(ms)
+    }
+
+    fn text(&mut self, height: Height) -> Result<TimeText, ApiError> {
+        self.of(height).map(time)
+    }
+}

@@ -1,0 +1,295 @@
+//! The routes: one table that the router, the OpenAPI document and their test are made from.
+//!
+//! A handler of a read is a plain function from a [`View`] (one validator's chain) or a [`Glance`]
+//! (the whole devnet) and the request's parameters to the answer. It runs where it may block.
+
+mod account;
+pub(super) mod chain;
+mod control;
+mod job;
+mod mru;
+mod presence;
+mod runner;
+mod selection;
+mod validator;
+
+use super::{
+    error::ApiError,
+    events,
+    extract::{InPath, InQuery},
+    openapi,
+    server::Shared,
+    types::{
+        Account, Block, BlockNotice, EventPage, EventQuery, Explanation, Head, Job, JobQuery,
+        JobResult, JobSummary, MruRecord, NodeQuery, Parameters, Presence, PresenceCheck, Runner,
+        SelectionCheck, Status, Stopping, StreamQuery, Transaction, TransactionAccepted,
+        TransactionRequest, Validator, Votes,
+    },
+    view::{Glance, View},
+};
+use axum::{
+    Json,
+    extract::State,
+    http::Method,
+    routing::{MethodRouter, get, post},
+};
+use openapi::{Answer, Operation};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::sync::Arc;
+use utoipa::IntoParams;
+
+/// One method of one path.
+pub(super) struct Route {
+    pub method: Method,
+    pub path: &'static str,
+    pub handler: MethodRouter<Arc<Shared>>,
+    pub operation: Operation,
+}
+
+/// Every route, in the order of the documentation.
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        glance("/v1/status", "The devnet at a glance", Answer::one::<Status>(), |glance, ()| {
+            validator::status(glance)
+        }),
+        view(
+            "/v1/chain/head",
+            "The newest finalized and executed block",
+            Answer::one::<Head>(),
+            |view, (), Nothing {}| chain::head(view),
+        ),
+        view(
+            "/v1/chain/parameters",
+            "What a signer has to know about the chain, and its limits",
+            Answer::one::<Parameters>(),
+            |view, (), Nothing {}| chain::parameters(view),
+        ),
+        view(
+            "/v1/chain/blocks/{height}",
+            "A finalized block",
+            Answer::one::<Block>(),
+            |view, height: String, Nothing {}| chain::block(view, &height),
+        ),
+        view(
+            "/v1/chain/transactions/{hash}",
+            "A transaction and what came of it",
+            Answer::one::<Transaction>(),
+            |view, hash: String, Nothing {}| chain::transaction(view, &hash),
+        ),
+        view(
+            "/v1/chain/events",
+            "A page of events, whole blocks of them",
+            Answer::one::<EventPage>(),
+            |view, (), query: EventQuery| chain::events(view, &query),
+        ),
+        Route {
+            method: Method::GET,
+            path: "/v1/events",
+            handler: get(events::events),
+            operation: Operation::new(
+                "Every block as it becomes final: events of type `block`, their ids the heights",
+                Answer::stream::<BlockNotice>(),
+            )
+            .query::<NodeQuery>()
+            .query::<StreamQuery>()
+            .header(
+                "Last-Event-ID",
+                "The height of the last block seen: the stream goes on after it",
+            ),
+        },
+        view(
+            "/v1/accounts",
+            "The devnet's accounts and 10,000 others at most",
+            Answer::many::<Account>(),
+            |view, (), Nothing {}| account::list(view),
+        ),
+        view(
+            "/v1/accounts/{account}",
+            "An account",
+            Answer::one::<Account>(),
+            |view, account: String, Nothing {}| account::show(view, &account),
+        ),
+        Route {
+            method: Method::POST,
+            path: "/v1/transactions",
+            handler: post(control::submit),
+            operation: Operation::new(
+                "Hands a signed transaction to the mempool",
+                Answer::accepted::<TransactionAccepted>(),
+            )
+            .body::<TransactionRequest>()
+            .needs_token(),
+        },
+        glance(
+            "/v1/runners",
+            "The runners, in registry order",
+            Answer::many::<Runner>(),
+            |glance, ()| runner::list(glance),
+        ),
+        glance(
+            "/v1/runners/{runner}",
+            "A registered runner and its connections",
+            Answer::one::<Runner>(),
+            |glance, runner: String| runner::show(glance, &runner),
+        ),
+        glance(
+            "/v1/validators",
+            "The validators, in the order in which votes number them",
+            Answer::many::<Validator>(),
+            |glance, ()| validator::list(glance),
+        ),
+        glance(
+            "/v1/validators/{validator}",
+            "A validator, whether it runs or not",
+            Answer::one::<Validator>(),
+            |glance, validator: String| validator::show(glance, &validator),
+        ),
+        Route {
+            method: Method::POST,
+            path: "/v1/validators/{validator}/stop",
+            handler: post(control::stop),
+            operation: Operation::new("Stops a running validator", Answer::one::<Validator>())
+                .needs_token(),
+        },
+        Route {
+            method: Method::POST,
+            path: "/v1/validators/{validator}/start",
+            handler: post(control::start),
+            operation: Operation::new("Starts a stopped validator", Answer::one::<Validator>())
+                .needs_token(),
+        },
+        view(
+            "/v1/jobs",
+            "Jobs, newest first",
+            Answer::many::<JobSummary>(),
+            |view, (), query: JobQuery| job::list(view, &query),
+        ),
+        view(
+            "/v1/jobs/{id}",
+            "A job and what happened to it",
+            Answer::one::<Job>(),
+            |view, id: String, Nothing {}| job::show(view, &id),
+        ),
+        view(
+            "/v1/jobs/{id}/result",
+            "A job's verified result",
+            Answer::one::<JobResult>(),
+            |view, id: String, Nothing {}| job::result(view, &id),
+        ),
+        view(
+            "/v1/jobs/{id}/explain",
+            "How a job's runners were drawn, or why not",
+            Answer::one::<Explanation>(),
+            |view, id: String, Nothing {}| selection::explain(view, &id),
+        ),
+        view(
+            "/v1/jobs/{id}/verify-selection",
+            "Filters and draw done anew, compared with what the chain records",
+            Answer::one::<SelectionCheck>(),
+            |view, id: String, Nothing {}| selection::verify(view, &id),
+        ),
+        view(
+            "/v1/presence/{height}",
+            "Canonical presence: which runners the certificate of a block shows present",
+            Answer::one::<Presence>(),
+            |view, height: String, Nothing {}| presence::show(view, &height),
+        ),
+        view(
+            "/v1/presence/{height}/votes",
+            "The votes in the certificate of a block",
+            Answer::one::<Votes>(),
+            |view, height: String, Nothing {}| presence::votes(view, &height),
+        ),
+        view(
+            "/v1/presence/{height}/verify",
+            "The certificate verified and presence derived anew",
+            Answer::one::<PresenceCheck>(),
+            |view, height: String, Nothing {}| presence::verify(view, &height),
+        ),
+        view(
+            "/v1/mru",
+            "The most recently used runners",
+            Answer::many::<MruRecord>(),
+            |view, (), Nothing {}| mru::list(view),
+        ),
+        view(
+            "/v1/mru/{submitter}/{kind}",
+            "A submitter's most recently used runner for a kind of job",
+            Answer::one::<MruRecord>(),
+            |view, (submitter, kind): (String, String), Nothing {}| {
+                mru::show(view, &submitter, &kind)
+            },
+        ),
+        Route {
+            method: Method::POST,
+            path: "/v1/shutdown",
+            handler: post(control::shutdown),
+            operation: Operation::new("Begins to stop the devnet", Answer::accepted::<Stopping>())
+                .needs_token(),
+        },
+        Route {
+            method: Method::POST,
+            path: "/runner/{runner}/heartbeat",
+            handler: post(control::heartbeat),
+            operation: Operation::new(
+                "A runner's heartbeat: a `runner_heartbeat` transaction that it signed",
+                Answer::accepted::<TransactionAccepted>(),
+            )
+            .body::<TransactionRequest>(),
+        },
+        Route {
+            method: Method::GET,
+            path: "/openapi.json",
+            handler: get(async || Json(openapi::document())),
+            operation: Operation::new("This document", Answer::any()),
+        },
+    ]
+}
+
+/// No parameters of its own in the query.
+#[derive(Debug, Deserialize, IntoParams)]
+struct Nothing {}
+
+/// A read of one validator's chain.
+fn view<P, Q, T>(
+    path: &'static str,
+    summary: &'static str,
+    answer: Answer,
+    read: fn(&View, P, Q) -> Result<T, ApiError>,
+) -> Route
+where
+    P: DeserializeOwned + Send + 'static,
+    Q: DeserializeOwned + IntoParams + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    let handler = async move |State(shared): State<Arc<Shared>>,
+                              InPath(path): InPath<P>,
+                              InQuery(node): InQuery<NodeQuery>,
+                              InQuery(query): InQuery<Q>| {
+        let read = move |backend| read(&View::of(backend, node.node.as_deref())?, path, query);
+        shared.blocking(read).await.map(Json)
+    };
+    let operation = Operation::new(summary, answer).query::<NodeQuery>().query::<Q>();
+    Route { method: Method::GET, path, handler: get(handler), operation }
+}
+
+/// A read of the whole devnet.
+fn glance<P, T>(
+    path: &'static str,
+    summary: &'static str,
+    answer: Answer,
+    read: fn(&Glance, P) -> Result<T, ApiError>,
+) -> Route
+where
+    P: DeserializeOwned + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    let handler = async move |State(shared): State<Arc<Shared>>,
+                              InPath(path): InPath<P>,
+                              InQuery(node): InQuery<NodeQuery>| {
+        let read = move |backend| read(&Glance::of(backend, node.node.as_deref())?, path);
+        shared.blocking(read).await.map(Json)
+    };
+    let operation = Operation::new(summary, answer).query::<NodeQuery>();
+    Route { method: Method::GET, path, handler: get(handler), operation }
+}

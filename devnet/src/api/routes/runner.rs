@@ -1,0 +1,156 @@
+//! Runners: the registry, and their connections.
+
+use crate::api::{
+    backend::Link,
+    error::ApiError,
+    types::{Runner, RunnerConnection, RunnerHealth, RunnerState, RunnerStatus},
+    view::Glance,
+};
+use cowboy_engine::{
+    primitives::{Address, Height},
+    registry::{self, Health},
+};
+use std::collections::BTreeMap;
+
+/// Who should be connected to whom and who is, found once per request.
+pub(super) struct Network {
+    /// Per registered runner, in registry order: the validators of its subset, nearest first.
+    subsets: Vec<(Address, Vec<Address>)>,
+    /// Per running validator: the connections it holds, by runner.
+    links: BTreeMap<Address, BTreeMap<Address, Link>>,
+    /// The highest head of any validator.
+    pub highest: Height,
+}
+
+impl Network {
+    pub fn of(glance: &Glance) -> Self {
+        let (registry, state) = (glance.state.registry(), &glance.state);
+        let subset = |runner: &Address| {
+            let record = registry.get(runner)?;
+            let subset = state.subset_of(&record.pubkey);
+            Some((*runner, subset.iter().map(|validator| validator.pubkey.address()).collect()))
+        };
+        let subsets = registry.order().as_slice().iter().filter_map(subset).collect();
+        let slots = glance.backend.slots().iter();
+        let links = slots
+            .filter_map(|slot| {
+                let links = (slot.running()?.links)();
+                Some((slot.address(), links.into_iter().map(|link| (link.runner, link)).collect()))
+            })
+            .collect();
+        Self { subsets, links, highest: glance.backend.newest().height() }
+    }
+
+    /// The runners that have to be connected to a validator, in registry order.
+    pub fn expected_at<'a>(&'a self, validator: &'a Address) -> impl Iterator<Item = &'a Address> {
+        let expected = self.subsets.iter().filter(|(_, subset)| subset.contains(validator));
+        expected.map(|(runner, _)| runner)
+    }
+
+    /// The runners that are connected to a validator, by address.
+    pub fn connected_to(&self, validator: &Address) -> impl Iterator<Item = &Address> {
+        self.links.get(validator).into_iter().flat_map(BTreeMap::keys)
+    }
+
+    fn subset(&self, runner: &Address) -> &[Address] {
+        let found = self.subsets.iter().find(|(address, _)| address == runner);
+        found.map_or(&[], |(_, subset)| subset)
+    }
+
+    fn link(&self, validator: &Address, runner: &Address) -> Option<&Link> {
+        self.links.get(validator)?.get(runner)
+    }
+}
+
+/// `GET /v1/runners`
+pub(super) fn list(glance: &Glance) -> Result<Vec<Runner>, ApiError> {
+    let (network, registry) = (Network::of(glance), glance.state.registry());
+    let indexed = (0..).zip(&network.subsets);
+    Ok(indexed
+        .filter_map(|(index, (address, subset))| {
+            Some(describe(glance, &network, index, address, subset, registry.get(address)?))
+        })
+        .collect())
+}
+
+/// `GET /v1/runners/{runner}`
+pub(super) fn show(glance: &Glance, text: &str) -> Result<Runner, ApiError> {
+    let address = glance.resolve("runner", text)?;
+    let registry = glance.state.registry();
+    let record = registry.get(&address).ok_or_else(|| {
+        ApiError::not_found(format!("{} is not registered as a runner", glance.name(&address)))
+    })?;
+    let index = registry.order().index(&address).ok_or_else(|| {
+        ApiError::not_found(format!("runner {} has left the registry", glance.name(&address)))
+    })?;
+    let network = Network::of(glance);
+    Ok(describe(glance, &network, index, &address, network.subset(&address), record))
+}
+
+fn describe(
+    glance: &Glance,
+    network: &Network,
+    index: u32,
+    address: &Address,
+    subset: &[Address],
+    record: &registry::Runner,
+) -> Runner {
+    let state = &glance.state;
+    let connection = |validator: &Address| {
+        let link = network.link(validator, address);
+        RunnerConnection {
+            validator: glance.name(validator),
+            validator_address: (*validator).into(),
+            connected: link.is_some(),
+            locally_present: link.is_some_and(|link| link.locally_present),
+            last_ping: link.and_then(|link| link.last_ping).map(|height| height.get()),
+        }
+    };
+    Runner {
+        name: glance.name(address),
+        address: (*address).into(),
+        pubkey: record.pubkey.clone().into(),
+        index,
+        stake: record.stake.into(),
+        reputation: record.reputation,
+        kinds: record.capabilities.kinds.iter().map(|kind| kind.name().to_owned()).collect(),
+        price_per_second: record.price_per_second.into(),
+        active_jobs: record.active_jobs,
+        max_concurrent_jobs: record.capabilities.max_concurrent_jobs,
+        status: match record.health(state.height()) {
+            Health::Healthy => RunnerHealth::Healthy,
+            Health::Unhealthy => RunnerHealth::Unhealthy,
+            Health::Deregistered => RunnerHealth::Deregistered,
+        },
+        registered_at: record.registered_at.get(),
+        last_heartbeat: record.last_heartbeat.get(),
+        subset: glance.named(subset),
+        connections: subset.iter().map(connection).collect(),
+        present: state
+            .known_presence()
+            .is_some_and(|known| known.present.binary_search(address).is_ok()),
+    }
+}
+
+/// The runners at a glance, in registry order.
+pub(super) fn statuses(glance: &Glance, network: &Network) -> Vec<RunnerStatus> {
+    let status = |(runner, subset): &(Address, Vec<Address>)| {
+        let holds = |links: &BTreeMap<Address, Link>| links.contains_key(runner);
+        let holders: Vec<_> =
+            network.links.iter().filter(|(_, links)| holds(links)).map(|(at, _)| at).collect();
+        let runs = glance.backend.runner_runs(runner).unwrap_or(!holders.is_empty());
+        // A stopped validator holds no connection and misses none.
+        let complete = subset.iter().all(|at| network.links.get(at).is_none_or(holds));
+        RunnerStatus {
+            name: glance.name(runner),
+            address: (*runner).into(),
+            status: match runs {
+                false => RunnerState::Stopped,
+                true if complete && !holders.is_empty() => RunnerState::Connected,
+                true => RunnerState::Connecting,
+            },
+            connected_validators: glance.named(holders),
+        }
+    };
+    network.subsets.iter().map(status).collect()
+}

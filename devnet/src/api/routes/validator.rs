@@ -1,0 +1,128 @@
+//! Validators, and the devnet at a glance.
+
+use super::runner::{self, Network};
+use crate::api::{
+    backend::ValidatorSlot,
+    error::ApiError,
+    types::{
+        Bytes, ChainId, Head, RunnerState, Status, Supply, Text, Validator, ValidatorState,
+        ValidatorStatus,
+    },
+    view::{self, Glance},
+};
+use cowboy_engine::primitives::Height;
+
+/// How many blocks a running validator may be behind the highest one.
+const BEHIND: u64 = 2;
+
+/// `GET /v1/status`
+pub(super) fn status(glance: &Glance) -> Result<Status, ApiError> {
+    let (backend, network) = (&glance.backend, Network::of(glance));
+    let runners = runner::statuses(glance, &network);
+    let validators: Vec<_> = in_order(glance)
+        .into_iter()
+        .map(|slot| ValidatorStatus {
+            name: slot.name().to_owned(),
+            address: slot.address().into(),
+            height: slot.head().height().get(),
+            status: state(&network, slot),
+        })
+        .collect();
+    let decides = |status| matches!(status, ValidatorState::Running | ValidatorState::CatchingUp);
+    let ready = validators.iter().all(|validator| decides(validator.status))
+        && runners.iter().all(|runner| runner.status == RunnerState::Connected);
+    Ok(Status {
+        name: backend.name.clone(),
+        running: true,
+        ready,
+        chain_id: Some(ChainId(backend.chain_id).into()),
+        head: Some(head(glance)?),
+        validators,
+        runners,
+        supply: Some(supply(glance)),
+        pid: Some(backend.pid),
+        started_at: Some(Text(backend.started_at)),
+    })
+}
+
+fn supply(glance: &Glance) -> Supply {
+    let supply = glance.state.supply();
+    Supply {
+        balances: supply.balances.into(),
+        escrow: supply.escrow.into(),
+        stakes: supply.stakes.into(),
+        burned: supply.burned.into(),
+        total: supply.total().into(),
+    }
+}
+
+/// The newest block known, with the time at which a validator that runs executed it.
+fn head(glance: &Glance) -> Result<Head, ApiError> {
+    let height = glance.state.height();
+    let mut finalized_at = None;
+    for slot in glance.backend.slots().iter().filter(|_| height > Height::GENESIS) {
+        let Some(running) = slot.running() else { continue };
+        if let Some((_, ms)) = running.ledger.store().executed(height)? {
+            finalized_at = Some(view::time(ms));
+            break;
+        }
+    }
+    Ok(Head { height: height.get(), hash: glance.state.head_hash().into(), finalized_at })
+}
+
+/// `GET /v1/validators`
+pub(super) fn list(glance: &Glance) -> Result<Vec<Validator>, ApiError> {
+    let network = Network::of(glance);
+    Ok(in_order(glance).into_iter().map(|slot| describe(glance, &network, slot)).collect())
+}
+
+/// `GET /v1/validators/{validator}`
+pub(in crate::api) fn show(glance: &Glance, text: &str) -> Result<Validator, ApiError> {
+    Ok(describe(glance, &Network::of(glance), slot(glance, text)?))
+}
+
+/// The validator that a request names.
+pub(in crate::api) fn slot<'a>(
+    glance: &'a Glance,
+    text: &str,
+) -> Result<&'a ValidatorSlot, ApiError> {
+    let address = glance.resolve("validator", text)?;
+    let slot = glance.backend.slot_at(&address);
+    slot.ok_or_else(|| ApiError::not_found(format!("{} is no validator", glance.name(&address))))
+}
+
+/// The validators by the number that votes know them by.
+fn in_order(glance: &Glance) -> Vec<&ValidatorSlot> {
+    let mut slots: Vec<_> = glance.backend.slots().iter().collect();
+    slots.sort_by_key(|slot| slot.index());
+    slots
+}
+
+fn state(network: &Network, slot: &ValidatorSlot) -> ValidatorState {
+    let Some(from) = slot.started_from() else { return ValidatorState::Stopped };
+    let height = slot.head().height();
+    if height <= from {
+        ValidatorState::Starting
+    } else if network.highest.since(height) > BEHIND {
+        ValidatorState::CatchingUp
+    } else {
+        ValidatorState::Running
+    }
+}
+
+fn describe(glance: &Glance, network: &Network, slot: &ValidatorSlot) -> Validator {
+    let (address, running) = (slot.address(), slot.running());
+    Validator {
+        name: slot.name().to_owned(),
+        address: address.into(),
+        pubkey: slot.identity().pubkey.clone().into(),
+        consensus_key: Text(Bytes(slot.identity().consensus_key.to_vec())),
+        index: slot.index(),
+        status: state(network, slot),
+        height: slot.head().height().get(),
+        quic: running.as_ref().map(|running| running.quic.to_string()),
+        p2p: running.as_ref().map(|running| running.p2p.to_string()),
+        subset_of: glance.named(network.expected_at(&address)),
+        connected_runners: glance.named(network.connected_to(&address)),
+    }
+}

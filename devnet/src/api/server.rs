@@ -1,0 +1,350 @@
+//! The HTTP server: connections, their limits, and what every request passes.
+//!
+//! A request is looked at in this order: its `Host` (a page in a browser that got the loopback's
+//! address under a name of its own is refused), its body's length, then the route. Requests that
+//! are refused early are still read to their end, within bounds: a client that is told too early
+//! sees a broken connection instead of the answer.
+
+use super::{backend::Backend, error::ApiError, routes};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{Request, State},
+    http::{
+        HeaderValue, Method, StatusCode, Uri,
+        header::{CACHE_CONTROL, HOST, X_CONTENT_TYPE_OPTIONS},
+        uri::Authority,
+    },
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
+use futures::StreamExt as _;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
+    task::{JoinHandle, JoinSet, spawn_blocking},
+    time::{sleep, timeout},
+};
+
+/// Requests that read a validator's store at a time.
+const READERS: usize = 8;
+/// The longest body that is taken: a transaction of the largest size, twice as long in hex, fits.
+pub(super) const BODY_LIMIT: usize = 2 << 20;
+/// The longest body that is read, and thrown away, for the sake of an answer.
+const DRAIN_LIMIT: usize = 64 << 20;
+/// The longest head of a request.
+const HEAD_LIMIT: usize = 32 << 10;
+/// How long connections may take to end once the server stops.
+const GRACE: Duration = Duration::from_secs(1);
+/// The pause after the system refuses a connection, as when files run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How much the server does at a time, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Connections; further ones wait in the system's queue.
+    pub connections: usize,
+    /// Event streams.
+    pub streams: usize,
+    /// How long a connection may take to send the head of its next request.
+    pub head: Duration,
+    /// How long a request may take from its head to the head of its answer.
+    pub request: Duration,
+}
+
+/// Most connections stay free for requests, whatever streams there are; a request takes as long as
+/// a validator may need to start over a long chain.
+const LIMITS: Limits = Limits {
+    connections: 256,
+    streams: 64,
+    head: Duration::from_secs(30),
+    request: Duration::from_secs(30),
+};
+
+/// What every request shares.
+pub(super) struct Shared {
+    pub backend: Arc<Backend>,
+    /// Places for event streams.
+    pub streams: Arc<Semaphore>,
+    readers: Semaphore,
+    /// True once the server stops.
+    closing: watch::Receiver<bool>,
+    limits: Limits,
+}
+
+impl Shared {
+    /// Runs what reads a store where it holds up no other request.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(Arc<Backend>) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let _place = self.readers.acquire().await.expect("nobody closes the semaphore");
+        let backend = self.backend.clone();
+        let done = spawn_blocking(move || read(backend)).await;
+        done.map_err(|error| ApiError::internal(format!("the request's task failed: {error}")))?
+    }
+
+    /// Resolves once the server stops.
+    pub fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
+        closed(self.closing.clone())
+    }
+}
+
+async fn closed(mut closing: watch::Receiver<bool>) {
+    // An error: the server is gone.
+    let _ = closing.wait_for(|closing| *closing).await;
+}
+
+/// Takes a port on the loopback: the one given, or a free one.
+pub async fn bind(port: Option<u16>) -> io::Result<TcpListener> {
+    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)))).await
+}
+
+/// A server that runs.
+pub struct Serving {
+    close: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    /// Takes no more connections, ends streams, and gives requests under way at most `grace`.
+    pub async fn stop(self, grace: Duration) {
+        let Self { close, mut task } = self;
+        // An error: the task has ended.
+        let _ = close.send(());
+        if timeout(grace, &mut task).await.is_err() {
+            task.abort();
+        }
+    }
+}
+
+/// Answers requests on `listener` in the background, on the runtime this is called on, until it is
+/// stopped. Dropping what is returned stops it too.
+pub fn start(listener: TcpListener, backend: Arc<Backend>) -> Serving {
+    start_within(LIMITS, listener, backend)
+}
+
+/// [`start`] with other limits.
+pub(super) fn start_within(
+    limits: Limits,
+    listener: TcpListener,
+    backend: Arc<Backend>,
+) -> Serving {
+    let (close, closed) = oneshot::channel();
+    let shutdown = async {
+        let _ = closed.await;
+    };
+    Serving { close, task: tokio::spawn(serve(limits, listener, backend, shutdown)) }
+}
+
+/// Answers requests on `listener` until `shutdown` resolves; then ends streams, gives requests
+/// under way a second, and returns.
+async fn serve(
+    limits: Limits,
+    listener: TcpListener,
+    backend: Arc<Backend>,
+    shutdown: impl Future<Output = ()> + Send,
+) {
+    let (close, closing) = watch::channel(false);
+    let shared = Arc::new(Shared {
+        backend,
+        streams: Arc::new(Semaphore::new(limits.streams)),
+        readers: Semaphore::new(READERS),
+        closing: closing.clone(),
+        limits,
+    });
+    let router = router(shared);
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        tokio::select! {
+            (stream, place) = accept(&listener, &places) => {
+                let (router, closing) = (router.clone(), closing.clone());
+                connections.spawn(connection(stream, limits.head, router, closing, place));
+            }
+            Some(_) = connections.join_next() => {}
+            () = &mut shutdown => break,
+        }
+    }
+    drop(listener);
+    close.send_replace(true);
+    let ended = async { while connections.join_next().await.is_some() {} };
+    if timeout(GRACE, ended).await.is_err() {
+        connections.shutdown().await;
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> (TcpStream, OwnedSemaphorePermit) {
+    let place = places.clone().acquire_owned().await.expect("nobody closes the semaphore");
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return (stream, place),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    head: Duration,
+    router: Router,
+    closing: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
+) {
+    // Small answers are sent at once.
+    let _ = stream.set_nodelay(true);
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(head)
+            .max_buf_size(HEAD_LIMIT)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
+    );
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = closed(closing) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}
+
+/// The routes, and what every request passes before them.
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    let mut router = Router::new();
+    for route in routes::table() {
+        router = router.route(route.path, route.handler);
+    }
+    router
+        .fallback(no_route)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn_with_state(shared.clone(), guard))
+        .with_state(shared)
+}
+
+async fn no_route(method: Method, uri: Uri) -> ApiError {
+    let path = super::view::shown(uri.path());
+    ApiError::not_found(format!("there is no {method} {path}"))
+        .hint("GET /openapi.json lists the routes")
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    let path = super::view::shown(uri.path());
+    ApiError::bad_request(format!("{path} takes no {method}"))
+        .hint("GET /openapi.json lists the routes")
+        .status(StatusCode::METHOD_NOT_ALLOWED)
+}
+
+/// Refuses what no route should see, and bounds the time of the rest.
+async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let answer = timeout(shared.limits.request, async {
+        let (parts, body) = request.into_parts();
+        let local = is_local(parts.headers.get(HOST), parts.uri.authority());
+        let limit = if local { BODY_LIMIT } else { 0 };
+        let body = receive(body, limit).await?;
+        if !local {
+            return Err(ApiError::bad_request(
+                "the Host header names no loopback address: this API answers on the loopback only",
+            )
+            .hint("ask 127.0.0.1 or localhost"));
+        }
+        let body = body.ok_or_else(|| {
+            ApiError::bad_request(format!("the body is longer than {BODY_LIMIT} bytes"))
+                .status(StatusCode::PAYLOAD_TOO_LARGE)
+        })?;
+        Ok(next.run(Request::from_parts(parts, Body::from(body))).await)
+    });
+    let answer = answer.await.unwrap_or_else(|_| {
+        Err(ApiError::timeout(format!("not done within {:?}", shared.limits.request)))
+    });
+    let mut response = answer.into_response();
+    let headers = response.headers_mut();
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Reads a body to its end; `None` where it is longer than `limit`.
+async fn receive(body: Body, limit: usize) -> Result<Option<Bytes>, ApiError> {
+    let mut kept = Vec::new();
+    let mut length = 0;
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk
+            .map_err(|error| ApiError::bad_request(format!("the body breaks off: {error}")))?;
+        length += chunk.len();
+        if length > DRAIN_LIMIT {
+            break;
+        }
+        if length <= limit {
+            kept.extend_from_slice(&chunk);
+        } else {
+            kept = Vec::new();
+        }
+    }
+    Ok((length <= limit).then(|| kept.into()))
+}
+
+/// Whether a request is for the loopback, by each name it gives.
+fn is_local(host: Option<&HeaderValue>, authority: Option<&Authority>) -> bool {
+    let local = |authority: &Authority| {
+        let host = authority.host();
+        let ip = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+        host.eq_ignore_ascii_case("localhost")
+            || ip.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    };
+    let named = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    named.is_some_and(|named| local(&named)) && authority.is_none_or(local)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_loopback_is_local() {
+        let check = |host: &'static str, local: bool| {
+            assert_eq!(is_local(Some(&HeaderValue::from_static(host)), None), local, "{host}");
+        };
+        for host in ["127.0.0.1:1234", "127.0.0.1", "localhost:1", "LocalHost", "[::1]:80"] {
+            check(host, true);
+        }
+        for host in [
+            "",
+            "example.org",
+            "localhost.example.org",
+            "0.0.0.0:1",
+            "127.0.0.1.nip.io",
+            "10.0.0.1:80",
+            "[::]:1",
+            "a@b@c",
+        ] {
+            check(host, false);
+        }
+        assert!(!is_local(None, None));
+        let (host, other) = (HeaderValue::from_static("localhost"), "example.org:80");
+        assert!(!is_local(Some(&host), Some(&other.parse().unwrap())));
+    }
+}

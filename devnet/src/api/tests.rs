@@ -1,0 +1,10 @@
+//! The API over a real listener, asked by the typed client and by hand.
+
+mod chain;
+mod control;
+mod fixture;
+mod jobs;
+mod limits;
+mod openapi;
+mod presence;
+mod stream;

@@ -1,0 +1,160 @@
+//! What changes state: who may, what is refused, and what happens.
+
+use super::fixture::*;
+use crate::{
+    api::types::{Bytes, ErrorCode, Text, TransactionRequest, ValidatorState},
+    client::Client,
+};
+use cowboy_engine::{
+    chain::{Payload, Transaction},
+    primitives::Wei,
+};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+async fn post(
+    devnet: &Devnet,
+    path: &str,
+    token: Option<&str>,
+    body: &Value,
+) -> (StatusCode, Value) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let mut request = client.post(format!("{}{path}", devnet.url)).json(body);
+    if let Some(token) = token {
+        request = request.header("authorization", token);
+    }
+    let response = request.send().await.unwrap();
+    (response.status(), response.json().await.unwrap())
+}
+
+#[tokio::test]
+async fn changing_state_needs_the_token() {
+    let devnet = Devnet::new().await;
+    let wrong = ["", "5ecret", "Bearer", "Bearer ", "Bearer wrong", "Bearer 5ecre", "Basic 5ecret"];
+    let tokens = wrong.into_iter().map(Some).chain([None]);
+    for token in tokens {
+        for path in [
+            "/v1/transactions",
+            "/v1/validators/validator-0/stop",
+            "/v1/validators/validator-0/start",
+            "/v1/shutdown",
+        ] {
+            let (status, body) = post(&devnet, path, token, &json!({ "transaction": "0x" })).await;
+            assert_eq!(status, 401, "{path} {token:?}");
+            assert_eq!(body["error"]["code"], "unauthorized");
+            assert!(body["error"]["hint"].as_str().unwrap().contains("`token` file"));
+        }
+    }
+    assert!(devnet.backend.slot("validator-0").unwrap().running().is_some());
+    let client = Client::new(&devnet.url).unwrap();
+    let error = client.stop_validator("validator-0").await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::Unauthorized));
+    let (status, _) = post(&devnet, "/v1/shutdown", Some("bearer 5ecret"), &Value::Null).await;
+    assert_eq!(status, 202, "schemes have no case");
+}
+
+#[tokio::test]
+async fn a_transaction_is_taken_once_and_refused_by_name() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(1);
+    let signed = devnet.sign("faucet", transfer("dev-0", Wei::cby(1)));
+    for _ in 0..2 {
+        let accepted = devnet.client.submit(&request(&signed)).await.unwrap();
+        assert_eq!(*accepted.hash, signed.hash());
+    }
+    assert_eq!(devnet.mempool(0).with(|pool| pool.len()), 1);
+    assert_eq!(devnet.mempool(1).with(|pool| pool.len()), 0);
+    devnet.push(vec![signed.clone()]);
+    devnet.mempool(0).settle(&devnet.state);
+    devnet.client.submit(&request(&signed)).await.expect("in a block: as good as taken");
+
+    let check =
+        async |request: TransactionRequest, code: ErrorCode, name: Option<&str>, text: &str| {
+            let error = devnet.client.submit(&request).await.unwrap_err();
+            let crate::client::ClientError::Refused(detail) = error else { panic!("{error}") };
+            assert_eq!((detail.code, detail.name.as_deref()), (code, name));
+            assert!(detail.message.contains(text), "{}", detail.message);
+        };
+    let used = devnet.sign_at("faucet", 0, transfer("dev-0", Wei::cby(2)));
+    check(request(&used), ErrorCode::Rejected, Some("NonceTooLow"), "0 where 1 is next").await;
+    let poor = devnet.sign("dev-0", transfer("faucet", Wei::cby(9_999_999)));
+    check(request(&poor), ErrorCode::Rejected, Some("InsufficientBalance"), "are there").await;
+    let transaction = signed.transaction.clone();
+    let foreign = Transaction { chain_id: 7, ..transaction }.sign(&key("faucet"));
+    check(request(&foreign), ErrorCode::Rejected, Some("WrongChain"), "for chain 0x7").await;
+    let bytes = |bytes: Vec<u8>| TransactionRequest { transaction: Text(Bytes(bytes)) };
+    for garbage in [vec![], vec![0xff; 40], signed.to_bytes()[1..].to_vec()] {
+        check(bytes(garbage), ErrorCode::BadRequest, None, "transaction: ").await;
+    }
+    let trailing = [signed.to_bytes(), vec![0]].concat();
+    check(bytes(trailing), ErrorCode::BadRequest, None, "transaction: ").await;
+}
+
+#[tokio::test]
+async fn a_runner_sends_its_own_heartbeat_without_token() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(1);
+    let beat = devnet.sign("runner-0", Payload::RunnerHeartbeat);
+    let send = async |runner: &str, signed| {
+        let body = serde_json::to_value(request(signed)).unwrap();
+        let (status, body) =
+            post(&devnet, &format!("/runner/{runner}/heartbeat"), None, &body).await;
+        (status.as_u16(), body["error"]["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let own = address("runner-0").to_string();
+    assert_eq!(send(&own, &beat).await, (202, String::new()));
+    assert!(devnet.mempool(0).with(|pool| pool.get(&beat.hash()).is_some()));
+    let (status, message) = send(&address("runner-1").to_string(), &beat).await;
+    assert_eq!(status, 400);
+    assert!(message.contains(&format!("signed by {own}")), "{message}");
+    let other = devnet.sign("runner-0", transfer("faucet", Wei::cby(1)));
+    let (status, message) = send(&own, &other).await;
+    assert_eq!(status, 400);
+    assert!(message.contains("a `transfer` where a `runner_heartbeat` is expected"), "{message}");
+    let poor = devnet.sign("runner-1", Payload::RunnerHeartbeat);
+    let (status, message) = send("runner-1", &poor).await;
+    assert_eq!((status, message.split(':').next()), (422, Some("InsufficientBalance")));
+}
+
+#[tokio::test]
+async fn validators_stop_and_start() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(2);
+    let client = devnet.client.clone();
+    let stopped = client.stop_validator("validator-0").await.unwrap();
+    assert_eq!((stopped.status, stopped.height), (ValidatorState::Stopped, 2));
+    let error = client.stop_validator("validator-0").await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::Conflict));
+    assert_eq!(error.to_string(), "validator `validator-0` is stopped already");
+    assert_eq!(client.head().await.unwrap().height, 2, "another validator answers");
+    devnet.push_to(&[1], vec![], vec![]);
+
+    let started = client.start_validator(&address("validator-0").to_string()).await.unwrap();
+    assert_eq!((started.status, started.height), (ValidatorState::Starting, 2));
+    let error = client.start_validator("validator-0").await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::Conflict));
+    let error = client.start_validator("validator-2").await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::Internal));
+    assert!(error.to_string().ends_with("is not running: its port is taken"), "{error}");
+    let error = client.start_validator("faucet").await.unwrap_err();
+    assert_eq!(error.to_string(), "faucet is no validator");
+    assert_eq!(client.stop_validator("x").await.unwrap_err().code(), Some(ErrorCode::NotFound));
+}
+
+#[tokio::test]
+async fn a_validator_is_switched_by_one_request_at_a_time() {
+    let devnet = Devnet::new().await;
+    let held = devnet.backend.slot("validator-0").unwrap().switching.clone().lock_owned().await;
+    let error = devnet.client.stop_validator("validator-0").await.unwrap_err();
+    assert_eq!(error.to_string(), "validator `validator-0` is being started or stopped");
+    drop(held);
+    devnet.client.stop_validator("validator-0").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_shutdown_is_begun_and_answered() {
+    let devnet = Devnet::new().await;
+    let stopping = devnet.client.shutdown().await.unwrap();
+    assert_eq!(stopping.pid, 42);
+    devnet.shutdown.notified().await;
+}

@@ -1,0 +1,405 @@
+//! A devnet without consensus: a test writes the blocks, with votes that are signed for real, and
+//! two of the four validators run.
+
+use crate::{
+    api::{
+        Backend, Config, Hooks, Link, Running, Serving, Switch, bind,
+        server::{Limits, start_within},
+        start,
+        types::{Bytes, Text, TransactionRequest},
+    },
+    chain::{known::Known, ledger::Ledger, mempool::Mempool},
+    client::Client,
+    consensus::{
+        Digest, Finalization,
+        certificate::{self, from_finalization},
+        scheme::{Scheme, Source},
+    },
+    storage::Store,
+    validator::node::committee,
+};
+use commonware_consensus::{
+    simplex::types::{Finalize, Proposal},
+    types::{Epoch, Round, View},
+};
+use commonware_cryptography::{Signer as _, ed25519::PrivateKey};
+use commonware_parallel::Sequential;
+use commonware_utils::non_empty;
+use cowboy_engine::{
+    chain::{
+        self, Block, Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params,
+        Payload, SignedTransaction, State, Transaction, Validator,
+        block::{certificates_root, certify, transactions_root},
+        transaction::{SubmitResult, Transfer},
+    },
+    fees::meter,
+    job::spec::{Bounds, CommandWork, JobSpec, Verification, VerificationMode, Work},
+    presence::{Bitmap, ThresholdRule},
+    primitives::{Address, Hash, Height, SecretKey, Wei},
+    registry::{Capabilities, JobKind, MIN_STAKE},
+    wire::JobResult,
+};
+use futures::{FutureExt as _, future::pending};
+use jiff::Timestamp;
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{net::TcpListener, sync::Notify};
+
+pub(super) const TOKEN: &str = "5ecret";
+/// The time of block 0, Unix ms; block H is half a second after its parent.
+pub(super) const START_MS: u64 = 1_790_000_000_000;
+const VALIDATORS: u32 = 4;
+const RUNNERS: u32 = 3;
+
+/// The key of an account or node.
+pub(super) fn key(name: &str) -> SecretKey {
+    SecretKey::derive(b"api", name)
+}
+
+pub(super) fn address(name: &str) -> Address {
+    key(name).address()
+}
+
+fn file(folder: &TempDir, validator: usize) -> PathBuf {
+    folder.path().join(format!("{validator}.db"))
+}
+
+fn named(prefix: &str, count: u32) -> Vec<(String, Address)> {
+    (0..count).map(|i| format!("{prefix}-{i}")).map(|name| (name.clone(), address(&name))).collect()
+}
+
+fn consensus_key(validator: u32) -> PrivateKey {
+    PrivateKey::from_seed(validator.into())
+}
+
+fn genesis(rule: ThresholdRule) -> Genesis {
+    let validator = |i: u32| Validator {
+        pubkey: key(&format!("validator-{i}")).public_key(),
+        consensus_key: consensus_key(i).public_key().as_ref().try_into().expect("32 bytes"),
+    };
+    let runner = |i: u32| GenesisRunner {
+        pubkey: key(&format!("runner-{i}")).public_key(),
+        stake: MIN_STAKE,
+        capabilities: Capabilities {
+            kinds: vec![JobKind::Http, JobKind::Custom],
+            max_concurrent_jobs: 2,
+            tee: false,
+        },
+        price_per_second: Wei::cby(1),
+    };
+    Genesis {
+        name: "api".into(),
+        timestamp_ms: START_MS,
+        params: Params { threshold_rule: rule, genesis_basefee: Wei::new(meter::GENESIS_BASEFEE) },
+        validators: (0..VALIDATORS).map(validator).collect(),
+        runners: (0..RUNNERS).map(runner).collect(),
+        endowments: ["faucet", "dev-0", "runner-0"]
+            .map(|name| Endowment { account: address(name), balance: Wei::cby(1_000_000) })
+            .to_vec(),
+    }
+}
+
+/// What every validator says it sees.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Option<Bitmap>>>);
+
+impl Source for Seen {
+    fn presence(&self, _: &[u8]) -> Bitmap {
+        self.0.lock().unwrap().clone().expect("set before anybody votes")
+    }
+}
+
+/// A devnet, its API and a client with its token.
+pub(super) struct Devnet {
+    pub backend: Arc<Backend>,
+    pub client: Client,
+    pub url: String,
+    /// Woken when somebody asks for the devnet's end.
+    pub shutdown: Arc<Notify>,
+    /// The state after the newest block.
+    pub state: State,
+    pub serving: Serving,
+    /// The validators that can run, by number.
+    parts: Arc<[Running; 2]>,
+    /// In the order in which votes number the validators.
+    schemes: Vec<Scheme>,
+    seen: Seen,
+    /// What the validators store.
+    folder: TempDir,
+}
+
+impl Devnet {
+    /// Validators 0 and 1 run; nobody has proposed a block yet.
+    pub async fn new() -> Self {
+        Self::with_rule(ThresholdRule::Committee).await
+    }
+
+    pub async fn with_rule(rule: ThresholdRule) -> Self {
+        Self::with(rule, start).await
+    }
+
+    /// A devnet whose API is not as patient, nor as roomy.
+    pub async fn within(limits: Limits) -> Self {
+        Self::with(ThresholdRule::Committee, |listener, backend| {
+            start_within(limits, listener, backend)
+        })
+        .await
+    }
+
+    async fn with(
+        rule: ThresholdRule,
+        start: impl FnOnce(TcpListener, Arc<Backend>) -> Serving,
+    ) -> Self {
+        let genesis = genesis(rule);
+        let (state, seen) = (genesis.state().unwrap(), Seen::default());
+        let committee = Arc::new(committee(&genesis).unwrap());
+        let mut keys: Vec<_> = (0..VALIDATORS).map(consensus_key).collect();
+        keys.sort_by_key(PrivateKey::public_key);
+        let scheme = |key| Scheme::new(committee.clone(), key, Arc::new(seen.clone()));
+        let folder = tempfile::tempdir().unwrap();
+        let parts = Arc::new([0, 1].map(|validator| {
+            let path = file(&folder, validator);
+            let store = Arc::new(Store::open(&path, genesis.chain_id()).unwrap());
+            let ledger = Ledger::open(&genesis, store).unwrap();
+            let links = move || {
+                let link = |(_, runner)| Link {
+                    runner,
+                    locally_present: true,
+                    last_ping: Some(Height::new(7)),
+                };
+                named("runner", RUNNERS).into_iter().map(link).collect()
+            };
+            Running {
+                ledger,
+                mempool: Mempool::new(Known::default()),
+                links: Arc::new(links),
+                quic: ([127, 0, 0, 1], 29_001).into(),
+                p2p: ([127, 0, 0, 1], 29_002).into(),
+            }
+        }));
+        let shutdown = Arc::new(Notify::new());
+        let backend = Arc::new_cyclic(|backend: &std::sync::Weak<Backend>| {
+            let (backend, parts, wake) = (backend.clone(), parts.clone(), shutdown.clone());
+            let switch = move |name: &str, wanted: Switch| {
+                let backend = backend.upgrade().expect("the API holds it");
+                let slot = backend.slot(name).expect("the API asks for slots only");
+                match (wanted, name) {
+                    (Switch::Stop, _) => slot.set_stopped(),
+                    (Switch::Start, "validator-0") => slot.set_running(parts[0].clone()),
+                    (Switch::Start, "validator-1") => slot.set_running(parts[1].clone()),
+                    (Switch::Start, "validator-3") => return pending().boxed(),
+                    (Switch::Start, _) => {
+                        return async { Err("its port is taken".to_owned()) }.boxed();
+                    }
+                }
+                async { Ok(()) }.boxed()
+            };
+            Backend::new(Config {
+                name: "api".into(),
+                genesis: genesis.clone(),
+                block_time: Duration::from_millis(500),
+                pid: 42,
+                started_at: Timestamp::from_millisecond(START_MS as i64).unwrap(),
+                token: TOKEN.into(),
+                accounts: ["faucet", "dev-0"].map(|name| (name.to_owned(), address(name))).into(),
+                validators: named("validator", VALIDATORS),
+                runners: named("runner", RUNNERS),
+                hooks: Hooks {
+                    switch: Box::new(switch),
+                    shutdown: Box::new(move || wake.notify_one()),
+                },
+            })
+            .unwrap()
+        });
+        for (slot, running) in backend.slots().iter().zip(parts.iter()) {
+            slot.set_running(running.clone());
+        }
+        for (_, runner) in named("runner", RUNNERS) {
+            backend.set_runner_running(&runner, true);
+        }
+        let listener = bind(None).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = start(listener, backend.clone());
+        let client = Client::new(&url).unwrap().with_token(TOKEN.to_owned());
+        let schemes = keys.into_iter().map(scheme).collect();
+        Self { backend, client, url, shutdown, state, serving, parts, schemes, seen, folder }
+    }
+
+    /// A client that asks this validator.
+    pub fn at(&self, validator: &str) -> Client {
+        self.client.clone().with_node(Some(validator.to_owned()))
+    }
+
+    pub fn store(&self, validator: usize) -> &Store {
+        self.parts[validator].ledger.store()
+    }
+
+    /// Changes one row of what validator 0 stores, behind its back.
+    pub fn alter(&self, sql: &str, values: impl rusqlite::Params) {
+        let connection = rusqlite::Connection::open(file(&self.folder, 0)).unwrap();
+        assert_eq!(connection.execute(sql, values).unwrap(), 1, "{sql}");
+    }
+
+    pub fn mempool(&self, validator: usize) -> &Mempool {
+        &self.parts[validator].mempool
+    }
+
+    /// The certificate of the newest block, by the first three validators, who see `present`.
+    pub fn certificate(&self, present: &[u32]) -> Certificate {
+        let head = self.state.head();
+        let len = self.state.order_for_votes_on(head.height).unwrap().len();
+        *self.seen.0.lock().unwrap() = Some(Bitmap::from_fn(len, |i| present.contains(&i)));
+        let proposal = Proposal::<Digest>::new(
+            Round::new(Epoch::new(head.round.epoch), View::new(head.round.view)),
+            View::new(head.round.parent_view),
+            certificate::digest(self.state.head_hash()),
+        );
+        let sign = |scheme| Finalize::sign(scheme, proposal.clone()).unwrap();
+        let votes: Vec<_> = self.schemes[..3].iter().map(sign).collect();
+        let finalization: Finalization =
+            Finalization::from_finalizes(&self.schemes[0], non_empty![@&votes], &Sequential)
+                .unwrap();
+        from_finalization(&finalization)
+    }
+
+    /// A child of the newest block.
+    fn block(&self, certificates: Vec<Certificate>, transactions: Vec<SignedTransaction>) -> Block {
+        let head = self.state.head();
+        let candidates = head.candidates(self.state.head_hash());
+        let (_, open) = certify(&candidates, certificates.iter().map(|c| c.block)).unwrap();
+        let height = head.height.next();
+        let header = Header {
+            height,
+            parent: self.state.head_hash(),
+            round: chain::Round { epoch: 0, view: 2 * height.get(), parent_view: head.round.view },
+            proposer: self.state.committee()[0].consensus_key,
+            timestamp_ms: head.timestamp_ms + 500,
+            subset_epoch: State::subset_epoch(height),
+            transactions_root: transactions_root(&transactions),
+            certificates_root: certificates_root(&certificates),
+            open,
+            executed: Executed { height: head.height, state_root: self.state.root() },
+        };
+        Block { header, certificates, transactions }
+    }
+
+    /// Makes the next block final on the running validators that are numbered here.
+    pub fn push_to(
+        &mut self,
+        validators: &[usize],
+        certificates: Vec<Certificate>,
+        transactions: Vec<SignedTransaction>,
+    ) {
+        let block = Arc::new(self.block(certificates, transactions));
+        for validator in validators {
+            let ledger = &self.parts[*validator].ledger;
+            let executed = ledger.commit(&block, block.header.timestamp_ms + 20).unwrap();
+            self.state = executed.expect("a new block").execution.state.clone();
+        }
+    }
+
+    /// A block with its parent's certificate, in which everybody is present.
+    pub fn push(&mut self, transactions: Vec<SignedTransaction>) {
+        let everybody: Vec<u32> = (0..RUNNERS).collect();
+        let certified = self.state.height() > Height::GENESIS;
+        let certificates = Vec::from_iter(certified.then(|| self.certificate(&everybody)));
+        self.push_to(&[0, 1], certificates, transactions);
+    }
+
+    /// Blocks without transactions.
+    pub fn push_empty(&mut self, blocks: u64) {
+        for _ in 0..blocks {
+            self.push(vec![]);
+        }
+    }
+
+    /// A transaction of the account's next nonce.
+    pub fn sign(&self, name: &str, payload: Payload) -> SignedTransaction {
+        self.sign_at(name, self.state.account(&address(name)).nonce, payload)
+    }
+
+    pub fn sign_at(&self, name: &str, nonce: u64, payload: Payload) -> SignedTransaction {
+        let (cycle, cell) = (self.state.basefee_cycle(), self.state.basefee_cell());
+        Transaction::with_limits(self.state.chain_id(), nonce, cycle, cell, payload)
+            .sign(&key(name))
+    }
+
+    /// Records and draws a job of `dev-0`.
+    pub fn submit(&mut self, spec: JobSpec) -> Hash {
+        let nonce = self.state.account(&address("dev-0")).nonce;
+        let id = spec.job_id(&address("dev-0"), nonce);
+        let signed = self.sign("dev-0", Payload::SubmitJob(Arc::new(spec)));
+        self.push(vec![signed]);
+        id
+    }
+
+    /// The runners drawn for a job.
+    pub fn committee(&self, job: &Hash) -> Vec<Address> {
+        self.state.job(job).unwrap().status.assignment().unwrap().committee.clone()
+    }
+
+    /// Makes the drawn runner's result final.
+    pub fn finish(&mut self, job: &Hash, result: &[u8]) {
+        let runner = self.committee(job)[0];
+        let signer = (0..RUNNERS).map(|i| format!("runner-{i}")).find(|n| address(n) == runner);
+        let digest = JobResult::digest(self.state.chain_id(), job, result);
+        let payload = Payload::SubmitResult(SubmitResult {
+            job_id: *job,
+            runner,
+            result: result.to_vec(),
+            runner_signature: key(&signer.expect("a runner of this devnet")).sign(&digest),
+        });
+        let signed = self.sign("faucet", payload);
+        self.push(vec![signed]);
+    }
+
+    /// Makes the API's chain be asked without the typed client.
+    pub async fn get(&self, path: &str) -> reqwest::Response {
+        reqwest::Client::builder()
+            .no_proxy()
+            .build()
+            .unwrap()
+            .get(format!("{}{path}", self.url))
+            .send()
+            .await
+            .unwrap()
+    }
+}
+
+pub(super) fn transfer(to: &str, amount: Wei) -> Payload {
+    Payload::Transfer(Transfer { to: address(to), amount })
+}
+
+/// The job `echo hi`, which every runner takes.
+pub(super) fn spec() -> JobSpec {
+    JobSpec {
+        work: Work::Custom(CommandWork {
+            program: "echo".into(),
+            args: vec!["hi".into()],
+            env: vec![("A".into(), "1".into())],
+            stdin: Some(vec![0xff]),
+        }),
+        bounds: Bounds {
+            max_return_bytes: 64,
+            expected_execution_ms: 1_000,
+            data_format: "text".into(),
+            max_memory_mb: 64,
+        },
+        verification: Verification { mode: VerificationMode::None, runners: 1 },
+        max_price: Wei::cby(10),
+        tip: Wei::cby(1),
+        timeout_blocks: 4,
+        callback: None,
+        required_runner_pool: None,
+        tee_required: false,
+    }
+}
+
+/// A transaction as the API takes it.
+pub(super) fn request(signed: &SignedTransaction) -> TransactionRequest {
+    TransactionRequest { transaction: Text(Bytes(signed.to_bytes())) }
+}

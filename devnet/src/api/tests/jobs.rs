@@ -1,0 +1,236 @@
+//! Jobs from submission to result, how their runners were drawn, and MRU.
+
+use super::fixture::*;
+use crate::{
+    api::types::{ErrorCode, JobQuery, JobStatus},
+    storage::StoredDraw,
+};
+use cowboy_engine::{
+    chain::Payload,
+    job::spec::JobSpec,
+    primitives::{Hash, Wei, codec::to_vec},
+};
+use rusqlite::params;
+
+#[tokio::test]
+async fn a_job_is_shown_from_submission_to_result() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(2);
+    let id = devnet.submit(spec());
+    let (client, text) = (devnet.client.clone(), id.to_string());
+    let runner = devnet.committee(&id)[0];
+    let name = client.runner(&runner.to_string()).await.unwrap().name;
+
+    let job = client.job(&text).await.unwrap();
+    assert_eq!((job.status, job.kind.as_str(), job.attempts), (JobStatus::Assigned, "custom", 1));
+    assert_eq!((job.submitted_at, job.assigned_at, job.deadline), (3, Some(3), 7));
+    assert_eq!((job.committee, job.committee_addresses[0].0), (vec![name.clone()], runner));
+    assert_eq!((job.result, job.final_at, job.latency_ms, job.paid), (None, None, None, None));
+    assert_eq!(job.submitter_name.as_deref(), Some("dev-0"));
+    assert_eq!(job.spec["work"]["args"][0], "hi");
+    assert_eq!(job.spec["work"]["stdin"], "0xff");
+    assert_eq!(job.spec["max_price"], "10000000000");
+    let events: Vec<_> = job.events.iter().map(|e| (e.height, e.event.as_str())).collect();
+    assert_eq!(events, [(3, "JobSubmitted"), (3, "JobAssigned")]);
+    let error = client.job_result(&text).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::NotFound));
+    assert!(error.to_string().ends_with("has no result: it is Assigned"), "{error}");
+
+    devnet.push_empty(1);
+    devnet.finish(&id, b"hi\n");
+    let job = client.job(&text).await.unwrap();
+    assert_eq!(
+        (job.status, job.final_at, job.latency_ms),
+        (JobStatus::Verified, Some(5), Some(1_000))
+    );
+    assert_eq!((job.result_text.as_deref(), job.runner), (Some("hi\n"), Some(name.clone())));
+    assert_eq!(job.result.unwrap().to_vec(), b"hi\n");
+    // One second at 1 CBY, and the tip.
+    assert_eq!(job.paid.map(|paid| paid.0), Some(Wei::cby(2)));
+    assert_eq!(job.events.last().unwrap().event, "JobVerified");
+    assert_eq!(job.events.last().unwrap().timestamp.as_millisecond() as u64, START_MS + 2_500);
+    let result = client.job_result(&text).await.unwrap();
+    assert_eq!((result.runner, result.final_at), (name.clone(), 5));
+    assert_eq!((result.result.to_vec(), result.runner_address.0), (b"hi\n".to_vec(), runner));
+
+    let record = client.mru("dev-0", "custom").await.unwrap();
+    assert_eq!((&record.runner, record.set_at, record.expires_at), (&name, 5, 261));
+    assert!(record.live);
+    assert_eq!(client.mru_records().await.unwrap(), [record]);
+    let error = client.mru("dev-0", "http").await.unwrap_err();
+    assert_eq!(error.to_string(), "dev-0 has no MRU runner for http jobs");
+    let error = client.mru("dev-0", "fax").await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::BadRequest));
+}
+
+#[tokio::test]
+async fn results_that_are_no_text_are_bytes() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(2);
+    let id = devnet.submit(spec());
+    devnet.finish(&id, &[0xff, 0]);
+    let result = devnet.client.job_result(&id.to_string()).await.unwrap();
+    assert_eq!((result.result.to_vec(), result.result_text), (vec![0xff, 0], None));
+}
+
+#[tokio::test]
+async fn jobs_are_listed_newest_first() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(2);
+    let ids: Vec<Hash> = (0..3).map(|_| devnet.submit(spec())).collect();
+    devnet.finish(&ids[1], b"done");
+    let list = async |status: Option<JobStatus>, limit: Option<usize>| -> Vec<Hash> {
+        let jobs = devnet.client.jobs(&JobQuery { status, limit }).await.unwrap();
+        jobs.iter().map(|job| *job.job_id).collect()
+    };
+    assert_eq!(list(None, None).await, [ids[2], ids[1], ids[0]]);
+    assert_eq!(list(None, Some(1)).await, [ids[2]]);
+    assert_eq!(list(Some(JobStatus::Verified), None).await, [ids[1]]);
+    assert_eq!(list(Some(JobStatus::Assigned), None).await, [ids[2], ids[0]]);
+    assert_eq!(list(Some(JobStatus::Failed), None).await, []);
+    let text = devnet.get("/v1/jobs?status=Lost").await.text().await.unwrap();
+    assert!(text.contains("bad_request") && text.contains("Verified"), "{text}");
+}
+
+#[tokio::test]
+async fn a_draw_is_explained_and_done_again() {
+    let mut devnet = Devnet::new().await;
+    devnet.push(vec![]);
+    // Runner 1 is absent from what the job is drawn by.
+    let certificate = devnet.certificate(&[0, 2]);
+    let parent = devnet.state.head_hash();
+    let id = {
+        let job_spec = JobSpec { max_price: Wei::cby(10), ..spec() };
+        let id = job_spec.job_id(&address("dev-0"), 0);
+        let signed = devnet.sign("dev-0", Payload::SubmitJob(job_spec.into()));
+        devnet.push_to(&[0, 1], vec![certificate], vec![signed]);
+        id
+    };
+    let text = id.to_string();
+    let explanation = devnet.client.explain(&text).await.unwrap();
+    assert_eq!((explanation.height, explanation.attempt), (2, 1));
+    assert_eq!((*explanation.block_hash, explanation.mru), (parent, None));
+    let fates: Vec<_> = explanation
+        .candidates
+        .iter()
+        .map(|c| (c.runner.as_str(), c.filter.as_deref(), c.weight))
+        .collect();
+    let expected = [
+        ("runner-0", None, Some(2)),
+        ("runner-1", Some("presence"), None),
+        ("runner-2", None, Some(2)),
+    ];
+    assert_eq!(fates, expected);
+    assert_eq!(explanation.candidates[1].reason.as_deref(), Some("its bit in P(H-1) is 0"));
+    assert_eq!(explanation.draws.len(), 1);
+    assert_eq!(explanation.draws[0].total, 4);
+    assert_eq!(*explanation.draws[0].picked_address, devnet.committee(&id)[0]);
+
+    let check = devnet.client.verify_selection(&text).await.unwrap();
+    assert!(check.valid, "{check:?}");
+    assert_eq!(
+        (check.recomputed_root, Some(check.stored_root)),
+        (check.stored_root, explanation.candidates_root)
+    );
+    assert_eq!((&check.recomputed, check.recomputed.len()), (&check.stored, 1));
+
+    // What is kept of the draw is not what happened: the parent's state knows better.
+    let verify = async |change: &dyn Fn(&mut StoredDraw)| {
+        let mut stored = devnet.store(1).draw(&id).unwrap().unwrap();
+        change(&mut stored);
+        devnet.alter(
+            "UPDATE draw SET height = ?, body = ?",
+            params![stored.height.get(), to_vec(&stored.draw)],
+        );
+        let check = devnet.at("validator-0").verify_selection(&text).await.unwrap();
+        assert_eq!(check.valid, check.mismatches.is_empty());
+        check.mismatches.join("\n")
+    };
+    assert_eq!(verify(&|_| ()).await, "");
+    let found = verify(&|stored| stored.draw.verdicts[0].stake = Wei::new(1)).await;
+    assert!(found.contains("was a candidate") || found.contains("was dropped"), "{found}");
+    let found = verify(&|stored| stored.draw.seed = Hash::ZERO).await;
+    assert!(found.starts_with("the draw's seed is 0x0000"), "{found}");
+    let found = verify(&|stored| stored.draw.parent = Hash::ZERO).await;
+    assert!(found.starts_with("the seed was made of 0x0000"), "{found}");
+    let found = verify(&|stored| stored.draw.mru = Some(address("runner-2"))).await;
+    assert_eq!(found, "runner-2 was favoured by MRU, should be nobody");
+    let found = verify(&|stored| stored.draw.selection.draws[0].r ^= 1).await;
+    assert_eq!(found, "the recorded draws are not those of the seed");
+    let found = verify(&|stored| stored.height = stored.height.previous().unwrap()).await;
+    assert!(found.contains("the draw is of block 1, the job's committee of 2"), "{found}");
+}
+
+#[tokio::test]
+async fn a_draw_is_done_again_after_its_state_is_gone() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(2);
+    let id = devnet.submit(spec());
+    for _ in 0..300 {
+        devnet.push_to(&[0, 1], vec![], vec![]);
+    }
+    let check = devnet.client.verify_selection(&id.to_string()).await.unwrap();
+    assert!(check.valid && check.height == 3, "{check:?}");
+}
+
+#[tokio::test]
+async fn a_job_without_candidates_waits_and_fails() {
+    let mut devnet = Devnet::new().await;
+    let id = spec().job_id(&address("dev-0"), 0);
+    let signed = devnet.sign("dev-0", Payload::SubmitJob(spec().into()));
+    devnet.push_to(&[0, 1], vec![], vec![signed]);
+    let (client, text) = (devnet.client.clone(), id.to_string());
+    let job = client.job(&text).await.unwrap();
+    assert_eq!((job.status, job.attempts, job.error), (JobStatus::Pending, 0, None));
+    let explanation = client.explain(&text).await.unwrap();
+    assert!(explanation.draws.is_empty() && explanation.candidates_root.is_none());
+    assert!(explanation.candidates.iter().all(|c| c.filter.as_deref() == Some("presence")));
+    let error = client.verify_selection(&text).await.unwrap_err();
+    assert!(error.to_string().ends_with("has no committee: it is Pending"), "{error}");
+
+    for _ in 2..=6 {
+        devnet.push_to(&[0, 1], vec![], vec![]);
+    }
+    let job = client.job(&text).await.unwrap();
+    assert_eq!(
+        (job.status, job.final_at, job.latency_ms),
+        (JobStatus::Failed, Some(5), Some(2_000))
+    );
+    assert!(job.error.unwrap().starts_with("no runner qualified up to block 5"));
+    // It waited in blocks 1 to 4.
+    let events: Vec<_> = job.events.iter().map(|e| (e.height, e.event.as_str())).collect();
+    let expected = [(1, "JobSubmitted"), (1, "JobWaiting"), (4, "JobWaiting"), (5, "JobFailed")];
+    assert_eq!(events, expected);
+    assert_eq!(client.explain(&text).await.unwrap().height, 4);
+}
+
+#[tokio::test]
+async fn a_runner_that_leaves_in_the_drawing_block_is_no_candidate() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(2);
+    let id = spec().job_id(&address("dev-0"), 0);
+    let leave = devnet.sign("runner-0", Payload::DeregisterRunner);
+    let submit = devnet.sign("dev-0", Payload::SubmitJob(spec().into()));
+    devnet.push(vec![leave, submit]);
+    let explanation = devnet.client.explain(&id.to_string()).await.unwrap();
+    let left = explanation.candidates.iter().find(|c| c.runner == "runner-0").unwrap();
+    assert_eq!(left.reason.as_deref(), Some("deregistered in the block that drew"));
+    let check = devnet.client.verify_selection(&id.to_string()).await.unwrap();
+    assert!(check.valid, "{check:?}");
+}
+
+#[tokio::test]
+async fn unknown_jobs_are_not_found() {
+    let devnet = Devnet::new().await;
+    let id = Hash::ZERO.to_string();
+    for error in [
+        devnet.client.job(&id).await.unwrap_err(),
+        devnet.client.job_result(&id).await.unwrap_err(),
+        devnet.client.explain(&id).await.unwrap_err(),
+        devnet.client.verify_selection(&id).await.unwrap_err(),
+    ] {
+        assert_eq!(error.code(), Some(ErrorCode::NotFound));
+    }
+    let error = devnet.client.job("7").await.unwrap_err();
+    assert!(error.to_string().contains("`7` is no job id"), "{error}");
+}

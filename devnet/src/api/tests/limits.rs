@@ -1,0 +1,176 @@
+//! What no route sees: requests that are too long, for somebody else, or no requests.
+
+use super::fixture::*;
+use crate::api::{
+    server::{BODY_LIMIT, Limits},
+    types::{ErrorBody, ErrorCode},
+};
+use std::time::Duration;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+/// Sends bytes as they are and reads the answer up to the connection's end.
+async fn raw(devnet: &Devnet, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(devnet.url.strip_prefix("http://").unwrap()).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    let read = stream.read_to_end(&mut answer);
+    tokio::time::timeout(Duration::from_secs(20), read).await.unwrap().unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+/// Status and error of an answer.
+fn refusal(answer: &str) -> (u16, ErrorBody) {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    assert!(head.contains("content-type: application/json"), "{head}");
+    (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}")))
+}
+
+#[tokio::test]
+async fn ten_megabytes_of_json_get_an_answer() {
+    let devnet = Devnet::new().await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let body = format!("{{\"transaction\":\"0x{}\"}}", "00".repeat(5_000_000));
+    for (token, status) in [(TOKEN, 413), ("wrong", 413)] {
+        let url = format!("{}/v1/transactions", devnet.url);
+        let request = client.post(url).bearer_auth(token).body(body.clone());
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), status);
+        let error = response.json::<ErrorBody>().await.unwrap().error;
+        assert_eq!(error.message, format!("the body is longer than {BODY_LIMIT} bytes"));
+    }
+    assert!(devnet.client.head().await.is_ok());
+}
+
+#[tokio::test]
+async fn json_is_refused_by_field() {
+    let devnet = Devnet::new().await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let check = async |content_type: &str, body: &str, message: &str| {
+        let url = format!("{}/v1/transactions", devnet.url);
+        let request = client.post(url).bearer_auth(TOKEN).header("content-type", content_type);
+        let response = request.body(body.to_owned()).send().await.unwrap();
+        assert_eq!(response.status(), 400, "{body}");
+        let error = response.json::<ErrorBody>().await.unwrap().error;
+        assert!(error.message.contains(message), "{body}: {}", error.message);
+    };
+    let json = "application/json";
+    check(json, "{\"transaction\": 7}", "transaction").await;
+    check(json, "{\"transaction\": \"7\"}", "transaction: `7` is not a byte string").await;
+    check(json, "{\"transactoin\": \"0x\"}", "unknown field `transactoin`").await;
+    check(json, "{}", "missing field `transaction`").await;
+    check(json, "{", "EOF").await;
+    check(json, "", "EOF").await;
+    check(json, &"[".repeat(100_000), "JSON").await;
+    check("text/plain", "{\"transaction\": \"0x\"}", "Content-Type").await;
+}
+
+#[tokio::test]
+async fn unknown_routes_and_methods_have_the_same_error_body() {
+    let devnet = Devnet::new().await;
+    let check = async |method: &str, path: &str, expected: u16, message: &str| {
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let answer = raw(&devnet, request.as_bytes()).await;
+        let (status, body) = refusal(&answer);
+        assert_eq!((status, body.error.message.as_str()), (expected, message));
+        answer
+    };
+    check("GET", "/", 404, "there is no GET /").await;
+    check("GET", "/v1/chain", 404, "there is no GET /v1/chain").await;
+    check("POST", "/v1/chain", 404, "there is no POST /v1/chain").await;
+    check("GET", "/v1/status/", 404, "there is no GET /v1/status/").await;
+    let answer = check("DELETE", "/v1/status", 405, "/v1/status takes no DELETE").await;
+    assert!(answer.contains("allow: GET,HEAD"), "{answer}");
+    check("GET", "/v1/shutdown", 405, "/v1/shutdown takes no GET").await;
+    check("GET", "/v1/chain/blocks/%ff", 400, "Invalid URL: Invalid UTF-8 in `height`").await;
+}
+
+#[tokio::test]
+async fn only_the_loopback_is_answered() {
+    let devnet = Devnet::new().await;
+    for host in ["example.org", "example.org:80", "127.0.0.1.example.org", "10.0.0.1", ""] {
+        let request =
+            format!("GET /v1/status HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let (status, body) = refusal(&raw(&devnet, request.as_bytes()).await);
+        assert_eq!(status, 400, "{host}");
+        assert!(body.error.message.contains("Host"), "{}", body.error.message);
+    }
+    for host in ["localhost", "127.0.0.1:1", "[::1]"] {
+        let request =
+            format!("GET /v1/status HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let answer = raw(&devnet, request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        assert!(answer.contains("x-content-type-options: nosniff"), "{answer}");
+        assert!(!answer.contains("access-control-allow"), "pages of others read nothing");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_request_ends_its_connection_only() {
+    let devnet = Devnet::new().await;
+    let garbage: Vec<u8> =
+        (0..100_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let long = [b"GET /v1/status HTTP/1.1\r\nx: ", &vec![b'a'; 100_000][..], b"\r\n\r\n"].concat();
+    for bytes in [&garbage[..], b"\r\n\r\n", b"GET /v1/status SPDY/9\r\n\r\n", &long] {
+        let mut stream =
+            TcpStream::connect(devnet.url.strip_prefix("http://").unwrap()).await.unwrap();
+        // The server may close before all is sent, and then neither side has more to say.
+        let _ = stream.write_all(bytes).await;
+        let _ = stream.shutdown().await;
+        let mut answer = Vec::new();
+        let read = stream.read_to_end(&mut answer);
+        let _ = tokio::time::timeout(Duration::from_secs(20), read).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    assert!(devnet.client.status().await.is_ok());
+}
+
+const LIMITS: Limits = Limits {
+    connections: 2,
+    streams: 1,
+    head: Duration::from_millis(50),
+    request: Duration::from_millis(50),
+};
+
+#[tokio::test]
+async fn who_sends_no_request_is_not_waited_for() {
+    let devnet = Devnet::within(LIMITS).await;
+    for bytes in ["", "GET /v1/sta", "GET /v1/status HTTP/1.1\r\nHost: loc"] {
+        let answer = raw(&devnet, bytes.as_bytes()).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    }
+    let head = "POST /v1/transactions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
+    let answer = raw(&devnet, head.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+}
+
+#[tokio::test]
+async fn what_takes_too_long_is_answered_in_time() {
+    let devnet = Devnet::within(Limits { request: Duration::from_secs(1), ..LIMITS }).await;
+    let error = devnet.client.start_validator("validator-3").await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::Timeout));
+    // It is still under way.
+    let error = devnet.client.start_validator("validator-3").await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::Conflict));
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_their_turn() {
+    let patient = Duration::from_secs(20);
+    let devnet = Devnet::within(Limits { head: patient, request: patient, ..LIMITS }).await;
+    let connect = || TcpStream::connect(devnet.url.strip_prefix("http://").unwrap());
+    let idle = [connect().await.unwrap(), connect().await.unwrap()];
+    let mut third = connect().await.unwrap();
+    third.write_all(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut first = [0; 12];
+    let waits = tokio::time::timeout(Duration::from_millis(50), third.read_exact(&mut first)).await;
+    assert!(waits.is_err(), "answered beyond the limit");
+    drop(idle);
+    third.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+}

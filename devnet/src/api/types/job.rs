@@ -1,0 +1,265 @@
+//! Jobs, how their runners were drawn, and the most recently used runners.
+
+use super::{AddressText, AmountText, BytesText, HashText, TimeText};
+use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr};
+use utoipa::{IntoParams, ToSchema};
+
+/// Where a job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub enum JobStatus {
+    /// Recorded; waits for enough candidates.
+    Pending,
+    /// Drawn.
+    Assigned,
+    /// Its verified result is final.
+    Verified,
+    /// Ended without a result; the escrow went back.
+    Failed,
+}
+
+impl JobStatus {
+    /// Every status, in the order jobs go through them.
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Assigned, Self::Verified, Self::Failed];
+
+    /// Whether nothing follows it.
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Verified | Self::Failed)
+    }
+}
+
+impl fmt::Display for JobStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Pending => "Pending",
+            Self::Assigned => "Assigned",
+            Self::Verified => "Verified",
+            Self::Failed => "Failed",
+        })
+    }
+}
+
+impl FromStr for JobStatus {
+    type Err = super::ParseError;
+
+    /// Any case.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|status| status.to_string().eq_ignore_ascii_case(text))
+            .ok_or_else(|| super::ParseError {
+                got: text.to_owned(),
+                expected: "a job status: Pending, Assigned, Verified or Failed",
+            })
+    }
+}
+
+/// Which jobs `GET /v1/jobs` lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct JobQuery {
+    /// Only jobs that stand there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(inline)]
+    pub status: Option<JobStatus>,
+    /// How many at most (default 100, at most 10,000).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// A job in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobSummary {
+    /// Its identifier.
+    pub job_id: HashText,
+    /// `custom` or `http`.
+    pub kind: String,
+    /// The account that submitted it.
+    pub submitter: AddressText,
+    /// That account's name, where the devnet knows one.
+    pub submitter_name: Option<String>,
+    /// Where it stands.
+    pub status: JobStatus,
+    /// The runners drawn last, in draw order.
+    pub committee: Vec<String>,
+    /// The height that recorded it.
+    pub submitted_at: u64,
+    /// The height that made it final; absent before.
+    pub final_at: Option<u64>,
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Job {
+    /// Its identifier.
+    pub job_id: HashText,
+    /// `custom` or `http`.
+    pub kind: String,
+    /// The account that submitted it.
+    pub submitter: AddressText,
+    /// That account's name, where the devnet knows one.
+    pub submitter_name: Option<String>,
+    /// Where it stands.
+    pub status: JobStatus,
+    /// The runners drawn last, in draw order; empty before the first draw.
+    pub committee: Vec<String>,
+    /// Their addresses, in the same order.
+    pub committee_addresses: Vec<AddressText>,
+    /// How many draws there were.
+    pub attempts: u32,
+    /// The verified result; absent before.
+    pub result: Option<BytesText>,
+    /// The result as text, where it is UTF-8.
+    pub result_text: Option<String>,
+    /// The runner whose result it is.
+    pub runner: Option<String>,
+    /// What the submitter pays at most.
+    pub max_price: AmountText,
+    /// What was paid to runners; absent before it is final.
+    pub paid: Option<AmountText>,
+    /// The height that recorded it.
+    pub submitted_at: u64,
+    /// The height of the last draw; absent before the first.
+    pub assigned_at: Option<u64>,
+    /// The height at which the current attempt ends.
+    pub deadline: u64,
+    /// The height that made it final; absent before.
+    pub final_at: Option<u64>,
+    /// From the recording block's timestamp to the final block's; absent before.
+    pub latency_ms: Option<u64>,
+    /// Why it failed; absent unless it did.
+    pub error: Option<String>,
+    /// The job's parameters, byte strings as text.
+    #[schema(value_type = Object)]
+    pub spec: serde_json::Value,
+    /// What happened to it, in order.
+    pub events: Vec<JobEvent>,
+}
+
+/// Something that happened to a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobEvent {
+    /// The block's height.
+    pub height: u64,
+    /// The event's name, as `JobAssigned`.
+    pub event: String,
+    /// When the block was proposed.
+    pub timestamp: TimeText,
+    /// The event's own fields.
+    #[schema(value_type = Object)]
+    pub data: serde_json::Value,
+}
+
+/// A job's verified result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobResult {
+    /// The job.
+    pub job_id: HashText,
+    /// The runner whose result it is.
+    pub runner: String,
+    /// The runner's address.
+    pub runner_address: AddressText,
+    /// The bytes.
+    pub result: BytesText,
+    /// The bytes as text, where they are UTF-8.
+    pub result_text: Option<String>,
+    /// The height that made it final.
+    pub final_at: u64,
+}
+
+/// How a job's runners were drawn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Explanation {
+    /// The job.
+    pub job_id: HashText,
+    /// The block that drew; where there was no draw yet, the last one that tried.
+    pub height: u64,
+    /// Which attempt it was, from 1.
+    pub attempt: u32,
+    /// Every runner of the registry, in its order.
+    pub candidates: Vec<Candidate>,
+    /// The parent block's hash, which the seed is made of.
+    pub block_hash: HashText,
+    /// The seed of the draw.
+    pub seed: HashText,
+    /// The submitter's live MRU runner, whose weight counts four times in draw 0.
+    pub mru: Option<String>,
+    /// The draws; empty while there are too few candidates.
+    pub draws: Vec<Draw>,
+    /// The Merkle root of the surviving candidates, as stored with the job.
+    pub candidates_root: Option<HashText>,
+}
+
+/// A runner before the filters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Candidate {
+    /// The runner.
+    pub runner: String,
+    /// The runner's address.
+    pub address: AddressText,
+    /// The first filter that dropped it, as `presence`; absent for a survivor.
+    pub filter: Option<String>,
+    /// Why, in words; absent for a survivor.
+    pub reason: Option<String>,
+    /// Its weight by stake; absent where it was dropped.
+    pub weight: Option<u64>,
+}
+
+/// One draw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Draw {
+    /// Its number, from 0.
+    pub draw: u64,
+    /// The drawn point, below `total`.
+    pub r: u64,
+    /// The sum of the weights still in the draw.
+    pub total: u64,
+    /// The runner whose weight covers the point.
+    pub picked: String,
+    /// That runner's address.
+    pub picked_address: AddressText,
+}
+
+/// The outcome of drawing anew from what the chain records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SelectionCheck {
+    /// The job.
+    pub job_id: HashText,
+    /// Whether candidates and committee are what they have to be.
+    pub valid: bool,
+    /// The block that drew.
+    pub height: u64,
+    /// Which attempt it was, from 1.
+    pub attempt: u32,
+    /// The candidates' Merkle root as it follows from the parent's state.
+    pub recomputed_root: HashText,
+    /// The candidates' Merkle root as stored with the job.
+    pub stored_root: HashText,
+    /// The committee as it follows from the seed.
+    pub recomputed: Vec<AddressText>,
+    /// The committee as stored with the job.
+    pub stored: Vec<AddressText>,
+    /// What does not hold, in words; empty where all does.
+    pub mismatches: Vec<String>,
+}
+
+/// The most recently used runner of a submitter for a kind of job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MruRecord {
+    /// The account that submits.
+    pub submitter: AddressText,
+    /// That account's name, where the devnet knows one.
+    pub submitter_name: Option<String>,
+    /// `custom` or `http`.
+    pub kind: String,
+    /// The runner.
+    pub runner: String,
+    /// The runner's address.
+    pub runner_address: AddressText,
+    /// The height that set it.
+    pub set_at: u64,
+    /// The last height at which it counts.
+    pub expires_at: u64,
+    /// Whether it counts now.
+    pub live: bool,
+}

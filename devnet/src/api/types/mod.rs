@@ -1,0 +1,94 @@
+//! Every request and response of the control API: the one place where protocol values become JSON.
+//!
+//! Amounts are decimal strings of wei, byte strings (addresses, hashes, keys, bitmaps, results)
+//! 0x-hex, heights and counts numbers, times RFC 3339. Where a field names a node (`validator`,
+//! `runner`, `proposer`) it is the node's name, or its address where the devnet does not know a
+//! name for it; accounts (`submitter`, `sender`) are addresses, with the name beside them.
+//!
+//! # Routes
+//!
+//! | method and path | query | response |
+//! |---|---|---|
+//! | `GET /v1/status` | | [`Status`] |
+//! | `GET /v1/chain/head` | | [`Head`] |
+//! | `GET /v1/chain/parameters` | | [`Parameters`] |
+//! | `GET /v1/chain/blocks/{height}` (a number or `latest`) | | [`Block`] |
+//! | `GET /v1/chain/transactions/{hash}` | | [`Transaction`] |
+//! | `GET /v1/chain/events` | [`EventQuery`] | [`EventPage`] |
+//! | `GET /v1/events` | [`StreamQuery`] | server-sent [`BlockNotice`]s |
+//! | `GET /v1/accounts` | | `[`[`Account`]`]` |
+//! | `GET /v1/accounts/{account}` (a name or an address) | | [`Account`] |
+//! | `POST /v1/transactions` * | body [`TransactionRequest`] | 202 [`TransactionAccepted`] |
+//! | `GET /v1/runners` | | `[`[`Runner`]`]` in registry order |
+//! | `GET /v1/runners/{runner}` (a name or an address) | | [`Runner`] |
+//! | `GET /v1/validators` | | `[`[`Validator`]`]` in the set's order |
+//! | `GET /v1/validators/{validator}` (a name or an address) | | [`Validator`] |
+//! | `POST /v1/validators/{validator}/stop` * | | [`Validator`] |
+//! | `POST /v1/validators/{validator}/start` * | | [`Validator`] |
+//! | `GET /v1/jobs` | [`JobQuery`] | `[`[`JobSummary`]`]`, newest first |
+//! | `GET /v1/jobs/{id}` | | [`Job`] |
+//! | `GET /v1/jobs/{id}/result` | | [`JobResult`] |
+//! | `GET /v1/jobs/{id}/explain` | | [`Explanation`] |
+//! | `GET /v1/jobs/{id}/verify-selection` | | [`SelectionCheck`] |
+//! | `GET /v1/presence/{height}` (a number or `latest`) | | [`Presence`] |
+//! | `GET /v1/presence/{height}/votes` | | [`Votes`] |
+//! | `GET /v1/presence/{height}/verify` | | [`PresenceCheck`] |
+//! | `GET /v1/mru` | | `[`[`MruRecord`]`]` |
+//! | `GET /v1/mru/{submitter}/{kind}` (a name or an address) | | [`MruRecord`] |
+//! | `POST /v1/shutdown` * | | 202 [`Stopping`] |
+//! | `POST /runner/{runner}/heartbeat` | [`TransactionRequest`] | 202 [`TransactionAccepted`] |
+//! | `GET /openapi.json` | | the OpenAPI document |
+//!
+//! Every `GET` takes `?node=NAME` ([`NodeQuery`]): that validator answers from its own state.
+//! A request marked * changes state and needs `Authorization: Bearer <token>`; the token is in the
+//! devnet's `token` file. A runner's heartbeat needs none: it is a transaction that the runner
+//! signed. Whatever fails answers with an [`ErrorBody`].
+//!
+//! # Events
+//!
+//! `GET /v1/events` sends one message per finalized and executed block, `event: block`,
+//! `id: <height>`, data a [`BlockNotice`]. With the header `Last-Event-ID: H` it starts at H + 1,
+//! else at `from`, else with the next block. A comment line is sent at least every
+//! [`KEEP_ALIVE_SECS`] seconds, so that a reader can tell a quiet chain from a dead connection.
+
+mod chain;
+mod error;
+mod job;
+mod node;
+mod presence;
+mod value;
+
+pub use chain::{
+    Account, Block, BlockNotice, BlockTransaction, Event, EventPage, EventQuery, Fee, Head,
+    Parameters, StreamQuery, Transaction, TransactionAccepted, TransactionRequest,
+    TransactionStatus,
+};
+pub use error::{ErrorBody, ErrorCode, ErrorDetail};
+pub use job::{
+    Candidate, Draw, Explanation, Job, JobEvent, JobQuery, JobResult, JobStatus, JobSummary,
+    MruRecord, SelectionCheck,
+};
+pub use node::{
+    NodeQuery, Runner, RunnerConnection, RunnerHealth, RunnerState, RunnerStatus, Status, Stopping,
+    Supply, Validator, ValidatorState, ValidatorStatus,
+};
+pub use presence::{AbsentRunner, Mismatch, MismatchKind, Presence, PresenceCheck, Vote, Votes};
+pub use value::{
+    AddressText, AmountText, Bytes, BytesText, ChainId, ChainIdText, HashText, KeyText, ParseError,
+    Text, Textual, TimeText,
+};
+
+/// The longest silence of the event stream, in seconds.
+pub const KEEP_ALIVE_SECS: u64 = 5;
+
+/// Events in a page where the request does not say.
+pub const EVENT_PAGE: usize = 1_000;
+
+/// Events in a page at most, unless a single block has more.
+pub const EVENT_PAGE_LIMIT: usize = 10_000;
+
+/// Jobs in a list where the request does not say.
+pub const JOB_PAGE: usize = 100;
+
+/// Jobs in a list at most.
+pub const JOB_PAGE_LIMIT: usize = 10_000;

@@ -1,0 +1,203 @@
+//! The devnet as a whole, its validators and its runners.
+
+use super::{AddressText, AmountText, BytesText, ChainIdText, Head, KeyText, TimeText};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// Who answers a read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct NodeQuery {
+    /// The validator, by name; any running one where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+/// The devnet at a glance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Status {
+    /// The devnet's name.
+    pub name: String,
+    /// Whether it runs; always true in an answer of its own.
+    pub running: bool,
+    /// Whether every validator has finalized a block and every runner is connected to its subset.
+    pub ready: bool,
+    /// What its transactions name; absent when it does not run.
+    pub chain_id: Option<ChainIdText>,
+    /// The newest finalized and executed block; absent when it does not run.
+    pub head: Option<Head>,
+    /// The validators, in the set's order.
+    pub validators: Vec<ValidatorStatus>,
+    /// The runners, in registry order.
+    pub runners: Vec<RunnerStatus>,
+    /// Where all money is; absent when it does not run.
+    pub supply: Option<Supply>,
+    /// The process that runs it; absent when it does not run.
+    pub pid: Option<u32>,
+    /// Since when it runs; absent when it does not run.
+    pub started_at: Option<TimeText>,
+}
+
+/// Where all money is. The parts always add up to the same total.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Supply {
+    /// The sum of all balances.
+    pub balances: AmountText,
+    /// Held for jobs that have not ended.
+    pub escrow: AmountText,
+    /// Locked by runners.
+    pub stakes: AmountText,
+    /// Gone as basefees.
+    pub burned: AmountText,
+    /// All of it.
+    pub total: AmountText,
+}
+
+/// A validator at a glance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ValidatorStatus {
+    /// Its name.
+    pub name: String,
+    /// Its account.
+    pub address: AddressText,
+    /// Its newest finalized and executed block; the last known one when it is stopped.
+    pub height: u64,
+    /// Whether it runs.
+    pub status: ValidatorState,
+}
+
+/// Whether a validator runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ValidatorState {
+    /// It has not finalized a block since it was started.
+    Starting,
+    /// It finalizes blocks.
+    Running,
+    /// It runs and is more than two blocks behind the highest validator.
+    CatchingUp,
+    /// It was stopped, or has failed.
+    Stopped,
+}
+
+/// A runner at a glance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunnerStatus {
+    /// Its name.
+    pub name: String,
+    /// Its account.
+    pub address: AddressText,
+    /// Whether it runs and is connected.
+    pub status: RunnerState,
+    /// The validators that hold an authenticated connection to it.
+    pub connected_validators: Vec<String>,
+}
+
+/// Whether a runner runs and is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunnerState {
+    /// Connected to every running validator of its subset.
+    Connected,
+    /// Running, and some validator of its subset is not connected.
+    Connecting,
+    /// Not running.
+    Stopped,
+}
+
+/// A validator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Validator {
+    /// Its name.
+    pub name: String,
+    /// Its account.
+    pub address: AddressText,
+    /// Its secp256k1 identity: what runners know it by.
+    pub pubkey: KeyText,
+    /// Its ed25519 key: what other validators know it by.
+    pub consensus_key: BytesText,
+    /// Its place in the set; votes and bitmaps use it.
+    pub index: u32,
+    /// Whether it runs.
+    pub status: ValidatorState,
+    /// Its newest finalized and executed block; the last known one when it is stopped.
+    pub height: u64,
+    /// Where runners reach it over QUIC, as `127.0.0.1:29001`; absent when it is stopped.
+    pub quic: Option<String>,
+    /// Where other validators reach it; absent when it is stopped.
+    pub p2p: Option<String>,
+    /// The runners whose subset it is in.
+    pub subset_of: Vec<String>,
+    /// The runners it holds an authenticated connection to.
+    pub connected_runners: Vec<String>,
+}
+
+/// What the registry says of a runner's liveness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub enum RunnerHealth {
+    /// It may be drawn.
+    Healthy,
+    /// Its last heartbeat is too old.
+    Unhealthy,
+    /// It has left.
+    Deregistered,
+}
+
+/// A runner: its entry in the registry and its connections.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Runner {
+    /// Its name; its address where this devnet did not start it.
+    pub name: String,
+    /// Its account.
+    pub address: AddressText,
+    /// Its secp256k1 identity.
+    pub pubkey: KeyText,
+    /// Its place in the registry; bitmaps use it.
+    pub index: u32,
+    /// What it has locked.
+    pub stake: AmountText,
+    /// 0 to 100; 100 at registration.
+    pub reputation: u32,
+    /// The job kinds it takes: `custom`, `http`.
+    pub kinds: Vec<String>,
+    /// What it asks per second of computing.
+    pub price_per_second: AmountText,
+    /// Jobs that are assigned to it now.
+    pub active_jobs: u32,
+    /// Jobs it takes at a time.
+    pub max_concurrent_jobs: u32,
+    /// What the registry says of it.
+    pub status: RunnerHealth,
+    /// The height that registered it.
+    pub registered_at: u64,
+    /// The height of its last on-chain heartbeat, or of its registration.
+    pub last_heartbeat: u64,
+    /// The names of the validators it has to be connected to, in subset order.
+    pub subset: Vec<String>,
+    /// The same, with what the connection is like now.
+    pub connections: Vec<RunnerConnection>,
+    /// Whether the newest canonical presence has it.
+    pub present: bool,
+}
+
+/// A runner's connection to a validator of its subset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunnerConnection {
+    /// The validator.
+    pub validator: String,
+    /// The validator's account.
+    pub validator_address: AddressText,
+    /// Whether that validator holds an authenticated connection.
+    pub connected: bool,
+    /// Whether that validator counts the runner as present.
+    pub locally_present: bool,
+    /// The height of the last valid ping there; absent where there was none.
+    pub last_ping: Option<u64>,
+}
+
+/// The devnet has begun to stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Stopping {
+    /// The process to wait for.
+    pub pid: u32,
+}

@@ -1,0 +1,120 @@
+//! Canonical presence, the votes it derives from, and its verification.
+
+use super::BytesText;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// P(H): which runners the finalization certificate of H shows present.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Presence {
+    /// H: the block that the votes are on.
+    pub height: u64,
+    /// How votes become presence: `committee`, `quorum` or `subset`.
+    pub rule: String,
+    /// The votes in the certificate.
+    pub votes: u32,
+    /// The votes a runner needs; absent under `subset`, where each runner has its own.
+    pub threshold: Option<u32>,
+    /// The runners the bitmap is about, in registry order as of the parent block.
+    pub registry_len: u32,
+    /// Bit i is runner i, least significant bit first, padding zero.
+    pub bitmap: BytesText,
+    /// The runners whose bit is set.
+    pub present: Vec<String>,
+    /// The runners whose bit is not set.
+    pub absent: Vec<AbsentRunner>,
+    /// The block that embeds the certificate: the first on the chain that does.
+    pub embedded_in: u64,
+}
+
+/// A runner whose bit is not set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AbsentRunner {
+    /// The runner.
+    pub name: String,
+    /// The votes that have its bit set.
+    pub present_count: u32,
+}
+
+/// The votes of a finalization certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Votes {
+    /// The block that the votes are on.
+    pub height: u64,
+    /// The votes that a certificate has.
+    pub quorum: u32,
+    /// The validators in the set.
+    pub validators: u32,
+    /// The votes, in the set's order.
+    pub votes: Vec<Vote>,
+    /// The block that embeds the certificate.
+    pub embedded_in: u64,
+}
+
+/// One validator's finalization vote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Vote {
+    /// The validator.
+    pub validator: String,
+    /// The validator's place in the set.
+    pub index: u32,
+    /// The length of its bitmap: the registry's as the voter knew it.
+    pub bit_length: u32,
+    /// The bitmap, least significant bit first, padding zero.
+    pub bytes: BytesText,
+    /// The runners whose bit is set.
+    pub present: Vec<String>,
+}
+
+/// The outcome of verifying a certificate and deriving its presence anew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PresenceCheck {
+    /// The block that the votes are on.
+    pub height: u64,
+    /// Whether nothing was found.
+    pub valid: bool,
+    /// Whether the certificate has a quorum of valid vote signatures.
+    pub certificate_valid: bool,
+    /// The bitmap that follows from the votes.
+    pub recomputed: BytesText,
+    /// The bitmap that the validator uses.
+    pub stored: BytesText,
+    /// What does not hold; empty where all does.
+    pub mismatches: Vec<Mismatch>,
+}
+
+/// One thing that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Mismatch {
+    /// Which rule is broken.
+    pub kind: MismatchKind,
+    /// The validator whose vote breaks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validator: Option<String>,
+    /// The runner whose bit differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<String>,
+    /// The bit's place in the bitmap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bit: Option<u32>,
+    /// The same in words.
+    pub detail: String,
+}
+
+/// Which rule a stored certificate or bitmap breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MismatchKind {
+    /// A vote's signature does not cover the vote's content.
+    Signature,
+    /// Fewer votes than a quorum, or a voter twice or outside the set.
+    Quorum,
+    /// The certificate names another block.
+    Block,
+    /// The chain embeds another certificate of the block.
+    Certificate,
+    /// A bit of the stored bitmap does not follow from the votes.
+    Bit,
+    /// The stored bytes do not decode, or are about other runners than the votes.
+    Malformed,
+}

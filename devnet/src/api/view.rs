@@ -1,0 +1,221 @@
+//! What a read is answered from: one validator's chain, or a glance at all of them.
+
+use super::{
+    backend::{Backend, Running, ValidatorSlot},
+    error::ApiError,
+    types::{HashText, Text, TimeText},
+};
+use crate::{chain::ledger::Rooted, storage::Store};
+use cowboy_engine::{
+    chain::{Block, State},
+    primitives::{Address, Hash, Height, keccak256},
+};
+use jiff::Timestamp;
+use std::{fmt, ops::Deref, sync::Arc};
+
+/// The devnet as a whole, and the newest state of the validator that was asked for or of any.
+pub(super) struct Glance {
+    pub backend: Arc<Backend>,
+    pub state: State,
+}
+
+/// One running validator's chain. Its head stays the same through a request.
+pub(super) struct View {
+    glance: Glance,
+    pub running: Running,
+    /// Which validator, by its place in the backend.
+    pub slot: usize,
+}
+
+impl Deref for View {
+    type Target = Glance;
+
+    fn deref(&self) -> &Glance {
+        &self.glance
+    }
+}
+
+impl Glance {
+    /// The state of validator `node`, which has to run; else the newest of all.
+    pub fn of(backend: Arc<Backend>, node: Option<&str>) -> Result<Self, ApiError> {
+        let state = match node {
+            Some(node) => chosen(&backend, node)?.1.ledger.head(),
+            None => backend.newest(),
+        };
+        Ok(Self { backend, state })
+    }
+
+    /// A node's name, or its address.
+    pub fn name(&self, address: &Address) -> String {
+        self.backend.names.of(address)
+    }
+
+    /// The names of nodes, in order.
+    pub fn named<'a>(&self, addresses: impl IntoIterator<Item = &'a Address>) -> Vec<String> {
+        addresses.into_iter().map(|address| self.name(address)).collect()
+    }
+
+    /// The address that a name or address in a request stands for. `what` names its kind.
+    pub fn resolve(&self, what: &str, text: &str) -> Result<Address, ApiError> {
+        self.backend.names.resolve(text).ok_or_else(|| {
+            let text = shown(text);
+            ApiError::not_found(format!("there is no {what} `{text}`"))
+                .hint("expected a name of this devnet or an address: 0x and 40 hex digits")
+        })
+    }
+}
+
+impl View {
+    /// The chain of validator `node`, or of the furthest that runs.
+    pub fn of(backend: Arc<Backend>, node: Option<&str>) -> Result<Self, ApiError> {
+        let (slot, running) = match node {
+            Some(node) => chosen(&backend, node)?,
+            None => furthest(&backend)?,
+        };
+        let state = running.ledger.head();
+        Ok(Self { glance: Glance { backend, state }, running, slot })
+    }
+
+    /// What the validator keeps.
+    pub fn store(&self) -> &Store {
+        self.running.ledger.store()
+    }
+
+    /// The height of the newest block.
+    pub fn head(&self) -> Height {
+        self.state.height()
+    }
+
+    /// The state after the block at `height`, one of the last 256.
+    pub fn state_at(&self, height: Height) -> Option<Rooted> {
+        self.running.ledger.at(height).filter(|rooted| rooted.state.height() <= self.head())
+    }
+
+    /// A height in a request: a number, or `latest`, which stands for `latest`.
+    pub fn height(&self, text: &str, latest: Height) -> Result<Height, ApiError> {
+        if text == "latest" {
+            return Ok(latest);
+        }
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let number = if digits { text.parse().ok() } else { None };
+        let height = number.map(Height::new).ok_or_else(|| {
+            let text = shown(text);
+            ApiError::bad_request(format!("`{text}` is no height: expected a number or `latest`"))
+        })?;
+        self.reached(height)?;
+        Ok(height)
+    }
+
+    /// Whether the block at `height` is final here.
+    fn reached(&self, height: Height) -> Result<(), ApiError> {
+        let head = self.head();
+        if height <= head {
+            return Ok(());
+        }
+        let newest = self.backend.newest().height();
+        if height <= newest {
+            let message =
+                format!("block {height} is final, but the asked validator has only got to {head}");
+            return Err(ApiError::unavailable(message).hint("ask another validator, or wait"));
+        }
+        let message = format!("block {height} is not final yet; the head is {newest}");
+        Err(ApiError::not_found(message)
+            .hint(format!("wait for it: cowboyctl chain wait {height}")))
+    }
+
+    /// A final block. `height` is at most the head.
+    pub fn block(&self, height: Height) -> Result<Block, ApiError> {
+        if height == Height::GENESIS {
+            return Ok(self.backend.genesis.clone());
+        }
+        self.store().block(height)?.ok_or_else(|| missing(height))
+    }
+
+    /// The hash of a final block. `height` is at most the head.
+    pub fn block_hash(&self, height: Height) -> Result<Hash, ApiError> {
+        if height == self.head() {
+            return Ok(self.state.head_hash());
+        }
+        Ok(self.block(height)?.hash())
+    }
+
+    /// The state root after a block, and when the validator executed it; genesis has no such time.
+    pub fn executed(&self, height: Height) -> Result<(Hash, Option<TimeText>), ApiError> {
+        if height == Height::GENESIS {
+            return Ok((self.backend.genesis_root, None));
+        }
+        let (root, ms) = self.store().executed(height)?.ok_or_else(|| missing(height))?;
+        Ok((root, Some(time(ms))))
+    }
+
+    /// The name of the validator with this ed25519 key; `None` for genesis' zero key.
+    pub fn proposer(&self, key: &[u8; 32]) -> Option<Address> {
+        let validator = self.state.validators().iter().find(|v| v.consensus_key == *key)?;
+        Some(validator.pubkey.address())
+    }
+}
+
+/// The running validator that a request names, and its place.
+fn chosen(backend: &Backend, node: &str) -> Result<(usize, Running), ApiError> {
+    let slots = backend.slots();
+    let address = backend.names.resolve(node);
+    let place = slots.iter().position(|slot| Some(slot.address()) == address);
+    let place = place.ok_or_else(|| {
+        let names: Vec<_> = slots.iter().map(ValidatorSlot::name).collect();
+        ApiError::not_found(format!("there is no validator `{}`", shown(node)))
+            .hint(format!("expected one of {}", names.join(", ")))
+    })?;
+    let running = slots[place].running().ok_or_else(|| {
+        let name = slots[place].name();
+        ApiError::unavailable(format!("validator `{name}` is stopped"))
+            .hint(format!("start it: cowboyctl validator start {name}"))
+    })?;
+    Ok((place, running))
+}
+
+/// The running validator that is furthest, and its place; of several, the first. Reads without
+/// `node` never go back in time while one catches up.
+fn furthest(backend: &Backend) -> Result<(usize, Running), ApiError> {
+    let slots = backend.slots().iter().enumerate().rev();
+    let running = slots.filter_map(|(place, slot)| Some((place, slot.running()?)));
+    running.max_by_key(|(_, running)| running.ledger.head().height()).ok_or_else(|| {
+        ApiError::unavailable("no validator is running")
+            .hint("start one: cowboyctl validator start NAME")
+    })
+}
+
+fn missing(height: Height) -> ApiError {
+    ApiError::internal(format!("block {height} is final, but the validator does not have it"))
+}
+
+/// A hash in a request. `what` names what it is the hash of.
+pub(super) fn hash(what: &str, text: &str) -> Result<Hash, ApiError> {
+    text.parse::<HashText>().map(|hash| hash.0).map_err(|_| {
+        let text = shown(text);
+        ApiError::bad_request(format!("`{text}` is no {what}: expected 0x and 64 hex digits"))
+    })
+}
+
+/// The beginning of what a request said, so that an error stays a line.
+pub(super) fn shown(text: &str) -> String {
+    text.chars().take(80).flat_map(char::escape_default).collect()
+}
+
+/// A time from Unix ms; beyond what can be written, the last time that can.
+pub(super) fn time(unix_ms: u64) -> TimeText {
+    let ms = i64::try_from(unix_ms).unwrap_or(i64::MAX);
+    Text(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX))
+}
+
+/// Whether a request shows the token. Digests are compared, so that the time it takes says nothing
+/// about the token.
+pub(super) fn shows_token(backend: &Backend, got: &[u8]) -> bool {
+    let (got, expected) = (keccak256(&[got]), keccak256(&[backend.token.as_bytes()]));
+    got.0.iter().zip(expected.0).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "View at {}", self.head())
+    }
+}

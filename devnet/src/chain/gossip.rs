@@ -1,0 +1,71 @@
+//! Transactions between validators.
+//!
+//! Upon a transaction that is new to the mempool, wherever it came from, the validator sends it to
+//! every other once. Several travel in one message, a CBOR list; what arrives is checked like a
+//! transaction of a user, and what is refused goes no further. A validator that is not reachable at
+//! that moment learns the transaction from a block.
+
+use super::{ledger::Ledger, mempool::Mempool};
+use commonware_macros::select;
+use commonware_p2p::{Receiver, Recipients, Sender};
+use commonware_runtime::{Clock, reschedule};
+use cowboy_engine::{
+    chain::SignedTransaction,
+    fees::meter,
+    primitives::codec::{Encode as _, Writer, from_slice},
+};
+use std::time::Duration;
+
+/// The most bytes of transactions in a message: the longest transaction that any block holds.
+const MAX_BATCH: usize = meter::MAX_BLOCK_CELLS as usize;
+/// The longest message: the list's head takes at most nine bytes.
+pub const MAX_MESSAGE: usize = MAX_BATCH + 9;
+/// Time for transactions to gather before the next message: the channel admits 128 a second.
+const GATHER: Duration = Duration::from_millis(10);
+
+/// Sends what is new in `mempool` and takes what others send, until the network ends.
+pub async fn run<E, S, R>(context: E, (sender, receiver): (S, R), ledger: Ledger, mempool: Mempool)
+where
+    E: Clock,
+    S: Sender,
+    R: Receiver,
+{
+    select! {
+        () = send(&context, sender, &mempool) => {},
+        () = receive(receiver, &ledger, &mempool) => {},
+    }
+}
+
+async fn send<E: Clock, S: Sender>(context: &E, mut sender: S, mempool: &Mempool) {
+    loop {
+        let batch = mempool.outgoing(MAX_BATCH).await;
+        let mut w = Writer::new();
+        w.list(batch.len());
+        for transaction in &batch {
+            transaction.encode(&mut w);
+        }
+        sender.send(Recipients::All, w.finish(), false);
+        context.sleep(GATHER).await;
+    }
+}
+
+async fn receive<R: Receiver>(mut receiver: R, ledger: &Ledger, mempool: &Mempool) {
+    while let Ok((peer, message)) = receiver.recv().await {
+        let batch: Vec<SignedTransaction> = match from_slice(message.as_ref()) {
+            Ok(batch) => batch,
+            Err(error) => {
+                tracing::warn!(%peer, %error, "gossip that is no list of transactions");
+                continue;
+            }
+        };
+        for transaction in batch {
+            // Users' and validators' views of fees and nonces differ by a few blocks: a refusal
+            // here is nothing unusual.
+            if let Err(error) = mempool.submit(transaction, &ledger.newest().state) {
+                tracing::trace!(%peer, %error, "gossiped transaction refused");
+            }
+            // Each may cost a signature check: let others run between them.
+            reschedule().await;
+        }
+    }
+}

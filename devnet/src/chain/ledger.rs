@@ -1,0 +1,346 @@
+//! One validator's chain, executed: recent states, and what happens to them.
+//!
+//! A block enters once it is known to be final, in order, through one of two doors:
+//!
+//! * [`Ledger::execute`], when a certificate that a block embeds proves an ancestor final before
+//!   this validator's own archive has it. Consensus needs its state root to go on.
+//! * [`Ledger::commit`], when the archive delivers it. It executes the block unless the other door
+//!   did, stores it with all that it did in one transaction, and tells whoever subscribed. Only
+//!   then does the caller acknowledge the delivery: a process killed at any moment finds every
+//!   block either stored or delivered again.
+//!
+//! A start reads the newest snapshot and executes the stored blocks after it again. A block
+//! delivered again is left alone.
+
+use crate::storage::{BlockRecord, StorageError, Store};
+use commonware_utils::{channel::oneshot, sync::Mutex};
+use cowboy_engine::{
+    chain::{Block, Execution, ExecutionError, Genesis, GenesisError, State, execute},
+    primitives::{Hash, Height},
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+use tokio::sync::broadcast;
+
+/// Recent states that can be read and forked.
+pub const STATES_KEPT: usize = 256;
+/// Blocks that a slow subscriber may be behind before it is told that it missed some.
+pub const SUBSCRIBER_LAG: usize = 256;
+/// Final blocks that may be executed before the archive delivers them.
+pub const MAX_AHEAD: u64 = 64;
+const _: () = assert!((MAX_AHEAD as usize) < STATES_KEPT, "the stored head's state stays known");
+
+/// Why a ledger cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The genesis document starts no chain.
+    #[error(transparent)]
+    Genesis(#[from] GenesisError),
+    /// The store refuses or is damaged.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A final block does not extend the chain that this validator executed.
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
+    /// Another block was final at this height before.
+    #[error("block {height} is {got}, but {expected} was executed as final at that height")]
+    Conflict {
+        /// The height.
+        height: Height,
+        /// The hash of the block that came.
+        got: Hash,
+        /// The hash of the block executed.
+        expected: Hash,
+    },
+    /// A block the store should have is not there.
+    #[error("block {height} is missing from the store, whose last is {head}")]
+    Missing {
+        /// The height.
+        height: Height,
+        /// The last height stored.
+        head: Height,
+    },
+    /// Executing a stored block again gave another root: storage or program have changed.
+    #[error("block {height} executed again gives root {got}, the store says {expected}")]
+    Diverged {
+        /// The height.
+        height: Height,
+        /// The root computed now.
+        got: Hash,
+        /// The root stored.
+        expected: Hash,
+    },
+    /// More final blocks ahead of the archive than are kept.
+    #[error("block {got} would be executed while {stored} is the last stored")]
+    TooFarAhead {
+        /// The block's height.
+        got: Height,
+        /// The last height stored.
+        stored: Height,
+    },
+}
+
+/// A block names another state root for an ancestor than this validator computed: one of the two
+/// is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("block {block} says that {height} left root {theirs}; here it left {ours}")]
+pub struct Alarm {
+    /// The block that says so.
+    pub block: Hash,
+    /// The ancestor it is about.
+    pub height: Height,
+    /// The root it names.
+    pub theirs: Hash,
+    /// The root computed here.
+    pub ours: Hash,
+}
+
+/// A final block and what it did.
+#[derive(Debug)]
+pub struct ExecutedBlock {
+    /// The block.
+    pub block: Arc<Block>,
+    /// Its hash.
+    pub hash: Hash,
+    /// [`State::root`] after it.
+    pub root: Hash,
+    /// What it did.
+    pub execution: Execution,
+    /// When this validator executed it, Unix ms.
+    pub executed_ms: u64,
+}
+
+/// A state and its root.
+#[derive(Clone, Debug)]
+pub struct Rooted {
+    /// The state after a block; its head is that block.
+    pub state: State,
+    /// Its root.
+    pub root: Hash,
+}
+
+/// A validator's executed chain. Cloning shares it.
+#[derive(Clone)]
+pub struct Ledger(Arc<Inner>);
+
+struct Inner {
+    store: Arc<Store>,
+    chain: Mutex<Chain>,
+    /// Held while executing: blocks are executed one after the other.
+    executing: Mutex<()>,
+    subscribers: broadcast::Sender<Arc<ExecutedBlock>>,
+}
+
+struct Chain {
+    /// Consecutive, newest last; never empty.
+    recent: VecDeque<Rooted>,
+    /// Executed, but not stored yet.
+    ahead: BTreeMap<Height, Arc<ExecutedBlock>>,
+    stored: Height,
+    waiters: BTreeMap<Height, Vec<oneshot::Sender<()>>>,
+    alarm: Option<Alarm>,
+}
+
+impl Chain {
+    fn newest(&self) -> &Rooted {
+        self.recent.back().expect("a chain has a state")
+    }
+
+    fn at(&self, height: Height) -> Option<&Rooted> {
+        let oldest = self.recent.front()?.state.height();
+        let index = height.get().checked_sub(oldest.get())?;
+        self.recent.get(usize::try_from(index).ok()?)
+    }
+
+    fn push(&mut self, rooted: Rooted) {
+        let height = rooted.state.height();
+        self.recent.push_back(rooted);
+        while self.recent.len() > STATES_KEPT {
+            self.recent.pop_front();
+        }
+        let later = self.waiters.split_off(&height.next());
+        for waiter in std::mem::replace(&mut self.waiters, later).into_values().flatten() {
+            let _ = waiter.send(());
+        }
+    }
+}
+
+impl Ledger {
+    /// Reads what `store` holds of the chain of `genesis` and executes what no snapshot covers.
+    pub fn open(genesis: &Genesis, store: Arc<Store>) -> Result<Self, LedgerError> {
+        let state = match store.load_snapshot()? {
+            Some(state) => state,
+            None => genesis.state()?,
+        };
+        let stored = store.head()?.map_or(Height::GENESIS, |(height, _)| height);
+        let root = state.root();
+        let mut chain = Chain {
+            recent: VecDeque::from([Rooted { state, root }]),
+            ahead: BTreeMap::new(),
+            stored,
+            waiters: BTreeMap::new(),
+            alarm: None,
+        };
+        while chain.newest().state.height() < stored {
+            let parent = &chain.newest().state;
+            let height = parent.height().next();
+            let missing = || LedgerError::Missing { height, head: stored };
+            let block = store.block(height)?.ok_or_else(missing)?;
+            let state = execute(parent, &block)?.state;
+            let got = state.root();
+            let (expected, _) = store.executed(height)?.ok_or_else(missing)?;
+            if got != expected {
+                return Err(LedgerError::Diverged { height, got, expected });
+            }
+            chain.push(Rooted { state, root: got });
+        }
+        let (subscribers, _) = broadcast::channel(SUBSCRIBER_LAG);
+        let inner =
+            Inner { store, chain: Mutex::new(chain), executing: Mutex::new(()), subscribers };
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// The store behind it.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.0.store
+    }
+
+    /// The state after the newest block that is stored: what readers are shown.
+    pub fn head(&self) -> State {
+        let chain = self.0.chain.lock();
+        let stored = chain.at(chain.stored).unwrap_or_else(|| chain.newest());
+        stored.state.clone()
+    }
+
+    /// The state after the newest block executed, stored or not.
+    pub fn newest(&self) -> Rooted {
+        self.0.chain.lock().newest().clone()
+    }
+
+    /// The state after the block at `height`, one of the last [`STATES_KEPT`].
+    pub fn at(&self, height: Height) -> Option<Rooted> {
+        self.0.chain.lock().at(height).cloned()
+    }
+
+    /// Resolves once the block at `height` has been executed; with an error when the ledger ends
+    /// before.
+    pub fn wait_executed(&self, height: Height) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        let mut chain = self.0.chain.lock();
+        if chain.newest().state.height() >= height {
+            let _ = sender.send(());
+        } else {
+            for waiters in chain.waiters.values_mut() {
+                waiters.retain(|waiter| !waiter.is_closed());
+            }
+            chain.waiters.entry(height).or_default().push(sender);
+        }
+        receiver
+    }
+
+    /// Every block from now on, once it is stored. One that falls [`SUBSCRIBER_LAG`] behind is
+    /// told so and goes on with what is left.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<ExecutedBlock>> {
+        self.0.subscribers.subscribe()
+    }
+
+    /// The first contradiction between this validator's execution and the chain, if there is one.
+    pub fn alarm(&self) -> Option<Alarm> {
+        self.0.chain.lock().alarm
+    }
+
+    /// Compares what `block` says about an ancestor with what was computed here. `Some(false)`
+    /// is a contradiction, and an alarm; `None`: the ancestor is not executed, or too old.
+    pub fn agrees(&self, block: &Block) -> Option<bool> {
+        let executed = block.header.executed;
+        let mut chain = self.0.chain.lock();
+        let ours = chain.at(executed.height)?.root;
+        if ours == executed.state_root {
+            return Some(true);
+        }
+        let alarm = Alarm {
+            block: block.hash(),
+            height: executed.height,
+            theirs: executed.state_root,
+            ours,
+        };
+        tracing::error!(%alarm, "state roots differ");
+        chain.alarm.get_or_insert(alarm);
+        Some(false)
+    }
+
+    /// Executes a block known to be final, the child of the newest executed one. One that was
+    /// executed before is left alone. `now_ms` is the validator's clock, Unix ms.
+    pub fn execute(&self, block: &Arc<Block>, now_ms: u64) -> Result<(), LedgerError> {
+        let _one = self.0.executing.lock();
+        let (height, hash) = (block.header.height, block.hash());
+        let parent = {
+            let chain = self.0.chain.lock();
+            let newest = chain.newest();
+            if height <= newest.state.height() {
+                return match chain.at(height).map(|known| known.state.head_hash()) {
+                    Some(expected) if expected != hash => {
+                        Err(LedgerError::Conflict { height, got: hash, expected })
+                    }
+                    _ => Ok(()),
+                };
+            }
+            if height.since(chain.stored) > MAX_AHEAD {
+                return Err(LedgerError::TooFarAhead { got: height, stored: chain.stored });
+            }
+            newest.state.clone()
+        };
+        let execution = execute(&parent, block)?;
+        let state = execution.state.clone();
+        let root = state.root();
+        // What the chain agreed on is compared where it counts: when it is final.
+        self.agrees(block);
+        let executed = Arc::new(ExecutedBlock {
+            block: block.clone(),
+            hash,
+            root,
+            execution,
+            executed_ms: now_ms,
+        });
+        let mut chain = self.0.chain.lock();
+        chain.ahead.insert(height, executed);
+        chain.push(Rooted { state, root });
+        Ok(())
+    }
+
+    /// Executes the next final block unless that is done, stores it and tells the subscribers.
+    /// `None` for one that was stored before.
+    pub fn commit(
+        &self,
+        block: &Arc<Block>,
+        now_ms: u64,
+    ) -> Result<Option<Arc<ExecutedBlock>>, LedgerError> {
+        self.execute(block, now_ms)?;
+        let height = block.header.height;
+        let Some(executed) = self.0.chain.lock().ahead.get(&height).cloned() else {
+            return Ok(None);
+        };
+        self.0.store.commit(&BlockRecord {
+            block,
+            execution: &executed.execution,
+            executed_ms: executed.executed_ms,
+        })?;
+        let mut chain = self.0.chain.lock();
+        chain.ahead.remove(&height);
+        chain.stored = chain.stored.max(height);
+        drop(chain);
+        // Nobody listening is no error.
+        let _ = self.0.subscribers.send(executed.clone());
+        Ok(Some(executed))
+    }
+
+    /// Stores a snapshot of the stored head, so that the next start executes nothing again.
+    pub fn snapshot(&self) -> Result<(), LedgerError> {
+        Ok(self.0.store.snapshot(&self.head())?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,514 @@
+//! Transactions that wait for a block (spec chain.md, "Transactions").
+//!
+//! Each sender has a queue of its own, by nonce; gaps may fill later. A transaction enters once:
+//! its signature is checked then and remembered, and it is offered to gossip then. A proposer
+//! takes from all senders in turn, the one who pays the most per unit first, so that nobody's
+//! queue holds up another's.
+//!
+//! A queue holds [`PER_SENDER`], the pool [`CAPACITY`] transactions and [`CAPACITY_BYTES`]; when
+//! the pool is full, the longest queue gives up its last transaction to a shorter one. A
+//! transaction leaves when its nonce is used up, when another with the same nonce pays at least
+//! [`REPLACEMENT_PERCENT`] % more, or after [`MAX_AGE_BLOCKS`].
+
+use super::known::Known;
+use commonware_utils::sync::Mutex;
+use cowboy_engine::{
+    chain::{Account, Fees, SignedTransaction, State, transaction::BadSignature},
+    fees::meter,
+    primitives::{Address, Cells, Cycles, Hash, Height, Wei},
+};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+use tokio::sync::Notify;
+
+/// Transactions of one sender (spec chain.md).
+pub const PER_SENDER: usize = 4_096;
+/// How much more a replacement pays, in percent of each price (spec chain.md).
+pub const REPLACEMENT_PERCENT: u128 = 10;
+/// Blocks a transaction waits at most (spec chain.md).
+pub const MAX_AGE_BLOCKS: u64 = 600;
+/// Transactions of all senders: sixteen full queues.
+pub const CAPACITY: usize = 16 * PER_SENDER;
+/// Bytes of all transactions: 64 full blocks.
+pub const CAPACITY_BYTES: usize = 64 * meter::MAX_BLOCK_CELLS as usize;
+/// Transactions accepted but not yet gossiped. Beyond, the oldest are left to their own proposer.
+const OUTBOX: usize = PER_SENDER;
+
+/// Why a transaction is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MempoolError {
+    /// Nobody's signature.
+    #[error("BadSignature: the signature recovers no key")]
+    BadSignature,
+    /// For another chain.
+    #[error("WrongChain: for chain {got:#x}, this is {expected:#x}")]
+    WrongChain {
+        /// The chain id found.
+        got: u64,
+        /// This chain's.
+        expected: u64,
+    },
+    /// Used before.
+    #[error("NonceTooLow: {got} where {expected} is next")]
+    NonceTooLow {
+        /// The account's next.
+        expected: u64,
+        /// The nonce found.
+        got: u64,
+    },
+    /// Further ahead than a queue is long.
+    #[error("NonceTooHigh: {got} where {expected} is next and at most {limit} can wait")]
+    NonceTooHigh {
+        /// The account's next.
+        expected: u64,
+        /// The nonce found.
+        got: u64,
+        /// The length of a queue.
+        limit: usize,
+    },
+    /// It pays too little to be in the next block.
+    #[error("FeeBelowBasefee: a {gas} costs {basefee} wei, {got} are offered")]
+    FeeBelowBasefee {
+        /// Which gas: `cycle` or `cell`.
+        gas: &'static str,
+        /// Its price in the next block.
+        basefee: Wei,
+        /// The most that is offered.
+        got: Wei,
+    },
+    /// The sender cannot pay it.
+    #[error("InsufficientBalance: up to {need} wei are needed, {have} are there")]
+    InsufficientBalance {
+        /// Fee at its cap and value.
+        need: Wei,
+        /// The balance.
+        have: Wei,
+    },
+    /// Its limits do not cover what it uses.
+    #[error(
+        "LimitTooLow: {cycles} cycles and {cells} cells are used, {bought_cycles} and \
+         {bought_cells} bought"
+    )]
+    LimitTooLow {
+        /// Cycles used.
+        cycles: Cycles,
+        /// Cells used.
+        cells: Cells,
+        /// Cycles bought.
+        bought_cycles: Cycles,
+        /// Cells bought.
+        bought_cells: Cells,
+    },
+    /// No block holds it.
+    #[error(
+        "TooLarge: {cycles} cycles and {cells} cells are used, a block holds {} and {}",
+        meter::MAX_BLOCK_CYCLES,
+        meter::MAX_BLOCK_CELLS
+    )]
+    TooLarge {
+        /// Cycles used.
+        cycles: Cycles,
+        /// Cells used.
+        cells: Cells,
+    },
+    /// Another with this nonce waits, and pays nearly as much or more.
+    #[error(
+        "Underpriced: {waiting} waits with nonce {nonce}; every price must exceed its by \
+         {REPLACEMENT_PERCENT} %"
+    )]
+    Underpriced {
+        /// The nonce.
+        nonce: u64,
+        /// The one that waits.
+        waiting: Hash,
+    },
+    /// No room.
+    #[error("Full: {waiting} transactions wait {scope}")]
+    Full {
+        /// How many.
+        waiting: usize,
+        /// Where: `of this sender` or `in the pool`.
+        scope: &'static str,
+    },
+}
+
+/// A waiting transaction.
+#[derive(Clone, Debug)]
+struct Entry {
+    transaction: SignedTransaction,
+    hash: Hash,
+    cycles: Cycles,
+    cells: Cells,
+    since: Height,
+}
+
+impl Entry {
+    fn new(transaction: SignedTransaction, since: Height) -> Self {
+        let (cycles, cells) = transaction.usage();
+        Self { hash: transaction.hash(), transaction, cycles, cells, since }
+    }
+
+    fn fees(&self) -> &Fees {
+        &self.transaction.transaction.fees
+    }
+
+    /// Fee at its cap, and value; saturating, so that no balance covers an absurd one.
+    fn cost(&self) -> Wei {
+        let fees = self.fees();
+        let cycles = fees.max_fee_per_cycle.saturating_mul(self.cycles.get().into());
+        let cells = fees.max_fee_per_cell.saturating_mul(self.cells.get().into());
+        let value = self.transaction.transaction.payload.value();
+        cycles.saturating_add(cells).saturating_add(value)
+    }
+
+    /// What the proposer gets at these basefees; `None` where the caps do not cover them.
+    fn tip(&self, basefee_cycle: Wei, basefee_cell: Wei) -> Option<Wei> {
+        let fees = self.fees();
+        let cycle = fees.max_fee_per_cycle.checked_sub(basefee_cycle)?;
+        let cell = fees.max_fee_per_cell.checked_sub(basefee_cell)?;
+        let cycles =
+            cycle.min(fees.max_priority_per_cycle).saturating_mul(self.cycles.get().into());
+        let cells = cell.min(fees.max_priority_per_cell).saturating_mul(self.cells.get().into());
+        Some(cycles.saturating_add(cells))
+    }
+
+    /// Tip per unit of gas, in thousandths of a wei: who goes first in a round.
+    fn rate(&self, tip: Wei) -> u128 {
+        let units = self.cycles.get().saturating_add(self.cells.get()).max(1);
+        tip.get().saturating_mul(1_000) / u128::from(units)
+    }
+}
+
+/// The pool itself: no lock, no clock, no channel.
+#[derive(Debug, Default)]
+pub struct Pool {
+    queues: BTreeMap<Address, BTreeMap<u64, Entry>>,
+    by_hash: BTreeMap<Hash, (Address, u64)>,
+    by_age: BTreeSet<(Height, Hash)>,
+    bytes: usize,
+}
+
+impl Pool {
+    /// How many transactions wait.
+    pub fn len(&self) -> usize {
+        self.by_hash.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.by_hash.is_empty()
+    }
+
+    /// A waiting transaction.
+    pub fn get(&self, hash: &Hash) -> Option<&SignedTransaction> {
+        let (sender, nonce) = self.by_hash.get(hash)?;
+        Some(&self.queues.get(sender)?.get(nonce)?.transaction)
+    }
+
+    /// Every waiting transaction, by sender and nonce.
+    pub fn iter(&self) -> impl Iterator<Item = &SignedTransaction> {
+        self.queues.values().flat_map(|queue| queue.values()).map(|entry| &entry.transaction)
+    }
+
+    /// The nonce after the last of `sender`'s waiting transactions without a gap, from `next` on.
+    pub fn next_nonce(&self, sender: &Address, next: u64) -> u64 {
+        let queue = self.queues.get(sender);
+        let waiting = queue.into_iter().flat_map(|queue| queue.range(next..));
+        waiting.zip(next..).take_while(|((nonce, _), at)| *nonce == at).count() as u64 + next
+    }
+
+    /// Takes a transaction, against the state that the next block is built on. Whether it is new:
+    /// one that waits already is taken again, silently.
+    pub fn insert(
+        &mut self,
+        transaction: SignedTransaction,
+        state: &State,
+    ) -> Result<bool, MempoolError> {
+        let hash = transaction.hash();
+        if self.by_hash.contains_key(&hash) {
+            return Ok(false);
+        }
+        let (got, expected) = (transaction.transaction.chain_id, state.chain_id());
+        if got != expected {
+            return Err(MempoolError::WrongChain { got, expected });
+        }
+        let sender = transaction.sender().map_err(|BadSignature| MempoolError::BadSignature)?;
+        let entry = Entry::new(transaction, state.height());
+        let nonce = entry.transaction.transaction.nonce;
+        check(&entry, &state.account(&sender), state)?;
+        let queue = self.queues.get(&sender);
+        let waiting = queue.map_or(0, BTreeMap::len);
+        match queue.and_then(|queue| queue.get(&nonce)) {
+            Some(waits) if !outbids(entry.fees(), waits.fees()) => {
+                return Err(MempoolError::Underpriced { nonce, waiting: waits.hash });
+            }
+            Some(waits) => {
+                let hash = waits.hash;
+                self.remove(&hash);
+            }
+            None if waiting >= PER_SENDER => {
+                return Err(MempoolError::Full { waiting, scope: "of this sender" });
+            }
+            None => self.make_room(entry.transaction.size(), waiting)?,
+        }
+        self.bytes += entry.transaction.size();
+        self.by_hash.insert(hash, (sender, nonce));
+        self.by_age.insert((entry.since, hash));
+        self.queues.entry(sender).or_default().insert(nonce, entry);
+        Ok(true)
+    }
+
+    /// Makes room for one more of a sender who has `waiting`, at the cost of longer queues.
+    fn make_room(&mut self, size: usize, waiting: usize) -> Result<(), MempoolError> {
+        while self.len() >= CAPACITY || self.bytes + size > CAPACITY_BYTES {
+            let longest = self.queues.values().max_by_key(|queue| queue.len());
+            let last = longest
+                .filter(|queue| queue.len() > waiting + 1)
+                .and_then(|queue| queue.values().next_back())
+                .map(|entry| entry.hash)
+                .ok_or(MempoolError::Full { waiting: self.len(), scope: "in the pool" })?;
+            self.remove(&last);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, hash: &Hash) -> Option<Entry> {
+        let (sender, nonce) = self.by_hash.remove(hash)?;
+        let queue = self.queues.get_mut(&sender)?;
+        let entry = queue.remove(&nonce)?;
+        if queue.is_empty() {
+            self.queues.remove(&sender);
+        }
+        self.by_age.remove(&(entry.since, *hash));
+        self.bytes -= entry.transaction.size();
+        Some(entry)
+    }
+
+    /// Drops what can be in no block after `state`: used nonces and what has waited too long.
+    pub fn settle(&mut self, state: &State) {
+        let horizon = state.height().get().saturating_sub(MAX_AGE_BLOCKS);
+        let old = self.by_age.range(..(Height::new(horizon), Hash::ZERO));
+        let mut gone: Vec<Hash> = old.map(|(_, hash)| *hash).collect();
+        for (sender, queue) in &self.queues {
+            let next = state.account(sender).nonce;
+            gone.extend(queue.range(..next).map(|(_, entry)| entry.hash));
+        }
+        for hash in gone {
+            self.remove(&hash);
+        }
+    }
+
+    /// Transactions for a block, in order: those that can be executed on `state` after the
+    /// transactions in `in_flight` (senders and nonces of blocks between the state and the new
+    /// block), within the limits of a block. Senders take turns; within a turn the one that pays
+    /// the proposer the most per unit comes first.
+    pub fn pick(
+        &self,
+        state: &State,
+        in_flight: &BTreeMap<Address, u64>,
+    ) -> Vec<SignedTransaction> {
+        let mut cursors: Vec<Cursor<'_>> = self
+            .queues
+            .iter()
+            .map(|(sender, queue)| {
+                let account = state.account(sender);
+                let next = in_flight
+                    .get(sender)
+                    .map_or(account.nonce, |nonce| account.nonce.max(nonce.saturating_add(1)));
+                Cursor { sender, queue, next, balance: account.balance }
+            })
+            .collect();
+        let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
+        let mut room = Room { cycles: meter::MAX_BLOCK_CYCLES, cells: meter::MAX_BLOCK_CELLS };
+        let mut picked = Vec::new();
+        while !cursors.is_empty() {
+            let mut round = Vec::with_capacity(cursors.len());
+            for mut cursor in std::mem::take(&mut cursors) {
+                if let Some((entry, tip)) = cursor.take(cycle, cell) {
+                    let rate = entry.rate(tip);
+                    round.push((Reverse(rate), *cursor.sender, entry, cursor));
+                }
+            }
+            round.sort_by_key(|(rate, sender, ..)| (*rate, *sender));
+            for (_, _, entry, cursor) in round {
+                // Whoever does not fit any more is done: a later nonce cannot go before.
+                if room.take(entry) {
+                    picked.push(entry.transaction.clone());
+                    cursors.push(cursor);
+                }
+            }
+        }
+        picked
+    }
+}
+
+/// One sender's place in a pick.
+struct Cursor<'a> {
+    sender: &'a Address,
+    queue: &'a BTreeMap<u64, Entry>,
+    next: u64,
+    balance: Wei,
+}
+
+impl<'a> Cursor<'a> {
+    /// The sender's next transaction, where it can be executed.
+    fn take(&mut self, basefee_cycle: Wei, basefee_cell: Wei) -> Option<(&'a Entry, Wei)> {
+        let entry = self.queue.get(&self.next)?;
+        let tip = entry.tip(basefee_cycle, basefee_cell)?;
+        self.balance = self.balance.checked_sub(entry.cost())?;
+        self.next = self.next.saturating_add(1);
+        Some((entry, tip))
+    }
+}
+
+struct Room {
+    cycles: u64,
+    cells: u64,
+}
+
+impl Room {
+    fn take(&mut self, entry: &Entry) -> bool {
+        let left = self
+            .cycles
+            .checked_sub(entry.cycles.get())
+            .zip(self.cells.checked_sub(entry.cells.get()));
+        let Some((cycles, cells)) = left else { return false };
+        (self.cycles, self.cells) = (cycles, cells);
+        true
+    }
+}
+
+/// Whether every price of `new` exceeds that of `old` by [`REPLACEMENT_PERCENT`].
+fn outbids(new: &Fees, old: &Fees) -> bool {
+    let enough = |new: Wei, old: Wei| {
+        let least = old.saturating_mul(100 + REPLACEMENT_PERCENT).get().div_ceil(100);
+        new.get() >= least
+    };
+    enough(new.max_fee_per_cycle, old.max_fee_per_cycle)
+        && enough(new.max_priority_per_cycle, old.max_priority_per_cycle)
+        && enough(new.max_fee_per_cell, old.max_fee_per_cell)
+        && enough(new.max_priority_per_cell, old.max_priority_per_cell)
+}
+
+fn check(entry: &Entry, account: &Account, state: &State) -> Result<(), MempoolError> {
+    let transaction = &entry.transaction.transaction;
+    let (cycles, cells) = (entry.cycles, entry.cells);
+    let (got, expected) = (transaction.nonce, account.nonce);
+    if got < expected {
+        return Err(MempoolError::NonceTooLow { expected, got });
+    }
+    if got - expected >= PER_SENDER as u64 {
+        return Err(MempoolError::NonceTooHigh { expected, got, limit: PER_SENDER });
+    }
+    if cycles > transaction.cycle_limit || cells > transaction.cell_limit {
+        let (bought_cycles, bought_cells) = (transaction.cycle_limit, transaction.cell_limit);
+        return Err(MempoolError::LimitTooLow { cycles, cells, bought_cycles, bought_cells });
+    }
+    if cycles.get() > meter::MAX_BLOCK_CYCLES || cells.get() > meter::MAX_BLOCK_CELLS {
+        return Err(MempoolError::TooLarge { cycles, cells });
+    }
+    let fees = entry.fees();
+    for (gas, basefee, got) in [
+        ("cycle", state.basefee_cycle(), fees.max_fee_per_cycle),
+        ("cell", state.basefee_cell(), fees.max_fee_per_cell),
+    ] {
+        if got < basefee {
+            return Err(MempoolError::FeeBelowBasefee { gas, basefee, got });
+        }
+    }
+    let (need, have) = (entry.cost(), account.balance);
+    if need > have {
+        return Err(MempoolError::InsufficientBalance { need, have });
+    }
+    Ok(())
+}
+
+/// A validator's pool. Cloning shares it.
+#[derive(Clone)]
+pub struct Mempool(Arc<Inner>);
+
+struct Inner {
+    pool: Mutex<Pool>,
+    outbox: Mutex<VecDeque<SignedTransaction>>,
+    /// Woken when the outbox fills.
+    filled: Notify,
+    known: Known,
+}
+
+impl Mempool {
+    /// An empty pool that shares copies of transactions through `known`.
+    pub fn new(known: Known) -> Self {
+        Self(Arc::new(Inner {
+            pool: Mutex::default(),
+            outbox: Mutex::default(),
+            filled: Notify::new(),
+            known,
+        }))
+    }
+
+    /// Takes a transaction, against the state that the next block is built on, and hands it to
+    /// gossip. One that waits already is taken again, silently. Returns its hash.
+    pub fn submit(
+        &self,
+        transaction: SignedTransaction,
+        state: &State,
+    ) -> Result<Hash, MempoolError> {
+        let hash = transaction.hash();
+        let transaction = self.0.known.copy_of(transaction);
+        // Recovered outside the lock, and kept by all copies.
+        transaction.sender().map_err(|BadSignature| MempoolError::BadSignature)?;
+        if self.0.pool.lock().insert(transaction.clone(), state)? {
+            let mut outbox = self.0.outbox.lock();
+            outbox.push_back(transaction);
+            if outbox.len() > OUTBOX {
+                outbox.pop_front();
+            }
+            drop(outbox);
+            self.0.filled.notify_one();
+        }
+        Ok(hash)
+    }
+
+    /// Reads the pool.
+    pub fn with<T>(&self, read: impl FnOnce(&Pool) -> T) -> T {
+        read(&self.0.pool.lock())
+    }
+
+    /// Drops what can be in no block after `state`.
+    pub fn settle(&self, state: &State) {
+        self.0.pool.lock().settle(state);
+    }
+
+    /// The copies of transactions that it shares.
+    pub fn known(&self) -> &Known {
+        &self.0.known
+    }
+
+    /// Waits for transactions to gossip and takes up to `bytes` of them, at least one.
+    pub(super) async fn outgoing(&self, bytes: usize) -> Vec<SignedTransaction> {
+        loop {
+            let mut batch = Vec::new();
+            let mut size = 0;
+            {
+                let mut outbox = self.0.outbox.lock();
+                while let Some(next) = outbox.front() {
+                    size += next.size();
+                    if size > bytes && !batch.is_empty() {
+                        break;
+                    }
+                    batch.extend(outbox.pop_front());
+                }
+            }
+            if !batch.is_empty() {
+                return batch;
+            }
+            self.0.filled.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

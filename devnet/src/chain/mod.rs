@@ -1,0 +1,8 @@
+//! One validator's chain: what it has executed, what waits to be, and what it tells others of it.
+
+#[cfg(test)]
+mod fixture;
+pub mod gossip;
+pub mod known;
+pub mod ledger;
+pub mod mempool;

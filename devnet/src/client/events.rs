@@ -1,0 +1,120 @@
+//! The blocks of a devnet as they become final, across lost connections.
+
+use super::{
+    Client, ClientError, REQUEST_TIMEOUT, malformed,
+    sse::{Message, Parser},
+};
+use crate::api::types::{BlockNotice, KEEP_ALIVE_SECS, StreamQuery};
+use reqwest::{Method, Response};
+use std::{collections::VecDeque, time::Duration};
+use tokio::time::{Instant, sleep, timeout};
+
+/// The longest message that is read: a full block's events are far below.
+const MESSAGE_LIMIT: usize = 64 << 20;
+
+/// Silence after which a connection counts as dead: the server speaks three times within it.
+const SILENCE: Duration = Duration::from_secs(3 * KEEP_ALIVE_SECS);
+
+/// The pause before the first attempt to reconnect; it doubles to [`MAX_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a stream tries to come back before it gives up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const PATH: [&str; 1] = ["events"];
+
+/// The blocks of a devnet, each once and in order.
+///
+/// Upon the end or silence of a connection the stream reconnects with the last height it gave out
+/// as `Last-Event-ID`, and drops what it has given out before. It ends with an error only where
+/// the devnet refuses, or does not answer for 10 s.
+#[derive(Debug)]
+pub struct EventStream {
+    client: Client,
+    from: Option<u64>,
+    last: Option<u64>,
+    connection: Option<(Response, Parser)>,
+    pending: VecDeque<BlockNotice>,
+}
+
+impl EventStream {
+    pub(super) fn new(client: Client, from: Option<u64>) -> Self {
+        Self { client, from, last: None, connection: None, pending: VecDeque::new() }
+    }
+
+    /// Connects where there is no connection: the stream then begins no later than now. Without
+    /// it, the first [`Self::next`] connects.
+    pub async fn connect(&mut self) -> Result<(), ClientError> {
+        if self.connection.is_none() {
+            self.connection = Some((self.open().await?, Parser::new(MESSAGE_LIMIT)));
+        }
+        Ok(())
+    }
+
+    /// The next block. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Result<BlockNotice, ClientError> {
+        let mut pause = FIRST_PAUSE;
+        let mut lost_since = None;
+        loop {
+            if let Some(notice) = self.pending.pop_front() {
+                if self.last.is_none_or(|last| notice.height > last) {
+                    self.last = Some(notice.height);
+                    return Ok(notice);
+                }
+                continue;
+            }
+            match self.connect().await {
+                Ok(()) => {}
+                Err(error @ (ClientError::Unreachable { .. } | ClientError::Timeout { .. })) => {
+                    let since = *lost_since.get_or_insert_with(Instant::now);
+                    // A stream that never was has nothing to come back to.
+                    if self.last.is_none() || since.elapsed() > PATIENCE {
+                        return Err(error);
+                    }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(MAX_PAUSE);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            self.read().await?;
+            if self.connection.is_none() {
+                sleep(pause).await;
+                pause = (pause * 2).min(MAX_PAUSE);
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Response, ClientError> {
+        let client = &self.client;
+        let query = StreamQuery { from: self.from.filter(|_| self.last.is_none()) };
+        let mut request = client.request(Method::GET, &PATH, &query);
+        if let Some(last) = self.last {
+            request = request.header("last-event-id", last);
+        }
+        let response = timeout(REQUEST_TIMEOUT, request.send()).await.map_err(|_| {
+            ClientError::Timeout { what: super::describe(&PATH), after: REQUEST_TIMEOUT }
+        })?;
+        client.accepted(&PATH, response.map_err(|error| client.failure(&PATH, &error))?).await
+    }
+
+    /// Reads once; a connection that ended, failed or fell silent is dropped.
+    async fn read(&mut self) -> Result<(), ClientError> {
+        let Some((response, parser)) = &mut self.connection else { return Ok(()) };
+        let Ok(Ok(Some(bytes))) = timeout(SILENCE, response.chunk()).await else {
+            self.connection = None;
+            return Ok(());
+        };
+        let messages = parser.feed(&bytes).map_err(|_| {
+            malformed(&PATH, &format_args!("a message longer than {MESSAGE_LIMIT} bytes"))
+        })?;
+        for Message { event, data } in messages {
+            if event == "block" {
+                let notice = serde_json::from_str(&data).map_err(|e| malformed(&PATH, &e))?;
+                self.pending.push_back(notice);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,428 @@
+//! How another process talks to a running devnet: typed requests and a resuming event stream.
+//!
+//! A [`Client`] is cheap to clone and holds one connection pool. Every request ends within its
+//! timeout and reads a bounded answer; whatever fails is a [`ClientError`] that tells apart a
+//! devnet that is not there, one that does not answer in time, and one that refuses.
+
+mod events;
+mod sse;
+
+pub use events::EventStream;
+
+use crate::{
+    api::types::{
+        Account, Block, Bytes, ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery,
+        Explanation, Head, Job, JobQuery, JobResult, JobSummary, MruRecord, Parameters, Presence,
+        PresenceCheck, Runner, SelectionCheck, Status, Stopping, Transaction, TransactionAccepted,
+        TransactionRequest, Validator, Votes,
+    },
+    home::{DevnetHome, HomeError, State},
+    topology::Name,
+};
+use cowboy_engine::chain::SignedTransaction;
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde::{Serialize, de::DeserializeOwned};
+use std::{fmt, time::Duration};
+
+/// How long a request may take where the caller does not say.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection on the loopback may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The longest answer that is read: a list of every runner is far below.
+const ANSWER_LIMIT: usize = 64 << 20;
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The devnet has no folder.
+    #[error("there is no devnet `{0}`")]
+    NoSuchDevnet(Name),
+    /// The devnet has a folder and no process.
+    #[error("devnet `{0}` is not running")]
+    NotRunning(Name),
+    /// The devnet's process has not said yet where it answers.
+    #[error("devnet `{0}` is starting and does not answer yet")]
+    Starting(Name),
+    /// The devnet's folder cannot be read.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// Nothing answers at the address.
+    #[error("nothing answers at {url}: {reason}")]
+    Unreachable {
+        /// The address asked.
+        url: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// The answer took too long.
+    #[error("{what}: no answer within {after:?}")]
+    Timeout {
+        /// What was asked.
+        what: String,
+        /// The request's timeout.
+        after: Duration,
+    },
+    /// The devnet answered with an error.
+    #[error("{}", .0.message)]
+    Refused(ErrorDetail),
+    /// The answer is not what the API promises.
+    #[error("{what}: the answer is no API answer: {reason}")]
+    Malformed {
+        /// What was asked.
+        what: String,
+        /// What was got.
+        reason: String,
+    },
+}
+
+impl ClientError {
+    /// The devnet's own code, where it answered with an error.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Refused(detail) => Some(detail.code),
+            _ => None,
+        }
+    }
+}
+
+/// A block to ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockAt {
+    /// The block of this height.
+    Height(u64),
+    /// The newest block that has what is asked for.
+    Latest,
+}
+
+impl fmt::Display for BlockAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Height(height) => height.fmt(f),
+            Self::Latest => f.write_str("latest"),
+        }
+    }
+}
+
+/// Talks to one devnet.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    token: Option<String>,
+    node: Option<String>,
+    timeout: Duration,
+}
+
+impl Client {
+    /// A client for the API at `rpc_url`, as `http://127.0.0.1:20123`.
+    pub fn new(rpc_url: &str) -> Result<Self, ClientError> {
+        let refused = |reason: String| ClientError::Unreachable { url: rpc_url.to_owned(), reason };
+        let base = Url::parse(rpc_url).map_err(|error| refused(error.to_string()))?;
+        if base.cannot_be_a_base() {
+            return Err(refused("not an http address".to_owned()));
+        }
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .build()
+            .map_err(|error| refused(error.to_string()))?;
+        Ok(Self { http, base, token: None, node: None, timeout: REQUEST_TIMEOUT })
+    }
+
+    /// A client for the devnet in `home`, with its token, where it runs.
+    pub fn of_devnet(home: &DevnetHome) -> Result<Self, ClientError> {
+        let record = match home.state()? {
+            State::Absent => return Err(ClientError::NoSuchDevnet(home.name().clone())),
+            State::Stopped => return Err(ClientError::NotRunning(home.name().clone())),
+            State::Starting { .. } => return Err(ClientError::Starting(home.name().clone())),
+            State::Running(record) => record,
+        };
+        Ok(Self::new(&record.rpc_url)?.with_token(home.token()?))
+    }
+
+    /// Shows this token with requests that change state.
+    pub fn with_token(self, token: String) -> Self {
+        Self { token: Some(token), ..self }
+    }
+
+    /// Asks this validator instead of any.
+    pub fn with_node(self, node: Option<String>) -> Self {
+        Self { node, ..self }
+    }
+
+    /// Gives each request so long.
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// The devnet at a glance.
+    pub async fn status(&self) -> Result<Status, ClientError> {
+        self.get(&["status"], &()).await
+    }
+
+    /// The newest finalized and executed block.
+    pub async fn head(&self) -> Result<Head, ClientError> {
+        self.get(&["chain", "head"], &()).await
+    }
+
+    /// What a signer has to know.
+    pub async fn parameters(&self) -> Result<Parameters, ClientError> {
+        self.get(&["chain", "parameters"], &()).await
+    }
+
+    /// A block.
+    pub async fn block(&self, at: BlockAt) -> Result<Block, ClientError> {
+        self.get(&["chain", "blocks", &at.to_string()], &()).await
+    }
+
+    /// A transaction and its receipt, by hash.
+    pub async fn transaction(&self, hash: &str) -> Result<Transaction, ClientError> {
+        self.get(&["chain", "transactions", hash], &()).await
+    }
+
+    /// A page of events.
+    pub async fn events(&self, query: &EventQuery) -> Result<EventPage, ClientError> {
+        self.get(&["chain", "events"], query).await
+    }
+
+    /// The blocks from `from` on, or from the next one, as they become final.
+    pub fn follow(&self, from: Option<u64>) -> EventStream {
+        EventStream::new(self.clone(), from)
+    }
+
+    /// Every account.
+    pub async fn accounts(&self) -> Result<Vec<Account>, ClientError> {
+        self.get(&["accounts"], &()).await
+    }
+
+    /// An account, by name or address.
+    pub async fn account(&self, account: &str) -> Result<Account, ClientError> {
+        self.get(&["accounts", account], &()).await
+    }
+
+    /// Hands a signed transaction to the mempool.
+    pub async fn submit(
+        &self,
+        request: &TransactionRequest,
+    ) -> Result<TransactionAccepted, ClientError> {
+        self.post(&["transactions"], request).await
+    }
+
+    /// Every runner, in registry order.
+    pub async fn runners(&self) -> Result<Vec<Runner>, ClientError> {
+        self.get(&["runners"], &()).await
+    }
+
+    /// A runner, by name or address.
+    pub async fn runner(&self, runner: &str) -> Result<Runner, ClientError> {
+        self.get(&["runners", runner], &()).await
+    }
+
+    /// Every validator, in the set's order.
+    pub async fn validators(&self) -> Result<Vec<Validator>, ClientError> {
+        self.get(&["validators"], &()).await
+    }
+
+    /// A validator, by name or address.
+    pub async fn validator(&self, validator: &str) -> Result<Validator, ClientError> {
+        self.get(&["validators", validator], &()).await
+    }
+
+    /// Stops a validator.
+    pub async fn stop_validator(&self, validator: &str) -> Result<Validator, ClientError> {
+        self.post(&["validators", validator, "stop"], &()).await
+    }
+
+    /// Starts a stopped validator.
+    pub async fn start_validator(&self, validator: &str) -> Result<Validator, ClientError> {
+        self.post(&["validators", validator, "start"], &()).await
+    }
+
+    /// Jobs, newest first.
+    pub async fn jobs(&self, query: &JobQuery) -> Result<Vec<JobSummary>, ClientError> {
+        self.get(&["jobs"], query).await
+    }
+
+    /// A job.
+    pub async fn job(&self, job: &str) -> Result<Job, ClientError> {
+        self.get(&["jobs", job], &()).await
+    }
+
+    /// A job's verified result.
+    pub async fn job_result(&self, job: &str) -> Result<JobResult, ClientError> {
+        self.get(&["jobs", job, "result"], &()).await
+    }
+
+    /// How a job's runners were drawn.
+    pub async fn explain(&self, job: &str) -> Result<Explanation, ClientError> {
+        self.get(&["jobs", job, "explain"], &()).await
+    }
+
+    /// Draws a job's runners anew.
+    pub async fn verify_selection(&self, job: &str) -> Result<SelectionCheck, ClientError> {
+        self.get(&["jobs", job, "verify-selection"], &()).await
+    }
+
+    /// P(H).
+    pub async fn presence(&self, at: BlockAt) -> Result<Presence, ClientError> {
+        self.get(&["presence", &at.to_string()], &()).await
+    }
+
+    /// The votes that P(H) derives from.
+    pub async fn votes(&self, at: BlockAt) -> Result<Votes, ClientError> {
+        self.get(&["presence", &at.to_string(), "votes"], &()).await
+    }
+
+    /// Verifies the certificate of H and derives P(H) anew.
+    pub async fn verify_presence(&self, at: BlockAt) -> Result<PresenceCheck, ClientError> {
+        self.get(&["presence", &at.to_string(), "verify"], &()).await
+    }
+
+    /// Every MRU record.
+    pub async fn mru_records(&self) -> Result<Vec<MruRecord>, ClientError> {
+        self.get(&["mru"], &()).await
+    }
+
+    /// The MRU record of a submitter, by name or address, for a kind of job.
+    pub async fn mru(&self, submitter: &str, kind: &str) -> Result<MruRecord, ClientError> {
+        self.get(&["mru", submitter, kind], &()).await
+    }
+
+    /// Hands a runner's heartbeat to the mempool. Its signature is all that it takes.
+    pub async fn heartbeat(
+        &self,
+        runner: &str,
+        heartbeat: &SignedTransaction,
+    ) -> Result<TransactionAccepted, ClientError> {
+        let path = ["runner", runner, "heartbeat"];
+        let body = TransactionRequest { transaction: Bytes(heartbeat.to_bytes()).into() };
+        let json = serde_json::to_vec(&body).expect("requests are plain data");
+        let request = self
+            .http
+            .post(self.url(&path))
+            .timeout(self.timeout)
+            .header("content-type", "application/json")
+            .body(json);
+        self.answer(&path, request).await
+    }
+
+    /// Begins to stop the devnet.
+    pub async fn shutdown(&self) -> Result<Stopping, ClientError> {
+        self.post(&["shutdown"], &()).await
+    }
+
+    async fn get<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let request = self.request(Method::GET, path, query).timeout(self.timeout);
+        self.answer(path, request).await
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let json = serde_json::to_vec(body).expect("requests are plain data");
+        let request = self
+            .request(Method::POST, path, &())
+            .timeout(self.timeout)
+            .header("content-type", "application/json")
+            .body(json);
+        let request = match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        };
+        self.answer(path, request).await
+    }
+
+    /// A request for `/v1/<path>`, each step escaped: a step is often what a user typed.
+    fn request(&self, method: Method, path: &[&str], query: &impl Serialize) -> RequestBuilder {
+        let mut url = self.url(&[&["v1"], path].concat());
+        let query = serde_json::to_value(query).expect("queries are plain data");
+        let fields = query.as_object().into_iter().flatten();
+        for (name, value) in fields {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            url.query_pairs_mut().append_pair(name, &text);
+        }
+        if let Some(node) = self.node.as_ref().filter(|_| method == Method::GET) {
+            url.query_pairs_mut().append_pair("node", node);
+        }
+        self.http.request(method, url)
+    }
+
+    fn url(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        url.path_segments_mut()
+            .expect("new() took only addresses that have a path")
+            .pop_if_empty()
+            .extend(path);
+        url
+    }
+
+    async fn answer<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        request: RequestBuilder,
+    ) -> Result<T, ClientError> {
+        let response = request.send().await.map_err(|error| self.failure(path, &error))?;
+        let response = self.accepted(path, response).await?;
+        let body = self.body(path, response).await?;
+        serde_json::from_slice(&body).map_err(|error| malformed(path, &error))
+    }
+
+    /// The response, where it is a success.
+    async fn accepted(&self, path: &[&str], response: Response) -> Result<Response, ClientError> {
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = self.body(path, response).await?;
+        match serde_json::from_slice::<ErrorBody>(&body) {
+            Ok(body) => Err(ClientError::Refused(body.error)),
+            Err(_) => Err(malformed(path, &format_args!("status {status} without an error body"))),
+        }
+    }
+
+    async fn body(&self, path: &[&str], mut response: Response) -> Result<Vec<u8>, ClientError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.failure(path, &e))? {
+            if body.len() + chunk.len() > ANSWER_LIMIT {
+                return Err(malformed(path, &format_args!("longer than {ANSWER_LIMIT} bytes")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    fn failure(&self, path: &[&str], error: &reqwest::Error) -> ClientError {
+        if error.is_timeout() && !error.is_connect() {
+            return ClientError::Timeout { what: describe(path), after: self.timeout };
+        }
+        ClientError::Unreachable { url: self.base.to_string(), reason: root_cause(error) }
+    }
+}
+
+fn describe(path: &[&str]) -> String {
+    format!("/v1/{}", path.join("/"))
+}
+
+fn malformed(path: &[&str], reason: &dyn fmt::Display) -> ClientError {
+    ClientError::Malformed { what: describe(path), reason: reason.to_string() }
+}
+
+/// The innermost error: the outer ones only repeat the address.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests;

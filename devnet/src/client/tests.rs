@@ -1,0 +1,137 @@
+//! The client against a listener that answers with prepared bytes.
+
+use super::*;
+use crate::api::types::{BlockNotice, HashText, Text};
+use cowboy_engine::primitives::Hash;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+/// Answers each connection in turn with one of `answers`, then closes; returns the requests.
+async fn serve(answers: Vec<String>) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let mut requests = Vec::new();
+        for answer in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            requests.push(read_request(&mut stream).await);
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+        }
+        requests
+    });
+    (url, server)
+}
+
+async fn read_request(stream: &mut TcpStream) -> String {
+    let mut request = Vec::new();
+    let mut buffer = [0; 4_096];
+    loop {
+        let read = stream.read(&mut buffer).await.unwrap();
+        request.extend_from_slice(&buffer[..read]);
+        let text = String::from_utf8_lossy(&request).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head
+            .lines()
+            .find_map(|line| {
+                line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok()
+            })
+            .unwrap_or(0);
+        if body.len() >= length {
+            return text;
+        }
+    }
+}
+
+fn response(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+fn notice(height: u64) -> BlockNotice {
+    BlockNotice {
+        height,
+        hash: HashText::from(Hash([height as u8; 32])),
+        proposer: Some("validator-0".to_owned()),
+        view: height,
+        finalized_at: None,
+        transactions: 0,
+        certificate_for: vec![height - 1],
+        present: 4,
+        registry_len: 4,
+        events: vec![],
+    }
+}
+
+fn message(height: u64) -> String {
+    let json = serde_json::to_string(&notice(height)).unwrap();
+    format!("id: {height}\nevent: block\ndata: {json}\n\n")
+}
+
+fn stream(messages: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{messages}")
+}
+
+#[tokio::test]
+async fn a_stream_resumes_where_it_was_cut() {
+    let whole = message(8);
+    let answers = vec![
+        stream(&format!(": hi\n\n{}{}", message(7), &whole[..whole.len() / 2])),
+        stream(&format!("{}{}", message(7), message(8))),
+        stream(&message(9)),
+        response("503 Service Unavailable", "{}"),
+    ];
+    let (url, server) = serve(answers).await;
+    let mut events =
+        Client::new(&url).unwrap().with_node(Some("validator-2".into())).follow(Some(7));
+    for height in 7..=9 {
+        assert_eq!(events.next().await.unwrap(), notice(height));
+    }
+    assert!(matches!(events.next().await, Err(ClientError::Malformed { .. })));
+    let requests = server.await.unwrap();
+    assert!(requests[0].starts_with("GET /v1/events?from=7&node=validator-2 "), "{requests:?}");
+    for (request, last) in requests[1..].iter().zip([7, 8, 9]) {
+        assert!(request.starts_with("GET /v1/events?node=validator-2 "), "{request}");
+        assert!(request.contains(&format!("last-event-id: {last}\r\n")), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn failures_are_told_apart() {
+    let refusal = r#"{"error":{"code":"rejected","name":"InsufficientFunds","message":"poor"}}"#;
+    let answers = vec![
+        response("422 Unprocessable Entity", refusal),
+        response("500 Internal Server Error", "<html>"),
+        response("200 OK", "{}"),
+    ];
+    let (url, server) = serve(answers).await;
+    let client = Client::new(&url).unwrap().with_token("secret".to_owned());
+
+    let request = TransactionRequest { transaction: Text(Bytes(vec![1])) };
+    let error = client.submit(&request).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::Rejected));
+    assert_eq!(error.to_string(), "poor");
+    let error = client.account("../a b").await.unwrap_err();
+    assert!(matches!(error, ClientError::Malformed { .. }), "{error}");
+    assert!(matches!(client.head().await, Err(ClientError::Malformed { .. })));
+
+    let requests = server.await.unwrap();
+    assert!(requests[0].contains("authorization: Bearer secret\r\n"), "{requests:?}");
+    assert!(requests[0].ends_with(r#"{"transaction":"0x01"}"#), "{requests:?}");
+    assert!(requests[1].starts_with("GET /v1/accounts/..%2Fa%20b "), "{requests:?}");
+    assert!(!requests[1].contains("secret"), "a read shows no token");
+
+    // The listener is gone.
+    assert!(matches!(client.head().await, Err(ClientError::Unreachable { .. })));
+    assert!(matches!(client.follow(None).next().await, Err(ClientError::Unreachable { .. })));
+}
+
+#[tokio::test]
+async fn a_request_ends_within_its_timeout() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let client = Client::new(&url).unwrap().with_timeout(Duration::from_millis(20));
+    assert!(matches!(client.head().await, Err(ClientError::Timeout { .. })));
+}

@@ -1,0 +1,517 @@
+//! What goes into a block, and which blocks get a vote (spec chain.md, "Blocks and consensus").
+//!
+//! **Proposing** on a parent: wait for the parent's certificate, at most `cert_wait`; pace to the
+//! block time; embed every certificate held for the parent and its open ancestors; execute up to
+//! the newest ancestor so certified, whose state root the header names; take transactions from the
+//! mempool, without those that the blocks in between hold already.
+//!
+//! **Verifying**: everything about a block that depends on it and its ancestors alone is checked,
+//! and one that fails is refused for good. A block whose timestamp is more than [`MAX_LEAD`] ahead
+//! of the validator's clock waits until it no longer is. A certificate that the validator holds
+//! bit for bit is not verified again; a new one that verifies is given to the archive, so that a
+//! validator that missed the votes learns from the block that its parent is final. Last, the state
+//! root that the header names is compared with the validator's own: another one is refused and
+//! raises an alarm. While the validator cannot execute that far it gives no verdict, and the view
+//! passes without its vote.
+
+use super::{
+    Context, Digest, Finalization,
+    block::{Block, MAX_TRANSACTION_BYTES},
+    certificate,
+    held::Held,
+    presence::Sightings,
+    scheme::{Scheme, Schemes},
+    timing::Pace,
+};
+use crate::chain::{
+    ledger::{Ledger, LedgerError, MAX_AHEAD, Rooted},
+    mempool::Mempool,
+};
+use commonware_consensus::{
+    CertifiableBlock as _, Reporter as _,
+    marshal::{ancestry::Ancestry, core, standard::Standard},
+    simplex::types::Activity,
+};
+use commonware_cryptography::Digested;
+use commonware_macros::select;
+use commonware_parallel::Sequential;
+use commonware_runtime::{Clock, Spawner};
+use cowboy_engine::{
+    chain::{
+        self, Certificate, Executed, Header, SignedTransaction, State,
+        block::{CertificateError, certificates_root, certify, transactions_root},
+        transaction::BadSignature,
+    },
+    fees::meter,
+    primitives::{Address, Cells, Cycles, Hash, Height},
+};
+use futures::StreamExt as _;
+use rand_core::CryptoRng;
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// How far ahead of a validator's clock a block's timestamp may be.
+pub const MAX_LEAD: Duration = Duration::from_secs(5);
+/// How long a proposer waits until it has executed up to the newest certified ancestor; then it
+/// proposes without the certificates beyond.
+const EXECUTION_WAIT: Duration = Duration::from_millis(150);
+
+/// The archive of blocks.
+pub type Marshal = core::Mailbox<Scheme, Standard<Block>>;
+
+/// Why a block gets no vote.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum Refusal {
+    #[error("its header names another round, proposer or parent than its proposal")]
+    Context,
+    #[error("height {got} after {parent}")]
+    Height { got: Height, parent: Height },
+    #[error("timestamp {got} ms after {parent} ms")]
+    Timestamp { got: u64, parent: u64 },
+    #[error("subset epoch {got} where {expected} is due")]
+    SubsetEpoch { got: u64, expected: u64 },
+    #[error(transparent)]
+    Candidates(#[from] CertificateError),
+    #[error("open ancestors differ from those its certificates leave")]
+    Open,
+    #[error("certificate for {block}: {error}")]
+    Certificate { block: Hash, error: certificate::CertificateError },
+    #[error("certificate for {block} of epoch {epoch}, which is not over")]
+    Epoch { block: Hash, epoch: u64 },
+    #[error("it names {got:?} as executed where {expected} is the newest certified ancestor")]
+    Executed { got: Executed, expected: Height },
+    #[error("state root of {0} differs from the one computed here")]
+    StateRoot(Height),
+    #[error("transaction {hash} is for chain {got:#x}")]
+    Chain { hash: Hash, got: u64 },
+    #[error("transaction {hash}: {error}")]
+    Signature { hash: Hash, error: BadSignature },
+    #[error("transaction {0} uses more than it buys")]
+    Limits(Hash),
+    #[error("its transactions use {cycles} cycles and {cells} cells")]
+    BlockLimits { cycles: Cycles, cells: Cells },
+    #[error("{0} bytes of transactions")]
+    Bytes(usize),
+}
+
+/// The application of one validator. Cloning shares it.
+#[derive(Clone)]
+pub struct Application {
+    pub(super) schemes: Schemes,
+    pub(super) held: Held,
+    pub(super) ledger: Ledger,
+    pub(super) mempool: Mempool,
+    pub(super) marshal: Marshal,
+    pub(super) sightings: Sightings,
+    pub(super) pace: Pace,
+}
+
+/// The blocks between the executed chain and a new block, oldest first.
+struct Lineage(Vec<Arc<chain::Block>>);
+
+impl<E> commonware_consensus::Application<E> for Application
+where
+    E: Clock + Spawner + CryptoRng,
+{
+    type SigningScheme = Scheme;
+    type Context = Context;
+    type Block = Block;
+    type Input = ();
+
+    async fn propose(
+        &mut self,
+        (runtime, context): (E, Context),
+        mut ancestry: impl Ancestry<Block>,
+        (): (),
+    ) -> Option<Digested<Block>> {
+        let above = ancestry.clone();
+        let parent = ancestry.next().await?;
+        let start = runtime.current();
+        if parent.inner().header().height > Height::GENESIS {
+            select! {
+                _ = self.held.wait(context.parent.1) => {},
+                () = runtime.sleep_until(start + self.pace.cert_wait) => {},
+            }
+        }
+        if !self.pace.block_time.is_zero() {
+            let due = since_epoch(parent.inner().header().timestamp_ms) + self.pace.block_time;
+            runtime.sleep_until(due.min(start + self.pace.block_time)).await;
+        }
+
+        let mut certificates = self.certificates(parent.inner().header(), context.parent.1).await;
+        let lineage = self.lineage(above).await?;
+        let executing = self.execute_up_to(&runtime, &lineage, &certificates);
+        select! {
+            result = executing => {
+                if let Err(error) = result {
+                    tracing::error!(%error, "a certified ancestor cannot be executed");
+                    return None;
+                }
+            },
+            () = runtime.sleep(EXECUTION_WAIT) => {},
+        }
+        let newest = self.ledger.newest();
+        certificates.retain(|(height, _)| *height <= newest.state.height());
+
+        let block = self.build(&runtime, &context, parent.inner(), certificates, &lineage)?;
+        self.sightings.saw(&block);
+        Some(block.digested())
+    }
+
+    async fn verify(
+        &mut self,
+        (mut runtime, context): (E, Context),
+        mut ancestry: impl Ancestry<Block>,
+    ) -> bool {
+        let Some(block) = ancestry.next().await else { return false };
+        let above = ancestry.clone();
+        let Some(parent) = ancestry.next().await else { return false };
+        let (block, parent) = (block.inner().clone(), parent.inner().clone());
+        self.sightings.saw(&block);
+        let header = block.header();
+        let earliest = since_epoch(header.timestamp_ms).checked_sub(MAX_LEAD);
+        if let Some(earliest) = earliest.filter(|earliest| *earliest > runtime.current()) {
+            runtime.sleep_until(earliest).await;
+        }
+        match self.check(&mut runtime, &context, &block, &parent, above).await {
+            Ok(()) => true,
+            Err(refusal) => {
+                let (height, hash) = (header.height, block.chain().hash());
+                tracing::warn!(%height, %hash, reason = %refusal, "block refused");
+                false
+            }
+        }
+    }
+}
+
+impl Application {
+    async fn check<E: Clock + Spawner + CryptoRng>(
+        &mut self,
+        runtime: &mut E,
+        context: &Context,
+        block: &Block,
+        parent: &Block,
+        above: impl Ancestry<Block>,
+    ) -> Result<(), Refusal> {
+        let certified = check_form(block, parent, context)?;
+        self.check_certificates(runtime, block, context)?;
+        self.check_transactions(runtime, block).await?;
+        self.check_executed(runtime, block, above, &certified).await
+    }
+
+    /// The certificates that a child of `parent` can carry, ascending.
+    async fn certificates(&self, parent: &Header, digest: Digest) -> Vec<(Height, Certificate)> {
+        let mut certificates = Vec::new();
+        for candidate in parent.candidates(certificate::hash(digest)) {
+            let digest = certificate::digest(candidate.hash);
+            let held = match self.held.get(&digest) {
+                Some(held) => Some(held),
+                // After a restart the archive knows more than this process has seen.
+                None => {
+                    let height = commonware_consensus::types::Height::new(candidate.height.get());
+                    let archived = self.marshal.get_finalization(height).await;
+                    archived.filter(|archived| archived.proposal.payload == digest)
+                }
+            };
+            if let Some(held) = held {
+                certificates.push((candidate.height, certificate::from_finalization(&held)));
+            }
+        }
+        certificates
+    }
+
+    /// Collects the blocks of `ancestry` (newest first) down to the executed chain. `None` where
+    /// an ancestor cannot be had, or the validator is so far behind that others should propose.
+    async fn lineage(&self, mut ancestry: impl Ancestry<Block>) -> Option<Lineage> {
+        let executed = self.ledger.newest().state.height();
+        let mut blocks = Vec::new();
+        loop {
+            let height = |block: &Digested<Block>| block.inner().header().height;
+            let behind = ancestry.peek().is_some_and(|block| height(block) <= executed);
+            if behind {
+                break;
+            }
+            let block = ancestry.next().await?;
+            let height = height(&block);
+            if height <= executed {
+                break;
+            }
+            if height.since(executed) > MAX_AHEAD {
+                return None;
+            }
+            blocks.push(block.inner().chain().clone());
+        }
+        blocks.reverse();
+        Some(Lineage(blocks))
+    }
+
+    /// Executes the blocks of `lineage` up to the newest that `certificates` prove final.
+    async fn execute_up_to<E: Clock + Spawner>(
+        &self,
+        runtime: &E,
+        lineage: &Lineage,
+        certificates: &[(Height, Certificate)],
+    ) -> Result<(), LedgerError> {
+        let Some((newest, _)) = certificates.last() else { return Ok(()) };
+        self.execute(runtime, lineage, *newest).await
+    }
+
+    /// Executes the blocks of `lineage` up to `height`, which a certificate proves final.
+    async fn execute<E: Clock + Spawner>(
+        &self,
+        runtime: &E,
+        lineage: &Lineage,
+        height: Height,
+    ) -> Result<(), LedgerError> {
+        let final_blocks = lineage.0.iter().filter(|block| block.header.height <= height);
+        let blocks: Vec<_> = final_blocks.cloned().collect();
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let ledger = self.ledger.clone();
+        // A full block takes long enough to execute to hold up a thread that serves others.
+        let task = runtime.child("execute").shared(true).spawn(move |runtime| async move {
+            blocks.iter().try_for_each(|block| ledger.execute(block, now_ms(&runtime)))
+        });
+        match task.await {
+            // The archive is busy delivering and gets there by itself; or the validator ends.
+            Ok(Err(LedgerError::TooFarAhead { .. })) | Err(_) => Ok(()),
+            Ok(result) => result,
+        }
+    }
+
+    fn build<E: Clock>(
+        &self,
+        runtime: &E,
+        context: &Context,
+        parent: &Block,
+        certificates: Vec<(Height, Certificate)>,
+        lineage: &Lineage,
+    ) -> Option<Block> {
+        let header = parent.header();
+        let parent_hash = certificate::hash(context.parent.1);
+        let executed = self.executed(header, certificates.last().map(|(height, _)| *height))?;
+        let certificates: Vec<_> =
+            certificates.into_iter().map(|(_, certificate)| certificate).collect();
+        let candidates = header.candidates(parent_hash);
+        let (_, open) = certify(&candidates, certificates.iter().map(|c| c.block))
+            .expect("the certificates are those of candidates, ascending");
+        // The newest state that is the parent's or an ancestor's.
+        let base = self.ledger.newest().state;
+        let base = if base.height() <= header.height {
+            base
+        } else {
+            self.ledger.at(header.height)?.state
+        };
+        let transactions = self.transactions(&base, lineage);
+        let height = header.height.next();
+        let mut proposer = [0; 32];
+        proposer.copy_from_slice(context.leader.as_ref());
+        let block = chain::Block {
+            header: Header {
+                height,
+                parent: parent_hash,
+                round: chain::Round {
+                    epoch: context.round.epoch().get(),
+                    view: context.round.view().get(),
+                    parent_view: context.parent.0.get(),
+                },
+                proposer,
+                timestamp_ms: now_ms(runtime).max(header.timestamp_ms.saturating_add(1)),
+                subset_epoch: State::subset_epoch(height),
+                transactions_root: transactions_root(&transactions),
+                certificates_root: certificates_root(&certificates),
+                open,
+                executed,
+            },
+            certificates,
+            transactions,
+        };
+        Some(Block::new(block).expect("the leader is a validator, its key is a key"))
+    }
+
+    /// What a child of `parent` names as executed when the newest certificate it embeds is for
+    /// `certified`. `None` where that state is not known here.
+    fn executed(&self, parent: &Header, certified: Option<Height>) -> Option<Executed> {
+        match certified.filter(|height| *height > parent.executed.height) {
+            None => Some(parent.executed),
+            Some(height) => {
+                let Rooted { root, .. } = self.ledger.at(height)?;
+                Some(Executed { height, state_root: root })
+            }
+        }
+    }
+
+    /// Transactions to execute on `base` after the blocks of `lineage` beyond it.
+    fn transactions(&self, base: &State, lineage: &Lineage) -> Vec<SignedTransaction> {
+        let mut in_flight: BTreeMap<Address, u64> = BTreeMap::new();
+        let beyond = lineage.0.iter().filter(|block| block.header.height > base.height());
+        for transaction in beyond.flat_map(|block| &block.transactions) {
+            if let Ok(sender) = transaction.sender() {
+                let nonce = in_flight.entry(sender).or_default();
+                *nonce = (*nonce).max(transaction.transaction.nonce);
+            }
+        }
+        self.mempool.with(|pool| pool.pick(base, &in_flight))
+    }
+
+    fn check_certificates<E: Clock + CryptoRng>(
+        &mut self,
+        runtime: &mut E,
+        block: &Block,
+        context: &Context,
+    ) -> Result<(), Refusal> {
+        for embedded in &block.chain().certificates {
+            let finalization = certificate::to_finalization(embedded);
+            let epoch = finalization.proposal.round.epoch();
+            if epoch > context.round.epoch() {
+                return Err(Refusal::Epoch { block: embedded.block, epoch: epoch.get() });
+            }
+            let held = self.held.get(&finalization.proposal.payload);
+            if held.as_ref() == Some(&finalization) {
+                continue;
+            }
+            let scheme = self.schemes.of(epoch);
+            if !finalization.verify(runtime, scheme.as_ref(), &Sequential) {
+                let error = certificate::verify(scheme.committee(), embedded).err();
+                // A batch that fails has a vote that fails.
+                let got = embedded.votes.len();
+                let expected = scheme.committee().quorum();
+                let error = error.unwrap_or(certificate::CertificateError::Votes { got, expected });
+                return Err(Refusal::Certificate { block: embedded.block, error });
+            }
+            if held.is_none() {
+                self.learn(finalization);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the archive of a finalization that this validator has not seen happen.
+    fn learn(&mut self, finalization: Finalization) {
+        self.held.insert(finalization.clone());
+        self.marshal.report(Activity::Finalization(finalization));
+    }
+
+    async fn check_transactions<E: Spawner>(
+        &self,
+        runtime: &E,
+        block: &Block,
+    ) -> Result<(), Refusal> {
+        let chain_block = block.chain().clone();
+        if chain_block.transactions.is_empty() {
+            return Ok(());
+        }
+        let chain_id = self.ledger.head().chain_id();
+        let task = runtime.child("signatures").shared(true).spawn(move |_| async move {
+            let (mut cycles, mut cells, mut bytes) = (Cycles::ZERO, Cells::ZERO, 0);
+            for signed in &chain_block.transactions {
+                let (hash, transaction) = (signed.hash(), &signed.transaction);
+                if transaction.chain_id != chain_id {
+                    return Err(Refusal::Chain { hash, got: transaction.chain_id });
+                }
+                let (used_cycles, used_cells) = signed.usage();
+                if used_cycles > transaction.cycle_limit || used_cells > transaction.cell_limit {
+                    return Err(Refusal::Limits(hash));
+                }
+                cycles = cycles.saturating_add(used_cycles);
+                cells = cells.saturating_add(used_cells);
+                bytes += signed.size();
+                if cycles.get() > meter::MAX_BLOCK_CYCLES || cells.get() > meter::MAX_BLOCK_CELLS {
+                    return Err(Refusal::BlockLimits { cycles, cells });
+                }
+                signed.sender().map_err(|error| Refusal::Signature { hash, error })?;
+            }
+            if bytes > MAX_TRANSACTION_BYTES {
+                return Err(Refusal::Bytes(bytes));
+            }
+            Ok(())
+        });
+        match task.await {
+            Ok(result) => result,
+            // The task ends early only where the whole validator ends: no verdict.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Compares the root that the header names with the one computed here, as soon as that is
+    /// possible. `certified` are the heights that the block's certificates prove final.
+    async fn check_executed<E: Clock + Spawner>(
+        &self,
+        runtime: &E,
+        block: &Block,
+        above: impl Ancestry<Block>,
+        certified: &[Height],
+    ) -> Result<(), Refusal> {
+        let executed = block.header().executed;
+        // An unchanged root was compared with the block that first named it.
+        if certified.last() != Some(&executed.height) {
+            return Ok(());
+        }
+        if self.ledger.newest().state.height() < executed.height {
+            match self.lineage(above).await {
+                Some(lineage) => {
+                    if let Err(error) = self.execute(runtime, &lineage, executed.height).await {
+                        tracing::error!(%error, "a certified ancestor cannot be executed");
+                    }
+                }
+                None => tracing::debug!(height = %executed.height, "behind: no verdict yet"),
+            }
+        }
+        // Nothing more can be done here if that did not get there: the archive delivers, or the
+        // view ends and drops this wait.
+        if self.ledger.wait_executed(executed.height).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        match self.ledger.agrees(block.chain()) {
+            Some(false) => Err(Refusal::StateRoot(executed.height)),
+            Some(true) | None => Ok(()),
+        }
+    }
+}
+
+/// Checks what follows from the block and its parent alone; yields the heights certified.
+fn check_form(block: &Block, parent: &Block, context: &Context) -> Result<Vec<Height>, Refusal> {
+    let (header, above) = (block.header(), parent.header());
+    if block.context() != *context {
+        return Err(Refusal::Context);
+    }
+    if header.height != above.height.next() {
+        return Err(Refusal::Height { got: header.height, parent: above.height });
+    }
+    let (got, parent_ms) = (header.timestamp_ms, above.timestamp_ms);
+    if got <= parent_ms {
+        return Err(Refusal::Timestamp { got, parent: parent_ms });
+    }
+    let (got, expected) = (header.subset_epoch, State::subset_epoch(header.height));
+    if got != expected {
+        return Err(Refusal::SubsetEpoch { got, expected });
+    }
+    let candidates = above.candidates(header.parent);
+    let blocks = block.chain().certificates.iter().map(|certificate| certificate.block);
+    let (certified, open) = certify(&candidates, blocks)?;
+    if header.open != open {
+        return Err(Refusal::Open);
+    }
+    let newest = certified.last().copied().filter(|height| *height > above.executed.height);
+    let expected = newest.unwrap_or(above.executed.height);
+    // Without a newer certificate there is nothing new to say.
+    let unchanged = newest.is_some() || header.executed == above.executed;
+    if header.executed.height != expected || !unchanged {
+        return Err(Refusal::Executed { got: header.executed, expected });
+    }
+    Ok(certified)
+}
+
+fn since_epoch(ms: u64) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_millis(ms)).unwrap_or(UNIX_EPOCH)
+}
+
+/// A runtime's clock as Unix ms.
+pub fn now_ms<E: Clock>(runtime: &E) -> u64 {
+    let elapsed = runtime.current().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}

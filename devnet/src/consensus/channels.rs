@@ -1,0 +1,82 @@
+//! The channels between validators: their numbers, quotas and sizes.
+
+use super::{
+    Digest,
+    block::{Block, BlockConfig},
+    gate,
+    scheme::Scheme,
+};
+use crate::chain::{gossip, known::Known};
+use commonware_consensus::{
+    marshal::{self, standard::Standard},
+    simplex,
+};
+use commonware_runtime::Quota;
+use commonware_utils::NZU32;
+use std::{num::NonZeroU32, time::Duration};
+
+/// The network's channels, numbered as they are registered.
+pub struct Channels<S, R> {
+    /// 0: single votes.
+    pub votes: (S, R),
+    /// 1: certificates of all kinds.
+    pub certificates: (S, R),
+    /// 2: requests for missing certificates.
+    pub resolver: (S, R),
+    /// 3: requests for missing blocks.
+    pub backfill: (S, R),
+    /// 4: proposed blocks.
+    pub blocks: (S, R),
+    /// 5: announcements (see [`super::gate`]).
+    pub gate: (S, R),
+    /// 6: transactions (see [`crate::chain::gossip`]).
+    pub gossip: (S, R),
+}
+
+/// How many channels there are.
+pub const CHANNELS: u64 = 7;
+
+impl<S, R> Channels<S, R> {
+    /// Registers every channel: `register` is given each one's number.
+    pub fn register(mut register: impl FnMut(u64) -> (S, R)) -> Self {
+        Self {
+            votes: register(0),
+            certificates: register(1),
+            resolver: register(2),
+            backfill: register(3),
+            blocks: register(4),
+            gate: register(5),
+            gossip: register(6),
+        }
+    }
+}
+
+/// One end of the network between validators.
+pub struct Endpoint<S, R, B, P> {
+    /// The channels.
+    pub channels: Channels<S, R>,
+    /// Cuts off peers that break the protocol.
+    pub blocker: B,
+    /// Who the peers are.
+    pub peers: P,
+}
+
+/// Messages per second and channel that a peer may send. A mailbox has room for `burst` messages
+/// of every peer and channel, so the burst stays small.
+pub fn quota(block_time: Duration) -> Quota {
+    const BURST: NonZeroU32 = NZU32!(64);
+    // Paced chains send a few messages a block; unpaced ones drop votes above 60 blocks/s at 128.
+    let rate = if block_time < Duration::from_millis(100) { NZU32!(1024) } else { NZU32!(128) };
+    Quota::per_second(rate).allow_burst(BURST)
+}
+
+/// The longest message on any channel between `validators` validators.
+pub fn max_message_size(validators: u32) -> u32 {
+    let blocks = BlockConfig { validators, known: Known::default() };
+    commonware_p2p::max_message_size(&[
+        simplex::max_payload_size::<Scheme, Digest>(validators),
+        marshal::max_payload_size::<Standard<Block>, Scheme>(validators, &blocks),
+        gate::MAX_MESSAGE,
+        gossip::MAX_MESSAGE,
+    ])
+}

@@ -1,0 +1,132 @@
+//! Final blocks on their way from the archive into the ledger.
+
+use super::{
+    application::{Marshal, now_ms},
+    block::Block,
+    engine::EngineError,
+};
+use crate::chain::{ledger::Ledger, mempool::Mempool};
+use commonware_actor::Feedback;
+use commonware_consensus::{
+    Reporter,
+    marshal::{Update, core::Processed},
+    types::Height,
+};
+use commonware_cryptography::Digested;
+use commonware_runtime::Clock;
+use commonware_utils::{
+    Acknowledgement as _, NZUsize, acknowledgement::Exact, channel::mpsc, sync::Mutex,
+};
+use cowboy_engine::primitives;
+use std::{num::NonZeroUsize, sync::Arc};
+
+/// Final blocks delivered before the first of them is acknowledged.
+pub(super) const MAX_UNACKNOWLEDGED: NonZeroUsize = NZUsize!(16);
+
+/// How far a validator knows the chain to be final. Cloning shares it.
+#[derive(Clone)]
+pub struct Progress(Arc<Mutex<Reached>>);
+
+struct Reached {
+    tip: primitives::Height,
+    voting: bool,
+}
+
+impl Progress {
+    /// The progress of a validator that has stored the chain up to `stored`.
+    pub fn from(stored: primitives::Height) -> Self {
+        Self(Arc::new(Mutex::new(Reached { tip: stored, voting: false })))
+    }
+
+    pub(super) fn start_voting(&self) {
+        self.0.lock().voting = true;
+    }
+
+    /// The highest block known to be final, delivered or not.
+    pub fn tip(&self) -> primitives::Height {
+        self.0.lock().tip
+    }
+
+    /// Whether the validator takes part in consensus: its storage is ready and enough peers have
+    /// been heard.
+    pub fn voting(&self) -> bool {
+        self.0.lock().voting
+    }
+}
+
+/// Where final blocks wait for the ledger. Marshal delivers no more than
+/// [`MAX_UNACKNOWLEDGED`] before the first is acknowledged.
+#[derive(Clone)]
+pub(super) struct Deliveries {
+    blocks: mpsc::Sender<(Digested<Block>, Exact)>,
+    progress: Progress,
+}
+
+/// The ledger's end of [`Deliveries`].
+pub(super) type Incoming = mpsc::Receiver<(Digested<Block>, Exact)>;
+
+impl Deliveries {
+    pub(super) fn new(progress: Progress) -> (Self, Incoming) {
+        // One more than marshal delivers, so that a delivery never finds it full.
+        let (blocks, incoming) = mpsc::channel(MAX_UNACKNOWLEDGED.get() + 1);
+        (Self { blocks, progress }, incoming)
+    }
+}
+
+impl Reporter for Deliveries {
+    type Activity = Update<Block>;
+
+    fn report(&mut self, update: Self::Activity) -> Feedback {
+        match update {
+            Update::Tip(_, height, _) => {
+                let mut reached = self.progress.0.lock();
+                reached.tip = reached.tip.max(primitives::Height::new(height.get()));
+                Feedback::Ok
+            }
+            // A ledger that has ended takes no more; the validator ends with it.
+            Update::Block(block, acknowledgement) => {
+                match self.blocks.try_send((block, acknowledgement)) {
+                    Ok(()) => Feedback::Ok,
+                    Err(_) => Feedback::Closed,
+                }
+            }
+        }
+    }
+}
+
+/// Final blocks on their way into the ledger.
+pub(super) struct Delivering {
+    pub(super) ledger: Ledger,
+    pub(super) mempool: Mempool,
+    pub(super) marshal: Marshal,
+    /// How far the archive has delivered and been acknowledged in earlier runs.
+    pub(super) processed: Option<Processed>,
+    pub(super) incoming: Incoming,
+}
+
+impl Delivering {
+    /// Stores what is delivered, until the archive ends or the ledger cannot go on.
+    pub(super) async fn run<E: Clock>(mut self, context: E) -> Result<(), EngineError> {
+        // Blocks that were acknowledged but are not in the store: it lost them to a power failure.
+        let acknowledged = self.processed.map_or(0, |processed| processed.height().get());
+        let stored = self.ledger.head().height().get();
+        for height in stored + 1..=acknowledged {
+            let block = self.marshal.get_block(Height::new(height)).await;
+            let block = block.ok_or(EngineError::Archive(primitives::Height::new(height)))?;
+            self.commit(&context, block.inner())?;
+        }
+        while let Some((block, acknowledgement)) = self.incoming.recv().await {
+            self.commit(&context, block.inner())?;
+            acknowledgement.acknowledge();
+        }
+        Ok(())
+    }
+
+    fn commit<E: Clock>(&self, context: &E, block: &Block) -> Result<(), EngineError> {
+        let committed = self.ledger.commit(block.chain(), now_ms(context))?;
+        if let Some(executed) = committed {
+            self.mempool.settle(&executed.execution.state);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,402 @@
+//! The parts of consensus, put together for any runtime and any network.
+//!
+//! ```text
+//!  blocks channel ── buffer ─┐                      ┌─ votes, certificates, resolver channels
+//!  backfill channel ─ resolver ─ marshal ─ Inline ─ simplex ─ reports ─→ Held, marshal
+//!                                  │         └─ Application (propose, verify)
+//!                                  └─ final blocks in order ─→ Ledger, then acknowledged
+//! ```
+//!
+//! Marshal is the archive: it stores final blocks and certificates, fetches those that are missing
+//! from peers and delivers them in order, again after a restart unless acknowledged.
+
+use super::{
+    application::Application,
+    block::{Block, BlockConfig},
+    channels::Endpoint,
+    delivery::{Deliveries, Delivering, MAX_UNACKNOWLEDGED, Progress},
+    gate::Gate,
+    held::Held,
+    network::NetworkError,
+    presence::{LocalPresence, RunnerView, Sightings},
+    scheme::{Committee, Scheme, Schemes},
+    timing::Timing,
+};
+use crate::chain::{
+    gossip,
+    ledger::{Ledger, LedgerError},
+    mempool::Mempool,
+};
+use commonware_broadcast::buffered;
+use commonware_consensus::{
+    Reporters,
+    marshal::{self, Start, core::Actor, resolver::p2p as resolver, standard::Inline},
+    simplex::{self, Engine, Floor, ForwardPolicy, SkipBudget, SkipPolicy, elector::RoundRobin},
+    types::{Epoch, FixedEpocher, ViewDelta},
+};
+use commonware_cryptography::{
+    Digestible as _, Sha256, Signer as _,
+    certificate::Verifier as _,
+    ed25519::{PrivateKey, PublicKey},
+};
+use commonware_macros::select;
+use commonware_p2p::{Blocker, Provider, Receiver, Sender};
+use commonware_parallel::Sequential;
+use commonware_runtime::{
+    Clock, Error as RuntimeError, Handle, Metrics, Spawner, Storage,
+    buffer::paged::{CacheRef, page_size},
+};
+use commonware_storage::{archive::prunable, translator::EightCap};
+use commonware_utils::{NZDuration, NZU64, NZUsize};
+use cowboy_engine::{chain, primitives};
+use rand_core::CryptoRng;
+use std::{
+    num::{NonZeroU64, NonZeroUsize},
+    sync::Arc,
+    time::Duration,
+};
+
+/// The one epoch there is, as long as the set of validators does not change.
+const EPOCH: Epoch = Epoch::zero();
+/// No chain gets this high: the epoch has no end.
+const EPOCH_BLOCKS: NonZeroU64 = NZU64!(u64::MAX / 4);
+/// Messages that wait inside consensus.
+const MAILBOX: NonZeroUsize = NZUsize!(1024);
+/// Views behind the newest final one that are kept for those who lag.
+const VIEWS_KEPT: ViewDelta = ViewDelta::new(64);
+/// Blocks of one peer that are kept until they are notarized.
+const BLOCKS_BUFFERED: usize = 16;
+const BUFFER: NonZeroUsize = NZUsize!(1 << 16);
+/// How long to wait for storage that a previous run of the validator still has open.
+const STORAGE_WAIT: Duration = Duration::from_secs(5);
+
+/// What consensus of one validator stands on.
+pub struct Config {
+    /// The validator's name: the prefix of its storage partitions (letters, digits, `-`, `_`).
+    pub name: String,
+    /// Its ed25519 key.
+    pub key: PrivateKey,
+    /// All validators.
+    pub committee: Arc<Committee>,
+    /// Block 0.
+    pub genesis: chain::Block,
+    /// Times.
+    pub timing: Timing,
+    /// Its executed chain.
+    pub ledger: Ledger,
+    /// Its transactions.
+    pub mempool: Mempool,
+    /// Its view of the runners.
+    pub view: Arc<dyn RunnerView>,
+    /// Certificates and counters, for whoever watches.
+    pub held: Held,
+    /// How far it knows the chain to be, for whoever watches.
+    pub progress: Progress,
+}
+
+/// Why a validator ended.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// It has no network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// Its chain cannot go on.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// Its storage is not usable.
+    #[error("storage partition {partition}: {error}")]
+    Storage {
+        /// Which partition.
+        partition: String,
+        /// Why.
+        error: String,
+    },
+    /// A block that the archive counts as delivered is not in it.
+    #[error("block {0} is missing from the archive")]
+    Archive(primitives::Height),
+    /// A part that should run as long as the validator ended.
+    #[error("{part} ended: {error}")]
+    Ended {
+        /// Which part.
+        part: &'static str,
+        /// How.
+        error: String,
+    },
+}
+
+/// Runs consensus of one validator until a part of it fails. Ending the task that runs this ends
+/// all of it.
+pub async fn run<E, S, R, B, P>(
+    context: E,
+    config: Config,
+    endpoint: Endpoint<S, R, B, P>,
+) -> EngineError
+where
+    E: Clock + CryptoRng + Spawner + Storage + Metrics,
+    S: Sender<PublicKey = PublicKey>,
+    R: Receiver<PublicKey = PublicKey>,
+    B: Blocker<PublicKey = PublicKey>,
+    P: Provider<PublicKey = PublicKey>,
+{
+    match start(context, config, endpoint).await {
+        Ok(mut parts) => parts.first_to_end().await,
+        Err(error) => error,
+    }
+}
+
+/// The running parts.
+struct Parts {
+    ledger: Handle<Result<(), EngineError>>,
+    others: Vec<(&'static str, Handle<()>)>,
+}
+
+impl Parts {
+    async fn first_to_end(&mut self) -> EngineError {
+        let others = self.others.iter_mut().map(|(part, handle)| {
+            Box::pin(async move { (*part, handle.await.map_err(|error| error.to_string())) })
+        });
+        let others = futures::future::select_all(others);
+        let ended = |part, result: Result<(), String>| EngineError::Ended {
+            part,
+            error: result.err().unwrap_or_else(|| "without a reason".into()),
+        };
+        select! {
+            result = &mut self.ledger => match result {
+                Ok(Err(error)) => error,
+                Ok(Ok(())) => ended("ledger", Ok(())),
+                Err(error) => ended("ledger", Err(error.to_string())),
+            },
+            first = others => ended(first.0.0, first.0.1),
+        }
+    }
+}
+
+async fn start<E, S, R, B, P>(
+    context: E,
+    config: Config,
+    endpoint: Endpoint<S, R, B, P>,
+) -> Result<Parts, EngineError>
+where
+    E: Clock + CryptoRng + Spawner + Storage + Metrics,
+    S: Sender<PublicKey = PublicKey>,
+    R: Receiver<PublicKey = PublicKey>,
+    B: Blocker<PublicKey = PublicKey>,
+    P: Provider<PublicKey = PublicKey>,
+{
+    let Config { name, key, committee, genesis, timing, ledger, mempool, view, held, progress } =
+        config;
+    let Endpoint { channels, blocker, peers } = endpoint;
+    let me = key.public_key();
+    let sightings = Sightings::default();
+    let source = LocalPresence::new(ledger.clone(), sightings.clone(), view);
+    let scheme = Scheme::new(committee.clone(), key, Arc::new(source));
+    let schemes = Schemes::constant(scheme);
+    let known = mempool.known().clone();
+    let blocks = BlockConfig { validators: schemes.max_participants(), known };
+    let page_cache = CacheRef::new(page_size(4096), NZUsize!(256));
+    let epocher = FixedEpocher::new(EPOCH_BLOCKS);
+    let genesis = Block::new(genesis).expect("the genesis proposer, all zeros, is a curve point");
+    let root = genesis.digest();
+    let fetch_timeout = NZDuration!(timing.fetch_timeout);
+    let fetch_retry_delay = Duration::from_millis(50);
+
+    let archive_partitions =
+        |part: &str| ["meta", "key", "value"].map(|kind| format!("{name}-{part}-{kind}"));
+    let marshal_partition = format!("{name}-marshal");
+    let journal = format!("{name}-simplex-{EPOCH}");
+    let mut partitions = vec![journal.clone(), format!("{marshal_partition}-application-metadata")];
+    partitions.extend(archive_partitions("blocks"));
+    partitions.extend(archive_partitions("finalizations"));
+    released(&context, &partitions).await?;
+
+    let (resolver_receiver, resolver) = {
+        let config = resolver::Config {
+            public_key: me.clone(),
+            peer_provider: peers.clone(),
+            blocker: blocker.clone(),
+            mailbox_size: MAILBOX,
+            fetch_timeout,
+            fetch_retry_delay,
+            priority_requests: false,
+            priority_responses: false,
+        };
+        resolver::init(context.child("backfill"), config, channels.backfill)
+    };
+    let (buffer_engine, buffer) = buffered::Engine::new(
+        context.child("blocks"),
+        buffered::Config {
+            public_key: me,
+            mailbox_size: MAILBOX,
+            deque_size: BLOCKS_BUFFERED,
+            priority: false,
+            codec_config: blocks.clone(),
+            peer_provider: peers,
+            strategy: Sequential,
+        },
+    );
+    let buffer_handle = buffer_engine.start(channels.blocks);
+
+    macro_rules! archive {
+        ($part:literal, $codec:expr) => {{
+            let [metadata_partition, key_partition, value_partition] = archive_partitions($part);
+            let config = prunable::Config {
+                translator: EightCap,
+                metadata_partition,
+                key_partition,
+                key_page_cache: page_cache.clone(),
+                value_partition,
+                compression: None,
+                codec_config: $codec,
+                items_per_section: NZU64!(1024),
+                key_write_buffer: BUFFER,
+                value_write_buffer: BUFFER,
+                replay_buffer: BUFFER,
+            };
+            prunable::Archive::init(context.child($part), config).await.map_err(|error| {
+                EngineError::Storage {
+                    partition: format!("{name}-{}", $part),
+                    error: error.to_string(),
+                }
+            })?
+        }};
+    }
+    let finalizations = archive!("finalizations", Scheme::certificate_codec_config_unbounded());
+    let block_archive = archive!("blocks", blocks.clone());
+    let (marshal_actor, marshal, floor) = Actor::init(
+        context.child("marshal"),
+        finalizations,
+        block_archive,
+        marshal::Config {
+            provider: schemes.clone(),
+            epocher: epocher.clone(),
+            start: Start::Genesis(genesis.digested()),
+            partition_prefix: marshal_partition,
+            mailbox_size: MAILBOX,
+            view_retention: VIEWS_KEPT,
+            prunable_items_per_section: NZU64!(256),
+            page_cache: page_cache.clone(),
+            replay_buffer: BUFFER,
+            key_write_buffer: BUFFER,
+            value_write_buffer: BUFFER,
+            block_codec_config: blocks,
+            max_repair: NZUsize!(16),
+            max_pending_acks: MAX_UNACKNOWLEDGED,
+            strategy: Sequential,
+        },
+    )
+    .await;
+
+    let application = Application {
+        schemes: schemes.clone(),
+        held: held.clone(),
+        ledger: ledger.clone(),
+        mempool: mempool.clone(),
+        marshal: marshal.clone(),
+        sightings,
+        pace: timing.pace,
+    };
+    let inline = Inline::new(context.child("inline"), application, marshal.clone(), epocher);
+    let (deliveries, incoming) = Deliveries::new(progress.clone());
+    let marshal_handle = marshal_actor.start(deliveries, buffer, (resolver_receiver, resolver));
+    let delivering = Delivering {
+        ledger: ledger.clone(),
+        mempool: mempool.clone(),
+        marshal,
+        processed: floor.processed(),
+        incoming,
+    };
+    // On a thread of its own: it executes blocks and writes to SQLite.
+    let ledger_handle = context
+        .child("ledger")
+        .dedicated()
+        .spawn(move |context| async move { delivering.run(context).await });
+
+    let gossip = context.child("gossip").spawn({
+        let channel = channels.gossip;
+        move |context| gossip::run(context, channel, ledger, mempool)
+    });
+
+    let engine = Engine::new(
+        context.child("simplex"),
+        simplex::Config {
+            scheme: schemes.of(EPOCH).as_ref().clone(),
+            elector: RoundRobin::<Sha256>::default(),
+            blocker,
+            automaton: inline.clone(),
+            relay: inline.clone(),
+            reporter: Reporters::from((held, inline)),
+            track_historical_votes: false,
+            strategy: Sequential,
+            partition: journal,
+            mailbox_size: MAILBOX,
+            epoch: EPOCH,
+            floor: Floor::Genesis(root),
+            replay_buffer: BUFFER,
+            write_buffer: BUFFER,
+            page_cache,
+            leader_timeout: timing.leader_timeout,
+            certification_timeout: timing.certification_timeout,
+            timeout_retry: timing.timeout_retry,
+            view_retention: VIEWS_KEPT,
+            skip: SkipPolicy::Enabled {
+                timeout: timing.skip_timeout,
+                budget: SkipBudget::Participants,
+            },
+            fetch_timeout,
+            fetch_retry_delay,
+            forward: ForwardPolicy::SilentVoters,
+        },
+    );
+    let (others, quorum) = (committee.validators().len() - 1, committee.quorum());
+    let simplex = context.child("voting").spawn(move |context| async move {
+        let mut gate = Gate::new(channels.gate);
+        gate.open(&context, others, quorum).await;
+        progress.start_voting();
+        let simplex = engine.start(channels.votes, channels.certificates, channels.resolver);
+        select! {
+            _ = simplex => {},
+            () = gate.keep_answering() => {},
+        }
+    });
+    Ok(Parts {
+        ledger: ledger_handle,
+        others: vec![
+            ("marshal", marshal_handle),
+            ("block buffer", buffer_handle),
+            ("simplex", simplex),
+            ("gossip", gossip),
+        ],
+    })
+}
+
+/// Waits until no blob of `partitions` is open: a validator that was stopped lets go of its files
+/// a moment later.
+async fn released<E: Clock + Storage>(
+    context: &E,
+    partitions: &[String],
+) -> Result<(), EngineError> {
+    let deadline = context.current() + STORAGE_WAIT;
+    for partition in partitions {
+        let failed = |error: RuntimeError| EngineError::Storage {
+            partition: partition.clone(),
+            error: error.to_string(),
+        };
+        let blobs = match context.scan(partition).await {
+            Ok(blobs) => blobs,
+            Err(RuntimeError::PartitionMissing(_)) => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        for blob in blobs {
+            // Other errors are met again, and told, by the blob's owner.
+            while let Err(error @ RuntimeError::BlobAlreadyOpen(..)) =
+                context.open(partition, &blob).await
+            {
+                if context.current() >= deadline {
+                    return Err(failed(error));
+                }
+                context.sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+    Ok(())
+}

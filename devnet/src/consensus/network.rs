@@ -1,0 +1,171 @@
+//! The network between validators: authenticated, encrypted connections over the loopback.
+//!
+//! Every validator knows every other's key and address from the start, so peers are looked up and
+//! not discovered. A simulated network stands in its place in tests (`crate::simulation`).
+
+use super::channels::{Channels, Endpoint, max_message_size};
+use commonware_cryptography::{
+    ChaCha20Poly1305, Signer as _,
+    ed25519::{PrivateKey, PublicKey},
+};
+use commonware_p2p::{
+    Address, AddressableManager as _, Blocker, Provider, Receiver, Sender, authenticated::lookup,
+};
+use commonware_runtime::{
+    Clock, Metrics, Network as RuntimeNetwork, Quota, Resolver, Spawner, Supervisor,
+};
+use commonware_stream::{
+    SakeCups,
+    cups::{self, Cups},
+    sake::{self, Sake},
+};
+use commonware_utils::{NZU32, NZUsize, ordered::Map};
+use rand_core::CryptoRng;
+use std::{
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    num::NonZeroUsize,
+    time::Duration,
+};
+
+/// How long to wait for a port that a previous run of the validator still listens on.
+const LISTEN_WAIT: Duration = Duration::from_secs(2);
+
+/// Why a validator has no network.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// Something else listens there.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// No port is given for the validator itself.
+    #[error("no port is given for the validator with the key {0}")]
+    NoPort(String),
+    /// Two validators have one key.
+    #[error("two validators have the same consensus key")]
+    RepeatedKey,
+    /// A simulated network has ended.
+    #[error("the simulated network refuses: {0}")]
+    Simulated(String),
+}
+
+/// Something that connects a validator to the others.
+pub trait Network<E>: Send + 'static {
+    /// Sends on one channel.
+    type Sender: Sender<PublicKey = PublicKey>;
+    /// Receives on one channel.
+    type Receiver: Receiver<PublicKey = PublicKey>;
+    /// Cuts off peers that break the protocol.
+    type Blocker: Blocker<PublicKey = PublicKey>;
+    /// Knows the peers.
+    type Peers: Provider<PublicKey = PublicKey>;
+
+    /// Connects; what runs ends with the task of `context`. `quota` is each peer's on each
+    /// channel.
+    fn connect(
+        self,
+        context: E,
+        quota: Quota,
+    ) -> impl Future<Output = Result<EndpointOf<E, Self>, NetworkError>> + Send;
+}
+
+/// What `N` connects to.
+pub type EndpointOf<E, N> = Endpoint<
+    <N as Network<E>>::Sender,
+    <N as Network<E>>::Receiver,
+    <N as Network<E>>::Blocker,
+    <N as Network<E>>::Peers,
+>;
+
+/// A validator's end of the network on this machine.
+pub struct Loopback {
+    /// Its key.
+    pub key: PrivateKey,
+    /// The chain: validators of different chains do not connect.
+    pub chain_id: u64,
+    /// Every validator's key and port on 127.0.0.1, its own among them.
+    pub ports: Vec<(PublicKey, u16)>,
+}
+
+type Handshake = SakeCups<PrivateKey, ChaCha20Poly1305>;
+
+/// Waits until `address` can be listened on: a validator that was stopped lets go of it a moment
+/// later. The library panics where it cannot listen, so this is found out before it tries.
+async fn listenable<E: Clock>(context: &E, address: SocketAddr) -> Result<(), NetworkError> {
+    let deadline = context.current() + LISTEN_WAIT;
+    loop {
+        match TcpListener::bind(address) {
+            Ok(_) => return Ok(()),
+            Err(error) if context.current() >= deadline => {
+                return Err(NetworkError::Listen { address, error });
+            }
+            Err(_) => context.sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+impl<E> Network<E> for Loopback
+where
+    E: Spawner + Clock + CryptoRng + RuntimeNetwork + Resolver + Metrics + Supervisor,
+{
+    type Sender = lookup::Sender<PublicKey, E>;
+    type Receiver = lookup::Receiver<PublicKey>;
+    type Blocker = lookup::Oracle<PublicKey>;
+    type Peers = lookup::Oracle<PublicKey>;
+
+    async fn connect(self, context: E, quota: Quota) -> Result<EndpointOf<E, Self>, NetworkError> {
+        let Self { key, chain_id, ports } = self;
+        let me = key.public_key();
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let address = ports
+            .iter()
+            .find(|(validator, _)| *validator == me)
+            .map(|(_, port)| local(*port))
+            .ok_or_else(|| NetworkError::NoPort(me.to_string()))?;
+        listenable(&context, address).await?;
+        let validators = ports.len();
+        let addresses: Vec<(PublicKey, Address)> = ports
+            .into_iter()
+            .map(|(validator, port)| (validator, Address::from(local(port))))
+            .collect();
+        let addresses: Map<PublicKey, Address> =
+            addresses.try_into().map_err(|_| NetworkError::RepeatedKey)?;
+
+        let handshake: Handshake = Cups::new(
+            Sake {
+                signer: key,
+                synchrony_bound: Duration::from_secs(5),
+                max_handshake_age: Duration::from_secs(10),
+                version: sake::Version::V1,
+            },
+            cups::Version::V1,
+        );
+        let mut namespace = b"cowboy-p2p/".to_vec();
+        namespace.extend_from_slice(&chain_id.to_be_bytes());
+        let mut config = lookup::Config::local(
+            handshake,
+            &namespace,
+            address,
+            NonZeroUsize::new(validators).expect("at least this validator"),
+            max_message_size(u32::try_from(validators).unwrap_or(u32::MAX)),
+            NZUsize!(1024),
+        );
+        // One machine, where a connection takes a millisecond: with the library's times the first
+        // block would take more than a second.
+        config.dial_frequency = Duration::from_millis(5);
+        config.dial_timeout = Duration::from_secs(2);
+        config.peer_connection_cooldown = Duration::from_millis(50);
+        config.handshake_timeout = Duration::from_secs(1);
+        config.allowed_handshake_rate_per_ip = Quota::per_second(NZU32!(4096));
+        config.allowed_handshake_rate_per_subnet = Quota::per_second(NZU32!(4096));
+        config.tracked_peer_sets = NZUsize!(2);
+        let (mut network, mut oracle) = lookup::Network::new(context, config);
+        oracle.track(0, addresses);
+        let channels = Channels::register(|channel| network.register(channel, quota));
+        network.start();
+        Ok(Endpoint { channels, blocker: oracle.clone(), peers: oracle })
+    }
+}

@@ -1,0 +1,87 @@
+//! The bitmap of a finalize vote: what the validator sees, in the order in which the vote is read.
+
+use super::{Digest, block::Block, certificate, scheme::Source};
+use crate::chain::ledger::Ledger;
+use commonware_cryptography::Digestible as _;
+use commonware_utils::sync::Mutex;
+use cowboy_engine::{
+    presence::{Bitmap, CAPACITY},
+    primitives::{Hash, Height},
+    registry::Order,
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+/// Blocks whose height is remembered; votes are about blocks seen a moment ago.
+const KEPT: usize = 256;
+
+/// A validator's local view of the runners (spec connectivity.md §3).
+pub trait RunnerView: Send + Sync + 'static {
+    /// Which runners of `order` are present, for a vote on the block at `height`: bit i is that of
+    /// the i-th. The validator's head is that block's parent, or will be. Must neither block nor
+    /// take long.
+    fn presence(&self, height: Height, order: &Order) -> Bitmap;
+}
+
+/// Heights of blocks that this validator proposed or was asked to verify. Cloning shares it.
+#[derive(Clone, Default)]
+pub struct Sightings(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    heights: BTreeMap<Digest, Height>,
+    order: VecDeque<Digest>,
+}
+
+impl Sightings {
+    /// Remembers a block's height.
+    pub fn saw(&self, block: &Block) {
+        let mut seen = self.0.lock();
+        if seen.heights.insert(block.digest(), block.header().height).is_none() {
+            seen.order.push_back(block.digest());
+        }
+        while seen.order.len() > KEPT {
+            let oldest = seen.order.pop_front().expect("longer than KEPT");
+            seen.heights.remove(&oldest);
+        }
+    }
+
+    fn height(&self, block: &Digest) -> Option<Height> {
+        self.0.lock().heights.get(block).copied()
+    }
+}
+
+/// The view in registry order. A vote on the block at H is indexed by the registry as of H − 1; a
+/// validator that has not executed that far votes with the newest registry it has: the chain reads
+/// missing bits as 0 and ignores surplus ones.
+pub struct LocalPresence {
+    ledger: Ledger,
+    sightings: Sightings,
+    view: Arc<dyn RunnerView>,
+}
+
+impl LocalPresence {
+    /// The presence that `view` sees, ordered by `ledger`.
+    pub const fn new(ledger: Ledger, sightings: Sightings, view: Arc<dyn RunnerView>) -> Self {
+        Self { ledger, sightings, view }
+    }
+}
+
+impl Source for LocalPresence {
+    fn presence(&self, block: &[u8]) -> Bitmap {
+        let newest = self.ledger.newest().state;
+        let seen = <[u8; 32]>::try_from(block)
+            .ok()
+            .and_then(|hash| self.sightings.height(&certificate::digest(Hash(hash))));
+        // A block notarized by others before this validator saw it is the next one, mostly.
+        let height = seen.unwrap_or_else(|| newest.height().next());
+        let order = newest.order_for_votes_on(height).unwrap_or_else(|| newest.registry().order());
+        let bitmap = self.view.presence(height, order);
+        if bitmap.len() <= CAPACITY {
+            return bitmap;
+        }
+        Bitmap::from_fn(CAPACITY, |runner| bitmap.get(runner))
+    }
+}

@@ -1,0 +1,488 @@
+//! The certificate scheme: attributable ed25519 votes, finalize votes with a presence bitmap
+//! (spec connectivity.md §4).
+//!
+//! A vote signs, in the namespace of its kind on this chain,
+//!
+//! ```text
+//! the subject's bytes | bit_length u32 BE | bitmap, ceil(bit_length / 8) bytes
+//! ```
+//!
+//! The bitmap is what [`Source`] answers when a finalize vote is signed; other votes carry the
+//! empty one, and one that does not is invalid. The answer is kept per round: Simplex compares
+//! encoded votes, so a round signed twice in one process must yield the same bytes. Across
+//! restarts the vote comes from Simplex's journal.
+//!
+//! A certificate holds the votes of exactly a quorum. Which quorum depends on who assembled it, so
+//! two validators may hold different certificates of one block; the chain decides which counts.
+
+use super::vote::{MAX_VOTE, VoteSignature, Votes};
+use bytes::{BufMut, Bytes, BytesMut};
+use commonware_codec::{Copying, DecodeExt as _, types::lazy::Lazy};
+use commonware_consensus::{
+    simplex::{scheme::Namespace, types::Subject},
+    types::{Epoch, Participant, Round},
+};
+use commonware_cryptography::{
+    BatchEntry, BatchVerifier as _, Digest, Signer as _, Verifier as _,
+    certificate::{
+        self, AssemblyError, Attestation, Membership, Namespace as _, Scoped,
+        Subject as CertificateSubject, Verification,
+    },
+    ed25519::{PrivateKey, PublicKey, Signature},
+};
+use commonware_parallel::Strategy;
+use commonware_utils::{
+    N3f1,
+    iter::NonEmpty,
+    ordered::{Quorum as _, Set},
+    sync::Mutex,
+};
+use cowboy_engine::{chain::Vote, presence::Bitmap};
+use rand_core::CryptoRng;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+/// Rounds whose bitmap is remembered: Simplex signs no round this far behind another.
+const REMEMBERED_ROUNDS: usize = 256;
+
+/// Where the bitmap of a finalize vote comes from: the validator's view of the runners
+/// (spec connectivity.md §3). Asked once per round; must neither block nor take long.
+pub trait Source: Send + Sync + 'static {
+    /// The runners present in the eyes of this validator, in the registry order as of the parent
+    /// of the block with the digest `block`, as well as it knows.
+    fn presence(&self, block: &[u8]) -> Bitmap;
+}
+
+/// The validators of an epoch, and the chain they vote on.
+#[derive(Clone)]
+pub struct Committee {
+    validators: Set<PublicKey>,
+    namespace: Namespace,
+}
+
+impl Committee {
+    /// The committee of `validators` (their order is that of their keys) on the chain `chain_id`.
+    pub fn new(chain_id: u64, validators: Set<PublicKey>) -> Self {
+        let mut namespace = b"cowboy/".to_vec();
+        namespace.extend_from_slice(&chain_id.to_be_bytes());
+        Self { validators, namespace: Namespace::derive(&namespace) }
+    }
+
+    /// The validators' keys, in the order in which votes number them.
+    pub const fn validators(&self) -> &Set<PublicKey> {
+        &self.validators
+    }
+
+    /// How many votes make a certificate, and how many one holds: n − floor((n − 1) / 3).
+    pub fn quorum(&self) -> usize {
+        self.validators.quorum::<N3f1>() as usize
+    }
+
+    /// The key of the validator `index`.
+    pub fn key(&self, index: u32) -> Option<&PublicKey> {
+        self.validators.key(Participant::new(index))
+    }
+
+    /// Whether `vote` is a valid signature of its validator on `subject`.
+    pub(super) fn verify_vote<D>(&self, subject: &Subject<'_, D>, vote: &Vote) -> bool
+    where
+        D: Digest,
+    {
+        self.stage(subject, vote.validator, &vote.presence, vote.signature)
+            .is_some_and(|item| item.key.verify(item.namespace, &item.message, &item.signature))
+    }
+
+    /// What has to be verified for a vote; `None` where nothing could make it valid.
+    fn stage<D>(
+        &self,
+        subject: &Subject<'_, D>,
+        validator: u32,
+        presence: &Bitmap,
+        signature: [u8; 64],
+    ) -> Option<Item<'_>>
+    where
+        D: Digest,
+    {
+        Some(Item {
+            namespace: CertificateSubject::namespace(subject, &self.namespace),
+            message: message(subject, presence)?,
+            key: self.key(validator)?,
+            signature: Signature::decode(Copying(&signature)).ok()?,
+        })
+    }
+
+    fn stage_certificate<'a, D>(
+        &'a self,
+        subject: &Subject<'_, D>,
+        votes: &Votes,
+        items: &mut Vec<Item<'a>>,
+    ) -> bool
+    where
+        D: Digest,
+    {
+        let ascending = votes.0.windows(2).all(|pair| pair[0].validator < pair[1].validator);
+        ascending
+            && votes.0.len() == self.quorum()
+            && votes.0.iter().all(|vote| {
+                let item = self.stage(subject, vote.validator, &vote.presence, vote.signature);
+                item.map(|item| items.push(item)).is_some()
+            })
+    }
+}
+
+impl fmt::Debug for Committee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Committee({} validators)", self.validators.len())
+    }
+}
+
+/// A signature and all it is verified against.
+struct Item<'a> {
+    namespace: &'a [u8],
+    message: Bytes,
+    key: &'a PublicKey,
+    signature: Signature,
+}
+
+fn verify_all<R: CryptoRng>(rng: &mut R, items: &[Item<'_>], strategy: &impl Strategy) -> bool {
+    PublicKey::verify_batch(
+        rng,
+        items,
+        |_, item| BatchEntry {
+            namespace: item.namespace,
+            message: &item.message,
+            public_key: item.key,
+            signature: &item.signature,
+        },
+        strategy,
+    )
+}
+
+/// The signed bytes; `None` where the subject carries no bitmap but is given one.
+fn message<D>(subject: &Subject<'_, D>, presence: &Bitmap) -> Option<Bytes>
+where
+    D: Digest,
+{
+    if !matches!(subject, Subject::Finalize { .. }) && !presence.is_empty() {
+        return None;
+    }
+    let subject = CertificateSubject::message(subject);
+    let bitmap = presence.as_bytes();
+    let mut message = BytesMut::with_capacity(subject.len() + 4 + bitmap.len());
+    message.put_slice(&subject);
+    message.put_u32(presence.len());
+    message.put_slice(bitmap);
+    Some(message.freeze())
+}
+
+#[derive(Clone)]
+struct Local {
+    index: Participant,
+    key: PrivateKey,
+    source: Arc<dyn Source>,
+    remembered: Arc<Mutex<BTreeMap<Round, Bitmap>>>,
+}
+
+impl Local {
+    fn presence<D>(&self, subject: &Subject<'_, D>) -> Bitmap
+    where
+        D: Digest,
+    {
+        let Subject::Finalize { proposal } = subject else {
+            return Bitmap::new(0);
+        };
+        let mut remembered = self.remembered.lock();
+        if let Some(presence) = remembered.get(&proposal.round) {
+            return presence.clone();
+        }
+        let presence = self.source.presence(proposal.payload.as_ref());
+        remembered.insert(proposal.round, presence.clone());
+        while remembered.len() > REMEMBERED_ROUNDS {
+            remembered.pop_first();
+        }
+        presence
+    }
+}
+
+/// Signs and verifies votes of one epoch.
+#[derive(Clone)]
+pub struct Scheme {
+    committee: Arc<Committee>,
+    local: Option<Local>,
+}
+
+impl Scheme {
+    /// A scheme that signs with `key` where the committee has it, and else only verifies.
+    pub fn new(committee: Arc<Committee>, key: PrivateKey, source: Arc<dyn Source>) -> Self {
+        let local = committee.validators.index(&key.public_key()).map(|index| Local {
+            index,
+            key,
+            source,
+            remembered: Arc::default(),
+        });
+        Self { committee, local }
+    }
+
+    /// The committee it verifies against.
+    pub const fn committee(&self) -> &Arc<Committee> {
+        &self.committee
+    }
+}
+
+impl fmt::Debug for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheme")
+            .field("committee", &self.committee)
+            .field("signer", &self.local.as_ref().map(|local| local.index))
+            .finish()
+    }
+}
+
+impl certificate::Verifier for Scheme {
+    type Subject<'a, D: Digest> = Subject<'a, D>;
+    type Faults = N3f1;
+    type PublicKey = PublicKey;
+    type Certificate = Votes;
+
+    fn verify_certificate<R, D>(
+        &self,
+        rng: &mut R,
+        subject: Subject<'_, D>,
+        certificate: &Votes,
+        strategy: &impl Strategy,
+    ) -> bool
+    where
+        R: CryptoRng,
+        D: Digest,
+    {
+        let mut items = Vec::with_capacity(certificate.0.len());
+        self.committee.stage_certificate(&subject, certificate, &mut items)
+            && verify_all(rng, &items, strategy)
+    }
+
+    fn verify_certificates<'a, R, D, I>(
+        &self,
+        rng: &mut R,
+        certificates: NonEmpty<I>,
+        strategy: &impl Strategy,
+    ) -> bool
+    where
+        R: CryptoRng,
+        D: Digest,
+        I: Iterator<Item = (Subject<'a, D>, &'a Votes)>,
+    {
+        let mut items = Vec::new();
+        for (subject, certificate) in certificates {
+            if !self.committee.stage_certificate(&subject, certificate, &mut items) {
+                return false;
+            }
+        }
+        verify_all(rng, &items, strategy)
+    }
+
+    fn is_batchable() -> bool {
+        true
+    }
+
+    fn max_certificate_size(participants: u32) -> usize {
+        5 + participants as usize * MAX_VOTE
+    }
+
+    fn certificate_codec_config(&self) -> usize {
+        self.committee.validators.len()
+    }
+
+    fn certificate_codec_config_unbounded() -> usize {
+        u32::MAX as usize
+    }
+}
+
+impl certificate::Scheme for Scheme {
+    type Signature = VoteSignature;
+
+    fn me(&self) -> Option<Membership> {
+        self.local.as_ref().map(|local| Membership::Signer(local.index))
+    }
+
+    fn participants(&self) -> &Set<PublicKey> {
+        &self.committee.validators
+    }
+
+    fn sign<D>(&self, subject: Subject<'_, D>) -> Option<Attestation<Self>>
+    where
+        D: Digest,
+    {
+        let local = self.local.as_ref()?;
+        let presence = local.presence(&subject);
+        let message = message(&subject, &presence).expect("only finalize votes get a bitmap");
+        let namespace = CertificateSubject::namespace(&subject, &self.committee.namespace);
+        let signature = to_array(&local.key.sign(namespace, &message));
+        let signature = Lazy::new(VoteSignature { presence, signature });
+        Some(Attestation { signer: local.index, signature })
+    }
+
+    fn verify_attestation<R, D>(
+        &self,
+        _: &mut R,
+        subject: Subject<'_, D>,
+        attestation: &Attestation<Self>,
+        _: &impl Strategy,
+    ) -> bool
+    where
+        R: CryptoRng,
+        D: Digest,
+    {
+        to_vote(attestation).is_some_and(|vote| self.committee.verify_vote(&subject, &vote))
+    }
+
+    fn verify_attestations<R, D, I>(
+        &self,
+        rng: &mut R,
+        subject: Subject<'_, D>,
+        attestations: I,
+        strategy: &impl Strategy,
+    ) -> Verification<Self>
+    where
+        R: CryptoRng,
+        D: Digest,
+        I: IntoIterator<Item = Attestation<Self>>,
+        I::IntoIter: Send,
+    {
+        let mut invalid = BTreeSet::new();
+        let mut candidates = Vec::new();
+        let mut items = Vec::new();
+        for attestation in attestations {
+            let item = attestation.signature.get().and_then(|vote| {
+                let signer = attestation.signer.get();
+                self.committee.stage(&subject, signer, &vote.presence, vote.signature)
+            });
+            match item {
+                Some(item) => {
+                    items.push(item);
+                    candidates.push(attestation);
+                }
+                None => {
+                    invalid.insert(attestation.signer);
+                }
+            }
+        }
+        if !items.is_empty() && !verify_all(rng, &items, strategy) {
+            for (attestation, item) in candidates.iter().zip(&items) {
+                if !item.key.verify(item.namespace, &item.message, &item.signature) {
+                    invalid.insert(attestation.signer);
+                }
+            }
+        }
+        candidates.retain(|attestation| !invalid.contains(&attestation.signer));
+        Verification::new(candidates, invalid.into_iter().collect())
+    }
+
+    fn optimistic_assemble<'a, R, D, I, J>(
+        &self,
+        rng: &mut R,
+        subject: Subject<'_, D>,
+        pending: I,
+        verified: J,
+        strategy: &impl Strategy,
+    ) -> Result<Votes, Verification<Self>>
+    where
+        R: CryptoRng,
+        D: Digest,
+        I: IntoIterator<Item = Attestation<Self>>,
+        I::IntoIter: ExactSizeIterator + Send,
+        J: IntoIterator<Item = &'a Attestation<Self>>,
+        J::IntoIter: Send,
+    {
+        certificate::verify_then_assemble::<Self, _, D, _, _>(
+            self, rng, subject, pending, verified, strategy,
+        )
+    }
+
+    /// Takes the first quorum of the votes, in the order given, and leaves out the rest.
+    fn assemble<I>(
+        &self,
+        attestations: NonEmpty<I>,
+        _: &impl Strategy,
+    ) -> Result<Votes, AssemblyError>
+    where
+        I: Iterator<Item = Attestation<Self>> + Send,
+    {
+        let mut votes = BTreeMap::new();
+        for attestation in attestations {
+            let signer = attestation.signer;
+            if self.committee.key(signer.get()).is_none() {
+                return Err(AssemblyError::UnknownSigner(signer));
+            }
+            let vote = to_vote(&attestation).ok_or(AssemblyError::MalformedSignature(signer))?;
+            if votes.contains_key(&signer) {
+                return Err(AssemblyError::DuplicateSigner(signer));
+            }
+            if votes.len() < self.committee.quorum() {
+                votes.insert(signer, vote);
+            }
+        }
+        if votes.len() < self.committee.quorum() {
+            let required = self.committee.validators.quorum::<N3f1>();
+            return Err(AssemblyError::InsufficientAttestations(required, votes.len() as u32));
+        }
+        Ok(Votes(votes.into_values().collect()))
+    }
+
+    fn is_attributable() -> bool {
+        true
+    }
+}
+
+fn to_vote(attestation: &Attestation<Scheme>) -> Option<Vote> {
+    attestation.signature.get().map(|vote| Vote {
+        validator: attestation.signer.get(),
+        presence: vote.presence.clone(),
+        signature: vote.signature,
+    })
+}
+
+fn to_array(signature: &Signature) -> [u8; 64] {
+    let mut bytes = [0; 64];
+    bytes.copy_from_slice(signature.as_ref());
+    bytes
+}
+
+/// The scheme of every epoch. The set of validators does not change yet, so one serves them all.
+#[derive(Clone, Debug)]
+pub struct Schemes(Arc<Scheme>);
+
+impl Schemes {
+    /// `scheme` in every epoch.
+    pub fn constant(scheme: Scheme) -> Self {
+        Self(Arc::new(scheme))
+    }
+
+    /// The scheme whose committee votes in `epoch`.
+    pub const fn of(&self, _epoch: Epoch) -> &Arc<Scheme> {
+        &self.0
+    }
+
+    /// The largest committee of any epoch.
+    pub fn max_participants(&self) -> u32 {
+        self.0.committee.validators.len() as u32
+    }
+}
+
+impl certificate::Provider for Schemes {
+    type Scope = Epoch;
+    type Scheme = Scheme;
+
+    fn scoped(&self, epoch: Epoch) -> Option<Scoped<Scheme>> {
+        let scheme = self.of(epoch).clone();
+        Some(match scheme.local {
+            Some(_) => Scoped::scheme(scheme),
+            None => Scoped::verifier(scheme),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

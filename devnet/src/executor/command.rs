@@ -1,0 +1,385 @@
+//! Runs a command in a fresh directory, with nothing of the runner's environment but `PATH`.
+//!
+//! The command leads a process group of its own. When it exits, fails or has to stop, the whole
+//! group is killed: what it left running in the background goes with it. A process that moved to
+//! another group or session on purpose is beyond reach; its output is not waited for.
+//!
+//! The memory limit bounds the private writable memory of each process (Linux: `RLIMIT_DATA`), not
+//! of all together, and takes hold right after the start. Elsewhere there is none.
+
+#[cfg(test)]
+mod tests;
+
+use super::{Bounded, Cancelled, ExecutorError, Limits, within};
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitId, WaitIdOptions},
+};
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    os::unix::{fs::PermissionsExt as _, process::ExitStatusExt as _},
+    path::{Path, PathBuf},
+    pin::pin,
+    process::{ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    process::Child,
+    signal::unix::{self, SignalKind},
+    time::timeout,
+};
+
+/// The most that is kept of the last line on a command's standard error, in bytes.
+pub const MAX_STDERR: usize = 1024;
+
+/// After the group was killed: how long its leader's end, then output that a process beyond reach
+/// may hold open, is waited for.
+const REAP_TIMEOUT: Duration = Duration::from_millis(500);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
+
+// A cancelled task is over within a second (spec jobs §7).
+const _: () =
+    assert!(REAP_TIMEOUT.as_millis() + DRAIN_TIMEOUT.as_millis() + GONE_TIMEOUT.as_millis() < 1000);
+
+/// How long killed processes are waited for that are not the executor's children, so that they no
+/// longer write where the directory is being removed.
+const GONE_TIMEOUT: Duration = Duration::from_millis(128);
+
+/// A command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// A path, or a name to be found in `PATH`.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its environment, besides `PATH`, which it may set as well.
+    pub env: BTreeMap<String, String>,
+    /// What it reads from its standard input.
+    pub stdin: Vec<u8>,
+}
+
+/// Runs `command` to its end, and yields what it wrote to its standard output.
+pub(super) async fn run(
+    command: &Command,
+    limits: &Limits,
+    cancelled: Cancelled,
+    started: impl FnOnce(Instant) + Send,
+) -> Result<Vec<u8>, ExecutorError> {
+    // Before the start, or the exit of a quick command could be missed.
+    let mut exits = unix::signal(SignalKind::child()).map_err(local("cannot watch processes"))?;
+    let mut process = Process::start(command, limits)?;
+    started(Instant::now());
+
+    let mut output = Bounded::new(limits.max_return_bytes);
+    let mut complaints = Tail::default();
+    let mut drained = false;
+    let child = &mut process.child;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let result = {
+        let mut streams = pin!(async {
+            let feed = async {
+                if let Some(mut stdin) = stdin {
+                    // An error: the command does not read it all, as it may.
+                    let _ = stdin.write_all(&command.stdin).await;
+                }
+                Ok(())
+            };
+            let read = pump(stdout, |bytes| output.push(bytes));
+            let listen = pump(stderr, |bytes| {
+                complaints.push(bytes);
+                Ok(())
+            });
+            tokio::try_join!(feed, read, listen).map(|_| ())
+        });
+        let work = async {
+            let mut exited = pin!(exited(process.group.leader, &mut exits));
+            loop {
+                tokio::select! {
+                    biased;
+                    result = &mut streams, if !drained => {
+                        drained = true;
+                        result?;
+                    }
+                    exit = &mut exited => return exit,
+                }
+            }
+        };
+        let result = within(limits.timeout, cancelled, work).await;
+        process.group.kill();
+        if result.is_ok() && !drained {
+            // What it wrote before it exited. An error of time: someone beyond reach holds on.
+            match timeout(DRAIN_TIMEOUT, &mut streams).await {
+                Ok(Err(error)) => Err(error),
+                Ok(Ok(())) | Err(_) => Ok(()),
+            }
+        } else {
+            result
+        }
+    };
+    let status = process.end().await;
+    result?;
+    match status? {
+        status if status.success() => Ok(output.bytes),
+        status => Err(failure(status, complaints.last_line())),
+    }
+}
+
+fn failure(status: ExitStatus, stderr: String) -> ExecutorError {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => ExecutorError::Exit { code, stderr },
+        (None, signal) => ExecutorError::Signal { signal: signal.unwrap_or_default(), stderr },
+    }
+}
+
+fn local(what: &'static str) -> impl Fn(std::io::Error) -> ExecutorError {
+    move |error| ExecutorError::Local { what, reason: error.to_string() }
+}
+
+/// Hands what comes to `take`, until the end or its first error.
+async fn pump(
+    from: Option<impl AsyncRead + Unpin>,
+    mut take: impl FnMut(&[u8]) -> Result<(), ExecutorError>,
+) -> Result<(), ExecutorError> {
+    let Some(mut from) = from else { return Ok(()) };
+    let mut buffer = vec![0; 8192];
+    loop {
+        match from.read(&mut buffer).await.map_err(local("cannot read from the command"))? {
+            0 => return Ok(()),
+            length => take(&buffer[..length])?,
+        }
+    }
+}
+
+/// Waits until the process has exited; it stays a zombie, so that its number, which is its
+/// group's, is not given to another.
+async fn exited(process: Pid, exits: &mut unix::Signal) -> Result<(), ExecutorError> {
+    while !has_exited(process)? {
+        exits.recv().await;
+    }
+    Ok(())
+}
+
+fn has_exited(process: Pid) -> Result<bool, ExecutorError> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    rustix::process::waitid(WaitId::Pid(process), options)
+        .map(|status| status.is_some())
+        .map_err(|errno| local("cannot wait for the command")(errno.into()))
+}
+
+/// A running command. Dropped before its [`end`](Self::end), it is killed and cleared away.
+struct Process {
+    // In the order they must go: no process when the directory is removed.
+    group: Group,
+    child: Child,
+    directory: Directory,
+}
+
+impl Process {
+    fn start(command: &Command, limits: &Limits) -> Result<Self, ExecutorError> {
+        if let Some(name) = command.env.keys().find(|name| name.is_empty() || name.contains('=')) {
+            return Err(ExecutorError::Invalid(format!("{name:?} names no environment variable")));
+        }
+        let failed = |error: std::io::Error| ExecutorError::Start {
+            program: command.program.clone(),
+            reason: error.to_string(),
+        };
+        let directory = Directory::new().map_err(local("cannot make a directory for the job"))?;
+        let path = command.env.get("PATH").map(OsString::from).or_else(|| env::var_os("PATH"));
+        let path = path.unwrap_or_default();
+        // A name is looked up here: the standard library would have to fork, which copies the page
+        // tables of the whole devnet, where a path lets it spawn.
+        let program = locate(&command.program, &path).ok_or_else(|| ExecutorError::Start {
+            program: command.program.clone(),
+            reason: "not found in PATH".to_owned(),
+        })?;
+        let child = tokio::process::Command::new(program)
+            .arg0(&command.program)
+            .args(&command.args)
+            .current_dir(directory.path())
+            .env_clear()
+            .env("PATH", path)
+            .envs(&command.env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        let leader = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw)
+            .expect("a process that was not waited for has a number");
+        let process = Self { group: Group { leader, alive: true }, child, directory };
+        limit_memory(leader, limits)?;
+        Ok(process)
+    }
+
+    /// Kills what still runs, and clears it and the directory away.
+    async fn end(mut self) -> Result<ExitStatus, ExecutorError> {
+        self.group.kill();
+        let status = match timeout(REAP_TIMEOUT, self.child.wait()).await {
+            Ok(status) => status.map_err(local("cannot wait for the command"))?,
+            // It is stuck in the kernel, and reaped once it comes out.
+            Err(_) => ExitStatus::from_raw(Signal::KILL.as_raw()),
+        };
+        self.group.alive = false;
+        let (group, directory) = (self.group.leader, self.directory);
+        let cleared = tokio::task::spawn_blocking(move || {
+            await_end(group);
+            drop(directory);
+        });
+        cleared.await.map_err(|error| local("cannot clear away the command")(error.into()))?;
+        Ok(status)
+    }
+}
+
+/// Where `program` is: itself if it is a path, otherwise in a directory of `path`.
+fn locate(program: &str, path: &OsStr) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(program.into());
+    }
+    env::split_paths(path).map(|directory| directory.join(program)).find(|file| {
+        fs::metadata(file)
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    })
+}
+
+/// The process group of a command.
+struct Group {
+    leader: Pid,
+    /// The leader was not reaped yet: the number is the group's.
+    alive: bool,
+}
+
+impl Group {
+    /// Kills every process of the group.
+    fn kill(&self) {
+        if self.alive {
+            // An error: all are gone, or none may be killed.
+            let _ = rustix::process::kill_process_group(self.leader, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.alive {
+            self.kill();
+            await_end(self.leader);
+        }
+    }
+}
+
+/// Waits, for a moment at most, until no process of a killed group runs any more. Most are no
+/// children of this process: all that can be done is to look.
+fn await_end(group: Pid) {
+    let mut pause = Duration::from_millis(1);
+    while pause < GONE_TIMEOUT && has_members(group) {
+        std::thread::sleep(pause);
+        pause *= 2;
+    }
+}
+
+/// Whether a process of the group runs. The dead that nobody has reaped, which may take long in a
+/// container, count only where the system does not tell them apart.
+fn has_members(group: Pid) -> bool {
+    if rustix::process::test_kill_process_group(group) == Err(Errno::SRCH) {
+        return false;
+    }
+    let Ok(processes) = fs::read_dir("/proc") else { return true };
+    let group = group.as_raw_pid().to_string();
+    processes
+        .flatten()
+        .filter_map(|process| fs::read_to_string(process.path().join("stat")).ok())
+        .any(|stat| {
+            // The name before the parenthesis may hold anything; after it: state, parent, group.
+            let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+            let mut fields = fields.split_ascii_whitespace();
+            let state = fields.next();
+            fields.nth(1) == Some(&group) && !matches!(state, Some("Z" | "X"))
+        })
+}
+
+/// Bounds the memory of the process and of those it will start.
+#[cfg(target_os = "linux")]
+fn limit_memory(process: Pid, limits: &Limits) -> Result<(), ExecutorError> {
+    use rustix::process::{Resource, Rlimit, prlimit};
+
+    let Some(mebibytes) = limits.max_memory_mb else { return Ok(()) };
+    let bytes = Some(mebibytes.saturating_mul(1024 * 1024));
+    match prlimit(Some(process), Resource::Data, Rlimit { current: bytes, maximum: bytes }) {
+        // It has exited already.
+        Ok(_) | Err(Errno::SRCH) => Ok(()),
+        Err(errno) => Err(local("cannot limit the command's memory")(errno.into())),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_memory(_: Pid, _: &Limits) -> Result<(), ExecutorError> {
+    Ok(())
+}
+
+/// A command's working directory, removed with all that is in it.
+struct Directory(Option<TempDir>);
+
+impl Directory {
+    fn new() -> std::io::Result<Self> {
+        tempfile::Builder::new().prefix("cowboy-job-").tempdir().map(|made| Self(Some(made)))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.as_ref().expect("there until it is dropped").path()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let Some(path) = self.0.take().map(TempDir::keep) else { return };
+        let removed = fs::remove_dir_all(&path).or_else(|_| {
+            // The command may have taken away its own permissions.
+            open_up(path.clone());
+            fs::remove_dir_all(&path)
+        });
+        if let Err(error) = removed {
+            tracing::warn!(path = %path.display(), %error, "job directory left behind");
+        }
+    }
+}
+
+/// Makes all directories below `top` writable. Links are not followed.
+fn open_up(top: PathBuf) {
+    let mut closed = vec![top];
+    while let Some(directory) = closed.pop() {
+        // Errors show when the directory is removed.
+        let _ = fs::set_permissions(&directory, fs::Permissions::from_mode(0o700));
+        let Ok(entries) = fs::read_dir(&directory) else { continue };
+        let below =
+            entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        closed.extend(below.map(|entry| entry.path()));
+    }
+}
+
+/// The end of what was written.
+#[derive(Default)]
+struct Tail(Vec<u8>);
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(&bytes[bytes.len().saturating_sub(MAX_STDERR)..]);
+        self.0.drain(..self.0.len().saturating_sub(MAX_STDERR));
+    }
+
+    /// The last line that is not blank, fit to be shown.
+    fn last_line(&self) -> String {
+        let text = String::from_utf8_lossy(&self.0);
+        let line = text.trim_end().rsplit('\n').next().unwrap_or_default();
+        let shown: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        shown[..shown.floor_char_boundary(MAX_STDERR)].trim().to_owned()
+    }
+}

@@ -1,0 +1,283 @@
+//! Commands that behave and commands that do not: time, output, families of processes.
+
+use super::*;
+use crate::executor::{Executor, Task};
+use std::{future::Future, io::Read as _};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+const LIMITS: Limits =
+    Limits { max_return_bytes: 1024, timeout: Duration::from_secs(60), max_memory_mb: None };
+
+/// What a task that has to stop may still take (spec jobs §7).
+const SECOND: Duration = Duration::from_secs(1);
+
+fn command(program: &str, args: &[&str]) -> Command {
+    Command {
+        program: program.to_owned(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        env: BTreeMap::new(),
+        stdin: Vec::new(),
+    }
+}
+
+fn script(text: &str) -> Command {
+    command("sh", &["-c", text])
+}
+
+async fn execute(command: Command, limits: Limits) -> Result<String, ExecutorError> {
+    let (_keep, cancelled) = oneshot::channel();
+    let output =
+        Executor::default().run(&Task::Command(command), &limits, cancelled, |_| ()).await?;
+    Ok(String::from_utf8(output).unwrap())
+}
+
+async fn check(command: Command, expected: Result<&str, ExecutorError>) {
+    let described = format!("{command:?}");
+    let result = execute(command, LIMITS).await;
+    assert_eq!(result.as_deref(), expected.as_ref().map(|text| *text), "{described}");
+}
+
+/// Asserts that no process runs in the group that `leader`, as text, led.
+fn assert_gone(leader: &str) {
+    let leader = Pid::from_raw(leader.trim().parse().unwrap()).unwrap();
+    assert!(!has_members(leader));
+}
+
+/// A pipe with a name, by which a script says that it has come so far.
+struct Milestone {
+    _directory: TempDir,
+    path: PathBuf,
+}
+
+impl Milestone {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("milestone");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        Self { _directory: directory, path }
+    }
+
+    /// The script, with the pipe's path as `$MILESTONE`.
+    fn script(&self, text: &str) -> Command {
+        let path = self.path.to_str().unwrap().to_owned();
+        Command { env: [("MILESTONE".to_owned(), path)].into(), ..script(text) }
+    }
+
+    /// What the script wrote, once it closed the pipe.
+    async fn reached(&self) -> String {
+        let path = self.path.clone();
+        let read = move || {
+            let mut text = String::new();
+            fs::File::open(path).unwrap().read_to_string(&mut text).unwrap();
+            text
+        };
+        tokio::task::spawn_blocking(read).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn the_output_is_the_result_and_a_failure_is_told() {
+    check(command("echo", &["a b", "c"]), Ok("a b c\n")).await;
+    check(script("printf 'no end'"), Ok("no end")).await;
+    check(script("exit 0"), Ok("")).await;
+    let exit = |code, stderr: &str| Err(ExecutorError::Exit { code, stderr: stderr.to_owned() });
+    check(script("exit 3"), exit(3, "")).await;
+    check(script("echo out; echo first >&2; echo 'last one' >&2; exit 3"), exit(3, "last one"))
+        .await;
+    check(script("printf 'bell\\007 \\n\\n \\n' >&2; exit 1"), exit(1, "bell")).await;
+    let long = "x".repeat(MAX_STDERR);
+    check(script("head -c 5000 /dev/zero | tr '\\0' x >&2; exit 1"), exit(1, &long)).await;
+    let killed = ExecutorError::Signal { signal: 9, stderr: "oh".to_owned() };
+    check(script("echo oh >&2; kill -9 $$"), Err(killed)).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_told() {
+    let start = |program: &str, reason: &str| {
+        Err(ExecutorError::Start { program: program.to_owned(), reason: reason.to_owned() })
+    };
+    check(command("no-such-program", &[]), start("no-such-program", "not found in PATH")).await;
+    check(command("", &[]), start("", "not found in PATH")).await;
+    check(
+        command("/no/such/program", &[]),
+        start("/no/such/program", "No such file or directory (os error 2)"),
+    )
+    .await;
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("text");
+    fs::write(&text, "#!/bin/sh\n").unwrap();
+    let text = text.to_str().unwrap();
+    check(command(text, &[]), start(text, "Permission denied (os error 13)")).await;
+    let mut strange = command("true", &[]);
+    strange.env.insert("A=B".to_owned(), "C".to_owned());
+    let invalid = ExecutorError::Invalid("\"A=B\" names no environment variable".to_owned());
+    check(strange, Err(invalid)).await;
+}
+
+#[tokio::test]
+async fn nothing_is_inherited_but_the_path() {
+    let mut show = command("env", &[]);
+    show.env.insert("GIVEN".to_owned(), "a value".to_owned());
+    let path = env::var("PATH").unwrap();
+    let mut lines: Vec<_> =
+        execute(show, LIMITS).await.unwrap().lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["GIVEN=a value".to_owned(), format!("PATH={path}")]);
+}
+
+#[tokio::test]
+async fn standard_input_is_fed_as_far_as_it_is_read() {
+    let cat = Command { stdin: b"what is fed".to_vec(), ..command("cat", &[]) };
+    check(cat, Ok("what is fed")).await;
+    // Beyond what pipes hold, in both directions at once.
+    let bytes = vec![b'x'; 3_000_000];
+    let cat = Command { stdin: bytes.clone(), ..command("cat", &[]) };
+    let limits = Limits { max_return_bytes: bytes.len(), ..LIMITS };
+    assert_eq!(execute(cat, limits).await.unwrap().len(), bytes.len());
+    let deaf = Command { stdin: bytes, ..command("echo", &["deaf"]) };
+    check(deaf, Ok("deaf\n")).await;
+}
+
+#[tokio::test]
+async fn each_command_has_a_fresh_directory_that_goes_with_it() {
+    let lived_in = "pwd; ls -A; mkdir -p a/b; touch a/b/c; ln -s / root; chmod 500 a/b a";
+    let first = execute(script(lived_in), LIMITS).await.unwrap();
+    let second = execute(script(lived_in), LIMITS).await.unwrap();
+    for output in [&first, &second] {
+        assert_eq!(output.lines().count(), 1, "the directory is empty: {output}");
+        assert!(!Path::new(output.trim()).exists());
+    }
+    assert_ne!(first, second);
+
+    let milestone = Milestone::new();
+    let failing = milestone.script("touch file; pwd > \"$MILESTONE\"; exit 1");
+    let (result, directory) = tokio::join!(execute(failing, LIMITS), milestone.reached());
+    assert!(result.is_err());
+    assert!(!Path::new(directory.trim()).exists());
+}
+
+#[tokio::test]
+async fn too_much_output_ends_the_command() {
+    let limits = |max_return_bytes| Limits { max_return_bytes, ..LIMITS };
+    let hello = || command("printf", &["hello"]);
+    assert_eq!(execute(hello(), limits(5)).await.as_deref(), Ok("hello"));
+    let too_much = |limit| Err(ExecutorError::TooMuchOutput { limit });
+    assert_eq!(execute(hello(), limits(4)).await, too_much(4));
+    assert_eq!(execute(hello(), limits(0)).await, too_much(0));
+    assert_eq!(execute(command("true", &[]), limits(0)).await.as_deref(), Ok(""));
+
+    let milestone = Milestone::new();
+    let endless = milestone.script("echo $$ > \"$MILESTONE\"; exec yes");
+    let (result, leader) = tokio::join!(execute(endless, limits(1_000_000)), milestone.reached());
+    assert_eq!(result, too_much(1_000_000));
+    assert_gone(&leader);
+}
+
+#[tokio::test]
+async fn time_is_limited() {
+    let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
+    let begin = Instant::now();
+    let result = execute(command("sleep", &["1000"]), limits).await;
+    assert_eq!(result, Err(ExecutorError::TimedOut { after: limits.timeout }));
+    assert!(begin.elapsed() < limits.timeout + SECOND);
+}
+
+/// Starts a whole family of processes, ends it by what `stop` does, and looks for survivors.
+async fn family_is_stopped<F: Future<Output = ()>>(
+    stop: impl FnOnce(JoinHandle<Result<Vec<u8>, ExecutorError>>, oneshot::Sender<()>) -> F,
+) {
+    let milestone = Milestone::new();
+    let family = milestone.script(
+        "trap '' TERM; sleep 1000 & (sleep 1000 & sleep 1000) & echo $$ > \"$MILESTONE\"; wait",
+    );
+    let (cancel, cancelled) = oneshot::channel();
+    let (started, has_started) = oneshot::channel();
+    let running = tokio::spawn(async move {
+        let started = |at| started.send(at).unwrap();
+        Executor::default().run(&Task::Command(family), &LIMITS, cancelled, started).await
+    });
+    let leader = milestone.reached().await;
+    assert!(has_started.await.unwrap() < Instant::now());
+    assert!(has_members(Pid::from_raw(leader.trim().parse().unwrap()).unwrap()));
+    let begin = Instant::now();
+    stop(running, cancel).await;
+    assert!(begin.elapsed() < SECOND, "{:?}", begin.elapsed());
+    assert_gone(&leader);
+}
+
+#[tokio::test]
+async fn cancelling_leaves_no_process_behind() {
+    family_is_stopped(async |running, cancel| {
+        cancel.send(()).unwrap();
+        assert_eq!(running.await.unwrap(), Err(ExecutorError::Cancelled));
+    })
+    .await;
+    family_is_stopped(async |running, cancel| {
+        drop(cancel);
+        assert_eq!(running.await.unwrap(), Err(ExecutorError::Cancelled));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dropping_the_future_leaves_neither_process_nor_file_behind() {
+    family_is_stopped(async |running, _cancel| {
+        running.abort();
+        assert!(running.await.unwrap_err().is_cancelled());
+    })
+    .await;
+
+    let milestone = Milestone::new();
+    let busy = milestone.script(
+        "for i in 1 2 3; do (while true; do touch a$i; rm a$i; done) & done; pwd > \"$MILESTONE\"; wait",
+    );
+    let (_keep, cancelled) = oneshot::channel();
+    let running = tokio::spawn(async move {
+        Executor::default().run(&Task::Command(busy), &LIMITS, cancelled, |_| ()).await
+    });
+    let directory = milestone.reached().await;
+    assert!(Path::new(directory.trim()).exists());
+    running.abort();
+    assert!(running.await.unwrap_err().is_cancelled());
+    assert!(!Path::new(directory.trim()).exists());
+}
+
+#[tokio::test]
+async fn what_was_cancelled_before_is_not_started() {
+    let (_, cancelled) = oneshot::channel();
+    let task = Task::Command(command("true", &[]));
+    let started = |_| panic!("started");
+    let result = Executor::default().run(&task, &LIMITS, cancelled, started).await;
+    assert_eq!(result, Err(ExecutorError::Cancelled));
+}
+
+#[tokio::test]
+async fn what_an_exited_command_left_running_goes_too() {
+    let begin = Instant::now();
+    let leader = execute(script("sleep 1000 & sleep 1000 & echo $$"), LIMITS).await.unwrap();
+    assert!(begin.elapsed() < 10 * SECOND);
+    assert_gone(&leader);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn output_that_a_process_beyond_reach_holds_open_is_not_waited_for() {
+    let begin = Instant::now();
+    check(script("setsid sleep 10 & echo done"), Ok("done\n")).await;
+    assert!(begin.elapsed() < 8 * SECOND, "{:?}", begin.elapsed());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn memory_is_limited() {
+    let hungry = || script("x=$(head -c 50000000 /dev/zero | tr '\\0' x); echo ${#x}");
+    check(hungry(), Ok("50000000\n")).await;
+    let limits = Limits { max_memory_mb: Some(16), ..LIMITS };
+    let result = execute(hungry(), limits).await;
+    assert!(
+        matches!(result, Err(ExecutorError::Exit { .. } | ExecutorError::Signal { .. })),
+        "{result:?}"
+    );
+    assert_eq!(execute(command("echo", &["modest"]), limits).await.as_deref(), Ok("modest\n"));
+}

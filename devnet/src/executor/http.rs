@@ -1,0 +1,141 @@
+//! Makes an HTTP request: a method, a URL, headers, a body; at most [`MAX_REDIRECTS`] redirects.
+//!
+//! The request goes where the job says: proxies that the runner's shell is set to are not used.
+//! Servers on `https` are verified against the system's roots.
+
+mod pointer;
+#[cfg(test)]
+mod tests;
+
+use super::{Bounded, ExecutorError, Limits};
+use pointer::Pointer;
+use reqwest::{
+    Method, Url,
+    header::{HeaderMap, HeaderName, HeaderValue},
+    redirect,
+};
+use std::{error::Error, sync::Arc, time::Instant};
+use tokio::sync::OnceCell;
+
+/// Redirects that are followed.
+pub const MAX_REDIRECTS: usize = 5;
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// `GET`, `POST` or any other.
+    pub method: String,
+    /// An `http` or `https` URL.
+    pub url: String,
+    /// Names and values, in order; a name may stand more than once.
+    pub headers: Vec<(String, String)>,
+    /// The body, empty for none.
+    pub body: Vec<u8>,
+    /// What of a JSON response is the result (RFC 6901): the value there, as the server wrote it.
+    /// None: the whole body, JSON or not.
+    pub pointer: Option<String>,
+}
+
+/// A client, made when it is first needed: reading the system's roots takes a moment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Client(Arc<OnceCell<reqwest::Client>>);
+
+impl Client {
+    async fn get(&self) -> Result<&reqwest::Client, ExecutorError> {
+        self.0
+            .get_or_try_init(async || {
+                let build = || {
+                    reqwest::Client::builder()
+                        .user_agent(concat!("cowboy-runner/", env!("CARGO_PKG_VERSION")))
+                        .redirect(redirect::Policy::limited(MAX_REDIRECTS))
+                        .no_proxy()
+                        .build()
+                };
+                let failed = |reason| ExecutorError::Local { what: "cannot make a client", reason };
+                tokio::task::spawn_blocking(build)
+                    .await
+                    .map_err(|error| failed(error.to_string()))?
+                    .map_err(|error| failed(chain(&error)))
+            })
+            .await
+    }
+
+    /// Makes the request and reads the response.
+    pub(super) async fn fetch(
+        &self,
+        request: &Request,
+        limits: &Limits,
+        started: impl FnOnce(Instant) + Send,
+    ) -> Result<Vec<u8>, ExecutorError> {
+        let pointer = request.pointer.as_deref().map(Pointer::parse).transpose()?;
+        let prepared = prepare(request)?;
+        let client = self.get().await?;
+        started(Instant::now());
+        let failed = |error: reqwest::Error| {
+            let url = request.url.clone();
+            if error.is_redirect() {
+                return ExecutorError::Redirects { url };
+            }
+            ExecutorError::Request { url, reason: chain(&error.without_url()) }
+        };
+        let mut response = client.execute(prepared).await.map_err(failed)?;
+        let status = response.status();
+        if !status.is_success() {
+            let url = response.url().to_string();
+            return Err(ExecutorError::Status { url, status: status.as_u16() });
+        }
+        let limit = limits.max_return_bytes;
+        if response.content_length().is_some_and(|length| length > limit as u64) {
+            return Err(ExecutorError::TooMuchOutput { limit });
+        }
+        let mut body = Bounded::new(limit);
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            body.push(&chunk)?;
+        }
+        match pointer {
+            None => Ok(body.bytes),
+            Some(pointer) => pointer.find(&body.bytes).map(<[u8]>::to_vec),
+        }
+    }
+}
+
+fn prepare(request: &Request) -> Result<reqwest::Request, ExecutorError> {
+    let invalid = |what: &str, got: &str, error: &dyn Error| {
+        ExecutorError::Invalid(format!("{what} {got:?}: {error}"))
+    };
+    let method = Method::from_bytes(request.method.as_bytes())
+        .map_err(|error| invalid("method", &request.method, &error))?;
+    let url = Url::parse(&request.url).map_err(|error| invalid("URL", &request.url, &error))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(ExecutorError::Invalid(format!(
+            "URL {:?}: scheme {:?}, expected http or https",
+            request.url,
+            url.scheme()
+        )));
+    }
+    let mut headers = HeaderMap::new();
+    for (name, value) in &request.headers {
+        let header = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|error| invalid("header", name, &error))?;
+        let value = HeaderValue::from_str(value)
+            .map_err(|error| invalid("value of header", name, &error))?;
+        headers.append(header, value);
+    }
+    let mut prepared = reqwest::Request::new(method, url);
+    *prepared.headers_mut() = headers;
+    if !request.body.is_empty() {
+        *prepared.body_mut() = Some(request.body.clone().into());
+    }
+    Ok(prepared)
+}
+
+/// An error with its causes.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

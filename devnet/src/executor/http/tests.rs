@@ -1,0 +1,209 @@
+//! Requests to a server on the loopback that answers well, badly, slowly and not at all.
+
+use super::*;
+use crate::executor::{Executor, Task};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::Path,
+    http::{HeaderMap as Headers, StatusCode},
+    response::{IntoResponse, Redirect},
+    routing::{any, get},
+};
+use futures::{StreamExt as _, future, stream};
+use std::{convert::Infallible, net::SocketAddr, time::Duration};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, oneshot},
+};
+
+const LIMITS: Limits =
+    Limits { max_return_bytes: 100, timeout: Duration::from_secs(60), max_memory_mb: None };
+
+const DOCUMENT: &str = r#"{"price": {"usd": 1.50, "eur": [1, 2]}}"#;
+
+/// A server for the test, and what tells of each request it never answers.
+async fn server() -> (SocketAddr, mpsc::Receiver<()>) {
+    let (asked, silent) = mpsc::channel(1);
+    let hop = async |Path(left): Path<u32>| match left {
+        0 => "arrived".into_response(),
+        _ => Redirect::temporary(&format!("/hop/{}", left - 1)).into_response(),
+    };
+    let echo = async |method: Method, headers: Headers, body: Bytes| {
+        let given = headers.get_all("x-given").iter().map(|value| value.to_str().unwrap());
+        format!("{method} {:?} {}", given.collect::<Vec<_>>(), String::from_utf8_lossy(&body))
+    };
+    let endless = async || {
+        let chunk = || Ok::<_, Infallible>(Bytes::from_static(&[b'x'; 1000]));
+        Body::from_stream(stream::repeat_with(chunk))
+    };
+    let stalling = async || {
+        let start = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"a start"))]);
+        Body::from_stream(start.chain(stream::pending()))
+    };
+    let silent_handler = async move || {
+        asked.send(()).await.unwrap();
+        future::pending::<()>().await;
+    };
+    let router = Router::new()
+        .route("/echo", any(echo))
+        .route("/hop/{left}", get(hop))
+        .route("/loop", get(async || Redirect::temporary("/loop")))
+        .route("/away", get(async || Redirect::temporary("ftp://127.0.0.1/file")))
+        .route("/hundred", get(async || "x".repeat(100)))
+        .route("/more", get(async || "x".repeat(101)))
+        .route("/endless", get(endless))
+        .route("/stalling", get(stalling))
+        .route("/silent", get(silent_handler))
+        .route("/missing", get(async || (StatusCode::NOT_FOUND, "not here")))
+        .route("/broken", get(async || (StatusCode::BAD_GATEWAY, "not now")))
+        .route("/json", get(async || DOCUMENT));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (address, silent)
+}
+
+fn request(address: SocketAddr, path: &str) -> Request {
+    Request {
+        method: "GET".to_owned(),
+        url: format!("http://{address}{path}"),
+        headers: Vec::new(),
+        body: Vec::new(),
+        pointer: None,
+    }
+}
+
+async fn execute(request: Request, limits: Limits) -> Result<String, ExecutorError> {
+    let (_keep, cancelled) = oneshot::channel();
+    let output = Executor::default().run(&Task::Http(request), &limits, cancelled, |_| ()).await?;
+    Ok(String::from_utf8(output).unwrap())
+}
+
+#[tokio::test]
+async fn a_request_carries_what_the_task_says() {
+    let (address, _) = server().await;
+    let request = Request {
+        method: "PATCH".to_owned(),
+        headers: [("X-Given", "one"), ("x-given", "two")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        body: b"a body".to_vec(),
+        ..request(address, "/echo")
+    };
+    let expected = r#"PATCH ["one", "two"] a body"#;
+    assert_eq!(execute(request, LIMITS).await.as_deref(), Ok(expected));
+}
+
+#[tokio::test]
+async fn redirects_are_followed_as_far_as_allowed() {
+    let (address, _) = server().await;
+    let get = async |path: &str| execute(request(address, path), LIMITS).await;
+    assert_eq!(get("/hop/5").await.as_deref(), Ok("arrived"));
+    let too_many =
+        |path: &str| Err(ExecutorError::Redirects { url: format!("http://{address}{path}") });
+    assert_eq!(get("/hop/6").await, too_many("/hop/6"));
+    assert_eq!(get("/loop").await, too_many("/loop"));
+    assert!(get("/away").await.is_err(), "no scheme but http and https");
+}
+
+#[tokio::test]
+async fn other_answers_than_success_are_failures() {
+    let (address, _) = server().await;
+    for (path, status) in [("/missing", 404), ("/broken", 502), ("/no/such/path", 404)] {
+        let url = format!("http://{address}{path}");
+        let expected = Err(ExecutorError::Status { url, status });
+        assert_eq!(execute(request(address, path), LIMITS).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn the_body_is_bounded() {
+    let (address, _) = server().await;
+    let get = async |path: &str| execute(request(address, path), LIMITS).await;
+    assert_eq!(get("/hundred").await.as_deref(), Ok(&*"x".repeat(100)));
+    let too_much = Err(ExecutorError::TooMuchOutput { limit: 100 });
+    assert_eq!(get("/more").await, too_much);
+    assert_eq!(get("/endless").await, too_much);
+}
+
+#[tokio::test]
+async fn time_is_limited() {
+    let (address, mut silent) = server().await;
+    let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
+    let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
+    assert_eq!(execute(request(address, "/stalling"), limits).await, timed_out);
+    let (result, _) = tokio::join!(execute(request(address, "/silent"), limits), silent.recv());
+    assert_eq!(result, timed_out);
+}
+
+#[tokio::test]
+async fn a_cancelled_request_ends() {
+    let (address, mut silent) = server().await;
+    let (cancel, cancelled) = oneshot::channel();
+    let (started, has_started) = oneshot::channel();
+    let running = tokio::spawn(async move {
+        let task = Task::Http(request(address, "/silent"));
+        let started = |at| started.send(at).unwrap();
+        Executor::default().run(&task, &LIMITS, cancelled, started).await
+    });
+    silent.recv().await.unwrap();
+    assert!(has_started.await.unwrap() < Instant::now());
+    cancel.send(()).unwrap();
+    assert_eq!(running.await.unwrap(), Err(ExecutorError::Cancelled));
+}
+
+#[tokio::test]
+async fn a_pointer_picks_from_the_response() {
+    let (address, _) = server().await;
+    let pick = async |path: &str, pointer: &str| {
+        let pointer = Some(pointer.to_owned());
+        execute(Request { pointer, ..request(address, path) }, LIMITS).await
+    };
+    assert_eq!(pick("/json", "/price/usd").await.as_deref(), Ok("1.50"));
+    assert_eq!(pick("/json", "/price/eur/1").await.as_deref(), Ok("2"));
+    assert_eq!(pick("/json", "").await.as_deref(), Ok(DOCUMENT));
+    let nothing = ExecutorError::NothingThere { pointer: "/price/gbp".to_owned() };
+    assert_eq!(pick("/json", "/price/gbp").await, Err(nothing));
+    assert!(matches!(pick("/hundred", "/a").await, Err(ExecutorError::NotJson(_))));
+}
+
+#[tokio::test]
+async fn a_task_that_makes_no_sense_is_refused_unsent() {
+    let good = request(SocketAddr::from(([127, 0, 0, 1], 1)), "/");
+    let with_header = |name: &str, value: &str| Request {
+        headers: vec![(name.to_owned(), value.to_owned())],
+        ..good.clone()
+    };
+    for bad in [
+        Request { method: "GE T".to_owned(), ..good.clone() },
+        Request { url: "no url".to_owned(), ..good.clone() },
+        Request { url: "/relative".to_owned(), ..good.clone() },
+        Request { url: "file:///etc/passwd".to_owned(), ..good.clone() },
+        Request { url: "ftp://127.0.0.1/".to_owned(), ..good.clone() },
+        with_header("na me", "value"),
+        with_header("name", "val\r\nue: x"),
+        Request { pointer: Some("a".to_owned()), ..good.clone() },
+    ] {
+        let (_keep, cancelled) = oneshot::channel();
+        let started = |_| panic!("started");
+        let task = Task::Http(bad);
+        let result = Executor::default().run(&task, &LIMITS, cancelled, started).await;
+        assert!(matches!(result, Err(ExecutorError::Invalid(_))), "{task:?}: {result:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_or_not_what_it_should_be_is_told() {
+    // A port that was free a moment ago.
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let result = execute(request(gone, "/"), LIMITS).await;
+    let Err(ExecutorError::Request { reason, .. }) = &result else { panic!("{result:?}") };
+    assert!(reason.contains("refused"), "{reason}");
+
+    // TLS is spoken where the URL says so, and this server does not.
+    let (address, _) = server().await;
+    let secure = Request { url: format!("https://{address}/json"), ..request(address, "/") };
+    let result = execute(secure, LIMITS).await;
+    assert!(matches!(result, Err(ExecutorError::Request { .. })), "{result:?}");
+}

@@ -1,0 +1,197 @@
+//! What a runner does for a job (spec jobs §7): one HTTP request, or one command.
+//!
+//! [`Executor::run`] takes a [`Task`] and its [`Limits`] and yields the result's bytes or why there
+//! are none. Whatever happens, it ends within the time limit and a moment, holds no more than
+//! `max_return_bytes` of an answer, and leaves neither process nor file behind; so it does when it
+//! is cancelled, or when its future is dropped.
+//!
+//! Everything here needs a Tokio runtime around it.
+
+pub mod command;
+pub mod http;
+
+use std::time::{Duration, Instant};
+use tokio::{sync::oneshot, time::timeout};
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Task {
+    /// Make an HTTP request; the result is the response's body, or a part of it.
+    Http(http::Request),
+    /// Run a command; the result is what it writes to its standard output.
+    Command(command::Command),
+}
+
+/// What a task may use up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest result, in bytes. A longer one is a failure, not cut off.
+    pub max_return_bytes: usize,
+    /// The longest time from the start.
+    pub timeout: Duration,
+    /// Private memory that each process of a command may have, in MiB; enforced on Linux.
+    pub max_memory_mb: Option<u64>,
+}
+
+/// Cancels a task: it ends when the other half is used, or dropped.
+pub type Cancelled = oneshot::Receiver<()>;
+
+/// Why a task has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExecutorError {
+    /// The task makes no sense; nothing was started.
+    #[error("invalid task: {0}")]
+    Invalid(String),
+    /// The command could not be started.
+    #[error("cannot start {program:?}: {reason}")]
+    Start {
+        /// The program, as the task names it.
+        program: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// The command failed.
+    #[error("exit code {code}{}", said(.stderr))]
+    Exit {
+        /// Its exit code, not 0.
+        code: i32,
+        /// The last line it wrote to its standard error, at most [`command::MAX_STDERR`] bytes.
+        stderr: String,
+    },
+    /// The command was killed, by someone else than its executor.
+    #[error("killed by signal {signal}{}", said(.stderr))]
+    Signal {
+        /// The signal's number.
+        signal: i32,
+        /// The last line it wrote to its standard error, at most [`command::MAX_STDERR`] bytes.
+        stderr: String,
+    },
+    /// The result is longer than the job allows.
+    #[error("result over the limit of {limit} bytes")]
+    TooMuchOutput {
+        /// The job's `max_return_bytes`.
+        limit: usize,
+    },
+    /// The time was up.
+    #[error("not done within {after:?}")]
+    TimedOut {
+        /// The job's time limit.
+        after: Duration,
+    },
+    /// Nobody wants the result any more.
+    #[error("cancelled")]
+    Cancelled,
+    /// The server answered, but not with success.
+    #[error("{url} answered {status}")]
+    Status {
+        /// The URL that answered, after redirects.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The server kept sending elsewhere.
+    #[error("{url} redirects more than {} times", http::MAX_REDIRECTS)]
+    Redirects {
+        /// The URL of the task.
+        url: String,
+    },
+    /// No complete answer came: no connection, no TLS, no HTTP.
+    #[error("{url}: {reason}")]
+    Request {
+        /// The URL of the task.
+        url: String,
+        /// What went wrong, with its causes.
+        reason: String,
+    },
+    /// The response has no value at the task's JSON pointer.
+    #[error("the response has nothing at JSON pointer {pointer:?}")]
+    NothingThere {
+        /// The pointer.
+        pointer: String,
+    },
+    /// The task has a JSON pointer, and the response is not JSON.
+    #[error("the response is not JSON: {0}")]
+    NotJson(String),
+    /// The runner's own machine failed.
+    #[error("{what}: {reason}")]
+    Local {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        reason: String,
+    },
+}
+
+/// What a command said last, as the end of a sentence.
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
+}
+
+/// Executes tasks, any number side by side. Clones share connections.
+#[derive(Debug, Clone, Default)]
+pub struct Executor {
+    http: http::Client,
+}
+
+impl Executor {
+    /// Executes `task`. `started` is called once, when the work itself begins: when the command
+    /// runs, or the request goes out. It is not called where that does not come about.
+    pub async fn run(
+        &self,
+        task: &Task,
+        limits: &Limits,
+        mut cancelled: Cancelled,
+        started: impl FnOnce(Instant) + Send,
+    ) -> Result<Vec<u8>, ExecutorError> {
+        if !matches!(cancelled.try_recv(), Err(oneshot::error::TryRecvError::Empty)) {
+            return Err(ExecutorError::Cancelled);
+        }
+        match task {
+            Task::Http(request) => {
+                within(limits.timeout, cancelled, self.http.fetch(request, limits, started)).await
+            }
+            Task::Command(command) => command::run(command, limits, cancelled, started).await,
+        }
+    }
+}
+
+/// Works until done, cancelled or out of time.
+async fn within<T>(
+    limit: Duration,
+    cancelled: Cancelled,
+    work: impl Future<Output = Result<T, ExecutorError>>,
+) -> Result<T, ExecutorError> {
+    tokio::select! {
+        biased;
+        // Used or dropped: either way nobody waits.
+        _ = cancelled => Err(ExecutorError::Cancelled),
+        done = timeout(limit, work) => {
+            done.unwrap_or(Err(ExecutorError::TimedOut { after: limit }))
+        }
+    }
+}
+
+/// Bytes up to a limit: neither more is kept, nor much more than that is allocated.
+struct Bounded {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl Bounded {
+    const fn new(limit: usize) -> Self {
+        Self { bytes: Vec::new(), limit }
+    }
+
+    fn push(&mut self, more: &[u8]) -> Result<(), ExecutorError> {
+        let length = self.bytes.len() + more.len();
+        if length > self.limit {
+            return Err(ExecutorError::TooMuchOutput { limit: self.limit });
+        }
+        if length > self.bytes.capacity() {
+            let capacity = (self.bytes.capacity() * 2).clamp(length, self.limit);
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(())
+    }
+}

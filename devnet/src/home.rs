@@ -1,0 +1,572 @@
+//! A devnet's folder on disk, and the lock that says whether it runs.
+//!
+//! ```text
+//! <home>/<name>/          0700
+//!   lock                  held exclusively by the process that runs the devnet; its pid
+//!   topology.yaml         the resolved topology of this chain
+//!   devnet.json           what a running devnet answers to; written once it does
+//!   token                 0600: what a request that changes state must show
+//!   accounts/NAME.key     0600: 64 hex digits, one line
+//!   log/devnet.log        everything the process said
+//!   validators/NAME/      a validator's keys and chain
+//!   runners/NAME/         a runner's key and work
+//!   data/                 what the devnet as a whole keeps across restarts
+//! ```
+//!
+//! The files are the truth, and the lock decides: whoever can take it knows that no process runs
+//! the devnet, whatever `devnet.json` says, because the kernel drops a lock with its holder. A
+//! devnet that was killed leaves a `devnet.json` behind; [`Lock::clean`] removes it.
+//!
+//! `<home>` is `$COWBOYCTL_HOME`, else `$XDG_STATE_HOME/cowboyctl`, else
+//! `~/.local/state/cowboyctl`.
+
+use crate::{
+    api::types::{ChainId, Text},
+    topology::Name,
+};
+use cowboy_engine::primitives::SecretKey;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::{
+    env,
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    process, thread,
+    time::Duration,
+};
+
+/// The longest state file that is read: each is far below.
+const FILE_LIMIT: u64 = 16 << 20;
+
+/// How often a lock is tried, and the pause between: together far longer than a look at the lock
+/// ([`DevnetHome::state`]) holds it, and short enough to refuse a second start at once.
+const LOCK_ATTEMPTS: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
+/// Why a devnet's folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// Neither variable names a home.
+    #[error("no place for devnets: set COWBOYCTL_HOME, XDG_STATE_HOME or HOME to an absolute path")]
+    NoHome,
+    /// A file or folder that cannot be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file that is not what it should be.
+    #[error("{path}: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What was got, and what was expected.
+        reason: String,
+    },
+    /// Another process runs the devnet.
+    #[error("devnet `{name}` is in use{}", .pid.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
+    InUse {
+        /// The devnet.
+        name: Name,
+        /// That process, where it is known.
+        pid: Option<u32>,
+    },
+}
+
+impl HomeError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+}
+
+/// The folder that all devnets of a user are in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// The home that the environment names.
+    pub fn from_env() -> Result<Self, HomeError> {
+        let variable = |name| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        if let Some(home) = env::var_os("COWBOYCTL_HOME").filter(|home| !home.is_empty()) {
+            // Made absolute once: a daemon changes its folder.
+            let path = PathBuf::from(home);
+            return std::path::absolute(&path).map(Self).map_err(HomeError::io(&path));
+        }
+        variable("XDG_STATE_HOME")
+            .or_else(|| variable("HOME").map(|home| home.join(".local/state")))
+            .map(|state| Self(state.join("cowboyctl")))
+            .ok_or(HomeError::NoHome)
+    }
+
+    /// The home in this folder.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The devnet of this name, whether it exists or not.
+    pub fn devnet(&self, name: &Name) -> DevnetHome {
+        DevnetHome { path: self.0.join(name.as_str()), name: name.clone() }
+    }
+
+    /// The devnets that have a folder, by name.
+    pub fn list(&self) -> Result<Vec<DevnetHome>, HomeError> {
+        let entries = match fs::read_dir(&self.0) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(HomeError::io(&self.0)(error)),
+        };
+        let mut devnets = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(HomeError::io(&self.0))?;
+            let name = entry.file_name().to_str().and_then(|name| name.parse::<Name>().ok());
+            let devnet = name.map(|name| self.devnet(&name)).filter(DevnetHome::exists);
+            devnets.extend(devnet);
+        }
+        devnets.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(devnets)
+    }
+}
+
+/// What a running devnet has said about itself: `devnet.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The devnet's name.
+    pub name: Name,
+    /// The process that runs it.
+    pub pid: u32,
+    /// When that process began to run it.
+    pub started_at: Text<Timestamp>,
+    /// Where its control API answers, as `http://127.0.0.1:20123`.
+    pub rpc_url: String,
+    /// What its transactions name.
+    pub chain_id: Text<ChainId>,
+}
+
+/// Whether a devnet runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// There is no folder.
+    Absent,
+    /// There is a folder, and no process runs it.
+    Stopped,
+    /// A process holds the lock and has not said yet where it answers.
+    Starting {
+        /// That process; unknown for the moment between taking the lock and saying so.
+        pid: Option<u32>,
+    },
+    /// A process runs it.
+    Running(Record),
+}
+
+/// One devnet's folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DevnetHome {
+    path: PathBuf,
+    name: Name,
+}
+
+impl DevnetHome {
+    /// The devnet's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// `lock`: held exclusively by the process that runs the devnet, whose pid stands in it.
+    pub fn lock_path(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
+    /// `devnet.json`: a [`Record`].
+    pub fn record_path(&self) -> PathBuf {
+        self.path.join("devnet.json")
+    }
+
+    /// `topology.yaml`: the resolved topology of this chain.
+    pub fn topology_path(&self) -> PathBuf {
+        self.path.join("topology.yaml")
+    }
+
+    /// `token`: what a request that changes state must show.
+    pub fn token_path(&self) -> PathBuf {
+        self.path.join("token")
+    }
+
+    /// `log/devnet.log`: everything the process said.
+    pub fn log_path(&self) -> PathBuf {
+        self.path.join("log/devnet.log")
+    }
+
+    /// `accounts/NAME.key`: an account's secret key.
+    pub fn account_key_path(&self, account: &Name) -> PathBuf {
+        self.accounts_path().join(format!("{account}.key"))
+    }
+
+    /// `accounts`: the accounts' secret keys.
+    pub fn accounts_path(&self) -> PathBuf {
+        self.path.join("accounts")
+    }
+
+    /// `validators`: a folder for each validator.
+    pub fn validators_path(&self) -> PathBuf {
+        self.path.join("validators")
+    }
+
+    /// `validators/NAME`: a validator's keys and chain.
+    pub fn validator_path(&self, validator: &Name) -> PathBuf {
+        self.validators_path().join(validator.as_str())
+    }
+
+    /// `runners`: a folder for each runner.
+    pub fn runners_path(&self) -> PathBuf {
+        self.path.join("runners")
+    }
+
+    /// `runners/NAME`: a runner's key and work.
+    pub fn runner_path(&self, runner: &Name) -> PathBuf {
+        self.runners_path().join(runner.as_str())
+    }
+
+    /// `data`: what the devnet as a whole keeps across restarts, as its ports.
+    pub fn data_path(&self) -> PathBuf {
+        self.path.join("data")
+    }
+
+    /// Whether the devnet has a folder: one with a lock in it.
+    pub fn exists(&self) -> bool {
+        self.lock_path().is_file()
+    }
+
+    /// Whether the chain has begun: a validator has a folder.
+    pub fn has_chain(&self) -> bool {
+        fs::read_dir(self.validators_path()).is_ok_and(|mut entries| entries.next().is_some())
+    }
+
+    /// Takes the devnet for this process, making its folder where there is none.
+    pub fn lock(&self) -> Result<Lock, HomeError> {
+        for folder in [self.path.clone(), self.accounts_path(), self.path.join("log")] {
+            create_private_dir(&folder)?;
+        }
+        let path = self.lock_path();
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&path).map_err(HomeError::io(&path))?;
+        for _ in 0..LOCK_ATTEMPTS {
+            match file.try_lock() {
+                Ok(()) => {
+                    let pid = process::id().to_string();
+                    file.set_len(0)
+                        .and_then(|()| file.write_all_at(pid.as_bytes(), 0))
+                        .map_err(HomeError::io(&path))?;
+                    return Ok(Lock { home: self.clone(), _file: file });
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::Error(error)) => return Err(HomeError::io(&path)(error)),
+            }
+        }
+        Err(HomeError::InUse { name: self.name.clone(), pid: self.holder() })
+    }
+
+    /// The process that took the lock last; it holds it where [`Self::state`] says that one does.
+    fn holder(&self) -> Option<u32> {
+        read(&self.lock_path()).ok()?.parse().ok()
+    }
+
+    /// Whether a process holds the lock. Looking takes a shared lock for a moment: two who look do
+    /// not see each other, and [`Self::lock`] tries for longer than a look takes.
+    fn is_held(&self) -> Result<bool, HomeError> {
+        let path = self.lock_path();
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(HomeError::io(&path)(error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(HomeError::io(&path)(error)),
+        }
+    }
+
+    /// Whether the devnet runs. What a killed devnet left behind does not count.
+    pub fn state(&self) -> Result<State, HomeError> {
+        if !self.exists() {
+            return Ok(State::Absent);
+        }
+        if !self.is_held()? {
+            return Ok(State::Stopped);
+        }
+        let pid = self.holder();
+        // A record by another process is a killed one's, not cleaned yet by the one that starts.
+        let record = self.record()?.filter(|record| pid == Some(record.pid));
+        Ok(record.map_or(State::Starting { pid }, State::Running))
+    }
+
+    /// What `devnet.json` says; `None` where there is none. It may be a killed devnet's.
+    pub fn record(&self) -> Result<Option<Record>, HomeError> {
+        let path = self.record_path();
+        let Some(text) = read_if_there(&path)? else { return Ok(None) };
+        serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|error| HomeError::Malformed { path, reason: error.to_string() })
+    }
+
+    /// The token of the API.
+    pub fn token(&self) -> Result<String, HomeError> {
+        read(&self.token_path()).map(|text| text.trim().to_owned())
+    }
+
+    /// The saved topology; `None` where the devnet never started.
+    pub fn topology(&self) -> Result<Option<String>, HomeError> {
+        read_if_there(&self.topology_path())
+    }
+
+    /// The names of the accounts that have a key here, sorted.
+    pub fn accounts(&self) -> Result<Vec<Name>, HomeError> {
+        let path = self.accounts_path();
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(HomeError::io(&path)(error)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let file = entry.map_err(HomeError::io(&path))?.file_name();
+            names.extend(
+                file.to_str().and_then(|f| f.strip_suffix(".key")).and_then(|n| n.parse().ok()),
+            );
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// The secret key of an account; `None` where there is none of that name.
+    pub fn account_key(&self, account: &Name) -> Result<Option<SecretKey>, HomeError> {
+        let path = self.account_key_path(account);
+        let Some(text) = read_if_there(&path)? else { return Ok(None) };
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text.trim(), &mut bytes)
+            .ok()
+            .and_then(|()| SecretKey::from_bytes(&bytes).ok())
+            .map(Some)
+            .ok_or(HomeError::Malformed {
+                path,
+                reason: "not a secret key: expected 64 hex digits on one line".to_owned(),
+            })
+    }
+}
+
+/// A devnet taken for this process: until it is dropped, nobody else runs or changes it.
+#[derive(Debug)]
+pub struct Lock {
+    home: DevnetHome,
+    _file: File,
+}
+
+impl Lock {
+    /// The devnet that is taken.
+    pub fn home(&self) -> &DevnetHome {
+        &self.home
+    }
+
+    /// Removes what a killed devnet left behind: its `devnet.json`.
+    pub fn clean(&self) -> Result<(), HomeError> {
+        remove_file(&self.home.record_path())
+    }
+
+    /// Says where the devnet answers. Readers see the whole record or none.
+    pub fn write_record(&self, record: &Record) -> Result<(), HomeError> {
+        let json = serde_json::to_string_pretty(record).expect("a record is plain data");
+        write_private(&self.home.record_path(), &format!("{json}\n"))
+    }
+
+    /// Saves the topology that the chain was begun with.
+    pub fn write_topology(&self, yaml: &str) -> Result<(), HomeError> {
+        write_private(&self.home.topology_path(), yaml)
+    }
+
+    /// Sets the token of the API.
+    pub fn write_token(&self, token: &str) -> Result<(), HomeError> {
+        write_private(&self.home.token_path(), &format!("{token}\n"))
+    }
+
+    /// Saves an account's secret key.
+    pub fn write_account_key(&self, account: &Name, key: &SecretKey) -> Result<(), HomeError> {
+        let text = format!("{}\n", hex::encode(key.to_bytes()));
+        write_private(&self.home.account_key_path(account), &text)
+    }
+
+    /// Deletes the chain, the runners' work and the logs. The topology and the accounts' keys stay.
+    pub fn reset(&self) -> Result<(), HomeError> {
+        self.clean()?;
+        let home = &self.home;
+        for folder in [home.validators_path(), home.runners_path(), home.data_path()] {
+            remove_dir(&folder)?;
+        }
+        remove_file(&home.log_path())
+    }
+}
+
+/// Makes a folder, with its parents, that only its owner enters.
+pub fn create_private_dir(path: &Path) -> Result<(), HomeError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(HomeError::io(path))
+}
+
+/// Replaces a file at once by one that only its owner reads, durably.
+pub fn write_private(path: &Path, text: &str) -> Result<(), HomeError> {
+    let fresh = path.with_extension("new");
+    remove_file(&fresh)?;
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(0o600).open(&fresh);
+    file.and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    })
+    .map_err(HomeError::io(&fresh))?;
+    fs::rename(&fresh, path).map_err(HomeError::io(path))
+}
+
+fn read_if_there(path: &Path) -> Result<Option<String>, HomeError> {
+    match read(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(HomeError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn read(path: &Path) -> Result<String, HomeError> {
+    let mut text = String::new();
+    let file = File::open(path).map_err(HomeError::io(path))?;
+    file.take(FILE_LIMIT).read_to_string(&mut text).map_err(HomeError::io(path))?;
+    Ok(text)
+}
+
+fn remove_file(path: &Path) -> Result<(), HomeError> {
+    absent_is_fine(fs::remove_file(path)).map_err(HomeError::io(path))
+}
+
+fn remove_dir(path: &Path) -> Result<(), HomeError> {
+    absent_is_fine(fs::remove_dir_all(path)).map_err(HomeError::io(path))
+}
+
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn devnet(home: &Home, name: &str) -> DevnetHome {
+        home.devnet(&name.parse().unwrap())
+    }
+
+    fn record(name: &str) -> Record {
+        Record {
+            name: name.parse().unwrap(),
+            pid: process::id(),
+            started_at: Text(Timestamp::UNIX_EPOCH),
+            rpc_url: "http://127.0.0.1:20123".to_owned(),
+            chain_id: Text(ChainId(0x0102)),
+        }
+    }
+
+    #[test]
+    fn the_lock_decides_whether_a_devnet_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path());
+        let devnet = devnet(&home, "one");
+        assert_eq!(devnet.state().unwrap(), State::Absent);
+
+        let lock = devnet.lock().unwrap();
+        assert_eq!(devnet.state().unwrap(), State::Starting { pid: Some(process::id()) });
+        lock.write_record(&record("one")).unwrap();
+        assert_eq!(devnet.state().unwrap(), State::Running(record("one")));
+        assert!(matches!(
+            devnet.lock(),
+            Err(HomeError::InUse { name, pid: Some(pid) })
+                if name.as_str() == "one" && pid == process::id()
+        ));
+
+        lock.write_record(&Record { pid: 1, ..record("one") }).unwrap();
+        let starting = State::Starting { pid: Some(process::id()) };
+        assert_eq!(devnet.state().unwrap(), starting, "another process's record is stale");
+
+        drop(lock);
+        assert_eq!(devnet.state().unwrap(), State::Stopped, "a record without a holder is stale");
+        devnet.lock().unwrap().clean().unwrap();
+        assert_eq!(devnet.record().unwrap(), None);
+    }
+
+    #[test]
+    fn the_list_has_devnets_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().join("absent"));
+        assert!(home.list().unwrap().is_empty());
+        for name in ["b", "a"] {
+            drop(devnet(&home, name).lock().unwrap());
+        }
+        fs::create_dir(home.path().join("no devnet")).unwrap();
+        fs::create_dir(home.path().join("empty")).unwrap();
+        fs::write(home.path().join("file"), "").unwrap();
+        let names: Vec<_> = home.list().unwrap().iter().map(|d| d.name().to_string()).collect();
+        assert_eq!(names, ["a", "b"]);
+    }
+
+    #[test]
+    fn secrets_are_for_their_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let devnet = devnet(&Home::at(folder.path()), "one");
+        let lock = devnet.lock().unwrap();
+        let key = SecretKey::derive(b"seed", "dev-0");
+        let account = "dev-0".parse().unwrap();
+        lock.write_account_key(&account, &key).unwrap();
+        lock.write_token("secret").unwrap();
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(devnet.account_key_path(&account)), 0o600);
+        assert_eq!(mode(devnet.token_path()), 0o600);
+        assert_eq!(mode(devnet.path().to_owned()), 0o700);
+        assert_eq!(devnet.token().unwrap(), "secret");
+        assert_eq!(devnet.accounts().unwrap(), std::slice::from_ref(&account));
+        let read = devnet.account_key(&account).unwrap().unwrap();
+        assert_eq!(read.address(), key.address());
+        assert!(devnet.account_key(&"dev-1".parse().unwrap()).unwrap().is_none());
+        fs::write(devnet.account_key_path(&account), "00\n").unwrap();
+        assert!(matches!(devnet.account_key(&account), Err(HomeError::Malformed { .. })));
+    }
+
+    #[test]
+    fn a_reset_keeps_keys_and_topology() {
+        let folder = tempfile::tempdir().unwrap();
+        let devnet = devnet(&Home::at(folder.path()), "one");
+        let lock = devnet.lock().unwrap();
+        let account = "dev-0".parse().unwrap();
+        lock.write_account_key(&account, &SecretKey::derive(b"seed", "dev-0")).unwrap();
+        lock.write_topology("name: one\n").unwrap();
+        lock.write_record(&record("one")).unwrap();
+        create_private_dir(&devnet.validator_path(&"validator-0".parse().unwrap())).unwrap();
+        assert!(devnet.has_chain());
+        lock.reset().unwrap();
+        assert!(!devnet.has_chain());
+        assert_eq!(devnet.record().unwrap(), None);
+        assert_eq!(devnet.topology().unwrap().as_deref(), Some("name: one\n"));
+        assert_eq!(devnet.accounts().unwrap().len(), 1);
+    }
+}

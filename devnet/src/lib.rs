@@ -1,0 +1,37 @@
+//! Drivers of the Cowboy protocol: what waits on the world.
+//!
+//! `cowboy-engine` decides what happens; this crate moves bytes, keeps files, watches clocks and
+//! starts processes. Everything below the API runs on a runtime that is a parameter: in real time,
+//! or in the deterministic simulator.
+//!
+//! A module uses only modules above it:
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`topology`] | the YAML file, resolved into a plan |
+//! | [`storage`] | what a validator keeps beside consensus' archives |
+//! | [`chain`] | one validator's executed chain, mempool and gossip |
+//! | [`consensus`] | Simplex with votes that carry presence |
+//! | [`transport`] | authenticated connections: QUIC, and simulated links |
+//! | [`executor`] | the work of jobs: commands and HTTP requests |
+//! | [`validator`] | a validator, as it is started and stopped; its side of the runners |
+//! | [`api`] | the control API: types, server, events |
+//! | [`home`] | a devnet's folder, and the lock that says whether it runs |
+//! | [`client`] | typed requests to a running devnet |
+//! | [`runner`] | a runner: its connections, its jobs, its heartbeats |
+//! | [`orchestrator`] | a devnet's whole life in one process |
+//! | [`simulation`] | whole devnets on a virtual clock |
+
+pub mod api;
+pub mod chain;
+pub mod client;
+pub mod consensus;
+pub mod executor;
+pub mod home;
+pub mod orchestrator;
+pub mod runner;
+pub mod simulation;
+pub mod storage;
+pub mod topology;
+pub mod transport;
+pub mod validator;

@@ -1,0 +1,119 @@
+//! From a plan to the chain's first document and everybody's keys.
+//!
+//! A key is derived from the plan's seed and its owner's name, so that the same topology and seed
+//! give the same addresses, and the same chain id, on every machine.
+
+use crate::topology::{Kind, Name, Plan};
+use bytes::Bytes;
+use commonware_codec::DecodeExt as _;
+use commonware_cryptography::{Signer as _, ed25519};
+use cowboy_engine::{
+    chain::{Endowment, Genesis, GenesisRunner, Params, Validator},
+    fees::meter::GENESIS_BASEFEE,
+    primitives::{SecretKey, Wei, keccak256},
+    registry::{Capabilities, JobKind},
+};
+
+/// What a validator starts with: it pays for the transactions that bring results.
+const VALIDATOR_BALANCE: Wei = Wei::cby(1_000_000);
+/// What a runner starts with beside its stake: it pays for its heartbeats.
+const RUNNER_BALANCE: Wei = Wei::cby(10_000);
+
+/// A validator's two secret keys.
+#[derive(Clone)]
+pub struct ValidatorKeys {
+    /// secp256k1: account, signatures towards runners.
+    pub identity: SecretKey,
+    /// ed25519: votes, p2p.
+    pub consensus: ed25519::PrivateKey,
+}
+
+impl ValidatorKeys {
+    /// The keys of the validator of this name.
+    pub fn derive(plan: &Plan, name: &Name) -> Self {
+        let identity = plan.key(name);
+        let seed = keccak256(&[&identity.to_bytes(), b"/consensus"]);
+        let consensus = ed25519::PrivateKey::decode(Bytes::copy_from_slice(&seed.0))
+            .expect("every 32 bytes are an ed25519 key");
+        Self { identity, consensus }
+    }
+
+    /// Their public halves.
+    pub fn public(&self) -> Validator {
+        let key = self.consensus.public_key();
+        let consensus_key = key.as_ref().try_into().expect("an ed25519 public key has 32 bytes");
+        Validator { pubkey: self.identity.public_key(), consensus_key }
+    }
+}
+
+/// The document that the plan's chain starts from.
+pub fn genesis(plan: &Plan) -> Genesis {
+    let endow = |name: &Name, balance| Endowment { account: plan.key(name).address(), balance };
+    let accounts = plan.accounts.iter().map(|a| endow(&a.name, a.balance));
+    let validators = plan.validators.iter().map(|v| endow(&v.name, VALIDATOR_BALANCE));
+    let runners = plan.runners.iter().map(|r| endow(&r.name, RUNNER_BALANCE));
+    Genesis {
+        name: plan.name.to_string(),
+        timestamp_ms: 0,
+        params: Params {
+            threshold_rule: plan.threshold_rule,
+            genesis_basefee: Wei::new(GENESIS_BASEFEE),
+        },
+        validators: plan
+            .validators
+            .iter()
+            .map(|v| ValidatorKeys::derive(plan, &v.name).public())
+            .collect(),
+        runners: plan
+            .runners
+            .iter()
+            .map(|r| {
+                let mut kinds: Vec<JobKind> = r.kinds.iter().copied().map(kind).collect();
+                kinds.sort_unstable();
+                GenesisRunner {
+                    pubkey: plan.key(&r.name).public_key(),
+                    stake: r.stake,
+                    capabilities: Capabilities {
+                        kinds,
+                        max_concurrent_jobs: r.max_concurrent_jobs,
+                        tee: false,
+                    },
+                    price_per_second: r.price_per_second,
+                }
+            })
+            .collect(),
+        endowments: accounts.chain(validators).chain(runners).collect(),
+    }
+}
+
+pub(super) const fn kind(kind: Kind) -> JobKind {
+    match kind {
+        Kind::Custom => JobKind::Custom,
+        Kind::Http => JobKind::Http,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{Overrides, Topology};
+
+    fn plan(text: &str) -> Plan {
+        let topology = Topology::parse(text, "test.yaml").unwrap();
+        topology.resolve(&Overrides::default(), text, "test.yaml").unwrap()
+    }
+
+    #[test]
+    fn the_same_plan_gives_the_same_chain() {
+        let one = genesis(&plan("name: one\n"));
+        assert_eq!(one, genesis(&plan("name: one\n")));
+        assert_eq!(one.validators.len(), 4);
+        assert_eq!(one.runners.len(), 4);
+        let state = one.state().unwrap();
+        assert_eq!(state.registry().order().len(), 4);
+        let seeded = genesis(&plan("name: one\nchain: { seed: 7 }\n"));
+        assert_ne!(one.chain_id(), seeded.chain_id());
+        assert_ne!(one.validators, seeded.validators);
+        assert_ne!(one.chain_id(), genesis(&plan("name: two\n")).chain_id());
+    }
+}

@@ -1,0 +1,206 @@
+//! Ports on the loopback: free when a devnet is begun, the same after every restart.
+//!
+//! Ports from 32768 up are handed out by the system to outgoing connections, so a listener there
+//! may find its port taken by a neighbour's connection: listeners live below.
+
+use super::home::{HomeError, write_private};
+use rand::RngExt as _;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
+    path::Path,
+};
+
+/// Where listeners live.
+const RANGE: std::ops::Range<u16> = 12_000..32_000;
+/// Tries before giving up; the range would have to be nearly full for so many to fail.
+const ATTEMPTS: u32 = 2_000;
+
+/// What a port is listened on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// The control API, p2p.
+    Tcp,
+    /// QUIC.
+    Udp,
+}
+
+/// Why there is no port.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// A port that must be this one is taken.
+    #[error("port {port} is taken{}", .owner.as_ref().map(|o| format!(" by {o}")).unwrap_or_default())]
+    Taken {
+        /// Which.
+        port: u16,
+        /// The process that listens there, as `name (pid 12)`, where it can be seen.
+        owner: Option<String>,
+    },
+    /// The system refuses otherwise.
+    #[error("port {port} cannot be listened on: {source}")]
+    Refused {
+        /// Which.
+        port: u16,
+        /// What it says.
+        source: io::Error,
+    },
+    /// None is free.
+    #[error("no free port between {} and {}", RANGE.start, RANGE.end)]
+    NoneFree,
+    /// The file of ports cannot be read or written.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+}
+
+/// Ports of one devnet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ports {
+    /// The control API's.
+    pub api: u16,
+    /// Per validator: p2p.
+    pub p2p: BTreeMap<String, u16>,
+    /// Per validator: QUIC, for runners.
+    pub quic: BTreeMap<String, u16>,
+}
+
+impl Ports {
+    /// The ports in `file`, checked to be free, or free ones, which are then kept there.
+    ///
+    /// `api`: the port that the topology wants for the control API.
+    pub fn load_or_choose(
+        file: &Path,
+        validators: &[String],
+        api: Option<u16>,
+    ) -> Result<Self, PortError> {
+        let kept: Option<Self> =
+            fs::read_to_string(file).ok().and_then(|text| serde_json::from_str(&text).ok());
+        let ports = match kept {
+            Some(mut ports) if validators.iter().all(|v| ports.knows(v)) => {
+                ports.api = api.unwrap_or(ports.api);
+                ports
+            }
+            _ => Self::choose(validators, api)?,
+        };
+        ports.check()?;
+        let json = serde_json::to_string_pretty(&ports).expect("ports are plain data");
+        write_private(file, &format!("{json}\n"))?;
+        Ok(ports)
+    }
+
+    fn knows(&self, validator: &str) -> bool {
+        self.p2p.contains_key(validator) && self.quic.contains_key(validator)
+    }
+
+    fn choose(validators: &[String], api: Option<u16>) -> Result<Self, PortError> {
+        let mut taken = BTreeSet::from_iter(api);
+        let mut free = |transport| free_port(transport, &mut taken);
+        let mut ports = Self {
+            api: match api {
+                Some(port) => port,
+                None => free(Transport::Tcp)?,
+            },
+            ..Self::default()
+        };
+        for validator in validators {
+            ports.p2p.insert(validator.clone(), free(Transport::Tcp)?);
+            ports.quic.insert(validator.clone(), free(Transport::Udp)?);
+        }
+        Ok(ports)
+    }
+
+    fn check(&self) -> Result<(), PortError> {
+        let tcp = self.p2p.values().chain([&self.api]).map(|port| (Transport::Tcp, *port));
+        let udp = self.quic.values().map(|port| (Transport::Udp, *port));
+        tcp.chain(udp).try_for_each(|(transport, port)| check(transport, port))
+    }
+}
+
+fn free_port(transport: Transport, taken: &mut BTreeSet<u16>) -> Result<u16, PortError> {
+    let mut rng = rand::rng();
+    for _ in 0..ATTEMPTS {
+        let port = rng.random_range(RANGE);
+        if bind(transport, port).is_ok() && taken.insert(port) {
+            return Ok(port);
+        }
+    }
+    Err(PortError::NoneFree)
+}
+
+/// Whether `port` of the loopback can be listened on; an occupied one is named with its owner.
+pub fn check(transport: Transport, port: u16) -> Result<(), PortError> {
+    bind(transport, port).map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => PortError::Taken { port, owner: owner(transport, port) },
+        _ => PortError::Refused { port, source },
+    })
+}
+
+fn bind(transport: Transport, port: u16) -> io::Result<()> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    match transport {
+        Transport::Tcp => TcpListener::bind(address).map(drop),
+        Transport::Udp => UdpSocket::bind(address).map(drop),
+    }
+}
+
+/// The process that holds `port`, by the kernel's tables; `None` where there are none to read or
+/// the process is another user's.
+fn owner(transport: Transport, port: u16) -> Option<String> {
+    let table = match transport {
+        Transport::Tcp => "/proc/net/tcp",
+        Transport::Udp => "/proc/net/udp",
+    };
+    let inode = inode(&fs::read_to_string(table).ok()?, port)?;
+    let link = format!("socket:[{inode}]");
+    let mut processes = fs::read_dir("/proc").ok()?.flatten();
+    processes.find_map(|process| {
+        let pid: u32 = process.file_name().to_str()?.parse().ok()?;
+        let holds = fs::read_dir(process.path().join("fd")).ok()?.flatten().any(|fd| {
+            fs::read_link(fd.path()).is_ok_and(|target| target.as_os_str() == link.as_str())
+        });
+        let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+        holds.then(|| format!("{} (pid {pid})", name.trim()))
+    })
+}
+
+/// The inode of the socket whose local port this is, in a table of the form of `/proc/net/tcp`.
+fn inode(table: &str, port: u16) -> Option<u64> {
+    let local = format!(":{port:04X}");
+    table.lines().skip(1).find_map(|line| {
+        let mut fields = line.split_whitespace();
+        fields.nth(1).filter(|address| address.ends_with(&local))?;
+        fields.nth(7)?.parse().ok().filter(|inode| *inode != 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_kept_and_differ() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ports.json");
+        let names = ["a".to_owned(), "b".to_owned()];
+        let first = Ports::load_or_choose(&file, &names, None).unwrap();
+        let all: BTreeSet<_> =
+            first.p2p.values().chain(first.quic.values()).chain([&first.api]).collect();
+        assert_eq!(all.len(), 5);
+        assert!(all.iter().all(|port| RANGE.contains(port)));
+        assert_eq!(Ports::load_or_choose(&file, &names, None).unwrap(), first);
+    }
+
+    #[test]
+    fn an_occupied_port_is_named_with_its_owner() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let error = check(Transport::Tcp, port).unwrap_err();
+        let pid = std::process::id();
+        let owner = match &error {
+            PortError::Taken { port: taken, owner: Some(owner) } if *taken == port => owner,
+            other => panic!("{other}"),
+        };
+        assert!(owner.ends_with(&format!("(pid {pid})")), "{owner}");
+    }
+}

@@ -1,0 +1,79 @@
+//! When a devnet is ready, and what happens on it from then on.
+
+use crate::{
+    api::backend::Backend,
+    chain::ledger::{ExecutedBlock, Ledger},
+    topology::{Plan, Visibility},
+};
+use futures::future::join_all;
+use std::sync::Arc;
+use tokio::sync::broadcast::error::RecvError;
+
+/// A devnet whose runners are certain to be present has them within a few blocks; one that has
+/// not by then is ready all the same, and `runner ls` shows who is missing.
+const PATIENCE_BLOCKS: u64 = 12;
+
+/// Resolves once every validator has executed a block and, where the threshold rule makes it
+/// certain, every runner is present.
+pub(super) async fn wait(backend: &Backend, plan: &Plan) {
+    let certain = plan.feasibility().visibility == Visibility::Always;
+    let wanted = if certain { plan.runners.len() } else { 0 };
+    join_all(
+        backend
+            .slots()
+            .iter()
+            .filter_map(|slot| slot.running())
+            .map(|running| wait_for(running.ledger, wanted)),
+    )
+    .await;
+}
+
+async fn wait_for(ledger: Ledger, runners: usize) {
+    let mut blocks = ledger.subscribe();
+    let from = ledger.head().height();
+    loop {
+        let state = ledger.head();
+        let present = state.present_at(state.height()).map_or(0, <[_]>::len);
+        let blocks_here = state.height().since(from);
+        if blocks_here >= 1 && (present >= runners || blocks_here >= PATIENCE_BLOCKS) {
+            return;
+        }
+        match blocks.recv().await {
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            // The validator has ended; who supervises it says so.
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// Tells of every block that the first running validator executes. Never resolves.
+pub(super) async fn watch(backend: Arc<Backend>, tell: impl Fn(&ExecutedBlock)) {
+    let mut last = None;
+    loop {
+        let Some(slot) = backend.slots().iter().find(|slot| slot.running().is_some()) else {
+            backend.changed().await;
+            continue;
+        };
+        let Some(running) = slot.running() else { continue };
+        let mut blocks = running.ledger.subscribe();
+        drop(running);
+        loop {
+            let block = tokio::select! {
+                block = blocks.recv() => block,
+                () = slot.changes() => break,
+            };
+            match block {
+                Ok(block) => {
+                    let height = block.block.header.height;
+                    // After a change of validators, only what has not been told.
+                    if last.is_none_or(|last| height > last) {
+                        last = Some(height);
+                        tell(&block);
+                    }
+                }
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => break,
+            }
+        }
+    }
+}

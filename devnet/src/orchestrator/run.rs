@@ -1,0 +1,215 @@
+//! A devnet's life, from the first file to the last.
+
+use super::{
+    genesis::{ValidatorKeys, genesis},
+    home::{HomeError, Lock, Record},
+    ports::{PortError, Ports},
+    readiness,
+    supervise::{Supervisor, SupervisorConfig},
+};
+use crate::{
+    api::{
+        backend::{self, Backend, BackendError, Hooks},
+        server,
+        types::Text,
+    },
+    chain::ledger::ExecutedBlock,
+    topology::Plan,
+};
+use commonware_runtime::{Runner as _, Supervisor as _, tokio};
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// How long the API is given to end its requests when the devnet stops.
+const API_GRACE: Duration = Duration::from_secs(2);
+
+/// What a devnet is run from.
+pub struct DevnetConfig {
+    /// What it consists of.
+    pub plan: Plan,
+    /// Its folder, taken for this process.
+    pub lock: Lock,
+}
+
+/// What a devnet says while it runs.
+pub enum Notice<'a> {
+    /// Everything is up.
+    Ready(&'a Ready),
+    /// A block is final and executed by the first running validator.
+    Block(&'a ExecutedBlock),
+}
+
+/// A devnet that is up.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// What `devnet.json` says.
+    pub record: Record,
+    /// From [`run`]'s start to here.
+    pub after: Duration,
+}
+
+/// Why a devnet does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum OrchestratorError {
+    /// Its folder cannot be used.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// It has no ports.
+    #[error(transparent)]
+    Ports(#[from] PortError),
+    /// The API cannot be put together.
+    #[error(transparent)]
+    Api(#[from] BackendError),
+    /// The API's port cannot be listened on.
+    #[error("the control API cannot listen on {address}: {error}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// A node did not start, or ended by itself before the devnet was ready.
+    #[error("{node}: {error}")]
+    Node {
+        /// Which.
+        node: String,
+        /// What it said.
+        error: String,
+    },
+}
+
+/// Runs a devnet in this process until `stop` resolves, somebody asks the API for it, or a node
+/// dies before the devnet is ready. `observe` is called from the devnet's own threads and must
+/// not block.
+pub fn run(
+    config: DevnetConfig,
+    stop: BoxFuture<'static, ()>,
+    observe: impl Fn(Notice<'_>) + Send + Sync + 'static,
+) -> Result<(), OrchestratorError> {
+    let started = Instant::now();
+    let data = config.lock.home().data_path();
+    super::home::create_private_dir(&data)?;
+    let runtime = tokio::Config::new()
+        .with_storage_directory(data.join("consensus"))
+        .with_worker_threads(std::thread::available_parallelism().map_or(2, usize::from))
+        .with_tcp_nodelay(Some(true));
+    tokio::Runner::new(runtime).start(|context| live(context, config, started, stop, observe))
+}
+
+async fn live(
+    context: tokio::Context,
+    config: DevnetConfig,
+    started: Instant,
+    stop: BoxFuture<'static, ()>,
+    observe: impl Fn(Notice<'_>) + Send + Sync + 'static,
+) -> Result<(), OrchestratorError> {
+    let DevnetConfig { plan, lock } = config;
+    lock.clean()?;
+    let home = lock.home().clone();
+    let genesis = Arc::new(genesis(&plan));
+    let names: Vec<String> = plan.validators.iter().map(|v| v.name.to_string()).collect();
+    let ports = Ports::load_or_choose(&home.data_path().join("ports.json"), &names, plan.api_port)?;
+    for account in &plan.accounts {
+        lock.write_account_key(&account.name, &plan.key(&account.name))?;
+    }
+    let token = match home.token() {
+        Ok(token) if !token.is_empty() => token,
+        _ => {
+            let token = hex::encode(rand::random::<[u8; 32]>());
+            lock.write_token(&token)?;
+            token
+        }
+    };
+    lock.write_topology(&plan.to_yaml())?;
+
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.api));
+    let listener = ::tokio::net::TcpListener::bind(address)
+        .await
+        .map_err(|error| OrchestratorError::Listen { address, error })?;
+
+    let (supervisor, requests) = Supervisor::channel();
+    let addresses = |names: Vec<&crate::topology::Name>| {
+        names.into_iter().map(|n| (n.to_string(), plan.key(n).address())).collect()
+    };
+    let started_at = Timestamp::now();
+    let backend = Arc::new(Backend::new(backend::Config {
+        name: plan.name.to_string(),
+        genesis: genesis.as_ref().clone(),
+        block_time: plan.block_time,
+        pid: std::process::id(),
+        started_at,
+        token,
+        accounts: addresses(plan.accounts.iter().map(|a| &a.name).collect()),
+        validators: addresses(plan.validators.iter().map(|v| &v.name).collect()),
+        runners: addresses(plan.runners.iter().map(|r| &r.name).collect()),
+        hooks: Hooks { switch: supervisor.switch_hook(), shutdown: supervisor.shutdown_hook() },
+    })?);
+    let rpc_url = format!("http://{address}");
+    let keys = plan.validators.iter().map(|v| ValidatorKeys::derive(&plan, &v.name)).collect();
+    let mut supervised = requests.start(
+        context.child("devnet"),
+        SupervisorConfig {
+            plan: plan.clone(),
+            home: home.clone(),
+            genesis: genesis.clone(),
+            keys,
+            ports,
+            backend: backend.clone(),
+            rpc_url: rpc_url.clone(),
+        },
+    )?;
+    let api = server::start(listener, backend.clone());
+
+    let observe = Arc::new(observe);
+    let mut stop = stop;
+    let readiness = readiness::wait(&backend, &plan);
+    let mut stopping = pin!(supervised.stopping());
+    let ready = ::tokio::select! {
+        () = readiness => true,
+        failure = supervised.failure() => return Err(failure),
+        () = &mut stopping => false,
+        () = &mut stop => false,
+    };
+    if !ready {
+        return end(supervised, api, &lock).await;
+    }
+    let record = Record {
+        name: plan.name.clone(),
+        pid: std::process::id(),
+        started_at: Text(started_at),
+        rpc_url,
+        chain_id: Text(crate::api::types::ChainId(genesis.chain_id())),
+    };
+    lock.write_record(&record)?;
+    let ready = Ready { record, after: started.elapsed() };
+    tracing::info!(after_ms = ready.after.as_millis(), "ready");
+    observe(Notice::Ready(&ready));
+
+    let watching = readiness::watch(backend.clone(), move |block| observe(Notice::Block(block)));
+    ::tokio::select! {
+        () = watching => {}
+        () = &mut stopping => {}
+        () = &mut stop => {}
+    }
+    end(supervised, api, &lock).await
+}
+
+/// Stops everything in order: runners, validators with a last snapshot, the API.
+async fn end(
+    supervised: super::supervise::Supervised,
+    api: server::Serving,
+    lock: &Lock,
+) -> Result<(), OrchestratorError> {
+    tracing::info!("stopping");
+    supervised.stop().await;
+    api.stop(API_GRACE).await;
+    lock.clean()?;
+    tracing::info!("stopped");
+    Ok(())
+}

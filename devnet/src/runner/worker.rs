@@ -1,0 +1,95 @@
+//! What does a runner's work.
+
+use crate::executor::{Executor, ExecutorError, Limits, Task, command, http};
+use commonware_runtime::Clock;
+use cowboy_engine::{
+    job::spec::{JobSpec, Work},
+    primitives::{codec::to_vec, keccak256},
+};
+use std::{convert::Infallible, fmt::Display, time::Duration};
+use tokio::sync::oneshot;
+
+/// Cancels a piece of work: it ends when the other half is used or dropped.
+pub type Cancelled = oneshot::Receiver<()>;
+
+/// Executes jobs, any number side by side.
+pub trait Worker: Send + Sync + 'static {
+    /// Why there is no result.
+    type Error: Display + Send;
+
+    /// Does the work of `spec` within its bounds and yields the result, of at most
+    /// `max_return_bytes`. Calls `started` when the work itself begins. Ends within a second of
+    /// being cancelled, and leaves nothing behind then or when the future is dropped.
+    fn work(
+        &self,
+        spec: &JobSpec,
+        cancelled: Cancelled,
+        started: impl FnOnce() + Send,
+    ) -> impl Future<Output = Result<Vec<u8>, Self::Error>> + Send;
+}
+
+impl Worker for Executor {
+    type Error = ExecutorError;
+
+    async fn work(
+        &self,
+        spec: &JobSpec,
+        cancelled: Cancelled,
+        started: impl FnOnce() + Send,
+    ) -> Result<Vec<u8>, ExecutorError> {
+        let limits = Limits {
+            max_return_bytes: spec.bounds.max_return_bytes as usize,
+            timeout: Duration::from_millis(spec.bounds.expected_execution_ms),
+            max_memory_mb: Some(spec.bounds.max_memory_mb.into()),
+        };
+        self.run(&task(&spec.work), &limits, cancelled, |_| started()).await
+    }
+}
+
+fn task(work: &Work) -> Task {
+    match work {
+        Work::Http(work) => Task::Http(http::Request {
+            method: work.method.clone(),
+            url: work.url.clone(),
+            headers: work.headers.clone(),
+            body: work.body.clone().unwrap_or_default(),
+            pointer: work.pointer.clone(),
+        }),
+        Work::Custom(work) => Task::Command(command::Command {
+            program: work.program.clone(),
+            args: work.args.clone(),
+            env: work.env.iter().cloned().collect(),
+            stdin: work.stdin.clone().unwrap_or_default(),
+        }),
+    }
+}
+
+/// Work for the simulator, where no command can run: after `delay` the result is the hash of what
+/// was asked.
+pub struct Pretended<E> {
+    /// The simulation's clock.
+    pub clock: E,
+    /// How long each job takes.
+    pub delay: Duration,
+}
+
+impl<E: Clock> Worker for Pretended<E> {
+    type Error = Infallible;
+
+    async fn work(
+        &self,
+        spec: &JobSpec,
+        cancelled: Cancelled,
+        started: impl FnOnce() + Send,
+    ) -> Result<Vec<u8>, Infallible> {
+        started();
+        let result = keccak256(&[&to_vec(spec)]).0.to_vec();
+        tokio::select! {
+            biased;
+            // Nobody wants the result any more.
+            _ = cancelled => {}
+            () = self.clock.sleep(self.delay) => {}
+        }
+        Ok(result)
+    }
+}

@@ -1,0 +1,165 @@
+//! A devnet under load whose validators crash and return, checked after every block.
+
+use super::{
+    cluster::{ClusterError, key},
+    devnet::{BLOCK_TIME, Devnet, spec},
+    invariant::{Invariants, Violation},
+};
+use crate::{chain::ledger::ExecutedBlock, storage::StorageError};
+use commonware_runtime::{Clock as _, Supervisor as _, deterministic::Context};
+use cowboy_engine::{
+    chain::{Payload, transaction::Transfer},
+    primitives::{Hash, Height, Wei},
+};
+use rand::RngExt as _;
+use std::{sync::Arc, time::Duration};
+use tokio::sync::broadcast::{Receiver, error::TryRecvError};
+
+/// How often the scenario looks at the devnet.
+const STEP: Duration = Duration::from_millis(125);
+
+/// What happens.
+#[derive(Debug, Clone, Copy)]
+pub struct Scenario {
+    /// Validators.
+    pub validators: usize,
+    /// Runners.
+    pub runners: usize,
+    /// Blocks until it ends.
+    pub blocks: u64,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Hash over the event log of the longest-running validator: blocks, roots, events, P.
+    pub log: Hash,
+    /// Jobs whose result is final.
+    pub verified: usize,
+    /// Jobs submitted.
+    pub submitted: usize,
+    /// Blocks that carry their parent's certificate, of all from height 2 on.
+    pub certified: (usize, usize),
+}
+
+/// Why a scenario did not hold.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// It could not be set up.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// A store refuses.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// An invariant is broken.
+    #[error(transparent)]
+    Violation(#[from] Violation),
+    /// No block for a long time although enough validators run.
+    #[error("stuck at {0}")]
+    Stuck(Height),
+    /// Two validators that run disagree.
+    #[error("validators disagree at {0}")]
+    Disagreement(Height),
+}
+
+impl Scenario {
+    /// Runs it: transfers and jobs all the time; one validator after the other crashes at a
+    /// random moment, never two at once, and returns.
+    pub async fn run(self, mut context: Context) -> Result<Report, ScenarioError> {
+        let crash_at = context.random_range(20..120);
+        let down_for = context.random_range(10..60);
+        let victim = context.random_range(0..self.validators);
+        let mut devnet =
+            Devnet::new(context.child("devnet"), self.validators, self.runners).await?;
+        let supply = devnet.cluster.genesis().state().map_err(|error| {
+            ClusterError::Start(crate::validator::node::StartError::Genesis(error))
+        })?;
+        let mut invariants = Invariants::new(supply.supply().total());
+        let mut watching = devnet.watch_all(self.validators);
+        let (mut jobs, mut steps_without_block, mut height) = (Vec::new(), 0u32, Height::GENESIS);
+        while height.get() < self.blocks {
+            context.sleep(STEP).await;
+            for (index, blocks) in watching.iter_mut().enumerate() {
+                check(&mut invariants, index, blocks.as_mut())?;
+            }
+            let now = invariants.height();
+            if now == height {
+                steps_without_block += 1;
+                // A minute of silence is no leader timeout any more.
+                if STEP * steps_without_block > Duration::from_secs(60) {
+                    return Err(ScenarioError::Stuck(height));
+                }
+                continue;
+            }
+            steps_without_block = 0;
+            let passed = |at: u64| height.get() < at && at <= now.get();
+            if passed(crash_at) {
+                devnet.cluster.stop(victim).await;
+                watching[victim] = None;
+            }
+            if passed(crash_at + down_for) {
+                devnet.cluster.start(victim)?;
+                watching[victim] = devnet.watch(victim);
+            }
+            height = now;
+            let from = usize::try_from(height.get() % 4).unwrap_or(0);
+            let to = key(&format!("account-{}", (from + 1) % 4)).address();
+            devnet.send(from, Payload::Transfer(Transfer { to, amount: Wei::new(7) }));
+            if height.get() + 40 < self.blocks {
+                jobs.extend(devnet.submit(from, spec(60)));
+            }
+        }
+        // Whoever is behind catches up; nobody differs.
+        let end = self.blocks + 1;
+        if !devnet.cluster.reach(end, BLOCK_TIME * 400).await {
+            return Err(ScenarioError::Stuck(devnet.cluster.heights().0));
+        }
+        for (index, blocks) in watching.iter_mut().enumerate() {
+            check(&mut invariants, index, blocks.as_mut())?;
+        }
+        if let Some(height) = devnet.cluster.disagreement()? {
+            return Err(ScenarioError::Disagreement(height));
+        }
+        let witness = (victim + 1) % self.validators;
+        let state = devnet.state(witness);
+        let is_verified = |job: &&Hash| {
+            state
+                .as_ref()
+                .and_then(|state| state.job(job))
+                .is_some_and(|job| job.status.name() == "Verified")
+        };
+        Ok(Report {
+            log: devnet.cluster.log_hash(witness)?,
+            verified: jobs.iter().filter(is_verified).count(),
+            submitted: jobs.len(),
+            certified: devnet.cluster.parents_certified(witness)?,
+        })
+    }
+}
+
+/// Checks what a validator has executed since the last look.
+fn check(
+    invariants: &mut Invariants,
+    validator: usize,
+    blocks: Option<&mut Receiver<Arc<ExecutedBlock>>>,
+) -> Result<(), Violation> {
+    let Some(blocks) = blocks else { return Ok(()) };
+    loop {
+        match blocks.try_recv() {
+            Ok(block) => invariants.check(validator, &block)?,
+            // Catching up goes faster than looking: what was missed is compared at the end.
+            Err(TryRecvError::Lagged(_)) => {}
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(()),
+        }
+    }
+}
+
+impl Devnet {
+    fn watch(&self, validator: usize) -> Option<Receiver<Arc<ExecutedBlock>>> {
+        Some(self.cluster.validator(validator)?.services().ledger.subscribe())
+    }
+
+    fn watch_all(&self, validators: usize) -> Vec<Option<Receiver<Arc<ExecutedBlock>>>> {
+        (0..validators).map(|index| self.watch(index)).collect()
+    }
+}

@@ -1,0 +1,271 @@
+//! What one validator keeps beside consensus' own archives: blocks with their receipts, events,
+//! certificates and draws, and snapshots of the state. One SQLite file, one transaction per block.
+//!
+//! The file is crash-safe (write-ahead log), survives `kill -9` at any moment, and may be read by
+//! anybody while the devnet runs; docs/storage.md lists its tables. Bodies are deterministic CBOR,
+//! the forms that `cowboy-engine` defines.
+
+mod query;
+mod schema;
+
+pub use query::{
+    EventFilter, StoredDraw, StoredEvent, StoredPresence, StoredResult, StoredTransaction,
+};
+
+use cowboy_engine::{
+    chain::{Block, Execution, Payload, State, Status},
+    primitives::{
+        Hash, Height,
+        codec::{DecodeError, to_vec},
+    },
+};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use std::{
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+/// A snapshot of the state is kept every so many blocks: a restart executes at most these again.
+pub const SNAPSHOT_BLOCKS: u64 = 256;
+
+/// How long a statement waits for a reader of another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why the store cannot answer.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// SQLite refuses.
+    #[error("storage: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// A record is not what it should be.
+    #[error("storage: the {record} at {height} does not decode: {error}")]
+    Corrupt {
+        /// Which table.
+        record: &'static str,
+        /// At which height.
+        height: u64,
+        /// How.
+        error: DecodeError,
+    },
+    /// The file is of another version of this program.
+    #[error(
+        "storage: the file has format {got}, this program reads {expected}; `devnet reset` starts anew"
+    )]
+    Format {
+        /// What the file says.
+        got: i64,
+        /// What is read.
+        expected: i64,
+    },
+    /// The file is of another chain.
+    #[error(
+        "storage: the file belongs to chain {got:#x}, not {expected:#x}; `devnet reset` starts anew"
+    )]
+    Chain {
+        /// What the file says.
+        got: u64,
+        /// What is wanted.
+        expected: u64,
+    },
+    /// A block does not follow the last one stored.
+    #[error("storage: block {got} does not follow {head}")]
+    Gap {
+        /// What was to be stored.
+        got: Height,
+        /// What stands there.
+        head: Height,
+    },
+}
+
+/// One validator's file.
+#[derive(Debug)]
+pub struct Store {
+    connection: Mutex<Connection>,
+}
+
+/// A finalized block and what executing it did.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockRecord<'a> {
+    /// The block.
+    pub block: &'a Block,
+    /// What it did.
+    pub execution: &'a Execution,
+    /// When this validator executed it, Unix ms.
+    pub executed_ms: u64,
+}
+
+impl Store {
+    /// Opens or creates the file of the chain with this id.
+    pub fn open(path: &Path, chain_id: u64) -> Result<Self, StorageError> {
+        Self::with(Connection::open(path)?, chain_id)
+    }
+
+    /// A store that ends with the process, for the simulator.
+    pub fn in_memory(chain_id: u64) -> Result<Self, StorageError> {
+        Self::with(Connection::open_in_memory()?, chain_id)
+    }
+
+    fn with(connection: Connection, chain_id: u64) -> Result<Self, StorageError> {
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        schema::prepare(&connection, chain_id)?;
+        Ok(Self { connection: Mutex::new(connection) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        // A panic while the lock was held rolled its transaction back: the file is as before.
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Height and hash of the last block stored.
+    pub fn head(&self) -> Result<Option<(Height, Hash)>, StorageError> {
+        let head = self
+            .lock()
+            .prepare_cached("SELECT height, hash FROM block ORDER BY height DESC LIMIT 1")?
+            .query_row([], |row| Ok((query::height(row, 0)?, query::hash(row, 1)?)))
+            .optional()?;
+        Ok(head)
+    }
+
+    /// Stores a block with all that it did, whole or not at all. A block stored before is left
+    /// as it is.
+    pub fn commit(&self, record: &BlockRecord<'_>) -> Result<(), StorageError> {
+        let mut connection = self.lock();
+        let transaction = connection.transaction()?;
+        let height = record.block.header.height;
+        let head: Option<u64> = transaction
+            .prepare_cached("SELECT max(height) FROM block")?
+            .query_row([], |row| row.get(0))?;
+        match head.map(Height::new) {
+            Some(head) if height <= head => return Ok(()),
+            Some(head) if height != head.next() => {
+                return Err(StorageError::Gap { got: height, head });
+            }
+            None if height.get() > 1 => {
+                return Err(StorageError::Gap { got: height, head: Height::GENESIS });
+            }
+            _ => {}
+        }
+        insert(&transaction, record)?;
+        if height.get().is_multiple_of(SNAPSHOT_BLOCKS) {
+            insert_snapshot(&transaction, &record.execution.state)?;
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Stores a snapshot of the state after the last block stored, so that the next start
+    /// executes nothing again.
+    pub fn snapshot(&self, state: &State) -> Result<(), StorageError> {
+        let mut connection = self.lock();
+        let transaction = connection.transaction()?;
+        insert_snapshot(&transaction, state)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// The newest snapshot.
+    pub fn load_snapshot(&self) -> Result<Option<State>, StorageError> {
+        let stored: Option<(u64, Vec<u8>)> = self
+            .lock()
+            .prepare_cached("SELECT height, state FROM snapshot ORDER BY height DESC LIMIT 1")?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        stored
+            .map(|(height, bytes)| {
+                State::from_bytes(&bytes).map_err(|error| StorageError::Corrupt {
+                    record: "snapshot",
+                    height,
+                    error,
+                })
+            })
+            .transpose()
+    }
+}
+
+fn insert(
+    transaction: &rusqlite::Transaction<'_>,
+    record: &BlockRecord<'_>,
+) -> Result<(), StorageError> {
+    let BlockRecord { block, execution, executed_ms } = record;
+    let height = block.header.height.get();
+    transaction
+        .prepare_cached(
+            "INSERT INTO block (height, hash, state_root, executed_ms, body) VALUES (?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            height,
+            execution.state.head_hash().0,
+            execution.state.root().0,
+            executed_ms,
+            block.to_bytes()
+        ])?;
+    let mut statement = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO tx (hash, height, position, receipt) VALUES (?, ?, ?, ?)",
+    )?;
+    for (position, receipt) in execution.receipts.iter().enumerate() {
+        statement.execute(params![receipt.transaction.0, height, position, to_vec(receipt)])?;
+    }
+    let mut statement = transaction.prepare_cached(
+        "INSERT INTO event (height, position, kind, job_id, body) VALUES (?, ?, ?, ?, ?)",
+    )?;
+    for (position, event) in execution.events.iter().enumerate() {
+        let job_id = event.job_id().map(|id| id.0);
+        statement.execute(params![height, position, event.kind.name(), job_id, to_vec(event)])?;
+    }
+    let mut statement = transaction.prepare_cached(
+        "INSERT INTO presence (height, embedded_at, certificate, bit_length, bitmap, registry)
+         VALUES (?, ?, ?, ?, ?, ?)",
+    )?;
+    for derived in &execution.derived {
+        statement.execute(params![
+            derived.height.get(),
+            height,
+            to_vec(&block.certificates[derived.certificate]),
+            derived.bitmap.len(),
+            derived.bitmap.as_bytes(),
+            to_vec(&derived.order)
+        ])?;
+    }
+    let mut statement =
+        transaction.prepare_cached("INSERT INTO draw (job_id, height, body) VALUES (?, ?, ?)")?;
+    for draw in &execution.draws {
+        // A job that waits is drawn every block: its last draw is the one to explain.
+        transaction
+            .prepare_cached("DELETE FROM draw WHERE job_id = ?")?
+            .execute(params![draw.job_id.0])?;
+        statement.execute(params![draw.job_id.0, height, to_vec(draw)])?;
+    }
+    let mut statement = transaction
+        .prepare_cached("INSERT INTO result (job_id, height, runner, bytes) VALUES (?, ?, ?, ?)")?;
+    for (signed, receipt) in block.transactions.iter().zip(&execution.receipts) {
+        if let (Payload::SubmitResult(result), Status::Success) =
+            (&signed.transaction.payload, &receipt.status)
+        {
+            statement.execute(params![result.job_id.0, height, result.runner.0, result.result])?;
+        }
+    }
+    Ok(())
+}
+
+/// Inserts a snapshot and drops all but the one before it.
+fn insert_snapshot(
+    transaction: &rusqlite::Transaction<'_>,
+    state: &State,
+) -> Result<(), StorageError> {
+    let height = state.height().get();
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO snapshot (height, state) VALUES (?, ?)")?
+        .execute(params![height, state.to_bytes()])?;
+    transaction
+        .prepare_cached(
+            "DELETE FROM snapshot WHERE height NOT IN
+             (SELECT height FROM snapshot ORDER BY height DESC LIMIT 2)",
+        )?
+        .execute([])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

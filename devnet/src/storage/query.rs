@@ -1,0 +1,272 @@
+//! Reading the store.
+
+use super::{StorageError, Store};
+use cowboy_engine::{
+    chain::{Block, Certificate, DrawRecord, Event, Receipt},
+    presence::Bitmap,
+    primitives::{
+        Address, Hash, Height,
+        codec::{Decode, Encode, from_slice},
+    },
+    registry::Order,
+};
+use rusqlite::{OptionalExtension as _, Row, params};
+
+/// A transaction's place and receipt.
+#[derive(Clone, Debug)]
+pub struct StoredTransaction {
+    /// The block it stands in.
+    pub height: Height,
+    /// Its place there.
+    pub position: u32,
+    /// What became of it.
+    pub receipt: Receipt,
+}
+
+/// An event and its place.
+#[derive(Clone, Debug)]
+pub struct StoredEvent {
+    /// The block.
+    pub height: Height,
+    /// Its place there.
+    pub position: u32,
+    /// What happened.
+    pub event: Event,
+}
+
+/// The canonical certificate of a block, and what was derived from it.
+#[derive(Clone, Debug)]
+pub struct StoredPresence {
+    /// The block certified.
+    pub height: Height,
+    /// The block that carries the certificate.
+    pub embedded_at: Height,
+    /// The certificate's bytes as stored: damage shows where they are decoded or verified.
+    pub certificate: Vec<u8>,
+    /// P(H) as derived when the block was executed: its length and bytes as stored.
+    pub bit_length: u32,
+    /// See `bit_length`.
+    pub bitmap: Vec<u8>,
+    /// The runners that the bits stand for.
+    pub registry: Order,
+}
+
+impl StoredPresence {
+    /// The certificate.
+    pub fn certificate(&self) -> Result<Certificate, StorageError> {
+        decode("certificate", self.height, &self.certificate)
+    }
+
+    /// P(H) as stored; `None` where the bytes are no bitmap of that length.
+    pub fn bitmap(&self) -> Option<Bitmap> {
+        Bitmap::from_bytes(self.bit_length, &self.bitmap).ok()
+    }
+}
+
+/// A job's last draw.
+#[derive(Clone, Debug)]
+pub struct StoredDraw {
+    /// The block that drew.
+    pub height: Height,
+    /// The draw and its evidence.
+    pub draw: DrawRecord,
+}
+
+/// A job's final result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredResult {
+    /// The block that made it final.
+    pub height: Height,
+    /// Whose it is.
+    pub runner: Address,
+    /// The result.
+    pub bytes: Vec<u8>,
+}
+
+/// Which events to list.
+#[derive(Clone, Copy, Debug)]
+pub struct EventFilter<'a> {
+    /// From this block on.
+    pub from: Height,
+    /// Of this kind only.
+    pub kind: Option<&'a str>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+impl Store {
+    /// A finalized block.
+    pub fn block(&self, height: Height) -> Result<Option<Block>, StorageError> {
+        let bytes: Option<Vec<u8>> = self
+            .lock()
+            .prepare_cached("SELECT body FROM block WHERE height = ?")?
+            .query_row(params![height.get()], |row| row.get(0))
+            .optional()?;
+        bytes.map(|bytes| decode("block", height, &bytes)).transpose()
+    }
+
+    /// State root after a block, and when this validator executed it (Unix ms).
+    pub fn executed(&self, height: Height) -> Result<Option<(Hash, u64)>, StorageError> {
+        Ok(self
+            .lock()
+            .prepare_cached("SELECT state_root, executed_ms FROM block WHERE height = ?")?
+            .query_row(params![height.get()], |row| Ok((hash(row, 0)?, row.get(1)?)))
+            .optional()?)
+    }
+
+    /// Height of the finalized block with this hash.
+    pub fn height_of(&self, block: &Hash) -> Result<Option<Height>, StorageError> {
+        Ok(self
+            .lock()
+            .prepare_cached("SELECT height FROM block WHERE hash = ?")?
+            .query_row(params![block.0], |row| height(row, 0))
+            .optional()?)
+    }
+
+    /// A transaction's place and receipt.
+    pub fn transaction(&self, id: &Hash) -> Result<Option<StoredTransaction>, StorageError> {
+        let row: Option<(Height, u32, Vec<u8>)> = self
+            .lock()
+            .prepare_cached("SELECT height, position, receipt FROM tx WHERE hash = ?")?
+            .query_row(params![id.0], |row| Ok((height(row, 0)?, row.get(1)?, row.get(2)?)))
+            .optional()?;
+        row.map(|(height, position, bytes)| {
+            Ok(StoredTransaction { height, position, receipt: decode("tx", height, &bytes)? })
+        })
+        .transpose()
+    }
+
+    /// Receipts of a block, in order.
+    pub fn receipts(&self, at: Height) -> Result<Vec<Receipt>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection
+            .prepare_cached("SELECT t.receipt FROM tx t WHERE t.height = ? ORDER BY t.position")?;
+        let rows = statement.query_map(params![at.get()], |row| row.get::<_, Vec<u8>>(0))?;
+        rows.map(|bytes| decode("tx", at, &bytes?)).collect()
+    }
+
+    /// Events in order of their places, whole blocks or fewer up to the limit.
+    pub fn events(&self, filter: EventFilter<'_>) -> Result<Vec<StoredEvent>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT height, position, body FROM event
+             WHERE height >= ?1 AND (?2 IS NULL OR kind = ?2)
+             ORDER BY height, position LIMIT ?3",
+        )?;
+        let rows =
+            statement.query_map(params![filter.from.get(), filter.kind, filter.limit], stored)?;
+        rows.map(event).collect()
+    }
+
+    /// How many events of a kind there are, up to a block.
+    pub fn count_events(&self, kind: &str, up_to: Height) -> Result<u64, StorageError> {
+        Ok(self
+            .lock()
+            .prepare_cached("SELECT count(*) FROM event WHERE kind = ? AND height <= ?")?
+            .query_row(params![kind, up_to.get()], |row| row.get(0))?)
+    }
+
+    /// Events of one block.
+    pub fn events_at(&self, at: Height) -> Result<Vec<StoredEvent>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT height, position, body FROM event WHERE height = ? ORDER BY position",
+        )?;
+        let rows = statement.query_map(params![at.get()], stored)?;
+        rows.map(event).collect()
+    }
+
+    /// Events about one job.
+    pub fn events_of(&self, job: &Hash) -> Result<Vec<StoredEvent>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT height, position, body FROM event WHERE job_id = ? ORDER BY height, position",
+        )?;
+        let rows = statement.query_map(params![job.0], stored)?;
+        rows.map(event).collect()
+    }
+
+    /// The canonical certificate of the block at `height`, where the chain has one.
+    pub fn presence(&self, certified: Height) -> Result<Option<StoredPresence>, StorageError> {
+        let row = self
+            .lock()
+            .prepare_cached(
+                "SELECT embedded_at, certificate, bit_length, bitmap, registry
+                 FROM presence WHERE height = ?",
+            )?
+            .query_row(params![certified.get()], |row| {
+                Ok((
+                    height(row, 0)?,
+                    row.get(1)?,
+                    row.get(2)?,
+                    row.get(3)?,
+                    row.get::<_, Vec<u8>>(4)?,
+                ))
+            })
+            .optional()?;
+        row.map(|(embedded_at, certificate, bit_length, bitmap, registry)| {
+            Ok(StoredPresence {
+                height: certified,
+                embedded_at,
+                certificate,
+                bit_length,
+                bitmap,
+                registry: decode("registry order", certified, &registry)?,
+            })
+        })
+        .transpose()
+    }
+
+    /// A job's last draw.
+    pub fn draw(&self, job: &Hash) -> Result<Option<StoredDraw>, StorageError> {
+        let row: Option<(Height, Vec<u8>)> = self
+            .lock()
+            .prepare_cached("SELECT height, body FROM draw WHERE job_id = ?")?
+            .query_row(params![job.0], |row| Ok((height(row, 0)?, row.get(1)?)))
+            .optional()?;
+        row.map(|(height, bytes)| Ok(StoredDraw { height, draw: decode("draw", height, &bytes)? }))
+            .transpose()
+    }
+
+    /// A job's final result.
+    pub fn result(&self, job: &Hash) -> Result<Option<StoredResult>, StorageError> {
+        Ok(self
+            .lock()
+            .prepare_cached("SELECT height, runner, bytes FROM result WHERE job_id = ?")?
+            .query_row(params![job.0], |row| {
+                Ok(StoredResult {
+                    height: height(row, 0)?,
+                    runner: Address(row.get(1)?),
+                    bytes: row.get(2)?,
+                })
+            })
+            .optional()?)
+    }
+}
+
+type EventRow = (Height, u32, Vec<u8>);
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+    Ok((height(row, 0)?, row.get(1)?, row.get(2)?))
+}
+
+fn event(row: rusqlite::Result<EventRow>) -> Result<StoredEvent, StorageError> {
+    let (height, position, bytes) = row?;
+    Ok(StoredEvent { height, position, event: decode("event", height, &bytes)? })
+}
+
+fn decode<T: Encode + Decode>(
+    record: &'static str,
+    height: Height,
+    bytes: &[u8],
+) -> Result<T, StorageError> {
+    from_slice(bytes).map_err(|error| StorageError::Corrupt { record, height: height.get(), error })
+}
+
+pub(super) fn height(row: &Row<'_>, column: usize) -> rusqlite::Result<Height> {
+    row.get(column).map(Height::new)
+}
+
+pub(super) fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Hash> {
+    row.get(column).map(Hash)
+}

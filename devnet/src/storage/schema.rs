@@ -1,0 +1,63 @@
+//! The tables, and the checks on opening a file.
+
+use super::StorageError;
+use rusqlite::Connection;
+
+/// The version of the tables below; another version is refused.
+const FORMAT: i64 = 1;
+
+const TABLES: &str = "
+CREATE TABLE meta (chain_id BLOB NOT NULL);
+-- Finalized blocks. body: the block.
+CREATE TABLE block (
+  height INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, state_root BLOB NOT NULL,
+  executed_ms INTEGER NOT NULL, body BLOB NOT NULL);
+-- Where each transaction stands, and its receipt.
+CREATE TABLE tx (
+  hash BLOB PRIMARY KEY, height INTEGER NOT NULL, position INTEGER NOT NULL,
+  receipt BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX tx_height ON tx (height, position);
+CREATE TABLE event (
+  height INTEGER NOT NULL, position INTEGER NOT NULL, kind TEXT NOT NULL, job_id BLOB,
+  body BLOB NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;
+CREATE INDEX event_kind ON event (kind, height);
+CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
+-- The canonical certificate of each block that has one, and P(H) as derived from it.
+-- registry: the addresses that the bits stand for.
+CREATE TABLE presence (
+  height INTEGER PRIMARY KEY, embedded_at INTEGER NOT NULL, certificate BLOB NOT NULL,
+  bit_length INTEGER NOT NULL, bitmap BLOB NOT NULL, registry BLOB NOT NULL);
+-- The last draw of each job.
+CREATE TABLE draw (job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE result (
+  job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, runner BLOB NOT NULL, bytes BLOB NOT NULL);
+CREATE TABLE snapshot (height INTEGER PRIMARY KEY, state BLOB NOT NULL);
+";
+
+/// Makes the tables in a new file, or checks that an old one is of this format and chain.
+pub(super) fn prepare(connection: &Connection, chain_id: u64) -> Result<(), StorageError> {
+    // NORMAL syncs at checkpoints only: a power cut may lose the newest blocks of this file, and
+    // consensus' archives, which are synced, bring them again.
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;
+         PRAGMA cache_size = -1024;",
+    )?;
+    let format: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if format == 0 {
+        let create = format!(
+            "BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT};
+             INSERT INTO meta (chain_id) VALUES (x'{chain_id:016x}'); COMMIT;"
+        );
+        connection.execute_batch(&create)?;
+        return Ok(());
+    }
+    if format != FORMAT {
+        return Err(StorageError::Format { got: format, expected: FORMAT });
+    }
+    let got: [u8; 8] = connection.query_row("SELECT chain_id FROM meta", [], |row| row.get(0))?;
+    let got = u64::from_be_bytes(got);
+    if got != chain_id {
+        return Err(StorageError::Chain { got, expected: chain_id });
+    }
+    Ok(())
+}

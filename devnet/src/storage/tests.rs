@@ -1,0 +1,175 @@
+//! What is stored is what is read, across reopening, and never out of order.
+
+use super::*;
+use cowboy_engine::{
+    chain::{
+        Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params, Round,
+        SignedTransaction, Transaction, Validator, Vote,
+        block::{certificates_root, certify, transactions_root},
+        execute,
+        transaction::Transfer,
+    },
+    presence::{Bitmap, ThresholdRule},
+    primitives::{SecretKey, Wei},
+    registry::{Capabilities, JobKind, MIN_STAKE},
+};
+
+fn key(name: &str) -> SecretKey {
+    SecretKey::derive(b"storage", name)
+}
+
+fn genesis() -> Genesis {
+    Genesis {
+        name: "storage".into(),
+        timestamp_ms: 0,
+        params: Params {
+            threshold_rule: ThresholdRule::Committee,
+            genesis_basefee: Wei::new(1_000),
+        },
+        validators: vec![Validator {
+            pubkey: key("validator").public_key(),
+            consensus_key: [1; 32],
+        }],
+        runners: vec![GenesisRunner {
+            pubkey: key("runner").public_key(),
+            stake: MIN_STAKE,
+            capabilities: Capabilities {
+                kinds: vec![JobKind::Custom],
+                max_concurrent_jobs: 1,
+                tee: false,
+            },
+            price_per_second: Wei::cby(1),
+        }],
+        endowments: vec![Endowment { account: key("alice").address(), balance: Wei::cby(100) }],
+    }
+}
+
+/// The child of `state`'s head with one transfer in it, and with its parent's certificate.
+fn child(state: &State) -> Block {
+    let head = state.head();
+    let payload = Payload::Transfer(Transfer { to: key("bob").address(), amount: Wei::new(1) });
+    let nonce = state.account(&key("alice").address()).nonce;
+    let signed: SignedTransaction = Transaction::with_limits(
+        state.chain_id(),
+        nonce,
+        state.basefee_cycle(),
+        state.basefee_cell(),
+        payload,
+    )
+    .sign(&key("alice"));
+    let certificates = if head.height == Height::GENESIS {
+        vec![]
+    } else {
+        let vote =
+            Vote { validator: 0, presence: Bitmap::from_fn(1, |_| true), signature: [7; 64] };
+        vec![Certificate { block: state.head_hash(), round: head.round, votes: vec![vote] }]
+    };
+    let candidates = head.candidates(state.head_hash());
+    let (_, open) = certify(&candidates, certificates.iter().map(|c| c.block)).unwrap();
+    let transactions = vec![signed];
+    let header = Header {
+        height: head.height.next(),
+        parent: state.head_hash(),
+        round: Round { epoch: 0, view: head.height.get() + 1, parent_view: head.height.get() },
+        proposer: [1; 32],
+        timestamp_ms: head.timestamp_ms + 1,
+        subset_epoch: 0,
+        transactions_root: transactions_root(&transactions),
+        certificates_root: certificates_root(&certificates),
+        open,
+        executed: Executed { height: head.height, state_root: state.root() },
+    };
+    Block { header, certificates, transactions }
+}
+
+fn extend(store: &Store, state: &mut State, blocks: u64) {
+    for _ in 0..blocks {
+        let block = child(state);
+        let execution = execute(state, &block).unwrap();
+        store
+            .commit(&BlockRecord { block: &block, execution: &execution, executed_ms: 5 })
+            .unwrap();
+        *state = execution.state;
+    }
+}
+
+#[test]
+fn what_is_stored_is_read_also_after_reopening() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index.db");
+    let mut state = genesis().state().unwrap();
+    let chain_id = state.chain_id();
+    {
+        let store = Store::open(&path, chain_id).unwrap();
+        assert_eq!(store.head().unwrap(), None);
+        extend(&store, &mut state, 3);
+    }
+    let store = Store::open(&path, chain_id).unwrap();
+    assert_eq!(store.head().unwrap(), Some((Height::new(3), state.head_hash())));
+    let block = store.block(Height::new(2)).unwrap().unwrap();
+    assert_eq!(block.hash(), state.head().parent);
+    assert_eq!(store.height_of(&block.hash()).unwrap(), Some(Height::new(2)));
+    let id = block.transactions[0].hash();
+    let stored = store.transaction(&id).unwrap().unwrap();
+    assert_eq!((stored.height, stored.position), (Height::new(2), 0));
+    assert_eq!(stored.receipt.status, Status::Success);
+    assert_eq!(store.receipts(Height::new(2)).unwrap(), [stored.receipt]);
+    let presence = store.presence(Height::new(2)).unwrap().unwrap();
+    assert_eq!(presence.embedded_at, Height::new(3));
+    assert_eq!(presence.certificate().unwrap().block, block.hash());
+    assert_eq!(presence.bitmap().unwrap().count_ones(), 1);
+    assert_eq!(presence.registry.as_slice(), [key("runner").address()]);
+    assert!(store.presence(Height::new(3)).unwrap().is_none());
+    let filter = EventFilter { from: Height::new(2), kind: Some("Transferred"), limit: 10 };
+    let events = store.events(filter).unwrap();
+    assert_eq!(events.iter().map(|e| e.height.get()).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(store.events_at(Height::new(1)).unwrap().len(), 2);
+}
+
+#[test]
+fn a_block_is_stored_once_and_in_order() {
+    let store = Store::in_memory(1).unwrap();
+    let mut state = genesis().state().unwrap();
+    let first = child(&state);
+    let execution = execute(&state, &first).unwrap();
+    let record = BlockRecord { block: &first, execution: &execution, executed_ms: 5 };
+    store.commit(&record).unwrap();
+    store.commit(&record).unwrap();
+    state = execution.state;
+    let second = execute(&state, &child(&state)).unwrap();
+    let third = child(&second.state);
+    let execution = execute(&second.state, &third).unwrap();
+    let gap = store.commit(&BlockRecord { block: &third, execution: &execution, executed_ms: 5 });
+    assert!(matches!(gap, Err(StorageError::Gap { got, .. }) if got == Height::new(3)));
+}
+
+#[test]
+fn a_snapshot_carries_a_restart() {
+    let store = Store::in_memory(1).unwrap();
+    let mut state = genesis().state().unwrap();
+    assert!(store.load_snapshot().unwrap().is_none());
+    extend(&store, &mut state, SNAPSHOT_BLOCKS + 3);
+    let snapshot = store.load_snapshot().unwrap().unwrap();
+    assert_eq!(snapshot.height(), Height::new(SNAPSHOT_BLOCKS));
+    let mut again = snapshot;
+    while again.height() < state.height() {
+        let block = store.block(again.height().next()).unwrap().unwrap();
+        again = execute(&again, &block).unwrap().state;
+    }
+    assert_eq!(again.root(), state.root());
+    store.snapshot(&state).unwrap();
+    assert_eq!(store.load_snapshot().unwrap().unwrap().height(), state.height());
+}
+
+#[test]
+fn another_chain_or_format_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("index.db");
+    drop(Store::open(&path, 0x0102_0304_0506_0708).unwrap());
+    assert!(matches!(
+        Store::open(&path, 2),
+        Err(StorageError::Chain { got: 0x0102_0304_0506_0708, expected: 2 })
+    ));
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
+    assert!(matches!(Store::open(&path, 2), Err(StorageError::Format { got: 99, expected: 1 })));
+}

@@ -1,0 +1,279 @@
+//! The YAML as written: shapes and defaults.
+
+use super::{
+    Amount, BlockTime, Kind, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS, MAX_FILE_BYTES, MAX_RUNNERS,
+    MAX_VALIDATORS, Name, TopologyError, Within, locate,
+};
+use cowboy_engine::{
+    presence::ThresholdRule,
+    primitives::{CBY, Wei},
+};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, SeqAccess, Unexpected, Visitor},
+};
+use std::{fmt, fs::File, io::Read as _, marker::PhantomData, path::Path};
+
+/// A topology file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a topology: fields and their values")]
+pub struct Topology {
+    /// The devnet's name (default `local`).
+    pub name: Option<Name>,
+    /// What every validator agrees on.
+    pub chain: ChainSection,
+    /// The validators (default 4).
+    pub validators: Option<Nodes<ValidatorSection, 1, MAX_VALIDATORS>>,
+    /// The runners (default 4).
+    pub runners: Option<Nodes<RunnerSection, 0, MAX_RUNNERS>>,
+    /// The accounts that have a key.
+    pub accounts: AccountsSection,
+    /// The control API.
+    pub api: ApiSection,
+}
+
+/// `chain`: what every validator agrees on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "the fields of `chain`")]
+pub struct ChainSection {
+    /// The pace of blocks.
+    pub block_time: BlockTime,
+    /// What every key derives from.
+    pub seed: Within<0, { u64::MAX }>,
+    /// How votes become presence.
+    pub presence: PresenceSection,
+}
+
+/// `chain.presence`: how votes become presence.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "the fields of `chain.presence`")]
+pub struct PresenceSection {
+    /// The votes that a runner needs.
+    pub threshold_rule: Rule,
+}
+
+/// The votes that a runner needs; [`ThresholdRule`] as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rule {
+    /// f + 1 of the validators.
+    #[default]
+    Committee,
+    /// f + 1 of the votes.
+    Quorum,
+    /// f + 1 of the votes cast by the runner's own validators.
+    Subset,
+}
+
+impl From<Rule> for ThresholdRule {
+    fn from(rule: Rule) -> Self {
+        match rule {
+            Rule::Committee => Self::Committee,
+            Rule::Quorum => Self::Quorum,
+            Rule::Subset => Self::Subset,
+        }
+    }
+}
+
+impl From<ThresholdRule> for Rule {
+    fn from(rule: ThresholdRule) -> Self {
+        match rule {
+            ThresholdRule::Committee => Self::Committee,
+            ThresholdRule::Quorum => Self::Quorum,
+            ThresholdRule::Subset => Self::Subset,
+        }
+    }
+}
+
+/// Nodes of one kind: how many, or each by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Nodes<T, const MIN: u64, const MAX: u64> {
+    /// So many, named by number.
+    Count(u64),
+    /// These.
+    List(Vec<T>),
+}
+
+impl<'de, T: Deserialize<'de>, const MIN: u64, const MAX: u64> Deserialize<'de>
+    for Nodes<T, MIN, MAX>
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct CountOrList<T, const MIN: u64, const MAX: u64>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>, const MIN: u64, const MAX: u64> Visitor<'de>
+            for CountOrList<T, MIN, MAX>
+        {
+            type Value = Nodes<T, MIN, MAX>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a whole number from {MIN} to {MAX}, or a list of so many")
+            }
+
+            fn visit_u64<E: Error>(self, count: u64) -> Result<Self::Value, E> {
+                if !(MIN..=MAX).contains(&count) {
+                    return Err(E::invalid_value(Unexpected::Unsigned(count), &self));
+                }
+                Ok(Nodes::Count(count))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut list = Vec::new();
+                while let Some(node) = seq.next_element()? {
+                    list.push(node);
+                    if list.len() as u64 > MAX {
+                        return Err(A::Error::invalid_length(list.len(), &self));
+                    }
+                }
+                if (list.len() as u64) < MIN {
+                    return Err(A::Error::invalid_length(list.len(), &self));
+                }
+                Ok(Nodes::List(list))
+            }
+        }
+
+        deserializer.deserialize_any(CountOrList(PhantomData))
+    }
+}
+
+/// One validator of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the fields of a validator")]
+pub struct ValidatorSection {
+    /// Its name.
+    pub name: Name,
+}
+
+/// One runner of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the fields of a runner")]
+pub struct RunnerSection {
+    /// Its name.
+    pub name: Name,
+    /// The job kinds it takes.
+    #[serde(default = "default_kinds")]
+    pub kinds: Vec<Kind>,
+    /// What it locks.
+    #[serde(default = "default_stake")]
+    pub stake: Amount,
+    /// What it asks per second of computing.
+    #[serde(default = "default_price")]
+    pub price_per_second: Amount,
+    /// Jobs it takes at a time.
+    #[serde(default = "default_concurrency")]
+    pub max_concurrent_jobs: Within<1, MAX_CONCURRENT_JOBS>,
+}
+
+impl RunnerSection {
+    /// A runner of this name with every default.
+    pub(super) fn named(name: Name) -> Self {
+        Self {
+            name,
+            kinds: default_kinds(),
+            stake: default_stake(),
+            price_per_second: default_price(),
+            max_concurrent_jobs: default_concurrency(),
+        }
+    }
+}
+
+fn default_kinds() -> Vec<Kind> {
+    vec![Kind::Custom, Kind::Http]
+}
+
+/// The least a runner may lock (spec jobs.md §1).
+fn default_stake() -> Amount {
+    Amount(super::plan::MIN_STAKE)
+}
+
+fn default_price() -> Amount {
+    Amount(Wei::new(CBY / 1_000))
+}
+
+fn default_concurrency() -> Within<1, MAX_CONCURRENT_JOBS> {
+    const { Within::new(4).expect("4 lies in the range") }
+}
+
+/// `accounts`: the accounts that have a key in the devnet's folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "the fields of `accounts`")]
+pub struct AccountsSection {
+    /// How many numbered ones.
+    pub count: Within<0, MAX_ACCOUNTS>,
+    /// What each numbered one begins with.
+    pub balance: Amount,
+    /// More, by name.
+    pub extra: Vec<ExtraAccount>,
+}
+
+impl Default for AccountsSection {
+    fn default() -> Self {
+        Self {
+            count: const { Within::new(10).expect("10 lies in the range") },
+            balance: Amount(Wei::cby(1_000_000)),
+            extra: Vec::new(),
+        }
+    }
+}
+
+/// An account of its own name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the fields of an account")]
+pub struct ExtraAccount {
+    /// Its name.
+    pub name: Name,
+    /// What it begins with.
+    pub balance: Amount,
+}
+
+/// `api`: the control API.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "the fields of `api`")]
+pub struct ApiSection {
+    /// Its port on the loopback; 0 lets the system choose.
+    pub port: Within<0, { u16::MAX as u64 }>,
+}
+
+impl<const MAX: u64> Default for Within<0, MAX> {
+    fn default() -> Self {
+        const { Self::new(0).expect("0 lies in the range") }
+    }
+}
+
+impl Topology {
+    /// Reads a file of at most [`MAX_FILE_BYTES`]; its text comes along for [`Self::resolve`].
+    pub fn load(path: &Path) -> Result<(Self, String), TopologyError> {
+        let file = path.display().to_string();
+        let refused = |message: String| TopologyError {
+            file: file.clone(),
+            line: None,
+            field: String::new(),
+            message,
+        };
+        let mut text = String::new();
+        File::open(path)
+            .and_then(|f| f.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
+            .map_err(|error| refused(error.to_string()))?;
+        if text.len() as u64 > MAX_FILE_BYTES {
+            return Err(refused(format!("longer than {MAX_FILE_BYTES} bytes")));
+        }
+        Ok((Self::parse(&text, &file)?, text))
+    }
+
+    /// Reads a text; `file` is what errors call it. A text without content is every default.
+    pub fn parse(text: &str, file: &str) -> Result<Self, TopologyError> {
+        let blank = text.lines().all(|line| {
+            let line = line.trim();
+            line.is_empty() || line.starts_with('#') || line == "---"
+        });
+        if blank {
+            return Ok(Self::default());
+        }
+        serde_yaml::from_str(text).map_err(|error| locate::describe(&error, file))
+    }
+
+    /// The topology as YAML.
+    pub fn to_yaml(&self) -> String {
+        serde_yaml::to_string(self).expect("a topology is plain data")
+    }
+}

@@ -1,0 +1,120 @@
+//! Where in a YAML text a field stands, and YAML errors in the form of a [`TopologyError`].
+
+use super::TopologyError;
+use serde::{
+    Deserializer,
+    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use std::fmt;
+
+/// One step of a field's path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Into the value of a key.
+    Key(&'static str),
+    /// Into an item of a list, from 0.
+    Item(usize),
+}
+
+/// A path in the form that YAML errors have: `runners[1].name`.
+pub(super) fn path_text(path: &[Step]) -> String {
+    let mut text = String::new();
+    for step in path {
+        match step {
+            Step::Key(key) if text.is_empty() => text.push_str(key),
+            Step::Key(key) => text.extend([".", key]),
+            Step::Item(index) => text.extend(["[", &index.to_string(), "]"]),
+        }
+    }
+    text
+}
+
+/// The line of the value at `path`, or of the nearest value around it that is written.
+pub(super) fn line_of(text: &str, path: &[Step]) -> Option<usize> {
+    (0..=path.len()).rev().find_map(|len| {
+        // The walk fails on purpose when it arrives: only errors carry a place.
+        let walk = Walk(&path[..len]);
+        let error = walk.deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
+        error.location().map(|location| location.line())
+    })
+}
+
+/// A YAML error as place, field and message.
+pub(super) fn describe(error: &serde_yaml::Error, file: &str) -> TopologyError {
+    let mut message = error.to_string();
+    let line = error.location().map(|location| {
+        let place = format!(" at line {} column {}", location.line(), location.column());
+        message = message.replace(&place, "");
+        location.line()
+    });
+    // The error begins with the field's path where it has one.
+    let is_path = |text: &str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.[]-".contains(&b))
+    };
+    let (field, message) = match message.split_once(": ") {
+        Some((path, rest)) if is_path(path) => (path.to_owned(), rest.to_owned()),
+        _ => (String::new(), message),
+    };
+    TopologyError { file: file.to_owned(), line, field, message }
+}
+
+struct Walk<'a>(&'a [Step]);
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if self.0.is_empty() {
+            deserializer.deserialize_any(Arrived)
+        } else {
+            deserializer.deserialize_any(self)
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list or a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            match self.0 {
+                [Step::Key(wanted), rest @ ..] if *wanted == key => {
+                    map.next_value_seed(Walk(rest))?;
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let mut index = 0;
+        loop {
+            let more = match self.0 {
+                [Step::Item(wanted), rest @ ..] if *wanted == index => {
+                    seq.next_element_seed(Walk(rest))?.is_some()
+                }
+                _ => seq.next_element::<IgnoredAny>()?.is_some(),
+            };
+            if !more {
+                return Ok(());
+            }
+            index += 1;
+        }
+    }
+}
+
+/// Refuses every value.
+struct Arrived;
+
+impl Visitor<'_> for Arrived {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nothing")
+    }
+}

@@ -1,0 +1,309 @@
+//! What a topology resolves to.
+
+use super::{
+    AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ExtraAccount, Feasibility, Kind,
+    Name, Nodes, PresenceSection, RunnerSection, Topology, TopologyError, ValidatorSection,
+    Visibility, Within,
+    locate::{self, Step},
+};
+use cowboy_engine::{
+    presence::ThresholdRule,
+    primitives::{SecretKey, Wei},
+    registry,
+};
+use std::{collections::BTreeMap, time::Duration};
+
+/// The account that `account fund` pays from. Every devnet has it.
+pub const FAUCET: &str = "faucet";
+
+/// What the faucet begins with: enough that no devnet empties it.
+const FAUCET_BALANCE: Wei = Wei::cby(1_000_000_000_000);
+
+/// The most that balances and stakes may be together: half of what can be counted, which leaves
+/// room for what validators and runners begin with.
+const MAX_SUPPLY: Wei = Wei::new(1 << 127);
+
+/// The least that a runner may lock.
+pub(super) const MIN_STAKE: Wei = registry::MIN_STAKE;
+
+/// A resolved topology: every name, amount and default decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The devnet's name.
+    pub name: Name,
+    /// The pace of blocks.
+    pub block_time: Duration,
+    /// What every key derives from.
+    pub seed: u64,
+    /// The votes that a runner needs.
+    pub threshold_rule: ThresholdRule,
+    /// The validators, in the set's order: at least one.
+    pub validators: Vec<ValidatorPlan>,
+    /// The runners, in the order they register.
+    pub runners: Vec<RunnerPlan>,
+    /// The accounts, the faucet first. No two nodes or accounts have the same name.
+    pub accounts: Vec<AccountPlan>,
+    /// The control API's port on the loopback; `None` lets the system choose.
+    pub api_port: Option<u16>,
+}
+
+/// A validator to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValidatorPlan {
+    /// Its name.
+    pub name: Name,
+}
+
+/// A runner to register and start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerPlan {
+    /// Its name.
+    pub name: Name,
+    /// The job kinds it takes: at least one, sorted.
+    pub kinds: Vec<Kind>,
+    /// What it locks: at least MIN_STAKE.
+    pub stake: Wei,
+    /// What it asks per second of computing.
+    pub price_per_second: Wei,
+    /// Jobs it takes at a time: at least one.
+    pub max_concurrent_jobs: u32,
+}
+
+/// An account of the genesis block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountPlan {
+    /// Its name.
+    pub name: Name,
+    /// What it begins with.
+    pub balance: Wei,
+}
+
+/// What a command line says beside the file; each wins over the file where it is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// The devnet's name.
+    pub name: Option<Name>,
+    /// How many validators; a list in the file is dropped.
+    pub validators: Option<u64>,
+    /// How many runners; a list in the file is dropped.
+    pub runners: Option<u64>,
+    /// The pace of blocks.
+    pub block_time: Option<BlockTime>,
+    /// What every key derives from.
+    pub seed: Option<u64>,
+}
+
+impl Overrides {
+    /// Whether the command line says nothing but a name.
+    pub fn changes_nothing(&self) -> bool {
+        let nameless = Self { name: None, ..self.clone() };
+        nameless == Self::default()
+    }
+}
+
+impl Topology {
+    /// The plan that this and the command line make.
+    ///
+    /// `text` and `file` are what the topology was parsed from: errors name a line of it.
+    pub fn resolve(
+        &self,
+        overrides: &Overrides,
+        text: &str,
+        file: &str,
+    ) -> Result<Plan, TopologyError> {
+        let refused = |path: &[Step], message: String| TopologyError {
+            file: file.to_owned(),
+            line: locate::line_of(text, path),
+            field: locate::path_text(path),
+            message,
+        };
+        let plan = self.assemble(overrides);
+        check_names(self, &plan).map_err(|(path, message)| refused(&path, message))?;
+        check_runners(&plan).map_err(|(path, message)| refused(&path, message))?;
+        let balances = plan.accounts.iter().map(|account| account.balance);
+        let stakes = plan.runners.iter().map(|runner| runner.stake);
+        let supply = balances.chain(stakes).try_fold(Wei::ZERO, Wei::checked_add);
+        if supply.is_none_or(|supply| supply > MAX_SUPPLY) {
+            let message = "balances and stakes together are more than 2^127 wei";
+            return Err(refused(&[Step::Key("accounts")], message.to_owned()));
+        }
+        let feasibility = plan.feasibility();
+        if !plan.runners.is_empty() && feasibility.visibility == Visibility::Never {
+            let path = [Step::Key("chain"), Step::Key("presence"), Step::Key("threshold_rule")];
+            return Err(refused(&path, feasibility.to_string()));
+        }
+        Ok(plan)
+    }
+
+    fn assemble(&self, overrides: &Overrides) -> Plan {
+        let named = |name: &str| name.parse::<Name>().expect("the program's own names are names");
+        let validators = match (&overrides.validators, &self.validators) {
+            (None, Some(Nodes::List(list))) => {
+                list.iter().map(|v| ValidatorPlan { name: v.name.clone() }).collect()
+            }
+            (Some(count), _) | (None, Some(Nodes::Count(count))) => numbered_validators(*count),
+            (None, None) => numbered_validators(4),
+        };
+        let runners = match (&overrides.runners, &self.runners) {
+            (None, Some(Nodes::List(list))) => list.iter().map(RunnerPlan::from).collect(),
+            (Some(count), _) | (None, Some(Nodes::Count(count))) => numbered_runners(*count),
+            (None, None) => numbered_runners(4),
+        };
+        let faucet = AccountPlan { name: named(FAUCET), balance: FAUCET_BALANCE };
+        let numbered = (0..self.accounts.count.get() as usize).map(|index| AccountPlan {
+            name: Name::numbered("dev", index),
+            balance: self.accounts.balance.0,
+        });
+        let extra = self
+            .accounts
+            .extra
+            .iter()
+            .map(|account| AccountPlan { name: account.name.clone(), balance: account.balance.0 });
+        let port = self.api.port.get() as u16;
+        Plan {
+            name: overrides
+                .name
+                .clone()
+                .or_else(|| self.name.clone())
+                .unwrap_or_else(|| named("local")),
+            block_time: overrides.block_time.unwrap_or(self.chain.block_time).get(),
+            seed: overrides.seed.unwrap_or(self.chain.seed.get()),
+            threshold_rule: self.chain.presence.threshold_rule.into(),
+            validators,
+            runners,
+            accounts: [faucet].into_iter().chain(numbered).chain(extra).collect(),
+            api_port: (port != 0).then_some(port),
+        }
+    }
+}
+
+fn numbered_validators(count: u64) -> Vec<ValidatorPlan> {
+    (0..count as usize).map(|i| ValidatorPlan { name: Name::numbered("validator", i) }).collect()
+}
+
+fn numbered_runners(count: u64) -> Vec<RunnerPlan> {
+    (0..count as usize)
+        .map(|i| RunnerPlan::from(&RunnerSection::named(Name::numbered("runner", i))))
+        .collect()
+}
+
+impl From<&RunnerSection> for RunnerPlan {
+    fn from(section: &RunnerSection) -> Self {
+        let mut kinds = section.kinds.clone();
+        kinds.sort();
+        Self {
+            name: section.name.clone(),
+            kinds,
+            stake: section.stake.0,
+            price_per_second: section.price_per_second.0,
+            max_concurrent_jobs: section.max_concurrent_jobs.get() as u32,
+        }
+    }
+}
+
+type Refusal = (Vec<Step>, String);
+
+/// Every name once: keys derive from names, so a shared name would be a shared key.
+fn check_names(topology: &Topology, plan: &Plan) -> Result<(), Refusal> {
+    let mut seen: BTreeMap<&Name, String> = BTreeMap::new();
+    let mut add = |name, path: Vec<Step>, fallback: String| -> Result<(), Refusal> {
+        let place = if path.is_empty() { fallback } else { locate::path_text(&path) };
+        match seen.insert(name, place) {
+            None => Ok(()),
+            Some(first) => {
+                let message = format!("`{name}` is already the name of {first}; names are unique");
+                Err((path, message))
+            }
+        }
+    };
+    let numbered = plan.accounts.len() - topology.accounts.extra.len();
+    for account in &plan.accounts[..numbered] {
+        add(&account.name, vec![], format!("the account {}", account.name))?;
+    }
+    for (index, validator) in plan.validators.iter().enumerate() {
+        let path = [Step::Key("validators"), Step::Item(index), Step::Key("name")];
+        add(&validator.name, path.to_vec(), String::new())?;
+    }
+    for (index, runner) in plan.runners.iter().enumerate() {
+        let path = [Step::Key("runners"), Step::Item(index), Step::Key("name")];
+        add(&runner.name, path.to_vec(), String::new())?;
+    }
+    for (index, account) in topology.accounts.extra.iter().enumerate() {
+        let path =
+            [Step::Key("accounts"), Step::Key("extra"), Step::Item(index), Step::Key("name")];
+        add(&account.name, path.to_vec(), String::new())?;
+    }
+    Ok(())
+}
+
+fn check_runners(plan: &Plan) -> Result<(), Refusal> {
+    for (index, runner) in plan.runners.iter().enumerate() {
+        let field = |name| vec![Step::Key("runners"), Step::Item(index), Step::Key(name)];
+        if runner.kinds.is_empty() {
+            let message = "no kind: expected at least one of `custom`, `http`";
+            return Err((field("kinds"), message.to_owned()));
+        }
+        let twice = runner.kinds.array_windows().find(|[a, b]| a == b);
+        if let Some([kind, _]) = twice {
+            return Err((field("kinds"), format!("`{kind}` stands there twice")));
+        }
+        if runner.stake < MIN_STAKE {
+            let message = format!(
+                "{} wei are less than a runner must lock: expected at least {MIN_STAKE} wei \
+                 (10000cby)",
+                runner.stake
+            );
+            return Err((field("stake"), message));
+        }
+    }
+    Ok(())
+}
+
+impl Plan {
+    /// The secret key of the node or account of this name on this devnet.
+    pub fn key(&self, name: &Name) -> SecretKey {
+        SecretKey::derive(&self.seed.to_be_bytes(), name.as_str())
+    }
+
+    /// How reliably a runner that is connected to its whole subset is present.
+    pub fn feasibility(&self) -> Feasibility {
+        Feasibility::of(self.validators.len(), self.threshold_rule)
+    }
+
+    /// The plan as a topology file that resolves to it.
+    pub fn to_yaml(&self) -> String {
+        let within = "a plan's numbers lie in the ranges of the file";
+        let (faucet, accounts) = self.accounts.split_first().expect("a plan has a faucet");
+        debug_assert_eq!(faucet.name.as_str(), FAUCET);
+        let none = const { Within::new(0).expect("0 lies in the range") };
+        let runner = |runner: &RunnerPlan| RunnerSection {
+            name: runner.name.clone(),
+            kinds: runner.kinds.clone(),
+            stake: Amount(runner.stake),
+            price_per_second: Amount(runner.price_per_second),
+            max_concurrent_jobs: Within::new(runner.max_concurrent_jobs.into()).expect(within),
+        };
+        let account = |account: &AccountPlan| ExtraAccount {
+            name: account.name.clone(),
+            balance: Amount(account.balance),
+        };
+        let validator = |v: &ValidatorPlan| ValidatorSection { name: v.name.clone() };
+        let topology = Topology {
+            name: Some(self.name.clone()),
+            chain: ChainSection {
+                block_time: format!("{}ms", self.block_time.as_millis()).parse().expect(within),
+                seed: Within::new(self.seed).expect(within),
+                presence: PresenceSection { threshold_rule: self.threshold_rule.into() },
+            },
+            validators: Some(Nodes::List(self.validators.iter().map(validator).collect())),
+            runners: Some(Nodes::List(self.runners.iter().map(runner).collect())),
+            accounts: AccountsSection {
+                count: none,
+                balance: Amount(Wei::ZERO),
+                extra: accounts.iter().map(account).collect(),
+            },
+            api: ApiSection { port: Within::new(self.api_port.unwrap_or(0).into()).expect(within) },
+        };
+        topology.to_yaml()
+    }
+}

@@ -1,0 +1,280 @@
+//! Topologies as written, what they resolve to, and what is said of those that cannot be.
+
+use super::*;
+use cowboy_engine::{
+    presence::ThresholdRule,
+    primitives::{CBY, Wei},
+};
+use std::time::Duration;
+
+fn resolve(text: &str) -> Result<Plan, TopologyError> {
+    Topology::parse(text, "devnet.yaml")?.resolve(&Overrides::default(), text, "devnet.yaml")
+}
+
+#[test]
+fn the_template_is_the_defaults() {
+    let plan = resolve(TEMPLATE).unwrap();
+    assert_eq!(plan, resolve("").unwrap());
+    assert_eq!(plan, resolve("# nothing\n---\n").unwrap());
+    assert_eq!(plan, resolve("{}").unwrap());
+    assert_eq!(plan.name.as_str(), "local");
+    assert_eq!(plan.block_time, Duration::from_secs(1));
+    assert_eq!((plan.validators.len(), plan.runners.len()), (4, 4));
+    assert_eq!(plan.accounts.len(), 11);
+    assert_eq!(plan.accounts[0].name.as_str(), FAUCET);
+    assert_eq!(plan.accounts[1].name.as_str(), "dev-0");
+    assert_eq!(plan.runners[3].name.as_str(), "runner-3");
+}
+
+#[test]
+fn the_template_documents_its_runner() {
+    // The commented runner of the template has the defaults that it claims.
+    let commented = "runners:\n  - name: worker\n    kinds: [custom, http]\n    stake: 10000cby\n    \
+                     price_per_second: 0.001cby\n    max_concurrent_jobs: 4\n";
+    let lines: Vec<_> = TEMPLATE.lines().filter_map(|l| l.strip_prefix("#   ")).collect();
+    assert!(lines.join("\n").contains(commented.trim_end()));
+    assert_eq!(resolve(commented).unwrap(), resolve("runners: [{name: worker}]").unwrap());
+}
+
+#[test]
+fn a_full_file_resolves() {
+    let plan = resolve(
+        "name: big
+chain: {block_time: 250ms, seed: 7, presence: {threshold_rule: subset}}
+validators: [{name: alpha}, {name: beta}]
+runners:
+  - {name: worker, kinds: [http], stake: 20000cby, price_per_second: 5, max_concurrent_jobs: 1}
+accounts: {count: 1, balance: 3cby, extra: [{name: alice, balance: 340282366920938463463}]}
+api: {port: 20123}
+",
+    )
+    .unwrap();
+    assert_eq!(plan.block_time, Duration::from_millis(250));
+    assert_eq!(plan.threshold_rule, ThresholdRule::Subset);
+    assert_eq!(plan.validators[1].name.as_str(), "beta");
+    let worker = &plan.runners[0];
+    assert_eq!(worker.kinds, [Kind::Http]);
+    assert_eq!(worker.stake, Wei::cby(20_000));
+    assert_eq!(plan.accounts[1].balance, Wei::new(3 * CBY));
+    assert_eq!(plan.accounts[2].balance, Wei::new(340_282_366_920_938_463_463));
+    assert_eq!(plan.api_port, Some(20_123));
+    assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
+}
+
+#[test]
+fn the_command_line_wins() {
+    let text = "name: a\nvalidators: [{name: alpha}]\nrunners: 2\n";
+    let overrides = Overrides {
+        name: Some("b".parse().unwrap()),
+        validators: Some(3),
+        runners: Some(0),
+        block_time: Some("0ms".parse().unwrap()),
+        seed: Some(9),
+    };
+    let plan = Topology::parse(text, "f").unwrap().resolve(&overrides, text, "f").unwrap();
+    assert_eq!(plan.name.as_str(), "b");
+    assert_eq!((plan.validators.len(), plan.runners.len()), (3, 0));
+    assert_eq!((plan.block_time, plan.seed), (Duration::ZERO, 9));
+}
+
+#[test]
+fn keys_follow_seed_and_name() {
+    let key = |text: &str, name: &str| resolve(text).unwrap().key(&name.parse().unwrap());
+    let address = key("", "dev-0").address();
+    assert_eq!(key("name: other", "dev-0").address(), address);
+    assert_ne!(key("chain: {seed: 1}", "dev-0").address(), address);
+    assert_ne!(key("", "dev-1").address(), address);
+}
+
+#[test]
+fn errors_name_file_line_field_and_allowed_values() {
+    let check = |text: &str, message: &str| {
+        assert_eq!(resolve(text).unwrap_err().to_string(), message, "{text}");
+    };
+    check(
+        "name: x\nvalidatorz: 4\n",
+        "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, `validators`, \
+         `runners`, `accounts`, `api`",
+    );
+    check(
+        "chain:\n  presence:\n    threshold_rule: most\n",
+        "devnet.yaml:3: chain.presence.threshold_rule: unknown variant `most`, expected one of \
+         `committee`, `quorum`, `subset`",
+    );
+    check(
+        "chain:\n  blocktime: 1s\n",
+        "devnet.yaml:2: chain: unknown field `blocktime`, expected one of `block_time`, `seed`, \
+         `presence`",
+    );
+    check(
+        "chain:\n  block_time: 5 parsecs\n",
+        "devnet.yaml:2: chain.block_time: invalid value: string \"5 parsecs\", expected a duration \
+         from 0ms to 60s, as 250ms or 1s",
+    );
+    check(
+        "chain:\n  block_time: 250\n",
+        "devnet.yaml:2: chain.block_time: invalid type: integer `250`, expected a duration from \
+         0ms to 60s, as 250ms or 1s",
+    );
+    check(
+        "chain:\n  block_time: 2m\n",
+        "devnet.yaml:2: chain.block_time: invalid value: string \"2m\", expected a duration from \
+         0ms to 60s, as 250ms or 1s",
+    );
+    check(
+        "chain:\n  seed: -1\n",
+        "devnet.yaml:2: chain.seed: invalid type: integer `-1`, expected a whole number from 0 to \
+         18446744073709551615",
+    );
+    check(
+        "name: x\n\nvalidators: 0\n",
+        "devnet.yaml:3: validators: invalid value: integer `0`, expected a whole number from 1 to \
+         64, or a list of so many",
+    );
+    check(
+        "validators: 65\n",
+        "devnet.yaml:1: validators: invalid value: integer `65`, expected a whole number from 1 to \
+         64, or a list of so many",
+    );
+    check(
+        "validators: []\n",
+        "devnet.yaml:1: validators: invalid length 0, expected a whole number from 1 to 64, or a \
+         list of so many",
+    );
+    check(
+        "validators: many\n",
+        "devnet.yaml:1: validators: invalid type: string \"many\", expected a whole number from 1 \
+         to 64, or a list of so many",
+    );
+    check(
+        "validators:\n  - name: a\n  - {}\n",
+        "devnet.yaml:3: validators[1]: missing field `name`",
+    );
+    check(
+        "validators:\n  - name: a\n    stake: 5cby\n",
+        "devnet.yaml:3: validators[0]: unknown field `stake`, expected `name`",
+    );
+    check(
+        "validators:\n  - name: a\n  - name: b\n  - name: a\n",
+        "devnet.yaml:4: validators[2].name: `a` is already the name of validators[0].name; names \
+         are unique",
+    );
+    check(
+        "validators: [{name: a}]\nrunners:\n  - name: dev-1\n",
+        "devnet.yaml:3: runners[0].name: `dev-1` is already the name of the account dev-1; names \
+         are unique",
+    );
+    check(
+        "runners: [{name: Worker}]\n",
+        "devnet.yaml:1: runners[0].name: invalid value: string \"Worker\", expected a name: 1 to \
+         32 of a-z, 0-9 and -, the first not -",
+    );
+    check(
+        "runners:\n  - name: worker\n    kinds: [custom, llm]\n",
+        "devnet.yaml:3: runners[0].kinds[1]: unknown variant `llm`, expected `custom` or `http`",
+    );
+    check(
+        "runners:\n  - name: worker\n    kinds: []\n",
+        "devnet.yaml:3: runners[0].kinds: no kind: expected at least one of `custom`, `http`",
+    );
+    check(
+        "runners:\n  - name: worker\n    kinds: [http, http]\n",
+        "devnet.yaml:3: runners[0].kinds: `http` stands there twice",
+    );
+    check(
+        "runners:\n  - name: worker\n    stake: 1cby\n",
+        "devnet.yaml:3: runners[0].stake: 1000000000 wei are less than a runner must lock: \
+         expected at least 10000000000000 wei (10000cby)",
+    );
+    check(
+        "runners:\n  - name: worker\n    stake: lots\n",
+        "devnet.yaml:3: runners[0].stake: invalid value: string \"lots\", expected an amount: wei \
+         as 1500, or CBY as 1.5cby",
+    );
+    check(
+        "runners:\n  - name: worker\n    max_concurrent_jobs: 0\n",
+        "devnet.yaml:3: runners[0].max_concurrent_jobs: invalid value: integer `0`, expected a \
+         whole number from 1 to 1024",
+    );
+    check(
+        "runners: 5000\n",
+        "devnet.yaml:1: runners: invalid value: integer `5000`, expected a whole number from 0 to \
+         4096, or a list of so many",
+    );
+    check(
+        "accounts:\n  count: 2000\n",
+        "devnet.yaml:2: accounts.count: invalid value: integer `2000`, expected a whole number \
+         from 0 to 1000",
+    );
+    check(
+        "accounts:\n  extra:\n    - name: alice\n",
+        "devnet.yaml:3: accounts.extra[0]: missing field `balance`",
+    );
+    check(
+        "accounts:\n  balance: 340282366920938463463374607431768211455\n",
+        "devnet.yaml:2: accounts: balances and stakes together are more than 2^127 wei",
+    );
+    check(
+        "api:\n  port: 70000\n",
+        "devnet.yaml:2: api.port: invalid value: integer `70000`, expected a whole number from 0 \
+         to 65535",
+    );
+    check(
+        "- a\n- b\n",
+        "devnet.yaml:1: invalid type: sequence, expected a topology: fields and their values",
+    );
+    check("name: a: b\n", "devnet.yaml:1: mapping values are not allowed in this context");
+    check(
+        "name: x\nvalidators: 16\n",
+        "devnet.yaml:1: chain.presence.threshold_rule: with 16 validators `committee` needs 6 votes \
+         and a runner has 5 connections: no runner would ever be present; expected `subset`, or \
+         fewer validators",
+    );
+}
+
+#[test]
+fn feasibility_follows_the_known_limits() {
+    for n in 1..=64 {
+        // Spec connectivity.md §5: certain only for n <= 6 and n = 9; with 16 never. 17 and 18 have
+        // one connection more, and then all six validators must be among the votes.
+        let expected = match n {
+            1..=6 | 9 => Visibility::Always,
+            7 | 8 | 10..=15 | 17 | 18 => Visibility::Sometimes,
+            _ => Visibility::Never,
+        };
+        let feasibility = Feasibility::of(n, ThresholdRule::Committee);
+        assert_eq!(feasibility.visibility, expected, "{n}");
+    }
+    assert_eq!(Feasibility::of(4, ThresholdRule::Quorum).threshold, 1);
+    // One vote will do, and a certificate leaves out (n - 1) / 3 of them.
+    for n in 1..=64 {
+        let feasibility = Feasibility::of(n, ThresholdRule::Subset);
+        let certain = feasibility.subset > (n as u32 - 1) / 3;
+        let expected = if certain { Visibility::Always } else { Visibility::Sometimes };
+        assert_eq!(feasibility.visibility, expected, "{n}");
+    }
+}
+
+#[test]
+fn a_large_committee_without_runners_is_fine() {
+    assert!(resolve("validators: 20\nrunners: 0\n").is_ok());
+    assert!(resolve("validators: 20\nchain: {presence: {threshold_rule: subset}}\n").is_ok());
+}
+
+#[test]
+fn durations_parse() {
+    let check = |text: &str, ms: Option<u64>| {
+        assert_eq!(parse_duration(text).ok(), ms.map(Duration::from_millis), "{text}");
+    };
+    check("250ms", Some(250));
+    check("0ms", Some(0));
+    check("1s", Some(1_000));
+    check("1.5s", Some(1_500));
+    check("2m", Some(120_000));
+    check("1h", Some(3_600_000));
+    for bad in
+        ["", "s", "1", "1 s", "-1s", "+1s", "1.s", ".5s", "1e3s", "1S", "1d", "99999999h", "٣s"]
+    {
+        check(bad, None);
+    }
+}

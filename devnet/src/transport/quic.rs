@@ -1,0 +1,537 @@
+//! Connections over QUIC (quinn), with the identities of [`tls`](super::tls).
+//!
+//! A validator has a [`Listener`] on one UDP port. All runners of a process share one [`Client`]
+//! socket, each with a [`Dialer`] under its own identity. A connection is yielded only when the
+//! handshake is through, both identities included.
+//!
+//! A dialler is through one step before the listener: a listener that refuses the dialler's
+//! identity shows as a connection that is lost at once, not as a failed dial.
+//!
+//! Everything here needs a Tokio runtime around it.
+
+#[cfg(test)]
+mod tests;
+
+use super::{
+    BACKLOG, DIAL_TIMEOUT, Dial, IDLE_TIMEOUT, Listen, MAX_STREAMS, RecvStream, STREAM_WINDOW,
+    SendStream, TransportError, clipped,
+    tls::{Identity, peer_key},
+};
+use bytes::Bytes;
+use cowboy_engine::primitives::PublicKey;
+use quinn::{
+    AsyncUdpSocket, ConnectionError, Endpoint, EndpointConfig, Runtime as _, TokioRuntime,
+    TransportConfig, VarInt,
+    crypto::rustls::{QuicClientConfig, QuicServerConfig},
+    udp::{RecvMeta, Transmit},
+};
+use std::{
+    convert::Infallible,
+    fmt, io,
+    net::{IpAddr, SocketAddr, UdpSocket},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::timeout,
+};
+
+/// A handshake that is not through by then is dropped (spec connectivity §2).
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections of one listener that are in the handshake or wait for a place in the queue. More
+/// are refused: a flood costs at most this many handshakes' memory, some 20 KiB each.
+pub const MAX_HALF_OPEN: usize = 256;
+
+/// Bytes unread on a whole connection. Less than all streams' windows together: only a peer that
+/// leaves its streams unread is slowed by it, and only itself.
+const CONNECTION_WINDOW: u32 = 4 * STREAM_WINDOW;
+
+/// The round trip assumed until one is measured: it times the first retransmission, and a devnet's
+/// links are short (RFC 9002 assumes 333 ms).
+const INITIAL_RTT: Duration = Duration::from_millis(100);
+
+/// Packets of connection attempts that were not looked at yet are buffered up to this many bytes,
+/// per attempt and in all: a client's first flight with a certificate is under 4 KiB.
+const INCOMING_BUFFER: (u64, u64) = (16 * 1024, 1024 * 1024);
+
+/// How long [`Listener::shutdown`] waits for the peers to hear of it and the port to come free.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The server name in the client's first message. Certificates have no names: nobody reads it.
+const SERVER_NAME: &str = "cowboy";
+
+/// What a stream is given up with, and a connection closed with: the reason is in the text.
+const CODE: VarInt = VarInt::from_u32(0);
+
+const _: () = assert!(IDLE_TIMEOUT.as_millis() > 3 * KEEP_ALIVE.as_millis());
+
+/// Two such packets may be lost on a link that is otherwise silent.
+const KEEP_ALIVE: Duration = Duration::from_secs(3);
+
+fn transport_config() -> Arc<TransportConfig> {
+    let idle =
+        IDLE_TIMEOUT.try_into().expect("ten seconds are in the range of a QUIC idle timeout");
+    let mut config = TransportConfig::default();
+    config
+        .max_concurrent_bidi_streams(MAX_STREAMS.into())
+        .max_concurrent_uni_streams(0u32.into())
+        .stream_receive_window(STREAM_WINDOW.into())
+        .receive_window(CONNECTION_WINDOW.into())
+        .send_window(CONNECTION_WINDOW.into())
+        .datagram_receive_buffer_size(None)
+        .max_idle_timeout(Some(idle))
+        .keep_alive_interval(Some(KEEP_ALIVE))
+        .initial_rtt(INITIAL_RTT);
+    Arc::new(config)
+}
+
+/// A bound socket.
+struct Bound {
+    socket: Arc<dyn AsyncUdpSocket>,
+    address: SocketAddr,
+    /// Fails when nothing uses the socket any more; nothing is ever sent.
+    released: oneshot::Receiver<Infallible>,
+}
+
+fn bind(address: SocketAddr) -> Result<Bound, TransportError> {
+    let failed = |error: io::Error| TransportError::Bind { address, reason: error.to_string() };
+    let socket = UdpSocket::bind(address).map_err(failed)?;
+    let bound = socket.local_addr().map_err(failed)?;
+    let socket = TokioRuntime.wrap_udp_socket(socket).map_err(failed)?;
+    let (in_use, released) = oneshot::channel();
+    Ok(Bound { socket: Arc::new(Socket { socket, _in_use: in_use }), address: bound, released })
+}
+
+fn endpoint(
+    socket: Arc<dyn AsyncUdpSocket>,
+    address: SocketAddr,
+    server: Option<quinn::ServerConfig>,
+) -> Result<Endpoint, TransportError> {
+    let config = EndpointConfig::default();
+    Endpoint::new_with_abstract_socket(config, server, socket, Arc::new(TokioRuntime))
+        .map_err(|error| TransportError::Bind { address, reason: error.to_string() })
+}
+
+/// What a listener spends on peers it does not know yet.
+#[derive(Clone, Copy)]
+struct Limits {
+    handshake: Duration,
+    half_open: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { handshake: HANDSHAKE_TIMEOUT, half_open: MAX_HALF_OPEN }
+    }
+}
+
+/// Closes the endpoint's connections when it goes.
+struct ClosedOnDrop(Endpoint);
+
+impl Drop for ClosedOnDrop {
+    fn drop(&mut self) {
+        self.0.close(CODE, b"");
+    }
+}
+
+/// A validator's side: listens on one UDP port.
+pub struct Listener {
+    endpoint: ClosedOnDrop,
+    address: SocketAddr,
+    accepted: mpsc::Receiver<QuicConnection>,
+    released: oneshot::Receiver<Infallible>,
+}
+
+impl Listener {
+    /// Binds `address` (port 0: the system chooses) and accepts connections from then on.
+    ///
+    /// `admit` is asked for each attempt by the address it claims to come from, before anything is
+    /// computed for it; `false` refuses the attempt.
+    pub fn bind(
+        identity: &Identity,
+        address: SocketAddr,
+        admit: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+    ) -> Result<Self, TransportError> {
+        Self::bind_with(identity, address, admit, Limits::default())
+    }
+
+    fn bind_with(
+        identity: &Identity,
+        address: SocketAddr,
+        admit: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+        limits: Limits,
+    ) -> Result<Self, TransportError> {
+        let crypto = QuicServerConfig::try_from(identity.server_config()?)
+            .expect("ring has the suite of QUIC's first packets");
+        let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+        config
+            .transport_config(transport_config())
+            .migration(false)
+            .max_incoming(MAX_HALF_OPEN)
+            .incoming_buffer_size(INCOMING_BUFFER.0)
+            .incoming_buffer_size_total(INCOMING_BUFFER.1);
+        let Bound { socket, address, released } = bind(address)?;
+        let endpoint = endpoint(socket, address, Some(config))?;
+        let (queue, accepted) = mpsc::channel(BACKLOG);
+        tokio::spawn(accept_all(endpoint.clone(), admit, queue, limits));
+        Ok(Self { endpoint: ClosedOnDrop(endpoint), address, accepted, released })
+    }
+
+    /// The address that is listened on, its port included.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Closes as [`Listen::close`] does, tells the peers, and waits until the port is free again.
+    /// That takes a few round trips, or at most a second where someone holds on to a connection.
+    pub async fn shutdown(mut self, reason: &str) {
+        self.close(reason);
+        let Self { endpoint, address, accepted, released } = self;
+        drop(accepted);
+        let gone = async {
+            endpoint.0.wait_idle().await;
+            drop(endpoint);
+            let _ = released.await;
+        };
+        if timeout(SHUTDOWN_TIMEOUT, gone).await.is_err() {
+            tracing::debug!(%address, "port still in use after shutdown");
+        }
+    }
+}
+
+impl Listen for Listener {
+    type Connection = QuicConnection;
+
+    async fn accept(&mut self) -> Option<QuicConnection> {
+        self.accepted.recv().await
+    }
+
+    fn close(&mut self, reason: &str) {
+        self.endpoint.0.close(CODE, clipped(reason).as_bytes());
+    }
+}
+
+/// Lets attempts through their handshakes, side by side, until the endpoint is closed.
+async fn accept_all(
+    endpoint: Endpoint,
+    admit: impl Fn(IpAddr) -> bool,
+    queue: mpsc::Sender<QuicConnection>,
+    limits: Limits,
+) {
+    let mut half_open = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            Some(_) = half_open.join_next() => {}
+            attempt = endpoint.accept() => {
+                let Some(attempt) = attempt else { return };
+                if half_open.len() >= limits.half_open || !admit(attempt.remote_address().ip()) {
+                    attempt.refuse();
+                } else {
+                    half_open.spawn(handshake(attempt, queue.clone(), limits.handshake));
+                }
+            }
+        }
+    }
+}
+
+async fn handshake(
+    attempt: quinn::Incoming,
+    queue: mpsc::Sender<QuicConnection>,
+    within: Duration,
+) {
+    let remote = attempt.remote_address();
+    let through = match timeout(within, attempt.into_future()).await {
+        Ok(Ok(connection)) => QuicConnection::new(connection),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(TransportError::ConnectTimeout { address: remote, after: HANDSHAKE_TIMEOUT }),
+    };
+    match through {
+        // An error: the listener is gone, and the connection with it.
+        Ok(connection) => drop(queue.send(connection).await),
+        Err(error) => tracing::debug!(%remote, %error, "handshake failed"),
+    }
+}
+
+/// One UDP socket from which any number of runners connect.
+#[derive(Clone)]
+pub struct Client {
+    endpoint: Endpoint,
+    transport: Arc<TransportConfig>,
+}
+
+impl Client {
+    /// Binds `address`, usually port 0 of the loopback.
+    pub fn bind(address: SocketAddr) -> Result<Self, TransportError> {
+        let Bound { socket, address, .. } = bind(address)?;
+        let endpoint = endpoint(socket, address, None)?;
+        Ok(Self { endpoint, transport: transport_config() })
+    }
+
+    /// Connects from here under `identity`.
+    pub fn dialer(&self, identity: Identity) -> Dialer {
+        Dialer { client: self.clone(), identity }
+    }
+
+    /// Closes all connections made from here, and waits until the peers were told.
+    pub async fn shutdown(&self, reason: &str) {
+        self.endpoint.close(CODE, clipped(reason).as_bytes());
+        // Not told in time, they find out by silence.
+        let _ = timeout(SHUTDOWN_TIMEOUT, self.endpoint.wait_idle()).await;
+    }
+}
+
+/// A runner's side: connects under one identity.
+#[derive(Clone)]
+pub struct Dialer {
+    client: Client,
+    identity: Identity,
+}
+
+impl Dial for Dialer {
+    type Connection = QuicConnection;
+
+    async fn dial(
+        &self,
+        address: SocketAddr,
+        expected: &PublicKey,
+    ) -> Result<QuicConnection, TransportError> {
+        let (crypto, verifier) = self.identity.client_config(expected)?;
+        let crypto =
+            QuicClientConfig::try_from(crypto).expect("ring has the suite of QUIC's first packets");
+        let mut config = quinn::ClientConfig::new(Arc::new(crypto));
+        config.transport_config(self.client.transport.clone());
+        let connecting = self
+            .client
+            .endpoint
+            .connect_with(config, address, SERVER_NAME)
+            .map_err(|error| TransportError::Connect { address, reason: error.to_string() })?;
+        match timeout(DIAL_TIMEOUT, connecting).await {
+            Ok(Ok(connection)) => QuicConnection::new(connection),
+            Ok(Err(error)) => Err(match verifier.refused() {
+                Some(got) => TransportError::IdentityMismatch {
+                    address,
+                    expected: Box::new(expected.clone()),
+                    got: Box::new(got.clone()),
+                },
+                None => TransportError::Connect { address, reason: error.to_string() },
+            }),
+            Err(_) => Err(TransportError::ConnectTimeout { address, after: DIAL_TIMEOUT }),
+        }
+    }
+}
+
+/// A handshaken QUIC connection.
+#[derive(Clone)]
+pub struct QuicConnection {
+    connection: quinn::Connection,
+    peer: Arc<PublicKey>,
+}
+
+impl QuicConnection {
+    fn new(connection: quinn::Connection) -> Result<Self, TransportError> {
+        let peer = Arc::new(peer_key(&connection)?);
+        Ok(Self { connection, peer })
+    }
+}
+
+impl super::Connection for QuicConnection {
+    type Send = QuicSend;
+    type Recv = QuicRecv;
+
+    fn peer(&self) -> &PublicKey {
+        &self.peer
+    }
+
+    fn remote(&self) -> IpAddr {
+        self.connection.remote_address().ip()
+    }
+
+    async fn open(&self) -> Result<(QuicSend, QuicRecv), TransportError> {
+        let (send, recv) = self.connection.open_bi().await?;
+        Ok((QuicSend::new(send), QuicRecv::new(recv)))
+    }
+
+    async fn accept(&self) -> Result<(QuicSend, QuicRecv), TransportError> {
+        let (send, recv) = self.connection.accept_bi().await?;
+        Ok((QuicSend::new(send), QuicRecv::new(recv)))
+    }
+
+    fn close(&self, reason: &str) {
+        self.connection.close(CODE, clipped(reason).as_bytes());
+    }
+
+    async fn closed(&self) {
+        self.connection.closed().await;
+    }
+}
+
+/// The writing half of a QUIC stream.
+pub struct QuicSend {
+    stream: quinn::SendStream,
+    finished: bool,
+}
+
+impl QuicSend {
+    const fn new(stream: quinn::SendStream) -> Self {
+        Self { stream, finished: false }
+    }
+}
+
+impl SendStream for QuicSend {
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), TransportError> {
+        if self.finished {
+            return Err(TransportError::StreamFinished);
+        }
+        Ok(self.stream.write_all(bytes).await?)
+    }
+
+    fn finish(&mut self) {
+        self.finished = true;
+        // An error: it was finished before.
+        let _ = self.stream.finish();
+    }
+
+    async fn delivered(&mut self) -> Result<(), TransportError> {
+        self.finish();
+        match self.stream.stopped().await {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => Err(TransportError::StreamAbandoned),
+            Err(quinn::StoppedError::ConnectionLost(error)) => Err(error.into()),
+            Err(quinn::StoppedError::ZeroRttRejected) => unreachable!("0-RTT is never used"),
+        }
+    }
+}
+
+impl Drop for QuicSend {
+    fn drop(&mut self) {
+        if !self.finished {
+            // quinn would finish the stream: the reader would take a part for the whole.
+            let _ = self.stream.reset(CODE);
+        }
+    }
+}
+
+/// The reading half of a QUIC stream.
+pub struct QuicRecv {
+    stream: quinn::RecvStream,
+    /// How it ended: quinn tells only once.
+    ended: Option<Result<(), TransportError>>,
+}
+
+impl QuicRecv {
+    const fn new(stream: quinn::RecvStream) -> Self {
+        Self { stream, ended: None }
+    }
+}
+
+impl RecvStream for QuicRecv {
+    async fn read(&mut self, max: usize) -> Result<Option<Bytes>, TransportError> {
+        if let Some(ended) = &self.ended {
+            return ended.clone().map(|()| None);
+        }
+        match self.stream.read_chunk(max, true).await {
+            Ok(Some(chunk)) => Ok(Some(chunk.bytes)),
+            Ok(None) => {
+                self.ended = Some(Ok(()));
+                Ok(None)
+            }
+            Err(error) => {
+                let error = TransportError::from(error);
+                self.ended = Some(Err(error.clone()));
+                Err(error)
+            }
+        }
+    }
+}
+
+impl From<ConnectionError> for TransportError {
+    fn from(error: ConnectionError) -> Self {
+        match error {
+            ConnectionError::LocallyClosed => Self::Closed,
+            ConnectionError::ApplicationClosed(close) => {
+                let reason = String::from_utf8_lossy(&close.reason);
+                Self::ClosedByPeer { reason: clipped(&reason).to_owned() }
+            }
+            lost => Self::Lost { reason: lost.to_string() },
+        }
+    }
+}
+
+impl From<quinn::WriteError> for TransportError {
+    fn from(error: quinn::WriteError) -> Self {
+        match error {
+            // Closed without being finished: it was stopped before.
+            quinn::WriteError::Stopped(_) | quinn::WriteError::ClosedStream => {
+                Self::StreamAbandoned
+            }
+            quinn::WriteError::ConnectionLost(error) => error.into(),
+            quinn::WriteError::ZeroRttRejected => unreachable!("0-RTT is never used"),
+        }
+    }
+}
+
+impl From<quinn::ReadError> for TransportError {
+    fn from(error: quinn::ReadError) -> Self {
+        match error {
+            quinn::ReadError::Reset(_) => Self::StreamAbandoned,
+            quinn::ReadError::ConnectionLost(error) => error.into(),
+            quinn::ReadError::ClosedStream => unreachable!("not read from after its end"),
+            quinn::ReadError::IllegalOrderedRead => unreachable!("all reads are ordered"),
+            quinn::ReadError::ZeroRttRejected => unreachable!("0-RTT is never used"),
+        }
+    }
+}
+
+/// A UDP socket that tells when its last user is gone, so that a port can be bound again at once:
+/// quinn drops sockets in tasks of its own.
+struct Socket {
+    socket: Arc<dyn AsyncUdpSocket>,
+    _in_use: oneshot::Sender<Infallible>,
+}
+
+impl fmt::Debug for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.socket.fmt(f)
+    }
+}
+
+impl AsyncUdpSocket for Socket {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn quinn::UdpPoller>> {
+        self.socket.clone().create_io_poller()
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        self.socket.try_send(transmit)
+    }
+
+    fn poll_recv(
+        &self,
+        context: &mut Context<'_>,
+        buffers: &mut [io::IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        self.socket.poll_recv(context, buffers, meta)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.socket.max_transmit_segments()
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        self.socket.max_receive_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.socket.may_fragment()
+    }
+}

@@ -1,0 +1,383 @@
+//! Identities in the TLS handshake (spec connectivity §2).
+//!
+//! secp256k1 has no TLS 1.3 signature scheme. Each side therefore makes a self-signed certificate
+//! with an ephemeral Ed25519 key, and one non-critical extension ([`BINDING_OID`]) binds that key
+//! to the on-chain key: deterministic CBOR of `{pubkey, sig}`, `sig` by the on-chain key over
+//! keccak256("cowboy-cip11-tls/v1" ‖ SubjectPublicKeyInfo in DER). TLS itself proves that the peer
+//! holds the ephemeral key; the extension says for whom.
+//!
+//! Upon receiving a certificate, either side refuses it in the handshake unless
+//!
+//! * it stands alone, is well formed and signed with its own key,
+//! * it has the extension exactly once, not critical, in its one CBOR form,
+//! * the extension's signature is its key's, over this certificate's key.
+//!
+//! Names and validity dates mean nothing here: who may connect is what the chain's registry says.
+//! TLS 1.3 only; no session is ever resumed and no data sent early, so that every connection
+//! proves both identities anew.
+
+use cowboy_engine::{
+    primitives::{Hash, PublicKey, SecretKey, Signature, codec, keccak256},
+    record,
+};
+use rcgen::PublicKeyData as _;
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, OtherError, PeerIncompatible,
+    SignatureScheme,
+    client::{
+        Resumption,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, ring, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+    server::{
+        NoServerSessionStorage,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+    sign::{CertifiedKey, SingleCertAndKey},
+    version::TLS13,
+};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+use x509_parser::{certificate::X509Certificate, oid_registry::Oid, prelude::FromDer as _};
+
+/// The protocol name both sides must agree on in the handshake.
+pub const ALPN: &[u8] = b"cowboy/cip11/1";
+
+/// The extension that carries the binding.
+pub const BINDING_OID: [u64; 9] = [1, 3, 6, 1, 4, 1, 58888, 11, 1];
+
+const BINDING_DOMAIN: &[u8] = b"cowboy-cip11-tls/v1";
+
+/// Why a certificate is no identity, or cannot be made into one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityError {
+    /// This side's certificate or TLS configuration cannot be made.
+    #[error("cannot make a certificate: {0}")]
+    Certificate(String),
+    /// The connection has no peer certificate.
+    #[error("the peer has no certificate")]
+    NoCertificate,
+    /// More than the one certificate was sent.
+    #[error("a chain of {0} certificates, expected a self-signed one")]
+    Chain(usize),
+    /// Not an X.509 certificate.
+    #[error("not an X.509 certificate: {0}")]
+    Malformed(String),
+    /// The certificate is not signed with its own key.
+    #[error("the certificate is not signed with its own key: {0}")]
+    SelfSignature(String),
+    /// There is no binding to an on-chain key.
+    #[error("the certificate has no extension {}", oid())]
+    Missing,
+    /// There is more than one binding.
+    #[error("the certificate has the extension {} more than once", oid())]
+    Duplicate,
+    /// The extension is marked critical.
+    #[error("the extension {} is marked critical", oid())]
+    Critical,
+    /// The extension's value is not the record it should be.
+    #[error("the certificate's binding to a key: {0}")]
+    Binding(#[from] codec::DecodeError),
+    /// The binding's signature is not its key's over this certificate's key.
+    #[error("{pubkey} did not sign the certificate's key")]
+    Signature {
+        /// The on-chain key that the extension names.
+        pubkey: Box<PublicKey>,
+    },
+    /// A valid identity, but not the one that was asked for.
+    #[error("the peer is {got}, expected {expected}")]
+    Unexpected {
+        /// The key asked for.
+        expected: Box<PublicKey>,
+        /// The key the certificate is bound to.
+        got: Box<PublicKey>,
+    },
+}
+
+fn oid() -> String {
+    BINDING_OID.map(|arc| arc.to_string()).join(".")
+}
+
+/// The extension's value.
+struct Binding {
+    pubkey: PublicKey,
+    sig: Signature,
+}
+record!(Binding { pubkey, sig });
+
+/// What the on-chain key signs: the certificate's SubjectPublicKeyInfo in DER, under its domain.
+fn binding_digest(spki: &[u8]) -> Hash {
+    keccak256(&[BINDING_DOMAIN, spki])
+}
+
+/// The on-chain key that a certificate (DER) is validly bound to.
+pub fn bound_key(certificate: &[u8]) -> Result<PublicKey, IdentityError> {
+    let (rest, parsed) = X509Certificate::from_der(certificate)
+        .map_err(|error| IdentityError::Malformed(error.to_string()))?;
+    if !rest.is_empty() {
+        return Err(IdentityError::Malformed(format!("{} bytes after its end", rest.len())));
+    }
+    let oid = Oid::from(&BINDING_OID).expect("the arcs are in the range of an OID");
+    let mut bindings = parsed.extensions().iter().filter(|extension| extension.oid == oid);
+    let extension = bindings.next().ok_or(IdentityError::Missing)?;
+    if bindings.next().is_some() {
+        return Err(IdentityError::Duplicate);
+    }
+    if extension.critical {
+        return Err(IdentityError::Critical);
+    }
+    let Binding { pubkey, sig } = codec::from_slice(extension.value)?;
+    if !pubkey.verify(&binding_digest(parsed.public_key().raw), &sig) {
+        return Err(IdentityError::Signature { pubkey: Box::new(pubkey) });
+    }
+    parsed
+        .verify_signature(None)
+        .map_err(|error| IdentityError::SelfSignature(error.to_string()))?;
+    Ok(pubkey)
+}
+
+/// The on-chain key of the peer of a handshaken connection.
+pub fn peer_key(connection: &quinn::Connection) -> Result<PublicKey, IdentityError> {
+    let identity = connection.peer_identity().ok_or(IdentityError::NoCertificate)?;
+    let chain = identity
+        .downcast::<Vec<CertificateDer<'static>>>()
+        .expect("quinn's rustls session has certificates as its identity");
+    match chain.as_slice() {
+        [] => Err(IdentityError::NoCertificate),
+        [certificate] => bound_key(certificate),
+        more => Err(IdentityError::Chain(more.len())),
+    }
+}
+
+/// One side's on-chain key, its certificate, and the TLS configurations made from them.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    public: PublicKey,
+    certified: Arc<SingleCertAndKey>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Identity {
+    /// Makes a fresh certificate for the holder of `secret`, valid as long as the value lives.
+    pub fn new(secret: &SecretKey) -> Result<Self, IdentityError> {
+        let ephemeral = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).map_err(cannot_make)?;
+        let spki = ephemeral.subject_public_key_info();
+        let binding =
+            Binding { pubkey: secret.public_key(), sig: secret.sign(&binding_digest(&spki)) };
+        let extension =
+            rcgen::CustomExtension::from_oid_content(&BINDING_OID, codec::to_vec(&binding));
+        Self::from_parts(secret.public_key(), ephemeral, vec![extension])
+    }
+
+    /// A certificate with the extensions given, valid or not.
+    pub(super) fn from_parts(
+        public: PublicKey,
+        ephemeral: rcgen::KeyPair,
+        extensions: Vec<rcgen::CustomExtension>,
+    ) -> Result<Self, IdentityError> {
+        let mut params = rcgen::CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.custom_extensions = extensions;
+        let certificate = params.self_signed(&ephemeral).map_err(cannot_make)?;
+        let provider = Arc::new(ring::default_provider());
+        let key = provider
+            .key_provider
+            .load_private_key(PrivateKeyDer::Pkcs8(ephemeral.serialize_der().into()))
+            .map_err(cannot_make)?;
+        let certified = CertifiedKey::new(vec![certificate.der().clone()], key);
+        Ok(Self { public, certified: Arc::new(certified.into()), provider })
+    }
+
+    /// The on-chain key.
+    pub const fn public_key(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// The certificate with its key, to be shown to whoever asks.
+    #[cfg(test)]
+    pub(super) fn certificate(&self) -> Arc<SingleCertAndKey> {
+        self.certified.clone()
+    }
+
+    /// For a listener: any peer with a valid identity is let in.
+    pub(super) fn server_config(&self) -> Result<rustls::ServerConfig, IdentityError> {
+        let verifier = Arc::new(AnyIdentity { provider: self.provider.clone() });
+        let mut config = rustls::ServerConfig::builder_with_provider(self.provider.clone())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(cannot_make)?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(self.certified.clone());
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.max_early_data_size = 0;
+        config.send_tls13_tickets = 0;
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        Ok(config)
+    }
+
+    /// For one connection to the holder of `expected`. The second value tells afterwards whose
+    /// identity was refused for being another's.
+    pub(super) fn client_config(
+        &self,
+        expected: &PublicKey,
+    ) -> Result<(rustls::ClientConfig, Arc<OneIdentity>), IdentityError> {
+        let verifier = Arc::new(OneIdentity {
+            provider: self.provider.clone(),
+            expected: expected.clone(),
+            refused: OnceLock::new(),
+        });
+        let mut config = rustls::ClientConfig::builder_with_provider(self.provider.clone())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(cannot_make)?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier.clone())
+            .with_client_cert_resolver(self.certified.clone());
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.enable_early_data = false;
+        config.enable_sni = false;
+        config.resumption = Resumption::disabled();
+        Ok((config, verifier))
+    }
+}
+
+fn cannot_make(error: impl fmt::Display) -> IdentityError {
+    IdentityError::Certificate(error.to_string())
+}
+
+/// Checks what either side sent as its chain.
+fn verified_key(
+    certificate: &CertificateDer<'_>,
+    further: &[CertificateDer<'_>],
+) -> Result<PublicKey, rustls::Error> {
+    if !further.is_empty() {
+        return Err(refusal(IdentityError::Chain(further.len() + 1)));
+    }
+    bound_key(certificate).map_err(refusal)
+}
+
+/// The alert of a bad certificate, with the reason in its text.
+fn refusal(error: IdentityError) -> rustls::Error {
+    CertificateError::Other(OtherError(Arc::new(Refusal(error)))).into()
+}
+
+/// An error as the peer reads it: rustls puts the debug form of this one into its words.
+#[derive(thiserror::Error)]
+#[error(transparent)]
+struct Refusal(IdentityError);
+
+impl fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+fn tls12_refusal() -> rustls::Error {
+    PeerIncompatible::Tls13RequiredForQuic.into()
+}
+
+/// The server's check: a valid identity, whosever it is.
+#[derive(Debug)]
+struct AnyIdentity {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ClientCertVerifier for AnyIdentity {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        true
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        further: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        verified_key(certificate, further).map(|_| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(tls12_refusal())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// The client's check: the identity it dialled.
+#[derive(Debug)]
+pub(super) struct OneIdentity {
+    provider: Arc<CryptoProvider>,
+    expected: PublicKey,
+    refused: OnceLock<PublicKey>,
+}
+
+impl OneIdentity {
+    /// The valid identity that was not the expected one, if that ended the handshake.
+    pub(super) fn refused(&self) -> Option<&PublicKey> {
+        self.refused.get()
+    }
+}
+
+impl ServerCertVerifier for OneIdentity {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        further: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let got = verified_key(certificate, further)?;
+        if got == self.expected {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let got = self.refused.get_or_init(|| got).clone();
+        let expected = Box::new(self.expected.clone());
+        Err(refusal(IdentityError::Unexpected { expected, got: Box::new(got) }))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(tls12_refusal())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

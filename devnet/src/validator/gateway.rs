@@ -1,0 +1,550 @@
+//! A validator's side of all its runners' connections (spec connectivity.md §2, §3, §6).
+//!
+//! The gateway is told of each executed state ([`Gateway::advance`]) and of each new connection
+//! ([`Gateway::serve`]). From these and from what runners send it keeps the local view that votes
+//! are made of, dispatches jobs, cancels what the chain took back, and passes results on:
+//!
+//! ```text
+//!   executed states ──▶ ┌─────────┐ ──▶ assignments, cancellations, heads ──▶ connections
+//!   connections ──────▶ │ gateway │ ──▶ local view (read when a vote is made)
+//!   results ──────────▶ └─────────┘ ──▶ results (to be submitted)
+//! ```
+//!
+//! One task per connection; all of them share one short-lived lock. A runner that connects a second
+//! time has lost its first connection without the validator knowing yet: the newer one counts, the
+//! older one ends with `duplicate_connection`.
+
+use super::limiter::{HelloLimiter, Limits};
+use crate::{
+    consensus::presence::RunnerView,
+    transport::{
+        Connection, Listen,
+        driver::{self, GOODBYE_TIMEOUT, Service, now_ms},
+    },
+};
+use commonware_runtime::{Clock, Spawner};
+use commonware_utils::sync::Mutex;
+use cowboy_engine::{
+    chain::{State, transaction::SubmitResult},
+    job::spec::{Job, JobStatus},
+    presence::{Bitmap, LocalView, view::Label},
+    primitives::{Address, Hash, Height, PublicKey, SecretKey, codec::to_vec},
+    registry::Order,
+    session::{
+        End, Outcome, Session as _,
+        nonces::SeenNonces,
+        validator::{self, AssignError, Event, Validator},
+    },
+    wire::{BackpressureSignal, Body, CancelReason, CapabilityDelta, GoodbyeReason, JobResult},
+};
+use rand_core::CryptoRng;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
+use tokio::sync::{mpsc, watch};
+
+/// Connections whose handshake is not complete; more are closed at once. Each costs a task and at
+/// most one control frame.
+const MAX_HALF_OPEN: usize = 256;
+
+/// Commands that wait for a connection's task. What does not fit is tried again with the next
+/// block.
+const COMMANDS: usize = 256;
+
+/// Results that wait to be submitted. One that finds no room is lost, and its job is drawn again:
+/// far more jobs would have to finish at once than a block has room for.
+const RESULTS: usize = 1_024;
+
+/// How often every connection is checked against the chain again, in blocks: a runner that
+/// deregistered or a validator that left its subset keeps the connection no longer (spec §1,
+/// `OVERLAP_BLOCKS`).
+const RECHECK_BLOCKS: u64 = 32;
+
+/// What a gateway is made of.
+pub struct Config {
+    /// The validator's runner-facing key.
+    pub key: SecretKey,
+    /// Handshakes per address.
+    pub limits: Limits,
+    /// The executed state it starts from; an older one will do, [`Gateway::advance`] follows.
+    pub state: State,
+}
+
+/// A runner's connection, as operators see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connected {
+    /// The runner.
+    pub runner: Address,
+    /// The validator's head when the handshake was complete.
+    pub since: Height,
+    /// What the runner last said of its load.
+    pub load: Option<BackpressureSignal>,
+    /// Whether it counts as present now.
+    pub present: bool,
+    /// The validator's head at its last valid ping.
+    pub last_ping: Option<Height>,
+    /// Jobs dispatched on this connection that the chain still assigns to the runner.
+    pub jobs: usize,
+}
+
+/// A validator's side of its runners' connections. Cloning shares it.
+#[derive(Clone)]
+pub struct Gateway(Arc<Inner>);
+
+struct Inner {
+    key: SecretKey,
+    public: PublicKey,
+    results: mpsc::Sender<SubmitResult>,
+    /// How many runners are connected.
+    count: watch::Sender<usize>,
+    shared: Mutex<Shared>,
+}
+
+struct Shared {
+    state: State,
+    view: LocalView,
+    links: BTreeMap<Address, Link>,
+    limiter: HelloLimiter,
+    nonces: SeenNonces,
+    half_open: usize,
+    serial: u64,
+    closing: bool,
+}
+
+/// An established connection.
+struct Link {
+    /// Tells it from the runner's earlier ones.
+    serial: u64,
+    key: PublicKey,
+    commands: mpsc::Sender<Command>,
+    since: Height,
+    load: Option<BackpressureSignal>,
+    /// Jobs assigned to the runner and dispatched here, however that went.
+    dispatched: BTreeSet<Hash>,
+}
+
+enum Command {
+    Head(Height),
+    Assign(Dispatch),
+    Cancel(Hash, CancelReason),
+    Close(GoodbyeReason),
+}
+
+struct Dispatch {
+    job_id: Hash,
+    spec: Body,
+    assigned_at: Height,
+    deadline: Height,
+}
+
+impl Gateway {
+    /// A gateway without connections, and the results that come from those it will have.
+    pub fn new(config: Config) -> (Self, mpsc::Receiver<SubmitResult>) {
+        let Config { key, limits, state } = config;
+        let (results, received) = mpsc::channel(RESULTS);
+        let (count, _) = watch::channel(0);
+        let shared = Shared {
+            state,
+            view: LocalView::default(),
+            links: BTreeMap::new(),
+            limiter: HelloLimiter::new(limits),
+            nonces: SeenNonces::default(),
+            half_open: 0,
+            serial: 0,
+            closing: false,
+        };
+        let public = key.public_key();
+        let inner = Inner { key, public, results, count, shared: Mutex::new(shared) };
+        (Self(Arc::new(inner)), received)
+    }
+
+    /// Serves every connection that `listener` yields, until it is closed.
+    pub async fn serve<E, L>(&self, mut context: E, mut listener: L)
+    where
+        E: Clock + Spawner + CryptoRng,
+        L: Listen,
+    {
+        while let Some(connection) = listener.accept().await {
+            {
+                let mut shared = self.0.shared.lock();
+                if shared.half_open >= MAX_HALF_OPEN {
+                    connection.close(GoodbyeReason::RateLimited.as_str());
+                    continue;
+                }
+                shared.half_open += 1;
+            }
+            let mut nonce = [0; 32];
+            context.fill_bytes(&mut nonce);
+            let gateway = self.clone();
+            context.child("connection").spawn(move |context| async move {
+                gateway.connection(&context, connection, nonce).await;
+            });
+        }
+    }
+
+    async fn connection<E: Clock, C: Connection>(self, clock: &E, connection: C, nonce: [u8; 32]) {
+        let (certified, remote, now) =
+            (connection.peer().clone(), connection.remote(), now_ms(clock));
+        let (serial, head) = {
+            let mut shared = self.0.shared.lock();
+            shared.serial += 1;
+            (shared.serial, shared.state.height())
+        };
+        let (commands, received) = mpsc::channel(COMMANDS);
+        let mut link = RunnerLink {
+            gateway: self.clone(),
+            serial,
+            runner: certified.address(),
+            certified: certified.clone(),
+            remote,
+            since_ms: now,
+            commands,
+            half_open: true,
+        };
+        let config = validator::Config {
+            chain_id: self.0.shared.lock().state.chain_id(),
+            key: self.0.key.clone(),
+            certified,
+            nonce,
+            head,
+        };
+        let session = Validator::new(config, now);
+        let end = driver::drive(clock, connection, session, &mut link, received).await;
+        link.ended(end);
+    }
+
+    /// The chain is at `state`, executed: tells the runners its height, dispatches what was
+    /// assigned to them, and cancels what no longer is.
+    pub fn advance(&self, state: State) {
+        let mut shared = self.0.shared.lock();
+        if state.height() <= shared.state.height() {
+            return;
+        }
+        let recheck = state.height().get().is_multiple_of(RECHECK_BLOCKS);
+        shared.state = state;
+        let Shared { state, links, .. } = &mut *shared;
+        for link in links.values() {
+            link.command(Command::Head(state.height()));
+            if recheck && let Err(reason) = state.admit(&link.key, &self.0.public) {
+                link.command(Command::Close(reason));
+            }
+        }
+        let mut wanted: BTreeMap<Address, BTreeSet<Hash>> = BTreeMap::new();
+        for (job_id, job, runner) in assigned(state) {
+            let Some(link) = links.get_mut(&runner) else { continue };
+            wanted.entry(runner).or_default().insert(*job_id);
+            if link.dispatched.contains(job_id) {
+                continue;
+            }
+            if let Some(dispatch) = Dispatch::of(job_id, job)
+                && link.command(Command::Assign(dispatch))
+            {
+                link.dispatched.insert(*job_id);
+            }
+        }
+        let none = BTreeSet::new();
+        for (runner, link) in links {
+            let wanted = wanted.get(runner).unwrap_or(&none);
+            let over: Vec<Hash> = link.dispatched.difference(wanted).copied().collect();
+            for job_id in over {
+                let reason = reason_of_cancellation(state.job(&job_id));
+                if link.command(Command::Cancel(job_id, reason)) {
+                    link.dispatched.remove(&job_id);
+                }
+            }
+        }
+    }
+
+    /// Whether it matters what jobs in the mempool need: some runner has withdrawn something.
+    pub fn has_withdrawals(&self) -> bool {
+        self.0.shared.lock().view.has_withdrawals()
+    }
+
+    /// What jobs in the mempool need: a runner that withdrew any of it does not count as present.
+    pub fn needed(&self, labels: BTreeSet<Label>) {
+        self.0.shared.lock().view.needed(labels);
+    }
+
+    /// The bits of a vote, indexed by `order` (spec §4).
+    pub fn presence(&self, order: &[Address]) -> Bitmap {
+        let shared = self.0.shared.lock();
+        shared.view.bitmap(order, shared.state.height())
+    }
+
+    /// The runners connected now, by address.
+    pub fn connected(&self) -> Vec<Connected> {
+        let shared = self.0.shared.lock();
+        let head = shared.state.height();
+        let connected = |(runner, link): (&Address, &Link)| Connected {
+            runner: *runner,
+            since: link.since,
+            load: link.load.clone(),
+            present: shared.view.is_present(runner, head),
+            last_ping: shared.view.last_ping(runner),
+            jobs: link.dispatched.len(),
+        };
+        shared.links.iter().map(connected).collect()
+    }
+
+    /// How many runners are connected, as it changes.
+    pub fn count(&self) -> watch::Receiver<usize> {
+        self.0.count.subscribe()
+    }
+
+    /// Takes no more connections, says goodbye on all there are, and waits until they have ended,
+    /// a second at most.
+    pub async fn close(&self, clock: &impl Clock) {
+        {
+            let mut shared = self.0.shared.lock();
+            shared.closing = true;
+            for link in shared.links.values() {
+                link.command(Command::Close(GoodbyeReason::ShuttingDown));
+            }
+        }
+        let mut count = self.count();
+        tokio::select! {
+            biased;
+            // The sender lives as long as the gateway.
+            _ = count.wait_for(|count| *count == 0) => {}
+            () = clock.sleep(GOODBYE_TIMEOUT) => {}
+        }
+    }
+}
+
+impl RunnerView for Gateway {
+    fn presence(&self, _: Height, order: &Order) -> Bitmap {
+        self.presence(order.as_slice())
+    }
+}
+
+/// Each assignment of an open job to a runner.
+fn assigned(state: &State) -> impl Iterator<Item = (&Hash, &Job, Address)> {
+    state.open_jobs().flat_map(|(job_id, job)| {
+        let committee = match &job.status {
+            JobStatus::Assigned(assignment) => assignment.committee.as_slice(),
+            _ => &[],
+        };
+        committee.iter().map(move |runner| (job_id, job, *runner))
+    })
+}
+
+fn reason_of_cancellation(job: Option<&Job>) -> CancelReason {
+    match job.map(|job| &job.status) {
+        Some(JobStatus::Failed(_)) => CancelReason::Expired,
+        Some(JobStatus::Pending | JobStatus::Assigned(_) | JobStatus::Verified(..)) | None => {
+            CancelReason::Reassigned
+        }
+    }
+}
+
+impl Dispatch {
+    /// `None` for a job whose specification is too large for a frame, which no block can carry.
+    fn of(job_id: &Hash, job: &Job) -> Option<Self> {
+        let assigned_at = job.status.assignment()?.height;
+        let spec = Body::new(to_vec(&*job.spec)).ok()?;
+        Some(Self { job_id: *job_id, spec, assigned_at, deadline: job.deadline() })
+    }
+}
+
+impl Link {
+    /// False: the connection's task is behind.
+    fn command(&self, command: Command) -> bool {
+        self.commands.try_send(command).is_ok()
+    }
+}
+
+/// One connection, from the first byte to the last.
+struct RunnerLink {
+    gateway: Gateway,
+    serial: u64,
+    runner: Address,
+    certified: PublicKey,
+    remote: IpAddr,
+    since_ms: u64,
+    commands: mpsc::Sender<Command>,
+    half_open: bool,
+}
+
+impl Service for RunnerLink {
+    type Session = Validator;
+    type Command = Command;
+
+    fn event(&mut self, session: &mut Validator, event: Event) {
+        match event {
+            Event::Admit { runner, nonce } => {
+                session.handle_admission(self.admission(&runner, nonce));
+            }
+            Event::Established => self.established(session),
+            Event::Pinged { .. } => self.with_view(|view, runner, head| view.pinged(runner, head)),
+            Event::Backpressure(signal) => {
+                self.with_view(|view, runner, _| view.accepting(runner, signal.accepting_new));
+                let mut shared = self.gateway.0.shared.lock();
+                if let Some(link) = self.link(&mut shared) {
+                    link.load = Some(signal);
+                }
+            }
+            Event::Capabilities(delta) => {
+                let (added, removed) = changes(&delta);
+                self.with_view(|view, runner, _| view.changed(runner, added, removed));
+            }
+            Event::Accepted { job_id } => {
+                tracing::debug!(runner = %self.runner, %job_id, "job accepted");
+            }
+            Event::Progress(progress) => {
+                let (job_id, percent) = (progress.job_id, progress.fraction.get());
+                tracing::debug!(runner = %self.runner, %job_id, percent, "job progresses");
+            }
+            Event::Result(result) => self.result(result),
+            Event::Outcome { job_id, outcome } => {
+                tracing::debug!(runner = %self.runner, %job_id, ?outcome, "job dispatched");
+                if outcome == Outcome::HardFailure {
+                    self.with_view(|view, runner, _| view.failed(runner));
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, session: &mut Validator, command: Command) {
+        match command {
+            Command::Head(head) => session.handle_head(head),
+            Command::Assign(dispatch) => self.assign(session, dispatch),
+            Command::Cancel(job_id, reason) => session.cancel(&job_id, reason),
+            Command::Close(reason) => session.close(reason),
+        }
+    }
+}
+
+impl RunnerLink {
+    fn admission(&self, runner: &PublicKey, nonce: [u8; 32]) -> Result<(), GoodbyeReason> {
+        let mut shared = self.gateway.0.shared.lock();
+        if shared.closing {
+            return Err(GoodbyeReason::ShuttingDown);
+        }
+        let known = shared.links.contains_key(&self.runner);
+        if !known && !shared.limiter.admit(self.remote, self.since_ms) {
+            return Err(GoodbyeReason::RateLimited);
+        }
+        shared.state.admit(runner, &self.gateway.0.public)?;
+        // Of another key than the certificate's nothing is remembered; the session refuses it.
+        if *runner == self.certified && !shared.nonces.insert(nonce) {
+            return Err(GoodbyeReason::ReplayedNonce);
+        }
+        Ok(())
+    }
+
+    fn established(&mut self, session: &mut Validator) {
+        let (head, dispatches) = {
+            let mut shared = self.gateway.0.shared.lock();
+            let Shared { state, view, links, half_open, .. } = &mut *shared;
+            self.half_open = false;
+            *half_open -= 1;
+            let dispatches: Vec<_> = assigned(state)
+                .filter(|(_, _, runner)| *runner == self.runner)
+                .filter_map(|(job_id, job, _)| Dispatch::of(job_id, job))
+                .collect();
+            let link = Link {
+                serial: self.serial,
+                key: self.certified.clone(),
+                commands: self.commands.clone(),
+                since: state.height(),
+                load: None,
+                dispatched: dispatches.iter().map(|dispatch| dispatch.job_id).collect(),
+            };
+            if let Some(older) = links.insert(self.runner, link) {
+                older.command(Command::Close(GoodbyeReason::DuplicateConnection));
+            }
+            view.opened(self.runner);
+            self.gateway.0.count.send_replace(links.len());
+            (state.height(), dispatches)
+        };
+        session.handle_head(head);
+        tracing::info!(runner = %self.runner, remote = %self.remote, "runner connected");
+        for dispatch in dispatches {
+            self.assign(session, dispatch);
+        }
+    }
+
+    fn assign(&self, session: &mut Validator, dispatch: Dispatch) {
+        let Dispatch { job_id, spec, assigned_at, deadline } = dispatch;
+        match session.assign(job_id, spec, assigned_at, deadline) {
+            Ok(()) | Err(AssignError::AlreadyDispatched) => {}
+            Err(error @ (AssignError::TooManyStreams | AssignError::NotEstablished)) => {
+                tracing::debug!(runner = %self.runner, %job_id, %error, "job not dispatched");
+                let mut shared = self.gateway.0.shared.lock();
+                // With the next block it is tried again.
+                if let Some(link) = self.link(&mut shared) {
+                    link.dispatched.remove(&job_id);
+                }
+            }
+        }
+    }
+
+    /// Passes a result on where the chain still waits for it from this runner.
+    fn result(&self, result: JobResult) {
+        let job_id = result.job_id;
+        let bytes = result.result_data.as_bytes().len();
+        let wanted = {
+            let shared = self.gateway.0.shared.lock();
+            shared.state.job(&job_id).is_some_and(|job| {
+                matches!(&job.status, JobStatus::Assigned(a) if a.committee.contains(&self.runner))
+                    && bytes <= job.spec.bounds.max_return_bytes as usize
+            })
+        };
+        if !wanted {
+            tracing::debug!(runner = %self.runner, %job_id, bytes, "result not wanted");
+            return;
+        }
+        let submission = SubmitResult {
+            job_id,
+            runner: self.runner,
+            result: result.result_data.into_bytes(),
+            runner_signature: result.runner_signed,
+        };
+        if self.gateway.0.results.try_send(submission).is_err() {
+            tracing::warn!(runner = %self.runner, %job_id, "result lost: too many are waiting");
+        }
+    }
+
+    /// Changes the view where this is the runner's current connection.
+    fn with_view(&self, change: impl FnOnce(&mut LocalView, &Address, Height)) {
+        let mut shared = self.gateway.0.shared.lock();
+        if self.link(&mut shared).is_some() {
+            let head = shared.state.height();
+            change(&mut shared.view, &self.runner, head);
+        }
+    }
+
+    /// The runner's current connection, where it is this one.
+    fn link<'a>(&self, shared: &'a mut Shared) -> Option<&'a mut Link> {
+        shared.links.get_mut(&self.runner).filter(|link| link.serial == self.serial)
+    }
+
+    fn ended(self, end: End) {
+        let mut shared = self.gateway.0.shared.lock();
+        if self.half_open {
+            shared.half_open -= 1;
+            tracing::debug!(runner = %self.runner, remote = %self.remote, %end, "no runner connected");
+            return;
+        }
+        if self.link(&mut shared).is_some() {
+            shared.links.remove(&self.runner);
+            shared.view.lost(&self.runner);
+            self.gateway.0.count.send_replace(shared.links.len());
+        }
+        tracing::info!(runner = %self.runner, %end, "runner disconnected");
+    }
+}
+
+/// What a delta adds and removes.
+fn changes(delta: &CapabilityDelta) -> (Vec<Label>, Vec<Label>) {
+    let capability = |name: &str| Label::Capability(name.to_owned());
+    let entitlement = |name: &str| Label::Entitlement(name.to_owned());
+    let added = delta.added_capabilities.iter().map(capability);
+    let removed = delta.removed_capabilities.iter().map(capability);
+    (
+        added.chain(delta.added_entitlements.iter().map(entitlement)).collect(),
+        removed.chain(delta.removed_entitlements.iter().map(entitlement)).collect(),
+    )
+}

@@ -1,0 +1,112 @@
+//! How many handshakes an address may try (spec connectivity.md §2).
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+/// Addresses remembered at most. Beyond, those go that have all their attempts again; where none
+/// has, new addresses are refused.
+const MAX_ADDRESSES: usize = 4_096;
+
+/// One attempt, as buckets count them: attempts per second are thousandths per millisecond.
+const ATTEMPT: u64 = 1_000;
+
+/// The size of a token bucket per address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Attempts at once.
+    pub burst: u32,
+    /// Attempts per second in the long run.
+    pub per_second: u32,
+}
+
+impl Default for Limits {
+    /// 64 at once, 16 per second (spec connectivity.md §2).
+    fn default() -> Self {
+        Self { burst: 64, per_second: 16 }
+    }
+}
+
+/// Counts attempts by address.
+#[derive(Debug, Default)]
+pub struct HelloLimiter {
+    limits: Limits,
+    buckets: BTreeMap<IpAddr, Bucket>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    /// Thousandths of attempts left at `at`.
+    left: u64,
+    /// In ms.
+    at: u64,
+}
+
+impl HelloLimiter {
+    /// A limiter that has seen no attempt.
+    pub const fn new(limits: Limits) -> Self {
+        Self { limits, buckets: BTreeMap::new() }
+    }
+
+    /// Counts an attempt from `address` at `now` in ms; false: it is one too many.
+    pub fn admit(&mut self, address: IpAddr, now: u64) -> bool {
+        let full = u64::from(self.limits.burst) * ATTEMPT;
+        let refilled = |bucket: Bucket| {
+            let gained =
+                now.saturating_sub(bucket.at).saturating_mul(self.limits.per_second.into());
+            bucket.left.saturating_add(gained).min(full)
+        };
+        let left = match self.buckets.get(&address) {
+            Some(bucket) => refilled(*bucket),
+            None => {
+                if self.buckets.len() >= MAX_ADDRESSES {
+                    self.buckets.retain(|_, bucket| refilled(*bucket) < full);
+                }
+                if self.buckets.len() >= MAX_ADDRESSES {
+                    return false;
+                }
+                full
+            }
+        };
+        let admitted = left >= ATTEMPT;
+        let left = if admitted { left - ATTEMPT } else { left };
+        self.buckets.insert(address, Bucket { left, at: now });
+        admitted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    fn address(i: u32) -> IpAddr {
+        Ipv4Addr::from(i).into()
+    }
+
+    #[test]
+    fn a_burst_then_a_steady_rate_per_address() {
+        let mut limiter = HelloLimiter::new(Limits::default());
+        let mut admitted = |from, now, attempts: u32| {
+            (0..attempts).filter(|_| limiter.admit(address(from), now)).count()
+        };
+        assert_eq!(admitted(1, 0, 100), 64);
+        assert_eq!(admitted(2, 0, 100), 64);
+        assert_eq!(admitted(1, 62, 1), 0);
+        assert_eq!(admitted(1, 63, 2), 1);
+        assert_eq!(admitted(1, 1_063, 100), 16);
+        assert_eq!(admitted(1, 10_000_000, 100), 64);
+        // A clock that steps back takes nothing away and gives nothing.
+        assert_eq!(admitted(1, 0, 1), 0);
+    }
+
+    #[test]
+    fn addresses_are_bounded() {
+        let mut limiter = HelloLimiter::new(Limits::default());
+        for i in 0..MAX_ADDRESSES as u32 {
+            assert!(limiter.admit(address(i), 0));
+        }
+        assert!(!limiter.admit(address(u32::MAX), 0));
+        assert!(limiter.admit(address(0), 0));
+        assert!(limiter.admit(address(u32::MAX), 1_000));
+        assert_eq!(limiter.buckets.len(), 1, "all others had their attempts again");
+    }
+}

@@ -1,0 +1,10 @@
+//! A validator, as it is started and stopped, and its side of its runners' connections.
+
+pub mod gateway;
+pub mod limiter;
+pub mod node;
+pub mod service;
+pub mod submitter;
+
+pub use crate::chain::{ledger, mempool};
+pub use node::{Services, ValidatorConfig, ValidatorHandle, start_validator};

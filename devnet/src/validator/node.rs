@@ -1,0 +1,212 @@
+//! One validator: chain, mempool, consensus and whatever serves runners, in one tree of tasks.
+//!
+//! The same code runs in real time and in the simulator: the runtime and the network are
+//! parameters. Ending the tree is a stop or a crash, whichever one likes to call it: nothing is
+//! flushed then, and a start finds everything that was acknowledged.
+
+use crate::{
+    chain::{
+        known::Known,
+        ledger::{Ledger, LedgerError},
+        mempool::{Mempool, MempoolError},
+    },
+    consensus::{
+        channels::quota,
+        delivery::Progress,
+        engine::{self, EngineError},
+        held::{Counters, Held},
+        network::Network,
+        presence::RunnerView,
+        scheme::Committee,
+        timing::Timing,
+    },
+    storage::Store,
+};
+use commonware_codec::{Copying, DecodeExt as _};
+use commonware_cryptography::ed25519::{PrivateKey, PublicKey};
+use commonware_macros::select;
+use commonware_runtime::{Clock, Handle, Metrics, Spawner, Storage};
+use commonware_utils::TryCollect as _;
+use cowboy_engine::{
+    chain::{Genesis, GenesisError, SignedTransaction},
+    primitives::{Hash, keccak256},
+};
+use futures::future::BoxFuture;
+use rand_core::CryptoRng;
+use std::sync::Arc;
+
+/// What a validator is made of.
+pub struct ValidatorConfig<E> {
+    /// Its name: the prefix of its storage partitions (letters, digits, `-`, `_`).
+    pub name: String,
+    /// Its ed25519 key.
+    pub key: PrivateKey,
+    /// The chain.
+    pub genesis: Arc<Genesis>,
+    /// Consensus' times.
+    pub timing: Timing,
+    /// Where its chain is kept.
+    pub store: Arc<Store>,
+    /// Copies of transactions; validators in one process may share them.
+    pub known: Known,
+    /// Its view of the runners.
+    pub view: Arc<dyn RunnerView>,
+    /// What serves runners: runs beside consensus, in the validator's tree of tasks.
+    pub gateway: Option<Gateway<E>>,
+}
+
+/// Serves runners until the validator ends.
+pub type Gateway<E> = Box<dyn FnOnce(E, Services) -> BoxFuture<'static, ()> + Send>;
+
+/// What others use of a validator. Cloning shares it.
+#[derive(Clone)]
+pub struct Services {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its executed chain.
+    pub ledger: Ledger,
+    /// Its transactions.
+    pub mempool: Mempool,
+    held: Held,
+    progress: Progress,
+}
+
+impl Services {
+    /// Takes a transaction into the mempool and hands it to gossip.
+    pub fn submit(&self, transaction: SignedTransaction) -> Result<Hash, MempoolError> {
+        self.mempool.submit(transaction, &self.ledger.newest().state)
+    }
+
+    /// What consensus has done since the validator started.
+    pub fn counters(&self) -> Counters {
+        self.held.counters()
+    }
+
+    /// How far the chain is known to be final, and whether the validator votes.
+    pub const fn progress(&self) -> &Progress {
+        &self.progress
+    }
+}
+
+/// Why a validator does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The genesis document starts no chain.
+    #[error(transparent)]
+    Genesis(#[from] GenesisError),
+    /// Its chain cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// A validator of the genesis document has no valid consensus key.
+    #[error("the consensus key of validator {0} is no ed25519 public key")]
+    ConsensusKey(usize),
+    /// Two validators of the genesis document have the same consensus key.
+    #[error("two validators have the same consensus key")]
+    RepeatedKey,
+}
+
+/// The committee of a genesis document.
+pub fn committee(genesis: &Genesis) -> Result<Committee, StartError> {
+    let keys: Vec<PublicKey> = genesis
+        .validators
+        .iter()
+        .enumerate()
+        .map(|(index, validator)| {
+            PublicKey::decode(Copying(&validator.consensus_key))
+                .map_err(|_| StartError::ConsensusKey(index))
+        })
+        .collect::<Result<_, _>>()?;
+    let keys = keys.into_iter().try_collect().map_err(|_| StartError::RepeatedKey)?;
+    Ok(Committee::new(genesis.chain_id(), keys))
+}
+
+/// The consensus key of `name` on the devnet with this `seed`:
+/// keccak256(seed ‖ "/" ‖ name ‖ "/consensus") as an ed25519 seed.
+pub fn consensus_key(seed: &[u8], name: &str) -> PrivateKey {
+    let seed = keccak256(&[seed, b"/", name.as_bytes(), b"/consensus"]);
+    PrivateKey::decode(Copying(&seed.0)).expect("any 32 bytes are an ed25519 seed")
+}
+
+/// A running validator.
+pub struct ValidatorHandle {
+    services: Services,
+    task: Handle<EngineError>,
+}
+
+impl ValidatorHandle {
+    /// What others use of it.
+    pub const fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// Ends it and waits until it has ended. It may be started again over the same storage, in
+    /// this process too.
+    pub async fn stop(self) {
+        self.task.abort();
+        // An aborted task has nothing to tell.
+        let _ = self.task.await;
+    }
+
+    /// Resolves when the validator ends by itself, which is a failure.
+    pub async fn ended(&mut self) -> EngineError {
+        match (&mut self.task).await {
+            Ok(error) => error,
+            Err(error) => EngineError::Ended { part: "validator", error: error.to_string() },
+        }
+    }
+}
+
+/// Starts a validator: reads its chain, then runs it in the background.
+pub fn start_validator<E, N>(
+    context: &E,
+    config: ValidatorConfig<E>,
+    network: N,
+) -> Result<ValidatorHandle, StartError>
+where
+    E: Clock + CryptoRng + Spawner + Storage + Metrics,
+    N: Network<E>,
+{
+    let ValidatorConfig { name, key, genesis, timing, store, known, view, gateway } = config;
+    let committee = Arc::new(committee(&genesis)?);
+    let ledger = Ledger::open(&genesis, store)?;
+    let services = Services {
+        name: name.as_str().into(),
+        progress: Progress::from(ledger.head().height()),
+        ledger,
+        mempool: Mempool::new(known),
+        held: Held::default(),
+    };
+    let consensus = engine::Config {
+        name: name.clone(),
+        key,
+        committee,
+        genesis: genesis.block()?,
+        timing,
+        ledger: services.ledger.clone(),
+        mempool: services.mempool.clone(),
+        view,
+        held: services.held.clone(),
+        progress: services.progress.clone(),
+    };
+    let context = context.child("validator").with_attribute("name", &name);
+    let shared = services.clone();
+    let task = context.spawn(move |context| async move {
+        let endpoint =
+            network.connect(context.child("network"), quota(timing.pace.block_time)).await;
+        let endpoint = match endpoint {
+            Ok(endpoint) => endpoint,
+            Err(error) => return error.into(),
+        };
+        let serving = async {
+            match gateway {
+                Some(gateway) => gateway(context.child("gateway"), shared).await,
+                None => std::future::pending().await,
+            }
+        };
+        select! {
+            error = engine::run(context.child("consensus"), consensus, endpoint) => error,
+            () = serving => EngineError::Ended { part: "gateway", error: "it returned".into() },
+        }
+    });
+    Ok(ValidatorHandle { services, task })
+}

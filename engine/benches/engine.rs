@@ -1,0 +1,225 @@
+//! What a block asks of the engine's leaves: `cargo bench -p cowboy-engine`.
+
+use cowboy_engine::{
+    chain::{
+        Block, Endowment, Genesis, Header, Params, Payload, SignedTransaction, Transaction,
+        Validator, block::transactions_root, execute, transaction::Transfer,
+    },
+    job::selection,
+    presence::{Bitmap, ThresholdRule, canonical, threshold},
+    primitives::{Address, Height, SecretKey, Wei, keccak256, merkle::Map},
+    registry::MIN_STAKE,
+};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use std::hint::black_box;
+
+/// Pseudo-random, the same in every run.
+fn random(n: u32) -> [u8; 32] {
+    keccak256(&[&n.to_be_bytes()]).0
+}
+
+/// P(H) beside the same loop a bit at a time, and beside reading the votes' bytes once.
+fn presence(c: &mut Criterion) {
+    let mut group = c.benchmark_group("presence");
+    for (votes, bits) in [(3u32, 1_000u32), (23, 10_000), (67, 100_000)] {
+        let bytes = |vote: u32| {
+            let words = (0..bits.div_ceil(256)).map(move |word| random(vote << 16 | word));
+            words.flatten().collect::<Vec<u8>>()
+        };
+        let owned: Vec<_> = (0..votes)
+            .map(|vote| {
+                let bytes = bytes(vote);
+                let bit = |i: u32| bytes[(i / 8) as usize] >> (i % 8) & 1 == 1;
+                (vote, Bitmap::from_fn(bits, bit))
+            })
+            .collect();
+        let votes_by_ref: Vec<_> = owned.iter().map(|(vote, bitmap)| (*vote, bitmap)).collect();
+        // The set whose quorum so many votes are.
+        let validators =
+            (votes..=2 * votes).find(|n| threshold::quorum(*n) == votes).expect("some set");
+        let need = threshold::of(validators);
+
+        let size = format!("{votes} votes, {bits} bits");
+        group.throughput(Throughput::Bytes(u64::from(votes) * u64::from(bits.div_ceil(8))));
+        group.bench_function(BenchmarkId::new("words", &size), |b| {
+            let votes = black_box(&votes_by_ref);
+            b.iter(|| canonical(votes, bits, validators, ThresholdRule::Committee, &[]));
+        });
+        let nearest = |i: u32| (0..8).map(|n| (i * 7 + n) % validators).collect();
+        let members: Vec<Vec<u32>> = (0..bits).map(nearest).collect();
+        group.bench_function(BenchmarkId::new("by subset", &size), |b| {
+            let (votes, members) = black_box((&votes_by_ref, &members));
+            b.iter(|| canonical(votes, bits, validators, ThresholdRule::Subset, members));
+        });
+        group.bench_function(BenchmarkId::new("bits", &size), |b| {
+            let votes = black_box(&votes_by_ref);
+            b.iter(|| {
+                Bitmap::from_fn(bits, |i| {
+                    votes.iter().filter(|(_, vote)| vote.get(i)).count() as u32 >= need
+                })
+            });
+        });
+        group.bench_function(BenchmarkId::new("read", &size), |b| {
+            let votes = black_box(&votes_by_ref);
+            b.iter(|| {
+                let words = votes.iter().flat_map(|(_, vote)| vote.as_bytes().as_chunks().0);
+                words.fold(0, |sum, word| sum ^ u64::from_le_bytes(*word))
+            });
+        });
+    }
+    group.finish();
+}
+
+fn draw(c: &mut Criterion) {
+    let mut group = c.benchmark_group("draw");
+    for n in [100u32, 1_000, 10_000] {
+        let candidate = |i: u32| {
+            let [stake, address @ ..] = random(i);
+            let address = *address.first_chunk().expect("20 of 31 bytes");
+            (Address(address), Wei::new(MIN_STAKE.get() << (stake % 8)))
+        };
+        // In the order in which the filters leave them.
+        let mut candidates: Vec<_> = (0..n).map(candidate).collect();
+        candidates.sort_unstable();
+        let mru = Some(candidates[candidates.len() / 2].0);
+        for m in [1, 3, 9] {
+            group.bench_function(BenchmarkId::new(format!("{m} of"), n), |b| {
+                let seed = keccak256(&[b"seed"]);
+                b.iter(|| selection::draw(black_box(&candidates), seed, m, mru));
+            });
+        }
+    }
+    group.finish();
+}
+
+const ENTRIES: u32 = 10_000;
+
+fn key(i: u32) -> Address {
+    Address(*random(i).first_chunk().expect("20 of 32 bytes"))
+}
+
+fn merkle(c: &mut Criterion) {
+    let mut group = c.benchmark_group("merkle");
+    let map: Map<Address, Vec<u8>> = (0..ENTRIES).map(|i| (key(i), vec![0; 64])).collect();
+    map.root();
+    let mut at = 0;
+    let mut next = || {
+        at = (at + 7_919) % ENTRIES;
+        at
+    };
+    group.bench_function("get", |b| {
+        b.iter_batched(
+            || key(next()),
+            |key| black_box(&map).get(&key).is_some(),
+            BatchSize::SmallInput,
+        );
+    });
+    // On a map of its own, as within a block, and on a fork, as its first change.
+    group.bench_function("insert, own", |b| {
+        let mut map: Map<Address, Vec<u8>> = map.iter().map(|(k, v)| (*k, v.clone())).collect();
+        b.iter_batched(
+            || (key(next()), vec![1; 64]),
+            |(key, value)| map.insert(key, value),
+            BatchSize::SmallInput,
+        );
+    });
+    group.bench_function("insert, fork", |b| {
+        b.iter_batched(
+            || (map.clone(), key(next()), vec![1; 64]),
+            |(mut map, key, value)| {
+                map.insert(key, value);
+                map
+            },
+            BatchSize::SmallInput,
+        );
+    });
+    for changes in [1, 100] {
+        group.bench_function(BenchmarkId::new("root after changes", changes), |b| {
+            b.iter_batched(
+                || {
+                    let mut map = map.clone();
+                    for _ in 0..changes {
+                        map.insert(key(next()), vec![2; 64]);
+                    }
+                    map
+                },
+                |map| map.root(),
+                BatchSize::SmallInput,
+            );
+        });
+    }
+    group.bench_function("root of everything", |b| {
+        b.iter_batched(
+            || map.iter().map(|(k, v)| (*k, v.clone())).collect::<Map<_, _>>(),
+            |map| map.root(),
+            BatchSize::LargeInput,
+        );
+    });
+    group.finish();
+}
+
+/// A block of 500 transfers between 10,000 accounts on its parent's state: what a validator does
+/// once the block is final, with senders found (as after its own mempool) and anew (as from disk),
+/// and the root that its child commits to. Beside the bare cost of 500 key recoveries.
+fn execution(c: &mut Criterion) {
+    let senders: Vec<SecretKey> =
+        (0..500).map(|i| SecretKey::derive(b"bench", &format!("sender-{i}"))).collect();
+    let endow = |account| Endowment { account, balance: Wei::cby(1_000_000) };
+    let rest = (0..9_500).map(|i| endow(key(i)));
+    let genesis = Genesis {
+        name: "bench".into(),
+        timestamp_ms: 0,
+        params: Params {
+            threshold_rule: ThresholdRule::Committee,
+            genesis_basefee: Wei::new(1_000),
+        },
+        validators: vec![Validator { pubkey: senders[0].public_key(), consensus_key: [1; 32] }],
+        runners: vec![],
+        endowments: senders.iter().map(|k| endow(k.address())).chain(rest).collect(),
+    };
+    let state = genesis.state().expect("a chain");
+    let transactions: Vec<SignedTransaction> = senders
+        .iter()
+        .zip(0..)
+        .map(|(sender, i)| {
+            let payload = Payload::Transfer(Transfer { to: key(i), amount: Wei::new(1) });
+            let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
+            Transaction::with_limits(state.chain_id(), 0, cycle, cell, payload).sign(sender)
+        })
+        .collect();
+    let header = Header {
+        height: Height::new(1),
+        parent: state.head_hash(),
+        transactions_root: transactions_root(&transactions),
+        proposer: [1; 32],
+        ..state.head().clone()
+    };
+    let block = Block { header, certificates: vec![], transactions };
+    let bytes = block.to_bytes();
+    let executed = execute(&state, &block).expect("a child").state;
+    assert_eq!(executed.account(&key(0)).balance, Wei::cby(1_000_000).saturating_add(Wei::new(1)));
+
+    let mut group = c.benchmark_group("execute 500 transfers");
+    group.sample_size(20).throughput(Throughput::Elements(500));
+    group.bench_function("senders known", |b| b.iter(|| execute(&state, black_box(&block))));
+    group.bench_function("senders known, and root", |b| {
+        b.iter(|| execute(&state, black_box(&block)).map(|e| e.state.root()));
+    });
+    group.bench_function("from bytes, and root", |b| {
+        b.iter(|| {
+            let block = Block::from_bytes(black_box(&bytes)).expect("a block");
+            execute(&state, &block).map(|e| e.state.root())
+        });
+    });
+    group.bench_function("bare recovery of 500 keys", |b| {
+        b.iter(|| {
+            for signed in &block.transactions {
+                black_box(signed.signature.recover(&signed.transaction.digest()));
+            }
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(engine, presence, draw, merkle, execution);
+criterion_main!(engine);

@@ -1,0 +1,280 @@
+//! Blocks, the certificates they carry, and the rule of which certificates a block may carry
+//! (spec chain.md, "Certificates in blocks").
+//!
+//! The candidates of a block are its parent's open ancestors and the parent itself. Each embedded
+//! certificate names a candidate, in ascending height; what stays without one is the block's own
+//! `open` list. All of it follows from the parent's header alone.
+
+use super::transaction::SignedTransaction;
+use crate::{
+    presence::Bitmap,
+    primitives::{
+        Hash, Height,
+        codec::{DecodeError, Encode as _, Writer, from_slice, to_vec},
+        keccak256,
+    },
+    record,
+};
+
+/// Ancestors without certificate that a chain remembers for late inclusion.
+pub const MAX_OPEN: usize = 8;
+
+/// Where in consensus a block was proposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Round {
+    /// The committee's number.
+    pub epoch: u64,
+    /// The view within the epoch.
+    pub view: u64,
+    /// The view of the parent.
+    pub parent_view: u64,
+}
+record!(Round { epoch, view, parent_view });
+
+/// A block and the state root its execution left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// Which block.
+    pub height: Height,
+    /// [`State::root`](super::State::root) after it.
+    pub state_root: Hash,
+}
+record!(Executed { height, state_root });
+
+/// An ancestor that no block has certified yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// Its height.
+    pub height: Height,
+    /// Its hash.
+    pub hash: Hash,
+}
+record!(Open { height, hash });
+
+/// What a block's hash covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The block's number.
+    pub height: Height,
+    /// The parent's hash; zero for genesis.
+    pub parent: Hash,
+    /// Where consensus decided it.
+    pub round: Round,
+    /// The proposer's ed25519 key; zero for genesis.
+    pub proposer: [u8; 32],
+    /// Unix time in ms by the proposer's clock, above the parent's.
+    pub timestamp_ms: u64,
+    /// Counter of connectivity-subset epochs (connectivity.md §1).
+    pub subset_epoch: u64,
+    /// Commits to the transactions in order.
+    pub transactions_root: Hash,
+    /// Commits to the certificates in order.
+    pub certificates_root: Hash,
+    /// Ancestors still without certificate after this block, oldest first.
+    pub open: Vec<Open>,
+    /// The newest certified ancestor and its state root.
+    pub executed: Executed,
+}
+record!(Header {
+    height,
+    parent,
+    round,
+    proposer,
+    timestamp_ms,
+    subset_epoch,
+    transactions_root,
+    certificates_root,
+    open,
+    executed,
+});
+
+/// One validator's finalization vote, as a certificate keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vote {
+    /// Index of the voter in its committee (validators in order of their ed25519 keys).
+    pub validator: u32,
+    /// The runners it saw, by registry index at the parent of the block voted on.
+    pub presence: Bitmap,
+    /// ed25519 over subject and bitmap.
+    pub signature: [u8; 64],
+}
+record!(Vote { validator, presence, signature });
+
+/// A quorum of finalization votes for one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The block they finalize.
+    pub block: Hash,
+    /// Where it was proposed: part of what the votes sign.
+    pub round: Round,
+    /// The votes, ascending by validator.
+    pub votes: Vec<Vote>,
+}
+record!(Certificate { block, round, votes });
+
+/// A block as it travels and is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// What its hash covers.
+    pub header: Header,
+    /// Certificates of ancestors, ascending by height.
+    pub certificates: Vec<Certificate>,
+    /// Transactions in order of execution.
+    pub transactions: Vec<SignedTransaction>,
+}
+record!(Block { header, certificates, transactions });
+
+/// Why certificates cannot stand in a child of a header.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateError {
+    /// It is for a block that is no candidate.
+    #[error("certificate for {0}, which is neither the parent nor an open ancestor")]
+    NoCandidate(Hash),
+    /// They do not ascend, or one block is certified twice.
+    #[error("certificate for {height} stands after one for a block as high or higher")]
+    Order {
+        /// The height out of order.
+        height: Height,
+    },
+}
+
+impl Header {
+    /// The header of block 0, but for its state root.
+    pub(super) fn unrooted_genesis(timestamp_ms: u64) -> Self {
+        Self {
+            height: Height::GENESIS,
+            parent: Hash::ZERO,
+            round: Round::default(),
+            proposer: [0; 32],
+            timestamp_ms,
+            subset_epoch: 0,
+            transactions_root: transactions_root(&[]),
+            certificates_root: certificates_root(&[]),
+            open: Vec::new(),
+            executed: Executed { height: Height::GENESIS, state_root: Hash::ZERO },
+        }
+    }
+
+    /// The block's hash.
+    pub fn hash(&self) -> Hash {
+        keccak256(&[b"cowboy-block/v1", &to_vec(self)])
+    }
+
+    /// Ancestors that a child of the block with this header (whose hash is `hash`) may certify,
+    /// oldest first. Genesis needs no certificate.
+    pub fn candidates(&self, hash: Hash) -> Vec<Open> {
+        let mut candidates = self.open.clone();
+        if self.height > Height::GENESIS {
+            candidates.push(Open { height: self.height, hash });
+        }
+        candidates
+    }
+}
+
+/// The heights that certificates for `blocks` certify among `candidates`, and what stays open.
+pub fn certify(
+    candidates: &[Open],
+    blocks: impl IntoIterator<Item = Hash>,
+) -> Result<(Vec<Height>, Vec<Open>), CertificateError> {
+    let mut certified: Vec<Height> = Vec::new();
+    for block in blocks {
+        let height = candidates
+            .iter()
+            .find(|open| open.hash == block)
+            .map(|open| open.height)
+            .ok_or(CertificateError::NoCandidate(block))?;
+        if certified.last().is_some_and(|last| *last >= height) {
+            return Err(CertificateError::Order { height });
+        }
+        certified.push(height);
+    }
+    let mut open: Vec<Open> =
+        candidates.iter().filter(|c| !certified.contains(&c.height)).copied().collect();
+    open.drain(..open.len().saturating_sub(MAX_OPEN));
+    Ok((certified, open))
+}
+
+/// Commits to `certificates` in order.
+pub fn certificates_root(certificates: &[Certificate]) -> Hash {
+    let mut w = Writer::new();
+    w.list(certificates.len());
+    for certificate in certificates {
+        certificate.encode(&mut w);
+    }
+    keccak256(&[b"cowboy-certificates/v1", &w.finish()])
+}
+
+/// Commits to `transactions` in order.
+pub fn transactions_root(transactions: &[SignedTransaction]) -> Hash {
+    let mut hashes = Vec::with_capacity(32 * transactions.len());
+    for transaction in transactions {
+        hashes.extend_from_slice(&transaction.hash().0);
+    }
+    keccak256(&[b"cowboy-transactions/v1", &hashes])
+}
+
+impl Block {
+    /// The block's hash.
+    pub fn hash(&self) -> Hash {
+        self.header.hash()
+    }
+
+    /// The block in its one form.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_vec(self)
+    }
+
+    /// Reads a block and checks that its header commits to what it carries.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let block: Self = from_slice(bytes)?;
+        if block.header.certificates_root != certificates_root(&block.certificates) {
+            return Err(DecodeError::Invalid("certificates differ from their root"));
+        }
+        if block.header.transactions_root != transactions_root(&block.transactions) {
+            return Err(DecodeError::Invalid("transactions differ from their root"));
+        }
+        Ok(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(heights: impl IntoIterator<Item = u64>) -> Vec<Open> {
+        heights.into_iter().map(|h| Open { height: Height::new(h), hash: hash(h) }).collect()
+    }
+
+    fn hash(height: u64) -> Hash {
+        keccak256(&[&height.to_be_bytes()])
+    }
+
+    #[test]
+    fn what_is_not_certified_stays_open_and_the_oldest_drop_out() {
+        let check = |candidates: Vec<Open>, certs: &[u64], left: Vec<Open>| {
+            let (heights, open) = certify(&candidates, certs.iter().map(|h| hash(*h))).unwrap();
+            assert_eq!(heights, certs.iter().map(|h| Height::new(*h)).collect::<Vec<_>>());
+            assert_eq!(open, left);
+        };
+        check(open([4]), &[4], open([]));
+        check(open([2, 3, 4]), &[2, 4], open([3]));
+        check(open([4]), &[], open([4]));
+        check(open(1..=9), &[], open(2..=9));
+        check(open(1..=9), &[1], open(2..=9));
+    }
+
+    #[test]
+    fn a_stranger_or_a_repeat_is_refused() {
+        let candidates = open([2, 3]);
+        assert_eq!(certify(&candidates, [hash(7)]), Err(CertificateError::NoCandidate(hash(7))));
+        let height = Height::new(2);
+        assert_eq!(
+            certify(&candidates, [hash(3), hash(2)]),
+            Err(CertificateError::Order { height })
+        );
+        assert_eq!(
+            certify(&candidates, [hash(2), hash(2)]),
+            Err(CertificateError::Order { height })
+        );
+    }
+}

@@ -1,0 +1,415 @@
+//! The state of a chain after a block: cheap to fork, hashed to one root.
+
+use super::{
+    block::Header,
+    genesis::{Genesis, GenesisError, Validator},
+    params::{PRESENCE_TIMEOUT_BLOCKS, Params, SUBSET_EPOCH_BLOCKS},
+};
+use crate::{
+    job::{mru::MruRecord, spec::Job},
+    presence::subset,
+    primitives::{
+        Address, Hash, Height, PublicKey, Wei,
+        codec::{DecodeError, from_slice, to_vec},
+        keccak256,
+        merkle::Map,
+    },
+    record,
+    registry::{Entitlements, JobKind, MIN_STAKE, Order, Registry},
+    wire::GoodbyeReason,
+};
+use std::sync::Arc;
+
+/// How far back registry orders are kept: votes on an ancestor are read by the order of its
+/// parent, and certificates arrive at most a few blocks late.
+const ORDERS_KEPT: u64 = 256;
+
+/// An account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Account {
+    /// Transactions it has sent.
+    pub nonce: u64,
+    /// Money it can spend.
+    pub balance: Wei,
+}
+record!(Account { nonce, balance });
+
+/// The newest P(h) that the chain knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownPresence {
+    /// h.
+    pub height: Height,
+    /// Who is present in P(h), ascending by address.
+    pub present: Arc<Vec<Address>>,
+}
+record!(KnownPresence { height, present });
+
+/// The registry order that a block left, where it differs from the parent's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OrderSince {
+    pub(super) height: Height,
+    pub(super) order: Order,
+}
+record!(OrderSince { height, order });
+
+/// Where all money is. The four parts always add up to the genesis supply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Supply {
+    /// Sum of balances.
+    pub balances: Wei,
+    /// Held for jobs without result.
+    pub escrow: Wei,
+    /// Locked by runners.
+    pub stakes: Wei,
+    /// Gone as basefees.
+    pub burned: Wei,
+}
+
+impl Supply {
+    /// All of it.
+    pub const fn total(&self) -> Wei {
+        self.balances
+            .saturating_add(self.escrow)
+            .saturating_add(self.stakes)
+            .saturating_add(self.burned)
+    }
+}
+
+/// A chain after one of its blocks. Cloning shares structure and costs O(1).
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(super) chain_id: u64,
+    pub(super) params: Arc<Params>,
+    pub(super) validators: Arc<Vec<Validator>>,
+    pub(super) head: Arc<Header>,
+    pub(super) head_hash: Hash,
+    pub(super) accounts: Map<Address, Account>,
+    pub(super) registry: Registry,
+    pub(super) entitlements: Entitlements,
+    pub(super) jobs: Map<Hash, Job>,
+    pub(super) open_jobs: Map<Hash, Height>,
+    pub(super) mru: Map<(Address, JobKind), MruRecord>,
+    pub(super) basefee_cycle: Wei,
+    pub(super) basefee_cell: Wei,
+    pub(super) burned: Wei,
+    pub(super) orders: Arc<Vec<OrderSince>>,
+    pub(super) presence: Option<KnownPresence>,
+}
+
+impl State {
+    pub(super) fn genesis(genesis: &Genesis) -> Result<Self, GenesisError> {
+        let mut validators = genesis.validators.clone();
+        validators.sort_by_key(|v| v.pubkey.address());
+        if validators.is_empty() {
+            return Err(GenesisError::NoValidators);
+        }
+        for pair in validators.windows(2) {
+            if pair[0].pubkey == pair[1].pubkey || pair[0].consensus_key == pair[1].consensus_key {
+                return Err(GenesisError::Repeated(pair[1].pubkey.address()));
+            }
+        }
+        let (mut accounts, mut supply) = (Map::default(), Wei::ZERO);
+        for endowment in &genesis.endowments {
+            let account = Account { nonce: 0, balance: endowment.balance };
+            if accounts.insert(endowment.account, account).is_some() {
+                return Err(GenesisError::Repeated(endowment.account));
+            }
+            supply = supply.checked_add(endowment.balance).ok_or(GenesisError::Supply)?;
+        }
+        let mut registry = Registry::default();
+        for runner in &genesis.runners {
+            supply = supply.checked_add(runner.stake).ok_or(GenesisError::Supply)?;
+            registry
+                .register(
+                    Height::GENESIS,
+                    runner.pubkey.clone(),
+                    runner.stake,
+                    runner.capabilities.clone(),
+                    runner.price_per_second,
+                )
+                .map_err(|error| GenesisError::Runner { runner: runner.pubkey.address(), error })?;
+        }
+        let order = registry.order().clone();
+        let mut state = Self {
+            chain_id: genesis.chain_id(),
+            params: Arc::new(genesis.params.clone()),
+            validators: Arc::new(validators),
+            head: Arc::new(Header::unrooted_genesis(genesis.timestamp_ms)),
+            head_hash: Hash::ZERO,
+            accounts,
+            registry,
+            entitlements: Entitlements::default(),
+            jobs: Map::default(),
+            open_jobs: Map::default(),
+            mru: Map::default(),
+            basefee_cycle: genesis.params.genesis_basefee,
+            basefee_cell: genesis.params.genesis_basefee,
+            burned: Wei::ZERO,
+            orders: Arc::new(vec![OrderSince { height: Height::GENESIS, order }]),
+            presence: None,
+        };
+        let mut header = Header::unrooted_genesis(genesis.timestamp_ms);
+        header.executed.state_root = state.root();
+        state.head_hash = header.hash();
+        state.head = Arc::new(header);
+        Ok(state)
+    }
+
+    /// The chain's id.
+    pub const fn chain_id(&self) -> u64 {
+        self.chain_id
+    }
+
+    /// The chain's parameters.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Header of the block that left this state.
+    pub fn head(&self) -> &Header {
+        &self.head
+    }
+
+    /// Height of the block that left this state.
+    pub fn height(&self) -> Height {
+        self.head.height
+    }
+
+    /// Hash of the block that left this state.
+    pub const fn head_hash(&self) -> Hash {
+        self.head_hash
+    }
+
+    /// An account; one that nobody ever paid is empty.
+    pub fn account(&self, address: &Address) -> Account {
+        self.accounts.get(address).copied().unwrap_or_default()
+    }
+
+    /// Every account that ever held money, by address.
+    pub fn accounts(&self) -> impl Iterator<Item = (&Address, &Account)> {
+        self.accounts.iter()
+    }
+
+    /// The runners.
+    pub const fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The pools.
+    pub const fn entitlements(&self) -> &Entitlements {
+        &self.entitlements
+    }
+
+    /// A job.
+    pub fn job(&self, id: &Hash) -> Option<&Job> {
+        self.jobs.get(id)
+    }
+
+    /// Every job, by id.
+    pub fn jobs(&self) -> impl Iterator<Item = (&Hash, &Job)> {
+        self.jobs.iter()
+    }
+
+    /// Jobs that have not ended, by id.
+    pub fn open_jobs(&self) -> impl Iterator<Item = (&Hash, &Job)> {
+        self.open_jobs.iter().filter_map(|(id, _)| Some((id, self.jobs.get(id)?)))
+    }
+
+    /// Every MRU record, also those past their time that nobody has read since.
+    pub fn mru(&self) -> impl Iterator<Item = (Address, JobKind, &MruRecord)> {
+        self.mru.iter().map(|((submitter, kind), record)| (*submitter, *kind, record))
+    }
+
+    /// Price of a cycle in the next block, before priority.
+    pub const fn basefee_cycle(&self) -> Wei {
+        self.basefee_cycle
+    }
+
+    /// Price of a cell in the next block, before priority.
+    pub const fn basefee_cell(&self) -> Wei {
+        self.basefee_cell
+    }
+
+    /// The validators, ascending by address.
+    pub fn validators(&self) -> &[Validator] {
+        &self.validators
+    }
+
+    /// The validators in the order in which votes number them: ascending by ed25519 key.
+    pub fn committee(&self) -> Vec<&Validator> {
+        let mut committee: Vec<_> = self.validators.iter().collect();
+        committee.sort_by_key(|v| v.consensus_key);
+        committee
+    }
+
+    /// The validators a runner connects to, nearest first (connectivity.md §1).
+    pub fn subset_of(&self, runner: &PublicKey) -> Vec<&Validator> {
+        let keys: Vec<_> = self.validators.iter().map(|v| v.pubkey.clone()).collect();
+        subset::of(runner, &keys).into_iter().map(|i| &self.validators[i]).collect()
+    }
+
+    /// Whether `validator` takes a connection of `runner`: the checks of connectivity.md §2 that
+    /// read the chain, in their order.
+    pub fn admit(
+        &self,
+        runner: &PublicKey,
+        validator: &PublicKey,
+    ) -> Result<Address, GoodbyeReason> {
+        let address = runner.address();
+        let record = self.registry.get(&address).ok_or(GoodbyeReason::UnknownRunner)?;
+        if record.deregistered {
+            return Err(GoodbyeReason::Deregistered);
+        }
+        if record.stake < MIN_STAKE {
+            return Err(GoodbyeReason::InsufficientStake);
+        }
+        if !self.subset_of(runner).iter().any(|v| v.pubkey == *validator) {
+            return Err(GoodbyeReason::NotInSubset);
+        }
+        Ok(address)
+    }
+
+    /// The registry order by which votes on the block at `height` are indexed: its parent's.
+    /// `None` where that is too long ago to be known.
+    pub fn order_for_votes_on(&self, height: Height) -> Option<&Order> {
+        let parent = height.previous()?;
+        self.orders.iter().rev().find(|since| since.height <= parent).map(|since| &since.order)
+    }
+
+    /// Per runner of `order`, its subset as vote numbers.
+    pub fn subset_members(&self, order: &Order) -> Vec<Vec<u32>> {
+        let committee = self.committee();
+        let number = |key: &PublicKey| committee.iter().position(|v| v.pubkey == *key);
+        order
+            .as_slice()
+            .iter()
+            .filter_map(|address| self.registry.get(address))
+            .map(|runner| {
+                self.subset_of(&runner.pubkey)
+                    .iter()
+                    .filter_map(|v| number(&v.pubkey).and_then(|i| u32::try_from(i).ok()))
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// The newest P(h) known, however old.
+    pub const fn known_presence(&self) -> Option<&KnownPresence> {
+        self.presence.as_ref()
+    }
+
+    /// Who counts as present in the block at `height`, a child of this state's or its own:
+    /// the newest known P(h), unless height − 1 − h exceeds [`PRESENCE_TIMEOUT_BLOCKS`].
+    pub fn present_at(&self, height: Height) -> Option<&[Address]> {
+        let known = self.presence.as_ref()?;
+        let age = height.previous()?.since(known.height);
+        (age <= PRESENCE_TIMEOUT_BLOCKS).then(|| known.present.as_slice())
+    }
+
+    /// The subset epoch of the block at `height`.
+    pub const fn subset_epoch(height: Height) -> u64 {
+        height.get() / SUBSET_EPOCH_BLOCKS
+    }
+
+    /// Where all money is, counted anew.
+    pub fn supply(&self) -> Supply {
+        let sum =
+            |amounts: &mut dyn Iterator<Item = Wei>| amounts.fold(Wei::ZERO, Wei::saturating_add);
+        Supply {
+            balances: sum(&mut self.accounts.iter().map(|(_, a)| a.balance)),
+            escrow: sum(&mut self.open_jobs().map(|(_, job)| job.spec.escrow())),
+            stakes: sum(&mut self.registry.iter().map(|(_, runner)| runner.stake)),
+            burned: self.burned,
+        }
+    }
+
+    /// Commits to everything that later blocks depend on.
+    pub fn root(&self) -> Hash {
+        let scalars = to_vec(&Scalars {
+            chain_id: self.chain_id,
+            params: self.params.clone(),
+            validators: self.validators.clone(),
+            basefee_cycle: self.basefee_cycle,
+            basefee_cell: self.basefee_cell,
+            burned: self.burned,
+            orders: self.orders.clone(),
+            presence: self.presence.clone(),
+        });
+        keccak256(&[
+            b"cowboy-state/v1",
+            &self.accounts.root().0,
+            &self.registry.root().0,
+            &self.entitlements.root().0,
+            &self.jobs.root().0,
+            &self.open_jobs.root().0,
+            &self.mru.root().0,
+            &scalars,
+        ])
+    }
+
+    /// The state as a snapshot holds it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_vec(self)
+    }
+
+    /// Reads a snapshot.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        from_slice(bytes)
+    }
+
+    /// Records the registry's order where this block changed it, and forgets the oldest.
+    pub(super) fn note_order(&mut self, height: Height) {
+        let order = self.registry.order();
+        if self.orders.last().is_some_and(|since| since.order == *order) {
+            return;
+        }
+        let order = order.clone();
+        let orders = Arc::make_mut(&mut self.orders);
+        orders.push(OrderSince { height, order });
+        let horizon = height.get().saturating_sub(ORDERS_KEPT);
+        // The one in force at the horizon is still needed.
+        let needed = orders.iter().rposition(|since| since.height.get() <= horizon).unwrap_or(0);
+        orders.drain(..needed);
+    }
+}
+
+/// The parts of a state that are no maps.
+struct Scalars {
+    chain_id: u64,
+    params: Arc<Params>,
+    validators: Arc<Vec<Validator>>,
+    basefee_cycle: Wei,
+    basefee_cell: Wei,
+    burned: Wei,
+    orders: Arc<Vec<OrderSince>>,
+    presence: Option<KnownPresence>,
+}
+record!(Scalars {
+    chain_id,
+    params,
+    validators,
+    basefee_cycle,
+    basefee_cell,
+    burned,
+    orders,
+    presence,
+});
+
+record!(State {
+    chain_id,
+    params,
+    validators,
+    head,
+    head_hash,
+    accounts,
+    registry,
+    entitlements,
+    jobs,
+    open_jobs,
+    mru,
+    basefee_cycle,
+    basefee_cell,
+    burned,
+    orders,
+    presence,
+});

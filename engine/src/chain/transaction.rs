@@ -1,0 +1,393 @@
+//! Transactions: what an account signs (spec chain.md, "Transactions").
+
+use crate::{
+    fees::meter::{self, Charge},
+    job::spec::JobSpec,
+    primitives::{
+        Address, Cells, Cycles, Hash, Height, PublicKey, SecretKey, Signature, Wei,
+        codec::{Decode, DecodeError, Encode, Reader, Writer, from_slice, to_vec},
+        keccak256,
+    },
+    record,
+    registry::Capabilities,
+};
+use std::{
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
+
+/// What the sender pays at most, per unit of each gas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fees {
+    /// Wei per cycle, basefee and priority together.
+    pub max_fee_per_cycle: Wei,
+    /// Wei per cycle to the proposer, within the above.
+    pub max_priority_per_cycle: Wei,
+    /// Wei per cell, basefee and priority together.
+    pub max_fee_per_cell: Wei,
+    /// Wei per cell to the proposer, within the above.
+    pub max_priority_per_cell: Wei,
+}
+record!(Fees {
+    max_fee_per_cycle,
+    max_priority_per_cycle,
+    max_fee_per_cell,
+    max_priority_per_cell,
+});
+
+/// What a transaction does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// Moves money.
+    Transfer(Transfer),
+    /// Registers the sender as a runner.
+    RegisterRunner(RegisterRunner),
+    /// Changes what the sender, a runner, offers.
+    UpdateRunner(UpdateRunner),
+    /// Ends the sender's registration.
+    DeregisterRunner,
+    /// Says on the chain that the sender, a runner, is there.
+    RunnerHeartbeat,
+    /// Makes a runner a member of a pool.
+    GrantEntitlement(GrantEntitlement),
+    /// Takes a runner out of a pool.
+    RevokeEntitlement(RevokeEntitlement),
+    /// Asks for off-chain work.
+    SubmitJob(Arc<JobSpec>),
+    /// Brings a runner's result.
+    SubmitResult(SubmitResult),
+}
+
+/// See [`Payload::Transfer`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// The receiver.
+    pub to: Address,
+    /// How much.
+    pub amount: Wei,
+}
+record!(Transfer { to, amount });
+
+/// See [`Payload::RegisterRunner`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisterRunner {
+    /// The sender's key: connections are bound to it.
+    pub pubkey: PublicKey,
+    /// What to lock.
+    pub stake: Wei,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// Its rate card.
+    pub price_per_second: Wei,
+}
+record!(RegisterRunner { pubkey, stake, capabilities, price_per_second });
+
+/// See [`Payload::UpdateRunner`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpdateRunner {
+    /// What it can do from now on.
+    pub capabilities: Capabilities,
+    /// Its rate card from now on.
+    pub price_per_second: Wei,
+}
+record!(UpdateRunner { capabilities, price_per_second });
+
+/// See [`Payload::GrantEntitlement`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrantEntitlement {
+    /// The pool.
+    pub pool: String,
+    /// The new member.
+    pub runner: Address,
+    /// The last height at which it counts; `None`: until revoked.
+    pub valid_until: Option<Height>,
+}
+record!(GrantEntitlement { pool, runner, valid_until });
+
+/// See [`Payload::RevokeEntitlement`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevokeEntitlement {
+    /// The pool.
+    pub pool: String,
+    /// The member to take out.
+    pub runner: Address,
+}
+record!(RevokeEntitlement { pool, runner });
+
+/// See [`Payload::SubmitResult`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubmitResult {
+    /// The job.
+    pub job_id: Hash,
+    /// Whose result it is.
+    pub runner: Address,
+    /// The result.
+    pub result: Vec<u8>,
+    /// The runner's signature, as in its `JobResult` frame (connectivity.md §2).
+    pub runner_signature: Signature,
+}
+record!(SubmitResult { job_id, runner, result, runner_signature });
+
+impl Payload {
+    /// The payload's name, as commands and JSON have it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Transfer(_) => "transfer",
+            Self::RegisterRunner(_) => "register_runner",
+            Self::UpdateRunner(_) => "update_runner",
+            Self::DeregisterRunner => "deregister_runner",
+            Self::RunnerHeartbeat => "runner_heartbeat",
+            Self::GrantEntitlement(_) => "grant_entitlement",
+            Self::RevokeEntitlement(_) => "revoke_entitlement",
+            Self::SubmitJob(_) => "submit_job",
+            Self::SubmitResult(_) => "job_result_submit",
+        }
+    }
+
+    /// The number that stands for the kind in the encoding. Gaps are kinds of later versions.
+    const fn tag(&self) -> u64 {
+        match self {
+            Self::Transfer(_) => 1,
+            Self::RegisterRunner(_) => 16,
+            Self::UpdateRunner(_) => 17,
+            Self::DeregisterRunner => 18,
+            Self::RunnerHeartbeat => 19,
+            Self::GrantEntitlement(_) => 20,
+            Self::RevokeEntitlement(_) => 21,
+            Self::SubmitJob(_) => 32,
+            Self::SubmitResult(_) => 36,
+        }
+    }
+
+    const fn charge(&self) -> Charge {
+        match self {
+            Self::Transfer(_) => meter::TRANSFER,
+            Self::RegisterRunner(_) => meter::REGISTER_RUNNER,
+            Self::UpdateRunner(_) => meter::UPDATE_RUNNER,
+            Self::DeregisterRunner => meter::DEREGISTER_RUNNER,
+            Self::RunnerHeartbeat => meter::RUNNER_HEARTBEAT,
+            Self::GrantEntitlement(_) | Self::RevokeEntitlement(_) => meter::ENTITLEMENT,
+            Self::SubmitJob(_) => meter::SUBMIT_JOB,
+            Self::SubmitResult(_) => meter::SUBMIT_RESULT,
+        }
+    }
+
+    /// What the sender's balance must hold beside the fee.
+    pub fn value(&self) -> Wei {
+        match self {
+            Self::Transfer(transfer) => transfer.amount,
+            Self::RegisterRunner(register) => register.stake,
+            Self::SubmitJob(spec) => spec.escrow(),
+            _ => Wei::ZERO,
+        }
+    }
+}
+
+impl Encode for Payload {
+    fn encode(&self, w: &mut Writer) {
+        let body: Option<&dyn Encode> = match self {
+            Self::Transfer(body) => Some(body),
+            Self::RegisterRunner(body) => Some(body),
+            Self::UpdateRunner(body) => Some(body),
+            Self::DeregisterRunner | Self::RunnerHeartbeat => None,
+            Self::GrantEntitlement(body) => Some(body),
+            Self::RevokeEntitlement(body) => Some(body),
+            Self::SubmitJob(body) => Some(body),
+            Self::SubmitResult(body) => Some(body),
+        };
+        w.list(1 + usize::from(body.is_some()));
+        w.u64(self.tag());
+        if let Some(body) = body {
+            body.encode(w);
+        }
+    }
+}
+
+impl Decode for Payload {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let len = r.list(2)?;
+        match (r.u64()?, len) {
+            (1, 2) => Decode::decode(r).map(Self::Transfer),
+            (16, 2) => Decode::decode(r).map(Self::RegisterRunner),
+            (17, 2) => Decode::decode(r).map(Self::UpdateRunner),
+            (18, 1) => Ok(Self::DeregisterRunner),
+            (19, 1) => Ok(Self::RunnerHeartbeat),
+            (20, 2) => Decode::decode(r).map(Self::GrantEntitlement),
+            (21, 2) => Decode::decode(r).map(Self::RevokeEntitlement),
+            (32, 2) => Decode::decode(r).map(Self::SubmitJob),
+            (36, 2) => Decode::decode(r).map(Self::SubmitResult),
+            _ => Err(DecodeError::Invalid("unknown transaction kind")),
+        }
+    }
+}
+
+/// A transaction before it is signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// The chain it is for.
+    pub chain_id: u64,
+    /// The sender's count of transactions before it.
+    pub nonce: u64,
+    /// What the sender pays at most.
+    pub fees: Fees,
+    /// The most cycles it may use.
+    pub cycle_limit: Cycles,
+    /// The most cells it may use.
+    pub cell_limit: Cells,
+    /// What it does.
+    pub payload: Payload,
+}
+record!(Transaction { chain_id, nonce, fees, cycle_limit, cell_limit, payload });
+
+impl Transaction {
+    /// What the sender signs.
+    pub fn digest(&self) -> Hash {
+        keccak256(&[b"cowboy-transaction/v1", &to_vec(self)])
+    }
+
+    /// Signs it.
+    pub fn sign(self, key: &SecretKey) -> SignedTransaction {
+        let signature = key.sign(&self.digest());
+        SignedTransaction::new(self, signature)
+    }
+
+    /// A transaction with the least limits that will do, paying up to twice the basefees given
+    /// and one wei of priority per cycle, so that it stays valid while they rise.
+    pub fn with_limits(
+        chain_id: u64,
+        nonce: u64,
+        basefee_cycle: Wei,
+        basefee_cell: Wei,
+        payload: Payload,
+    ) -> Self {
+        let fees = Fees {
+            max_fee_per_cycle: basefee_cycle.saturating_mul(2).saturating_add(Wei::new(1)),
+            max_priority_per_cycle: Wei::new(1),
+            max_fee_per_cell: basefee_cell.saturating_mul(2),
+            max_priority_per_cell: Wei::ZERO,
+        };
+        let (cycle_limit, cell_limit) = (Cycles::new(u64::MAX), Cells::new(u64::MAX));
+        // Limits of the longest encoding, then the exact cost of that: never too little.
+        let mut sized = Self { chain_id, nonce, fees, cycle_limit, cell_limit, payload };
+        let bytes = to_vec(&sized).len() + SIGNATURE_OVERHEAD;
+        (sized.cycle_limit, sized.cell_limit) = meter::total(bytes, sized.payload.charge());
+        sized
+    }
+}
+
+/// Bytes of a signed transaction beside the transaction itself: the map, its two keys and the
+/// signature's head and bytes.
+const SIGNATURE_OVERHEAD: usize = 1 + 10 + 2 + 65 + 12;
+
+/// A transaction and its sender's signature, from which the sender follows.
+///
+/// Cloning shares: hash, size and sender are found once for all clones, since recovering a key
+/// costs more than all the rest of a transfer.
+#[derive(Clone, Debug)]
+pub struct SignedTransaction(Arc<Signed>);
+
+/// What a [`SignedTransaction`] points at.
+#[derive(Debug)]
+pub struct Signed {
+    /// What was signed.
+    pub transaction: Transaction,
+    /// By whom.
+    pub signature: Signature,
+    form: OnceLock<(Hash, usize)>,
+    sender: OnceLock<Result<Address, BadSignature>>,
+}
+
+impl Deref for SignedTransaction {
+    type Target = Signed;
+
+    fn deref(&self) -> &Signed {
+        &self.0
+    }
+}
+
+impl PartialEq for SignedTransaction {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.signature == other.signature && self.transaction == other.transaction)
+    }
+}
+
+impl Eq for SignedTransaction {}
+
+impl Encode for SignedTransaction {
+    fn encode(&self, w: &mut Writer) {
+        w.record(&mut [("transaction", &self.transaction), ("signature", &self.signature)]);
+    }
+}
+
+impl Decode for SignedTransaction {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (mut transaction, mut signature) = (None, None);
+        r.record(|key, r| {
+            match key {
+                "transaction" => transaction = Some(Decode::decode(r)?),
+                "signature" => signature = Some(Decode::decode(r)?),
+                other => return Err(DecodeError::UnknownField(other.to_owned())),
+            }
+            Ok(())
+        })?;
+        let transaction = transaction.ok_or(DecodeError::MissingField("transaction"))?;
+        let signature = signature.ok_or(DecodeError::MissingField("signature"))?;
+        Ok(Self::new(transaction, signature))
+    }
+}
+
+/// The signature is no signature of anybody's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("BadSignature: the transaction's signature recovers no key")]
+pub struct BadSignature;
+
+impl SignedTransaction {
+    /// A transaction with a signature that may or may not be anybody's.
+    pub fn new(transaction: Transaction, signature: Signature) -> Self {
+        let (form, sender) = (OnceLock::new(), OnceLock::new());
+        Self(Arc::new(Signed { transaction, signature, form, sender }))
+    }
+
+    fn form(&self) -> (Hash, usize) {
+        *self.form.get_or_init(|| {
+            let bytes = to_vec(self);
+            (keccak256(&[&bytes]), bytes.len())
+        })
+    }
+
+    /// The transaction's hash.
+    pub fn hash(&self) -> Hash {
+        self.form().0
+    }
+
+    /// Its length in bytes, as it travels and as cells are counted.
+    pub fn size(&self) -> usize {
+        self.form().1
+    }
+
+    /// The account that signed.
+    pub fn sender(&self) -> Result<Address, BadSignature> {
+        *self.0.sender.get_or_init(|| {
+            self.signature
+                .recover(&self.transaction.digest())
+                .map(|key| key.address())
+                .ok_or(BadSignature)
+        })
+    }
+
+    /// What it uses of both gases.
+    pub fn usage(&self) -> (Cycles, Cells) {
+        meter::total(self.size(), self.transaction.payload.charge())
+    }
+
+    /// The transaction in its one form.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_vec(self)
+    }
+
+    /// Reads a transaction.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        from_slice(bytes)
+    }
+}

@@ -1,0 +1,82 @@
+//! The basefee of cycles and of cells, each with a target of its own (spec chain.md, "Fees").
+
+use crate::primitives::Wei;
+
+/// A basefee never falls below 1 wei: from there it can still rise.
+pub const MIN_BASEFEE: Wei = Wei::new(1);
+
+/// A block moves a basefee by at most this fraction of it.
+const MAX_CHANGE: u128 = 8;
+
+/// The basefee after a block that `used` so much of a `target`.
+///
+/// Moves by (used − target) / target / 8, at most an eighth; rises by at least 1 wei, falls no
+/// further than [`MIN_BASEFEE`]. Exact over the whole range; a rise beyond it saturates.
+pub fn next(basefee: Wei, used: u64, target: u64) -> Wei {
+    let fee = basefee.get();
+    let step = Wei::new(share(fee, used.abs_diff(target), target) / MAX_CHANGE);
+    if used > target {
+        basefee.saturating_add(step.max(Wei::new(1)))
+    } else if used < target {
+        basefee.saturating_sub(step).max(MIN_BASEFEE)
+    } else {
+        basefee
+    }
+}
+
+/// floor(fee × min(part, whole) / whole), without leaving a u128 on the way.
+fn share(fee: u128, part: u64, whole: u64) -> u128 {
+    if part >= whole {
+        return fee;
+    }
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    // fee = q × whole + r: q × part stays below fee, r × part below 2^128.
+    fee / whole * part + fee % whole * part / whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(fee: u128, used: u64, target: u64, expected: u128) {
+        assert_eq!(next(Wei::new(fee), used, target).get(), expected, "{fee} {used} {target}");
+    }
+
+    #[test]
+    fn moves_by_at_most_an_eighth_and_keeps_its_floor() {
+        check(1_000, 100, 100, 1_000);
+        check(1_000, 200, 100, 1_125);
+        check(1_000, 150, 100, 1_062);
+        check(1_000, u64::MAX, 100, 1_125);
+        check(1_000, 0, 100, 875);
+        check(1_000, 50, 100, 938);
+        check(1, 101, 100, 2);
+        check(1, 0, 100, 1);
+        check(0, 0, 100, 1);
+        check(7, 0, 100, 7);
+    }
+
+    #[test]
+    fn the_ends_of_the_range_hold() {
+        check(u128::MAX, u64::MAX, 1, u128::MAX);
+        check(u128::MAX, 0, u64::MAX, u128::MAX - u128::MAX / 8);
+        check(8, 1, 0, 9);
+        check(8, 0, 0, 8);
+    }
+
+    proptest! {
+        /// The formula as it is written, where it fits.
+        #[test]
+        fn agrees_with_the_formula(fee in 0u128..1 << 64, used: u64, target in 1u64..) {
+            let step = fee * u128::from(used.abs_diff(target)) / u128::from(target) / 8;
+            let step = step.min(fee / 8);
+            let expected = match used.cmp(&target) {
+                std::cmp::Ordering::Greater => fee + step.max(1),
+                std::cmp::Ordering::Equal => fee,
+                std::cmp::Ordering::Less => (fee - step).max(1),
+            };
+            check(fee, used, target, expected);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What each kind of transaction costs in cycles and cells (spec chain.md, "Fees"), and what a
+//! block holds.
+
+use crate::primitives::{Cells, Cycles};
+
+/// Cycles of a block at which the basefee stands still.
+pub const TARGET_CYCLES: u64 = 10_000_000;
+/// Cells of a block at which the basefee stands still.
+pub const TARGET_CELLS: u64 = 500_000;
+/// The most cycles a block holds.
+pub const MAX_BLOCK_CYCLES: u64 = 2 * TARGET_CYCLES;
+/// The most cells a block holds, and so the most bytes of transactions.
+pub const MAX_BLOCK_CELLS: u64 = 2 * TARGET_CELLS;
+/// Both basefees at genesis, in wei.
+pub const GENESIS_BASEFEE: u128 = 1_000;
+/// Cycles that every transaction pays; it pays a cell per byte beside them.
+pub const INTRINSIC_CYCLES: u64 = 21_000;
+
+/// What a kind of transaction costs beyond the intrinsic part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// Computation.
+    pub cycles: u64,
+    /// Storage.
+    pub cells: u64,
+}
+
+/// A transfer, as the spec has it.
+pub const TRANSFER: Charge = Charge { cycles: 5_000, cells: 500 };
+/// A registration: a record of a few hundred bytes and a place in the order.
+pub const REGISTER_RUNNER: Charge = Charge { cycles: 50_000, cells: 1_000 };
+/// A change of a registration.
+pub const UPDATE_RUNNER: Charge = Charge { cycles: 20_000, cells: 500 };
+/// An end of a registration.
+pub const DEREGISTER_RUNNER: Charge = Charge { cycles: 20_000, cells: 0 };
+/// A heartbeat: one field of a record.
+pub const RUNNER_HEARTBEAT: Charge = Charge { cycles: 5_000, cells: 100 };
+/// A grant or a revocation of a pool membership.
+pub const ENTITLEMENT: Charge = Charge { cycles: 10_000, cells: 200 };
+/// A job: its record, and the filters and draw that follow.
+pub const SUBMIT_JOB: Charge = Charge { cycles: 50_000, cells: 1_000 };
+/// A result: a signature check, the record, the MRU entry.
+pub const SUBMIT_RESULT: Charge = Charge { cycles: 30_000, cells: 500 };
+
+/// Cycles and cells of a transaction of `bytes` bytes.
+pub const fn total(bytes: usize, charge: Charge) -> (Cycles, Cells) {
+    let cells = (bytes as u64).saturating_add(charge.cells);
+    (Cycles::new(INTRINSIC_CYCLES + charge.cycles), Cells::new(cells))
+}

@@ -1,0 +1,194 @@
+//! Who may be drawn for a job (spec jobs.md §3): the filters, in their order.
+
+use super::{selection::stake_to_weight, spec::JobSpec};
+use crate::{
+    primitives::{
+        Address, Height, Wei,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+    },
+    record,
+    registry::{Entitlements, Health, Registry, Runner},
+};
+use std::fmt;
+
+/// The least reputation of a candidate (jobs.md §3, filter 2).
+pub const MIN_REPUTATION: u32 = 50;
+
+/// The filters, in the order they are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// 1: registered, heartbeat not stale.
+    Health,
+    /// 1.5: its bit in P(H − 1).
+    Presence,
+    /// 2: reputation ≥ 50.
+    Reputation,
+    /// 3: registered for the kind.
+    Capability,
+    /// 4: in a trusted execution environment, where the job wants one.
+    Tee,
+    /// 5: price per second ≤ max_price.
+    Price,
+    /// 6: active jobs < max_concurrent_jobs.
+    Concurrency,
+    /// 7: member of the pool, where the job wants one.
+    Pool,
+    /// 8: stake ≥ 1.5 × max_price.
+    Stake,
+}
+
+impl Filter {
+    const ALL: [Self; 9] = [
+        Self::Health,
+        Self::Presence,
+        Self::Reputation,
+        Self::Capability,
+        Self::Tee,
+        Self::Price,
+        Self::Concurrency,
+        Self::Pool,
+        Self::Stake,
+    ];
+
+    /// The filter's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Health => "health",
+            Self::Presence => "presence",
+            Self::Reputation => "reputation",
+            Self::Capability => "capability",
+            Self::Tee => "tee",
+            Self::Price => "price",
+            Self::Concurrency => "concurrency",
+            Self::Pool => "pool",
+            Self::Stake => "stake",
+        }
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Encode for Filter {
+    fn encode(&self, w: &mut Writer) {
+        w.text(self.name());
+    }
+}
+
+impl Decode for Filter {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let name = r.text(16)?;
+        Self::ALL
+            .into_iter()
+            .find(|filter| filter.name() == name)
+            .ok_or(DecodeError::Invalid("unknown filter"))
+    }
+}
+
+/// What became of one runner in the filters of one draw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Who.
+    pub runner: Address,
+    /// What it had locked.
+    pub stake: Wei,
+    /// Its weight in the draw, before any multiplier.
+    pub weight: u64,
+    /// The first filter that dropped it; `None`: a candidate.
+    pub dropped_by: Option<Filter>,
+    /// What the filter saw and what it wanted; empty for a candidate.
+    pub reason: String,
+}
+record!(Verdict { runner, stake, weight, dropped_by, reason });
+
+/// What the filters read.
+pub struct Scene<'a> {
+    /// The block that draws.
+    pub height: Height,
+    /// The registry as the parent block left it.
+    pub registry: &'a Registry,
+    /// Jobs in hand now: earlier draws of this block count.
+    pub active_jobs: &'a dyn Fn(&Address) -> u32,
+    /// Pools as the parent block left them.
+    pub entitlements: &'a Entitlements,
+    /// Who is present in P(H − 1); `None`: P is not known.
+    pub present: Option<&'a [Address]>,
+}
+
+impl Scene<'_> {
+    /// Judges every registered runner, in ascending order of address.
+    pub fn judge(&self, spec: &JobSpec) -> Vec<Verdict> {
+        let mut runners: Vec<_> = self.registry.order().as_slice().to_vec();
+        runners.sort_unstable();
+        runners
+            .into_iter()
+            .filter_map(|address| Some((address, self.registry.get(&address)?)))
+            .map(|(address, runner)| {
+                let dropped = self.dropped(spec, &address, runner);
+                Verdict {
+                    runner: address,
+                    stake: runner.stake,
+                    weight: stake_to_weight(runner.stake),
+                    dropped_by: dropped.as_ref().map(|(filter, _)| *filter),
+                    reason: dropped.map(|(_, reason)| reason).unwrap_or_default(),
+                }
+            })
+            .collect()
+    }
+
+    fn dropped(
+        &self,
+        spec: &JobSpec,
+        address: &Address,
+        runner: &Runner,
+    ) -> Option<(Filter, String)> {
+        if runner.health(self.height) != Health::Healthy {
+            let last = runner.last_heartbeat;
+            return Some((Filter::Health, format!("last on-chain heartbeat at {last}")));
+        }
+        match self.present {
+            None => return Some((Filter::Presence, "no recent P(H) is known".into())),
+            Some(present) if present.binary_search(address).is_err() => {
+                return Some((Filter::Presence, "its bit in P(H-1) is 0".into()));
+            }
+            Some(_) => {}
+        }
+        if runner.reputation < MIN_REPUTATION {
+            let got = runner.reputation;
+            return Some((Filter::Reputation, format!("{got}, at least {MIN_REPUTATION} wanted")));
+        }
+        let kind = spec.work.kind();
+        if !runner.capabilities.kinds.contains(&kind) {
+            return Some((Filter::Capability, format!("not registered for {kind}")));
+        }
+        if spec.tee_required && !runner.capabilities.tee {
+            return Some((Filter::Tee, "runs in no trusted execution environment".into()));
+        }
+        if runner.price_per_second > spec.max_price {
+            let (price, most) = (runner.price_per_second, spec.max_price);
+            return Some((Filter::Price, format!("asks {price} wei a second, {most} at most")));
+        }
+        let (active, most) = ((self.active_jobs)(address), runner.capabilities.max_concurrent_jobs);
+        if active >= most {
+            return Some((Filter::Concurrency, format!("{active} of {most} jobs in hand")));
+        }
+        if let Some(pool) = &spec.required_runner_pool
+            && !self.entitlements.is_member(pool, *address, self.height)
+        {
+            return Some((Filter::Pool, format!("not in pool `{pool}`")));
+        }
+        // stake ≥ 1.5 × max_price, without fractions; a product beyond u128 is beyond any stake.
+        let covered = spec
+            .max_price
+            .checked_mul(3)
+            .is_some_and(|thrice| runner.stake.saturating_mul(2) >= thrice);
+        if !covered {
+            let (stake, price) = (runner.stake, spec.max_price);
+            return Some((Filter::Stake, format!("{stake} wei, 1.5 x {price} wanted")));
+        }
+        None
+    }
+}

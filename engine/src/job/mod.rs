@@ -1,0 +1,10 @@
+//! System actors 0x02 and 0x03: jobs, who may do them, who is drawn, whose result counts
+//! (spec jobs.md §2–5).
+
+pub mod filter;
+pub mod mru;
+pub mod selection;
+pub mod spec;
+
+pub use mru::{MRU_TTL_BLOCKS, MruRecord};
+pub use selection::{MRU_WEIGHT_MULTIPLIER, Selection};

@@ -1,0 +1,86 @@
+//! Which runner served a submitter last (spec jobs.md §4).
+
+use crate::primitives::{
+    Address, Height,
+    codec::{Decode, DecodeError, Encode, Reader, Writer},
+};
+
+/// Blocks through which a record counts, the last included; older ones go on the next read.
+pub const MRU_TTL_BLOCKS: u64 = 256;
+
+/// The runner that last won a verified job of one submitter and job kind.
+///
+/// Stored in 28 bytes: runner\[20\] ‖ set_at\[8 BE\].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MruRecord {
+    /// The winner: first committee member, in draw order, whose result agreed.
+    pub runner: Address,
+    /// The block that made its result final.
+    pub set_at: Height,
+}
+
+impl MruRecord {
+    /// Whether the record still favours its runner at `now`.
+    pub const fn is_live(&self, now: Height) -> bool {
+        now.since(self.set_at) <= MRU_TTL_BLOCKS
+    }
+
+    /// The stored form.
+    pub fn to_bytes(&self) -> [u8; 28] {
+        let mut bytes = [0; 28];
+        let (runner, set_at) = bytes.split_at_mut(20);
+        runner.copy_from_slice(self.runner.as_bytes());
+        set_at.copy_from_slice(&self.set_at.to_be_bytes());
+        bytes
+    }
+
+    /// Reads the stored form; every 28 bytes are one.
+    pub fn from_bytes(bytes: &[u8; 28]) -> Self {
+        let (runner, set_at) = bytes.split_first_chunk().expect("20 of 28 bytes");
+        let set_at = set_at.first_chunk().expect("the other 8");
+        Self { runner: Address(*runner), set_at: Height::new(u64::from_be_bytes(*set_at)) }
+    }
+}
+
+/// The stored form, as a byte string.
+impl Encode for MruRecord {
+    fn encode(&self, w: &mut Writer) {
+        w.bytes(&self.to_bytes());
+    }
+}
+
+impl Decode for MruRecord {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.array().map(|bytes| Self::from_bytes(&bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::codec::{from_slice, to_vec};
+
+    const RECORD: MruRecord =
+        MruRecord { runner: Address([0xab; 20]), set_at: Height::new(0x0102_0304) };
+
+    #[test]
+    fn lives_through_its_last_block() {
+        let check = |blocks: u64, live: bool| {
+            assert_eq!(RECORD.is_live(RECORD.set_at.after(blocks)), live, "{blocks} blocks on");
+        };
+        check(0, true);
+        check(1, true);
+        check(256, true);
+        check(257, false);
+        check(u64::MAX, false);
+    }
+
+    #[test]
+    fn the_stored_form_is_frozen() {
+        let form = format!("{}0000000001020304", "ab".repeat(20));
+        assert_eq!(hex::encode(RECORD.to_bytes()), form);
+        assert_eq!(MruRecord::from_bytes(&RECORD.to_bytes()), RECORD);
+        assert_eq!(hex::encode(to_vec(&RECORD)), format!("581c{form}"));
+        assert_eq!(from_slice(&to_vec(&RECORD)), Ok(RECORD));
+    }
+}

@@ -1,0 +1,31 @@
+//! The Cowboy protocol as pure state machines.
+//!
+//! This crate knows no socket, clock, file, thread, async runtime or operating-system randomness:
+//! time and randomness are arguments, and the same inputs give the same bytes on every machine.
+//! Whatever waits on the world lives in `cowboy-devnet`, which pumps these machines over real
+//! transports or over a deterministic simulator.
+//!
+//! A module uses only modules above it:
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`primitives`] | identities, quantities, the deterministic codec, the persistent Merkle map |
+//! | [`fees`] | basefees and charges |
+//! | [`presence`] | bitmaps, thresholds, subsets, one validator's view |
+//! | [`registry`] | runners and pools |
+//! | [`job`] | specs, filters, the draw, MRU records |
+//! | [`wire`] | frames between runner and validator |
+//! | [`chain`] | blocks, transactions, state and its transition |
+//! | [`session`] | both ends of a connection between runner and validator |
+//!
+//! Read [`chain::transition`] first: it says in which order a block does what, and everything
+//! else is called from there or feeds it.
+
+pub mod chain;
+pub mod fees;
+pub mod job;
+pub mod presence;
+pub mod primitives;
+pub mod registry;
+pub mod session;
+pub mod wire;

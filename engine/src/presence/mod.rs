@@ -1,0 +1,16 @@
+//! Who is reachable: what votes say about it and what the chain concludes (spec connectivity.md
+//! §1, §3–5).
+//!
+//! What a validator sees by itself is its [`LocalView`]. Each finalization vote carries a
+//! [`Bitmap`] of it over the registry; [`canonical`] counts the votes of one certificate into
+//! P(H), the bitmap that every validator derives alike and nobody stores. Which validators a
+//! runner is connected to is [`subset`]'s to say.
+
+pub mod bitmap;
+pub mod subset;
+pub mod threshold;
+pub mod view;
+
+pub use bitmap::{Bitmap, BitmapError, CAPACITY};
+pub use threshold::{ThresholdRule, canonical};
+pub use view::{LocalView, PRESENCE_TIMEOUT_BLOCKS};

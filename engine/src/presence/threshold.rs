@@ -1,0 +1,430 @@
+//! From the votes of one certificate to P(H) (spec connectivity.md §5).
+//!
+//! Votes are counted 512 runners at a time: a `Tally` adds one block of every vote into
+//! bit-sliced counters and compares them all with the threshold at once.
+
+use super::Bitmap;
+use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
+use std::{array, fmt, str::FromStr};
+
+/// How many votes make a runner present: the parameter `presence.threshold_rule`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThresholdRule {
+    /// f + 1 of the whole validator set: one of them is honest.
+    #[default]
+    Committee,
+    /// The same formula over the votes in the certificate: the source's code block taken literally.
+    Quorum,
+    /// Per runner, the same formula over the votes by validators of its subset.
+    Subset,
+}
+
+impl ThresholdRule {
+    /// Every rule, in the order they are documented.
+    pub const ALL: [Self; 3] = [Self::Committee, Self::Quorum, Self::Subset];
+
+    /// The name in configuration and output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Committee => "committee",
+            Self::Quorum => "quorum",
+            Self::Subset => "subset",
+        }
+    }
+}
+
+impl fmt::Display for ThresholdRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Why a text names no rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no threshold rule: expected committee, quorum or subset")]
+pub struct ThresholdRuleError(String);
+
+impl FromStr for ThresholdRule {
+    type Err = ThresholdRuleError;
+
+    fn from_str(text: &str) -> Result<Self, ThresholdRuleError> {
+        let named = Self::ALL.into_iter().find(|rule| rule.name() == text);
+        named.ok_or_else(|| ThresholdRuleError(text.to_owned()))
+    }
+}
+
+/// The rule's name, as a text.
+impl Encode for ThresholdRule {
+    fn encode(&self, w: &mut Writer) {
+        w.text(self.name());
+    }
+}
+
+impl Decode for ThresholdRule {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let name = r.text(16)?;
+        name.parse().map_err(|_| DecodeError::Invalid("expected committee, quorum or subset"))
+    }
+}
+
+/// Votes in a certificate of `n` validators: n − floor((n − 1) / 3).
+pub const fn quorum(n: u32) -> u32 {
+    n - n.saturating_sub(1) / 3
+}
+
+/// floor((base − 1) / 3) + 1: f + 1 where `base` = 3f + 1. Of nothing it is 1, which is never
+/// reached.
+pub const fn of(base: u32) -> u32 {
+    base.saturating_sub(1) / 3 + 1
+}
+
+/// For each of `registry_len` runners, how many of `votes` (validator index, bitmap) say it is
+/// present. Missing bits count as 0, surplus bits not at all.
+pub fn counts(votes: &[(u32, &Bitmap)], registry_len: u32) -> Vec<u32> {
+    let mut tally = Tally::new(votes);
+    let mut counts = Vec::with_capacity(registry_len as usize);
+    for block in 0..blocks(registry_len) {
+        tally.count(block);
+        let rest = registry_len - counts.len() as u32;
+        counts.extend((0..rest.min(BLOCK_BITS)).map(|bit| tally.get(bit)));
+    }
+    counts
+}
+
+/// P(H) over a registry of `registry_len` runners, from the votes of H's certificate.
+///
+/// `votes`: validator index and bitmap, each validator at most once; bitmaps may be of any length
+/// (missing bits are 0, surplus bits are ignored). `validators`: size of the set that the indices
+/// point into. `members`: per runner, the validator indices of its subset, read by
+/// [`ThresholdRule::Subset`] only; a runner without an entry is absent.
+pub fn canonical(
+    votes: &[(u32, &Bitmap)],
+    registry_len: u32,
+    validators: u32,
+    rule: ThresholdRule,
+    members: &[Vec<u32>],
+) -> Bitmap {
+    match rule {
+        ThresholdRule::Committee => at_least(of(validators), votes, registry_len),
+        ThresholdRule::Quorum => at_least(of(votes.len() as u32), votes, registry_len),
+        ThresholdRule::Subset => by_subset(votes, registry_len, validators, members),
+    }
+}
+
+fn at_least(need: u32, votes: &[(u32, &Bitmap)], registry_len: u32) -> Bitmap {
+    let len = registry_len.div_ceil(8) as usize;
+    let mut tally = Tally::new(votes);
+    let mut bytes = Vec::with_capacity(len + BLOCK_BYTES);
+    for block in 0..blocks(registry_len) {
+        tally.count(block);
+        bytes.extend(tally.at_least(need).into_iter().flat_map(u64::to_le_bytes));
+    }
+    bytes.truncate(len);
+    Bitmap::truncated(registry_len, bytes)
+}
+
+/// Every runner asks other validators, at most eight of them: reading who they are is all the
+/// work there is, and no word holds more than one answer.
+fn by_subset(
+    votes: &[(u32, &Bitmap)],
+    registry_len: u32,
+    validators: u32,
+    members: &[Vec<u32>],
+) -> Bitmap {
+    let mut cast_by = vec![None; validators as usize];
+    for (validator, bitmap) in votes {
+        if let Some(vote) = cast_by.get_mut(*validator as usize) {
+            *vote = Some(*bitmap);
+        }
+    }
+    Bitmap::from_fn(registry_len, |runner| {
+        let subset = members.get(runner as usize).map_or(&[][..], Vec::as_slice);
+        let mut cast = 0;
+        let mut present = 0;
+        for vote in subset.iter().filter_map(|v| cast_by.get(*v as usize).copied().flatten()) {
+            cast += 1;
+            present += u32::from(vote.get(runner));
+        }
+        present >= of(cast)
+    })
+}
+
+/// How often a runner connected to its whole subset is present, as a fraction of integers: in
+/// `.0` of the `.1` equally likely quorums of `validators`, at least `need` of its `k` validators
+/// are in. `None` where the numbers leave a u128 (well above 100 validators) or `k` is more than
+/// `validators`.
+///
+/// The omitted validators are hypergeometric over the k (§5, "Known limit").
+pub fn visibility(validators: u32, k: u32, need: u32) -> Option<(u128, u128)> {
+    let others = validators.checked_sub(k)?;
+    let omitted = validators - quorum(validators);
+    let mut visible = 0u128;
+    for missing in 0..=omitted.min(k) {
+        if k - missing >= need {
+            let ways = binomial(k, missing)?.checked_mul(binomial(others, omitted - missing)?)?;
+            visible = visible.checked_add(ways)?;
+        }
+    }
+    Some((visible, binomial(validators, omitted)?))
+}
+
+/// n over k.
+fn binomial(n: u32, k: u32) -> Option<u128> {
+    if k > n {
+        return Some(0);
+    }
+    // After step i the value is n over i + 1: each division is exact.
+    (0..k.min(n - k)).try_fold(1u128, |value, i| {
+        value.checked_mul(u128::from(n - i)).map(|product| product / u128::from(i + 1))
+    })
+}
+
+const LANES: usize = 8;
+const BLOCK_BYTES: usize = LANES * 8;
+const BLOCK_BITS: u32 = BLOCK_BYTES as u32 * 8;
+
+/// 512 neighbouring bits of a bitmap; as many words as the widest vector registers hold.
+type Block = [u64; LANES];
+
+const ZEROS: Block = [0; LANES];
+
+const fn blocks(bits: u32) -> usize {
+    bits.div_ceil(BLOCK_BITS) as usize
+}
+
+/// Block `at` of a bitmap, zeros beyond its end.
+fn block(bitmap: &Bitmap, at: usize) -> Block {
+    let words = |bytes: &[u8; BLOCK_BYTES]| -> Block {
+        let (words, _) = bytes.as_chunks();
+        array::from_fn(|i| u64::from_le_bytes(words[i]))
+    };
+    let rest = bitmap.as_bytes().get(at * BLOCK_BYTES..).unwrap_or_default();
+    rest.first_chunk().map_or_else(
+        || {
+            let mut padded = [0; BLOCK_BYTES];
+            padded[..rest.len()].copy_from_slice(rest);
+            words(&padded)
+        },
+        words,
+    )
+}
+
+/// Counts the votes of 512 runners at once.
+///
+/// Bit-sliced: `planes[l]` holds bit l of every runner's count. Carry-save: two inputs of the same
+/// weight wait for one another and go into the plane together, so that n votes take about n full
+/// adders rather than n log n.
+struct Tally<'a> {
+    votes: &'a [(u32, &'a Bitmap)],
+    planes: Vec<Block>,
+    held: Vec<Block>,
+}
+
+impl<'a> Tally<'a> {
+    fn new(votes: &'a [(u32, &'a Bitmap)]) -> Self {
+        let planes = (usize::BITS - votes.len().leading_zeros()) as usize;
+        Self { votes, planes: vec![ZEROS; planes], held: vec![ZEROS; planes] }
+    }
+
+    /// Counts block `at` of every vote.
+    fn count(&mut self, at: usize) {
+        self.planes.fill(ZEROS);
+        for (seen, (_, bitmap)) in self.votes.iter().enumerate() {
+            let mut carry = block(bitmap, at);
+            let mut level = 0;
+            // Something is held at a level iff that bit of the number of votes seen is set.
+            while seen >> level & 1 == 1 {
+                carry = full_add(&mut self.planes[level], &self.held[level], &carry);
+                level += 1;
+            }
+            self.held[level] = carry;
+        }
+        let mut carry = ZEROS;
+        for level in 0..self.planes.len() {
+            let held = if self.votes.len() >> level & 1 == 1 { &self.held[level] } else { &ZEROS };
+            carry = full_add(&mut self.planes[level], held, &carry);
+        }
+        debug_assert_eq!(carry, ZEROS, "no count exceeds the number of votes");
+    }
+
+    /// The count of one runner of the block.
+    fn get(&self, bit: u32) -> u32 {
+        let (lane, bit) = ((bit / 64) as usize, bit % 64);
+        let planes = self.planes.iter().enumerate();
+        planes.map(|(level, plane)| ((plane[lane] >> bit & 1) as u32) << level).sum()
+    }
+
+    /// The runners of the block whose count is at least `need`.
+    fn at_least(&self, need: u32) -> Block {
+        if need as usize > self.votes.len() {
+            return ZEROS;
+        }
+        // Compared from the highest bit down; what is above once stays above.
+        let mut above = ZEROS;
+        let mut equal = [u64::MAX; LANES];
+        for (level, plane) in self.planes.iter().enumerate().rev() {
+            for lane in 0..LANES {
+                if need as usize >> level & 1 == 1 {
+                    equal[lane] &= plane[lane];
+                } else {
+                    above[lane] |= equal[lane] & plane[lane];
+                }
+            }
+        }
+        array::from_fn(|lane| above[lane] | equal[lane])
+    }
+}
+
+/// Adds `b` and `c` to `sum`, bit by bit; yields the carries.
+fn full_add(sum: &mut Block, b: &Block, c: &Block) -> Block {
+    array::from_fn(|lane| {
+        let half = sum[lane] ^ b[lane];
+        let carry = sum[lane] & b[lane] | half & c[lane];
+        sum[lane] = half ^ c[lane];
+        carry
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Votes = Vec<(u32, Vec<bool>)>;
+
+    /// The rules once more, one bit at a time.
+    fn expected(
+        votes: &Votes,
+        registry_len: u32,
+        validators: u32,
+        rule: ThresholdRule,
+        members: &[Vec<u32>],
+    ) -> Vec<bool> {
+        let says = |bits: &[bool], i: usize| bits.get(i).copied().unwrap_or(false);
+        let reached = |have: usize, base: usize| base > 0 && 3 * have >= base;
+        (0..registry_len as usize)
+            .map(|i| {
+                let asked = |v: &u32| match rule {
+                    ThresholdRule::Subset => members[i].contains(v),
+                    _ => true,
+                };
+                let cast: Vec<_> = votes.iter().filter(|(v, _)| asked(v)).collect();
+                let have = cast.iter().filter(|(_, bits)| says(bits, i)).count();
+                let base = match rule {
+                    ThresholdRule::Committee => validators as usize,
+                    _ => cast.len(),
+                };
+                reached(have, base)
+            })
+            .collect()
+    }
+
+    fn bitmaps(votes: &Votes) -> Vec<(u32, Bitmap)> {
+        let bitmap = |bits: &Vec<bool>| Bitmap::from_fn(bits.len() as u32, |i| bits[i as usize]);
+        votes.iter().map(|(v, bits)| (*v, bitmap(bits))).collect()
+    }
+
+    fn borrowed(votes: &[(u32, Bitmap)]) -> Vec<(u32, &Bitmap)> {
+        votes.iter().map(|(v, bitmap)| (*v, bitmap)).collect()
+    }
+
+    /// Validators, votes by some of them, registry length, subset of each runner.
+    fn cases() -> impl Strategy<Value = (u32, Votes, u32, Vec<Vec<u32>>)> {
+        (1u32..40, prop_oneof![0u32..70, 500u32..530, 1000u32..1100]).prop_flat_map(|(n, len)| {
+            let all: Vec<u32> = (0..n).collect();
+            let signers = prop::sample::subsequence(all.clone(), 0..=n as usize);
+            let votes = signers.prop_flat_map(move |signers| {
+                let vote = |v| {
+                    let lens = len.saturating_sub(5) as usize..len as usize + 9;
+                    (Just(v), prop::collection::vec(any::<bool>(), lens))
+                };
+                signers.into_iter().map(vote).collect::<Vec<_>>()
+            });
+            let subset = prop::sample::subsequence(all, 0..=n.min(8) as usize);
+            let members = prop::collection::vec(subset, len as usize);
+            (Just(n), votes, Just(len), members)
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn words_agree_with_bits((validators, votes, len, members) in cases()) {
+            let owned = bitmaps(&votes);
+            let votes_by_ref = borrowed(&owned);
+            for rule in ThresholdRule::ALL {
+                let derived = canonical(&votes_by_ref, len, validators, rule, &members);
+                let bits: Vec<_> = (0..len).map(|i| derived.get(i)).collect();
+                prop_assert_eq!(bits, expected(&votes, len, validators, rule, &members), "{}", rule);
+                // Padding is zero: only then does the strict reading take the bytes back.
+                prop_assert_eq!(Bitmap::from_bytes(len, derived.as_bytes()), Ok(derived));
+            }
+            let said = |i: u32| owned.iter().filter(|(_, bitmap)| bitmap.get(i)).count() as u32;
+            prop_assert_eq!(counts(&votes_by_ref, len), (0..len).map(said).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn every_count_is_compared_exactly_with_every_threshold() {
+        // Runner i is seen by exactly i of n validators.
+        for n in [1u32, 2, 3, 4, 7, 8, 31, 32, 33, 100] {
+            let owned: Vec<_> = (0..n).map(|v| (v, Bitmap::from_fn(n + 1, |i| v < i))).collect();
+            let votes = borrowed(&owned);
+            assert_eq!(counts(&votes, n + 1), (0..=n).collect::<Vec<_>>());
+            for need in 0..=n + 2 {
+                let reached = at_least(need, &votes, n + 1);
+                assert_eq!(reached, Bitmap::from_fn(n + 1, |i| i >= need), "{need} of {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_votes_no_runners() {
+        for rule in ThresholdRule::ALL {
+            let members = vec![vec![0, 1, 2]; 100];
+            assert_eq!(canonical(&[], 100, 4, rule, &members), Bitmap::new(100));
+            assert_eq!(canonical(&[], 100, 0, rule, &[]), Bitmap::new(100));
+            assert_eq!(
+                canonical(&[(0, &Bitmap::from_fn(9, |_| true))], 0, 1, rule, &[]),
+                Bitmap::new(0)
+            );
+        }
+    }
+
+    #[test]
+    fn thresholds_and_quorums() {
+        let rows: Vec<_> = [0, 1, 2, 3, 4, 5, 6, 7, 10, 100].map(|n| (quorum(n), of(n))).to_vec();
+        let expected =
+            [(0, 1), (1, 1), (2, 1), (3, 1), (3, 2), (4, 2), (5, 2), (5, 3), (7, 4), (67, 34)];
+        assert_eq!(rows, expected);
+        assert_eq!((quorum(u32::MAX), of(u32::MAX)), (2_863_311_531, 1_431_655_765));
+    }
+
+    #[test]
+    fn visibility_is_the_share_the_specification_names() {
+        // §5: certain for n ≤ 6 and n = 9, 71 % at 7, half at 10, none at 16; 17 and 18, whose k
+        // is one more, still see a little.
+        let share = |n: u32| {
+            let k = super::super::subset::size(n as usize) as u32;
+            let (visible, all) = visibility(n, k, of(n)).expect("small numbers");
+            (visible * 100 / all) as u32
+        };
+        assert_eq!([1, 2, 3, 4, 5, 6, 9].map(share), [100; 7]);
+        assert_eq!([7, 10, 16, 17, 18, 19, 40, 100].map(share), [71, 50, 0, 7, 9, 0, 0, 0]);
+        assert_eq!(visibility(4, 5, 1), None);
+        assert_eq!(visibility(u32::MAX, 8, 1), None);
+    }
+
+    #[test]
+    fn rules_have_names() {
+        for rule in ThresholdRule::ALL {
+            assert_eq!(rule.to_string().parse(), Ok(rule));
+        }
+        let error = "majority".parse::<ThresholdRule>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`majority` is no threshold rule: expected committee, quorum or subset"
+        );
+    }
+}

@@ -1,0 +1,259 @@
+//! What one validator sees of the runners by itself (spec connectivity.md §3, CIP-11 §7.2): the
+//! bits of its own votes, before the chain concludes anything from them.
+//!
+//! Runner i counts as present at head H iff all of these hold:
+//!
+//! * its control stream is open and authenticated ([`LocalView::opened`], [`LocalView::lost`]);
+//! * a valid ping arrived within the last [`PRESENCE_TIMEOUT_BLOCKS`] blocks
+//!   ([`LocalView::pinged`]), and no dispatch has failed hard since ([`LocalView::failed`]);
+//! * it did not last say that it takes no work ([`LocalView::accepting`]);
+//! * this validator is in its subset ([`LocalView::member`]);
+//! * it has not taken back something that a job in the mempool needs ([`LocalView::changed`],
+//!   [`LocalView::needed`]).
+//!
+//! Nothing else sets a bit; polling does not. What is kept per runner is bounded, and there is an
+//! entry for each open connection alone: admission bounds their number by the registry.
+
+use super::Bitmap;
+use crate::primitives::{Address, Height};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A ping older than this many blocks no longer counts (CIP-11 §6.3).
+pub const PRESENCE_TIMEOUT_BLOCKS: u64 = 3;
+
+/// Withdrawn labels kept per runner; further ones are not, withdrawing is advisory (CIP-11 §6.5).
+const MAX_WITHDRAWN: usize = 256;
+
+/// Something a job needs and a runner may stop having for a while.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Label {
+    /// A job kind, a model alias, an MCP server.
+    Capability(String),
+    /// A pool.
+    Entitlement(String),
+}
+
+/// One validator's view of the runners connected to it.
+#[derive(Debug, Clone, Default)]
+pub struct LocalView {
+    links: BTreeMap<Address, Link>,
+    needed: BTreeSet<Label>,
+}
+
+/// A connected runner.
+#[derive(Debug, Clone)]
+struct Link {
+    /// The validator's head when the last valid ping arrived; `None` before the first, and after
+    /// a hard failure.
+    pinged_at: Option<Height>,
+    accepting: bool,
+    member: bool,
+    withdrawn: BTreeSet<Label>,
+}
+
+impl LocalView {
+    /// The runner completed its handshake, which this validator admits by the subset. Replaces
+    /// what an earlier connection left: the runner is absent until it pings.
+    pub fn opened(&mut self, runner: Address) {
+        let link =
+            Link { pinged_at: None, accepting: true, member: true, withdrawn: BTreeSet::new() };
+        self.links.insert(runner, link);
+    }
+
+    /// The runner's connection is gone: it is absent at once.
+    pub fn lost(&mut self, runner: &Address) {
+        self.links.remove(runner);
+    }
+
+    /// A valid ping arrived while the validator's head was `head`. Without a connection it is
+    /// none.
+    pub fn pinged(&mut self, runner: &Address, head: Height) {
+        self.with(runner, |link| link.pinged_at = Some(head));
+    }
+
+    /// An assignment was not answered in time (spec §6): absent until the next valid ping.
+    pub fn failed(&mut self, runner: &Address) {
+        self.with(runner, |link| link.pinged_at = None);
+    }
+
+    /// The runner said whether it takes new work.
+    pub fn accepting(&mut self, runner: &Address, accepting: bool) {
+        self.with(runner, |link| link.accepting = accepting);
+    }
+
+    /// The subset epoch changed, or its overlap ended: whether the validator is in the runner's
+    /// subset now.
+    pub fn member(&mut self, runner: &Address, member: bool) {
+        self.with(runner, |link| link.member = member);
+    }
+
+    /// The runner can serve `added` again and cannot serve `removed` for now.
+    pub fn changed(
+        &mut self,
+        runner: &Address,
+        added: impl IntoIterator<Item = Label>,
+        removed: impl IntoIterator<Item = Label>,
+    ) {
+        self.with(runner, |link| {
+            for label in added {
+                link.withdrawn.remove(&label);
+            }
+            let room = MAX_WITHDRAWN.saturating_sub(link.withdrawn.len());
+            link.withdrawn.extend(removed.into_iter().take(room));
+        });
+    }
+
+    /// What the jobs in the mempool need, all of them together.
+    pub fn needed(&mut self, labels: BTreeSet<Label>) {
+        self.needed = labels;
+    }
+
+    /// Whether some connected runner has withdrawn something: only then [`Self::needed`] matters.
+    pub fn has_withdrawals(&self) -> bool {
+        self.links.values().any(|link| !link.withdrawn.is_empty())
+    }
+
+    /// Whether the runner counts as present at `head`.
+    pub fn is_present(&self, runner: &Address, head: Height) -> bool {
+        self.links.get(runner).is_some_and(|link| {
+            link.pinged_at.is_some_and(|at| head.since(at) <= PRESENCE_TIMEOUT_BLOCKS)
+                && link.accepting
+                && link.member
+                && link.withdrawn.is_disjoint(&self.needed)
+        })
+    }
+
+    /// The validator's head at the runner's last valid ping since its connection or last hard
+    /// failure.
+    pub fn last_ping(&self, runner: &Address) -> Option<Height> {
+        self.links.get(runner)?.pinged_at
+    }
+
+    /// The bits of a vote composed at `head`, indexed by `registry`: the order of registration as
+    /// of the parent of the block voted on (spec §4).
+    ///
+    /// # Panics
+    ///
+    /// With more than 2^32 runners, which no registry admits.
+    pub fn bitmap(&self, registry: &[Address], head: Height) -> Bitmap {
+        let len = u32::try_from(registry.len()).expect("a registry is far below 2^32 runners");
+        Bitmap::from_fn(len, |i| self.is_present(&registry[i as usize], head))
+    }
+
+    /// Runners with an open connection, by address.
+    pub fn connected(&self) -> impl Iterator<Item = &Address> {
+        self.links.keys()
+    }
+
+    fn with(&mut self, runner: &Address, change: impl FnOnce(&mut Link)) {
+        if let Some(link) = self.links.get_mut(runner) {
+            change(link);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNNER: Address = Address([1; 20]);
+    const OTHER: Address = Address([2; 20]);
+
+    fn at(height: u64) -> Height {
+        Height::new(height)
+    }
+
+    /// Connected and pinged at height 10.
+    fn present() -> LocalView {
+        let mut view = LocalView::default();
+        view.opened(RUNNER);
+        view.pinged(&RUNNER, at(10));
+        view
+    }
+
+    fn check(change: impl FnOnce(&mut LocalView), expected: bool) {
+        let mut view = present();
+        change(&mut view);
+        assert_eq!(view.is_present(&RUNNER, at(10)), expected);
+    }
+
+    #[test]
+    fn each_condition_alone_makes_a_runner_absent() {
+        check(|_| {}, true);
+        check(|view| view.opened(RUNNER), false);
+        check(|view| view.lost(&RUNNER), false);
+        check(|view| view.failed(&RUNNER), false);
+        check(|view| view.accepting(&RUNNER, false), false);
+        check(|view| view.member(&RUNNER, false), false);
+    }
+
+    #[test]
+    fn a_ping_counts_for_three_blocks() {
+        let view = present();
+        let presence = [9, 10, 13, 14].map(|head| view.is_present(&RUNNER, at(head)));
+        assert_eq!(presence, [true, true, true, false]);
+    }
+
+    #[test]
+    fn a_ping_heals_a_hard_failure_and_nothing_else() {
+        let ping = |view: &mut LocalView| view.pinged(&RUNNER, at(10));
+        let healed = |change: fn(&mut LocalView), expected| {
+            check(
+                |view| {
+                    change(view);
+                    ping(view);
+                },
+                expected,
+            );
+        };
+        healed(|view| view.failed(&RUNNER), true);
+        healed(|view| view.lost(&RUNNER), false);
+        healed(|view| view.accepting(&RUNNER, false), false);
+        healed(|view| view.member(&RUNNER, false), false);
+    }
+
+    #[test]
+    fn what_a_runner_withdrew_matters_while_a_job_needs_it() {
+        let http = || Label::Capability("http".into());
+        let pool = || Label::Entitlement("http".into());
+        check(|view| view.changed(&RUNNER, [], [http()]), true);
+        check(|view| view.needed([http()].into()), true);
+        let both = |view: &mut LocalView| {
+            view.changed(&RUNNER, [], [http()]);
+            view.needed([http()].into());
+        };
+        check(both, false);
+        check(
+            |view| {
+                both(view);
+                view.changed(&RUNNER, [http()], []);
+            },
+            true,
+        );
+        check(
+            |view| {
+                both(view);
+                view.needed([pool()].into());
+            },
+            true,
+        );
+        let many = (0..MAX_WITHDRAWN).map(|i| Label::Capability(i.to_string()));
+        check(
+            |view| {
+                view.changed(&RUNNER, [], many);
+                both(view);
+            },
+            true,
+        );
+    }
+
+    #[test]
+    fn bits_follow_the_order_of_registration() {
+        let view = present();
+        let bits = |registry: &[Address]| view.bitmap(registry, at(10)).ones().collect::<Vec<_>>();
+        assert_eq!(bits(&[RUNNER, OTHER]), [0]);
+        assert_eq!(bits(&[OTHER, RUNNER]), [1]);
+        assert_eq!(bits(&[OTHER]), [0; 0]);
+        assert_eq!(bits(&[]), [0; 0]);
+    }
+}

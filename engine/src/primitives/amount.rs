@@ -1,0 +1,218 @@
+//! Money and gas. Arithmetic is checked or saturating by name; nothing wraps, nothing panics.
+
+use super::codec::{Decode, DecodeError, Encode, Reader, Writer};
+use std::{fmt, str::FromStr};
+
+/// One CBY in wei.
+pub const CBY: u128 = 1_000_000_000;
+
+/// An amount of money in wei; 1 CBY = 10^9 wei.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Wei(u128);
+
+impl Wei {
+    /// No money.
+    pub const ZERO: Self = Self(0);
+
+    /// An amount from wei.
+    pub const fn new(wei: u128) -> Self {
+        Self(wei)
+    }
+
+    /// An amount from whole CBY; saturates beyond the range of a u128.
+    pub const fn cby(cby: u128) -> Self {
+        Self(cby.saturating_mul(CBY))
+    }
+
+    /// The amount in wei.
+    pub const fn get(self) -> u128 {
+        self.0
+    }
+
+    /// Whether the amount is nothing.
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The sum; `None` on overflow.
+    pub const fn checked_add(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(sum) => Some(Self(sum)),
+            None => None,
+        }
+    }
+
+    /// The difference; `None` where `other` is more.
+    pub const fn checked_sub(self, other: Self) -> Option<Self> {
+        match self.0.checked_sub(other.0) {
+            Some(rest) => Some(Self(rest)),
+            None => None,
+        }
+    }
+
+    /// This price per unit times `units`; `None` on overflow.
+    pub const fn checked_mul(self, units: u128) -> Option<Self> {
+        match self.0.checked_mul(units) {
+            Some(product) => Some(Self(product)),
+            None => None,
+        }
+    }
+
+    /// The sum, at most the range's end.
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, at least nothing.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// This price per unit times `units`, at most the range's end.
+    pub const fn saturating_mul(self, units: u128) -> Self {
+        Self(self.0.saturating_mul(units))
+    }
+}
+
+/// Why a text is no amount.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no amount: expected wei (`1500000000`) or CBY with up to 9 decimals (`1.5cby`)")]
+pub struct AmountError(String);
+
+impl FromStr for Wei {
+    type Err = AmountError;
+
+    fn from_str(text: &str) -> Result<Self, AmountError> {
+        let refused = || AmountError(text.to_owned());
+        let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+        let number = |t: &str| -> Option<u128> { digits(t).then(|| t.parse().ok()).flatten() };
+        let lower = text.to_ascii_lowercase();
+        let Some(cby) = lower.strip_suffix("cby") else {
+            let wei = lower.strip_suffix("wei").unwrap_or(&lower);
+            return number(wei).map(Self).ok_or_else(refused);
+        };
+        let (whole, fraction) = cby.split_once('.').unwrap_or((cby, "0"));
+        if fraction.len() > 9 {
+            return Err(refused());
+        }
+        let scale = 10u128.pow(9 - fraction.len() as u32);
+        number(whole)
+            .and_then(|w| w.checked_mul(CBY))
+            .zip(number(fraction))
+            .and_then(|(w, f)| w.checked_add(f * scale))
+            .map(Self)
+            .ok_or_else(refused)
+    }
+}
+
+impl fmt::Display for Wei {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Wei {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} wei", self.0)
+    }
+}
+
+/// A byte string without leading zeros, big-endian: one form per amount.
+impl Encode for Wei {
+    fn encode(&self, w: &mut Writer) {
+        let zeros = (self.0.leading_zeros() / 8) as usize;
+        w.bytes(&self.0.to_be_bytes()[zeros..]);
+    }
+}
+
+impl Decode for Wei {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let bytes = r.bytes(16)?;
+        let mut wide = [0; 16];
+        wide[16 - bytes.len()..].copy_from_slice(bytes);
+        Ok(Self(u128::from_be_bytes(wide)))
+    }
+}
+
+macro_rules! gas {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// None of it.
+            pub const ZERO: Self = Self(0);
+
+            /// A quantity from its number.
+            pub const fn new(units: u64) -> Self {
+                Self(units)
+            }
+
+            /// The quantity's number.
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+
+            /// The sum, at most the range's end.
+            pub const fn saturating_add(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl Encode for $name {
+            fn encode(&self, w: &mut Writer) {
+                w.u64(self.0);
+            }
+        }
+
+        impl Decode for $name {
+            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                r.u64().map(Self)
+            }
+        }
+    };
+}
+
+gas!(
+    /// Computation, the first of the two gases (CIP-3).
+    Cycles
+);
+gas!(
+    /// Bytes and storage, the second of the two gases (CIP-3).
+    Cells
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_parse_in_wei_and_cby() {
+        let check = |text: &str, wei: Option<u128>| {
+            assert_eq!(text.parse::<Wei>().ok().map(Wei::get), wei, "{text}");
+        };
+        check("0", Some(0));
+        check("1500", Some(1_500));
+        check("1500wei", Some(1_500));
+        check("1cby", Some(CBY));
+        check("1.5cby", Some(1_500_000_000));
+        check("0.000000001CBY", Some(1));
+        check("0.0000000001cby", None);
+        check("-1", None);
+        check("+1", None);
+        check("1.5", None);
+        check(".5cby", None);
+        check("1.cby", None);
+        check("", None);
+        check("cby", None);
+        check("340282366920938463463374607431768211456", None);
+        check("340282366920938463463374607432cby", None);
+    }
+}

@@ -1,0 +1,486 @@
+//! Deterministic CBOR (RFC 8949 §4.2), bounded.
+//!
+//! Every record is a map from its field names to their values, keys in the order of their encoded
+//! bytes, integers in their shortest form, all lengths definite. [`from_slice`] accepts exactly
+//! what [`to_vec`] yields: it decodes, encodes again and compares, so that a value has one form
+//! and nothing trails it. Decoding allocates no more than the input is long.
+//!
+//! [`record!`](crate::record) writes both directions for a struct.
+
+use super::merkle::Map;
+use minicbor::{Decoder, Encoder};
+use std::sync::Arc;
+
+/// Why bytes are not the value they should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Not the CBOR item that was expected there, or cut short.
+    #[error("malformed: {0}")]
+    Malformed(String),
+    /// A byte string, text or list above its bound.
+    #[error("{got} long where at most {limit} may stand")]
+    TooLong {
+        /// The length found.
+        got: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// A fixed-size byte string of another size.
+    #[error("{got} bytes where {expected} are expected")]
+    WrongLength {
+        /// The length found.
+        got: usize,
+        /// The length asked for.
+        expected: usize,
+    },
+    /// A field that must be there is not.
+    #[error("field `{0}` is missing")]
+    MissingField(&'static str),
+    /// A field that the record does not have.
+    #[error("unknown field `{0}`")]
+    UnknownField(String),
+    /// Decodable, but not in the one deterministic form.
+    #[error("not in deterministic form (RFC 8949 §4.2)")]
+    NotDeterministic,
+    /// Well formed, but no value of the type.
+    #[error("{0}")]
+    Invalid(&'static str),
+}
+
+impl From<minicbor::decode::Error> for DecodeError {
+    fn from(error: minicbor::decode::Error) -> Self {
+        Self::Malformed(error.to_string())
+    }
+}
+
+/// A value with one CBOR form.
+pub trait Encode {
+    /// Appends the value's form.
+    fn encode(&self, w: &mut Writer);
+
+    /// Whether a record leaves the field out. Only `None` is left out.
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+/// A value that can be read back from its form.
+pub trait Decode: Sized {
+    /// Reads the value at the reader's position.
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError>;
+
+    /// What a record without the field has there.
+    fn absent(field: &'static str) -> Result<Self, DecodeError> {
+        Err(DecodeError::MissingField(field))
+    }
+}
+
+/// The one form of `value`.
+pub fn to_vec<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
+    let mut w = Writer::new();
+    value.encode(&mut w);
+    w.finish()
+}
+
+/// Reads a value that fills `bytes` and stands there in its one form.
+pub fn from_slice<T: Encode + Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
+    let mut r = Reader(Decoder::new(bytes));
+    let value = T::decode(&mut r)?;
+    if to_vec(&value) != bytes {
+        return Err(DecodeError::NotDeterministic);
+    }
+    Ok(value)
+}
+
+/// Appends CBOR items to a buffer.
+pub struct Writer(Encoder<Vec<u8>>);
+
+/// Writing to a `Vec` cannot fail.
+macro_rules! infallible {
+    ($e:expr) => {
+        match $e {
+            Ok(_) => {}
+            Err(error) => unreachable!("a Vec takes every write: {error}"),
+        }
+    };
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Writer {
+    /// A writer of nothing yet.
+    pub fn new() -> Self {
+        Self(Encoder::new(Vec::new()))
+    }
+
+    /// What was written.
+    pub fn finish(self) -> Vec<u8> {
+        self.0.into_writer()
+    }
+
+    /// An unsigned integer.
+    pub fn u64(&mut self, value: u64) {
+        infallible!(self.0.u64(value));
+    }
+
+    /// A truth value.
+    pub fn bool(&mut self, value: bool) {
+        infallible!(self.0.bool(value));
+    }
+
+    /// A byte string.
+    pub fn bytes(&mut self, value: &[u8]) {
+        infallible!(self.0.bytes(value));
+    }
+
+    /// A text.
+    pub fn text(&mut self, value: &str) {
+        infallible!(self.0.str(value));
+    }
+
+    /// The head of a list; `len` items follow.
+    pub fn list(&mut self, len: usize) {
+        infallible!(self.0.array(len as u64));
+    }
+
+    /// A record: absent fields left out, keys in the order of their encoded bytes.
+    pub fn record(&mut self, fields: &mut [(&'static str, &dyn Encode)]) {
+        // An encoded text starts with its length, so shorter keys come first.
+        fields.sort_unstable_by_key(|(name, _)| (name.len(), *name));
+        let present = fields.iter().filter(|(_, value)| !value.is_absent());
+        infallible!(self.0.map(present.clone().count() as u64));
+        for (name, value) in present {
+            self.text(name);
+            value.encode(self);
+        }
+    }
+}
+
+/// Reads CBOR items from a buffer.
+pub struct Reader<'a>(Decoder<'a>);
+
+impl<'a> Reader<'a> {
+    /// An unsigned integer.
+    pub fn u64(&mut self) -> Result<u64, DecodeError> {
+        Ok(self.0.u64()?)
+    }
+
+    /// A truth value.
+    pub fn bool(&mut self) -> Result<bool, DecodeError> {
+        Ok(self.0.bool()?)
+    }
+
+    /// A byte string of at most `limit` bytes.
+    pub fn bytes(&mut self, limit: usize) -> Result<&'a [u8], DecodeError> {
+        let bytes = self.0.bytes()?;
+        bounded(bytes.len(), limit)?;
+        Ok(bytes)
+    }
+
+    /// A byte string of exactly `N` bytes.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let bytes = self.0.bytes()?;
+        bytes.try_into().map_err(|_| DecodeError::WrongLength { got: bytes.len(), expected: N })
+    }
+
+    /// A text of at most `limit` bytes.
+    pub fn text(&mut self, limit: usize) -> Result<&'a str, DecodeError> {
+        let text = self.0.str()?;
+        bounded(text.len(), limit)?;
+        Ok(text)
+    }
+
+    /// The head of a list of at most `limit` items.
+    pub fn list(&mut self, limit: usize) -> Result<usize, DecodeError> {
+        let len = self.0.array()?.ok_or(DecodeError::NotDeterministic)?;
+        bounded(usize::try_from(len).unwrap_or(usize::MAX), limit)
+    }
+
+    /// A record: `field` is called with each key, at its value.
+    pub fn record(
+        &mut self,
+        mut field: impl FnMut(&str, &mut Self) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let len = self.0.map()?.ok_or(DecodeError::NotDeterministic)?;
+        for _ in 0..len {
+            let key = self.0.str()?;
+            field(key, self)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes left to read: what a list can hold at most.
+    fn remaining(&self) -> usize {
+        self.0.input().len().saturating_sub(self.0.position())
+    }
+}
+
+fn bounded(got: usize, limit: usize) -> Result<usize, DecodeError> {
+    if got > limit {
+        return Err(DecodeError::TooLong { got: got as u64, limit: limit as u64 });
+    }
+    Ok(got)
+}
+
+/// Implements [`Encode`] and [`Decode`] for a struct as the map of the named fields.
+#[macro_export]
+macro_rules! record {
+    ($name:ty { $($field:ident),* $(,)? }) => {
+        impl $crate::primitives::codec::Encode for $name {
+            fn encode(&self, w: &mut $crate::primitives::codec::Writer) {
+                use $crate::primitives::codec::Encode;
+                w.record(&mut [$((stringify!($field), &self.$field as &dyn Encode)),*]);
+            }
+        }
+
+        impl $crate::primitives::codec::Decode for $name {
+            fn decode(
+                r: &mut $crate::primitives::codec::Reader<'_>,
+            ) -> Result<Self, $crate::primitives::codec::DecodeError> {
+                use $crate::primitives::codec::{Decode, DecodeError};
+                $(let mut $field = None;)*
+                r.record(|key, _r| match key {
+                    $(stringify!($field) => {
+                        $field = Some(Decode::decode(_r)?);
+                        Ok(())
+                    })*
+                    other => Err(DecodeError::UnknownField(other.to_owned())),
+                })?;
+                Ok(Self {
+                    $($field: match $field {
+                        Some(value) => value,
+                        None => Decode::absent(stringify!($field))?,
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+impl Encode for u64 {
+    fn encode(&self, w: &mut Writer) {
+        w.u64(*self);
+    }
+}
+
+impl Decode for u64 {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.u64()
+    }
+}
+
+macro_rules! narrow {
+    ($($int:ty),*) => {$(
+        impl Encode for $int {
+            fn encode(&self, w: &mut Writer) {
+                w.u64(u64::from(*self));
+            }
+        }
+
+        impl Decode for $int {
+            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                <$int>::try_from(r.u64()?)
+                    .map_err(|_| DecodeError::Invalid(concat!("beyond the range of ", stringify!($int))))
+            }
+        }
+    )*};
+}
+
+narrow!(u16, u32);
+
+impl Encode for bool {
+    fn encode(&self, w: &mut Writer) {
+        w.bool(*self);
+    }
+}
+
+impl Decode for bool {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.bool()
+    }
+}
+
+impl Encode for String {
+    fn encode(&self, w: &mut Writer) {
+        w.text(self);
+    }
+}
+
+impl Decode for String {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.text(usize::MAX).map(str::to_owned)
+    }
+}
+
+impl<const N: usize> Encode for [u8; N] {
+    fn encode(&self, w: &mut Writer) {
+        w.bytes(self);
+    }
+}
+
+impl<const N: usize> Decode for [u8; N] {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.array()
+    }
+}
+
+impl Encode for Vec<u8> {
+    fn encode(&self, w: &mut Writer) {
+        w.bytes(self);
+    }
+}
+
+impl Decode for Vec<u8> {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.bytes(usize::MAX).map(<[u8]>::to_vec)
+    }
+}
+
+impl<T: Encode> Encode for Vec<T> {
+    fn encode(&self, w: &mut Writer) {
+        w.list(self.len());
+        for item in self {
+            item.encode(w);
+        }
+    }
+}
+
+impl<T: Decode> Decode for Vec<T> {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let len = r.list(r.remaining())?;
+        // Items may be larger in memory than on the wire: grow as they come.
+        let mut items = Self::new();
+        for _ in 0..len {
+            items.push(T::decode(r)?);
+        }
+        Ok(items)
+    }
+}
+
+impl<A: Encode, B: Encode> Encode for (A, B) {
+    fn encode(&self, w: &mut Writer) {
+        w.list(2);
+        self.0.encode(w);
+        self.1.encode(w);
+    }
+}
+
+impl<A: Decode, B: Decode> Decode for (A, B) {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match r.list(2)? {
+            2 => Ok((A::decode(r)?, B::decode(r)?)),
+            _ => Err(DecodeError::Invalid("expected a pair")),
+        }
+    }
+}
+
+/// A Merkle map is the list of its entries in order of their keys.
+impl<K: Encode + Ord + Clone, V: Encode + Clone> Encode for Map<K, V> {
+    fn encode(&self, w: &mut Writer) {
+        w.list(self.len());
+        for (key, value) in self.iter() {
+            w.list(2);
+            key.encode(w);
+            value.encode(w);
+        }
+    }
+}
+
+impl<K, V> Decode for Map<K, V>
+where
+    K: Encode + Decode + Ord + Clone,
+    V: Encode + Decode + Clone,
+{
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let len = r.list(r.remaining())?;
+        (0..len).map(|_| Decode::decode(r)).collect()
+    }
+}
+
+impl<T: Encode> Encode for Arc<T> {
+    fn encode(&self, w: &mut Writer) {
+        self.as_ref().encode(w);
+    }
+}
+
+impl<T: Decode> Decode for Arc<T> {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        T::decode(r).map(Self::new)
+    }
+}
+
+impl<T: Encode> Encode for Option<T> {
+    fn encode(&self, w: &mut Writer) {
+        match self {
+            Some(value) => value.encode(w),
+            None => unreachable!("a record leaves an absent field out"),
+        }
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl<T: Decode> Decode for Option<T> {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        T::decode(r).map(Some)
+    }
+
+    fn absent(_: &'static str) -> Result<Self, DecodeError> {
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Sample {
+        zebra: u64,
+        ant: Vec<u8>,
+        bee: Option<String>,
+    }
+    record!(Sample { zebra, ant, bee });
+
+    fn sample() -> Sample {
+        Sample { zebra: 24, ant: vec![1, 2], bee: None }
+    }
+
+    #[test]
+    fn keys_stand_shorter_first_and_absent_fields_are_left_out() {
+        let bytes = to_vec(&sample());
+        assert_eq!(hex::encode(&bytes), "a263616e74420102657a656272611818");
+        assert_eq!(from_slice::<Sample>(&bytes), Ok(sample()));
+    }
+
+    #[test]
+    fn only_the_deterministic_form_is_accepted() {
+        let check = |hex_text: &str, expected: DecodeError| {
+            assert_eq!(from_slice::<Sample>(&hex::decode(hex_text).unwrap()), Err(expected));
+        };
+        // Keys out of order.
+        check("a2657a65627261181863616e74420102", DecodeError::NotDeterministic);
+        // 24 written in two bytes.
+        check("a263616e74420102657a65627261190018", DecodeError::NotDeterministic);
+        // An indefinite map.
+        check("bf63616e74420102657a656272611818ff", DecodeError::NotDeterministic);
+        // A byte after the end.
+        check("a263616e74420102657a65627261181800", DecodeError::NotDeterministic);
+        check("a163616e74420102", DecodeError::MissingField("zebra"));
+        check("a163666f7801", DecodeError::UnknownField("fox".into()));
+    }
+
+    #[test]
+    fn a_claimed_length_allocates_nothing() {
+        let claim = hex::decode("9affffffff").unwrap();
+        assert!(matches!(from_slice::<Vec<u64>>(&claim), Err(DecodeError::TooLong { .. })));
+        let claim = hex::decode("5affffffff").unwrap();
+        assert!(matches!(from_slice::<Vec<u8>>(&claim), Err(DecodeError::Malformed(_))));
+    }
+}

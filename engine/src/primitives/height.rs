@@ -1,0 +1,75 @@
+//! Block heights.
+
+use super::codec::{Decode, DecodeError, Encode, Reader, Writer};
+use std::fmt;
+
+/// The number of a block; genesis is 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Height(u64);
+
+impl Height {
+    /// The genesis block's height.
+    pub const GENESIS: Self = Self(0);
+
+    /// A height from its number.
+    pub const fn new(height: u64) -> Self {
+        Self(height)
+    }
+
+    /// The height's number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The height of a child; saturates at the end of the range, which no chain reaches.
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// The height of the parent; `None` for genesis.
+    pub const fn previous(self) -> Option<Self> {
+        match self.0.checked_sub(1) {
+            Some(height) => Some(Self(height)),
+            None => None,
+        }
+    }
+
+    /// `blocks` further on, saturating.
+    pub const fn after(self, blocks: u64) -> Self {
+        Self(self.0.saturating_add(blocks))
+    }
+
+    /// How many blocks lie between `earlier` and this one; 0 where `earlier` is not earlier.
+    pub const fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// Big-endian bytes, as signed messages and keys carry it.
+    pub const fn to_be_bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+}
+
+impl fmt::Display for Height {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Height {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+impl Encode for Height {
+    fn encode(&self, w: &mut Writer) {
+        w.u64(self.0);
+    }
+}
+
+impl Decode for Height {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.u64().map(Self)
+    }
+}

@@ -1,0 +1,255 @@
+//! secp256k1 identities: keys, recoverable signatures over keccak256 digests.
+
+use super::{
+    Address, Hash,
+    codec::{Decode, DecodeError, Encode, Reader, Writer},
+    keccak256,
+};
+use k256::ecdsa::{RecoveryId, SigningKey, VerifyingKey, signature::hazmat::PrehashVerifier as _};
+use std::{cmp::Ordering, fmt, hash};
+
+/// Why bytes are no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Not a compressed point of the curve.
+    #[error("not a compressed secp256k1 public key (33 bytes, on the curve)")]
+    PublicKey,
+    /// Zero or not below the curve's order.
+    #[error("not a secp256k1 secret key (32 bytes, neither zero nor beyond the order)")]
+    SecretKey,
+}
+
+/// A public key on the curve, kept both compressed and parsed: verification never parses.
+#[derive(Clone)]
+pub struct PublicKey {
+    compressed: [u8; 33],
+    parsed: VerifyingKey,
+}
+
+impl PublicKey {
+    /// Parses a compressed point (33 bytes).
+    pub fn from_bytes(bytes: &[u8; 33]) -> Result<Self, KeyError> {
+        // SEC1's compact form (tag 5) would be a second spelling of the same key.
+        if !matches!(bytes[0], 2 | 3) {
+            return Err(KeyError::PublicKey);
+        }
+        VerifyingKey::from_sec1_bytes(bytes)
+            .map(|parsed| Self { compressed: *bytes, parsed })
+            .map_err(|_| KeyError::PublicKey)
+    }
+
+    fn from_parsed(parsed: VerifyingKey) -> Self {
+        let point = parsed.to_sec1_point(true);
+        let mut compressed = [0; 33];
+        compressed.copy_from_slice(point.as_bytes());
+        Self { compressed, parsed }
+    }
+
+    /// The compressed point.
+    pub const fn as_bytes(&self) -> &[u8; 33] {
+        &self.compressed
+    }
+
+    /// The account this key controls.
+    pub fn address(&self) -> Address {
+        let point = self.parsed.to_sec1_point(false);
+        let digest = keccak256(&[&point.as_bytes()[1..]]);
+        let mut address = [0; 20];
+        address.copy_from_slice(&digest.0[12..]);
+        Address(address)
+    }
+
+    /// Whether `signature` over `digest` was made with this key's secret.
+    pub fn verify(&self, digest: &Hash, signature: &Signature) -> bool {
+        signature.parse().is_some_and(|(rs, _)| self.parsed.verify_prehash(&digest.0, &rs).is_ok())
+    }
+}
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.compressed == other.compressed
+    }
+}
+
+impl Eq for PublicKey {}
+
+impl PartialOrd for PublicKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for PublicKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.compressed.cmp(&other.compressed)
+    }
+}
+
+impl hash::Hash for PublicKey {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        self.compressed.hash(state);
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{}", hex::encode(self.compressed))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Encode for PublicKey {
+    fn encode(&self, w: &mut Writer) {
+        w.bytes(&self.compressed);
+    }
+}
+
+impl Decode for PublicKey {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Self::from_bytes(&r.array()?).map_err(|_| DecodeError::Invalid("public key off the curve"))
+    }
+}
+
+/// A secret key. It is never printed, encoded or compared.
+#[derive(Clone)]
+pub struct SecretKey(SigningKey);
+
+impl SecretKey {
+    /// Parses a scalar (32 bytes, big-endian).
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
+        SigningKey::from_slice(bytes).map(Self).map_err(|_| KeyError::SecretKey)
+    }
+
+    /// The key of `name` on the devnet with this `seed`: keccak256(seed ‖ "/" ‖ name), hashed on
+    /// until it is a scalar (once in 2^128 it is not).
+    pub fn derive(seed: &[u8], name: &str) -> Self {
+        let mut digest = keccak256(&[seed, b"/", name.as_bytes()]);
+        loop {
+            match Self::from_bytes(&digest.0) {
+                Ok(key) => return key,
+                Err(_) => digest = keccak256(&[&digest.0]),
+            }
+        }
+    }
+
+    /// The scalar, for a key file that only its owner reads.
+    pub fn to_bytes(&self) -> [u8; 32] {
+        self.0.to_bytes().into()
+    }
+
+    /// The public half.
+    pub fn public_key(&self) -> PublicKey {
+        PublicKey::from_parsed(*self.0.verifying_key())
+    }
+
+    /// The account this key controls.
+    pub fn address(&self) -> Address {
+        self.public_key().address()
+    }
+
+    /// A deterministic (RFC 6979) low-s recoverable signature over `digest`.
+    pub fn sign(&self, digest: &Hash) -> Signature {
+        let (rs, recovery) = self.0.sign_prehash_recoverable(&digest.0);
+        let mut bytes = [0; 65];
+        bytes[..64].copy_from_slice(&rs.to_bytes());
+        bytes[64] = recovery.to_byte();
+        Signature(bytes)
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretKey(..)")
+    }
+}
+
+/// r ‖ s ‖ v: 65 bytes, low s, v 0 or 1.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Signature(pub [u8; 65]);
+
+impl Signature {
+    /// The signature's bytes.
+    pub const fn as_bytes(&self) -> &[u8; 65] {
+        &self.0
+    }
+
+    /// The key that signed `digest`; `None` where the bytes are no canonical signature.
+    pub fn recover(&self, digest: &Hash) -> Option<PublicKey> {
+        let (rs, v) = self.parse()?;
+        VerifyingKey::recover_from_prehash(&digest.0, &rs, v).ok().map(PublicKey::from_parsed)
+    }
+
+    fn parse(&self) -> Option<(k256::ecdsa::Signature, RecoveryId)> {
+        let rs = k256::ecdsa::Signature::from_slice(&self.0[..64]).ok()?;
+        let canonical = rs.normalize_s() == rs && self.0[64] <= 1;
+        canonical.then(|| (rs, RecoveryId::from_byte(self.0[64]).expect("v is 0 or 1")))
+    }
+}
+
+impl fmt::Debug for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{}", hex::encode(self.0))
+    }
+}
+
+impl Encode for Signature {
+    fn encode(&self, w: &mut Writer) {
+        w.bytes(&self.0);
+    }
+}
+
+impl Decode for Signature {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.array().map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_recovers_its_key_and_only_its_digest() {
+        let key = SecretKey::derive(b"seed", "alice");
+        let digest = keccak256(&[b"message"]);
+        let signature = key.sign(&digest);
+        assert_eq!(signature.recover(&digest), Some(key.public_key()));
+        assert!(key.public_key().verify(&digest, &signature));
+        let other = keccak256(&[b"massage"]);
+        assert_ne!(signature.recover(&other), Some(key.public_key()));
+        assert!(!key.public_key().verify(&other, &signature));
+    }
+
+    #[test]
+    fn a_high_s_or_odd_v_is_refused() {
+        let key = SecretKey::derive(b"seed", "alice");
+        let digest = keccak256(&[b"message"]);
+        let mut signature = key.sign(&digest);
+        signature.0[64] |= 2;
+        assert_eq!(signature.recover(&digest), None);
+        assert!(!key.public_key().verify(&digest, &signature));
+        let mut high = key.sign(&digest);
+        // s -> n - s is the same signature in its other, malleable form.
+        let order = hex::decode("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141")
+            .unwrap();
+        let mut borrow = 0i16;
+        for i in (0..32).rev() {
+            let d = i16::from(order[i]) - i16::from(high.0[32 + i]) - borrow;
+            borrow = i16::from(d < 0);
+            high.0[32 + i] = d.rem_euclid(256) as u8;
+        }
+        assert_eq!(high.recover(&digest), None);
+        assert!(!key.public_key().verify(&digest, &high));
+    }
+
+    #[test]
+    fn secrets_do_not_print() {
+        let key = SecretKey::derive(b"seed", "alice");
+        assert_eq!(format!("{key:?}"), "SecretKey(..)");
+    }
+}

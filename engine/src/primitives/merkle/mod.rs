@@ -1,0 +1,244 @@
+//! The persistent Merkle map: state that is cheap to fork and to hash.
+//!
+//! A [`Map`] is two trees over the same shared entries:
+//!
+//! * `order`, a balanced search tree by key, finds and iterates. Its shape depends on history and
+//!   is never seen.
+//! * `trie`, a binary Patricia trie over keccak256 of the encoded keys, is hashed. Its shape
+//!   depends on the contents alone, so the root does too.
+//!
+//! One tree could do both, a treap with priorities hashed from the keys, but whoever chooses keys
+//! could make it a list: n keys in ascending order with descending priorities cost n^2 hashes to
+//! find. Here the search tree is balanced whatever the keys, and a trie one level deeper costs
+//! twice the hashes, up to 256 levels at the very most: no depth is left to run into.
+//!
+//! Both copy a path on write only where a clone shares it. Hashes are cached per node and computed
+//! when a root or a proof is asked for: k changes between two roots hash about k paths.
+//!
+//! leaf = keccak256(0x00 ‖ keccak256(key) ‖ keccak256(value)), branch = keccak256(0x01 ‖ bit ‖
+//! left ‖ right) where `bit` is the first at which the keys' hashes differ (0 the most significant
+//! of the first byte), the root of nothing is 32 zero bytes.
+
+mod order;
+mod trie;
+
+use super::{
+    Hash,
+    codec::{Encode, to_vec},
+    keccak256,
+};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+const LEAF: &[u8] = &[0];
+const BRANCH: &[u8] = &[1];
+
+/// An ordered map whose clones are O(1) and independent, with a root hash over its contents.
+///
+/// Equal keys must have equal encodings and different keys different ones, as every type of the
+/// protocol has. Reading and updating are O(log n).
+pub struct Map<K, V> {
+    order: order::Tree<K, V>,
+    trie: Option<trie::Node<K, V>>,
+    len: usize,
+}
+
+struct Entry<K, V> {
+    key: K,
+    value: V,
+    path: Hash,
+    hash: OnceLock<Hash>,
+}
+
+impl<K, V> Entry<K, V> {
+    fn into_value(entry: Arc<Self>) -> V
+    where
+        V: Clone,
+    {
+        Arc::try_unwrap(entry).map_or_else(|shared| shared.value.clone(), |entry| entry.value)
+    }
+}
+
+impl<K: Encode, V: Encode> Entry<K, V> {
+    fn new(key: K, value: V) -> Self {
+        Self { path: path(&key), key, value, hash: OnceLock::new() }
+    }
+
+    fn hash(&self) -> Hash {
+        *self.hash.get_or_init(|| leaf(&self.path, &self.value))
+    }
+}
+
+/// Where a key stands in the trie.
+fn path<K: Encode + ?Sized>(key: &K) -> Hash {
+    keccak256(&[&to_vec(key)])
+}
+
+fn leaf<V: Encode + ?Sized>(path: &Hash, value: &V) -> Hash {
+    keccak256(&[LEAF, path.as_bytes(), keccak256(&[&to_vec(value)]).as_bytes()])
+}
+
+fn branch(bit: u8, [left, right]: [Hash; 2]) -> Hash {
+    keccak256(&[BRANCH, &[bit], left.as_bytes(), right.as_bytes()])
+}
+
+/// Bit `bit` of a path, as an index into a branch's children.
+fn side(path: &Hash, bit: u8) -> usize {
+    usize::from(path.0[usize::from(bit / 8)] >> (7 - bit % 8) & 1)
+}
+
+impl<K, V> Map<K, V> {
+    /// A map of nothing.
+    pub const fn new() -> Self {
+        Self { order: None, trie: None, len: 0 }
+    }
+
+    /// Number of entries.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no entries.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The entries in ascending order of key.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        order::Iter::new(&self.order).map(|entry| (&entry.key, &entry.value))
+    }
+}
+
+impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
+    /// The value of `key`.
+    pub fn get(&self, key: &K) -> Option<&V> {
+        order::get(&self.order, key).map(|entry| &entry.value)
+    }
+
+    /// Whether `key` has a value.
+    pub fn contains_key(&self, key: &K) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// The entries from `from` on, itself included, in ascending order of key.
+    pub fn range_from(&self, from: &K) -> impl Iterator<Item = (&K, &V)> + use<'_, K, V> {
+        order::Iter::from(&self.order, from).map(|entry| (&entry.key, &entry.value))
+    }
+
+    /// Gives `key` a value and yields the one it had.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let entry = Arc::new(Entry::new(key, value));
+        trie::insert(&mut self.trie, Arc::clone(&entry));
+        let replaced = order::insert(&mut self.order, entry);
+        self.len += usize::from(replaced.is_none());
+        replaced.map(Entry::into_value)
+    }
+
+    /// Removes `key` and yields its value.
+    pub fn remove(&mut self, key: &K) -> Option<V> {
+        // Asked first, so that a miss copies no shared path.
+        order::get(&self.order, key)?;
+        let removed = order::remove(&mut self.order, key)?;
+        trie::remove(&mut self.trie, &removed.path);
+        self.len -= 1;
+        Some(Entry::into_value(removed))
+    }
+
+    /// The hash over the contents; [`Hash::ZERO`] of nothing.
+    pub fn root(&self) -> Hash {
+        self.trie.as_ref().map_or(Hash::ZERO, trie::Node::hash)
+    }
+
+    /// Shows that `key` has the value it has; `None` where it has none.
+    pub fn prove(&self, key: &K) -> Option<Proof> {
+        let entry = order::get(&self.order, key)?;
+        let mut steps = trie::prove(self.trie.as_ref()?, &entry.path);
+        steps.reverse();
+        Some(Proof { steps })
+    }
+}
+
+/// That a key has a value in the map with some root: the way from the leaf up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// From the leaf's parent to the root: at most 256, `bit` strictly descending.
+    pub steps: Vec<Step>,
+}
+
+/// A branch on the way up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The bit of the key's hash that the branch divides by; it says on which side the way comes.
+    pub bit: u8,
+    /// The hash on the other side.
+    pub sibling: Hash,
+}
+
+impl Proof {
+    /// Whether `key` has `value` in the map whose root is `root`.
+    pub fn verify<K, V>(&self, root: Hash, key: &K, value: &V) -> bool
+    where
+        K: Encode + ?Sized,
+        V: Encode + ?Sized,
+    {
+        let descending = self.steps.is_sorted_by(|below, above| below.bit > above.bit);
+        let path = path(key);
+        let folded = || {
+            self.steps.iter().fold(leaf(&path, value), |hash, step| {
+                let mut children = [step.sibling; 2];
+                children[side(&path, step.bit)] = hash;
+                branch(step.bit, children)
+            })
+        };
+        descending && folded() == root
+    }
+}
+
+impl<K, V> Clone for Map<K, V> {
+    fn clone(&self) -> Self {
+        Self { order: self.order.clone(), trie: self.trie.clone(), len: self.len }
+    }
+}
+
+impl<K, V> Default for Map<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The same entries: the same root.
+impl<K: Encode + Ord, V: Encode + Clone> PartialEq for Map<K, V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.root() == other.root()
+    }
+}
+
+impl<K: Encode + Ord, V: Encode + Clone> Eq for Map<K, V> {}
+
+impl<K: fmt::Debug, V: fmt::Debug> fmt::Debug for Map<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// The last value of a key counts.
+impl<K: Encode + Ord, V: Encode + Clone> FromIterator<(K, V)> for Map<K, V> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let mut map = Self::new();
+        map.extend(entries);
+        map
+    }
+}
+
+impl<K: Encode + Ord, V: Encode + Clone> Extend<(K, V)> for Map<K, V> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        for (key, value) in entries {
+            self.insert(key, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

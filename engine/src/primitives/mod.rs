@@ -1,0 +1,16 @@
+//! What every other module stands on: identities, hashes, quantities, the codec and the
+//! persistent Merkle map. Nothing here knows a rule of the protocol beyond its units.
+
+pub mod address;
+pub mod amount;
+pub mod codec;
+pub mod hash;
+pub mod height;
+pub mod key;
+pub mod merkle;
+
+pub use address::Address;
+pub use amount::{CBY, Cells, Cycles, Wei};
+pub use hash::{Hash, keccak256};
+pub use height::Height;
+pub use key::{KeyError, PublicKey, SecretKey, Signature};

@@ -1,0 +1,126 @@
+//! Memberships of runners in pools, granted and revoked by the pool's owner: the account that
+//! first granted one (spec jobs.md §1).
+
+use crate::{
+    primitives::{
+        Address, Hash, Height,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+        keccak256,
+        merkle::Map,
+    },
+    record,
+};
+
+/// The longest pool id, in bytes.
+pub const MAX_POOL_ID: usize = 64;
+
+/// Why a grant or a revocation is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PoolError {
+    /// Empty or too long.
+    #[error("InvalidPool: a pool id has 1 to {MAX_POOL_ID} bytes, not {0}")]
+    Id(usize),
+    /// Somebody else's pool.
+    #[error("NotPoolOwner: pool `{pool}` belongs to {owner}")]
+    NotOwner {
+        /// The pool.
+        pool: String,
+        /// Who may change it.
+        owner: Address,
+    },
+    /// Nothing to revoke.
+    #[error("NotMember: {runner} is not in pool `{pool}`")]
+    NotMember {
+        /// The pool.
+        pool: String,
+        /// Who is not in it.
+        runner: Address,
+    },
+}
+
+/// One membership.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Membership {
+    valid_until: Option<Height>,
+}
+record!(Membership { valid_until });
+
+/// Pools and their members.
+#[derive(Clone, Debug, Default)]
+pub struct Entitlements {
+    owners: Map<String, Address>,
+    members: Map<(String, Address), Membership>,
+}
+
+impl Entitlements {
+    /// Grants `runner` membership of `pool`; the first grant makes `sender` its owner.
+    pub fn grant(
+        &mut self,
+        sender: Address,
+        pool: &str,
+        runner: Address,
+        valid_until: Option<Height>,
+    ) -> Result<(), PoolError> {
+        if pool.is_empty() || pool.len() > MAX_POOL_ID {
+            return Err(PoolError::Id(pool.len()));
+        }
+        match self.owners.get(&pool.to_owned()) {
+            Some(owner) => owned(pool, *owner, sender)?,
+            None => {
+                self.owners.insert(pool.to_owned(), sender);
+            }
+        }
+        self.members.insert((pool.to_owned(), runner), Membership { valid_until });
+        Ok(())
+    }
+
+    /// Takes `runner` out of `pool`.
+    pub fn revoke(
+        &mut self,
+        sender: Address,
+        pool: &str,
+        runner: Address,
+    ) -> Result<(), PoolError> {
+        if let Some(owner) = self.owners.get(&pool.to_owned()) {
+            owned(pool, *owner, sender)?;
+        }
+        match self.members.remove(&(pool.to_owned(), runner)) {
+            Some(_) => Ok(()),
+            None => Err(PoolError::NotMember { pool: pool.to_owned(), runner }),
+        }
+    }
+
+    /// Whether `runner` is in `pool` at `now`.
+    pub fn is_member(&self, pool: &str, runner: Address, now: Height) -> bool {
+        self.members
+            .get(&(pool.to_owned(), runner))
+            .is_some_and(|m| m.valid_until.is_none_or(|until| now <= until))
+    }
+
+    /// Commits to owners and members.
+    pub fn root(&self) -> Hash {
+        keccak256(&[&self.owners.root().0, &self.members.root().0])
+    }
+}
+
+fn owned(pool: &str, owner: Address, sender: Address) -> Result<(), PoolError> {
+    if owner == sender {
+        return Ok(());
+    }
+    Err(PoolError::NotOwner { pool: pool.to_owned(), owner })
+}
+
+impl Encode for Entitlements {
+    fn encode(&self, w: &mut Writer) {
+        w.list(2);
+        self.owners.encode(w);
+        self.members.encode(w);
+    }
+}
+
+impl Decode for Entitlements {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (owners, members) = Decode::decode(r)?;
+        Ok(Self { owners, members })
+    }
+}

@@ -1,0 +1,383 @@
+//! Runners: what they registered with and how they have done since.
+
+use super::{MAX_REPUTATION, MIN_STAKE, STALE_HEARTBEAT_BLOCKS};
+use crate::{
+    presence::CAPACITY,
+    primitives::{
+        Address, Hash, Height, PublicKey, Wei,
+        codec::{Decode, DecodeError, Encode, Reader, Writer, to_vec},
+        keccak256,
+        merkle::Map,
+    },
+    record,
+};
+use std::{fmt, str::FromStr, sync::Arc};
+
+/// The kinds of off-chain work; the discriminants stand in MRU keys (CIP-11 §9.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum JobKind {
+    /// A language model call.
+    Llm = 0x01,
+    /// An HTTP request.
+    Http = 0x02,
+    /// A Model Context Protocol tool call.
+    Mcp = 0x03,
+    /// An Ethereum transaction.
+    EthSend = 0x04,
+    /// A command.
+    Custom = 0x05,
+}
+
+impl JobKind {
+    /// Every kind, in the order of their discriminants.
+    pub const ALL: [Self; 5] = [Self::Llm, Self::Http, Self::Mcp, Self::EthSend, Self::Custom];
+
+    /// The kind's name, as topologies, commands and JSON have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Llm => "llm",
+            Self::Http => "http",
+            Self::Mcp => "mcp",
+            Self::EthSend => "eth_send",
+            Self::Custom => "custom",
+        }
+    }
+}
+
+impl fmt::Display for JobKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why a text is no job kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no job kind: expected llm, http, mcp, eth_send or custom")]
+pub struct JobKindError(String);
+
+impl FromStr for JobKind {
+    type Err = JobKindError;
+
+    fn from_str(text: &str) -> Result<Self, JobKindError> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == text)
+            .ok_or_else(|| JobKindError(text.to_owned()))
+    }
+}
+
+impl Encode for JobKind {
+    fn encode(&self, w: &mut Writer) {
+        w.u64(*self as u64);
+    }
+}
+
+impl Decode for JobKind {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let number = r.u64()?;
+        Self::ALL
+            .into_iter()
+            .find(|kind| *kind as u64 == number)
+            .ok_or(DecodeError::Invalid("unknown job kind"))
+    }
+}
+
+/// What a runner can do, as registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Job kinds it executes; ascending, without repeats.
+    pub kinds: Vec<JobKind>,
+    /// Jobs it executes at once, at least 1.
+    pub max_concurrent_jobs: u32,
+    /// Whether it runs in a trusted execution environment.
+    pub tee: bool,
+}
+record!(Capabilities { kinds, max_concurrent_jobs, tee });
+
+impl Capabilities {
+    fn check(&self) -> Result<(), RegistryError> {
+        if self.kinds.is_empty() || !self.kinds.is_sorted_by(|a, b| a < b) {
+            return Err(RegistryError::Kinds);
+        }
+        if self.max_concurrent_jobs == 0 {
+            return Err(RegistryError::Concurrency);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a runner may be given work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Registered, heartbeat not stale.
+    Healthy,
+    /// Its last on-chain heartbeat is older than [`STALE_HEARTBEAT_BLOCKS`].
+    Unhealthy,
+    /// It left.
+    Deregistered,
+}
+
+/// One runner's record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runner {
+    /// Its on-chain key.
+    pub pubkey: PublicKey,
+    /// Locked money.
+    pub stake: Wei,
+    /// What it can do.
+    pub capabilities: Capabilities,
+    /// Rate card: price of a second of computing.
+    pub price_per_second: Wei,
+    /// 0 to [`MAX_REPUTATION`].
+    pub reputation: u32,
+    /// Height of its last on-chain heartbeat, or of its registration.
+    pub last_heartbeat: Height,
+    /// Height of its registration.
+    pub registered_at: Height,
+    /// Jobs assigned and not yet ended.
+    pub active_jobs: u32,
+    /// Whether it left; its record stays, so that it is told so.
+    pub deregistered: bool,
+}
+record!(Runner {
+    pubkey,
+    stake,
+    capabilities,
+    price_per_second,
+    reputation,
+    last_heartbeat,
+    registered_at,
+    active_jobs,
+    deregistered,
+});
+
+impl Runner {
+    /// Its health at `now`.
+    pub fn health(&self, now: Height) -> Health {
+        if self.deregistered {
+            Health::Deregistered
+        } else if now.since(self.last_heartbeat) > STALE_HEARTBEAT_BLOCKS {
+            Health::Unhealthy
+        } else {
+            Health::Healthy
+        }
+    }
+}
+
+/// Why the registry refuses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegistryError {
+    /// The address has a registration.
+    #[error("RunnerExists: {0} is registered")]
+    Exists(Address),
+    /// The address has none, or left.
+    #[error("UnknownRunner: {0} is not registered")]
+    Unknown(Address),
+    /// Less than the minimum is locked.
+    #[error("InsufficientStake: {got} wei locked, at least {MIN_STAKE} are needed")]
+    Stake {
+        /// What was offered, in wei.
+        got: Wei,
+    },
+    /// The job kinds are none, repeated or out of order.
+    #[error("InvalidCapabilities: kinds must be one or more, ascending, without repeats")]
+    Kinds,
+    /// No job at once.
+    #[error("InvalidCapabilities: max_concurrent_jobs must be at least 1")]
+    Concurrency,
+    /// Jobs are assigned to it.
+    #[error("RunnerBusy: {active} jobs are assigned to {runner}; wait until they end")]
+    Busy {
+        /// Who.
+        runner: Address,
+        /// How many.
+        active: u32,
+    },
+    /// A vote carries no more bits.
+    #[error("RegistryFull: {CAPACITY} runners are registered, a vote carries no more")]
+    Full,
+}
+
+/// Runners in order of registration: the index space of presence bitmaps.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Order(Arc<Vec<Address>>);
+
+impl Order {
+    /// How many runners there are.
+    pub fn len(&self) -> u32 {
+        u32::try_from(self.0.len()).expect("the registry holds at most CAPACITY runners")
+    }
+
+    /// Whether nobody is registered.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The addresses, by index.
+    pub fn as_slice(&self) -> &[Address] {
+        &self.0
+    }
+
+    /// A runner's index.
+    pub fn index(&self, runner: &Address) -> Option<u32> {
+        self.0.iter().position(|a| a == runner).and_then(|i| u32::try_from(i).ok())
+    }
+}
+
+impl Encode for Order {
+    fn encode(&self, w: &mut Writer) {
+        self.0.as_ref().encode(w);
+    }
+}
+
+impl Decode for Order {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Vec::decode(r).map(|order| Self(Arc::new(order)))
+    }
+}
+
+/// Every runner there is or was, and the order of those that are.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    runners: Map<Address, Runner>,
+    order: Order,
+}
+
+impl Registry {
+    /// A runner's record, also of one that left.
+    pub fn get(&self, runner: &Address) -> Option<&Runner> {
+        self.runners.get(runner)
+    }
+
+    /// Every record, by address.
+    pub fn iter(&self) -> impl Iterator<Item = (&Address, &Runner)> {
+        self.runners.iter()
+    }
+
+    /// The index space of bitmaps voted on the next block.
+    pub const fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// Commits to records and order.
+    pub fn root(&self) -> Hash {
+        keccak256(&[&self.runners.root().0, &to_vec(&self.order)])
+    }
+
+    /// Registers a runner whose stake the caller has locked.
+    pub fn register(
+        &mut self,
+        now: Height,
+        pubkey: PublicKey,
+        stake: Wei,
+        capabilities: Capabilities,
+        price_per_second: Wei,
+    ) -> Result<Address, RegistryError> {
+        let address = pubkey.address();
+        capabilities.check()?;
+        if stake < MIN_STAKE {
+            return Err(RegistryError::Stake { got: stake });
+        }
+        let former = self.runners.get(&address);
+        if former.is_some_and(|r| !r.deregistered) {
+            return Err(RegistryError::Exists(address));
+        }
+        if self.order.len() >= CAPACITY {
+            return Err(RegistryError::Full);
+        }
+        // Leaving and coming back does not wash a reputation.
+        let reputation = former.map_or(MAX_REPUTATION, |r| r.reputation);
+        let runner = Runner {
+            pubkey,
+            stake,
+            capabilities,
+            price_per_second,
+            reputation,
+            last_heartbeat: now,
+            registered_at: now,
+            active_jobs: 0,
+            deregistered: false,
+        };
+        self.runners.insert(address, runner);
+        Arc::make_mut(&mut self.order.0).push(address);
+        Ok(address)
+    }
+
+    /// Changes what a runner offers.
+    pub fn update(
+        &mut self,
+        runner: &Address,
+        capabilities: Capabilities,
+        price_per_second: Wei,
+    ) -> Result<(), RegistryError> {
+        capabilities.check()?;
+        self.change(runner, |r| {
+            r.capabilities = capabilities;
+            r.price_per_second = price_per_second;
+        })
+    }
+
+    /// Takes a runner out and returns the stake to pay back.
+    pub fn deregister(&mut self, runner: &Address) -> Result<Wei, RegistryError> {
+        let active = self.active(runner)?.active_jobs;
+        if active > 0 {
+            return Err(RegistryError::Busy { runner: *runner, active });
+        }
+        let mut stake = Wei::ZERO;
+        self.change(runner, |r| {
+            stake = std::mem::take(&mut r.stake);
+            r.deregistered = true;
+        })?;
+        Arc::make_mut(&mut self.order.0).retain(|a| a != runner);
+        Ok(stake)
+    }
+
+    /// Records an on-chain heartbeat.
+    pub fn heartbeat(&mut self, runner: &Address, now: Height) -> Result<(), RegistryError> {
+        self.change(runner, |r| r.last_heartbeat = now)
+    }
+
+    /// Counts a job in; the caller has checked that the runner has room.
+    pub fn assign(&mut self, runner: &Address) -> Result<(), RegistryError> {
+        self.change(runner, |r| r.active_jobs = r.active_jobs.saturating_add(1))
+    }
+
+    /// Counts a job out; a `rewarded` runner regains a point of reputation (jobs.md §6).
+    pub fn release(&mut self, runner: &Address, rewarded: bool) -> Result<(), RegistryError> {
+        self.change(runner, |r| {
+            r.active_jobs = r.active_jobs.saturating_sub(1);
+            r.reputation = (r.reputation + u32::from(rewarded)).min(MAX_REPUTATION);
+        })
+    }
+
+    fn active(&self, runner: &Address) -> Result<&Runner, RegistryError> {
+        self.runners.get(runner).filter(|r| !r.deregistered).ok_or(RegistryError::Unknown(*runner))
+    }
+
+    fn change(
+        &mut self,
+        address: &Address,
+        change: impl FnOnce(&mut Runner),
+    ) -> Result<(), RegistryError> {
+        let mut runner = self.active(address)?.clone();
+        change(&mut runner);
+        self.runners.insert(*address, runner);
+        Ok(())
+    }
+}
+
+/// The records and the order: a registry as snapshots hold it.
+impl Encode for Registry {
+    fn encode(&self, w: &mut Writer) {
+        w.list(2);
+        self.runners.encode(w);
+        self.order.encode(w);
+    }
+}
+
+impl Decode for Registry {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (runners, order) = Decode::decode(r)?;
+        Ok(Self { runners, order })
+    }
+}

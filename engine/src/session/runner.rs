@@ -1,0 +1,507 @@
+//! A runner's end of its connection to a validator.
+
+use super::{
+    End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Session, StreamId, check_ack,
+    signed,
+};
+use crate::{
+    primitives::{Hash, Height, PublicKey, SecretKey},
+    wire::{
+        AckStatus, BackpressureSignal, CancelReason, CapabilityChange, CapabilityDelta, Channel,
+        Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
+        HelloAck, Job, JobAck, JobAssignment, JobProgress, JobResult, Message as _, Percent,
+        RawFrame, Role, Text, VERSION,
+    },
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a connection starts from.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The chain that signatures are for.
+    pub chain_id: u64,
+    /// The runner's key.
+    pub key: SecretKey,
+    /// The validator it means to reach.
+    pub validator: PublicKey,
+    /// The key that the peer's certificate is bound to.
+    pub certified: PublicKey,
+    /// The challenge to the validator: fresh randomness.
+    pub nonce: [u8; 32],
+    /// The newest height the runner knows.
+    pub head: Height,
+}
+
+/// What the driver's user is told, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The validator has proved who it is and admitted the runner: the connection counts, and
+    /// results can be delivered on it.
+    Established,
+    /// The validator has a head that it had not told before.
+    Told {
+        /// Its head.
+        head: Height,
+    },
+    /// A job, signed by the validator: answer with [`Runner::answer`] before any other input.
+    Assigned {
+        /// Where the answer goes.
+        stream: StreamId,
+        /// The job.
+        assignment: JobAssignment,
+    },
+    /// The validator says that the job is no longer this runner's: stop it.
+    Cancelled {
+        /// Which.
+        job_id: Hash,
+        /// Why.
+        reason: CancelReason,
+    },
+    /// The stream that the job was accepted on is gone before its result was sent: the result goes
+    /// to another validator.
+    Released {
+        /// Which.
+        job_id: Hash,
+    },
+    /// The validator has taken the result.
+    Delivered {
+        /// Of which job.
+        job_id: Hash,
+    },
+    /// The result was sent, and the stream broke before the validator took it.
+    Undelivered {
+        /// Of which job.
+        job_id: Hash,
+    },
+}
+
+/// What a driver does next.
+pub type Output = super::Output<Event>;
+
+/// A runner's end of one connection. [`super`] says how to drive it and what it speaks.
+#[derive(Debug)]
+pub struct Runner {
+    config: Config,
+    state: State,
+    /// When the handshake is given up, in ms.
+    deadline: u64,
+    /// The newest height known from any source.
+    head: Height,
+    /// The newest height this validator told.
+    told: Height,
+    outputs: VecDeque<Output>,
+    control: FrameReader,
+    next_own: StreamId,
+    next_validators: StreamId,
+    streams: BTreeMap<StreamId, Stream>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The validator's `Hello` is due.
+    Greeted,
+    /// The validator's `HelloAck` is due.
+    Challenged {
+        /// What the validator wants signed.
+        challenge: [u8; 32],
+    },
+    /// Both have proved who they are; the validator's first pong is due.
+    Proven(Heartbeat),
+    /// The validator has said so too.
+    Established(Heartbeat),
+    /// Nothing more happens.
+    Closed,
+}
+
+/// The last ping: never two of one height, never one without a higher nonce.
+#[derive(Debug, Clone, Copy)]
+struct Heartbeat {
+    height: Height,
+    nonce: u64,
+}
+
+#[derive(Debug)]
+struct Stream {
+    reader: FrameReader,
+    phase: Phase,
+    /// The validator may still write.
+    readable: bool,
+    /// Nothing more is written here.
+    finished: bool,
+}
+
+/// What happens on a job stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The validator opened it: its assignment is due.
+    Opened,
+    /// The driver's answer is due.
+    Assigned { job_id: Hash },
+    /// The job runs here.
+    Accepted { job_id: Hash },
+    /// The result was sent; the validator's end of the stream says that it arrived.
+    Delivering { job_id: Hash },
+    /// Nothing: what comes is dropped.
+    Over,
+}
+
+impl Runner {
+    /// The end of a connection that the runner has just opened. The first output opens the control
+    /// stream.
+    pub fn new(config: Config, now: u64) -> Self {
+        let hello = Hello {
+            version: VERSION,
+            party_pubkey: config.key.public_key(),
+            party_role: Role::Runner,
+            block_height: config.head,
+            challenge_nonce: config.nonce,
+        };
+        let open = Output::Open { stream: StreamId::CONTROL, bytes: hello.to_frame() };
+        Self {
+            head: config.head,
+            told: Height::GENESIS,
+            config,
+            state: State::Greeted,
+            deadline: now.saturating_add(HANDSHAKE_TIMEOUT_MS),
+            outputs: VecDeque::from([open]),
+            control: FrameReader::new(Channel::Control),
+            next_own: StreamId::FIRST_OF_RUNNER,
+            next_validators: StreamId::FIRST_OF_VALIDATOR,
+            streams: BTreeMap::new(),
+        }
+    }
+
+    /// Whether results can be delivered.
+    pub const fn is_established(&self) -> bool {
+        matches!(self.state, State::Established(_))
+    }
+
+    /// The newest height that the validator told; a dishonest one tells anything.
+    pub const fn told(&self) -> Height {
+        self.told
+    }
+
+    /// Answers the assignment of [`Event::Assigned`] that came on `stream`.
+    pub fn answer(&mut self, stream: StreamId, status: AckStatus) {
+        let Some(Stream { phase, .. }) = self.streams.get_mut(&stream) else { return };
+        let Phase::Assigned { job_id } = *phase else { return };
+        *phase = Phase::Accepted { job_id };
+        let (chain_id, key) = (self.config.chain_id, &self.config.key);
+        let bytes = JobAck::signed(chain_id, key, job_id, status).to_frame();
+        self.outputs.push_back(Output::Send { stream, bytes });
+        if status != AckStatus::Accepted {
+            self.conclude(stream, Phase::Over);
+        }
+    }
+
+    /// Says how far an accepted job is. Without the stream it was accepted on, nobody is told.
+    pub fn progress(&mut self, job_id: Hash, fraction: Percent, detail: Option<Text>) {
+        if let Some(stream) = self.accepted_on(&job_id) {
+            let bytes = JobProgress { job_id, fraction, detail }.to_frame();
+            self.outputs.push_back(Output::Send { stream, bytes });
+        }
+    }
+
+    /// Sends a result: on the stream where the job was accepted, else on a new one. The outcome is
+    /// [`Event::Delivered`] or [`Event::Undelivered`]. False: the connection is not established,
+    /// or as many streams are open as may be; try another.
+    #[must_use]
+    pub fn deliver(&mut self, result: &JobResult) -> bool {
+        let job_id = result.job_id;
+        let phase = Phase::Delivering { job_id };
+        if let Some(stream) = self.accepted_on(&job_id) {
+            self.outputs.push_back(Output::Send { stream, bytes: result.to_frame() });
+            self.conclude(stream, phase);
+            return true;
+        }
+        let opened = |id: &&StreamId| id.is_runners();
+        if !self.is_established() || self.streams.keys().filter(opened).count() >= MAX_JOB_STREAMS {
+            return false;
+        }
+        let stream = self.next_own.advance();
+        self.streams.insert(stream, Stream::new(phase));
+        self.outputs.push_back(Output::Open { stream, bytes: result.to_frame() });
+        self.conclude(stream, phase);
+        true
+    }
+
+    /// Whether the job was accepted on a stream of this connection that is still open.
+    pub fn holds(&self, job_id: &Hash) -> bool {
+        self.accepted_on(job_id).is_some()
+    }
+
+    /// Tells the validator the runner's load. Before [`Event::Established`] nothing is told.
+    pub fn backpressure(&mut self, signal: &BackpressureSignal) {
+        if self.is_established() {
+            self.send_control(signal.to_frame());
+        }
+    }
+
+    /// Tells the validator what the runner can serve for now. Before [`Event::Established`]
+    /// nothing is told.
+    pub fn capabilities(&mut self, change: CapabilityChange) {
+        if self.is_established() {
+            let (chain_id, key) = (self.config.chain_id, &self.config.key);
+            let delta = CapabilityDelta::signed(chain_id, key, self.head, change);
+            self.send_control(delta.to_frame());
+        }
+    }
+
+    fn say(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    fn end(&mut self, end: End) {
+        if matches!(self.state, State::Closed) {
+            return;
+        }
+        self.state = State::Closed;
+        for stream in std::mem::take(&mut self.streams).into_values() {
+            self.outputs.extend(stream.phase.given_up().map(Output::Event));
+        }
+        self.outputs.push_back(Output::Closed(end));
+    }
+
+    fn control_frame(&mut self, frame: &RawFrame) -> Result<(), GoodbyeReason> {
+        let chain_id = self.config.chain_id;
+        match (&self.state, Control::decode(frame)?) {
+            (_, Control::Goodbye(Goodbye { reason })) => self.end(End::Peer(reason)),
+            (State::Greeted, Control::Hello(hello)) => {
+                if hello.version != VERSION {
+                    return Err(GoodbyeReason::UnsupportedVersion);
+                }
+                if hello.party_role != Role::Validator {
+                    return Err(GoodbyeReason::WrongRole);
+                }
+                let Config { validator, certified, .. } = &self.config;
+                if hello.party_pubkey != *validator || hello.party_pubkey != *certified {
+                    return Err(GoodbyeReason::IdentityMismatch);
+                }
+                if hello.challenge_nonce == self.config.nonce {
+                    return Err(GoodbyeReason::ReplayedNonce);
+                }
+                self.told = hello.block_height;
+                self.state = State::Challenged { challenge: hello.challenge_nonce };
+            }
+            (State::Challenged { challenge }, Control::HelloAck(ack)) => {
+                let Config { validator, nonce, key, .. } = &self.config;
+                check_ack(&ack, chain_id, Role::Validator, validator, nonce)?;
+                let own = HelloAck::signed(chain_id, key, Role::Runner, self.head, challenge);
+                self.send_control(own.to_frame());
+                self.head = self.head.max(self.told);
+                let first = Heartbeat { height: self.head, nonce: 0 };
+                self.state = State::Proven(first);
+                self.send_heartbeat(first);
+            }
+            (State::Proven(heartbeat), Control::Pong(pong)) => {
+                let heartbeat = *heartbeat;
+                self.verify_pong(&pong)?;
+                self.state = State::Established(heartbeat);
+                self.say(Event::Established);
+                self.tell(pong.block_height);
+            }
+            (State::Established(_), Control::Pong(pong)) => {
+                // Signatures cost more than all else here: one that tells nothing is not checked.
+                if pong.block_height > self.told {
+                    self.verify_pong(&pong)?;
+                    self.tell(pong.block_height);
+                }
+            }
+            _ => return Err(GoodbyeReason::MalformedFrame),
+        }
+        Ok(())
+    }
+
+    fn verify_pong(&self, pong: &HeartbeatPong) -> Result<(), GoodbyeReason> {
+        let Config { chain_id, key, validator, .. } = &self.config;
+        signed(pong.verify(*chain_id, validator, &key.public_key()))
+    }
+
+    fn tell(&mut self, head: Height) {
+        self.told = self.told.max(head);
+        self.head = self.head.max(head);
+        self.say(Event::Told { head: self.told });
+        self.send_ping();
+    }
+
+    /// Sends a ping where the last one was of a lower height.
+    fn send_ping(&mut self) {
+        let (State::Proven(last) | State::Established(last)) = &mut self.state else { return };
+        if self.head > last.height {
+            *last = Heartbeat { height: self.head, nonce: last.nonce.saturating_add(1) };
+            let heartbeat = *last;
+            self.send_heartbeat(heartbeat);
+        }
+    }
+
+    fn send_heartbeat(&mut self, Heartbeat { height, nonce }: Heartbeat) {
+        let (chain_id, key) = (self.config.chain_id, &self.config.key);
+        self.send_control(HeartbeatPing::signed(chain_id, key, height, nonce).to_frame());
+    }
+
+    fn send_control(&mut self, bytes: Vec<u8>) {
+        self.outputs.push_back(Output::Send { stream: StreamId::CONTROL, bytes });
+    }
+
+    fn job_frame(&mut self, id: StreamId, frame: &RawFrame) -> Result<(), GoodbyeReason> {
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let Some(frame) = Job::decode(frame)? else { return Ok(()) };
+        let Config { chain_id, validator, .. } = &self.config;
+        match (stream.phase, frame) {
+            (Phase::Opened, Job::Assignment(assignment)) => {
+                signed(assignment.verify(*chain_id, validator))?;
+                stream.phase = Phase::Assigned { job_id: assignment.job_id };
+                self.say(Event::Assigned { stream: id, assignment });
+            }
+            (
+                Phase::Assigned { job_id }
+                | Phase::Accepted { job_id }
+                | Phase::Delivering { job_id },
+                Job::Cancel(cancel),
+            ) if cancel.job_id == job_id => {
+                signed(cancel.verify(*chain_id, validator))?;
+                self.say(Event::Cancelled { job_id, reason: cancel.reason });
+                self.conclude(id, Phase::Over);
+            }
+            _ => return Err(GoodbyeReason::MalformedFrame),
+        }
+        Ok(())
+    }
+
+    fn stream_ended(&mut self, id: StreamId, cleanly: bool) {
+        if id == StreamId::CONTROL {
+            return self.end(End::Lost);
+        }
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.readable = false;
+        let event = match stream.phase {
+            Phase::Delivering { job_id } if cleanly => Some(Event::Delivered { job_id }),
+            phase => phase.given_up(),
+        };
+        self.outputs.extend(event.map(Output::Event));
+        self.conclude(id, Phase::Over);
+    }
+
+    /// Writes nothing more on the stream, and forgets it where nothing more can be read either.
+    fn conclude(&mut self, id: StreamId, phase: Phase) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.phase = phase;
+        if !std::mem::replace(&mut stream.finished, true) {
+            self.outputs.push_back(Output::Finish { stream: id });
+        }
+        if !stream.readable {
+            self.streams.remove(&id);
+        }
+    }
+
+    fn accepted_on(&self, job_id: &Hash) -> Option<StreamId> {
+        let accepted = |(_, stream): &(&StreamId, &Stream)| {
+            stream.phase == Phase::Accepted { job_id: *job_id }
+        };
+        self.streams.iter().find(accepted).map(|(id, _)| *id)
+    }
+}
+
+impl Session for Runner {
+    type Event = Event;
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<u64> {
+        match self.state {
+            State::Established(_) | State::Closed => None,
+            _ => Some(self.deadline),
+        }
+    }
+
+    fn handle_opened(&mut self) -> Option<StreamId> {
+        match self.state {
+            State::Closed => return None,
+            // The validator opens streams only after it has proved itself.
+            State::Greeted | State::Challenged { .. } => {
+                self.close(GoodbyeReason::MalformedFrame);
+                return None;
+            }
+            State::Proven(_) | State::Established(_) => {}
+        }
+        let opened = |id: &&StreamId| !id.is_runners();
+        if self.streams.keys().filter(opened).count() >= MAX_PEER_STREAMS {
+            self.close(GoodbyeReason::RateLimited);
+            return None;
+        }
+        let stream = self.next_validators.advance();
+        self.streams.insert(stream, Stream::new(Phase::Opened));
+        Some(stream)
+    }
+
+    fn handle_data(&mut self, stream: StreamId, mut bytes: &[u8]) {
+        while !matches!(self.state, State::Closed) {
+            let reader = match self.streams.get_mut(&stream) {
+                Some(stream) if stream.phase == Phase::Over => return,
+                Some(stream) => &mut stream.reader,
+                None if stream == StreamId::CONTROL => &mut self.control,
+                None => return,
+            };
+            let handled = match reader.feed(&mut bytes) {
+                Ok(None) => return,
+                Ok(Some(frame)) if stream == StreamId::CONTROL => self.control_frame(&frame),
+                Ok(Some(frame)) => self.job_frame(stream, &frame),
+                Err(error) => Err(error.reason()),
+            };
+            if let Err(reason) = handled {
+                self.close(reason);
+            }
+        }
+    }
+
+    fn handle_finished(&mut self, stream: StreamId) {
+        self.stream_ended(stream, true);
+    }
+
+    fn handle_reset(&mut self, stream: StreamId) {
+        self.stream_ended(stream, false);
+    }
+
+    fn handle_connection_lost(&mut self) {
+        self.end(End::Lost);
+    }
+
+    fn handle_head(&mut self, head: Height) {
+        self.head = self.head.max(head);
+        self.send_ping();
+    }
+
+    fn handle_timeout(&mut self, now: u64) {
+        if self.next_timeout().is_some_and(|deadline| deadline <= now) {
+            self.end(End::HandshakeTimeout);
+        }
+    }
+
+    fn close(&mut self, reason: GoodbyeReason) {
+        if matches!(self.state, State::Closed) {
+            return;
+        }
+        self.send_control(Goodbye { reason }.to_frame());
+        self.outputs.push_back(Output::Finish { stream: StreamId::CONTROL });
+        self.end(End::Local(reason));
+    }
+}
+
+impl Stream {
+    const fn new(phase: Phase) -> Self {
+        Self { reader: FrameReader::new(Channel::Job), phase, readable: true, finished: false }
+    }
+}
+
+impl Phase {
+    /// What a stream that breaks now leaves undone.
+    const fn given_up(self) -> Option<Event> {
+        match self {
+            Self::Delivering { job_id } => Some(Event::Undelivered { job_id }),
+            Self::Accepted { job_id } => Some(Event::Released { job_id }),
+            Self::Opened | Self::Assigned { .. } | Self::Over => None,
+        }
+    }
+}

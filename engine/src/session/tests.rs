@@ -1,0 +1,784 @@
+//! The two ends of a connection driven against each other, and each refusal.
+
+mod peers;
+
+use super::{
+    ACK_TIMEOUT_BLOCKS, End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome,
+    Session, StreamId,
+    jobs::{JobTable, Offer},
+    runner::{self, Runner},
+    validator::{self, AssignError, Validator},
+};
+use crate::{
+    primitives::{Hash, Height, SecretKey, keccak256},
+    wire::{
+        AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
+        Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
+        HelloAck, JobAck, JobAssignment, JobCancel, JobProgress, JobResult, Labels, Message,
+        Percent, RejectReason, Role, VERSION,
+    },
+};
+use std::collections::BTreeMap;
+
+const CHAIN: u64 = 7;
+const RUNNER_NONCE: [u8; 32] = [1; 32];
+const VALIDATOR_NONCE: [u8; 32] = [2; 32];
+const HEAD: Height = Height::new(10);
+
+fn key(name: &str) -> SecretKey {
+    SecretKey::derive(b"session", name)
+}
+
+fn job(i: u32) -> Hash {
+    keccak256(&[&i.to_be_bytes()])
+}
+
+fn body(bytes: &[u8]) -> Body {
+    Body::new(bytes.to_vec()).unwrap()
+}
+
+fn result(i: u32) -> JobResult {
+    JobResult::signed(CHAIN, &key("runner"), job(i), body(b"result"))
+}
+
+fn validator() -> Validator {
+    let config = validator::Config {
+        chain_id: CHAIN,
+        key: key("validator"),
+        certified: key("runner").public_key(),
+        nonce: VALIDATOR_NONCE,
+        head: HEAD,
+    };
+    Validator::new(config, 0)
+}
+
+fn runner() -> Runner {
+    let config = runner::Config {
+        chain_id: CHAIN,
+        key: key("runner"),
+        validator: key("validator").public_key(),
+        certified: key("validator").public_key(),
+        nonce: RUNNER_NONCE,
+        head: Height::GENESIS,
+    };
+    Runner::new(config, 0)
+}
+
+/// Two ends and the wire between them, which cuts what is written into chunks.
+struct Pair {
+    runner: Runner,
+    validator: Validator,
+    chunk: usize,
+    admission: Result<(), GoodbyeReason>,
+    /// How the runner answers the next assignments.
+    answer: AckStatus,
+    /// Streams by their runner's and by their validator's name.
+    streams: BTreeMap<StreamId, StreamId>,
+    /// What is for the drivers' users.
+    runner_says: Vec<runner::Output>,
+    validator_says: Vec<validator::Output>,
+    /// Frames on the control stream, by their type.
+    control_frames: BTreeMap<u8, usize>,
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self {
+            runner: runner(),
+            validator: validator(),
+            chunk: usize::MAX,
+            admission: Ok(()),
+            answer: AckStatus::Accepted,
+            streams: BTreeMap::new(),
+            runner_says: Vec::new(),
+            validator_says: Vec::new(),
+            control_frames: BTreeMap::new(),
+        }
+    }
+
+    fn established() -> Self {
+        let mut pair = Self::new();
+        pair.pump();
+        assert!(pair.runner.is_established() && pair.validator.is_established());
+        pair.runner_says.clear();
+        pair.validator_says.clear();
+        pair
+    }
+
+    fn to_validator(&self, stream: StreamId) -> StreamId {
+        self.streams[&stream]
+    }
+
+    fn to_runner(&self, stream: StreamId) -> StreamId {
+        *self.streams.iter().find(|(_, theirs)| **theirs == stream).unwrap().0
+    }
+
+    fn count(&mut self, stream: StreamId, bytes: &[u8]) {
+        if stream == StreamId::CONTROL {
+            let (mut reader, mut chunk) = (FrameReader::new(Channel::Control), bytes);
+            while let Some(frame) = reader.feed(&mut chunk).unwrap() {
+                *self.control_frames.entry(frame.kind()).or_default() += 1;
+            }
+        }
+    }
+
+    /// Carries everything both ends have to say until neither has anything.
+    fn pump(&mut self) {
+        loop {
+            if let Some(output) = self.runner.poll_output() {
+                self.runner_output(output);
+            } else if let Some(output) = self.validator.poll_output() {
+                self.validator_output(output);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn runner_output(&mut self, output: runner::Output) {
+        match output {
+            runner::Output::Open { stream, bytes } => {
+                let Some(theirs) = self.validator.handle_opened() else { return };
+                self.streams.insert(stream, theirs);
+                self.count(stream, &bytes);
+                for chunk in bytes.chunks(self.chunk) {
+                    self.validator.handle_data(theirs, chunk);
+                }
+            }
+            runner::Output::Send { stream, bytes } => {
+                self.count(stream, &bytes);
+                for chunk in bytes.chunks(self.chunk) {
+                    self.validator.handle_data(self.to_validator(stream), chunk);
+                }
+            }
+            runner::Output::Finish { stream } => {
+                self.validator.handle_finished(self.to_validator(stream));
+            }
+            runner::Output::Event(runner::Event::Assigned { stream, ref assignment }) => {
+                assert_eq!(assignment.job_spec, body(b"spec"));
+                self.runner.answer(stream, self.answer);
+                self.runner_says.push(output);
+            }
+            runner::Output::Closed(_) => {
+                self.validator.handle_connection_lost();
+                self.runner_says.push(output);
+            }
+            output @ runner::Output::Event(_) => self.runner_says.push(output),
+        }
+    }
+
+    fn validator_output(&mut self, output: validator::Output) {
+        match output {
+            validator::Output::Open { stream, bytes } => {
+                let Some(theirs) = self.runner.handle_opened() else { return };
+                self.streams.insert(theirs, stream);
+                for chunk in bytes.chunks(self.chunk) {
+                    self.runner.handle_data(theirs, chunk);
+                }
+            }
+            validator::Output::Send { stream, bytes } => {
+                self.count(stream, &bytes);
+                for chunk in bytes.chunks(self.chunk) {
+                    self.runner.handle_data(self.to_runner(stream), chunk);
+                }
+            }
+            validator::Output::Finish { stream } => {
+                self.runner.handle_finished(self.to_runner(stream));
+            }
+            validator::Output::Event(validator::Event::Admit { .. }) => {
+                self.validator.handle_admission(self.admission);
+            }
+            validator::Output::Closed(_) => {
+                self.runner.handle_connection_lost();
+                self.validator_says.push(output);
+            }
+            output @ validator::Output::Event(_) => self.validator_says.push(output),
+        }
+    }
+
+    fn assign(&mut self, i: u32) {
+        let deadline = HEAD.after(50);
+        self.validator.assign(job(i), body(b"spec"), HEAD, deadline).unwrap();
+        self.pump();
+    }
+
+    fn head(&mut self, height: u64) {
+        self.validator.handle_head(Height::new(height));
+        self.pump();
+    }
+
+    /// What the validator has said since the last time.
+    fn validator_said(&mut self) -> Vec<validator::Output> {
+        std::mem::take(&mut self.validator_says)
+    }
+
+    /// What the runner has said since the last time.
+    fn runner_said(&mut self) -> Vec<runner::Output> {
+        std::mem::take(&mut self.runner_says)
+    }
+
+    fn frames(&self, kind: u8) -> usize {
+        self.control_frames.get(&kind).copied().unwrap_or(0)
+    }
+}
+
+fn outcome(i: u32, outcome: Outcome) -> validator::Output {
+    validator::Output::Event(validator::Event::Outcome { job_id: job(i), outcome })
+}
+
+fn accepted(i: u32) -> validator::Output {
+    validator::Output::Event(validator::Event::Accepted { job_id: job(i) })
+}
+
+#[test]
+fn a_handshake_ends_with_the_first_ping_in_chunks_of_any_size() {
+    for chunk in [1, 2, 7, 64, usize::MAX] {
+        let mut pair = Pair { chunk, ..Pair::new() };
+        pair.pump();
+        assert_eq!(
+            pair.validator_said(),
+            [
+                validator::Output::Event(validator::Event::Established),
+                validator::Output::Event(validator::Event::Pinged { height: HEAD })
+            ]
+        );
+        assert_eq!(
+            pair.runner_said(),
+            [
+                runner::Output::Event(runner::Event::Established),
+                runner::Output::Event(runner::Event::Told { head: HEAD })
+            ]
+        );
+        assert_eq!((pair.runner.next_timeout(), pair.validator.next_timeout()), (None, None));
+        assert_eq!(pair.runner.told(), HEAD);
+    }
+}
+
+#[test]
+fn there_is_one_ping_and_one_pong_per_block() {
+    let mut pair = Pair::established();
+    let (pings, pongs) = (pair.frames(HeartbeatPing::KIND), pair.frames(HeartbeatPong::KIND));
+    assert_eq!((pings, pongs), (1, 1));
+    for height in 11..=110 {
+        pair.head(height);
+        // Others tell the runner the same height, and the validator hears of it twice.
+        pair.runner.handle_head(Height::new(height));
+        pair.head(height);
+        let height = Height::new(height);
+        assert_eq!(
+            pair.validator_said(),
+            [validator::Output::Event(validator::Event::Pinged { height })]
+        );
+        assert_eq!(
+            pair.runner_said(),
+            [runner::Output::Event(runner::Event::Told { head: height })]
+        );
+    }
+    assert_eq!(pair.frames(HeartbeatPing::KIND) - pings, 100);
+    assert_eq!(pair.frames(HeartbeatPong::KIND) - pongs, 100);
+}
+
+#[test]
+fn a_runner_ahead_of_a_validator_pings_once_per_height_all_the_same() {
+    let mut pair = Pair::established();
+    pair.runner.handle_head(Height::new(13));
+    pair.pump();
+    assert_eq!(
+        pair.validator_said(),
+        [validator::Output::Event(validator::Event::Pinged { height: Height::new(13) })]
+    );
+    for height in 11..=13 {
+        pair.head(height);
+    }
+    assert_eq!(pair.validator_said(), []);
+    pair.head(14);
+    assert_eq!(
+        pair.validator_said(),
+        [validator::Output::Event(validator::Event::Pinged { height: Height::new(14) })]
+    );
+}
+
+#[test]
+fn load_and_capabilities_reach_the_validator() {
+    let mut pair = Pair::established();
+    let signal = JobTable::new(4).signal(true);
+    pair.runner.backpressure(&signal);
+    let change = CapabilityChange {
+        removed_capabilities: Labels::new(["http"]).unwrap(),
+        ..CapabilityChange::default()
+    };
+    pair.runner.capabilities(change.clone());
+    pair.pump();
+    let delta = CapabilityDelta::signed(CHAIN, &key("runner"), HEAD, change);
+    assert_eq!(
+        pair.validator_said(),
+        [
+            validator::Output::Event(validator::Event::Backpressure(signal)),
+            validator::Output::Event(validator::Event::Capabilities(delta))
+        ]
+    );
+}
+
+#[test]
+fn a_job_runs_from_assignment_to_result() {
+    for chunk in [1, usize::MAX] {
+        let mut pair = Pair { chunk, ..Pair::established() };
+        pair.assign(0);
+        assert!(pair.runner.holds(&job(0)));
+        let half = Percent::new(50).unwrap();
+        pair.runner.progress(job(0), half, None);
+        assert!(pair.runner.deliver(&result(0)));
+        pair.pump();
+        let progress = JobProgress { job_id: job(0), fraction: half, detail: None };
+        assert_eq!(
+            pair.validator_said(),
+            [
+                accepted(0),
+                validator::Output::Event(validator::Event::Progress(progress)),
+                validator::Output::Event(validator::Event::Result(result(0))),
+                outcome(0, Outcome::Success),
+            ]
+        );
+        assert_eq!(
+            pair.runner_said()[1..],
+            [runner::Output::Event(runner::Event::Delivered { job_id: job(0) })]
+        );
+        // Everything was answered: nothing expires, and the job may be dispatched again.
+        pair.head(100);
+        pair.assign(0);
+        let said = pair.validator_said();
+        assert_eq!(
+            said,
+            [
+                validator::Output::Event(validator::Event::Pinged { height: Height::new(100) }),
+                accepted(0)
+            ]
+        );
+    }
+}
+
+#[test]
+fn duplicates_and_rejects_end_the_stream_softly() {
+    let mut pair = Pair::established();
+    pair.answer = AckStatus::Duplicate;
+    pair.assign(0);
+    let reason = RejectReason::UnsupportedKind;
+    pair.answer = AckStatus::Reject(reason);
+    pair.assign(1);
+    assert_eq!(
+        pair.validator_said(),
+        [outcome(0, Outcome::Duplicate), outcome(1, Outcome::SoftFailure(Some(reason)))]
+    );
+    assert!(!pair.runner.holds(&job(0)) && !pair.runner.holds(&job(1)));
+    pair.head(100);
+    assert_eq!(pair.validator_said().len(), 1, "only the ping");
+}
+
+#[test]
+fn streams_do_not_pile_up() {
+    let mut pair = Pair::established();
+    for i in 0..4 * MAX_PEER_STREAMS as u32 {
+        pair.assign(i);
+        assert!(pair.runner.deliver(&result(i)));
+        pair.pump();
+        assert!(pair.runner.deliver(&result(i)), "handed over once more");
+        pair.pump();
+    }
+    assert!(pair.runner.is_established());
+}
+
+/// Lets an assignment of job 0 be on its way, without the runner seeing it.
+fn dispatched(pair: &mut Pair) -> StreamId {
+    pair.validator.assign(job(0), body(b"spec"), HEAD, HEAD.after(50)).unwrap();
+    match pair.validator.poll_output() {
+        Some(validator::Output::Open { stream, .. }) => stream,
+        other => panic!("expected a new stream, got {other:?}"),
+    }
+}
+
+/// What the validator says of job 0 as its head advances by one block four times; pings aside.
+fn outcomes_over_four_blocks(validator: &mut Validator) -> Vec<Vec<validator::Output>> {
+    let heights = 1..=ACK_TIMEOUT_BLOCKS + 1;
+    heights
+        .map(|blocks| {
+            validator.handle_head(HEAD.after(blocks));
+            std::iter::from_fn(|| validator.poll_output())
+                .filter(|output| !matches!(output, validator::Output::Send { .. }))
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn silence_fails_hard_after_three_blocks_and_a_late_result_still_counts() {
+    let mut pair = Pair::established();
+    let stream = dispatched(&mut pair);
+    let said = outcomes_over_four_blocks(&mut pair.validator);
+    assert_eq!(said[..3], [vec![], vec![], vec![]]);
+    assert_eq!(said[3], [outcome(0, Outcome::HardFailure), validator::Output::Finish { stream }]);
+
+    let ack = JobAck::signed(CHAIN, &key("runner"), job(0), AckStatus::Accepted).to_frame();
+    pair.validator.handle_data(stream, &[ack, result(0).to_frame()].concat());
+    assert_eq!(
+        pair.validator.poll_output(),
+        Some(validator::Output::Event(validator::Event::Result(result(0))))
+    );
+    assert_eq!(pair.validator.poll_output(), None);
+}
+
+#[test]
+fn a_stream_that_ends_unanswered_fails_when_its_time_is_over() {
+    let mut pair = Pair::established();
+    let stream = dispatched(&mut pair);
+    pair.validator.handle_reset(stream);
+    let said = outcomes_over_four_blocks(&mut pair.validator);
+    assert_eq!(said[..3], [vec![], vec![], vec![]]);
+    assert_eq!(said[3][0], outcome(0, Outcome::HardFailure));
+}
+
+#[test]
+fn any_frame_instead_of_an_ack_is_a_soft_failure() {
+    let check = |frame: Vec<u8>, when: usize| {
+        let mut pair = Pair::established();
+        let stream = dispatched(&mut pair);
+        pair.validator.handle_data(stream, &frame);
+        let mut said = vec![std::iter::from_fn(|| pair.validator.poll_output()).collect()];
+        said.extend(outcomes_over_four_blocks(&mut pair.validator));
+        let soft = [outcome(0, Outcome::SoftFailure(None)), validator::Output::Finish { stream }];
+        for (block, said) in said.into_iter().enumerate() {
+            assert_eq!(said, if block == when { &soft[..] } else { &[] }, "block {block}");
+        }
+    };
+    check(result(0).to_frame(), 0);
+    let progress = JobProgress { job_id: job(0), fraction: Percent::new(1).unwrap(), detail: None };
+    check(progress.to_frame(), 0);
+    // An extension: the runner is alive, and may still answer in time.
+    check(vec![0, 0, 0, 1, 0x80], 4);
+}
+
+#[test]
+fn a_cancelled_job_stops_and_its_late_result_is_dropped() {
+    let mut pair = Pair::established();
+    pair.assign(0);
+    pair.validator.cancel(&job(0), CancelReason::Reassigned);
+    // Crosses the cancellation on its way.
+    assert!(pair.runner.deliver(&result(0)));
+    pair.pump();
+    assert_eq!(pair.validator_said(), [accepted(0)]);
+    let cancelled = runner::Output::Event(runner::Event::Cancelled {
+        job_id: job(0),
+        reason: CancelReason::Reassigned,
+    });
+    assert_eq!(pair.runner_said()[1..], [cancelled]);
+    pair.validator.cancel(&job(1), CancelReason::Expired);
+    assert_eq!(pair.validator.poll_output(), None, "nothing to cancel");
+}
+
+#[test]
+fn a_result_whose_stream_died_is_handed_over_on_a_new_one() {
+    let mut pair = Pair::established();
+    pair.assign(0);
+    let stream = pair.to_runner(StreamId::FIRST_OF_VALIDATOR);
+    pair.runner.handle_reset(stream);
+    pair.pump();
+    let released = runner::Output::Event(runner::Event::Released { job_id: job(0) });
+    assert_eq!(pair.runner_said()[1..], [released]);
+    assert!(!pair.runner.holds(&job(0)));
+
+    assert!(pair.runner.deliver(&result(0)));
+    pair.pump();
+    assert_eq!(
+        pair.validator_said(),
+        [accepted(0), validator::Output::Event(validator::Event::Result(result(0)))]
+    );
+    assert_eq!(
+        pair.runner_said(),
+        [runner::Output::Event(runner::Event::Delivered { job_id: job(0) })]
+    );
+}
+
+#[test]
+fn a_result_on_its_way_when_the_connection_breaks_is_undelivered() {
+    let mut pair = Pair::established();
+    pair.assign(0);
+    assert!(pair.runner.deliver(&result(0)));
+    pair.assign(1);
+    pair.runner_says.clear();
+    pair.runner.handle_connection_lost();
+    let said: Vec<_> = std::iter::from_fn(|| pair.runner.poll_output()).collect();
+    // Job 0 was delivered by the pump of the second assignment.
+    assert_eq!(
+        said,
+        [
+            runner::Output::Event(runner::Event::Released { job_id: job(1) }),
+            runner::Output::Closed(End::Lost)
+        ]
+    );
+
+    let mut pair = Pair::established();
+    assert!(pair.runner.deliver(&result(2)));
+    while pair.runner.poll_output().is_some() {}
+    pair.runner.handle_connection_lost();
+    let said: Vec<_> = std::iter::from_fn(|| pair.runner.poll_output()).collect();
+    assert_eq!(
+        said,
+        [
+            runner::Output::Event(runner::Event::Undelivered { job_id: job(2) }),
+            runner::Output::Closed(End::Lost)
+        ]
+    );
+    assert!(!pair.runner.deliver(&result(2)));
+}
+
+#[test]
+fn nothing_is_dispatched_twice_or_without_a_connection_or_without_bound() {
+    let assign = |validator: &mut Validator, i: u32| {
+        validator.assign(job(i), body(b"spec"), HEAD, HEAD.after(50))
+    };
+    assert_eq!(assign(&mut validator(), 0), Err(AssignError::NotEstablished));
+    let mut pair = Pair::established();
+    for i in 0..MAX_JOB_STREAMS as u32 {
+        assert_eq!(assign(&mut pair.validator, i), Ok(()));
+    }
+    assert_eq!(assign(&mut pair.validator, 0), Err(AssignError::AlreadyDispatched));
+    let one_more = MAX_JOB_STREAMS as u32;
+    assert_eq!(assign(&mut pair.validator, one_more), Err(AssignError::TooManyStreams));
+}
+
+#[test]
+fn either_side_can_say_goodbye() {
+    let mut pair = Pair::established();
+    pair.validator.close(GoodbyeReason::ShuttingDown);
+    pair.pump();
+    let local = End::Local(GoodbyeReason::ShuttingDown);
+    let peer = End::Peer(GoodbyeReason::ShuttingDown);
+    assert_eq!(pair.validator_said(), [validator::Output::Closed(local)]);
+    assert_eq!(pair.runner_said(), [runner::Output::Closed(peer)]);
+
+    let mut pair = Pair::established();
+    pair.runner.close(GoodbyeReason::ShuttingDown);
+    pair.pump();
+    assert_eq!(pair.runner_said(), [runner::Output::Closed(local)]);
+    assert_eq!(pair.validator_said(), [validator::Output::Closed(peer)]);
+}
+
+#[test]
+fn a_half_open_handshake_is_dropped_after_five_seconds() {
+    let mut stalled = (validator(), runner());
+    stalled.0.handle_opened();
+    while stalled.1.poll_output().is_some() {}
+    assert_eq!(stalled.0.next_timeout(), Some(HANDSHAKE_TIMEOUT_MS));
+    assert_eq!(stalled.1.next_timeout(), Some(HANDSHAKE_TIMEOUT_MS));
+    stalled.0.handle_timeout(HANDSHAKE_TIMEOUT_MS - 1);
+    stalled.1.handle_timeout(HANDSHAKE_TIMEOUT_MS - 1);
+    assert_eq!((stalled.0.poll_output(), stalled.1.poll_output()), (None, None));
+    stalled.0.handle_timeout(HANDSHAKE_TIMEOUT_MS);
+    stalled.1.handle_timeout(HANDSHAKE_TIMEOUT_MS);
+    let end = End::HandshakeTimeout;
+    assert_eq!(stalled.0.poll_output(), Some(validator::Output::Closed(end)));
+    assert_eq!(stalled.1.poll_output(), Some(runner::Output::Closed(end)));
+    assert_eq!((stalled.0.next_timeout(), stalled.1.next_timeout()), (None, None));
+}
+
+#[test]
+fn the_admission_verdict_is_told_to_the_runner() {
+    for reason in [
+        GoodbyeReason::UnknownRunner,
+        GoodbyeReason::Deregistered,
+        GoodbyeReason::InsufficientStake,
+        GoodbyeReason::NotInSubset,
+        GoodbyeReason::ReplayedNonce,
+        GoodbyeReason::RateLimited,
+        GoodbyeReason::DuplicateConnection,
+    ] {
+        let mut pair = Pair { admission: Err(reason), ..Pair::new() };
+        pair.pump();
+        assert_eq!(pair.validator_said(), [validator::Output::Closed(End::Local(reason))]);
+        assert_eq!(pair.runner_said(), [runner::Output::Closed(End::Peer(reason))]);
+    }
+}
+
+fn hello(name: &str, party_role: Role) -> Hello {
+    Hello {
+        version: VERSION,
+        party_pubkey: key(name).public_key(),
+        party_role,
+        block_height: HEAD,
+        challenge_nonce: if party_role == Role::Runner { RUNNER_NONCE } else { VALIDATOR_NONCE },
+    }
+}
+
+fn ack(name: &str, role: Role, challenge: [u8; 32]) -> HelloAck {
+    HelloAck::signed(CHAIN, &key(name), role, HEAD, &challenge)
+}
+
+/// The reason in the `Goodbye` among bytes sent on the control stream.
+fn goodbye_in(bytes: &[u8]) -> Option<GoodbyeReason> {
+    let (mut reader, mut chunk) = (FrameReader::new(Channel::Control), bytes);
+    while let Some(frame) = reader.feed(&mut chunk).unwrap() {
+        if let Control::Goodbye(Goodbye { reason }) = Control::decode(&frame).unwrap() {
+            return Some(reason);
+        }
+    }
+    None
+}
+
+/// Feeds a validator what a runner writes on the control stream; how it says goodbye.
+fn validator_hears(frames: &[Vec<u8>]) -> Option<GoodbyeReason> {
+    let mut validator = validator();
+    assert_eq!(validator.handle_opened(), Some(StreamId::CONTROL));
+    let mut reason = None;
+    for frame in frames {
+        validator.handle_data(StreamId::CONTROL, frame);
+        while let Some(output) = validator.poll_output() {
+            match output {
+                validator::Output::Event(validator::Event::Admit { .. }) => {
+                    validator.handle_admission(Ok(()));
+                }
+                validator::Output::Send { bytes, .. } => reason = reason.or(goodbye_in(&bytes)),
+                validator::Output::Closed(end) => {
+                    assert_eq!(end, End::Local(reason.expect("a goodbye comes first")));
+                }
+                _ => {}
+            }
+        }
+    }
+    reason
+}
+
+#[test]
+fn a_validator_refuses_each_wrong_hello() {
+    let check = |hello: Hello, expected| {
+        assert_eq!(validator_hears(&[hello.to_frame()]), expected);
+    };
+    let good = hello("runner", Role::Runner);
+    check(good.clone(), None);
+    check(Hello { version: 2, ..good.clone() }, Some(GoodbyeReason::UnsupportedVersion));
+    check(Hello { party_role: Role::Validator, ..good.clone() }, Some(GoodbyeReason::WrongRole));
+    check(hello("other", Role::Runner), Some(GoodbyeReason::IdentityMismatch));
+    let reflected = Hello { challenge_nonce: VALIDATOR_NONCE, ..good };
+    check(reflected, Some(GoodbyeReason::ReplayedNonce));
+}
+
+#[test]
+fn a_validator_refuses_each_wrong_ack() {
+    let check = |ack: HelloAck, expected| {
+        let frames = [hello("runner", Role::Runner).to_frame(), ack.to_frame()];
+        assert_eq!(validator_hears(&frames), expected);
+    };
+    let good = ack("runner", Role::Runner, VALIDATOR_NONCE);
+    check(good.clone(), None);
+    check(HelloAck { version: 2, ..good.clone() }, Some(GoodbyeReason::UnsupportedVersion));
+    check(HelloAck { party_role: Role::Validator, ..good }, Some(GoodbyeReason::WrongRole));
+    let other = ack("other", Role::Runner, VALIDATOR_NONCE);
+    check(other, Some(GoodbyeReason::IdentityMismatch));
+    check(ack("runner", Role::Runner, RUNNER_NONCE), Some(GoodbyeReason::BadSignature));
+}
+
+#[test]
+fn a_validator_refuses_each_wrong_control_frame() {
+    let check = |frames: &[Vec<u8>], expected| {
+        let shake = [
+            hello("runner", Role::Runner).to_frame(),
+            ack("runner", Role::Runner, VALIDATOR_NONCE).to_frame(),
+        ];
+        assert_eq!(validator_hears(&[&shake, frames].concat()), Some(expected));
+    };
+    let ping = |name, nonce| HeartbeatPing::signed(CHAIN, &key(name), HEAD, nonce).to_frame();
+    check(&[ping("runner", 5), ping("runner", 5)], GoodbyeReason::ReplayedNonce);
+    check(&[ping("runner", 5), ping("runner", 4)], GoodbyeReason::ReplayedNonce);
+    check(&[ping("other", 5)], GoodbyeReason::BadSignature);
+    let delta = CapabilityDelta::signed(CHAIN, &key("other"), HEAD, CapabilityChange::default());
+    check(&[delta.to_frame()], GoodbyeReason::BadSignature);
+    check(&[hello("runner", Role::Runner).to_frame()], GoodbyeReason::MalformedFrame);
+    let pong = HeartbeatPong::signed(CHAIN, &key("runner"), HEAD, &key("runner").public_key());
+    check(&[pong.to_frame()], GoodbyeReason::MalformedFrame);
+    check(&[result(0).to_frame()], GoodbyeReason::MalformedFrame);
+    check(&[vec![0, 0, 0, 1, 0x80]], GoodbyeReason::MalformedFrame);
+    check(&[vec![0, 0, 0, 2, 0x10, 0xff]], GoodbyeReason::MalformedFrame);
+    check(&[vec![0, 0, 0, 0]], GoodbyeReason::MalformedFrame);
+    check(&[vec![0, 1, 0, 1]], GoodbyeReason::FrameTooLarge);
+    check(&[vec![0xff; 4]], GoodbyeReason::FrameTooLarge);
+}
+
+#[test]
+fn a_validator_hears_nothing_but_a_handshake_first() {
+    let signal =
+        BackpressureSignal { active_jobs: 0, max_concurrent: 0, accepting_new: true, reason: None };
+    let early = HeartbeatPing::signed(CHAIN, &key("runner"), HEAD, 0).to_frame();
+    let hello = hello("runner", Role::Runner).to_frame();
+    let ack = ack("runner", Role::Runner, VALIDATOR_NONCE).to_frame();
+    let malformed = Some(GoodbyeReason::MalformedFrame);
+    assert_eq!(validator_hears(std::slice::from_ref(&early)), malformed);
+    assert_eq!(validator_hears(std::slice::from_ref(&ack)), malformed);
+    assert_eq!(validator_hears(&[hello.clone(), early]), malformed);
+    assert_eq!(validator_hears(&[hello.clone(), signal.to_frame()]), malformed);
+    assert_eq!(
+        validator_hears(&[b"GET / HTTP/1.1\r\n".to_vec()]),
+        Some(GoodbyeReason::FrameTooLarge)
+    );
+    // All at once, before the validator could have said anything.
+    assert_eq!(validator_hears(&[[hello, ack].concat()]), malformed);
+
+    let mut validator = validator();
+    validator.handle_opened();
+    assert_eq!(validator.handle_opened(), None, "no job streams before the handshake");
+    let end = End::Local(GoodbyeReason::MalformedFrame);
+    assert_eq!(
+        std::iter::from_fn(|| validator.poll_output()).last(),
+        Some(validator::Output::Closed(end))
+    );
+}
+
+/// How an established validator ends the connection over a frame on a job stream: on the
+/// assignment of job 0, or on one that the runner opens.
+fn validator_hears_about_a_job(own_stream: bool, frames: &[Vec<u8>]) -> Option<End> {
+    let mut pair = Pair::established();
+    let assigned = dispatched(&mut pair);
+    let stream = if own_stream { pair.validator.handle_opened().unwrap() } else { assigned };
+    pair.validator.handle_data(stream, &frames.concat());
+    std::iter::from_fn(|| pair.validator.poll_output()).find_map(|output| match output {
+        validator::Output::Closed(end) => Some(end),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_validator_refuses_each_wrong_job_frame() {
+    let runner = key("runner");
+    let check = |own_stream, frames: &[Vec<u8>], reason| {
+        let expected = Some(End::Local(reason));
+        assert_eq!(validator_hears_about_a_job(own_stream, frames), expected);
+    };
+    let ack =
+        |key: &SecretKey, i| JobAck::signed(CHAIN, key, job(i), AckStatus::Accepted).to_frame();
+    let forged = JobResult::signed(CHAIN, &key("other"), job(0), body(b"x")).to_frame();
+    check(false, &[ack(&key("other"), 0)], GoodbyeReason::BadSignature);
+    check(false, &[ack(&runner, 1)], GoodbyeReason::MalformedFrame);
+    check(false, &[ack(&runner, 0), ack(&runner, 0)], GoodbyeReason::MalformedFrame);
+    check(false, &[ack(&runner, 0), result(1).to_frame()], GoodbyeReason::MalformedFrame);
+    check(false, &[ack(&runner, 0), forged.clone()], GoodbyeReason::BadSignature);
+    let cancel = JobCancel::signed(CHAIN, &runner, job(0), CancelReason::Failed).to_frame();
+    check(false, &[cancel], GoodbyeReason::MalformedFrame);
+    check(false, &[hello("runner", Role::Runner).to_frame()], GoodbyeReason::MalformedFrame);
+    check(false, &[vec![1, 0, 0, 1]], GoodbyeReason::FrameTooLarge);
+    check(true, &[forged], GoodbyeReason::BadSignature);
+    check(true, &[ack(&runner, 0)], GoodbyeReason::MalformedFrame);
+    check(true, &[vec![0, 0, 0, 1, 0x7f]], GoodbyeReason::MalformedFrame);
+    let extension = vec![0, 0, 0, 1, 0xf0];
+    assert_eq!(validator_hears_about_a_job(true, &[extension, result(9).to_frame()]), None);
+}
+
+#[test]
+fn more_streams_than_may_be_end_the_connection() {
+    let mut pair = Pair::established();
+    for _ in 0..MAX_PEER_STREAMS {
+        assert!(pair.validator.handle_opened().is_some());
+        assert!(pair.runner.handle_opened().is_some());
+    }
+    assert_eq!((pair.validator.handle_opened(), pair.runner.handle_opened()), (None, None));
+    pair.pump();
+    let end = End::Local(GoodbyeReason::RateLimited);
+    assert_eq!(pair.validator_said(), [validator::Output::Closed(end)]);
+    assert_eq!(pair.runner_said(), [runner::Output::Closed(end)]);
+}

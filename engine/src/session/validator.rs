@@ -1,0 +1,544 @@
+//! A validator's end of a runner's connection.
+
+use super::{
+    ACK_TIMEOUT_BLOCKS, End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome,
+    Session, StreamId, check_ack, signed,
+};
+use crate::{
+    primitives::{Hash, Height, PublicKey, SecretKey},
+    wire::{
+        AckStatus, BackpressureSignal, Body, CancelReason, CapabilityDelta, Channel, Control,
+        FrameReader, Goodbye, GoodbyeReason, HeartbeatPong, Hello, HelloAck, Job, JobAssignment,
+        JobCancel, JobProgress, JobResult, Message as _, RawFrame, Role, VERSION,
+    },
+};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a connection starts from.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The chain that signatures are for.
+    pub chain_id: u64,
+    /// The validator's runner-facing key.
+    pub key: SecretKey,
+    /// The key that the runner's certificate is bound to.
+    pub certified: PublicKey,
+    /// The challenge to the runner: fresh randomness.
+    pub nonce: [u8; 32],
+    /// The validator's head.
+    pub head: Height,
+}
+
+/// What the driver's user is told, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Say whether this runner may connect: answer with [`Validator::handle_admission`] before any
+    /// other input.
+    Admit {
+        /// The key it names in its `Hello`.
+        runner: PublicKey,
+        /// Its challenge, which must be new.
+        nonce: [u8; 32],
+    },
+    /// The handshake is complete.
+    Established,
+    /// A valid ping: the runner is alive.
+    Pinged {
+        /// The newest height that the runner knows.
+        height: Height,
+    },
+    /// The runner's load changed.
+    Backpressure(BackpressureSignal),
+    /// What the runner can serve changed; its signature holds.
+    Capabilities(CapabilityDelta),
+    /// The runner runs the job.
+    Accepted {
+        /// Which.
+        job_id: Hash,
+    },
+    /// How far the runner is with a job that it accepted here.
+    Progress(JobProgress),
+    /// A result with a signature that holds: of a job accepted here, or handed over. The chain
+    /// decides whether it is still wanted.
+    Result(JobResult),
+    /// How a dispatch went; once per assignment at most.
+    Outcome {
+        /// Which job.
+        job_id: Hash,
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+/// What a driver does next.
+pub type Output = super::Output<Event>;
+
+/// Why a job cannot be dispatched on this connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AssignError {
+    /// The handshake is not complete, or the connection is over.
+    #[error("the connection is not established")]
+    NotEstablished,
+    /// It is under way here.
+    #[error("the job is under way on this connection")]
+    AlreadyDispatched,
+    /// As many streams are open as may be.
+    #[error("{MAX_JOB_STREAMS} jobs are under way on this connection")]
+    TooManyStreams,
+}
+
+/// A validator's end of one connection. [`super`] says how to drive it and what it speaks.
+#[derive(Debug)]
+pub struct Validator {
+    config: Config,
+    state: State,
+    /// When the handshake is given up, in ms.
+    deadline: u64,
+    head: Height,
+    outputs: VecDeque<Output>,
+    control: FrameReader,
+    next_own: StreamId,
+    next_runners: StreamId,
+    streams: BTreeMap<StreamId, Stream>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The runner has not opened the control stream.
+    Connected,
+    /// The control stream is open, the runner's `Hello` is due.
+    Opened,
+    /// The driver's verdict is due.
+    Admitting(Hello),
+    /// The runner's `HelloAck` is due.
+    Challenged(PublicKey),
+    /// Both have proved who they are.
+    Established {
+        runner: PublicKey,
+        /// The last ping's nonce.
+        nonce: Option<u64>,
+    },
+    /// Nothing more happens.
+    Closed,
+}
+
+#[derive(Debug)]
+struct Stream {
+    reader: FrameReader,
+    phase: Phase,
+    /// The runner may still write.
+    readable: bool,
+    /// Nothing more is written here.
+    finished: bool,
+}
+
+/// What is expected of the runner on a job stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The runner opened the stream to hand over a result.
+    HandOver,
+    /// An ack, within its time.
+    Unanswered {
+        job_id: Hash,
+        since: Height,
+        /// A frame came that was no answer but a sign of life.
+        alive: bool,
+    },
+    /// Progress and a result.
+    Accepted { job_id: Hash },
+    /// A result, should one be in flight; the dispatch has failed.
+    Failed { job_id: Hash },
+    /// Nothing: what comes is dropped.
+    Over,
+}
+
+impl Validator {
+    /// The end of a connection that a runner has just opened.
+    pub fn new(config: Config, now: u64) -> Self {
+        Self {
+            head: config.head,
+            config,
+            state: State::Connected,
+            deadline: now.saturating_add(HANDSHAKE_TIMEOUT_MS),
+            outputs: VecDeque::new(),
+            control: FrameReader::new(Channel::Control),
+            next_own: StreamId::FIRST_OF_VALIDATOR,
+            next_runners: StreamId::FIRST_OF_RUNNER,
+            streams: BTreeMap::new(),
+        }
+    }
+
+    /// Whether jobs can be dispatched.
+    pub const fn is_established(&self) -> bool {
+        matches!(self.state, State::Established { .. })
+    }
+
+    /// The driver's verdict on [`Event::Admit`].
+    pub fn handle_admission(&mut self, verdict: Result<(), GoodbyeReason>) {
+        let State::Admitting(hello) = &self.state else { return };
+        let checked = verdict.and_then(|()| {
+            if hello.party_pubkey != self.config.certified {
+                return Err(GoodbyeReason::IdentityMismatch);
+            }
+            if hello.challenge_nonce == self.config.nonce {
+                return Err(GoodbyeReason::ReplayedNonce);
+            }
+            Ok(())
+        });
+        if let Err(reason) = checked {
+            return self.close(reason);
+        }
+        let (chain_id, key) = (self.config.chain_id, &self.config.key);
+        let own = Hello {
+            version: VERSION,
+            party_pubkey: key.public_key(),
+            party_role: Role::Validator,
+            block_height: self.head,
+            challenge_nonce: self.config.nonce,
+        };
+        let ack =
+            HelloAck::signed(chain_id, key, Role::Validator, self.head, &hello.challenge_nonce);
+        let bytes = [own.to_frame(), ack.to_frame()].concat();
+        self.state = State::Challenged(hello.party_pubkey.clone());
+        self.outputs.push_back(Output::Send { stream: StreamId::CONTROL, bytes });
+    }
+
+    /// Dispatches a job that a block assigned to the runner.
+    pub fn assign(
+        &mut self,
+        job_id: Hash,
+        job_spec: Body,
+        assigned_at: Height,
+        deadline: Height,
+    ) -> Result<(), AssignError> {
+        if !self.is_established() {
+            return Err(AssignError::NotEstablished);
+        }
+        if self.stream_of(&job_id).is_some() {
+            return Err(AssignError::AlreadyDispatched);
+        }
+        let dispatched = |id: &&StreamId| !id.is_runners();
+        if self.streams.keys().filter(dispatched).count() >= MAX_JOB_STREAMS {
+            return Err(AssignError::TooManyStreams);
+        }
+        let (chain_id, key) = (self.config.chain_id, &self.config.key);
+        let frame = JobAssignment::signed(chain_id, key, job_id, job_spec, assigned_at, deadline);
+        let stream = self.next_own.advance();
+        let phase = Phase::Unanswered { job_id, since: self.head, alive: false };
+        self.streams.insert(stream, Stream::new(phase));
+        self.outputs.push_back(Output::Open { stream, bytes: frame.to_frame() });
+        Ok(())
+    }
+
+    /// The chain no longer assigns the job to the runner: its stream, where one is open, gets
+    /// `JobCancel`, and a result that comes on it is dropped.
+    pub fn cancel(&mut self, job_id: &Hash, reason: CancelReason) {
+        let Some(stream) = self.stream_of(job_id).filter(|_| self.is_established()) else { return };
+        if !self.streams[&stream].finished {
+            let (chain_id, key) = (self.config.chain_id, &self.config.key);
+            let bytes = JobCancel::signed(chain_id, key, *job_id, reason).to_frame();
+            self.outputs.push_back(Output::Send { stream, bytes });
+        }
+        self.conclude(stream, Phase::Over);
+    }
+
+    fn say(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    fn end(&mut self, end: End) {
+        if matches!(self.state, State::Closed) {
+            return;
+        }
+        self.state = State::Closed;
+        self.streams.clear();
+        self.outputs.push_back(Output::Closed(end));
+    }
+
+    fn control_frame(&mut self, frame: &RawFrame) -> Result<(), GoodbyeReason> {
+        match (&mut self.state, Control::decode(frame)?) {
+            (_, Control::Goodbye(Goodbye { reason })) => self.end(End::Peer(reason)),
+            (State::Opened, Control::Hello(hello)) => {
+                if hello.version != VERSION {
+                    return Err(GoodbyeReason::UnsupportedVersion);
+                }
+                if hello.party_role != Role::Runner {
+                    return Err(GoodbyeReason::WrongRole);
+                }
+                let (runner, nonce) = (hello.party_pubkey.clone(), hello.challenge_nonce);
+                self.state = State::Admitting(hello);
+                self.say(Event::Admit { runner, nonce });
+            }
+            (State::Challenged(runner), Control::HelloAck(ack)) => {
+                check_ack(&ack, self.config.chain_id, Role::Runner, runner, &self.config.nonce)?;
+                self.state = State::Established { runner: runner.clone(), nonce: None };
+                self.say(Event::Established);
+                self.send_pong();
+            }
+            (State::Established { runner, nonce }, Control::Ping(ping)) => {
+                if nonce.is_some_and(|last| ping.nonce <= last) {
+                    return Err(GoodbyeReason::ReplayedNonce);
+                }
+                signed(ping.verify(self.config.chain_id, runner))?;
+                *nonce = Some(ping.nonce);
+                self.say(Event::Pinged { height: ping.block_height });
+            }
+            (State::Established { .. }, Control::Backpressure(signal)) => {
+                self.say(Event::Backpressure(signal));
+            }
+            (State::Established { runner, .. }, Control::Capabilities(delta)) => {
+                signed(delta.verify(self.config.chain_id, runner))?;
+                self.say(Event::Capabilities(delta));
+            }
+            _ => return Err(GoodbyeReason::MalformedFrame),
+        }
+        Ok(())
+    }
+
+    fn job_frame(&mut self, id: StreamId, frame: &RawFrame) -> Result<(), GoodbyeReason> {
+        let (State::Established { runner, .. }, Some(stream)) =
+            (&self.state, self.streams.get_mut(&id))
+        else {
+            return Ok(());
+        };
+        let chain_id = self.config.chain_id;
+        let Some(frame) = Job::decode(frame)? else {
+            if let Phase::Unanswered { alive, .. } = &mut stream.phase {
+                *alive = true;
+            }
+            return Ok(());
+        };
+        let job_of_stream = stream.phase.job_id();
+        match (stream.phase, frame) {
+            (Phase::HandOver, Job::Result(result)) => {
+                signed(result.verify(chain_id, runner))?;
+                self.say(Event::Result(result));
+                self.conclude(id, Phase::Over);
+            }
+            (_, frame) if job_of_stream != Some(frame.job_id()) => {
+                return Err(GoodbyeReason::MalformedFrame);
+            }
+            (Phase::Unanswered { job_id, .. }, Job::Ack(ack)) => {
+                signed(ack.verify(chain_id, runner))?;
+                let outcome = match ack.status {
+                    AckStatus::Accepted => {
+                        stream.phase = Phase::Accepted { job_id };
+                        self.say(Event::Accepted { job_id });
+                        return Ok(());
+                    }
+                    AckStatus::Duplicate => Outcome::Duplicate,
+                    AckStatus::Reject(reason) => Outcome::SoftFailure(Some(reason)),
+                };
+                self.say(Event::Outcome { job_id, outcome });
+                self.conclude(id, Phase::Over);
+            }
+            (Phase::Unanswered { job_id, .. }, Job::Progress(_) | Job::Result(_)) => {
+                let outcome = Outcome::SoftFailure(None);
+                self.say(Event::Outcome { job_id, outcome });
+                self.conclude(id, Phase::Over);
+            }
+            (Phase::Accepted { .. }, Job::Progress(progress)) => {
+                self.say(Event::Progress(progress));
+            }
+            (Phase::Accepted { job_id }, Job::Result(result)) => {
+                signed(result.verify(chain_id, runner))?;
+                self.say(Event::Result(result));
+                self.say(Event::Outcome { job_id, outcome: Outcome::Success });
+                self.conclude(id, Phase::Over);
+            }
+            (Phase::Failed { .. }, Job::Result(result)) => {
+                signed(result.verify(chain_id, runner))?;
+                self.say(Event::Result(result));
+                self.conclude(id, Phase::Over);
+            }
+            (Phase::Failed { .. }, Job::Ack(_) | Job::Progress(_)) => {}
+            _ => return Err(GoodbyeReason::MalformedFrame),
+        }
+        Ok(())
+    }
+
+    fn send_pong(&mut self) {
+        let State::Established { runner, .. } = &self.state else { return };
+        let (chain_id, key) = (self.config.chain_id, &self.config.key);
+        let bytes = HeartbeatPong::signed(chain_id, key, self.head, runner).to_frame();
+        self.outputs.push_back(Output::Send { stream: StreamId::CONTROL, bytes });
+    }
+
+    fn expire_dispatches(&mut self) {
+        let due: Vec<_> = self
+            .streams
+            .iter()
+            .filter_map(|(id, stream)| match stream.phase {
+                Phase::Unanswered { job_id, since, alive }
+                    if self.head.since(since) > ACK_TIMEOUT_BLOCKS =>
+                {
+                    Some((*id, job_id, alive))
+                }
+                _ => None,
+            })
+            .collect();
+        for (stream, job_id, alive) in due {
+            let outcome = if alive { Outcome::SoftFailure(None) } else { Outcome::HardFailure };
+            self.say(Event::Outcome { job_id, outcome });
+            self.conclude(stream, Phase::Failed { job_id });
+        }
+    }
+
+    fn stream_ended(&mut self, id: StreamId) {
+        if id == StreamId::CONTROL {
+            return self.end(End::Lost);
+        }
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.readable = false;
+        match stream.phase {
+            // Nothing will answer, but it is a hard failure only when its time is over.
+            Phase::Unanswered { alive: false, .. } => {}
+            Phase::Unanswered { job_id, alive: true, .. } => {
+                let outcome = Outcome::SoftFailure(None);
+                self.say(Event::Outcome { job_id, outcome });
+                self.conclude(id, Phase::Over);
+            }
+            Phase::HandOver | Phase::Accepted { .. } | Phase::Failed { .. } | Phase::Over => {
+                self.conclude(id, Phase::Over);
+            }
+        }
+    }
+
+    /// Writes nothing more on the stream, and forgets it where nothing more can be read either.
+    fn conclude(&mut self, id: StreamId, phase: Phase) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.phase = phase;
+        if !std::mem::replace(&mut stream.finished, true) {
+            self.outputs.push_back(Output::Finish { stream: id });
+        }
+        if !stream.readable {
+            self.streams.remove(&id);
+        }
+    }
+
+    fn stream_of(&self, job_id: &Hash) -> Option<StreamId> {
+        let dispatched =
+            |(_, stream): &(&StreamId, &Stream)| stream.phase.job_id() == Some(*job_id);
+        self.streams.iter().find(dispatched).map(|(id, _)| *id)
+    }
+}
+
+impl Session for Validator {
+    type Event = Event;
+
+    fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<u64> {
+        match self.state {
+            State::Established { .. } | State::Closed => None,
+            _ => Some(self.deadline),
+        }
+    }
+
+    fn handle_opened(&mut self) -> Option<StreamId> {
+        match self.state {
+            State::Closed => None,
+            State::Connected => {
+                self.state = State::Opened;
+                Some(StreamId::CONTROL)
+            }
+            State::Established { .. } => {
+                let handed_over = |id: &&StreamId| id.is_runners();
+                if self.streams.keys().filter(handed_over).count() >= MAX_PEER_STREAMS {
+                    self.close(GoodbyeReason::RateLimited);
+                    return None;
+                }
+                let stream = self.next_runners.advance();
+                self.streams.insert(stream, Stream::new(Phase::HandOver));
+                Some(stream)
+            }
+            State::Opened | State::Admitting(_) | State::Challenged(_) => {
+                self.close(GoodbyeReason::MalformedFrame);
+                None
+            }
+        }
+    }
+
+    fn handle_data(&mut self, stream: StreamId, mut bytes: &[u8]) {
+        while !matches!(self.state, State::Closed) {
+            let reader = match self.streams.get_mut(&stream) {
+                Some(stream) if stream.phase == Phase::Over => return,
+                Some(stream) => &mut stream.reader,
+                None if stream == StreamId::CONTROL => &mut self.control,
+                None => return,
+            };
+            let handled = match reader.feed(&mut bytes) {
+                Ok(None) => return,
+                Ok(Some(frame)) if stream == StreamId::CONTROL => self.control_frame(&frame),
+                Ok(Some(frame)) => self.job_frame(stream, &frame),
+                Err(error) => Err(error.reason()),
+            };
+            if let Err(reason) = handled {
+                self.close(reason);
+            }
+        }
+    }
+
+    fn handle_finished(&mut self, stream: StreamId) {
+        self.stream_ended(stream);
+    }
+
+    fn handle_reset(&mut self, stream: StreamId) {
+        self.stream_ended(stream);
+    }
+
+    fn handle_connection_lost(&mut self) {
+        self.end(End::Lost);
+    }
+
+    fn handle_head(&mut self, head: Height) {
+        if head <= self.head {
+            return;
+        }
+        self.head = head;
+        if self.is_established() {
+            self.send_pong();
+            self.expire_dispatches();
+        }
+    }
+
+    fn handle_timeout(&mut self, now: u64) {
+        if self.next_timeout().is_some_and(|deadline| deadline <= now) {
+            self.end(End::HandshakeTimeout);
+        }
+    }
+
+    fn close(&mut self, reason: GoodbyeReason) {
+        match self.state {
+            State::Closed => return,
+            // No stream to say it on.
+            State::Connected => {}
+            _ => {
+                let bytes = Goodbye { reason }.to_frame();
+                let stream = StreamId::CONTROL;
+                self.outputs.push_back(Output::Send { stream, bytes });
+                self.outputs.push_back(Output::Finish { stream });
+            }
+        }
+        self.end(End::Local(reason));
+    }
+}
+
+impl Stream {
+    const fn new(phase: Phase) -> Self {
+        Self { reader: FrameReader::new(Channel::Job), phase, readable: true, finished: false }
+    }
+}
+
+impl Phase {
+    const fn job_id(&self) -> Option<Hash> {
+        match self {
+            Self::Unanswered { job_id, .. }
+            | Self::Accepted { job_id }
+            | Self::Failed { job_id } => Some(*job_id),
+            Self::HandOver | Self::Over => None,
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The table of frames (spec §2): one struct each, its fields in the table's order and names.
+
+use super::{
+    frame::{Channel, FrameError, RawFrame, enclose},
+    value::{
+        AckStatus, Body, CancelReason, GoodbyeReason, Labels, Percent, RejectReason, Role,
+        StatusText, Text,
+    },
+};
+use crate::{
+    primitives::{
+        Hash, Height, PublicKey, Signature,
+        codec::{self, Decode, DecodeError, Encode, Reader, Writer},
+    },
+    record,
+};
+
+/// The protocol's version, in `Hello` and `HelloAck` (CIP-11 §12.4).
+pub const VERSION: u16 = 1;
+
+/// A frame's record.
+pub trait Message: Encode + Decode {
+    /// The type byte.
+    const KIND: u8;
+    /// The name in the table, which its signature's domain contains.
+    const NAME: &'static str;
+    /// The streams it travels on.
+    const CHANNEL: Channel;
+
+    /// The frame's bytes, ready to be written to a stream.
+    fn to_frame(&self) -> Vec<u8> {
+        enclose(Self::KIND, &codec::to_vec(self))
+    }
+
+    /// The record in a frame's payload, which stands there in its one form.
+    fn from_payload(payload: &[u8]) -> Result<Self, FrameError> {
+        codec::from_slice(payload)
+            .map_err(|source| FrameError::Payload { frame: Self::NAME, source })
+    }
+}
+
+macro_rules! message {
+    ($kind:literal $channel:ident $name:ident) => {
+        impl Message for $name {
+            const KIND: u8 = $kind;
+            const NAME: &'static str = stringify!($name);
+            const CHANNEL: Channel = Channel::$channel;
+        }
+    };
+    ($kind:literal $channel:ident $name:ident { $($field:ident),* $(,)? }) => {
+        record!($name { $($field),* });
+        message!($kind $channel $name);
+    };
+}
+
+/// The opening of a connection, from both sides; the runner speaks first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// [`VERSION`].
+    pub version: u16,
+    /// The sender's on-chain key, the one its certificate is bound to.
+    pub party_pubkey: PublicKey,
+    /// Which side the sender is.
+    pub party_role: Role,
+    /// The sender's head.
+    pub block_height: Height,
+    /// What the peer signs in its `HelloAck`; fresh for each connection.
+    pub challenge_nonce: [u8; 32],
+}
+message!(0x01 Control Hello { version, party_pubkey, party_role, block_height, challenge_nonce });
+
+/// The answer to a `Hello`: proves that its sender holds the key it named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelloAck {
+    /// [`VERSION`].
+    pub version: u16,
+    /// The sender's on-chain key, as in its `Hello`.
+    pub party_pubkey: PublicKey,
+    /// Which side the sender is.
+    pub party_role: Role,
+    /// Over the nonce of the peer's `Hello`.
+    pub signed_challenge: Signature,
+    /// The sender's head.
+    pub block_height: Height,
+}
+message!(0x02 Control HelloAck {
+    version, party_pubkey, party_role, signed_challenge, block_height
+});
+
+/// A runner is alive at a height it has observed: one per block and connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeartbeatPing {
+    /// The newest height the runner knows.
+    pub block_height: Height,
+    /// Strictly increasing within a connection.
+    pub nonce: u64,
+    /// The runner's, over height and nonce.
+    pub signed: Signature,
+}
+message!(0x10 Control HeartbeatPing { block_height, nonce, signed });
+
+/// A validator's head, told to a runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeartbeatPong {
+    /// The validator's head.
+    pub block_height: Height,
+    /// The validator's, over the height and the runner's key.
+    pub validator_signed: Signature,
+}
+message!(0x11 Control HeartbeatPong { block_height, validator_signed });
+
+/// A runner's load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackpressureSignal {
+    /// Jobs running now.
+    pub active_jobs: u32,
+    /// Jobs the runner runs at the same time at most.
+    pub max_concurrent: u32,
+    /// Whether it takes more; where not, it is not present (spec §3).
+    pub accepting_new: bool,
+    /// Why not, for people.
+    pub reason: Option<Text>,
+}
+message!(0x12 Control BackpressureSignal { active_jobs, max_concurrent, accepting_new, reason });
+
+/// What a runner can serve for the moment, beside its registration; advisory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapabilityDelta {
+    /// The runner's head.
+    pub block_height: Height,
+    /// Served again.
+    pub added_capabilities: Labels,
+    /// Not served until added again.
+    pub removed_capabilities: Labels,
+    /// Held again.
+    pub added_entitlements: Labels,
+    /// Not held until added again.
+    pub removed_entitlements: Labels,
+    /// The runner's, over all fields above.
+    pub signed: Signature,
+}
+message!(0x13 Control CapabilityDelta {
+    block_height,
+    added_capabilities,
+    removed_capabilities,
+    added_entitlements,
+    removed_entitlements,
+    signed,
+});
+
+/// What a [`CapabilityDelta`] says, before it is signed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CapabilityChange {
+    /// Served again.
+    pub added_capabilities: Labels,
+    /// Not served until added again.
+    pub removed_capabilities: Labels,
+    /// Held again.
+    pub added_entitlements: Labels,
+    /// Not held until added again.
+    pub removed_entitlements: Labels,
+}
+
+/// A job for the runner, the first frame of a stream that the validator opens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobAssignment {
+    /// The job.
+    pub job_id: Hash,
+    /// The job's specification in its canonical form, which `job_id` commits to.
+    pub job_spec: Body,
+    /// The block that assigned it.
+    pub block_height: Height,
+    /// The last block that may include its result.
+    pub deadline_block: Height,
+    /// The validator's, over job and deadline.
+    pub validator_signed: Signature,
+}
+message!(0x20 Job JobAssignment {
+    job_id, job_spec, block_height, deadline_block, validator_signed
+});
+
+/// Whether the runner takes an assignment. On the wire `status` is `accepted`, `duplicate` or
+/// `reject`, and `reason` is there with `reject` only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobAck {
+    /// The job.
+    pub job_id: Hash,
+    /// The answer.
+    pub status: AckStatus,
+    /// The runner's, over job and status.
+    pub signed: Signature,
+}
+message!(0x21 Job JobAck);
+
+/// [`JobAck`] as it stands on the wire.
+struct JobAckRecord {
+    job_id: Hash,
+    status: StatusText,
+    reason: Option<RejectReason>,
+    signed: Signature,
+}
+record!(JobAckRecord { job_id, status, reason, signed });
+
+impl Encode for JobAck {
+    fn encode(&self, w: &mut Writer) {
+        let (status, reason) = match self.status {
+            AckStatus::Accepted => (StatusText::Accepted, None),
+            AckStatus::Duplicate => (StatusText::Duplicate, None),
+            AckStatus::Reject(reason) => (StatusText::Reject, Some(reason)),
+        };
+        JobAckRecord { job_id: self.job_id, status, reason, signed: self.signed }.encode(w);
+    }
+}
+
+impl Decode for JobAck {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let JobAckRecord { job_id, status, reason, signed } = JobAckRecord::decode(r)?;
+        let status = match (status, reason) {
+            (StatusText::Accepted, None) => AckStatus::Accepted,
+            (StatusText::Duplicate, None) => AckStatus::Duplicate,
+            (StatusText::Reject, Some(reason)) => AckStatus::Reject(reason),
+            _ => return Err(DecodeError::Invalid("a reason stands with `reject`, and only there")),
+        };
+        Ok(Self { job_id, status, signed })
+    }
+}
+
+/// How far an accepted job is; informational.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobProgress {
+    /// The job.
+    pub job_id: Hash,
+    /// Done, in percent.
+    pub fraction: Percent,
+    /// What is being done, for people.
+    pub detail: Option<Text>,
+}
+message!(0x22 Job JobProgress { job_id, fraction, detail });
+
+/// A job's result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobResult {
+    /// The job.
+    pub job_id: Hash,
+    /// The result.
+    pub result_data: Body,
+    /// The runner's, over the job and the result's hash.
+    pub runner_signed: Signature,
+}
+message!(0x23 Job JobResult { job_id, result_data, runner_signed });
+
+/// The chain no longer assigns the job to the runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobCancel {
+    /// The job.
+    pub job_id: Hash,
+    /// Why.
+    pub reason: CancelReason,
+    /// The validator's, over job and reason.
+    pub validator_signed: Signature,
+}
+message!(0x24 Job JobCancel { job_id, reason, validator_signed });
+
+/// The last frame of a side that ends the connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Goodbye {
+    /// Why.
+    pub reason: GoodbyeReason,
+}
+message!(0xf0 Control Goodbye { reason });
+
+/// A frame of the control stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Control {
+    /// 0x01
+    Hello(Hello),
+    /// 0x02
+    HelloAck(HelloAck),
+    /// 0x10
+    Ping(HeartbeatPing),
+    /// 0x11
+    Pong(HeartbeatPong),
+    /// 0x12
+    Backpressure(BackpressureSignal),
+    /// 0x13
+    Capabilities(CapabilityDelta),
+    /// 0xF0
+    Goodbye(Goodbye),
+}
+
+impl Control {
+    /// Reads a frame that was found on the control stream.
+    pub fn decode(frame: &RawFrame) -> Result<Self, FrameError> {
+        let payload = frame.payload();
+        match frame.kind() {
+            Hello::KIND => Hello::from_payload(payload).map(Self::Hello),
+            HelloAck::KIND => HelloAck::from_payload(payload).map(Self::HelloAck),
+            HeartbeatPing::KIND => HeartbeatPing::from_payload(payload).map(Self::Ping),
+            HeartbeatPong::KIND => HeartbeatPong::from_payload(payload).map(Self::Pong),
+            BackpressureSignal::KIND => {
+                BackpressureSignal::from_payload(payload).map(Self::Backpressure)
+            }
+            CapabilityDelta::KIND => CapabilityDelta::from_payload(payload).map(Self::Capabilities),
+            Goodbye::KIND => Goodbye::from_payload(payload).map(Self::Goodbye),
+            kind => Err(FrameError::UnexpectedType { kind, channel: Channel::Control }),
+        }
+    }
+}
+
+/// A frame of a job stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Job {
+    /// 0x20
+    Assignment(JobAssignment),
+    /// 0x21
+    Ack(JobAck),
+    /// 0x22
+    Progress(JobProgress),
+    /// 0x23
+    Result(JobResult),
+    /// 0x24
+    Cancel(JobCancel),
+}
+
+impl Job {
+    /// The first type that later versions may use on job streams, and that this one ignores there.
+    pub const EXTENSIONS: u8 = 0x80;
+
+    /// The job that the frame is about.
+    pub const fn job_id(&self) -> Hash {
+        match self {
+            Self::Assignment(frame) => frame.job_id,
+            Self::Ack(frame) => frame.job_id,
+            Self::Progress(frame) => frame.job_id,
+            Self::Result(frame) => frame.job_id,
+            Self::Cancel(frame) => frame.job_id,
+        }
+    }
+
+    /// Reads a frame that was found on a job stream. `None`: an extension, to be ignored.
+    pub fn decode(frame: &RawFrame) -> Result<Option<Self>, FrameError> {
+        let payload = frame.payload();
+        match frame.kind() {
+            JobAssignment::KIND => JobAssignment::from_payload(payload).map(Self::Assignment),
+            JobAck::KIND => JobAck::from_payload(payload).map(Self::Ack),
+            JobProgress::KIND => JobProgress::from_payload(payload).map(Self::Progress),
+            JobResult::KIND => JobResult::from_payload(payload).map(Self::Result),
+            JobCancel::KIND => JobCancel::from_payload(payload).map(Self::Cancel),
+            Self::EXTENSIONS.. => return Ok(None),
+            kind => Err(FrameError::UnexpectedType { kind, channel: Channel::Job }),
+        }
+        .map(Some)
+    }
+}

@@ -1,0 +1,338 @@
+//! Formats frozen, round trips, and every way a frame can be wrong.
+
+use super::*;
+use crate::primitives::{Hash, Height, SecretKey, codec::DecodeError, keccak256};
+
+const CHAIN: u64 = 0x0102_0304_0506_0708;
+
+fn runner() -> SecretKey {
+    SecretKey::derive(b"wire", "runner-0")
+}
+
+fn validator() -> SecretKey {
+    SecretKey::derive(b"wire", "validator-0")
+}
+
+fn job_id() -> Hash {
+    keccak256(&[b"job"])
+}
+
+fn body(bytes: &[u8]) -> Body {
+    Body::new(bytes.to_vec()).unwrap()
+}
+
+/// A sample of every frame: its name, its channel, its bytes.
+fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
+    fn sample<M: Message>(message: M) -> (&'static str, Channel, Vec<u8>) {
+        (M::NAME, M::CHANNEL, message.to_frame())
+    }
+    let (r, v) = (runner(), validator());
+    let change = CapabilityChange {
+        added_capabilities: Labels::new(["http"]).unwrap(),
+        removed_capabilities: Labels::new(["llm", "mcp"]).unwrap(),
+        removed_entitlements: Labels::new(["pool-7"]).unwrap(),
+        ..CapabilityChange::default()
+    };
+    let rejected = AckStatus::Reject(RejectReason::AtCapacity);
+    vec![
+        sample(Hello {
+            version: VERSION,
+            party_pubkey: r.public_key(),
+            party_role: Role::Runner,
+            block_height: Height::new(24),
+            challenge_nonce: [7; 32],
+        }),
+        sample(HelloAck::signed(CHAIN, &v, Role::Validator, Height::new(24), &[7; 32])),
+        sample(HeartbeatPing::signed(CHAIN, &r, Height::new(300), 1)),
+        sample(HeartbeatPong::signed(CHAIN, &v, Height::new(300), &r.public_key())),
+        sample(BackpressureSignal {
+            active_jobs: 4,
+            max_concurrent: 4,
+            accepting_new: false,
+            reason: Some(Text::truncated("full")),
+        }),
+        sample(CapabilityDelta::signed(CHAIN, &r, Height::new(300), change)),
+        sample(JobAssignment::signed(
+            CHAIN,
+            &v,
+            job_id(),
+            body(b"spec"),
+            Height::new(300),
+            Height::new(364),
+        )),
+        sample(JobAck::signed(CHAIN, &r, job_id(), AckStatus::Accepted)),
+        sample(JobAck::signed(CHAIN, &r, job_id(), rejected)),
+        sample(JobProgress { job_id: job_id(), fraction: Percent::new(50).unwrap(), detail: None }),
+        sample(JobResult::signed(CHAIN, &r, job_id(), body(b"result"))),
+        sample(JobCancel::signed(CHAIN, &v, job_id(), CancelReason::Reassigned)),
+        sample(Goodbye { reason: GoodbyeReason::ShuttingDown }),
+    ]
+}
+
+/// A line changes here only with a new protocol version: other implementations read these bytes.
+const FORMATS: [(&str, &str); 13] = [
+    ("Hello", "0x87471107d5495d7c54157f6b41cda245b222c948da8260b844b7e375e57cf744"),
+    ("HelloAck", "0x238853c64550b86b14332567235e410f62db90870dfa19ccf69f513d1308bcfd"),
+    ("HeartbeatPing", "0x67923e89c16cd2f52f11491c0d2b5c580e5e9c16b579a8938dd3feb69c70e98e"),
+    ("HeartbeatPong", "0x1efedbe95bff475e86f1f715f1cb93bf22215f9697dd113f76c3e1944d7f90cf"),
+    ("BackpressureSignal", "0xb37c9ff049eb80bb1503a6d852b0862dab50c212b371c735a6f3d5fd232bde76"),
+    ("CapabilityDelta", "0x9ac85e687463f1156b186c2296b24ee7087571dd38193a25f4a907ae1c33f558"),
+    ("JobAssignment", "0x759a5889d7abae5949f39eb5f614e6b704b5f7e45da2e9463f6f4c9b353eee1d"),
+    ("JobAck", "0x78928f3c79151a7795a7eca6e2f776b16f6d935fbf5605897c88ca0022644d57"),
+    ("JobAck", "0x8473854e31382897cac1c4fce2067e3858cbc2c2cf126a5a6232895eb348f526"),
+    ("JobProgress", "0xbb77b4b870e0e1f7c8d39aef220c231490651caeeb30ee8d8dd1b25a1fe7a674"),
+    ("JobResult", "0x33734f3ae641c60f3273da5f1f77077f3cc34f63eecae045d3637e710fb8de51"),
+    ("JobCancel", "0x93ba91926fdff733f64d749ba542c7c4a83917b236e3876dd85557a9ff44fc1f"),
+    ("Goodbye", "0x228156c2b7d52e3d228971e845bc2e796cbf2654b13f50b1f3a83986effe4b67"),
+];
+
+#[test]
+fn formats_are_frozen() {
+    let hashes: Vec<_> =
+        samples().iter().map(|(name, _, bytes)| (*name, keccak256(&[bytes]).to_string())).collect();
+    let frozen: Vec<_> = FORMATS.iter().map(|(name, hash)| (*name, (*hash).to_owned())).collect();
+    assert_eq!(hashes, frozen);
+}
+
+#[test]
+fn a_frame_reads_as_the_table_says() {
+    let goodbye = Goodbye { reason: GoodbyeReason::ShuttingDown }.to_frame();
+    assert_eq!(&goodbye[..5], [0, 0, 0, 22 + 1, 0xf0]);
+    assert_eq!(&goodbye[5..8], [0xa1, 0x66, b'r']);
+    let ack = JobAck::signed(CHAIN, &runner(), job_id(), AckStatus::Duplicate).to_frame();
+    assert!(ack.windows(9).any(|part| part == b"duplicate"));
+}
+
+/// Reads and writes a frame's payload again.
+fn again(channel: Channel, frame: &RawFrame) -> Result<Vec<u8>, FrameError> {
+    Ok(match channel {
+        Channel::Control => match Control::decode(frame)? {
+            Control::Hello(m) => m.to_frame(),
+            Control::HelloAck(m) => m.to_frame(),
+            Control::Ping(m) => m.to_frame(),
+            Control::Pong(m) => m.to_frame(),
+            Control::Backpressure(m) => m.to_frame(),
+            Control::Capabilities(m) => m.to_frame(),
+            Control::Goodbye(m) => m.to_frame(),
+        },
+        Channel::Job => match Job::decode(frame)?.expect("no sample is an extension") {
+            Job::Assignment(m) => m.to_frame(),
+            Job::Ack(m) => m.to_frame(),
+            Job::Progress(m) => m.to_frame(),
+            Job::Result(m) => m.to_frame(),
+            Job::Cancel(m) => m.to_frame(),
+        },
+    })
+}
+
+fn read(channel: Channel, mut bytes: &[u8]) -> Result<Option<RawFrame>, FrameError> {
+    FrameReader::new(channel).feed(&mut bytes)
+}
+
+#[test]
+fn every_frame_survives_the_way_whole_and_byte_by_byte() {
+    for (name, channel, bytes) in samples() {
+        let frame = read(channel, &bytes).unwrap().unwrap();
+        assert_eq!(again(channel, &frame).as_ref(), Ok(&bytes), "{name}");
+
+        let mut reader = FrameReader::new(channel);
+        let twice = [bytes.clone(), bytes.clone()].concat();
+        let mut found = Vec::new();
+        for byte in &twice {
+            let mut chunk = std::slice::from_ref(byte);
+            found.extend(reader.feed(&mut chunk).unwrap());
+            assert!(chunk.is_empty());
+        }
+        assert_eq!(found, [frame.clone(), frame], "{name}");
+    }
+}
+
+#[test]
+fn a_frame_cut_short_waits_and_a_payload_cut_short_is_refused() {
+    for (name, channel, bytes) in samples() {
+        for end in 0..bytes.len() {
+            assert_eq!(read(channel, &bytes[..end]), Ok(None), "{name} cut at {end}");
+        }
+        for end in 5..bytes.len() {
+            let mut short = bytes[..end].to_vec();
+            short[..4].copy_from_slice(&(end as u32 - 4).to_be_bytes());
+            let frame = read(channel, &short).unwrap().unwrap();
+            let error = again(channel, &frame).unwrap_err();
+            assert_eq!(error.reason(), GoodbyeReason::MalformedFrame, "{name} cut at {end}");
+        }
+        let mut long = [&bytes[..], &[0]].concat();
+        long[..4].copy_from_slice(&(bytes.len() as u32 - 3).to_be_bytes());
+        let frame = read(channel, &long).unwrap().unwrap();
+        assert!(again(channel, &frame).is_err(), "{name} with a byte too many");
+    }
+}
+
+#[test]
+fn a_frame_on_the_other_kind_of_stream_is_malformed_or_an_extension() {
+    for (name, channel, bytes) in samples() {
+        let frame = read(channel, &bytes).unwrap().unwrap();
+        let other = match channel {
+            Channel::Control => Job::decode(&frame).map(|frame| frame.is_none()),
+            Channel::Job => Control::decode(&frame).map(|_| false),
+        };
+        let expected = if name == Goodbye::NAME {
+            Ok(true)
+        } else {
+            let channel = if channel == Channel::Control { Channel::Job } else { Channel::Control };
+            Err(FrameError::UnexpectedType { kind: frame.kind(), channel })
+        };
+        assert_eq!(other, expected, "{name}");
+    }
+    for (kind, extension) in [(0x00, false), (0x7f, false), (0x80, true), (0xff, true)] {
+        let frame = read(Channel::Job, &[0, 0, 0, 2, kind, 0xff]).unwrap().unwrap();
+        assert_eq!(Job::decode(&frame) == Ok(None), extension, "{kind:#x}");
+        assert!(Control::decode(&frame).is_err(), "{kind:#x}");
+    }
+}
+
+#[test]
+fn lengths_are_checked_before_anything_is_stored() {
+    for channel in [Channel::Control, Channel::Job] {
+        let limit = channel.limit();
+        let head = |length: usize| u32::try_from(length).unwrap().to_be_bytes();
+        let mut reader = FrameReader::new(channel);
+        assert_eq!(reader.feed(&mut &head(limit)[..]), Ok(None));
+        assert_eq!(read(channel, &head(0)), Err(FrameError::Empty));
+        for got in [limit + 1, u32::MAX as usize] {
+            let error = read(channel, &head(got)).unwrap_err();
+            assert_eq!(error, FrameError::TooLarge { got: got as u32, limit });
+            assert_eq!(error.reason(), GoodbyeReason::FrameTooLarge);
+        }
+    }
+}
+
+#[test]
+fn the_largest_bodies_fit_their_frame() {
+    assert_eq!(Body::new(vec![0; Body::LIMIT + 1]), Err(BodyError(Body::LIMIT + 1)));
+    let largest = body(&vec![0; Body::LIMIT]);
+    let result = JobResult::signed(CHAIN, &runner(), job_id(), largest).to_frame();
+    assert!(read(Channel::Job, &result).unwrap().is_some());
+}
+
+#[test]
+fn what_a_field_cannot_hold_is_refused() {
+    /// `{"reason": reason}` as a Goodbye.
+    fn check(hex_payload: &str, expected: DecodeError) {
+        let payload = hex::decode(hex_payload).unwrap();
+        let error = Goodbye::from_payload(&payload).unwrap_err();
+        assert_eq!(error, FrameError::Payload { frame: "Goodbye", source: expected });
+    }
+    check("a0", DecodeError::MissingField("reason"));
+    check("a166726561736f6e626869", DecodeError::Invalid("not a GoodbyeReason"));
+    check("a166726561736f6e784d", DecodeError::Malformed("end of input bytes".into()));
+    // The right text, its length in two bytes.
+    let long_form = ["a166726561736f6e780d", &hex::encode("shutting_down")].concat();
+    check(&long_form, DecodeError::NotDeterministic);
+
+    let reason_missing = JobAck::signed(CHAIN, &runner(), job_id(), AckStatus::Accepted);
+    let bytes = reason_missing.to_frame();
+    let accepted = bytes.windows(8).position(|part| part == b"accepted").unwrap();
+    let rejected = [&bytes[5..accepted - 1], b"\x66reject", &bytes[accepted + 8..]].concat();
+    assert!(JobAck::from_payload(&rejected).is_err());
+
+    assert_eq!(Percent::new(101), Err(PercentError(101)));
+    assert_eq!(Text::truncated(&"ä".repeat(100)).as_str(), "ä".repeat(64));
+    assert_eq!(Text::truncated(&format!("x{}", "ä".repeat(100))).as_str().len(), 127);
+    assert_eq!(Labels::new(vec!["x"; 65]), Err(LabelsError::TooMany(65)));
+    assert_eq!(Labels::new([&*"x".repeat(129)]), Err(LabelsError::NameTooLong(129)));
+}
+
+#[test]
+fn a_signature_covers_its_fields_its_frame_and_its_chain() {
+    let (r, v) = (runner(), validator());
+    let (rk, vk) = (r.public_key(), v.public_key());
+    let other = SecretKey::derive(b"wire", "other").public_key();
+
+    let ack = HelloAck::signed(CHAIN, &r, Role::Runner, Height::new(1), &[1; 32]);
+    assert!(ack.verify(CHAIN, &[1; 32]));
+    assert!(!ack.verify(CHAIN, &[2; 32]));
+    assert!(!ack.verify(CHAIN + 1, &[1; 32]));
+    assert!(!HelloAck { party_pubkey: other.clone(), ..ack }.verify(CHAIN, &[1; 32]));
+
+    let ping = HeartbeatPing::signed(CHAIN, &r, Height::new(5), 6);
+    assert!(ping.verify(CHAIN, &rk));
+    assert!(!ping.verify(CHAIN + 1, &rk));
+    assert!(!ping.verify(CHAIN, &other));
+    assert!(!HeartbeatPing { nonce: 7, ..ping.clone() }.verify(CHAIN, &rk));
+    assert!(!HeartbeatPing { block_height: Height::new(6), ..ping }.verify(CHAIN, &rk));
+
+    let pong = HeartbeatPong::signed(CHAIN, &v, Height::new(5), &rk);
+    assert!(pong.verify(CHAIN, &vk, &rk));
+    assert!(!pong.verify(CHAIN, &vk, &other));
+    assert!(!HeartbeatPong { block_height: Height::new(6), ..pong }.verify(CHAIN, &vk, &rk));
+
+    let labels = |names: &[&str]| Labels::new(names.iter().copied()).unwrap();
+    let change =
+        CapabilityChange { added_capabilities: labels(&["a", "b"]), ..CapabilityChange::default() };
+    let delta = CapabilityDelta::signed(CHAIN, &r, Height::new(5), change);
+    assert!(delta.verify(CHAIN, &rk));
+    let moved = CapabilityDelta {
+        added_capabilities: labels(&["a"]),
+        removed_capabilities: labels(&["b"]),
+        ..delta.clone()
+    };
+    assert!(!moved.verify(CHAIN, &rk));
+    assert!(!CapabilityDelta { added_capabilities: labels(&["ab"]), ..delta }.verify(CHAIN, &rk));
+
+    let assignment =
+        JobAssignment::signed(CHAIN, &v, job_id(), body(b"s"), Height::new(5), Height::new(9));
+    assert!(assignment.verify(CHAIN, &vk));
+    let later = JobAssignment { deadline_block: Height::new(10), ..assignment };
+    assert!(!later.verify(CHAIN, &vk));
+
+    let reject = |reason| JobAck::signed(CHAIN, &r, job_id(), AckStatus::Reject(reason));
+    let ack = reject(RejectReason::AtCapacity);
+    assert!(ack.verify(CHAIN, &rk));
+    let status = AckStatus::Reject(RejectReason::InvalidSpec);
+    assert!(!JobAck { status, ..ack }.verify(CHAIN, &rk));
+
+    let result = JobResult::signed(CHAIN, &r, job_id(), body(b"result"));
+    assert!(result.verify(CHAIN, &rk));
+    assert!(!JobResult { result_data: body(b"results"), ..result.clone() }.verify(CHAIN, &rk));
+    assert!(!JobResult { job_id: Hash::ZERO, ..result }.verify(CHAIN, &rk));
+
+    let cancel = JobCancel::signed(CHAIN, &v, job_id(), CancelReason::Expired);
+    assert!(cancel.verify(CHAIN, &vk));
+    assert!(!JobCancel { reason: CancelReason::Failed, ..cancel }.verify(CHAIN, &vk));
+}
+
+#[test]
+fn a_digest_is_the_one_the_specification_spells() {
+    let chain_id = CHAIN.to_be_bytes();
+    let (height, nonce) = (300u64.to_be_bytes(), 9u64.to_be_bytes());
+    let spelled = keccak256(&[b"cowboy-cip11/HeartbeatPing/v1", &chain_id, &height, &nonce]);
+    let ping = HeartbeatPing::signed(CHAIN, &runner(), Height::new(300), 9);
+    assert_eq!(ping.signed, runner().sign(&spelled));
+
+    let job = job_id();
+    let data = keccak256(&[b"result"]);
+    let spelled = keccak256(&[b"cowboy-cip11/JobResult/v1", &chain_id, &job.0, &data.0]);
+    assert_eq!(JobResult::digest(CHAIN, &job, b"result"), spelled);
+
+    let spelled =
+        keccak256(&[b"cowboy-cip11/JobAck/v1", &chain_id, &job.0, b"reject(at_capacity)"]);
+    let status = AckStatus::Reject(RejectReason::AtCapacity);
+    assert_eq!(JobAck::signed(CHAIN, &runner(), job, status).signed, runner().sign(&spelled));
+}
+
+#[test]
+fn a_key_off_the_curve_is_no_key() {
+    let hello = Hello {
+        version: VERSION,
+        party_pubkey: runner().public_key(),
+        party_role: Role::Runner,
+        block_height: Height::new(1),
+        challenge_nonce: [7; 32],
+    };
+    let bytes = hello.to_frame();
+    let key = hello.party_pubkey.as_bytes();
+    let at = bytes.windows(33).position(|part| part == key).unwrap();
+    let mut broken = bytes[5..].to_vec();
+    broken[at - 5] = 0x05;
+    assert!(Hello::from_payload(&broken).is_err());
+}

@@ -1,0 +1,447 @@
+//! Prepared answers of a devnet of four validators and four runners at height 42.
+
+use crate::support::{Answer, Request, time};
+use cowboy_devnet::{
+    api::types::*,
+    topology::{Name, Overrides, Plan, Topology},
+};
+use cowboy_engine::primitives::{Address, CBY, Hash, Wei};
+use serde_json::json;
+
+/// The plan that the answers are about.
+pub fn plan() -> Plan {
+    Topology::default().resolve(&Overrides::default(), "", "").unwrap()
+}
+
+fn address(name: &str) -> AddressText {
+    Text(plan().key(&name.parse::<Name>().unwrap()).address())
+}
+
+pub fn hash(byte: u8) -> HashText {
+    Text(Hash([byte; 32]))
+}
+
+fn names(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|index| format!("{prefix}-{index}")).collect()
+}
+
+pub fn head() -> Head {
+    Head { height: 42, hash: hash(42), finalized_at: Some(time()) }
+}
+
+pub fn parameters() -> Parameters {
+    Parameters {
+        chain_id: Text(ChainId(0x0123_4567_89ab_cdef)),
+        height: 43,
+        genesis: hash(0),
+        block_time_ms: 250,
+        cycle_basefee: Text(Wei::new(1_000)),
+        cell_basefee: Text(Wei::new(1_000)),
+        cycle_limit: 20_000_000,
+        cell_limit: 1_000_000,
+        threshold_rule: "committee".to_owned(),
+        validators: 4,
+        runners: 4,
+    }
+}
+
+fn status() -> Status {
+    let validator = |name: String| ValidatorStatus {
+        address: address(&name),
+        height: 42,
+        status: if name == "validator-3" {
+            ValidatorState::CatchingUp
+        } else {
+            ValidatorState::Running
+        },
+        name,
+    };
+    let runner = |name: String| RunnerStatus {
+        address: address(&name),
+        status: RunnerState::Connected,
+        connected_validators: names("validator", 3),
+        name,
+    };
+    Status {
+        name: "local".to_owned(),
+        running: true,
+        ready: true,
+        chain_id: Some(Text(ChainId(0x0123_4567_89ab_cdef))),
+        head: Some(head()),
+        validators: names("validator", 4).into_iter().map(validator).collect(),
+        runners: names("runner", 4).into_iter().map(runner).collect(),
+        supply: None,
+        pid: Some(4_242),
+        started_at: None,
+    }
+}
+
+fn event(height: u64, index: u32, kind: &str, data: serde_json::Value) -> Event {
+    Event { height, index, kind: kind.to_owned(), transaction: None, job_id: None, data }
+}
+
+fn block() -> Block {
+    Block {
+        height: 42,
+        hash: hash(42),
+        parent: hash(41),
+        proposer: Some("validator-2".to_owned()),
+        proposer_address: Some(address("validator-2")),
+        view: 43,
+        timestamp: time(),
+        finalized_at: Some(time()),
+        state_root: hash(7),
+        executed_height: 41,
+        subset_epoch: 0,
+        transactions: vec![BlockTransaction {
+            hash: hash(9),
+            kind: "transfer".to_owned(),
+            sender: address("dev-0"),
+            status: TransactionStatus::Success,
+        }],
+        certificate_for: vec![41],
+        open: vec![],
+        events: vec![
+            event(42, 0, "PresenceDerived", json!({"certified": 41, "present": 4, "votes": 3})),
+            event(42, 1, "Transferred", json!({"amount": "1500000000"})),
+        ],
+        cycles_used: 26_000,
+        cells_used: 800,
+    }
+}
+
+pub fn notice(height: u64) -> String {
+    let notice = BlockNotice {
+        height,
+        hash: hash(height as u8),
+        proposer: Some("validator-2".to_owned()),
+        view: height,
+        finalized_at: Some(time()),
+        transactions: 0,
+        certificate_for: vec![height - 1],
+        present: 4,
+        registry_len: 4,
+        events: vec![event(height, 0, "PresenceDerived", json!({"certified": height - 1}))],
+    };
+    let json = serde_json::to_string(&notice).unwrap();
+    format!("id: {height}\nevent: block\ndata: {json}\n\n")
+}
+
+pub fn transaction(hash: HashText, status: TransactionStatus) -> Transaction {
+    let failed = status == TransactionStatus::Failed;
+    Transaction {
+        hash,
+        status,
+        kind: "transfer".to_owned(),
+        sender: address("dev-0"),
+        sender_name: Some("dev-0".to_owned()),
+        nonce: 3,
+        payload: json!({"amount": "1500000000", "to": address("dev-1")}),
+        height: (status != TransactionStatus::Pending).then_some(43),
+        index: Some(0),
+        fee: Some(Fee {
+            cycles: 26_000,
+            cells: 800,
+            burned: Text(Wei::new(26_800_000)),
+            tip: Text(Wei::new(26_000)),
+        }),
+        error: failed.then(|| "InsufficientBalance".to_owned()),
+        message: failed.then(|| "InsufficientBalance: 5 wei are needed, 3 are there".to_owned()),
+        events: vec![],
+    }
+}
+
+pub fn account(name: &str) -> Account {
+    Account {
+        name: Some(name.to_owned()),
+        address: address(name),
+        balance: Text(Wei::new(1_000_000 * CBY + CBY / 2)),
+        nonce: 3,
+        next_nonce: 3,
+    }
+}
+
+fn runner(index: usize) -> Runner {
+    let name = format!("runner-{index}");
+    let key = plan().key(&name.parse::<Name>().unwrap()).public_key();
+    let connection = |validator: String| RunnerConnection {
+        validator_address: address(&validator),
+        connected: true,
+        locally_present: index != 3,
+        last_ping: (index != 3).then_some(42),
+        validator,
+    };
+    Runner {
+        address: address(&name),
+        name,
+        pubkey: Text(key),
+        index: index as u32,
+        stake: Text(Wei::cby(10_000)),
+        reputation: 100,
+        kinds: vec!["http".to_owned(), "custom".to_owned()],
+        price_per_second: Text(Wei::new(CBY / 1_000)),
+        active_jobs: 1,
+        max_concurrent_jobs: 4,
+        status: RunnerHealth::Healthy,
+        registered_at: 0,
+        last_heartbeat: 0,
+        subset: names("validator", 3),
+        connections: names("validator", 3).into_iter().map(connection).collect(),
+        present: index != 3,
+    }
+}
+
+fn validator(index: usize) -> Validator {
+    let name = format!("validator-{index}");
+    let key = plan().key(&name.parse::<Name>().unwrap()).public_key();
+    Validator {
+        address: address(&name),
+        name,
+        pubkey: Text(key),
+        consensus_key: Text(Bytes(vec![index as u8; 32])),
+        index: index as u32,
+        status: ValidatorState::Running,
+        height: 42,
+        quic: Some(format!("127.0.0.1:2100{index}")),
+        p2p: Some(format!("127.0.0.1:2000{index}")),
+        subset_of: names("runner", 3),
+        connected_runners: names("runner", 3),
+    }
+}
+
+fn presence(height: u64) -> Presence {
+    let all = height == 41;
+    let absent = AbsentRunner { name: "runner-3".to_owned(), present_count: 1 };
+    Presence {
+        height,
+        rule: "committee".to_owned(),
+        votes: 3,
+        threshold: Some(2),
+        registry_len: 4,
+        bitmap: Text(Bytes(vec![if all { 0x0f } else { 0x07 }])),
+        present: names("runner", if all { 4 } else { 3 }),
+        absent: if all { vec![] } else { vec![absent] },
+        embedded_in: height + 1,
+    }
+}
+
+fn votes() -> Votes {
+    let vote = |index: u32| Vote {
+        validator: format!("validator-{index}"),
+        index,
+        bit_length: 4,
+        bytes: Text(Bytes(vec![0x0f])),
+        present: names("runner", 4),
+    };
+    Votes {
+        height: 41,
+        quorum: 3,
+        validators: 4,
+        votes: (0..3).map(vote).collect(),
+        embedded_in: 42,
+    }
+}
+
+fn presence_check(valid: bool) -> PresenceCheck {
+    let mismatch = Mismatch {
+        kind: MismatchKind::Signature,
+        validator: Some("validator-1".to_owned()),
+        runner: None,
+        bit: None,
+        detail: "the vote of validator-1 on block 40 is not signed by it".to_owned(),
+    };
+    PresenceCheck {
+        height: if valid { 41 } else { 40 },
+        valid,
+        certificate_valid: valid,
+        recomputed: Text(Bytes(vec![0x0f])),
+        stored: Text(Bytes(vec![0x0f])),
+        mismatches: if valid { vec![] } else { vec![mismatch] },
+    }
+}
+
+/// A verified job for 1, a failed one for 2, one that waits for 3.
+pub fn job(id: u8) -> Job {
+    let status = [JobStatus::Verified, JobStatus::Failed, JobStatus::Assigned][usize::from(id) - 1];
+    let verified = status == JobStatus::Verified;
+    let happened = |height, event: &str| JobEvent {
+        height,
+        event: event.to_owned(),
+        timestamp: time(),
+        data: json!({}),
+    };
+    Job {
+        job_id: hash(id),
+        kind: "custom".to_owned(),
+        submitter: address("dev-0"),
+        submitter_name: Some("dev-0".to_owned()),
+        status,
+        committee: vec!["runner-2".to_owned()],
+        committee_addresses: vec![address("runner-2")],
+        attempts: 1,
+        result: verified.then(|| Text(Bytes(b"hi\n".to_vec()))),
+        result_text: verified.then(|| "hi\n".to_owned()),
+        runner: verified.then(|| "runner-2".to_owned()),
+        max_price: Text(Wei::cby(1)),
+        paid: verified.then(|| Text(Wei::new(1_000))),
+        submitted_at: 43,
+        assigned_at: Some(43),
+        deadline: 163,
+        final_at: (status != JobStatus::Assigned).then_some(45),
+        latency_ms: verified.then_some(500),
+        error: (status == JobStatus::Failed).then(|| "no result by its deadline".to_owned()),
+        spec: json!({"work": {"program": "sh"}}),
+        events: vec![
+            happened(43, "JobSubmitted"),
+            happened(43, "JobAssigned"),
+            happened(45, if verified { "JobVerified" } else { "JobFailed" }),
+        ],
+    }
+}
+
+fn summary(id: u8) -> JobSummary {
+    let job = job(id);
+    JobSummary {
+        job_id: job.job_id,
+        kind: job.kind,
+        submitter: job.submitter,
+        submitter_name: job.submitter_name,
+        status: job.status,
+        committee: job.committee,
+        submitted_at: job.submitted_at,
+        final_at: job.final_at,
+    }
+}
+
+fn explanation() -> Explanation {
+    let candidate = |index: usize| {
+        let name = format!("runner-{index}");
+        let dropped = index == 3;
+        Candidate {
+            address: address(&name),
+            runner: name,
+            filter: dropped.then(|| "presence".to_owned()),
+            reason: dropped.then(|| "1 of 3 votes, 2 are needed".to_owned()),
+            weight: (!dropped).then_some(2),
+        }
+    };
+    Explanation {
+        job_id: hash(1),
+        height: 43,
+        attempt: 1,
+        candidates: (0..4).map(candidate).collect(),
+        block_hash: hash(42),
+        seed: hash(5),
+        mru: None,
+        draws: vec![Draw {
+            draw: 0,
+            r: 5,
+            total: 6,
+            picked: "runner-2".to_owned(),
+            picked_address: address("runner-2"),
+        }],
+        candidates_root: Some(hash(6)),
+    }
+}
+
+fn selection_check(valid: bool) -> SelectionCheck {
+    let stored = if valid { "runner-2" } else { "runner-1" };
+    SelectionCheck {
+        job_id: hash(if valid { 1 } else { 2 }),
+        valid,
+        height: 43,
+        attempt: 1,
+        recomputed_root: hash(6),
+        stored_root: hash(6),
+        recomputed: vec![address("runner-2")],
+        stored: vec![address(stored)],
+        mismatches: if valid {
+            vec![]
+        } else {
+            vec!["the committee is runner-1; the seed draws runner-2".to_owned()]
+        },
+    }
+}
+
+fn mru() -> MruRecord {
+    MruRecord {
+        submitter: address("dev-0"),
+        submitter_name: Some("dev-0".to_owned()),
+        kind: "custom".to_owned(),
+        runner: "runner-2".to_owned(),
+        runner_address: address("runner-2"),
+        set_at: 45,
+        expires_at: 301,
+        live: true,
+    }
+}
+
+/// The API of the devnet, for everything that only asks.
+pub fn answer(request: &Request) -> Answer {
+    let job_path = |id: u8, rest: &str| format!("GET /v1/jobs/{}{rest}", hash(id));
+    let line = request.line.as_str();
+    let dev_0 = address("dev-0");
+    let named = |name: &str| format!("GET /v1/accounts/{name}");
+    match line {
+        "GET /v1/status" | "GET /v1/status?node=validator-2" => Answer::json(&status()),
+        "GET /v1/chain/head" => Answer::json(&head()),
+        "GET /v1/chain/parameters" => Answer::json(&parameters()),
+        "GET /v1/chain/blocks/42" | "GET /v1/chain/blocks/latest" => Answer::json(&block()),
+        "GET /v1/chain/events?from=0" => Answer::json(&EventPage {
+            events: vec![event(1, 0, "PresenceUnavailable", json!({}))],
+            next: Some(2),
+        }),
+        "GET /v1/chain/events?from=2" => {
+            Answer::json(&EventPage { events: block().events, next: None })
+        }
+        "GET /v1/events" => Answer::Stream((43..48).map(notice).collect()),
+        "GET /v1/accounts" => Answer::json(&[account("faucet"), account("dev-0")]),
+        _ if line == named("dev-0") || line == named(&dev_0.to_string()) => {
+            Answer::json(&account("dev-0"))
+        }
+        "GET /v1/accounts/dev-1" => Answer::json(&account("dev-1")),
+        "GET /v1/runners" => Answer::json(&(0..4).map(runner).collect::<Vec<_>>()),
+        "GET /v1/runners/runner-3" => Answer::json(&runner(3)),
+        "GET /v1/validators" => Answer::json(&(0..4).map(validator).collect::<Vec<_>>()),
+        "GET /v1/validators/validator-2" => Answer::json(&validator(2)),
+        "POST /v1/validators/validator-2/stop" => Answer::json(&Validator {
+            status: ValidatorState::Stopped,
+            quic: None,
+            p2p: None,
+            connected_runners: vec![],
+            ..validator(2)
+        }),
+        "POST /v1/validators/validator-2/start" => {
+            Answer::error(ErrorCode::Conflict, None, "validator-2 is running")
+        }
+        "GET /v1/jobs?limit=100" => Answer::json(&[summary(3), summary(2), summary(1)]),
+        "GET /v1/jobs?limit=5&status=Verified" => Answer::json(&[summary(1)]),
+        _ if line == job_path(1, "") => Answer::json(&job(1)),
+        _ if line == job_path(2, "") => Answer::json(&job(2)),
+        _ if line == job_path(3, "") => Answer::json(&job(3)),
+        _ if line == job_path(1, "/result") => Answer::json(&JobResult {
+            job_id: hash(1),
+            runner: "runner-2".to_owned(),
+            runner_address: address("runner-2"),
+            result: Text(Bytes(b"hi\n\xff".to_vec())),
+            result_text: None,
+            final_at: 45,
+        }),
+        _ if line == job_path(1, "/explain") => Answer::json(&explanation()),
+        _ if line == job_path(1, "/verify-selection") => Answer::json(&selection_check(true)),
+        _ if line == job_path(2, "/verify-selection") => Answer::json(&selection_check(false)),
+        "GET /v1/presence/latest" | "GET /v1/presence/41" => Answer::json(&presence(41)),
+        "GET /v1/presence/40" => Answer::json(&presence(40)),
+        "GET /v1/presence/41/votes" => Answer::json(&votes()),
+        "GET /v1/presence/41/verify" => Answer::json(&presence_check(true)),
+        "GET /v1/presence/40/verify" => Answer::json(&presence_check(false)),
+        "GET /v1/mru" => Answer::json(&[mru()]),
+        "GET /v1/mru/dev-0/custom" => Answer::json(&mru()),
+        _ => Answer::error(ErrorCode::NotFound, None, &format!("no answer to {line}")),
+    }
+}
+
+/// Whose signature a submitted transaction has to carry.
+pub fn sender() -> Address {
+    *address("dev-0")
+}

@@ -1,0 +1,8 @@
+//! The command line without a devnet: what needs none, and what it makes of prepared answers.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
+mod answers;
+mod offline;
+mod online;
+mod support;

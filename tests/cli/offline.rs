@@ -1,0 +1,213 @@
+//! What needs no devnet, and what says that there is none.
+
+use crate::support::{Folder, outcome};
+use std::{fs, io::Read as _, process::Stdio};
+
+#[test]
+fn a_template_validates() {
+    let folder = Folder::new();
+    let wrote = folder.run(&["devnet", "init"]);
+    assert_eq!(
+        (wrote.code, wrote.stdout.as_str(), wrote.stderr.as_str()),
+        (0, "", "wrote devnet.yaml; start it: cowboyctl devnet up -f devnet.yaml\n")
+    );
+    insta::assert_snapshot!(folder.prints(&["devnet", "validate", "devnet.yaml"]));
+    assert_eq!(folder.prints(&["-q", "devnet", "validate", "devnet.yaml"]), "local\n");
+
+    let again = folder.fails(8, &["devnet", "init"]);
+    insta::assert_snapshot!(again, @r"
+    error: devnet.yaml is there already
+      overwrite it with --force, or name another file
+    ");
+    folder.run(&["devnet", "init", "--force"]);
+    let template = fs::read_to_string(folder.path("devnet.yaml")).unwrap();
+    assert_eq!(folder.prints(&["devnet", "init", "-"]), template);
+    // As `init > devnet.yaml` leaves it before the command runs.
+    fs::write(folder.path("empty.yaml"), "").unwrap();
+    assert_eq!(folder.run(&["devnet", "init", "empty.yaml"]).code, 0);
+    assert_eq!(fs::read_to_string(folder.path("empty.yaml")).unwrap(), template);
+}
+
+#[test]
+fn a_topology_resolves_to_json_and_yaml() {
+    let folder = Folder::new();
+    let text = "name: small\nvalidators: 1\nrunners: [{name: worker, kinds: [http]}]\n\
+                accounts: {count: 0, extra: [{name: alice, balance: 5cby}]}\n";
+    fs::write(folder.path("small.yaml"), text).unwrap();
+    insta::assert_snapshot!(folder.prints(&["devnet", "validate", "small.yaml", "-o", "json"]));
+    let yaml = folder.prints(&["devnet", "validate", "small.yaml", "-o", "yaml"]);
+    assert!(yaml.starts_with("file: small.yaml\nvalid: true\nname: small\n"), "{yaml}");
+    let lines = folder.prints(&["devnet", "validate", "small.yaml", "-o", "jsonl"]);
+    assert_eq!(lines.lines().count(), 1);
+}
+
+#[test]
+fn an_unreliable_topology_warns_and_an_impossible_one_is_refused() {
+    let folder = Folder::new();
+    fs::write(folder.path("seven.yaml"), "validators: 7\n").unwrap();
+    let seven = folder.run(&["devnet", "validate", "seven.yaml", "-q"]);
+    assert_eq!((seven.code, seven.stdout.as_str()), (0, "local\n"));
+    insta::assert_snapshot!(seven.stderr, @"warning: with 7 validators under `committee` a runner needs 3 of its 4 validators among the 5 votes of a certificate, which leave out 2: it is not certain to be present");
+
+    fs::write(folder.path("sixteen.yaml"), "name: big\nvalidators: 16\n").unwrap();
+    insta::assert_snapshot!(folder.fails(2, &["devnet", "validate", "sixteen.yaml"]), @r"
+    error: sixteen.yaml:1: chain.presence.threshold_rule: with 16 validators `committee` needs 6 votes and a runner has 5 connections: no runner would ever be present; expected `subset`, or fewer validators
+      every field with its default: cowboyctl devnet init -
+    ");
+}
+
+#[test]
+fn a_bad_topology_is_named_with_file_line_and_field() {
+    let folder = Folder::new();
+    fs::write(folder.path("bad.yaml"), "name: x\nchain:\n  block_time: soon\n").unwrap();
+    insta::assert_snapshot!(folder.fails(2, &["devnet", "validate", "bad.yaml"]), @r#"
+    error: bad.yaml:3: chain.block_time: invalid value: string "soon", expected a duration from 0ms to 60s, as 250ms or 1s
+      every field with its default: cowboyctl devnet init -
+    "#);
+    insta::assert_snapshot!(folder.fails(2, &["devnet", "up", "-f", "none.yaml"]), @r"
+    error: none.yaml: No such file or directory (os error 2)
+      every field with its default: cowboyctl devnet init -
+    ");
+}
+
+#[test]
+fn without_a_devnet_commands_say_how_to_start_one() {
+    let folder = Folder::new();
+    insta::assert_snapshot!(folder.fails(4, &["chain", "head"]), @r"
+    error: no devnet is running
+      start one: cowboyctl devnet up --detach
+    ");
+    insta::assert_snapshot!(folder.fails(4, &["--devnet", "nowhere", "chain", "head"]), @r"
+    error: there is no devnet `nowhere`
+      start one: cowboyctl devnet up --detach --name nowhere
+    ");
+    for args in [
+        &["devnet", "status"][..],
+        &["devnet", "down"],
+        &["devnet", "logs"],
+        &["devnet", "env"],
+        &["devnet", "reset"],
+        &["account", "ls"],
+        &["job", "submit", "custom", "--", "true"],
+    ] {
+        assert!(folder.fails(4, args).starts_with("error: no devnet is "), "{args:?}");
+    }
+    let mut command = folder.command(&["devnet", "down"]);
+    let named = outcome(command.env("COWBOYCTL_DEVNET", "nowhere"));
+    assert_eq!(named.code, 4);
+    assert!(named.stderr.contains("nowhere"), "{named:?}");
+    assert_eq!(folder.prints(&["devnet", "ls", "-o", "json"]), "[]\n");
+    assert_eq!(folder.prints(&["devnet", "ls", "-q"]), "");
+}
+
+#[test]
+fn a_stopped_devnet_is_told_apart() {
+    let folder = Folder::new();
+    let text = "validators: 1\nrunners: 1\n";
+    folder.devnet("idle").lock().unwrap().write_topology(text).unwrap();
+    insta::assert_snapshot!(folder.fails(4, &["chain", "head", "--devnet", "idle"]), @r"
+    error: devnet `idle` is not running
+      start it: cowboyctl devnet up --detach --name idle
+    ");
+    insta::assert_snapshot!(folder.fails(4, &["chain", "head"]), @r"
+    error: no devnet is running
+      start one: cowboyctl devnet up --detach --name idle
+    ");
+    insta::assert_snapshot!(folder.prints(&["devnet", "ls"]), @"
+    NAME  STATUS   HEIGHT  VALIDATORS  RUNNERS  CONTROL API  PROCESS
+    idle  stopped       -           1        1  -                  -
+    ");
+    let status = folder.run(&["devnet", "status", "-o", "json"]);
+    assert_eq!(status.code, 4, "{status:?}");
+    let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!(status["running"], false);
+    assert_eq!(status["validators"][0]["status"], "stopped");
+    folder.fails(4, &["devnet", "down", "idle"]);
+    folder.fails(3, &["devnet", "logs", "idle"]);
+    assert_eq!(folder.run(&["devnet", "reset", "idle"]).code, 0);
+}
+
+#[test]
+fn usage_errors_end_with_2() {
+    let folder = Folder::new();
+    for args in [
+        &["devnet", "up", "--validators", "65"][..],
+        &["devnet", "up", "--wait", "3"],
+        &["chain", "block", "soon"],
+        &["account", "transfer", "a", "b", "1.5"],
+        &["-o", "xml", "devnet", "ls"],
+        &["timer", "ls"],
+        &[],
+    ] {
+        let usage = folder.run(args);
+        assert_eq!((usage.code, usage.stdout.as_str()), (2, ""), "{args:?}: {usage:?}");
+    }
+    let mut command = folder.command(&["devnet", "ls"]);
+    assert_eq!(outcome(command.env("COWBOYCTL_OUTPUT", "xml")).code, 2);
+    let mut command = folder.command(&["devnet", "ls"]);
+    assert_eq!(outcome(command.env("COWBOYCTL_OUTPUT", "json")).stdout, "[]\n");
+}
+
+#[test]
+fn completions_and_manual_pages_are_printed() {
+    let folder = Folder::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        assert!(folder.prints(&["completions", shell]).contains("cowboyctl"), "{shell}");
+    }
+    assert_eq!(folder.run(&["completions", "tcsh"]).code, 2);
+    assert!(folder.prints(&["man"]).contains("cowboyctl"));
+    assert!(folder.prints(&["man", "job", "submit", "custom"]).contains("cowboyctl\\-job"));
+    assert!(folder.fails(3, &["man", "job", "cancel"]).contains("cowboyctl job cancel"));
+    folder.run(&["man", "--dir", "pages"]);
+    assert!(folder.path("pages/cowboyctl-presence-verify.1").is_file());
+}
+
+#[test]
+fn names_complete() {
+    let folder = Folder::new();
+    folder.devnet("alpha").lock().unwrap();
+    let mut command = folder.command(&["--", "cowboyctl", "--devnet", "al"]);
+    let found = outcome(command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "2"));
+    assert_eq!((found.code, found.stdout.trim()), (0, "alpha"), "{found:?}");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let folder = Folder::new();
+    let mut command = folder.command(&["completions", "bash"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    let status = child.wait().unwrap();
+    assert_eq!((status.code(), stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_devnet_in_use_is_a_conflict() {
+    let folder = Folder::new();
+    let lock = folder.devnet("busy").lock().unwrap();
+    let pid = std::process::id();
+    for args in
+        [&["devnet", "up", "--name", "busy"][..], &["devnet", "up", "--detach", "--name", "busy"]]
+    {
+        let refused = folder.fails(8, args);
+        assert!(refused.starts_with(&format!("error: devnet `busy` is in use by process {pid}\n")));
+    }
+    drop(lock);
+}
+
+#[test]
+fn another_topology_for_a_chain_is_a_conflict() {
+    let folder = Folder::new();
+    let devnet = folder.devnet("old");
+    devnet.lock().unwrap().write_topology("name: old\nvalidators: 2\n").unwrap();
+    fs::create_dir_all(devnet.path().join("validators/validator-0")).unwrap();
+    let refused =
+        folder.fails(8, &["devnet", "up", "--detach", "--name", "old", "--validators", "3"]);
+    insta::assert_snapshot!(refused, @r"
+    error: devnet `old` has a chain of another topology
+      other validators
+      go on with it without these options, or delete it: cowboyctl devnet reset old
+    ");
+}

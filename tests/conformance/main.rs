@@ -1,0 +1,348 @@
+//! The engine against the vectors that the reference formulas wrote: one test per file of this
+//! folder, every field of every case.
+//!
+//! `CONFORMANCE_DIR` names another folder to read instead (from this package's folder on, where it
+//! is relative); there, and only there, a file may be missing.
+
+use cowboy_engine::{
+    fees::basefee,
+    job::selection,
+    presence::{Bitmap, ThresholdRule, canonical, subset, threshold},
+    primitives::{Address, Hash, Height, PublicKey, SecretKey, Wei},
+};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _, IgnoredAny},
+};
+use std::{
+    env,
+    fmt::{self, Debug},
+    fs,
+    io::{self, Write as _},
+    path::PathBuf,
+};
+
+/// Reads a family of vectors; `None` where a folder of the caller's choice does not have it.
+fn vectors<T: DeserializeOwned>(family: &str) -> Option<T> {
+    let chosen = env::var_os("CONFORMANCE_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    let own = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance"));
+    let path = chosen.clone().unwrap_or_else(own).join(family).with_extension("json");
+    match fs::read_to_string(&path) {
+        Ok(text) => match serde_json::from_str(&text) {
+            Ok(vectors) => Some(vectors),
+            Err(error) => panic!("{}: not of the expected shape: {error}", path.display()),
+        },
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound
+                && chosen.is_some_and(|dir| dir.is_dir()) =>
+        {
+            // Not by macro: the test harness keeps to itself what a passing test prints by those.
+            let _ = writeln!(io::stderr(), "{}: not there, nothing checked", path.display());
+            None
+        }
+        Err(error) => panic!("{}: {error}", path.display()),
+    }
+}
+
+/// Runs `check` on every case and names those that fail; a family without cases fails too.
+fn check_all<T>(what: &str, cases: &[T], check: impl Fn(&T) -> Result<(), String>) {
+    assert!(!cases.is_empty(), "{what}: no cases");
+    let failed: Vec<_> = cases
+        .iter()
+        .enumerate()
+        .filter_map(|(i, case)| check(case).err().map(|why| format!("{what}[{i}]: {why}")))
+        .collect();
+    assert!(failed.is_empty(), "{} of {} failed\n{}", failed.len(), cases.len(), failed.join("\n"));
+}
+
+fn equal<T: PartialEq + Debug>(field: &str, got: T, expected: T) -> Result<(), String> {
+    if got == expected {
+        return Ok(());
+    }
+    Err(format!("{field}: got {got:?}, expected {expected:?}"))
+}
+
+/// Bytes in lower-case hex without 0x.
+#[derive(Clone, PartialEq, Eq)]
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn array<const N: usize>(&self) -> Result<[u8; N], String> {
+        let got = self.0.len();
+        self.0.as_slice().try_into().map_err(|_| format!("{got} bytes where {N} are expected"))
+    }
+
+    fn hash(&self) -> Result<Hash, String> {
+        self.array().map(Hash)
+    }
+
+    fn address(&self) -> Result<Address, String> {
+        self.array().map(Address)
+    }
+
+    fn public_key(&self) -> Result<PublicKey, String> {
+        PublicKey::from_bytes(&self.array()?).map_err(|error| format!("{self:?}: {error}"))
+    }
+}
+
+impl Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = hex::decode(&text).map_err(D::Error::custom)?;
+        if hex::encode(&bytes) != text {
+            return Err(D::Error::custom(format!("`{text}` is not lower-case hex")));
+        }
+        Ok(Self(bytes))
+    }
+}
+
+/// An amount: decimal digits in a string, which no JSON reader rounds.
+#[derive(Clone, Copy)]
+struct Amount(Wei);
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(|wei| Self(Wei::new(wei))).map_err(D::Error::custom)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AddressCase {
+    secret_key: Bytes,
+    pubkey: Bytes,
+    address: Bytes,
+}
+
+#[test]
+fn address() {
+    let Some(cases) = vectors::<Vec<AddressCase>>("address") else { return };
+    check_all("address", &cases, |case| {
+        let secret = SecretKey::from_bytes(&case.secret_key.array()?).map_err(|e| e.to_string())?;
+        let public = case.pubkey.public_key()?;
+        equal("pubkey", secret.public_key(), public.clone())?;
+        equal("address of secret_key", secret.address(), case.address.address()?)?;
+        equal("address of pubkey", public.address(), case.address.address()?)
+    });
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SubsetCase {
+    runner_pubkey: Bytes,
+    validator_pubkeys: Vec<Bytes>,
+    k: usize,
+    subset_pubkeys: Vec<Bytes>,
+}
+
+#[test]
+fn subset() {
+    let Some(cases) = vectors::<Vec<SubsetCase>>("subset") else { return };
+    check_all("subset", &cases, |case| {
+        let keys = &case.validator_pubkeys;
+        let validators = keys.iter().map(Bytes::public_key).collect::<Result<Vec<_>, _>>()?;
+        equal("k", subset::size(validators.len()), case.k)?;
+        let subset = subset::of(&case.runner_pubkey.public_key()?, &validators);
+        let subset: Vec<_> = subset.into_iter().map(|i| keys[i].clone()).collect();
+        equal("subset_pubkeys", &subset, &case.subset_pubkeys)
+    });
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Presence {
+    derivation: Vec<Derivation>,
+    feasibility: Vec<Feasibility>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Derivation {
+    validators: u32,
+    registry_len: u32,
+    votes: Vec<Vote>,
+    present_counts: Vec<u32>,
+    committee: Derived,
+    quorum: Derived,
+    /// Left out where the registry is large.
+    subset: Option<DerivedBySubset>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Vote {
+    validator: u32,
+    bit_length: u32,
+    bytes: Bytes,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Derived {
+    threshold: u32,
+    presence: Bytes,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DerivedBySubset {
+    members: Vec<Vec<u32>>,
+    presence: Bytes,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Feasibility {
+    validators: u32,
+    /// The rule of that name; how many votes a quorum has shows in `out_of`.
+    quorum: Visibility,
+    k: u32,
+    committee: Visibility,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Visibility {
+    threshold: u32,
+    visible: u128,
+    out_of: u128,
+}
+
+#[test]
+fn presence() {
+    let Some(vectors) = vectors::<Presence>("presence") else { return };
+    check_all("presence.derivation", &vectors.derivation, |case| {
+        let read = |vote: &Vote| {
+            let bitmap = Bitmap::from_bytes(vote.bit_length, &vote.bytes.0);
+            bitmap.map(|b| (vote.validator, b)).map_err(|e| format!("{}: {e}", vote.validator))
+        };
+        let votes = case.votes.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let votes: Vec<_> = votes.iter().map(|(v, bitmap)| (*v, bitmap)).collect();
+        let counts = threshold::counts(&votes, case.registry_len);
+        equal("present_counts", &counts, &case.present_counts)?;
+
+        let derive = |rule, members: &[Vec<u32>]| {
+            let p = canonical(&votes, case.registry_len, case.validators, rule, members);
+            (p.len(), Bytes(p.as_bytes().to_vec()))
+        };
+        let presence = |expected: &Bytes| (case.registry_len, expected.clone());
+        let committee = derive(ThresholdRule::Committee, &[]);
+        equal("committee.presence", committee, presence(&case.committee.presence))?;
+        let need = threshold::of(case.validators);
+        equal("committee.threshold", need, case.committee.threshold)?;
+        let quorum = derive(ThresholdRule::Quorum, &[]);
+        equal("quorum.presence", quorum, presence(&case.quorum.presence))?;
+        let need = threshold::of(votes.len() as u32);
+        equal("quorum.threshold", need, case.quorum.threshold)?;
+        equal("votes", votes.len() as u32, threshold::quorum(case.validators))?;
+        if let Some(by_subset) = &case.subset {
+            let subset = derive(ThresholdRule::Subset, &by_subset.members);
+            equal("subset.presence", subset, presence(&by_subset.presence))?;
+        }
+        Ok(())
+    });
+    check_all("presence.feasibility", &vectors.feasibility, |row| {
+        let n = row.validators;
+        equal("k", subset::size(n as usize) as u32, row.k)?;
+        let check = |rule: &str, base: u32, expected: &Visibility| {
+            let need = threshold::of(base);
+            equal(&format!("{rule}.threshold"), need, expected.threshold)?;
+            let visibility = threshold::visibility(n, row.k, need);
+            let expected = Some((expected.visible, expected.out_of));
+            equal(&format!("{rule}.visible and out_of"), visibility, expected)
+        };
+        check("committee", n, &row.committee)?;
+        check("quorum", threshold::quorum(n), &row.quorum)
+    });
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SelectionCase {
+    block_hash: Bytes,
+    job_id: Bytes,
+    submitted_at: u64,
+    seed: Bytes,
+    candidates: Vec<Candidate>,
+    runners: usize,
+    mru: Option<Bytes>,
+    committee: Vec<Bytes>,
+    retry_count: u32,
+    retry_seed: Bytes,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Candidate {
+    address: Bytes,
+    stake: Amount,
+    weight: u64,
+}
+
+#[test]
+fn selection() {
+    let Some(cases) = vectors::<Vec<SelectionCase>>("selection") else { return };
+    check_all("selection", &cases, |case| {
+        let at = Height::new(case.submitted_at);
+        let seed = selection::seed(case.block_hash.hash()?, case.job_id.hash()?, at);
+        equal("seed", seed, case.seed.hash()?)?;
+        let retry = selection::retry_seed(seed, case.retry_count);
+        equal("retry_seed", retry, case.retry_seed.hash()?)?;
+        let mut candidates = Vec::new();
+        for (i, candidate) in case.candidates.iter().enumerate() {
+            let weight = selection::stake_to_weight(candidate.stake.0);
+            equal(&format!("candidates[{i}].weight"), weight, candidate.weight)?;
+            candidates.push((candidate.address.address()?, candidate.stake.0));
+        }
+        let mru = case.mru.as_ref().map(Bytes::address).transpose()?;
+        let drawn = selection::draw(&candidates, seed, case.runners, mru);
+        let committee = case.committee.iter().map(Bytes::address).collect::<Result<Vec<_>, _>>()?;
+        equal("committee", &drawn.committee, &committee)?;
+        let picked: Vec<_> = drawn.draws.iter().map(|draw| draw.picked).collect();
+        equal("picked, draw by draw", &picked, &committee)
+    });
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Basefee {
+    dual: Vec<Dual>,
+    /// The timer lane's, which the engine does not have yet.
+    #[serde(rename = "lane")]
+    _lane: IgnoredAny,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dual {
+    start: Amount,
+    target: u64,
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    used: u64,
+    next: Amount,
+}
+
+#[test]
+fn basefee() {
+    let Some(vectors) = vectors::<Basefee>("basefee") else { return };
+    check_all("basefee.dual", &vectors.dual, |case| {
+        let mut fee = case.start.0;
+        for (i, step) in case.steps.iter().enumerate() {
+            fee = basefee::next(fee, step.used, case.target);
+            equal(&format!("steps[{i}].next"), fee, step.next.0)?;
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,103 @@
+//! SIGKILL at random moments under load: same chain, nothing lost, nothing twice, money conserved.
+
+use crate::support::{Home, list};
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    env,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+/// Rounds in CI; `COWBOYCTL_KILL_ROUNDS=20` for the whole loop.
+const ROUNDS: u32 = 4;
+
+/// A job whose result counts how often it was final would need the chain; its events tell.
+fn verified_jobs(home: &Home) -> BTreeMap<String, u32> {
+    let mut jobs = BTreeMap::new();
+    let events = home.json(&["chain", "events", "--from", "0", "--kind", "JobVerified"]);
+    for event in list(&events) {
+        let id = event["job_id"].as_str().or_else(|| event["data"]["job_id"].as_str()).unwrap();
+        *jobs.entry(id.to_owned()).or_default() += 1;
+    }
+    jobs
+}
+
+/// Hashes of all blocks up to the head.
+fn chain(home: &Home, to: u64) -> Vec<Value> {
+    (1..=to).map(|h| home.json(&["chain", "block", &h.to_string()])["hash"].clone()).collect()
+}
+
+#[test]
+fn killed_at_random_moments_nothing_is_lost() {
+    let rounds: u32 =
+        env::var("COWBOYCTL_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(ROUNDS);
+    let home = Home::new();
+    home.up(&["--seed", "11"]);
+    let supply = home.json(&["devnet", "status"])["supply"]["total"].clone();
+    assert!(supply.is_string(), "status tells the supply");
+    let mut known: Vec<Value> = Vec::new();
+    let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;
+    for round in 0..rounds {
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for worker in 0..2 {
+                let (home, stop) = (&home, &stop);
+                scope.spawn(move || {
+                    let account = format!("dev-{worker}");
+                    let mut count = 0u32;
+                    while !stop.load(Ordering::Relaxed) {
+                        count += 1;
+                        // Whatever comes of it: the process may be killed under it.
+                        if count.is_multiple_of(2) {
+                            home.run(&["account", "transfer", &account, "dev-5", "1wei"]);
+                        } else {
+                            let job = ["job", "submit", "custom", "--from", &account, "--", "echo"];
+                            home.run(&job);
+                        }
+                    }
+                });
+            }
+            // A different moment each time, the same in every run of the test.
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            thread::park_timeout(Duration::from_millis(400 + (seed >> 33) % 1_500));
+            let head = home.run(&["--output", "json", "chain", "head"]);
+            home.kill("local");
+            stop.store(true, Ordering::Relaxed);
+            // A block told as final before the kill is final after it.
+            if head.code == 0 {
+                known.truncate(usize::MAX);
+                let told = head.json();
+                known.push(told);
+            }
+        });
+        home.json(&["devnet", "up", "--detach"]);
+        for told in &known {
+            let height = told["height"].as_u64().unwrap();
+            if height > 0 {
+                let block = home.json(&["chain", "block", &height.to_string()]);
+                assert_eq!(block["hash"], told["hash"], "round {round}");
+            }
+        }
+        let status = home.json(&["devnet", "status"]);
+        assert_eq!(status["supply"]["total"], supply, "round {round}");
+    }
+    // Every job submitted ends; none is final twice.
+    let head = home.height();
+    home.wait_height(head + 3);
+    for (job, times) in verified_jobs(&home) {
+        assert_eq!(times, 1, "job {job} was final {times} times");
+    }
+    let head = home.height();
+    let mut chains = (0..4).map(|i| {
+        let node = format!("validator-{i}");
+        let wait = ["--node", &node, "chain", "wait", &head.to_string(), "--timeout", "60s"];
+        home.json(&wait);
+        home.json(&["--node", &node, "chain", "block", &head.to_string()])["hash"].clone()
+    });
+    let first = chains.next().unwrap();
+    assert!(chains.all(|hash| hash == first));
+    let blocks = chain(&home, head.min(20));
+    assert_eq!(blocks.len() as u64, head.min(20));
+}

@@ -1,0 +1,11 @@
+//! Real devnets in real processes, driven through the command line as a user would.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
+mod chain;
+mod faults;
+mod kill;
+mod presence;
+mod refusals;
+mod scripts;
+mod support;

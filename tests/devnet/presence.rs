@@ -1,0 +1,66 @@
+//! Canonical presence: the same everywhere, derived from votes, and damage is found.
+
+use crate::support::{Home, list};
+use rusqlite::Connection;
+
+#[test]
+fn every_validator_shows_the_same_presence_and_it_verifies() {
+    let home = Home::new();
+    home.up(&["--wait", "8"]);
+    for height in ["1", "4", "6"] {
+        let shown: Vec<_> = (0..4)
+            .map(|i| home.json(&["--node", &format!("validator-{i}"), "presence", "show", height]))
+            .collect();
+        assert!(shown.windows(2).all(|pair| pair[0] == pair[1]), "{shown:?}");
+        let verified = home.json(&["presence", "verify", height]);
+        assert_eq!(verified["valid"], true);
+        assert_eq!(verified["recomputed"], shown[0]["bitmap"]);
+        let votes = home.json(&["presence", "votes", height]);
+        assert_eq!(list(&votes["votes"]).len() as u64, votes["quorum"].as_u64().unwrap());
+    }
+    let by_four = home.json(&["presence", "show", "4"]);
+    assert_eq!(list(&by_four["present"]).len(), 4, "{by_four}");
+    home.json(&["presence", "diff", "4", "6"]);
+}
+
+#[test]
+fn a_flipped_bit_in_a_stored_certificate_is_found_and_named() {
+    let home = Home::new();
+    home.up(&["--wait", "6"]);
+    let flip = |column: &str, offset: &dyn Fn(&[u8]) -> usize| {
+        let file = home.path("local/validators/validator-1/index.db");
+        let store = Connection::open(file).unwrap();
+        let sql = format!("SELECT {column} FROM presence WHERE height = 3");
+        let mut bytes: Vec<u8> = store.query_row(&sql, [], |row| row.get(0)).unwrap();
+        let at = offset(&bytes);
+        bytes[at] ^= 1;
+        let sql = format!("UPDATE presence SET {column} = ? WHERE height = 3");
+        store.execute(&sql, [bytes]).unwrap();
+    };
+    let verify = || {
+        let args = ["--output", "json", "--node", "validator-1", "presence", "verify", "3"];
+        home.run(&args)
+    };
+    assert_eq!(verify().code, 0);
+    // A byte of the last vote's signature.
+    let last_signature = |bytes: &[u8]| {
+        let needle = b"signature";
+        bytes.windows(needle.len()).rposition(|w| w == needle).unwrap() + needle.len() + 2 + 20
+    };
+    flip("certificate", &last_signature);
+    let found = verify();
+    assert_eq!(found.code, 7, "{found:?}");
+    let report = found.json();
+    assert_eq!(report["valid"], false);
+    let named = report["mismatches"][0]["validator"].as_str().unwrap();
+    assert!(named.starts_with("validator-"), "{report}");
+    flip("certificate", &last_signature);
+    assert_eq!(verify().code, 0);
+    // A flipped bit of the derived bitmap names the runner.
+    flip("bitmap", &|_| 0);
+    let found = verify();
+    assert_eq!(found.code, 7, "{found:?}");
+    assert_eq!(found.json()["mismatches"][0]["runner"], "runner-0");
+    // The other validators' files are their own.
+    home.json(&["--node", "validator-0", "presence", "verify", "3"]);
+}

@@ -1,0 +1,154 @@
+//! A home for devnets that ends with the test, and commands run in it.
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+/// How long anything may take that a test waits for; machines are shared.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder of devnets. Dropping it ends the processes that run them.
+pub struct Home(TempDir);
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Outcome {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// The document on standard output.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: not one JSON document: {self:?}"))
+    }
+}
+
+impl Home {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.0.path().join(relative)
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cowboyctl"));
+        command
+            .args(args)
+            .env("COWBOYCTL_HOME", self.0.path())
+            .env_remove("COWBOYCTL_DEVNET")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end, whatever that is.
+    pub fn run(&self, args: &[&str]) -> Outcome {
+        let output = self.command(args).output().unwrap();
+        Outcome {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs a command that succeeds, for its JSON.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let outcome = self.run(&[&["--output", "json"], args].concat());
+        assert_eq!(outcome.code, 0, "{args:?}: {outcome:?}\n{}", self.logs());
+        outcome.json()
+    }
+
+    /// Runs a command that fails with this code, for what it says on standard error.
+    pub fn fails(&self, code: i32, args: &[&str]) -> String {
+        let outcome = self.run(args);
+        assert_eq!(outcome.code, code, "{args:?}: {outcome:?}");
+        assert!(outcome.stderr.lines().count() <= 3, "at most three lines: {outcome:?}");
+        outcome.stderr
+    }
+
+    /// Boots a devnet with blocks as fast as a shared machine keeps up with.
+    pub fn up(&self, args: &[&str]) -> Value {
+        self.json(&[&["devnet", "up", "--detach", "--block-time", "100ms"], args].concat())
+    }
+
+    /// The process that runs a devnet, by the devnet's own record.
+    pub fn pid(&self, name: &str) -> Pid {
+        self.recorded_pid(name).unwrap_or_else(|| panic!("devnet {name} has no record"))
+    }
+
+    fn recorded_pid(&self, name: &str) -> Option<Pid> {
+        let text = fs::read_to_string(self.path(name).join("devnet.json")).ok()?;
+        let record: Value = serde_json::from_str(&text).ok()?;
+        Pid::from_raw(i32::try_from(record["pid"].as_i64()?).ok()?)
+    }
+
+    /// Ends a devnet's process at once and waits until it is gone.
+    pub fn kill(&self, name: &str) {
+        let pid = self.pid(name);
+        let _ = kill_process(pid, Signal::KILL);
+        // Its parent ended long ago: whoever reaps orphans may take a moment.
+        wait_until("the killed process is gone", || test_kill_process(pid).is_err());
+    }
+
+    /// The last lines of every devnet's log, for a failing test's message.
+    pub fn logs(&self) -> String {
+        let mut text = String::new();
+        for entry in fs::read_dir(self.0.path()).unwrap().flatten() {
+            let log = fs::read_to_string(entry.path().join("log/devnet.log")).unwrap_or_default();
+            let lines: Vec<_> = log.lines().collect();
+            let from = lines.len().saturating_sub(30);
+            text += &format!("--- {}\n{}\n", entry.path().display(), lines[from..].join("\n"));
+        }
+        text
+    }
+
+    /// The newest height that the devnet's API tells.
+    pub fn height(&self) -> u64 {
+        self.json(&["chain", "head"])["height"].as_u64().unwrap()
+    }
+
+    /// Waits through the command line until the chain is at `height`.
+    pub fn wait_height(&self, height: u64) {
+        self.json(&["chain", "wait", &height.to_string(), "--timeout", "60s"]);
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        for entry in fs::read_dir(self.0.path()).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(pid) = self.recorded_pid(&name)
+                && fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
+                    .is_ok_and(|command| command.contains("cowboyctl"))
+            {
+                let _ = kill_process(pid, Signal::KILL);
+                wait_until("the devnet has ended", || test_kill_process(pid).is_err());
+            }
+        }
+    }
+}
+
+/// Tries until it holds. Only for states of other processes, which tell nobody of their changes.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// A list in a JSON document.
+pub fn list(value: &Value) -> &Vec<Value> {
+    value.as_array().unwrap_or_else(|| panic!("not a list: {value}"))
+}

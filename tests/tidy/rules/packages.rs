@@ -1,0 +1,98 @@
+//! Packages: which may use which, and where their lints come from.
+
+use super::{Rule, Sample};
+use crate::{
+    Finding,
+    source::{PACKAGES, Tree},
+};
+
+/// cli knows devnet and engine, devnet knows engine, engine knows nothing of ours.
+pub const DIRECTION: Rule = Rule {
+    name: "package direction",
+    check: direction,
+    samples: &[
+        Sample {
+            files: &[(
+                "engine/Cargo.toml",
+                "[dependencies]\nhex.workspace = true\n\n[dev-dependencies]\ncowboy-devnet = \"1\"\n",
+            )],
+            found: &["engine/Cargo.toml:5"],
+        },
+        Sample {
+            files: &[("devnet/Cargo.toml", "[dependencies.cowboyctl]\npath = \"../cli\"\n")],
+            found: &["devnet/Cargo.toml:1"],
+        },
+        Sample {
+            files: &[
+                ("cli/Cargo.toml", "[dependencies]\ncowboy-engine.workspace = true\n"),
+                ("devnet/Cargo.toml", "[package]\nname = \"cowboy-devnet\"\n"),
+            ],
+            found: &[],
+        },
+    ],
+};
+
+/// Lints are decided once, for all packages.
+pub const LINTS: Rule = Rule {
+    name: "workspace lints",
+    check: lints,
+    samples: &[
+        Sample {
+            files: &[("engine/Cargo.toml", "[package]\n[lints.rust]\nunsafe_code = \"warn\"\n")],
+            found: &["engine/Cargo.toml:1"],
+        },
+        Sample { files: &[("engine/Cargo.toml", "[lints]\nworkspace = true\n")], found: &[] },
+    ],
+};
+
+/// Names of our packages, and of ours which each may depend on.
+const ALLOWED: [(&str, &[&str]); 5] = [
+    ("engine", &[]),
+    ("devnet", &["cowboy-engine"]),
+    ("cli", &["cowboy-engine", "cowboy-devnet"]),
+    ("tests", &["cowboy-engine", "cowboy-devnet", "cowboyctl"]),
+    ("examples", &["cowboy-engine", "cowboy-devnet"]),
+];
+
+fn direction(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (package, allowed) in ALLOWED {
+        let path = format!("{package}/Cargo.toml");
+        let Some(manifest) = tree.get(&path) else { continue };
+        let mut dependencies = false;
+        for (number, line) in (1..).zip(manifest.text.lines()) {
+            let name = if let Some(section) = line.strip_prefix('[') {
+                dependencies = section.contains("dependencies]");
+                // [dependencies.name]
+                section.split_once("dependencies.").map(|(_, name)| name)
+            } else {
+                dependencies.then_some(line)
+            };
+            let name: String = name
+                .unwrap_or_default()
+                .chars()
+                .take_while(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+                .collect();
+            if name.starts_with("cowboy") && !allowed.contains(&name.as_str()) {
+                let text = format!("{package} may not use {name}: move what both need to engine");
+                findings.push(Finding::new(&path, number, text));
+            }
+        }
+    }
+    findings
+}
+
+fn lints(tree: &Tree) -> Vec<Finding> {
+    let manifests =
+        PACKAGES.iter().filter_map(|package| tree.get(&format!("{package}/Cargo.toml")));
+    manifests
+        .filter(|manifest| {
+            let text: String = manifest.text.split_whitespace().collect();
+            !text.contains("[lints]workspace=true") && !text.contains("lints.workspace=true")
+        })
+        .map(|manifest| {
+            let text = "add `[lints] workspace = true`: lints are those of the top's Cargo.toml";
+            Finding::new(&manifest.path, 1, text)
+        })
+        .collect()
+}
