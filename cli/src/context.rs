@@ -2,14 +2,14 @@
 
 use crate::{
     error::{CliError, Exit},
-    output::Ui,
+    output::{Progress, Ui},
 };
 use cowboy_devnet::{
     client::Client,
     orchestrator::home::{DevnetHome, Home, State},
     topology::Name,
 };
-use std::{future::Future, time::Duration};
+use std::{cell::RefCell, time::Duration};
 use tokio::time::{Instant, timeout_at};
 
 /// What the global options say.
@@ -100,25 +100,45 @@ pub struct Deadline {
     timeout: Duration,
 }
 
+/// A wait that goes on: shown on a terminal, and remembered for its timeout.
+#[derive(Debug)]
+pub struct Wait<'a> {
+    awaited: &'a str,
+    last: RefCell<String>,
+    progress: Progress,
+}
+
+impl Wait<'_> {
+    /// Says what was seen last.
+    pub fn saw(&self, text: impl Into<String>) {
+        let text = text.into();
+        self.progress.show(format!("waiting for {}: {text}", self.awaited));
+        *self.last.borrow_mut() = text;
+    }
+}
+
 impl Deadline {
     /// So long from now.
     pub fn after(timeout: Duration) -> Self {
         Self { at: Instant::now() + timeout, timeout }
     }
 
-    /// The outcome of `step` if it comes in time; else an error that says what was awaited and
-    /// what was seen last.
-    pub async fn bound<T>(
+    /// The outcome of `work` if it comes in time; else an error that says what was awaited and what
+    /// was seen last.
+    pub async fn wait_for<T>(
         &self,
-        step: impl Future<Output = T>,
+        ui: Ui,
         awaited: &str,
-        last: &str,
+        work: impl AsyncFnOnce(&Wait<'_>) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
-        timeout_at(self.at, step).await.map_err(|_| {
+        let progress = ui.progress(format!("waiting for {awaited}"));
+        let wait = Wait { awaited, last: RefCell::new("nothing".to_owned()), progress };
+        let outcome = timeout_at(self.at, work(&wait)).await;
+        outcome.unwrap_or_else(|_| {
             let timeout = self.timeout;
-            CliError::new(Exit::TimedOut, format!("{awaited}: not within {timeout:?}"))
-                .detail(format!("last seen: {last}"))
-                .hint("give it longer with --timeout, or see: cowboyctl devnet status")
+            Err(CliError::new(Exit::TimedOut, format!("{awaited}: not within {timeout:?}"))
+                .detail(format!("last seen: {}", wait.last.borrow()))
+                .hint("give it longer with --timeout, or see: cowboyctl devnet status"))
         })
     }
 }

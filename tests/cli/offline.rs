@@ -1,7 +1,7 @@
 //! What needs no devnet, and what says that there is none.
 
 use crate::support::{Folder, outcome};
-use std::{fs, io::Read as _, process::Stdio};
+use std::{fs, io::Read as _, net::TcpListener, process::Stdio};
 
 #[test]
 fn a_template_validates() {
@@ -210,4 +210,20 @@ fn another_topology_for_a_chain_is_a_conflict() {
       other validators
       go on with it without these options, or delete it: cowboyctl devnet reset old
     ");
+}
+
+#[test]
+fn a_start_that_fails_says_why_at_once() {
+    let folder = Folder::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    fs::write(folder.path("taken.yaml"), format!("api: {{port: {port}}}\n")).unwrap();
+    for args in [
+        &["devnet", "up", "-f", "taken.yaml", "--detach"][..],
+        &["devnet", "up", "-f", "taken.yaml"],
+    ] {
+        let refused = folder.fails(8, args);
+        assert!(refused.contains(&format!("port {port} is taken")), "{refused}");
+    }
+    assert_eq!(folder.prints(&["devnet", "ls", "-o", "json", "-q"]), "local\n");
 }

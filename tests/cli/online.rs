@@ -186,6 +186,25 @@ fn a_wait_ends_at_its_height_or_its_timeout() {
 }
 
 #[test]
+fn an_interrupted_wait_ends_with_130() {
+    let (follows, followed) = std::sync::mpsc::channel();
+    let fake = Fake::new(move |request| {
+        if request.line == "GET /v1/chain/head" {
+            follows.send(()).unwrap();
+        }
+        answer(request)
+    });
+    let mut command = fake.folder.command(&["chain", "wait", "1000000"]);
+    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    followed.recv().unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "error: interrupted\n");
+}
+
+#[test]
 fn events_follow_until_the_reader_leaves() {
     let fake = Fake::new(answer);
     let mut command = fake.folder.command(&["chain", "events", "--follow", "-o", "jsonl"]);

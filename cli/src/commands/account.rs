@@ -90,10 +90,8 @@ async fn transfer(
     let to = transaction::address_of(&client, to).await?;
     let payload = Payload::Transfer(Transfer { to, amount });
     let signer = transaction::Signer::find(&devnet, from)?;
-    let progress = cx.ui.progress("waiting for the transaction's block");
     let deadline = Deadline::after(inclusion.timeout);
-    let outcome = transaction::execute(&client, &signer, payload, deadline).await?;
-    drop(progress);
+    let outcome = transaction::execute(cx.ui, &client, &signer, payload, deadline).await?;
     cx.ui.document(&outcome.transaction)
 }
 

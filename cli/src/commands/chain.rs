@@ -4,14 +4,14 @@ use crate::{
     args::{self, HeightArg},
     context::{Context, Deadline},
     error::{CliError, Exit},
-    output::{Document, Row, amount, fields, short, table},
+    output::{Document, Row, Ui, amount, fields, short, table},
 };
 use clap::{Subcommand, builder::FalseyValueParser};
 use cowboy_devnet::{
     api::types::{Block, BlockNotice, Event, EventQuery, Head, Transaction, TransactionStatus},
     client::{BlockAt, Client},
 };
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 /// How many blocks back `chain events` looks where it is not told.
 const RECENT_BLOCKS: u64 = 100;
@@ -73,40 +73,41 @@ impl Chain {
                     return Err(CliError::new(Exit::Usage, "latest is no height to wait for")
                         .hint("say which: cowboyctl chain wait +1"));
                 };
-                let progress = cx.ui.progress(format!("waiting for block {height}"));
-                let head = reach(&client, height, Deadline::after(timeout), |head| {
-                    progress.saw(format!("waiting for block {height}: at {head}"));
-                })
-                .await?;
-                drop(progress);
+                let head = reach(cx.ui, &client, height, Deadline::after(timeout)).await?;
                 cx.ui.document(&head)
             }
         }
     }
 }
 
-/// Waits until the chain has this height; tells `saw` of each one on the way.
+/// Waits until the chain has this height.
 pub async fn reach(
+    ui: Ui,
     client: &Client,
     height: u64,
     deadline: Deadline,
-    saw: impl Fn(u64),
 ) -> Result<Head, CliError> {
     let awaited = format!("block {height}");
-    let mut blocks = client.follow(None);
-    blocks.connect().await?;
-    let mut head = client.head().await?;
-    while head.height < height {
-        saw(head.height);
-        let last = format!("block {}", head.height);
-        let notice = deadline.bound(blocks.next(), &awaited, &last).await??;
-        head = Head {
-            height: notice.height.max(head.height),
-            hash: notice.hash,
-            finalized_at: notice.finalized_at,
-        };
-    }
-    Ok(head)
+    deadline
+        .wait_for(ui, &awaited, async |wait| {
+            let mut blocks = client.follow(None);
+            blocks.connect().await?;
+            let mut head = client.head().await?;
+            while head.height < height {
+                wait.saw(format!("block {}", head.height));
+                let notice = blocks.next().await?;
+                // The stream may have begun before the head was asked for.
+                if notice.height > head.height {
+                    head = Head {
+                        height: notice.height,
+                        hash: notice.hash,
+                        finalized_at: notice.finalized_at,
+                    };
+                }
+            }
+            Ok(head)
+        })
+        .await
 }
 
 async fn events(
@@ -270,14 +271,24 @@ pub fn named(name: Option<&str>, address: &impl ToString) -> String {
     }
 }
 
-/// A JSON object as `key=value` pairs.
+/// A JSON object as `key=value` pairs, long byte strings cut: JSON output has them whole.
 pub fn data(value: &serde_json::Value) -> String {
-    let Some(object) = value.as_object() else { return value.to_string() };
-    let pair = |(key, value): (&String, &serde_json::Value)| match value.as_str() {
-        Some(text) => format!("{key}={text}"),
-        None => format!("{key}={value}"),
-    };
-    object.iter().map(pair).collect::<Vec<_>>().join(" ")
+    use serde_json::Value;
+    fn plain(value: &Value) -> String {
+        match value {
+            Value::String(text) if text.starts_with("0x") => short(text),
+            Value::String(text) => text.clone(),
+            Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
+            other => other.to_string(),
+        }
+    }
+    match value {
+        Value::Object(fields) => {
+            let pairs = fields.iter().map(|(key, value)| format!("{key}={}", plain(value)));
+            pairs.collect::<Vec<_>>().join(" ")
+        }
+        other => plain(other),
+    }
 }
 
 impl Row for Event {
@@ -301,16 +312,14 @@ impl Row for BlockNotice {
         ">view",
         ">transactions",
         "present",
-        "certificate",
+        "certifies",
         "events",
     ];
 
     fn cells(&self) -> Vec<String> {
-        let parent = self.height.checked_sub(1);
-        let certified = parent.is_some_and(|parent| self.certificate_for.contains(&parent));
-        let mut kinds: Vec<_> = self.events.iter().map(|event| event.kind.as_str()).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
+        let kinds = self.events.iter().map(|event| event.kind.as_str());
+        // Every block with a certificate has this one.
+        let kinds: BTreeSet<_> = kinds.filter(|kind| *kind != "PresenceDerived").collect();
         vec![
             self.height.to_string(),
             short(&self.hash),
@@ -318,8 +327,8 @@ impl Row for BlockNotice {
             self.view.to_string(),
             self.transactions.to_string(),
             format!("{}/{}", self.present, self.registry_len),
-            if certified { "parent" } else { "-" }.to_owned(),
-            kinds.join(" "),
+            list(&self.certificate_for),
+            kinds.into_iter().collect::<Vec<_>>().join(" "),
         ]
     }
 

@@ -5,9 +5,7 @@ use crate::{error::CliError, output::raw};
 use clap::Args;
 use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 
-/// Print the completion script of a shell
-///
-/// For bash, as an example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
+/// `completions`.
 #[derive(Debug, Args)]
 pub struct Completions {
     /// The shell

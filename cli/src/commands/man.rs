@@ -7,9 +7,7 @@ use crate::{
 use clap::Args;
 use std::{fs, path::PathBuf};
 
-/// Print or write manual pages
-///
-/// To read one: cowboyctl man job submit | man -l -
+/// `man`.
 #[derive(Debug, Args)]
 pub struct Man {
     /// The command whose page it is [default: cowboyctl itself]

@@ -88,6 +88,8 @@ struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Boot a devnet, run a job on it, and show each step with its command
+    ///
+    /// The devnet is called quickstart, and stays. A second run uses it again.
     Quickstart(quickstart::Quickstart),
     /// Start, stop and inspect devnets
     #[command(subcommand)]
@@ -114,8 +116,12 @@ enum Command {
     #[command(subcommand)]
     Mru(mru::Mru),
     /// Print the completion script of a shell
+    ///
+    /// For bash, as an example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
     Completions(completions::Completions),
     /// Print or write manual pages
+    ///
+    /// To read one: cowboyctl man job submit | man -l -
     Man(man::Man),
 }
 

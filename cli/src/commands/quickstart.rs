@@ -31,9 +31,7 @@ const NAME: &str = "quickstart";
 /// How long the devnet may take to stop.
 const STOPPING: Duration = Duration::from_secs(20);
 
-/// Boot a devnet, run a job on it, and show each step with its command
-///
-/// The devnet is called quickstart, and stays. A second run uses it again.
+/// `quickstart`.
 #[derive(Debug, Args)]
 pub struct Quickstart {
     /// Stop the devnet in the end
@@ -107,31 +105,36 @@ impl Quickstart {
         let booted = "cowboyctl devnet up --detach --name quickstart --block-time 250ms";
         step(cx, "a devnet of four validators and four runners", booted, &report)?;
         let client = cx.client_of(devnet)?;
+        // Beside others, commands have to say which devnet is meant.
+        let alone = cx.running(None).is_ok_and(|only| only == *devnet);
+        let to_it = if alone { "" } else { " --devnet quickstart" };
 
         let presence = client.presence(BlockAt::Latest).await?;
-        let command = "cowboyctl presence show latest";
-        step(cx, "which runners the validators vote present", command, &presence)?;
+        let command = format!("cowboyctl presence show latest{to_it}");
+        step(cx, "which runners the validators vote present", &command, &presence)?;
 
         let signer = Signer::find(devnet, "dev-0")?;
         let job = job::submit(cx.ui, &client, &signer, greeting(), true, deadline).await?;
-        let command = "cowboyctl job submit custom --wait -- sh -c 'echo hello from the devnet'";
-        step(cx, "a command as a job, run by one of them", command, &job)?;
+        let command = format!(
+            "cowboyctl job submit custom --wait{to_it} -- sh -c 'echo hello from the devnet'"
+        );
+        step(cx, "a command as a job, run by one of them", &command, &job)?;
         let id = job.job_id.to_string();
         if let Some(job) = &job.job {
             job::succeeded(job)?;
         }
 
         let explanation = client.explain(&id).await?;
-        let command = format!("cowboyctl job explain {id}");
+        let command = format!("cowboyctl job explain {id}{to_it}");
         step(cx, "how that runner was drawn", &command, &explanation)?;
 
         let result = client.job_result(&id).await?;
-        let command = format!("cowboyctl job result {id}");
+        let command = format!("cowboyctl job result {id}{to_it}");
         step(cx, "the verified result", &command, &result)?;
 
         let mru = client.mru("dev-0", "custom").await?;
-        let command = "cowboyctl mru show dev-0 custom";
-        step(cx, "the runner that the next job favours", command, &mru)?;
+        let command = format!("cowboyctl mru show dev-0 custom{to_it}");
+        step(cx, "the runner that the next job favours", &command, &mru)?;
 
         if !cx.ui.is_for_people() {
             cx.ui.document(&Report { devnet: report, presence, job, explanation, result, mru })?;

@@ -1,9 +1,10 @@
 //! Signing transactions with the devnet's own account keys, and seeing them into a block.
 
-use super::chain::status;
+use super::chain::status as name_of;
 use crate::{
     context::Deadline,
     error::{CliError, Exit},
+    output::Ui,
 };
 use cowboy_devnet::{
     api::types::{
@@ -78,35 +79,40 @@ pub struct Executed {
 /// Signs, submits, and waits until the transaction is in a finalized block. One that is there
 /// without effect is a rejection.
 pub async fn execute(
+    ui: Ui,
     client: &Client,
     signer: &Signer,
     payload: Payload,
     deadline: Deadline,
 ) -> Result<Executed, CliError> {
-    let mut blocks = client.follow(None);
-    blocks.connect().await?;
-    let (hash, nonce) = submit(client, signer, payload).await?;
-    let hash = hash.to_string();
-    let awaited = format!("transaction {hash}");
-    let mut last = "in the mempool".to_owned();
-    loop {
-        let notice = deadline.bound(blocks.next(), &awaited, &last).await??;
-        let transaction = client.transaction(&hash).await?;
-        last = format!("{}, at block {}", status(transaction.status), notice.height);
-        match transaction.status {
-            TransactionStatus::Pending => {}
-            TransactionStatus::Success => return Ok(Executed { transaction, nonce }),
-            TransactionStatus::Failed | TransactionStatus::Skipped | TransactionStatus::Dropped => {
-                return Err(rejection(&transaction));
+    deadline
+        .wait_for(ui, "the transaction's block", async |wait| {
+            let mut blocks = client.follow(None);
+            blocks.connect().await?;
+            let (hash, nonce) = submit(client, signer, payload).await?;
+            let hash = hash.to_string();
+            wait.saw(format!("{hash} in the mempool"));
+            loop {
+                let notice = blocks.next().await?;
+                let transaction = client.transaction(&hash).await?;
+                let status = transaction.status;
+                wait.saw(format!("{hash} {} at block {}", name_of(status), notice.height));
+                match status {
+                    TransactionStatus::Pending => {}
+                    TransactionStatus::Success => return Ok(Executed { transaction, nonce }),
+                    TransactionStatus::Failed
+                    | TransactionStatus::Skipped
+                    | TransactionStatus::Dropped => return Err(rejection(&transaction)),
+                }
             }
-        }
-    }
+        })
+        .await
 }
 
 fn rejection(transaction: &Transaction) -> CliError {
     let reason = [&transaction.message, &transaction.error].into_iter().flatten().next();
     let reason = reason.map_or("without a reason", String::as_str);
-    let outcome = status(transaction.status);
+    let outcome = name_of(transaction.status);
     CliError::new(Exit::Rejected, reason)
         .detail(format!("transaction {} was {outcome}", transaction.hash))
         .hint(format!("see it: cowboyctl chain tx {}", transaction.hash))

@@ -11,7 +11,7 @@ mod ui;
 
 pub use table::{Row, fields, table};
 pub use theme::{amount, millis, seconds_since, short};
-pub use ui::{Ui, error, raw, warn};
+pub use ui::{Progress, Ui, error, raw, warn};
 
 use serde::Serialize;
 

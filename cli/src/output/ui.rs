@@ -89,7 +89,7 @@ impl Ui {
     }
 
     /// Shows that something is being waited for, where a terminal shows stderr.
-    pub fn progress(self, text: impl Into<String>) -> Progress {
+    pub fn progress(self, text: String) -> Progress {
         let shown = io::stderr().is_terminal() && !self.quiet;
         let target =
             if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -97,7 +97,7 @@ impl Ui {
         let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})")
             .expect("the template is well formed");
         bar.set_style(style);
-        bar.set_message(text.into());
+        bar.set_message(text);
         if shown {
             bar.enable_steady_tick(Duration::from_millis(100));
         }
@@ -110,9 +110,9 @@ impl Ui {
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Says what was seen last.
-    pub fn saw(&self, text: impl Into<String>) {
-        self.0.set_message(text.into());
+    /// Says what is being waited for now.
+    pub fn show(&self, text: String) {
+        self.0.set_message(text);
     }
 }
 

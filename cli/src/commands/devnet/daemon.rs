@@ -47,13 +47,16 @@ pub async fn start(
 ) -> Result<UpReport, CliError> {
     let started = Instant::now();
     let deadline = Deadline::after(up.timeout);
-    let progress = cx.ui.progress(format!("starting devnet {}", plan.name));
     let mut child = spawn(up, devnet)?;
     let id = child.id().expect("the child has not been waited for");
-    let ready = deadline.bound(ready(devnet, id), "the devnet's start", "starting");
+    let awaited = format!("devnet {}", plan.name);
+    let ready = deadline.wait_for(cx.ui, &awaited, async |wait| {
+        wait.saw(format!("process {id}"));
+        ready(devnet, id).await
+    });
     let ready = tokio::select! {
         ended = child.wait() => return Err(died(cx, devnet, ended)),
-        ready = ready => ready.and_then(|record| record),
+        ready = ready => ready,
         _ = tokio::signal::ctrl_c() => Err(CliError::interrupted()),
     };
     let record = match ready {
@@ -69,9 +72,7 @@ pub async fn start(
         None => client.head().await?,
         Some(height) => tokio::select! {
             ended = child.wait() => return Err(died(cx, devnet, ended)),
-            head = chain::reach(&client, height, deadline, |at| {
-                progress.saw(format!("waiting for block {height}: at {at}"));
-            }) => head?,
+            head = chain::reach(cx.ui, &client, height, deadline) => head?,
         },
     };
     Ok(UpReport {

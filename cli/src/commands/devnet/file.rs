@@ -14,7 +14,7 @@ use std::{
     path::PathBuf,
 };
 
-/// Write a commented topology: every field with its default
+/// `devnet init`.
 #[derive(Debug, Args)]
 pub struct Init {
     /// The file to write; - for standard output
@@ -57,7 +57,7 @@ impl Init {
     }
 }
 
-/// Check a topology and show what it resolves to
+/// `devnet validate`.
 #[derive(Debug, Args)]
 pub struct Validate {
     /// The topology file

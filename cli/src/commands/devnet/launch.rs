@@ -118,13 +118,13 @@ fn line(cx: &Context, block: &BlockNotice) -> Result<(), CliError> {
         count => format!("{count} transactions"),
     };
     let cells = block.cells();
-    let [height, hash, proposer, view, _, present, certificate, events] = cells.as_slice() else {
+    let [height, hash, proposer, _, _, present, certified, events] = cells.as_slice() else {
         unreachable!("a block has a cell for each of its eight columns");
     };
     cx.ui.note(
         format!(
-            "block {height} {hash} by {proposer} in view {view}: {transactions}, {present} present, \
-             certificate {certificate} {events}"
+            "block {height} {hash} by {proposer}: {transactions}, {present} present, certifies \
+             {certified}  {events}"
         )
         .trim_end(),
     );
@@ -162,13 +162,14 @@ fn start_log(devnet: &DevnetHome) -> Result<(), CliError> {
 /// Whether the user's own signal stopped the devnet, as opposed to a request or a supervisor's.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Resolves upon Ctrl-C or SIGTERM; a second one ends the process at once.
+/// Resolves upon Ctrl-C, SIGTERM or SIGHUP; one more of the first two ends the process at once.
 fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
     let io = |error: io::Error| CliError::failed(format!("signals: {error}"));
     let runtime = runtime()?;
-    let (mut interrupt, mut terminate) = {
+    let (mut interrupt, mut terminate, mut hang_up) = {
         let _inside = runtime.enter();
-        (signal(SignalKind::interrupt()).map_err(io)?, signal(SignalKind::terminate()).map_err(io)?)
+        let on = |kind| signal(kind).map_err(io);
+        (on(SignalKind::interrupt())?, on(SignalKind::terminate())?, on(SignalKind::hangup())?)
     };
     let (sender, receiver) = oneshot::channel();
     let wait = move || {
@@ -176,6 +177,7 @@ fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
             tokio::select! {
                 _ = interrupt.recv() => INTERRUPTED.store(true, Ordering::Relaxed),
                 _ = terminate.recv() => {}
+                _ = hang_up.recv() => {}
             }
             // The devnet may have ended by itself.
             let _ended = sender.send(());

@@ -1,6 +1,6 @@
 //! `devnet logs`: what a devnet's process said.
 
-use super::Which;
+use super::{Which, status::plan};
 use crate::{
     context::Context,
     error::{CliError, Exit},
@@ -23,9 +23,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The longest line that is kept together.
 const LINE_LIMIT: u64 = 1 << 20;
 
-/// What a devnet's process said
-///
-/// With --node, only the lines that name this node.
+/// `devnet logs`.
 #[derive(Debug, Args)]
 pub struct Logs {
     #[command(flatten)]
@@ -44,7 +42,7 @@ impl Logs {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.existing(self.which.named.as_ref())?;
-        let mut log = Log::open(&devnet, cx.node.clone())?;
+        let mut log = Log::open(&devnet, cx.node.as_deref())?;
         let mut last = std::collections::VecDeque::new();
         while let Some(line) = log.line()? {
             if last.len() == self.lines {
@@ -81,11 +79,12 @@ struct Log {
     file: BufReader<File>,
     inode: u64,
     partial: String,
-    node: Option<String>,
+    /// What stands in the lines that are shown: all of them where it is empty.
+    words: Vec<String>,
 }
 
 impl Log {
-    fn open(devnet: &DevnetHome, node: Option<String>) -> Result<Self, CliError> {
+    fn open(devnet: &DevnetHome, node: Option<&str>) -> Result<Self, CliError> {
         let path = devnet.log_path();
         let file = File::open(&path).map_err(|error| {
             let exit = match error.kind() {
@@ -96,7 +95,13 @@ impl Log {
                 .hint("a devnet has a log once it was started")
         })?;
         let inode = file.metadata()?.ino();
-        Ok(Self { path, file: BufReader::new(file), inode, partial: String::new(), node })
+        // Lines name a node, or give its address.
+        let address = |node: &str| Some(plan(devnet)?.key(&node.parse().ok()?).address());
+        let words = node.into_iter().flat_map(|node| {
+            [node.to_owned()].into_iter().chain(address(node).map(|address| address.to_string()))
+        });
+        let words = words.collect();
+        Ok(Self { path, file: BufReader::new(file), inode, partial: String::new(), words })
     }
 
     /// The next whole line that names the node, with its line feed.
@@ -113,7 +118,7 @@ impl Log {
                 return Ok(None);
             }
             let line = std::mem::take(&mut self.partial);
-            if self.node.as_deref().is_none_or(|node| names(&line, node)) {
+            if self.words.is_empty() || self.words.iter().any(|word| names(&line, word)) {
                 return Ok(Some(line));
             }
         }
@@ -132,11 +137,11 @@ impl Log {
     }
 }
 
-/// Whether a line has `node` as a word: `validator-1` is not in `validator-10`.
-fn names(line: &str, node: &str) -> bool {
+/// Whether a line has `word` as a whole word: `validator-1` is not in `validator-10`.
+fn names(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    line.match_indices(node).any(|(start, _)| {
-        let end = start + node.len();
+    line.match_indices(word).any(|(start, _)| {
+        let end = start + word.len();
         !line[..start].ends_with(is_part) && !line[end..].starts_with(is_part)
     })
 }

@@ -24,6 +24,10 @@ use cowboy_devnet::topology::Name;
 #[derive(Debug, Subcommand)]
 pub enum Devnet {
     /// Start a devnet, and run it until interrupted
+    ///
+    /// A devnet that was stopped goes on with its chain; options then have to fit that chain. Its
+    /// log is log/devnet.log in its folder; COWBOYCTL_LOG says what is logged, as
+    /// cowboy_devnet=debug.
     Up(Box<Up>),
     /// Stop a devnet; it keeps its chain
     Down(down::Down),
@@ -32,10 +36,12 @@ pub enum Devnet {
     /// A devnet's head, validators and runners
     Status(Which),
     /// What a devnet's process said
+    ///
+    /// With --node, only the lines that name this validator or runner.
     Logs(logs::Logs),
     /// Shell exports that make a devnet the current one
     Env(Which),
-    /// Write a commented topology
+    /// Write a commented topology: every field with its default
     Init(file::Init),
     /// Check a topology and show what it resolves to
     Validate(file::Validate),

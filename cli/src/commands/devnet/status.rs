@@ -97,7 +97,7 @@ impl Entry {
 }
 
 /// The saved topology, where it can be read.
-fn plan(devnet: &DevnetHome) -> Option<Plan> {
+pub(super) fn plan(devnet: &DevnetHome) -> Option<Plan> {
     let text = devnet.topology().ok()??;
     let topology = Topology::parse(&text, "").ok()?;
     topology.resolve(&Overrides::default(), &text, "").ok()

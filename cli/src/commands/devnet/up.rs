@@ -19,9 +19,7 @@ use cowboy_devnet::{
 use serde::Serialize;
 use std::{path::PathBuf, time::Duration};
 
-/// Start a devnet, and run it until interrupted
-///
-/// A devnet that was stopped goes on with its chain; options then have to fit that chain.
+/// `devnet up`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Up {
     /// A topology file [default: 4 validators, 4 runners]

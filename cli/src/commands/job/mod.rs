@@ -83,13 +83,8 @@ impl Job {
             }
             Self::Show { job } => cx.ui.document(&client.job(&job).await?),
             Self::Wait { job, timeout } => {
-                let progress = cx.ui.progress("waiting for the job");
                 let deadline = Deadline::after(timeout);
-                let job = wait_until_final(&client, &job, deadline, |job| {
-                    progress.saw(format!("waiting for the job: {}", job.status));
-                })
-                .await?;
-                drop(progress);
+                let job = wait_until_final(cx.ui, &client, &job, deadline).await?;
                 cx.ui.document(&job)?;
                 succeeded(&job)
             }

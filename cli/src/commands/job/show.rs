@@ -55,10 +55,12 @@ impl Document for Job {
             let text = self.result_text.clone().unwrap_or_else(|| result.to_string());
             lines.push(("result", text.trim_end().to_owned()));
         }
-        let rows = self
-            .events
-            .iter()
-            .map(|event| vec![event.height.to_string(), event.event.clone(), data(&event.data)]);
+        let rows = self.events.iter().map(|event| {
+            let mut about = event.data.clone();
+            // The job is the one shown.
+            about.as_object_mut().and_then(|fields| fields.remove("job_id"));
+            vec![event.height.to_string(), event.event.clone(), data(&about)]
+        });
         format!("{}\n\n{}", fields(&lines), table(&[">height", "event", "data"], rows))
     }
 

@@ -231,19 +231,15 @@ pub async fn submit(
     wait: bool,
     deadline: Deadline,
 ) -> Result<Submitted, CliError> {
-    let progress = ui.progress("waiting for the block that records the job");
     let payload = Payload::SubmitJob(Arc::new(spec.clone()));
-    let executed = transaction::execute(client, signer, payload, deadline).await?;
+    let executed = transaction::execute(ui, client, signer, payload, deadline).await?;
     let job_id = HashText::from(spec.job_id(&signer.address(), executed.nonce));
     let id = job_id.to_string();
-    let mut job = client.job(&id).await?;
-    if wait {
-        progress.saw(format!("waiting for the job: {}", job.status));
-        job = wait_until_final(client, &id, deadline, |job| {
-            progress.saw(format!("waiting for the job: {}", job.status));
-        })
-        .await?;
-    }
+    let job = if wait {
+        wait_until_final(ui, client, &id, deadline).await?
+    } else {
+        client.job(&id).await?
+    };
     Ok(Submitted {
         job_id,
         status: job.status,
@@ -259,28 +255,31 @@ pub async fn submit(
     })
 }
 
-/// Waits until a job is final; tells `saw` of each state on the way.
+/// Waits until a job is final.
 pub async fn wait_until_final(
+    ui: Ui,
     client: &Client,
     id: &str,
     deadline: Deadline,
-    saw: impl Fn(&Job),
 ) -> Result<Job, CliError> {
-    let mut blocks = client.follow(None);
-    blocks.connect().await?;
     let awaited = format!("the result of job {id}");
-    loop {
-        let job = client.job(id).await?;
-        if job.status.is_final() {
-            return Ok(job);
-        }
-        saw(&job);
-        let last = match job.committee.as_slice() {
-            [] => job.status.to_string(),
-            committee => format!("{} to {}", job.status, committee.join(", ")),
-        };
-        deadline.bound(blocks.next(), &awaited, &last).await??;
-    }
+    deadline
+        .wait_for(ui, &awaited, async |wait| {
+            let mut blocks = client.follow(None);
+            blocks.connect().await?;
+            loop {
+                let job = client.job(id).await?;
+                if job.status.is_final() {
+                    return Ok(job);
+                }
+                wait.saw(match job.committee.as_slice() {
+                    [] => job.status.to_string(),
+                    committee => format!("{} to {}", job.status, committee.join(", ")),
+                });
+                blocks.next().await?;
+            }
+        })
+        .await
 }
 
 /// A failure for a job that has ended without a result.
