@@ -173,17 +173,8 @@ async fn boot(
     let head = status.head.ok_or_else(|| {
         CliError::new(Exit::NotRunning, "devnet `quickstart` is running and has no block yet")
     })?;
-    Ok(UpReport {
-        name: record.name,
-        chain_id: record.chain_id,
-        rpc_url: record.rpc_url,
-        home: devnet.path().to_owned(),
-        head,
-        validators: status.validators.len(),
-        runners: status.runners.len(),
-        pid: record.pid,
-        ready_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-    })
+    let nodes = (status.validators.len(), status.runners.len());
+    Ok(UpReport::new(record, devnet.path().to_owned(), head, nodes, started))
 }
 
 /// What the job's command line says, with `job submit`'s defaults.

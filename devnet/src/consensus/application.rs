@@ -52,6 +52,7 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+use tracing::{Instrument as _, Span};
 
 /// How far ahead of a validator's clock a block's timestamp may be.
 pub const MAX_LEAD: Duration = Duration::from_secs(5);
@@ -107,6 +108,8 @@ pub struct Application {
     pub(super) marshal: Marshal,
     pub(super) sightings: Sightings,
     pub(super) pace: Pace,
+    /// The validator's, for what is logged here.
+    pub(super) span: Span,
 }
 
 /// The blocks between the executed chain and a new block, oldest first.
@@ -124,8 +127,29 @@ where
     async fn propose(
         &mut self,
         (runtime, context): (E, Context),
-        mut ancestry: impl Ancestry<Block>,
+        ancestry: impl Ancestry<Block>,
         (): (),
+    ) -> Option<Digested<Block>> {
+        let span = self.span.clone();
+        self.propose_block(&runtime, &context, ancestry).instrument(span).await
+    }
+
+    async fn verify(
+        &mut self,
+        (runtime, context): (E, Context),
+        ancestry: impl Ancestry<Block>,
+    ) -> bool {
+        let span = self.span.clone();
+        self.verify_block(runtime, &context, ancestry).instrument(span).await
+    }
+}
+
+impl Application {
+    async fn propose_block<E: Clock + Spawner>(
+        &self,
+        runtime: &E,
+        context: &Context,
+        mut ancestry: impl Ancestry<Block>,
     ) -> Option<Digested<Block>> {
         let above = ancestry.clone();
         let parent = ancestry.next().await?;
@@ -143,7 +167,7 @@ where
 
         let mut certificates = self.certificates(parent.inner().header(), context.parent.1).await;
         let lineage = self.lineage(above).await?;
-        let executing = self.execute_up_to(&runtime, &lineage, &certificates);
+        let executing = self.execute_up_to(runtime, &lineage, &certificates);
         select! {
             result = executing => {
                 if let Err(error) = result {
@@ -156,14 +180,15 @@ where
         let newest = self.ledger.newest();
         certificates.retain(|(height, _)| *height <= newest.state.height());
 
-        let block = self.build(&runtime, &context, parent.inner(), certificates, &lineage)?;
+        let block = self.build(runtime, context, parent.inner(), certificates, &lineage)?;
         self.sightings.saw(&block);
         Some(block.digested())
     }
 
-    async fn verify(
+    async fn verify_block<E: Clock + Spawner + CryptoRng>(
         &mut self,
-        (mut runtime, context): (E, Context),
+        mut runtime: E,
+        context: &Context,
         mut ancestry: impl Ancestry<Block>,
     ) -> bool {
         let Some(block) = ancestry.next().await else { return false };
@@ -176,7 +201,7 @@ where
         if let Some(earliest) = earliest.filter(|earliest| *earliest > runtime.current()) {
             runtime.sleep_until(earliest).await;
         }
-        match self.check(&mut runtime, &context, &block, &parent, above).await {
+        match self.check(&mut runtime, context, &block, &parent, above).await {
             Ok(()) => true,
             Err(refusal) => {
                 let (height, hash) = (header.height, block.chain().hash());
@@ -185,9 +210,7 @@ where
             }
         }
     }
-}
 
-impl Application {
     async fn check<E: Clock + Spawner + CryptoRng>(
         &mut self,
         runtime: &mut E,

@@ -11,6 +11,7 @@
 //! from peers and delivers them in order, again after a restart unless acknowledged.
 
 use super::{
+    Digest,
     application::Application,
     block::{Block, BlockConfig},
     channels::Endpoint,
@@ -28,11 +29,16 @@ use crate::chain::{
     mempool::Mempool,
 };
 use commonware_broadcast::buffered;
+use commonware_codec::Encode as _;
 use commonware_consensus::{
     Reporters,
     marshal::{self, Start, core::Actor, resolver::p2p as resolver, standard::Inline},
-    simplex::{self, Engine, Floor, ForwardPolicy, SkipBudget, SkipPolicy, elector::RoundRobin},
-    types::{Epoch, FixedEpocher, ViewDelta},
+    simplex::{
+        self, Engine, Floor, ForwardPolicy, SkipBudget, SkipPolicy,
+        elector::RoundRobin,
+        types::{Nullify, Vote},
+    },
+    types::{Epoch, FixedEpocher, Round, View, ViewDelta},
 };
 use commonware_cryptography::{
     Digestible as _, Sha256, Signer as _,
@@ -55,6 +61,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
+use tracing::{Instrument as _, Span};
 
 /// The one epoch there is, as long as the set of validators does not change.
 const EPOCH: Epoch = Epoch::zero();
@@ -186,6 +193,7 @@ where
     let Config { name, key, committee, genesis, timing, ledger, mempool, view, held, progress } =
         config;
     let Endpoint { channels, blocker, peers } = endpoint;
+    let span = Span::current();
     let me = key.public_key();
     let sightings = Sightings::default();
     let source = LocalPresence::new(ledger.clone(), sightings.clone(), view);
@@ -294,6 +302,7 @@ where
         marshal: marshal.clone(),
         sightings,
         pace: timing.pace,
+        span: span.clone(),
     };
     let inline = Inline::new(context.child("inline"), application, marshal.clone(), epocher);
     let (deliveries, incoming) = Deliveries::new(progress.clone());
@@ -306,14 +315,15 @@ where
         incoming,
     };
     // On a thread of its own: it executes blocks and writes to SQLite.
+    let in_span = span.clone();
     let ledger_handle = context
         .child("ledger")
         .dedicated()
-        .spawn(move |context| async move { delivering.run(context).await });
+        .spawn(move |context| delivering.run(context).instrument(in_span));
 
     let gossip = context.child("gossip").spawn({
         let channel = channels.gossip;
-        move |context| gossip::run(context, channel, ledger, mempool)
+        move |context| gossip::run(context, channel, ledger, mempool).instrument(span)
     });
 
     let engine = Engine::new(
@@ -348,8 +358,11 @@ where
         },
     );
     let (others, quorum) = (committee.validators().len() - 1, committee.quorum());
+    let greeting =
+        Nullify::sign::<Digest>(schemes.of(EPOCH).as_ref(), Round::new(EPOCH, View::zero()))
+            .map(|vote| Vote::<Scheme, Digest>::Nullify(vote).encode());
     let simplex = context.child("voting").spawn(move |context| async move {
-        let mut gate = Gate::new(channels.gate);
+        let mut gate = Gate::new(channels.gate, channels.votes.0.clone(), greeting);
         gate.open(&context, others, quorum).await;
         progress.start_voting();
         let simplex = engine.start(channels.votes, channels.certificates, channels.resolver);

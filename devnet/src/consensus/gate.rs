@@ -1,13 +1,19 @@
 //! Holding consensus back until it will be heard.
 //!
 //! Votes to a peer that is not connected are lost, and a first view that is lost costs a leader
-//! timeout. So every validator announces itself on a channel of its own and starts voting when
-//! it has heard all others, or a quorum has been heard and no more came for [`GRACE`].
+//! timeout. Simplex also gives up the view of a leader of whom it has never seen a vote as soon as
+//! a quorum of the others has voted; where half of the validators has seen one, no quorum agrees
+//! and the view costs a certification timeout. So every validator greets each of the others with
+//! a vote on view 0, which is over for all and only shows that it is there, and starts voting
+//! when all others have greeted it and are about to start too, or a quorum has and no more came
+//! for [`GRACE`].
 //!
 //! Upon start: send `HELLO` to all, again after 5 ms, with growing pauses up to [`SLOWEST`].
-//! Upon `HELLO` from a peer: count it; answer `HEARD`, also after the gate has opened, for those
-//! who start later. Upon `HEARD`: count the peer.
+//! Upon `HELLO` from a peer: send it the greeting, then `HEARD`, or `READY` from when all others
+//! have been heard, also after the gate has opened, for those who start later.
+//! Upon `HEARD` or `READY`: the connection works both ways; count the peer.
 
+use bytes::Bytes;
 use commonware_macros::select;
 use commonware_p2p::{Receiver, Recipients, Sender};
 use commonware_runtime::Clock;
@@ -20,7 +26,8 @@ use std::{
 pub const MAX_MESSAGE: usize = 1;
 
 const HELLO: &[u8] = b"?";
-const HEARD: &[u8] = b"!";
+const HEARD: &[u8] = b".";
+const READY: &[u8] = b"!";
 
 /// Pause after the first announcement; connections on one machine take a few milliseconds.
 const FASTEST: Duration = Duration::from_millis(5);
@@ -31,28 +38,36 @@ const GRACE: Duration = Duration::from_millis(300);
 
 /// A validator's announcements.
 #[derive(Debug)]
-pub struct Gate<S, R> {
+pub struct Gate<S: Sender, R> {
     sender: S,
     receiver: R,
+    /// Where votes are sent.
+    votes: S,
+    /// An encoded vote on view 0; `None`: this one only listens.
+    greeting: Option<Bytes>,
+    heard: BTreeSet<S::PublicKey>,
+    ready: BTreeSet<S::PublicKey>,
+    /// All others have been heard, or the gate has opened without them.
+    all_heard: bool,
 }
 
 impl<S: Sender, R: Receiver<PublicKey = S::PublicKey>> Gate<S, R> {
-    /// Announcements over a channel.
-    pub fn new((sender, receiver): (S, R)) -> Self {
-        Self { sender, receiver }
+    /// Announcements over a channel; `greeting` is sent over `votes`.
+    pub fn new((sender, receiver): (S, R), votes: S, greeting: Option<Bytes>) -> Self {
+        let (heard, ready) = (BTreeSet::new(), BTreeSet::new());
+        Self { sender, receiver, votes, greeting, heard, ready, all_heard: false }
     }
 
-    /// Resolves once the `others` validators have been heard, or, after a while, one less than
-    /// `quorum` of them: with this one they are a quorum.
+    /// Resolves once the `others` validators are ready, or, after a while, when one less than
+    /// `quorum` of them have been heard: with this one they are a quorum.
     pub async fn open<E: Clock>(&mut self, context: &E, others: usize, quorum: usize) {
-        let mut heard = BTreeSet::new();
         let mut pause = FASTEST;
         let mut grace: Option<SystemTime> = None;
         let mut announce = context.current();
-        while heard.len() < others {
+        while self.ready.len() < others {
             let now = context.current();
             if grace.is_some_and(|end| now >= end) {
-                return;
+                break;
             }
             if now >= announce {
                 self.sender.send(Recipients::All, HELLO, true);
@@ -62,27 +77,40 @@ impl<S: Sender, R: Receiver<PublicKey = S::PublicKey>> Gate<S, R> {
             select! {
                 message = self.receiver.recv() => {
                     let Ok((peer, message)) = message else { return };
-                    self.answer(&peer, message.as_ref());
-                    heard.insert(peer);
-                    if heard.len() + 1 >= quorum && grace.is_none() {
+                    self.receive(peer, message.as_ref());
+                    if self.heard.len() + 1 >= quorum && grace.is_none() {
                         grace = Some(context.current() + GRACE);
+                    }
+                    if self.heard.len() >= others && !self.all_heard {
+                        self.all_heard = true;
+                        self.sender.send(Recipients::All, READY, true);
                     }
                 },
                 () = context.sleep_until(grace.map_or(announce, |end| end.min(announce))) => {},
             }
         }
+        self.all_heard = true;
     }
 
     /// Answers those who start later, until the network ends.
     pub async fn keep_answering(mut self) {
         while let Ok((peer, message)) = self.receiver.recv().await {
-            self.answer(&peer, message.as_ref());
+            self.receive(peer, message.as_ref());
         }
     }
 
-    fn answer(&mut self, peer: &S::PublicKey, message: &[u8]) {
+    fn receive(&mut self, peer: S::PublicKey, message: &[u8]) {
         if message == HELLO {
-            self.sender.send(Recipients::One(peer.clone()), HEARD, true);
+            let to = Recipients::One(peer);
+            if let Some(greeting) = &self.greeting {
+                self.votes.send(to.clone(), greeting.clone(), true);
+            }
+            self.sender.send(to, if self.all_heard { READY } else { HEARD }, true);
+            return;
         }
+        if message == READY {
+            self.ready.insert(peer.clone());
+        }
+        self.heard.insert(peer);
     }
 }

@@ -112,6 +112,6 @@ impl Reporter for Held {
 impl Held {
     fn conflict(&self, votes: &str, signer: commonware_consensus::types::Participant) {
         self.0.lock().counters.conflicts += 1;
-        tracing::warn!(validator = signer.get(), votes, "a validator's votes contradict");
+        tracing::warn!(signer = signer.get(), votes, "a validator's votes contradict");
     }
 }

@@ -9,7 +9,8 @@ use commonware_cryptography::{
     ed25519::{PrivateKey, PublicKey},
 };
 use commonware_p2p::{
-    Address, AddressableManager as _, Blocker, Provider, Receiver, Sender, authenticated::lookup,
+    Address, AddressableManager as _, Blocker, Ingress, Provider, Receiver, Sender,
+    authenticated::lookup,
 };
 use commonware_runtime::{
     Clock, Metrics, Network as RuntimeNetwork, Quota, Resolver, Spawner, Supervisor,
@@ -19,7 +20,7 @@ use commonware_stream::{
     cups::{self, Cups},
     sake::{self, Sake},
 };
-use commonware_utils::{NZU32, NZUsize, ordered::Map};
+use commonware_utils::{Hostname, NZU32, NZUsize, ordered::Map};
 use rand_core::CryptoRng;
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
@@ -107,6 +108,14 @@ async fn listenable<E: Clock>(context: &E, address: SocketAddr) -> Result<(), Ne
     }
 }
 
+/// The address of a peer that is accepted from `port`'s machine and never dialed: names are not
+/// looked up here.
+fn undialed(port: u16) -> Address {
+    let host = Hostname::new("localhost").expect("a host's name");
+    let egress = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    Address::Asymmetric { ingress: Ingress::Dns { host, port }, egress }
+}
+
 impl<E> Network<E> for Loopback
 where
     E: Spawner + Clock + CryptoRng + RuntimeNetwork + Resolver + Metrics + Supervisor,
@@ -127,9 +136,17 @@ where
             .ok_or_else(|| NetworkError::NoPort(me.to_string()))?;
         listenable(&context, address).await?;
         let validators = ports.len();
+        // One of each two dials: a peer that is itself dialing refuses who dials it, and where both
+        // dial they would refuse each other for a while. Those before this one in the list are
+        // likely to listen already.
+        let mut before_me = true;
         let addresses: Vec<(PublicKey, Address)> = ports
             .into_iter()
-            .map(|(validator, port)| (validator, Address::from(local(port))))
+            .map(|(validator, port)| {
+                before_me &= validator != me;
+                let address = if before_me { Address::from(local(port)) } else { undialed(port) };
+                (validator, address)
+            })
             .collect();
         let addresses: Map<PublicKey, Address> =
             addresses.try_into().map_err(|_| NetworkError::RepeatedKey)?;
@@ -157,7 +174,8 @@ where
         // block would take more than a second.
         config.dial_frequency = Duration::from_millis(5);
         config.dial_timeout = Duration::from_secs(2);
-        config.peer_connection_cooldown = Duration::from_millis(50);
+        config.peer_connection_cooldown = Duration::from_millis(20);
+        config.allow_dns = false;
         config.handshake_timeout = Duration::from_secs(1);
         config.allowed_handshake_rate_per_ip = Quota::per_second(NZU32!(4096));
         config.allowed_handshake_rate_per_subnet = Quota::per_second(NZU32!(4096));

@@ -3,14 +3,14 @@
 //! A key is derived from the plan's seed and its owner's name, so that the same topology and seed
 //! give the same addresses, and the same chain id, on every machine.
 
-use crate::topology::{Kind, Name, Plan};
-use bytes::Bytes;
-use commonware_codec::DecodeExt as _;
-use commonware_cryptography::{Signer as _, ed25519};
+use crate::{
+    topology::{Kind, Name, Plan},
+    validator::keys::ValidatorKeys,
+};
 use cowboy_engine::{
-    chain::{Endowment, Genesis, GenesisRunner, Params, Validator},
+    chain::{Endowment, Genesis, GenesisRunner, Params},
     fees::meter::GENESIS_BASEFEE,
-    primitives::{SecretKey, Wei, keccak256},
+    primitives::Wei,
     registry::{Capabilities, JobKind},
 };
 
@@ -18,33 +18,6 @@ use cowboy_engine::{
 const VALIDATOR_BALANCE: Wei = Wei::cby(1_000_000);
 /// What a runner starts with beside its stake: it pays for its heartbeats.
 const RUNNER_BALANCE: Wei = Wei::cby(10_000);
-
-/// A validator's two secret keys.
-#[derive(Clone)]
-pub struct ValidatorKeys {
-    /// secp256k1: account, signatures towards runners.
-    pub identity: SecretKey,
-    /// ed25519: votes, p2p.
-    pub consensus: ed25519::PrivateKey,
-}
-
-impl ValidatorKeys {
-    /// The keys of the validator of this name.
-    pub fn derive(plan: &Plan, name: &Name) -> Self {
-        let identity = plan.key(name);
-        let seed = keccak256(&[&identity.to_bytes(), b"/consensus"]);
-        let consensus = ed25519::PrivateKey::decode(Bytes::copy_from_slice(&seed.0))
-            .expect("every 32 bytes are an ed25519 key");
-        Self { identity, consensus }
-    }
-
-    /// Their public halves.
-    pub fn public(&self) -> Validator {
-        let key = self.consensus.public_key();
-        let consensus_key = key.as_ref().try_into().expect("an ed25519 public key has 32 bytes");
-        Validator { pubkey: self.identity.public_key(), consensus_key }
-    }
-}
 
 /// The document that the plan's chain starts from.
 pub fn genesis(plan: &Plan) -> Genesis {
@@ -62,7 +35,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
         validators: plan
             .validators
             .iter()
-            .map(|v| ValidatorKeys::derive(plan, &v.name).public())
+            .map(|v| ValidatorKeys::from(plan.key(&v.name)).public())
             .collect(),
         runners: plan
             .runners

@@ -1,7 +1,7 @@
 //! A devnet's life, from the first file to the last.
 
 use super::{
-    genesis::{ValidatorKeys, genesis},
+    genesis::genesis,
     home::{HomeError, Lock, Record},
     ports::{PortError, Ports},
     readiness,
@@ -15,6 +15,7 @@ use crate::{
     },
     chain::ledger::ExecutedBlock,
     topology::Plan,
+    validator::keys::ValidatorKeys,
 };
 use commonware_runtime::{Runner as _, Supervisor as _, tokio};
 use futures::future::BoxFuture;
@@ -151,7 +152,7 @@ async fn live(
         hooks: Hooks { switch: supervisor.switch_hook(), shutdown: supervisor.shutdown_hook() },
     })?);
     let rpc_url = format!("http://{address}");
-    let keys = plan.validators.iter().map(|v| ValidatorKeys::derive(&plan, &v.name)).collect();
+    let keys = plan.validators.iter().map(|v| ValidatorKeys::from(plan.key(&v.name))).collect();
     let mut supervised = requests.start(
         context.child("devnet"),
         SupervisorConfig {

@@ -2,7 +2,6 @@
 //! notices when one ends by itself.
 
 use super::{
-    genesis::ValidatorKeys,
     home::DevnetHome,
     ports::{self, Ports, Transport},
     run::OrchestratorError,
@@ -22,6 +21,7 @@ use crate::{
     },
     validator::{
         gateway::{self, Connected, Gateway},
+        keys::ValidatorKeys,
         limiter::Limits,
         node::{ValidatorConfig, ValidatorHandle, start_validator},
         service,
@@ -240,7 +240,13 @@ impl Nodes {
                 store: Arc::new(store),
                 known: self.known.clone(),
                 view: Arc::new(gateway.clone()),
-                gateway: Some(service::serve(gateway.clone(), results, key, listener)),
+                gateway: Some(service::serve(
+                    gateway.clone(),
+                    results,
+                    key,
+                    listener,
+                    config.plan.block_time,
+                )),
             },
             network,
         )
@@ -306,6 +312,8 @@ impl Nodes {
             .collect();
         let executor = Executor::default();
         let mut client: Option<quic::Client> = None;
+        let api = Client::new(&config.rpc_url)
+            .map_err(|error| ("control API".to_owned(), error.to_string()))?;
         for runner in &config.plan.runners {
             let failed = |error: String| (runner.name.to_string(), error);
             let key = config.plan.key(&runner.name);
@@ -330,8 +338,7 @@ impl Nodes {
                 client.dialer(identity),
                 executor.clone(),
             );
-            let api = Client::new(&config.rpc_url).map_err(|error| failed(error.to_string()))?;
-            let block_time = config.plan.block_time;
+            let (api, block_time) = (api.clone(), config.plan.block_time);
             self.context
                 .child("heartbeat")
                 .spawn(move |context| heartbeat::keep(context, api, key, block_time));

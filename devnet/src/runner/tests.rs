@@ -2,6 +2,11 @@
 
 use super::{node::Activity, worker::Pretended, *};
 use crate::{
+    simulation::{
+        Setup,
+        cluster::{key, validator_name},
+        devnet::spec,
+    },
     transport::simulated::{Fabric, Link},
     validator::{
         gateway::{self, Gateway},
@@ -13,17 +18,16 @@ use commonware_runtime::{
 };
 use cowboy_engine::{
     chain::{
-        Block, Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params, Payload,
-        Round, SignedTransaction, State, Transaction, Validator, Vote,
+        Block, Certificate, Endowment, Executed, Genesis, Header, Payload, Round,
+        SignedTransaction, State, Transaction, Validator, Vote,
         block::{certificates_root, certify, transactions_root},
         execute,
         transaction::SubmitResult,
     },
-    fees::meter,
-    job::spec::{Bounds, CommandWork, JobSpec, JobStatus, Verification, VerificationMode, Work},
-    presence::{ThresholdRule, subset},
-    primitives::{Hash, Height, PublicKey, SecretKey, Wei, codec::to_vec, keccak256},
-    registry::{Capabilities, JobKind, MIN_STAKE},
+    job::spec::{JobSpec, JobStatus},
+    presence::subset,
+    primitives::{Hash, Height, PublicKey, Wei, codec::to_vec, keccak256},
+    registry::JobKind,
     wire::CancelReason,
 };
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -35,10 +39,6 @@ const BLOCK_TIME: Duration = Duration::from_millis(250);
 const SHORT: Link = Link { latency: Duration::from_millis(2), jitter: Duration::ZERO, loss: 0.0 };
 const LONG: Link =
     Link { latency: Duration::from_millis(20), jitter: Duration::from_millis(60), loss: 0.02 };
-
-fn key(name: &str) -> SecretKey {
-    SecretKey::derive(b"runner tests", name)
-}
 
 fn public(name: &str) -> PublicKey {
     key(name).public_key()
@@ -55,61 +55,14 @@ fn run<F: Future<Output = ()>>(seed: u64, test: impl FnOnce(Context) -> F) -> St
     })
 }
 
+/// The simulation's chain, with balances for validators and alice.
 fn genesis(validators: usize, runners: usize) -> Genesis {
-    let names = (0..validators).map(|i| format!("validator-{i}"));
-    Genesis {
-        name: "test".into(),
-        timestamp_ms: 1_000,
-        params: Params {
-            threshold_rule: ThresholdRule::Committee,
-            genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
-        },
-        validators: names
-            .clone()
-            .zip(1..)
-            .map(|(name, i)| Validator { pubkey: public(&name), consensus_key: [i; 32] })
-            .collect(),
-        runners: (0..runners)
-            .map(|i| GenesisRunner {
-                pubkey: public(&format!("runner-{i}")),
-                stake: MIN_STAKE,
-                capabilities: Capabilities {
-                    kinds: vec![JobKind::Http, JobKind::Custom],
-                    max_concurrent_jobs: 4,
-                    tee: false,
-                },
-                price_per_second: Wei::cby(1),
-            })
-            .collect(),
-        endowments: names
-            .chain(["alice".to_owned()])
-            .map(|name| Endowment { account: key(&name).address(), balance: Wei::cby(1_000_000) })
-            .collect(),
-    }
-}
-
-fn spec(timeout_blocks: u64) -> JobSpec {
-    JobSpec {
-        work: Work::Custom(CommandWork {
-            program: "echo".into(),
-            args: vec!["hi".into()],
-            env: vec![],
-            stdin: None,
-        }),
-        bounds: Bounds {
-            max_return_bytes: 64,
-            expected_execution_ms: 1_000,
-            data_format: "bytes".into(),
-            max_memory_mb: 64,
-        },
-        verification: Verification { mode: VerificationMode::None, runners: 1 },
-        max_price: Wei::cby(10),
-        tip: Wei::cby(1),
-        timeout_blocks,
-        callback: None,
-        required_runner_pool: None,
-        tee_required: false,
-    }
+    let mut genesis = Setup::new(validators, runners, BLOCK_TIME).genesis;
+    let names = (0..validators).map(validator_name).chain(["alice".to_owned()]);
+    genesis.endowments.extend(
+        names.map(|name| Endowment { account: key(&name).address(), balance: Wei::cby(1_000_000) }),
+    );
+    genesis
 }
 
 /// A validator without consensus.
@@ -252,6 +205,7 @@ impl Net {
         self.state = execute(&self.state, &block).unwrap().state;
         for node in &self.nodes {
             node.gateway.advance(self.state.clone());
+            node.gateway.tell();
         }
     }
 

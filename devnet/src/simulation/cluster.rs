@@ -11,7 +11,8 @@ use crate::{
     storage::{StorageError, Store},
     validator::{
         ValidatorConfig, ValidatorHandle,
-        node::{Gateway, StartError, consensus_key},
+        keys::ValidatorKeys,
+        node::{Gateway, StartError},
         start_validator,
     },
 };
@@ -22,7 +23,7 @@ use commonware_utils::NZUsize;
 use cowboy_engine::{
     chain::{
         Endowment, Genesis, GenesisRunner, Params, Payload, SignedTransaction, State, Transaction,
-        Validator, block::MAX_OPEN, transaction::Transfer,
+        block::MAX_OPEN, transaction::Transfer,
     },
     fees::meter,
     presence::{Bitmap, ThresholdRule},
@@ -54,14 +55,6 @@ impl Setup {
     /// `validators` validators, `runners` registered runners that everybody sees, and accounts
     /// `account-0` to `account-3` of a million CBY, on links of 5 ± 1 ms without loss.
     pub fn new(validators: usize, runners: usize, block_time: Duration) -> Self {
-        let validator = |index| Validator {
-            pubkey: key(&format!("validator-{index}")).public_key(),
-            consensus_key: consensus_key(KEY_SEED, &format!("validator-{index}"))
-                .public_key()
-                .as_ref()
-                .try_into()
-                .expect("an ed25519 public key has 32 bytes"),
-        };
         let runner = |index| GenesisRunner {
             pubkey: key(&format!("runner-{index}")).public_key(),
             stake: MIN_STAKE,
@@ -84,7 +77,7 @@ impl Setup {
                     threshold_rule: ThresholdRule::Committee,
                     genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
                 },
-                validators: (0..validators).map(validator).collect(),
+                validators: (0..validators).map(|index| validator_keys(index).public()).collect(),
                 runners: (0..runners).map(runner).collect(),
                 endowments: (0..4).map(endowment).collect(),
             },
@@ -112,6 +105,16 @@ pub fn transfer(state: &State, from: usize, nonce: u64, to: usize) -> SignedTran
 /// The secp256k1 key of a participant of every simulation.
 pub fn key(name: &str) -> SecretKey {
     SecretKey::derive(KEY_SEED, name)
+}
+
+/// What the validator of a number is called.
+pub fn validator_name(index: usize) -> String {
+    format!("validator-{index}")
+}
+
+/// The keys of the validator of a number.
+pub fn validator_keys(index: usize) -> ValidatorKeys {
+    ValidatorKeys::from(key(&validator_name(index)))
 }
 
 /// Sees every runner.
@@ -160,9 +163,9 @@ impl Cluster {
         let genesis = Arc::new(setup.genesis.clone());
         let chain_id = genesis.chain_id();
         let slot = |index| -> Result<Slot, ClusterError> {
-            let name = format!("validator-{index}");
             let store = Arc::new(Store::in_memory(chain_id)?);
-            Ok(Slot { key: consensus_key(KEY_SEED, &name), name, store, running: None })
+            let key = validator_keys(index).consensus;
+            Ok(Slot { key, name: validator_name(index), store, running: None })
         };
         let count = genesis.validators.len();
         let validators = (0..count).map(slot).collect::<Result<Vec<_>, _>>()?;

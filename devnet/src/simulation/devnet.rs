@@ -1,7 +1,7 @@
 //! Validators and runners together: the validators' cluster, and runners connected to it over
 //! simulated streams, executing pretended work.
 
-use super::cluster::{Cluster, ClusterError, Setup, key};
+use super::cluster::{Cluster, ClusterError, Setup, key, validator_name};
 use crate::{
     consensus::presence::RunnerView,
     runner::{self, Runner, ValidatorAddress, worker::Pretended},
@@ -88,7 +88,7 @@ impl Devnet {
     ) -> Result<Self, ClusterError> {
         let mut setup = Setup::new(validators, runners, BLOCK_TIME);
         setup.link = validator_link();
-        let payers = (0..validators).map(|i| key(&format!("validator-{i}")).address());
+        let payers = (0..validators).map(|i| key(&validator_name(i)).address());
         let endow = |account| Endowment { account, balance: Wei::cby(1_000) };
         setup.genesis.endowments.extend(payers.map(endow));
         let genesis = setup.genesis.clone();
@@ -98,7 +98,7 @@ impl Devnet {
         let (made, results) = (gateways.clone(), waiting.clone());
         let state = genesis.state().expect("a simulation's genesis starts a chain");
         setup.view = Box::new(move |index| -> Arc<dyn RunnerView> {
-            let key = key(&format!("validator-{index}"));
+            let key = key(&validator_name(index));
             let config = gateway::Config { key, limits: Limits::default(), state: state.clone() };
             let (gateway, received) = Gateway::new(config);
             results.lock().insert(index, received);
@@ -107,10 +107,11 @@ impl Devnet {
         });
         let (made, listening) = (gateways.clone(), fabric.clone());
         setup.gateway = Box::new(move |index| {
-            let key = key(&format!("validator-{index}"));
+            let key = key(&validator_name(index));
             let listener = listening.listen(key.public_key()).expect("one listener a validator");
             let results = waiting.lock().remove(&index).expect("the view is made first");
-            Some(service::serve(made.lock()[&index].clone(), results, key, listener))
+            let gateway = made.lock()[&index].clone();
+            Some(service::serve(gateway, results, key, listener, BLOCK_TIME))
         });
         let mut cluster = Cluster::new(context.child("cluster"), setup).await?;
         cluster.start_all()?;

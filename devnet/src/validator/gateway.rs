@@ -44,6 +44,7 @@ use std::{
     sync::Arc,
 };
 use tokio::sync::{mpsc, watch};
+use tracing::{Instrument as _, Span};
 
 /// Connections whose handshake is not complete; more are closed at once. Each costs a task and at
 /// most one control frame.
@@ -178,8 +179,10 @@ impl Gateway {
             let mut nonce = [0; 32];
             context.fill_bytes(&mut nonce);
             let gateway = self.clone();
-            context.child("connection").spawn(move |context| async move {
-                gateway.connection(&context, connection, nonce).await;
+            let span = Span::current();
+            context.child("connection").spawn(move |context| {
+                async move { gateway.connection(&context, connection, nonce).await }
+                    .instrument(span)
             });
         }
     }
@@ -215,8 +218,8 @@ impl Gateway {
         link.ended(end);
     }
 
-    /// The chain is at `state`, executed: tells the runners its height, dispatches what was
-    /// assigned to them, and cancels what no longer is.
+    /// The chain is at `state`, executed: dispatches what was assigned to runners, and cancels what
+    /// no longer is. [`tell`](Self::tell) has to follow.
     pub fn advance(&self, state: State) {
         let mut shared = self.0.shared.lock();
         if state.height() <= shared.state.height() {
@@ -226,7 +229,6 @@ impl Gateway {
         shared.state = state;
         let Shared { state, links, .. } = &mut *shared;
         for link in links.values() {
-            link.command(Command::Head(state.height()));
             if recheck && let Err(reason) = state.admit(&link.key, &self.0.public) {
                 link.command(Command::Close(reason));
             }
@@ -254,6 +256,14 @@ impl Gateway {
                     link.dispatched.remove(&job_id);
                 }
             }
+        }
+    }
+
+    /// Tells the runners how high the chain is.
+    pub fn tell(&self) {
+        let shared = self.0.shared.lock();
+        for link in shared.links.values() {
+            link.command(Command::Head(shared.state.height()));
         }
     }
 

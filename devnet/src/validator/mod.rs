@@ -1,6 +1,7 @@
 //! A validator, as it is started and stopped, and its side of its runners' connections.
 
 pub mod gateway;
+pub mod keys;
 pub mod limiter;
 pub mod node;
 pub mod service;

@@ -29,11 +29,12 @@ use commonware_runtime::{Clock, Handle, Metrics, Spawner, Storage};
 use commonware_utils::TryCollect as _;
 use cowboy_engine::{
     chain::{Genesis, GenesisError, SignedTransaction},
-    primitives::{Hash, keccak256},
+    primitives::Hash,
 };
 use futures::future::BoxFuture;
 use rand_core::CryptoRng;
 use std::sync::Arc;
+use tracing::Instrument as _;
 
 /// What a validator is made of.
 pub struct ValidatorConfig<E> {
@@ -120,13 +121,6 @@ pub fn committee(genesis: &Genesis) -> Result<Committee, StartError> {
     Ok(Committee::new(genesis.chain_id(), keys))
 }
 
-/// The consensus key of `name` on the devnet with this `seed`:
-/// keccak256(seed ‖ "/" ‖ name ‖ "/consensus") as an ed25519 seed.
-pub fn consensus_key(seed: &[u8], name: &str) -> PrivateKey {
-    let seed = keccak256(&[seed, b"/", name.as_bytes(), b"/consensus"]);
-    PrivateKey::decode(Copying(&seed.0)).expect("any 32 bytes are an ed25519 seed")
-}
-
 /// A running validator.
 pub struct ValidatorHandle {
     services: Services,
@@ -190,23 +184,38 @@ where
     };
     let context = context.child("validator").with_attribute("name", &name);
     let shared = services.clone();
-    let task = context.spawn(move |context| async move {
-        let endpoint =
-            network.connect(context.child("network"), quota(timing.pace.block_time)).await;
-        let endpoint = match endpoint {
-            Ok(endpoint) => endpoint,
-            Err(error) => return error.into(),
-        };
-        let serving = async {
-            match gateway {
-                Some(gateway) => gateway(context.child("gateway"), shared).await,
-                None => std::future::pending().await,
-            }
-        };
-        select! {
-            error = engine::run(context.child("consensus"), consensus, endpoint) => error,
-            () = serving => EngineError::Ended { part: "gateway", error: "it returned".into() },
-        }
-    });
+    // Whatever is logged by a validator's own code names it.
+    let span = tracing::info_span!(parent: None, "validator", %name);
+    let task = context
+        .spawn(move |context| run(context, consensus, network, gateway, shared).instrument(span));
     Ok(ValidatorHandle { services, task })
+}
+
+async fn run<E, N>(
+    context: E,
+    consensus: engine::Config,
+    network: N,
+    gateway: Option<Gateway<E>>,
+    services: Services,
+) -> EngineError
+where
+    E: Clock + CryptoRng + Spawner + Storage + Metrics,
+    N: Network<E>,
+{
+    let endpoint =
+        network.connect(context.child("network"), quota(consensus.timing.pace.block_time)).await;
+    let endpoint = match endpoint {
+        Ok(endpoint) => endpoint,
+        Err(error) => return error.into(),
+    };
+    let serving = async {
+        match gateway {
+            Some(gateway) => gateway(context.child("gateway"), services).await,
+            None => std::future::pending().await,
+        }
+    };
+    select! {
+        error = engine::run(context.child("consensus"), consensus, endpoint) => error,
+        () = serving => EngineError::Ended { part: "gateway", error: "it returned".into() },
+    }
 }

@@ -224,7 +224,8 @@ impl Validator {
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
         let frame = JobAssignment::signed(chain_id, key, job_id, job_spec, assigned_at, deadline);
         let stream = self.next_own.advance();
-        let phase = Phase::Unanswered { job_id, since: self.head, alive: false };
+        let since = self.head.max(assigned_at);
+        let phase = Phase::Unanswered { job_id, since, alive: false };
         self.streams.insert(stream, Stream::new(phase));
         self.outputs.push_back(Output::Open { stream, bytes: frame.to_frame() });
         Ok(())

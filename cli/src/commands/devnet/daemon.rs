@@ -75,17 +75,8 @@ pub async fn start(
             head = chain::reach(cx.ui, &client, height, deadline) => head?,
         },
     };
-    Ok(UpReport {
-        name: record.name,
-        chain_id: record.chain_id,
-        rpc_url: record.rpc_url,
-        home: devnet.path().to_owned(),
-        head,
-        validators: plan.validators.len(),
-        runners: plan.runners.len(),
-        pid: record.pid,
-        ready_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-    })
+    let nodes = (plan.validators.len(), plan.runners.len());
+    Ok(UpReport::new(record, devnet.path().to_owned(), head, nodes, started))
 }
 
 /// Starts this program again with the same topology, its output in the devnet's log.

@@ -11,13 +11,16 @@ use crate::{
 use clap::{Args, builder::FalseyValueParser};
 use cowboy_devnet::{
     api::types::{ChainIdText, Head},
-    orchestrator::home::{DevnetHome, Home, HomeError, State},
+    orchestrator::home::{DevnetHome, Home, HomeError, Record, State},
     topology::{
         BlockTime, MAX_RUNNERS, MAX_VALIDATORS, Name, Overrides, Plan, Topology, Visibility,
     },
 };
 use serde::Serialize;
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 /// `devnet up`.
 #[derive(Debug, Clone, Default, Args)]
@@ -173,6 +176,29 @@ pub struct UpReport {
     pub pid: u32,
     /// From the start to the answer.
     pub ready_ms: u64,
+}
+
+impl UpReport {
+    /// What is known of a devnet from its record, and since when it has been waited for.
+    pub(in crate::commands) fn new(
+        record: Record,
+        home: PathBuf,
+        head: Head,
+        (validators, runners): (usize, usize),
+        started: Instant,
+    ) -> Self {
+        Self {
+            name: record.name,
+            chain_id: record.chain_id,
+            rpc_url: record.rpc_url,
+            home,
+            head,
+            validators,
+            runners,
+            pid: record.pid,
+            ready_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        }
+    }
 }
 
 impl Document for UpReport {

@@ -15,6 +15,7 @@ use crate::{
         certificate::{self, from_finalization},
         scheme::{Scheme, Source},
     },
+    simulation,
     storage::Store,
     validator::node::committee,
 };
@@ -33,7 +34,7 @@ use cowboy_engine::{
         transaction::{SubmitResult, Transfer},
     },
     fees::meter,
-    job::spec::{Bounds, CommandWork, JobSpec, Verification, VerificationMode, Work},
+    job::spec::{CommandWork, JobSpec, Work},
     presence::{Bitmap, ThresholdRule},
     primitives::{Address, Hash, Height, SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
@@ -376,27 +377,14 @@ pub(super) fn transfer(to: &str, amount: Wei) -> Payload {
 
 /// The job `echo hi`, which every runner takes.
 pub(super) fn spec() -> JobSpec {
-    JobSpec {
-        work: Work::Custom(CommandWork {
-            program: "echo".into(),
-            args: vec!["hi".into()],
-            env: vec![("A".into(), "1".into())],
-            stdin: Some(vec![0xff]),
-        }),
-        bounds: Bounds {
-            max_return_bytes: 64,
-            expected_execution_ms: 1_000,
-            data_format: "text".into(),
-            max_memory_mb: 64,
-        },
-        verification: Verification { mode: VerificationMode::None, runners: 1 },
-        max_price: Wei::cby(10),
-        tip: Wei::cby(1),
-        timeout_blocks: 4,
-        callback: None,
-        required_runner_pool: None,
-        tee_required: false,
-    }
+    let mut spec = simulation::devnet::spec(4);
+    spec.work = Work::Custom(CommandWork {
+        program: "echo".into(),
+        args: vec!["hi".into()],
+        env: vec![("A".into(), "1".into())],
+        stdin: Some(vec![0xff]),
+    });
+    spec
 }
 
 /// A transaction as the API takes it.

@@ -1,0 +1,70 @@
+//! What a devnet of four validators and eight runners gets done.
+//!
+//! `cargo bench -p cowboy-devnet --bench devnet [simulated] [empty] [transfers] [jobs]`
+//!
+//! * `simulated`: blocks per second in the simulator (5 ± 1 ms links);
+//! * `empty`, `transfers`: blocks per second in real time over the loopback and the disk with no
+//!   pacing, with empty blocks and with 500 transfers submitted per block;
+//! * `jobs`: from the block that assigns a job to the start of its command, beside the round trip
+//!   of a new stream on a bare QUIC connection, while the chain rests and right after a block.
+//!
+//! The folder for files is `$TMPDIR`.
+
+mod chain;
+mod jobs;
+#[path = "../../../tests/validators/loopback.rs"]
+mod loopback;
+
+use std::{
+    io::{self, Write as _},
+    time::Duration,
+};
+
+const VALIDATORS: usize = 4;
+const RUNNERS: usize = 8;
+
+fn main() -> io::Result<()> {
+    let chosen: Vec<String> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == name);
+    if wanted("simulated") {
+        blocks("simulated, unpaced", chain::simulated(Duration::ZERO, 500))?;
+        blocks("simulated, 250 ms", chain::simulated(Duration::from_millis(250), 500))?;
+    }
+    if wanted("empty") {
+        blocks("real time, empty blocks", chain::real_time(0, 1_000))?;
+    }
+    if wanted("transfers") {
+        blocks("real time, 500 transfers", chain::real_time(500, 100))?;
+    }
+    if wanted("jobs") {
+        let mut latencies = jobs::latencies(200);
+        times("assigned to started", &mut latencies.starts)?;
+        times("bare stream, between blocks", &mut latencies.quiet)?;
+        times("bare stream, after a block", &mut latencies.busy)?;
+    }
+    Ok(())
+}
+
+fn blocks(name: &str, (blocks, took, transactions): (u64, Duration, u64)) -> io::Result<()> {
+    let per_second = u128::from(blocks) * 10_000 / took.as_millis().max(1);
+    let each = transactions / blocks.max(1);
+    writeln!(
+        io::stdout(),
+        "{name:<27} {blocks:>5} blocks in {took:.2?}: {}.{} blocks/s, {each} transactions each",
+        per_second / 10,
+        per_second % 10,
+    )
+}
+
+fn times(name: &str, times: &mut [Duration]) -> io::Result<()> {
+    times.sort_unstable();
+    let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+    writeln!(
+        io::stdout(),
+        "{name:<27} {:>5} times: p50 {} µs, p99 {} µs",
+        times.len(),
+        at(50).as_micros(),
+        at(99).as_micros(),
+    )
+}

@@ -1,0 +1,105 @@
+//! The simulation's validators without the simulator: sockets on the loopback, files on the disk.
+
+use commonware_cryptography::Signer as _;
+use commonware_runtime::{Runner as _, tokio};
+use cowboy_devnet::{
+    chain::known::Known,
+    consensus::{network::Loopback, presence::RunnerView},
+    orchestrator::ports::Ports,
+    simulation::{
+        Setup,
+        cluster::{validator_keys, validator_name},
+    },
+    storage::Store,
+    validator::{ValidatorConfig, ValidatorHandle, node::Gateway, start_validator},
+};
+use cowboy_engine::chain::Genesis;
+use std::{path::PathBuf, sync::Arc};
+
+/// What a validator serves runners with: its view of them, and what runs beside it.
+pub type Serve = Box<dyn Fn(usize) -> (Arc<dyn RunnerView>, Option<Gateway<tokio::Context>>)>;
+
+/// Validators that are started and stopped at will.
+pub struct Devnet {
+    pub context: tokio::Context,
+    pub genesis: Arc<Genesis>,
+    pub ports: Ports,
+    setup: Setup,
+    folder: PathBuf,
+    known: Known,
+    serve: Option<Serve>,
+    running: Vec<Option<ValidatorHandle>>,
+}
+
+/// Runs `devnet` on the validators of `setup`, none of which is started yet, in a folder that is
+/// removed in the end.
+pub fn run<T>(setup: Setup, devnet: impl AsyncFnOnce(Devnet) -> T) -> T {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = tokio::Config::new()
+        .with_storage_directory(folder.path().join("consensus"))
+        .with_worker_threads(2)
+        .with_tcp_nodelay(Some(true));
+    tokio::Runner::new(config).start(async |context| {
+        let count = setup.genesis.validators.len();
+        let names: Vec<String> = (0..count).map(validator_name).collect();
+        let ports = Ports::load_or_choose(&folder.path().join("ports"), &names, None);
+        let running = Devnet {
+            context,
+            genesis: Arc::new(setup.genesis.clone()),
+            ports: ports.expect("free ports"),
+            setup,
+            folder: folder.path().to_owned(),
+            known: Known::default(),
+            serve: None,
+            running: (0..count).map(|_| None).collect(),
+        };
+        devnet(running).await
+    })
+}
+
+impl Devnet {
+    /// Starts every validator, with what `serve` has for it.
+    pub fn start_all(&mut self, serve: Option<Serve>) {
+        self.serve = serve;
+        (0..self.running.len()).for_each(|index| self.start(index));
+    }
+
+    /// Starts a validator over whatever it has stored.
+    pub fn start(&mut self, index: usize) {
+        let name = validator_name(index);
+        let chain_id = self.genesis.chain_id();
+        let store = Store::open(&self.folder.join(format!("{name}.db")), chain_id);
+        let (view, gateway) = match &self.serve {
+            Some(serve) => serve(index),
+            None => ((self.setup.view)(index), None),
+        };
+        let key = validator_keys(index).consensus;
+        let ports = (0..self.running.len()).map(|index| {
+            let port = self.ports.p2p[&validator_name(index)];
+            (validator_keys(index).consensus.public_key(), port)
+        });
+        let network = Loopback { key: key.clone(), chain_id, ports: ports.collect() };
+        let config = ValidatorConfig {
+            name,
+            key,
+            genesis: self.genesis.clone(),
+            timing: self.setup.timing,
+            store: Arc::new(store.expect("the store opens")),
+            known: self.known.clone(),
+            view,
+            gateway,
+        };
+        let handle = start_validator(&self.context, config, network).expect("it starts");
+        self.running[index] = Some(handle);
+    }
+
+    /// Stops a validator, which runs.
+    pub async fn stop(&mut self, index: usize) {
+        self.running[index].take().expect("it runs").stop().await;
+    }
+
+    /// A validator, which runs.
+    pub fn validator(&mut self, index: usize) -> &mut ValidatorHandle {
+        self.running[index].as_mut().expect("it runs")
+    }
+}
