@@ -50,6 +50,27 @@ fn the_same_seed_gives_the_same_chain() {
 }
 
 #[test]
+fn a_start_gives_up_no_view() {
+    for seed in 0..8 {
+        run(seed, async |context| {
+            let mut setup = Setup::new(4, 8, BLOCK_TIME);
+            setup.link.latency = Duration::from_millis(40);
+            setup.link.jitter = Duration::from_millis(20);
+            let mut cluster = cluster(context, setup).await;
+            for index in 0..4 {
+                cluster.start(index).expect("it starts");
+                cluster.pass(Duration::from_millis(30)).await;
+            }
+            assert!(cluster.reach(8, MINUTE).await, "stuck at {:?}", cluster.heights());
+            for validator in cluster.running() {
+                assert_eq!(validator.services().counters().nullified, 0, "seed {seed}");
+            }
+            settle(&cluster).await;
+        });
+    }
+}
+
+#[test]
 fn every_block_carries_its_parents_certificate() {
     run(1, async |context| {
         let mut cluster = cluster(context, Setup::new(4, 8, BLOCK_TIME)).await;
