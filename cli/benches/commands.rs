@@ -1,4 +1,4 @@
-//! What a user waits for: `cargo bench -p cowboyctl`.
+//! What a user waits for: `cargo bench -p cowboyctl --bench commands`.
 //!
 //! From `devnet up --detach` to a ready devnet with every runner present, 4 validators and 8
 //! runners at 250 ms blocks: median of ten, and the memory of the process. Then the wall time of
