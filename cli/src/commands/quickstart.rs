@@ -174,7 +174,7 @@ async fn boot(
         CliError::new(Exit::NotRunning, "devnet `quickstart` is running and has no block yet")
     })?;
     let nodes = (status.validators.len(), status.runners.len());
-    Ok(UpReport::new(record, devnet.path().to_owned(), head, nodes, started))
+    Ok(UpReport::new(record, devnet.path().to_owned(), head, nodes, started.elapsed()))
 }
 
 /// What the job's command line says, with `job submit`'s defaults.

@@ -94,23 +94,25 @@ pub fn run(
     observe: impl Fn(Notice<'_>) + Send + Sync + 'static,
 ) -> Result<(), OrchestratorError> {
     let started = Instant::now();
-    let data = config.lock.home().data_path();
+    // Held until the runtime has ended with all its threads: who waits for it finds nothing left.
+    let DevnetConfig { plan, lock } = config;
+    let data = lock.home().data_path();
     super::home::create_private_dir(&data)?;
     let runtime = tokio::Config::new()
         .with_storage_directory(data.join("consensus"))
         .with_worker_threads(std::thread::available_parallelism().map_or(2, usize::from))
         .with_tcp_nodelay(Some(true));
-    tokio::Runner::new(runtime).start(|context| live(context, config, started, stop, observe))
+    tokio::Runner::new(runtime).start(|context| live(context, plan, &lock, started, stop, observe))
 }
 
 async fn live(
     context: tokio::Context,
-    config: DevnetConfig,
+    plan: Plan,
+    lock: &Lock,
     started: Instant,
     stop: BoxFuture<'static, ()>,
     observe: impl Fn(Notice<'_>) + Send + Sync + 'static,
 ) -> Result<(), OrchestratorError> {
-    let DevnetConfig { plan, lock } = config;
     lock.clean()?;
     let home = lock.home().clone();
     let genesis = Arc::new(genesis(&plan));
@@ -178,7 +180,7 @@ async fn live(
         () = &mut stop => false,
     };
     if !ready {
-        return end(supervised, api, &lock).await;
+        return end(supervised, api, lock).await;
     }
     let record = Record {
         name: plan.name.clone(),
@@ -198,7 +200,7 @@ async fn live(
         () = &mut stopping => {}
         () = &mut stop => {}
     }
-    end(supervised, api, &lock).await
+    end(supervised, api, lock).await
 }
 
 /// Stops everything in order: runners, validators with a last snapshot, the API.

@@ -76,7 +76,7 @@ pub async fn start(
         },
     };
     let nodes = (plan.validators.len(), plan.runners.len());
-    Ok(UpReport::new(record, devnet.path().to_owned(), head, nodes, started))
+    Ok(UpReport::new(record, devnet.path().to_owned(), head, nodes, started.elapsed()))
 }
 
 /// Starts this program again with the same topology, its output in the devnet's log.

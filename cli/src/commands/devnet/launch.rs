@@ -83,23 +83,13 @@ pub fn foreground(cx: &Context, plan: Plan, devnet: &DevnetHome) -> Result<(), C
 }
 
 /// Prints the report and then each block, until the devnet stops answering or nobody reads.
-fn report(cx: &Context, devnet: &DevnetHome, (validators, runners): (usize, usize), ready: &Ready) {
+fn report(cx: &Context, devnet: &DevnetHome, nodes: (usize, usize), ready: &Ready) {
     let outcome = to_end(async {
         let client = Client::of_devnet(devnet)?;
         let head = client.head().await?;
         let mut blocks = client.follow(Some(head.height.saturating_add(1)));
-        let record = &ready.record;
-        cx.ui.document(&UpReport {
-            name: record.name.clone(),
-            chain_id: record.chain_id,
-            rpc_url: record.rpc_url.clone(),
-            home: devnet.path().to_owned(),
-            head,
-            validators,
-            runners,
-            pid: record.pid,
-            ready_ms: u64::try_from(ready.after.as_millis()).unwrap_or(u64::MAX),
-        })?;
+        let (record, home) = (ready.record.clone(), devnet.path().to_owned());
+        cx.ui.document(&UpReport::new(record, home, head, nodes, ready.after))?;
         loop {
             line(cx, &blocks.next().await?)?;
         }

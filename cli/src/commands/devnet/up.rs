@@ -17,10 +17,7 @@ use cowboy_devnet::{
     },
 };
 use serde::Serialize;
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, time::Duration};
 
 /// `devnet up`.
 #[derive(Debug, Clone, Default, Args)]
@@ -179,13 +176,13 @@ pub struct UpReport {
 }
 
 impl UpReport {
-    /// What is known of a devnet from its record, and since when it has been waited for.
+    /// What is known of a devnet from its record, and how long it took to be ready.
     pub(in crate::commands) fn new(
         record: Record,
         home: PathBuf,
         head: Head,
         (validators, runners): (usize, usize),
-        started: Instant,
+        ready: Duration,
     ) -> Self {
         Self {
             name: record.name,
@@ -196,7 +193,7 @@ impl UpReport {
             validators,
             runners,
             pid: record.pid,
-            ready_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ready_ms: u64::try_from(ready.as_millis()).unwrap_or(u64::MAX),
         }
     }
 }
