@@ -107,8 +107,6 @@ pub enum Effect {
         /// Its data, JSON.
         data: Vec<u8>,
     },
-    /// Writes a line to the actor's log.
-    Log(String),
     /// Schedules a timer.
     ScheduleTimer {
         /// Its id.

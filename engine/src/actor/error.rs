@@ -128,6 +128,11 @@ impl ErrorKind {
         }
     }
 
+    /// The error at a place of the module.
+    pub(super) const fn at(self, at: Position) -> Error {
+        Error { kind: self, at: Some(at), stack: Vec::new() }
+    }
+
     /// Whether the module could be corrected by its author before any call.
     pub const fn is_refusal(&self) -> bool {
         matches!(self, Self::TooMuch { .. } | Self::Refused(_))
@@ -146,17 +151,27 @@ pub struct Error {
 }
 
 impl Error {
-    pub(super) fn failed(message: impl Into<String>) -> Self {
-        ErrorKind::Failed(message.into()).into()
-    }
-
-    pub(super) fn refused(message: impl Into<String>, at: Position) -> Self {
-        Self { kind: ErrorKind::Refused(message.into()), at: Some(at), stack: Vec::new() }
+    pub(super) fn refused(message: impl Into<String>, at: Position) -> Fault {
+        Box::new(ErrorKind::Refused(message.into()).at(at))
     }
 
     /// The error's name.
     pub fn name(&self) -> &'static str {
         self.kind.name()
+    }
+}
+
+/// An ordinary error.
+pub(super) fn failed<T>(message: impl Into<String>) -> Result<T, Fault> {
+    Err(ErrorKind::Failed(message.into()).into())
+}
+
+/// An error on its way up: boxed, so that results on the hot path stay small.
+pub(super) type Fault = Box<Error>;
+
+impl From<ErrorKind> for Fault {
+    fn from(kind: ErrorKind) -> Self {
+        Self::new(kind.into())
     }
 }
 

@@ -1,7 +1,7 @@
 //! What work costs an actor, and how far it may go: one table, versioned, part of a chain's
 //! parameters (spec chain.md, "Actors").
 
-use super::error::{Depth, Error, ErrorKind};
+use super::error::{Depth, ErrorKind, Fault};
 use crate::record;
 
 /// What each kind of work costs, in cycles unless said. Changing a number changes receipts, and so
@@ -16,8 +16,8 @@ pub struct Schedule {
     pub call: u64,
     /// Per step of a loop or a comprehension.
     pub step: u64,
-    /// Bytes that one cycle moves, compares, hashes or searches. An element copied or compared
-    /// costs a cycle.
+    /// Bytes that one cycle moves, compares (of both sides), hashes or searches. An element copied
+    /// or compared costs a cycle.
     pub data_bytes: u64,
     /// Bytes of text that one cycle reads character by character: case, classes, escapes, formats,
     /// JSON.
@@ -286,7 +286,7 @@ impl Meter {
 
     /// Pays for evaluation.
     #[inline]
-    pub(super) fn step(&mut self, cycles: u64) -> Result<(), Error> {
+    pub(super) fn step(&mut self, cycles: u64) -> Result<(), Fault> {
         if cycles > self.left {
             return Err(self.out_of_cycles(cycles));
         }
@@ -296,51 +296,51 @@ impl Meter {
 
     /// Pays for anything else.
     #[inline]
-    pub(super) fn pay(&mut self, cause: Cause, cycles: u64) -> Result<(), Error> {
+    pub(super) fn pay(&mut self, cause: Cause, cycles: u64) -> Result<(), Fault> {
         self.step(cycles)?;
         self.spent[cause as usize] += cycles;
         Ok(())
     }
 
     #[cold]
-    fn out_of_cycles(&self, wanted: u64) -> Error {
+    fn out_of_cycles(&self, wanted: u64) -> Fault {
         let (limit, short) = (self.budget.cycles, wanted - self.left);
         ErrorKind::OutOfCycles { limit, short }.into()
     }
 
     /// Pays for `bytes` moved, compared, hashed or searched.
     #[inline]
-    pub(super) fn bytes(&mut self, bytes: usize) -> Result<(), Error> {
+    pub(super) fn bytes(&mut self, bytes: usize) -> Result<(), Fault> {
         self.pay(Cause::Data, (bytes as u64).div_ceil(self.schedule.data_bytes))
     }
 
     /// Pays for `count` elements copied or compared.
     #[inline]
-    pub(super) fn elements(&mut self, count: usize) -> Result<(), Error> {
+    pub(super) fn elements(&mut self, count: usize) -> Result<(), Fault> {
         self.pay(Cause::Data, count as u64)
     }
 
     /// Pays for `bytes` of text read character by character.
     #[inline]
-    pub(super) fn text(&mut self, bytes: usize) -> Result<(), Error> {
+    pub(super) fn text(&mut self, bytes: usize) -> Result<(), Fault> {
         self.pay(Cause::Data, (bytes as u64).div_ceil(self.schedule.text_bytes))
     }
 
     /// Pays for multiplying integers of so many 64-bit words.
     #[inline]
-    pub(super) fn words(&mut self, a: u64, b: u64) -> Result<(), Error> {
+    pub(super) fn words(&mut self, a: u64, b: u64) -> Result<(), Fault> {
         self.pay(Cause::Data, a.saturating_mul(b).div_ceil(self.schedule.word_products))
     }
 
     /// Pays for hashing `bytes` with keccak256.
-    pub(super) fn keccak(&mut self, bytes: usize) -> Result<(), Error> {
+    pub(super) fn keccak(&mut self, bytes: usize) -> Result<(), Fault> {
         let words = bytes as u64 / 32 + 1;
         self.pay(Cause::Hashing, words.saturating_mul(self.schedule.keccak_word))
     }
 
     /// Takes `bytes` of heap.
     #[inline]
-    pub(super) fn alloc(&mut self, bytes: u64) -> Result<(), Error> {
+    pub(super) fn alloc(&mut self, bytes: u64) -> Result<(), Fault> {
         let before = self.heap;
         let after = before.saturating_add(bytes);
         if after > self.limits.heap {
@@ -353,14 +353,14 @@ impl Meter {
     }
 
     #[cold]
-    fn out_of_memory(&self, wanted: u64) -> Error {
+    fn out_of_memory(&self, wanted: u64) -> Fault {
         let limit = self.limits.heap;
         let short = self.heap.saturating_add(wanted) - limit;
         ErrorKind::OutOfMemory { limit, short }.into()
     }
 
     /// Pays for bytes that the chain keeps.
-    pub(super) fn cells(&mut self, bytes: usize) -> Result<(), Error> {
+    pub(super) fn cells(&mut self, bytes: usize) -> Result<(), Fault> {
         let after = self.cells.saturating_add(bytes as u64);
         if after > self.budget.cells {
             let limit = self.budget.cells;
@@ -372,19 +372,19 @@ impl Meter {
 
     /// A string of so many bytes is within its limit.
     #[inline]
-    pub(super) fn string_fits(&self, bytes: usize) -> Result<(), Error> {
+    pub(super) fn string_fits(&self, bytes: usize) -> Result<(), Fault> {
         self.fits("a string", bytes as u64, self.limits.string)
     }
 
     /// A list, tuple or dict of so many entries is within its limit.
     #[inline]
-    pub(super) fn entries_fit(&self, entries: usize) -> Result<(), Error> {
+    pub(super) fn entries_fit(&self, entries: usize) -> Result<(), Fault> {
         self.fits("a list, tuple or dict", entries as u64, self.limits.entries)
     }
 
     /// `what` of size `got` is within `limit`.
     #[inline]
-    pub(super) fn fits(&self, what: &'static str, got: u64, limit: u64) -> Result<(), Error> {
+    pub(super) fn fits(&self, what: &'static str, got: u64, limit: u64) -> Result<(), Fault> {
         if got > limit {
             return Err(ErrorKind::ValueTooLarge { what, limit, got }.into());
         }
@@ -393,7 +393,7 @@ impl Meter {
 
     /// An integer of so many bits is within its limit.
     #[inline]
-    pub(super) fn bits_fit(&self, bits: u64) -> Result<(), Error> {
+    pub(super) fn bits_fit(&self, bits: u64) -> Result<(), Fault> {
         let limit = self.limits.bits;
         if bits > limit {
             return Err(ErrorKind::IntegerTooLarge { limit, got: bits }.into());
@@ -403,7 +403,7 @@ impl Meter {
 
     /// Data nested so deep is within its limit.
     #[inline]
-    pub(super) fn depth_fits(&self, depth: u64) -> Result<(), Error> {
+    pub(super) fn depth_fits(&self, depth: u64) -> Result<(), Fault> {
         let limit = self.limits.data_depth;
         if depth > limit {
             return Err(ErrorKind::StackOverflow { what: Depth::Data, limit }.into());

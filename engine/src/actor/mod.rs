@@ -11,13 +11,25 @@
 //! | [`gas`] | charges, limits, the meter |
 //! | [`error`] | what can go wrong, and where |
 //! | [`effect`] | what a call sees and asks for |
+//! | `syntax` | limits of a source, slots, the program |
+//! | `value` | values, arenas, freezing |
+//! | `eval` | the loop, calls, operators |
+//! | `builtin` | functions, methods, the host, the chain of tests |
+//! | [`Module`] | loading, calling, testing |
 
+mod builtin;
 pub mod effect;
 pub mod error;
+mod eval;
 pub mod gas;
 mod module;
+mod syntax;
+mod value;
 
 pub use effect::{Call, Effect, JobRequest, Outcome, Timer, World};
 pub use error::{Error, ErrorKind, Frame, Position};
 pub use gas::{Budget, Limits, Params, Schedule, Usage};
-pub use module::{Handler, Module};
+pub use module::{Handler, Module, TestReport};
+
+#[cfg(test)]
+mod tests;
