@@ -104,14 +104,14 @@ pub enum MempoolError {
     },
     /// No block holds it.
     #[error(
-        "TooLarge: {cycles} cycles and {cells} cells are used, a block holds {} and {}",
+        "TooLarge: {cycles} cycles and {cells} cells are used or bought, a block holds {} and {}",
         meter::MAX_BLOCK_CYCLES,
         meter::MAX_BLOCK_CELLS
     )]
     TooLarge {
-        /// Cycles used.
+        /// Cycles used; bought, where use is metered.
         cycles: Cycles,
-        /// Cells used.
+        /// Cells used; bought, where use is metered.
         cells: Cells,
     },
     /// Another with this nonce waits, and pays nearly as much or more.
@@ -140,14 +140,16 @@ pub enum MempoolError {
 struct Entry {
     transaction: SignedTransaction,
     hash: Hash,
+    /// What it takes of a block: what it uses, or may use where that is metered.
     cycles: Cycles,
+    /// See `cycles`.
     cells: Cells,
     since: Height,
 }
 
 impl Entry {
     fn new(transaction: SignedTransaction, since: Height) -> Self {
-        let (cycles, cells) = transaction.usage();
+        let (cycles, cells) = transaction.reserve();
         Self { hash: transaction.hash(), transaction, cycles, cells, since }
     }
 
@@ -395,7 +397,6 @@ fn outbids(new: &Fees, old: &Fees) -> bool {
 
 fn check(entry: &Entry, account: &Account, state: &State) -> Result<(), MempoolError> {
     let transaction = &entry.transaction.transaction;
-    let (cycles, cells) = (entry.cycles, entry.cells);
     let (got, expected) = (transaction.nonce, account.nonce);
     if got < expected {
         return Err(MempoolError::NonceTooLow { expected, got });
@@ -403,10 +404,12 @@ fn check(entry: &Entry, account: &Account, state: &State) -> Result<(), MempoolE
     if got - expected >= PER_SENDER as u64 {
         return Err(MempoolError::NonceTooHigh { expected, got, limit: PER_SENDER });
     }
+    let (cycles, cells) = entry.transaction.least();
     if cycles > transaction.cycle_limit || cells > transaction.cell_limit {
         let (bought_cycles, bought_cells) = (transaction.cycle_limit, transaction.cell_limit);
         return Err(MempoolError::LimitTooLow { cycles, cells, bought_cycles, bought_cells });
     }
+    let (cycles, cells) = (entry.cycles, entry.cells);
     if cycles.get() > meter::MAX_BLOCK_CYCLES || cells.get() > meter::MAX_BLOCK_CELLS {
         return Err(MempoolError::TooLarge { cycles, cells });
     }

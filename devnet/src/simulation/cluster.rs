@@ -21,6 +21,7 @@ use commonware_p2p::simulated;
 use commonware_runtime::{Clock as _, Quota, Supervisor as _, deterministic::Context};
 use commonware_utils::NZUsize;
 use cowboy_engine::{
+    actor,
     chain::{
         Endowment, Genesis, GenesisRunner, Params, Payload, SignedTransaction, State, Transaction,
         block::MAX_OPEN, transaction::Transfer,
@@ -76,6 +77,7 @@ impl Setup {
                 params: Params {
                     threshold_rule: ThresholdRule::Committee,
                     genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
+                    actors: actor::Params::default(),
                 },
                 validators: (0..validators).map(|index| validator_keys(index).public()).collect(),
                 runners: (0..runners).map(runner).collect(),

@@ -2,6 +2,7 @@
 
 use super::*;
 use cowboy_engine::{
+    actor,
     chain::{
         Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params, Round,
         SignedTransaction, Transaction, Validator, Vote,
@@ -25,6 +26,7 @@ fn genesis() -> Genesis {
         params: Params {
             threshold_rule: ThresholdRule::Committee,
             genesis_basefee: Wei::new(1_000),
+            actors: actor::Params::default(),
         },
         validators: vec![Validator {
             pubkey: key("validator").public_key(),

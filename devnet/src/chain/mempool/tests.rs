@@ -135,7 +135,7 @@ fn a_block_holds_what_its_limits_hold() {
     }
     let picked = pool.pick(&state, &BTreeMap::new());
     assert_eq!(picked.len() as u64, meter::MAX_BLOCK_CYCLES / 26_000);
-    let cells: u64 = picked.iter().map(|tx| tx.usage().1.get()).sum();
+    let cells: u64 = picked.iter().map(|tx| tx.reserve().1.get()).sum();
     assert!(cells <= meter::MAX_BLOCK_CELLS);
 }
 
