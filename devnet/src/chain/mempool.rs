@@ -36,6 +36,8 @@ pub const CAPACITY: usize = 16 * PER_SENDER;
 pub const CAPACITY_BYTES: usize = 64 * meter::MAX_BLOCK_CELLS as usize;
 /// Transactions accepted but not yet gossiped. Beyond, the oldest are left to their own proposer.
 const OUTBOX: usize = PER_SENDER;
+/// Bytes of them: 16 full blocks.
+const OUTBOX_BYTES: usize = 16 * meter::MAX_BLOCK_CELLS as usize;
 
 /// Why a transaction is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -429,13 +431,50 @@ fn check(entry: &Entry, account: &Account, state: &State) -> Result<(), MempoolE
     Ok(())
 }
 
+/// What is not yet gossiped, the oldest first.
+#[derive(Debug, Default)]
+struct Outbox {
+    queue: VecDeque<SignedTransaction>,
+    bytes: usize,
+}
+
+impl Outbox {
+    /// Adds a transaction, at the cost of the oldest where there is no room.
+    fn push(&mut self, transaction: SignedTransaction) {
+        self.bytes += transaction.size();
+        self.queue.push_back(transaction);
+        while self.queue.len() > OUTBOX || self.bytes > OUTBOX_BYTES {
+            self.pop();
+        }
+    }
+
+    fn pop(&mut self) -> Option<SignedTransaction> {
+        let oldest = self.queue.pop_front()?;
+        self.bytes -= oldest.size();
+        Some(oldest)
+    }
+
+    /// Takes out up to `bytes`, at least one transaction where there is one.
+    fn take(&mut self, bytes: usize) -> Vec<SignedTransaction> {
+        let (mut batch, mut size) = (Vec::new(), 0);
+        while let Some(next) = self.queue.front() {
+            size += next.size();
+            if size > bytes && !batch.is_empty() {
+                break;
+            }
+            batch.extend(self.pop());
+        }
+        batch
+    }
+}
+
 /// A validator's pool. Cloning shares it.
 #[derive(Clone)]
 pub struct Mempool(Arc<Inner>);
 
 struct Inner {
     pool: Mutex<Pool>,
-    outbox: Mutex<VecDeque<SignedTransaction>>,
+    outbox: Mutex<Outbox>,
     /// Woken when the outbox fills.
     filled: Notify,
     known: Known,
@@ -464,12 +503,7 @@ impl Mempool {
         // Recovered outside the lock, and kept by all copies.
         transaction.sender().map_err(|BadSignature| MempoolError::BadSignature)?;
         if self.0.pool.lock().insert(transaction.clone(), state)? {
-            let mut outbox = self.0.outbox.lock();
-            outbox.push_back(transaction);
-            if outbox.len() > OUTBOX {
-                outbox.pop_front();
-            }
-            drop(outbox);
+            self.0.outbox.lock().push(transaction);
             self.0.filled.notify_one();
         }
         Ok(hash)
@@ -493,18 +527,7 @@ impl Mempool {
     /// Waits for transactions to gossip and takes up to `bytes` of them, at least one.
     pub(super) async fn outgoing(&self, bytes: usize) -> Vec<SignedTransaction> {
         loop {
-            let mut batch = Vec::new();
-            let mut size = 0;
-            {
-                let mut outbox = self.0.outbox.lock();
-                while let Some(next) = outbox.front() {
-                    size += next.size();
-                    if size > bytes && !batch.is_empty() {
-                        break;
-                    }
-                    batch.extend(outbox.pop_front());
-                }
-            }
+            let batch = self.0.outbox.lock().take(bytes);
             if !batch.is_empty() {
                 return batch;
             }

@@ -110,6 +110,11 @@ impl State {
         self.actors.iter()
     }
 
+    /// The actors from an address on, itself included, by address.
+    pub fn actors_from(&self, from: &Address) -> impl Iterator<Item = (&Address, &Actor)> {
+        self.actors.range_from(from)
+    }
+
     /// An actor.
     pub fn actor(&self, address: &Address) -> Option<&Actor> {
         self.actors.get(address)
