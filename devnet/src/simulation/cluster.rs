@@ -293,7 +293,8 @@ impl Cluster {
         self.context.sleep(time).await;
     }
 
-    /// The first height at which two validators disagree on the block, its root, its events or P.
+    /// The first height at which two validators disagree on the block, its root, its receipts, its
+    /// events or P.
     pub fn disagreement(&self) -> Result<Option<Height>, StorageError> {
         let mut longest: Vec<Hash> = Vec::new();
         for slot in &self.validators {
@@ -309,7 +310,7 @@ impl Cluster {
         Ok(None)
     }
 
-    /// A hash over everything the validator has stored: blocks, roots, events, P.
+    /// A hash over everything the validator has stored: blocks, roots, receipts, events, P.
     pub fn log_hash(&self, index: usize) -> Result<Hash, StorageError> {
         let log = log(&self.validators[index].store)?;
         let parts: Vec<&[u8]> = log.iter().map(|entry| entry.0.as_slice()).collect();
@@ -333,12 +334,15 @@ impl Cluster {
     }
 }
 
-/// Per height from 1 on, a hash over block, root, events and P.
+/// Per height from 1 on, a hash over block, root, receipts, events and P.
 fn log(store: &Store) -> Result<Vec<Hash>, StorageError> {
     let mut log = Vec::new();
     let mut height = Height::GENESIS.next();
     while let Some((block, (root, _))) = store.block(height)?.zip(store.executed(height)?) {
         let mut entry = [block.hash().0, root.0].concat();
+        for receipt in store.receipts(height)? {
+            entry.extend_from_slice(&to_vec(&receipt));
+        }
         for stored in store.events_at(height)? {
             entry.extend_from_slice(&to_vec(&stored.event));
         }
