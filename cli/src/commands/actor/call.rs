@@ -36,7 +36,7 @@ pub struct Call {
     actor: String,
     /// The handler
     handler: String,
-    /// What it is given: text, bytes as 0x-hex, or the contents of @FILE (@- for the standard input)
+    /// What it is given: text, bytes as 0x-hex, or what is in @FILE (@- for the standard input)
     #[arg(default_value = "", hide_default_value = true)]
     payload: String,
     /// What goes with the call: 1.5cby, or wei

@@ -48,8 +48,8 @@ pub enum Actor {
     },
     /// Call a handler of an actor
     ///
-    /// Without --cycles and --cells the call is tried on the newest state first: it is not sent where
-    /// it would fail, else it may use what that used and a quarter more.
+    /// Without --cycles and --cells the call is tried on the newest state first: it is not sent
+    /// where it would fail, else it may use what that used and a quarter more.
     Call(call::Call),
     /// What an actor logged and emitted, and how calls of it failed
     Logs(logs::Logs),

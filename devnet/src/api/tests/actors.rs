@@ -295,3 +295,20 @@ async fn logs_hold_lines_events_and_failures() {
     let (lines, page) = log(Some(9), None).await;
     assert_eq!((lines.len(), page.next), (0, 9));
 }
+
+#[tokio::test]
+async fn the_largest_transaction_fits_a_request() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(1);
+    let sign = |bytes: usize| {
+        let (handler, payload) = ("h".to_owned(), vec![7; bytes]);
+        let (actor, value) = (address("faucet"), Wei::ZERO);
+        let call = CallActor { actor, handler, payload, value };
+        devnet.sign("dev-0", Payload::CallActor(call))
+    };
+    let largest = sign(999_000);
+    assert!(largest.size() < 1_000_000);
+    devnet.client.submit(&request(&largest)).await.unwrap();
+    let error = devnet.client.submit(&request(&sign(1_000_000))).await.unwrap_err();
+    assert!(error.to_string().starts_with("TooLarge: "), "{error}");
+}

@@ -44,9 +44,10 @@
 //! | `GET /openapi.json` | | the OpenAPI document |
 //!
 //! Every `GET` takes `?node=NAME` ([`NodeQuery`]): that validator answers from its own state. So
-//! does a dry run, which is a `POST` for the sake of its body and changes nothing. A request marked * changes state and needs `Authorization: Bearer <token>`; the token is in the
-//! devnet's `token` file. A runner's heartbeat needs none: it is a transaction that the runner
-//! signed. Whatever fails answers with an [`ErrorBody`].
+//! does a dry run, a `POST` for the sake of its body, which changes nothing. A request marked *
+//! changes state and needs `Authorization: Bearer <token>`; the token is in the devnet's `token`
+//! file. A runner's heartbeat needs none: it is a transaction that the runner signed. Whatever
+//! fails answers with an [`ErrorBody`].
 //!
 //! # Events
 //!

@@ -162,13 +162,13 @@ fn random_call(context: &mut Context, actors: &[Address]) -> (CallActor, Budget)
 /// Deploys three of each module and yields their addresses.
 async fn deploy(cluster: &Cluster) -> Vec<Address> {
     let mut actors = Vec::new();
-    for source in [BANK, WORK] {
+    for (nonce, source) in (0..).zip([BANK, WORK]) {
         for from in 0..3 {
             let deployer = key(&format!("account-{from}")).address();
             let payload = Payload::DeployActor(DeployActor { source: source.to_owned() });
             let plenty = Budget { cycles: 1_000_000, cells: 100_000 };
             assert!(send(cluster, from, payload, plenty));
-            actors.push(Address::of_actor(&deployer, if source == BANK { 0 } else { 1 }));
+            actors.push(Address::of_actor(&deployer, nonce));
         }
     }
     let deployed = |cluster: &Cluster| {
@@ -255,6 +255,43 @@ fn validators_agree_on_every_receipt_of_random_calls() {
         for name in ["success", "ActorError", "OutOfCycles", "OutOfCells", "UnknownActor"] {
             assert!(all.get(name).is_some_and(|count| count * 100 >= executed), "{name}: {all:?}");
         }
+        settle(&cluster).await;
+    });
+}
+
+#[test]
+fn the_largest_transaction_reaches_everybody() {
+    run(10, async |context| {
+        let mut cluster = cluster(context, Setup::new(4, 0, BLOCK_TIME)).await;
+        cluster.start_all().expect("they start");
+        assert!(cluster.reach(2, MINUTE).await);
+        let state = cluster.running().next().expect("it runs").services().ledger.head();
+        let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
+        let sign = |bytes: usize| {
+            let (actor, handler, value) = (Address([7; 20]), "h".to_owned(), Wei::ZERO);
+            let payload = vec![7; bytes];
+            let payload = Payload::CallActor(CallActor { actor, handler, payload, value });
+            Transaction::with_limits(state.chain_id(), 0, cycle, cell, payload)
+                .sign(&key("account-0"))
+        };
+        // As many cells as a block holds: what stands beside the payload is as long in both.
+        let beside = sign(900_000).transaction.cell_limit.get() - 900_000;
+        let largest = sign(1_000_000 - beside as usize);
+        assert_eq!(largest.transaction.cell_limit.get(), 1_000_000);
+        let services = cluster.running().next().expect("it runs").services();
+        services.submit(largest.clone()).expect("a block holds it");
+        cluster.pass(2 * BLOCK_TIME).await;
+        for validator in cluster.running() {
+            let services = validator.services();
+            let waits = services.mempool.with(|pool| pool.get(&largest.hash()).is_some());
+            let stored = services.ledger.store().transaction(&largest.hash()).expect("stored");
+            assert!(waits || stored.is_some());
+        }
+        let height = cluster.heights().1.get();
+        assert!(cluster.reach(height + 8, MINUTE).await, "stuck at {:?}", cluster.heights());
+        let stored = cluster.store(3).transaction(&largest.hash()).expect("stored");
+        let receipt = stored.expect("in a block").receipt;
+        assert!(receipt.status.error().is_some_and(|e| e.starts_with("UnknownActor: ")));
         settle(&cluster).await;
     });
 }

@@ -93,7 +93,7 @@ pub struct Failure {
     /// What went wrong.
     pub error: FailureKind,
     /// The message at whose delivery it went wrong; absent: the transaction's own call.
-    pub message: Option<Message>,
+    pub message: Option<Box<Message>>,
 }
 
 /// What goes wrong where actors run. The variant's name opens the text.
@@ -236,7 +236,7 @@ impl Calls<'_> {
             let returned = self.deliver(&delivery, index).map_err(|error| {
                 let Delivery { sender: from, to, ref handler, .. } = delivery;
                 let message = Message { index, from, to, handler: handler.clone() };
-                Failure { error, message: (index > 0).then_some(message) }
+                Failure { error, message: (index > 0).then(|| Box::new(message)) }
             })?;
             if index == 0 {
                 result = returned;
