@@ -32,7 +32,7 @@ fn an_actor_is_deployed_called_and_read_at_any_recent_height() {
     fs::write(&file, COUNTER).unwrap();
     let deployed = home.json(&["actor", "deploy", file.to_str().unwrap()]);
     let actor = deployed["actor"].as_str().unwrap();
-    assert_eq!(list(&deployed["handlers"]).len(), 4, "{deployed}");
+    assert_eq!(list(&deployed["handlers"]).len(), 3, "{deployed}");
     assert_eq!(home.json(&["actor", "ls"])[0]["actor"], actor);
 
     let calls: Vec<_> = (1..=3)

@@ -21,8 +21,8 @@ pub use receipt::{ActorReceipt, Receipt, Status};
 pub use state::{Account, KnownPresence, MoneyError, State, Supply};
 pub use transaction::{Fees, Payload, SignedTransaction, Transaction};
 pub use transition::{
-    Derived, DrawRecord, Execution, ExecutionError, Failure, FailureKind, MAX_DELIVERIES, Message,
-    execute,
+    Derived, DrawRecord, Execution, ExecutionError, Failure, FailureKind, MAX_DELIVERIES,
+    MAX_WAITING_BYTES, Message, execute,
 };
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(super) mod actors;
 mod fees;
 mod jobs;
 
-pub use actors::{Failure, FailureKind, MAX_DELIVERIES, Message};
+pub use actors::{Failure, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES, Message};
 pub use jobs::candidates_root;
 
 use super::{

@@ -99,12 +99,12 @@ def rest(ctx, payload):
 
 /// Accounts that call.
 const ACCOUNTS: usize = 4;
-/// Calls handed in at a time, at most: below what a block holds.
-const BATCH: usize = 150;
+/// Calls handed in at a time, at most: well below what a block holds.
+const BATCH: usize = 60;
 /// How often calls are handed in.
 const STEP: Duration = Duration::from_millis(250);
 /// Most blocks between a crash and the next.
-const CALM: u64 = 25;
+const CALM: u64 = 12;
 
 /// How many calls it takes.
 fn calls() -> usize {
@@ -153,7 +153,7 @@ fn random_call(context: &mut Context, actors: &[Address]) -> (CallActor, Budget)
         _ => number.to_string(),
     };
     let cycles = *[300, 3_000, 20_000, 60_000, 60_000].choose(context).expect("a choice");
-    let cells = *[0, 100, 2_000, 2_000].choose(context).expect("a choice");
+    let cells = *[0, 200, 2_000, 2_000, 2_000].choose(context).expect("a choice");
     let value = Wei::new(context.random_range(0..1_000));
     let (handler, payload) = (handler.to_owned(), payload.into_bytes());
     (CallActor { actor, handler, payload, value }, Budget { cycles, cells })

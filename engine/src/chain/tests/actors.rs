@@ -60,6 +60,10 @@ def relay(ctx, payload):
     pvm_host.set_state("relayed", True)
     pvm_host.send_message(order["to"], order["handler"], order["payload"], ctx.value)
 
+def flood(ctx, payload):
+    for _ in range(3):
+        pvm_host.send_message(ctx.self, "flood", payload)
+
 def forever(ctx, payload):
     pvm_host.send_message(ctx.self, "forever")
 
@@ -364,6 +368,9 @@ fn a_message_that_fails_undoes_the_whole_transaction() {
     let bob = key("bob").address();
     let error = chain.fails(relay, "relay", &to(bob, "note"), Wei::ZERO);
     assert!(error.starts_with(&format!("UnknownActor: no actor {bob}\n  in message 1")), "{error}");
+    // Every delivery leaves two more to wait.
+    let error = chain.fails(relay, "flood", &"x".repeat(90_000), Wei::ZERO);
+    assert!(error.starts_with("MessagesTooLarge: "), "{error}");
     let error = chain.fails(relay, "forever", "", Wei::ZERO);
     assert!(error.starts_with("TooManyMessages: "), "{error}");
     let (receipt, _) = chain.metered(calling(relay, "forever", "", Wei::ZERO), PLENTY);

@@ -8,7 +8,7 @@
 //!    actor at once and joins the end of the queue.
 //!
 //! The queue is emptied within the transaction: first sent, first delivered, [`MAX_DELIVERIES`]
-//! calls at most. The transaction succeeds where every delivery does: one that fails undoes all of
+//! calls and [`MAX_WAITING_BYTES`] at most. The transaction succeeds where every delivery does: one that fails undoes all of
 //! them, as a message to an address without an actor does. Fee, nonce and log stay.
 //!
 //! Timers and jobs of actors are not part of this chain yet: a call that asks for one fails.
@@ -28,6 +28,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// Calls that a transaction makes at most, its own and messages, sent or delivered.
 pub const MAX_DELIVERIES: u32 = 1_024;
+/// Bytes of payloads that wait at most: as much as the heap of a call by default.
+pub const MAX_WAITING_BYTES: usize = 8 << 20;
 
 const NO_TIMERS: &str = "timers are not part of this chain yet";
 const NO_JOBS: &str = "jobs of actors are not part of this chain yet";
@@ -127,6 +129,9 @@ pub enum FailureKind {
     /// Messages beyond [`MAX_DELIVERIES`].
     #[error("TooManyMessages: a transaction makes at most {MAX_DELIVERIES} calls")]
     TooManyMessages,
+    /// Messages that wait with more than [`MAX_WAITING_BYTES`].
+    #[error("MessagesTooLarge: messages that wait hold at most {MAX_WAITING_BYTES} bytes")]
+    MessagesTooLarge,
     /// What a later version of the chain can do.
     #[error("Unsupported: {0}")]
     Unsupported(&'static str),
@@ -188,26 +193,18 @@ pub(in crate::chain) fn call(
     budget: Budget,
 ) -> Done {
     let mut done = Done::new(first.to);
-    let mut calls = Calls { state, place, budget, queue: VecDeque::new(), done: &mut done };
+    let mut calls =
+        Calls { state, place, budget, queue: VecDeque::new(), waiting: 0, done: &mut done };
     let result = calls.all(first);
     done.result = result;
     done
 }
 
 impl Done {
-    const fn new(actor: Address) -> Self {
+    fn new(actor: Address) -> Self {
         Self {
             actor,
-            usage: Usage {
-                loading: 0,
-                evaluation: 0,
-                data: 0,
-                heap: 0,
-                storage: 0,
-                effects: 0,
-                hashing: 0,
-                cells: 0,
-            },
+            usage: Usage::default(),
             result: Ok(Vec::new()),
             log: Vec::new(),
             deliveries: 0,
@@ -223,6 +220,8 @@ struct Calls<'a> {
     place: &'a Place,
     budget: Budget,
     queue: VecDeque<Delivery>,
+    /// Bytes of payloads in the queue.
+    waiting: usize,
     done: &'a mut Done,
 }
 
@@ -231,6 +230,7 @@ impl Calls<'_> {
         self.send(first)?;
         let mut result = Vec::new();
         while let Some(delivery) = self.queue.pop_front() {
+            self.waiting -= delivery.payload.len();
             let index = self.done.deliveries;
             self.done.deliveries += 1;
             let returned = self.deliver(&delivery, index).map_err(|error| {
@@ -259,7 +259,11 @@ impl Calls<'_> {
         if sent >= u64::from(MAX_DELIVERIES) {
             return Err(FailureKind::TooManyMessages);
         }
+        if self.waiting + delivery.payload.len() > MAX_WAITING_BYTES {
+            return Err(FailureKind::MessagesTooLarge);
+        }
         self.state.debit(delivery.sender, delivery.value)?;
+        self.waiting += delivery.payload.len();
         self.queue.push_back(delivery);
         Ok(())
     }
@@ -289,9 +293,6 @@ impl Calls<'_> {
         self.done.usage = self.done.usage.plus(&outcome.usage);
         self.done.log.extend(outcome.log.into_iter().map(|line| (to, line)));
         let returned = outcome.result?;
-        if index == 0 {
-            self.keep(returned.len())?;
-        }
         for effect in outcome.effects {
             self.apply(to, effect)?;
         }
@@ -303,17 +304,6 @@ impl Calls<'_> {
             cycles: self.budget.cycles.saturating_sub(self.done.usage.cycles()),
             cells: self.budget.cells.saturating_sub(self.done.usage.cells),
         }
-    }
-
-    /// Pays for bytes that every validator keeps.
-    fn keep(&mut self, bytes: usize) -> Result<(), FailureKind> {
-        let (limit, bytes) = (self.left().cells, bytes as u64);
-        if bytes > limit {
-            let short = bytes - limit;
-            return Err(actor::Error::from(actor::ErrorKind::OutOfCells { limit, short }).into());
-        }
-        self.done.usage.cells += bytes;
-        Ok(())
     }
 
     fn moved(&mut self, from: Address, to: Address, amount: Wei) {
@@ -343,8 +333,6 @@ impl Calls<'_> {
             Effect::Emit { name, data } => {
                 self.done.events.push(ActorEmitted { actor, name, data }.into());
             }
-            // Lines of log stand in the outcome, also where it has no effects.
-            Effect::Log(_) => {}
             Effect::ScheduleTimer { .. } | Effect::CancelTimer(_) | Effect::ExtendTimer { .. } => {
                 return Err(FailureKind::Unsupported(NO_TIMERS));
             }
