@@ -1,7 +1,10 @@
 //! How a module is refused and how a call fails. Errors name limits, types and places in the
 //! author's file, never the values they are about.
 
-use std::fmt;
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
 
 /// A line and a column of a module, both from 1; a column counts characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,7 +155,7 @@ pub struct Error {
 
 impl Error {
     pub(super) fn refused(message: impl Into<String>, at: Position) -> Fault {
-        Box::new(ErrorKind::Refused(message.into()).at(at))
+        ErrorKind::Refused(message.into()).at(at).into()
     }
 
     /// The error's name.
@@ -167,11 +170,38 @@ pub(super) fn failed<T>(message: impl Into<String>) -> Result<T, Fault> {
 }
 
 /// An error on its way up: boxed, so that results on the hot path stay small.
-pub(super) type Fault = Box<Error>;
+#[derive(Debug)]
+pub(super) struct Fault(Box<Error>);
+
+impl Fault {
+    pub(super) fn into_error(self) -> Error {
+        *self.0
+    }
+}
+
+impl Deref for Fault {
+    type Target = Error;
+
+    fn deref(&self) -> &Error {
+        &self.0
+    }
+}
+
+impl DerefMut for Fault {
+    fn deref_mut(&mut self) -> &mut Error {
+        &mut self.0
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self(Box::new(error))
+    }
+}
 
 impl From<ErrorKind> for Fault {
     fn from(kind: ErrorKind) -> Self {
-        Self::new(kind.into())
+        Error::from(kind).into()
     }
 }
 

@@ -373,18 +373,18 @@ impl Meter {
     /// A string of so many bytes is within its limit.
     #[inline]
     pub(super) fn string_fits(&self, bytes: usize) -> Result<(), Fault> {
-        self.fits("a string", bytes as u64, self.limits.string)
+        Self::fits("a string", bytes as u64, self.limits.string)
     }
 
     /// A list, tuple or dict of so many entries is within its limit.
     #[inline]
     pub(super) fn entries_fit(&self, entries: usize) -> Result<(), Fault> {
-        self.fits("a list, tuple or dict", entries as u64, self.limits.entries)
+        Self::fits("a list, tuple or dict", entries as u64, self.limits.entries)
     }
 
     /// `what` of size `got` is within `limit`.
     #[inline]
-    pub(super) fn fits(&self, what: &'static str, got: u64, limit: u64) -> Result<(), Fault> {
+    pub(super) fn fits(what: &'static str, got: u64, limit: u64) -> Result<(), Fault> {
         if got > limit {
             return Err(ErrorKind::ValueTooLarge { what, limit, got }.into());
         }

@@ -4,7 +4,7 @@ use super::{
     builtin::{Host, HostCall, Mock, MockWorld, account, known},
     effect::{Call, Outcome, World},
     error::{Error, ErrorKind, Fault, Position, failed},
-    eval::{Globals, Machine},
+    eval::{Globals, Machine, shorten},
     gas::{Budget, Meter, Params, Usage},
     syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, scan},
     value::{Arena, Heap, Value, freeze},
@@ -67,7 +67,7 @@ impl Module {
     pub fn load(source: &str, params: &Params, budget: Budget) -> (Usage, Result<Self, Error>) {
         let mut meter = Meter::new(params, budget);
         let loaded = load(source, &mut meter);
-        (meter.usage(), loaded.map(|loaded| Self(Arc::new(loaded))).map_err(|fault| *fault))
+        (meter.usage(), loaded.map(|loaded| Self(Arc::new(loaded))).map_err(Fault::into_error))
     }
 
     /// Bytes of heap that the module's constants and globals keep.
@@ -142,7 +142,7 @@ impl Module {
         let host = Host::Call(Box::new(HostCall::new(call, world, None)));
         let mut machine = self.machine(meter, host);
         let result = machine.handle(call.handler, call.payload).and_then(|value| {
-            let json = machine.to_json(value)?.into_bytes();
+            let json = machine.encoded(value)?.into_bytes();
             machine.meter.cells(json.len())?;
             Ok(json)
         });
@@ -152,7 +152,7 @@ impl Module {
             Host::Loading => (Vec::new(), Vec::new()),
         };
         let effects = if result.is_ok() { effects } else { Vec::new() };
-        Outcome { usage, result: result.map_err(|fault| *fault), effects, log }
+        Outcome { usage, result: result.map_err(Fault::into_error), effects, log }
     }
 
     /// Asks a gas bidding agent: its `getGasBid` with the context's eight fields in their order
@@ -168,7 +168,7 @@ impl Module {
         let host = Host::Call(Box::new(HostCall::new(call, world, None)));
         let mut machine = self.machine(Meter::new(params, budget), host);
         let bid = machine.bid(call.handler, context);
-        (machine.meter.usage(), bid.map_err(|fault| *fault))
+        (machine.meter.usage(), bid.map_err(Fault::into_error))
     }
 
     /// Runs one of the module's tests on a chain of its own, at height 1.
@@ -192,7 +192,7 @@ impl Module {
             Host::Call(call) => call.finish().0,
             Host::Loading => Vec::new(),
         };
-        let error = result.err().map(|fault| *fault);
+        let error = result.err().map(Fault::into_error);
         TestReport { name: name.to_owned(), usage, error, log }
     }
 }
@@ -208,10 +208,7 @@ impl Machine<'_> {
             Some(function @ Value::Function(_)) if !name.starts_with(PRIVATE_PREFIX) => {
                 Ok(function)
             }
-            _ => failed(format!(
-                "UnknownHandler: the actor has no function {}",
-                super::eval::shorten(name)
-            )),
+            _ => failed(format!("UnknownHandler: the actor has no function {}", shorten(name))),
         }
     }
 

@@ -3,8 +3,8 @@
 use super::{Method, Namespace};
 use crate::actor::{
     error::{Fault, failed},
-    eval::{Args, Machine},
-    value::{Range, Type, Value},
+    eval::{Args, Machine, require_type, shorten},
+    value::{Id, Range, Type, Value},
 };
 use num_traits::Signed;
 use std::cmp::Ordering;
@@ -150,7 +150,7 @@ impl Machine<'_> {
     pub(super) fn field(&mut self, args: &Args) -> Result<Value, Fault> {
         let [of, default] = self.parameters(args, "field", ["", "default"], 1)?;
         let of = of.unwrap_or(Value::None);
-        self.require_type(of)?;
+        require_type(of)?;
         if let Some(default) = default {
             self.check(default, of, "the default")?;
         }
@@ -162,7 +162,7 @@ impl Machine<'_> {
         let (of, name) = (of.unwrap_or(Value::None), self.name_of(name, "getattr")?);
         match (self.find_attribute(of, &name)?, default) {
             (Some(value), _) | (None, Some(value)) => Ok(value),
-            (None, None) => self.attribute(of, super::super::eval::shorten(&name)),
+            (None, None) => self.attribute(of, shorten(&name)),
         }
     }
 
@@ -212,7 +212,7 @@ impl Machine<'_> {
         }
     }
 
-    fn int_of_text(&mut self, id: crate::actor::value::Id, base: u32) -> Result<Value, Fault> {
+    fn int_of_text(&mut self, id: Id, base: u32) -> Result<Value, Fault> {
         let len = self.heap.str(id).len();
         self.meter.bytes(len)?;
         let text = self.heap.str(id).to_owned();

@@ -3,13 +3,13 @@
 //! Keys and values of the store, data of events and specs of jobs are JSON; amounts are wei;
 //! addresses, ids and hashes are 0x-hex.
 
-use super::{Builtin, Mock, known};
+use super::{Builtin, Mock, known, text::text_argument};
 use crate::{
     actor::{
         effect::{Call, Effect, JobRequest, Timer, World},
         error::{ErrorKind, Fault, failed},
         eval::{Args, Machine},
-        gas::Cause,
+        gas::{Cause, Meter},
         value::Value,
     },
     primitives::{Address, Hash, Height, Wei, keccak256},
@@ -148,7 +148,7 @@ impl<'a> Machine<'a> {
         self.new_integer(BigInt::from(amount.get()))
     }
 
-    pub(super) fn to_address(&self, value: Option<Value>, what: &str) -> Result<Address, Fault> {
+    pub(super) fn address_in(&self, value: Option<Value>, what: &str) -> Result<Address, Fault> {
         if let Some(Value::Text(id)) = value
             && let Ok(address) = self.heap.str(id).parse()
         {
@@ -157,7 +157,7 @@ impl<'a> Machine<'a> {
         failed(format!("{what} is an address: a string of 0x and 40 hex digits"))
     }
 
-    fn to_hash(&self, value: Option<Value>, what: &str) -> Result<Hash, Fault> {
+    fn hash_in(&self, value: Option<Value>, what: &str) -> Result<Hash, Fault> {
         if let Some(Value::Text(id)) = value {
             let digits = self.heap.str(id).strip_prefix("0x");
             let mut hash = [0; 32];
@@ -168,24 +168,24 @@ impl<'a> Machine<'a> {
         failed(format!("{what} is a string of 0x and 64 hex digits"))
     }
 
-    pub(super) fn to_wei(&self, value: Value, what: &str) -> Result<Wei, Fault> {
+    pub(super) fn wei_in(&self, value: Value, what: &str) -> Result<Wei, Fault> {
         match self.big(value).and_then(|int| int.to_u128()) {
             Some(wei) => Ok(Wei::new(wei)),
             None => failed(format!("{what} is an amount in wei: an int from 0 to 2^128 - 1")),
         }
     }
 
-    pub(super) fn to_u64(&self, value: Value, what: &str) -> Result<u64, Fault> {
+    pub(super) fn u64_in(&self, value: Value, what: &str) -> Result<u64, Fault> {
         match self.big(value).and_then(|int| int.to_u64()) {
             Some(int) => Ok(int),
             None => failed(format!("{what} is an int from 0 to 2^64 - 1")),
         }
     }
 
-    fn to_name(&mut self, value: Option<Value>, what: &'static str) -> Result<String, Fault> {
+    fn name_in(&mut self, value: Option<Value>, what: &'static str) -> Result<String, Fault> {
         let Some(Value::Text(id)) = value else { return failed(format!("{what} is a string")) };
         let len = self.heap.str(id).len();
-        self.meter.fits(what, len as u64, MAX_NAME)?;
+        Meter::fits(what, len as u64, MAX_NAME)?;
         self.meter.bytes(len)?;
         if len == 0 {
             return failed(format!("{what} is not empty"));
@@ -193,16 +193,16 @@ impl<'a> Machine<'a> {
         Ok(self.heap.str(id).to_owned())
     }
 
-    fn to_key(&mut self, value: Option<Value>) -> Result<String, Fault> {
+    fn key_in(&mut self, value: Option<Value>) -> Result<String, Fault> {
         let Some(Value::Text(id)) = value else { return failed("a key of the store is a string") };
         let len = self.heap.str(id).len();
-        self.meter.fits("a key of the store", len as u64, self.meter.limits.key)?;
+        Meter::fits("a key of the store", len as u64, self.meter.limits.key)?;
         self.meter.bytes(len)?;
         Ok(self.heap.str(id).to_owned())
     }
 
     /// What goes to a handler: text as it is, anything else as JSON.
-    pub(super) fn to_payload(&mut self, value: Option<Value>) -> Result<Vec<u8>, Fault> {
+    pub(super) fn payload_in(&mut self, value: Option<Value>) -> Result<Vec<u8>, Fault> {
         let payload = match value {
             None => Vec::new(),
             Some(Value::Text(id)) => {
@@ -210,9 +210,9 @@ impl<'a> Machine<'a> {
                 self.meter.bytes(len)?;
                 self.heap.str(id).as_bytes().to_vec()
             }
-            Some(other) => self.to_json(other)?.into_bytes(),
+            Some(other) => self.encoded(other)?.into_bytes(),
         };
-        self.meter.fits("a payload", payload.len() as u64, self.meter.limits.value)?;
+        Meter::fits("a payload", payload.len() as u64, self.meter.limits.value)?;
         Ok(payload)
     }
 
@@ -244,7 +244,7 @@ impl<'a> Machine<'a> {
 
     pub(super) fn keccak256(&mut self, args: &Args) -> Result<Value, Fault> {
         let [data] = self.parameters(args, "keccak256", [""], 1)?;
-        let id = self.text_argument(data, "keccak256")?;
+        let id = text_argument(data, "keccak256")?;
         let text = self.heap.str(id);
         self.meter.keccak(text.len())?;
         self.meter.text(text.len())?;
@@ -261,7 +261,7 @@ impl<'a> Machine<'a> {
         match function {
             Builtin::GetState => {
                 let [key, default] = self.parameters(args, name, ["key", "default"], 1)?;
-                let key = self.to_key(key)?;
+                let key = self.key_in(key)?;
                 self.meter.pay(Cause::Storage, schedule.storage_read)?;
                 let host = self.host()?;
                 let stored = match host.asked.state.get(&key) {
@@ -277,21 +277,17 @@ impl<'a> Machine<'a> {
             }
             Builtin::SetState => {
                 let [key, value] = self.parameters(args, name, ["key", "value"], 2)?;
-                let key = self.to_key(key)?;
+                let key = self.key_in(key)?;
                 self.meter.pay(Cause::Storage, schedule.storage_write)?;
-                let value = self.to_json(value.unwrap_or(Value::None))?.into_bytes();
-                self.meter.fits(
-                    "a value of the store",
-                    value.len() as u64,
-                    self.meter.limits.value,
-                )?;
+                let value = self.encoded(value.unwrap_or(Value::None))?.into_bytes();
+                Meter::fits("a value of the store", value.len() as u64, self.meter.limits.value)?;
                 self.meter.cells(key.len() + value.len())?;
                 self.host()?.asked.state.insert(key, Some(value));
                 Ok(Value::None)
             }
             Builtin::DeleteState => {
                 let [key] = self.parameters(args, name, ["key"], 1)?;
-                let key = self.to_key(key)?;
+                let key = self.key_in(key)?;
                 self.meter.pay(Cause::Storage, schedule.storage_write)?;
                 self.host()?.asked.state.insert(key, None);
                 Ok(Value::None)
@@ -301,15 +297,15 @@ impl<'a> Machine<'a> {
                 self.meter.pay(Cause::Storage, schedule.storage_read)?;
                 let account = match account {
                     None | Some(Value::None) => self.host()?.this,
-                    account => self.to_address(account, "account")?,
+                    account => self.address_in(account, "account")?,
                 };
                 let balance = self.host()?.balance(&account);
                 self.wei(balance)
             }
             Builtin::Transfer => {
                 let [to, amount] = self.parameters(args, name, ["to", "amount"], 2)?;
-                let to = self.to_address(to, "to")?;
-                let amount = self.to_wei(amount.unwrap_or(Value::None), "amount")?;
+                let to = self.address_in(to, "to")?;
+                let amount = self.wei_in(amount.unwrap_or(Value::None), "amount")?;
                 self.meter.pay(Cause::Effects, schedule.message)?;
                 let host = self.host()?;
                 host.pay(host.this, to, amount)?;
@@ -319,13 +315,13 @@ impl<'a> Machine<'a> {
             Builtin::SendMessage => {
                 let names = ["to", "handler", "payload", "value"];
                 let [to, handler, payload, value] = self.parameters(args, name, names, 2)?;
-                let to = self.to_address(to, "to")?;
-                let handler = self.to_name(handler, "a handler's name")?;
+                let to = self.address_in(to, "to")?;
+                let handler = self.name_in(handler, "a handler's name")?;
                 self.meter.pay(Cause::Effects, schedule.message)?;
-                let payload = self.to_payload(payload)?;
+                let payload = self.payload_in(payload)?;
                 let value = match value {
                     None => Wei::ZERO,
-                    Some(value) => self.to_wei(value, "value")?,
+                    Some(value) => self.wei_in(value, "value")?,
                 };
                 let host = self.host()?;
                 host.pay(host.this, to, value)?;
@@ -334,9 +330,9 @@ impl<'a> Machine<'a> {
             }
             Builtin::Emit => {
                 let [event, data] = self.parameters(args, name, ["name", "data"], 1)?;
-                let event = self.to_name(event, "an event's name")?;
+                let event = self.name_in(event, "an event's name")?;
                 self.meter.pay(Cause::Effects, schedule.emit)?;
-                let data = self.to_json(data.unwrap_or(Value::None))?.into_bytes();
+                let data = self.encoded(data.unwrap_or(Value::None))?.into_bytes();
                 self.meter.cells(event.len() + data.len())?;
                 self.ask(Effect::Emit { name: event, data })?;
                 Ok(Value::None)
@@ -355,7 +351,7 @@ impl<'a> Machine<'a> {
                 let domain = match domain {
                     None => String::new(),
                     domain => {
-                        let id = self.text_argument(domain, name)?;
+                        let id = text_argument(domain, name)?;
                         self.heap.str(id).to_owned()
                     }
                 };
@@ -365,11 +361,11 @@ impl<'a> Machine<'a> {
             }
             Builtin::GetMru => {
                 let [kind, submitter] = self.parameters(args, name, ["kind", "submitter"], 1)?;
-                let kind = self.to_name(kind, "a kind of job")?;
+                let kind = self.name_in(kind, "a kind of job")?;
                 self.meter.pay(Cause::Storage, schedule.storage_read)?;
                 let submitter = match submitter {
                     None | Some(Value::None) => self.host()?.this,
-                    submitter => self.to_address(submitter, "submitter")?,
+                    submitter => self.address_in(submitter, "submitter")?,
                 };
                 match self.host()?.world.mru(&submitter, &kind) {
                     Some(runner) => self.address(runner),
@@ -381,15 +377,15 @@ impl<'a> Machine<'a> {
             }
             Builtin::CancelTimer => {
                 let [id] = self.parameters(args, name, ["timer_id"], 1)?;
-                let id = self.to_hash(id, "timer_id")?;
+                let id = self.hash_in(id, "timer_id")?;
                 self.meter.pay(Cause::Effects, schedule.timer)?;
                 self.ask(Effect::CancelTimer(id))?;
                 Ok(Value::None)
             }
             Builtin::ExtendTimer => {
                 let [id, until] = self.parameters(args, name, ["timer_id", "expires_at"], 2)?;
-                let id = self.to_hash(id, "timer_id")?;
-                let expires_at = self.to_u64(until.unwrap_or(Value::None), "expires_at")?;
+                let id = self.hash_in(id, "timer_id")?;
+                let expires_at = self.u64_in(until.unwrap_or(Value::None), "expires_at")?;
                 self.meter.pay(Cause::Effects, schedule.timer)?;
                 self.ask(Effect::ExtendTimer { id, expires_at: Height::new(expires_at) })?;
                 Ok(Value::None)
@@ -397,17 +393,17 @@ impl<'a> Machine<'a> {
             Builtin::SubmitJob => {
                 let [spec, callback] = self.parameters(args, name, ["spec", "callback"], 1)?;
                 self.meter.pay(Cause::Effects, schedule.job)?;
-                let spec = self.to_json(spec.unwrap_or(Value::None))?.into_bytes();
-                self.meter.fits("a job's spec", spec.len() as u64, self.meter.limits.value)?;
+                let spec = self.encoded(spec.unwrap_or(Value::None))?.into_bytes();
+                Meter::fits("a job's spec", spec.len() as u64, self.meter.limits.value)?;
                 self.meter.cells(spec.len())?;
                 let callback = match callback {
                     None | Some(Value::None) => None,
-                    callback => Some(self.to_name(callback, "a handler's name")?),
+                    callback => Some(self.name_in(callback, "a handler's name")?),
                 };
                 let job = JobRequest { spec, callback };
                 let host = self.host()?;
                 let id = host.world.job(&job, host.asked.numbered);
-                let id = id.or_else(|reason| failed(reason))?;
+                let id = id.or_else(failed)?;
                 host.asked.numbered += 1;
                 self.ask(Effect::SubmitJob { id, job })?;
                 self.hash_value(id)
@@ -446,18 +442,18 @@ impl<'a> Machine<'a> {
             }
             .map(|value| value.filter(|value| *value != Value::None));
         self.meter.pay(Cause::Effects, self.meter.schedule.timer)?;
-        let payload = self.to_payload(payload)?;
+        let payload = self.payload_in(payload)?;
         self.meter.cells(payload.len())?;
         let u64_of = |value: Option<Value>, what: &str| match value {
-            Some(value) => self.to_u64(value, what).map(Some),
+            Some(value) => self.u64_in(value, what).map(Some),
             None => Ok(None),
         };
         let wei_of = |value: Option<Value>, what: &str| match value {
-            Some(value) => self.to_wei(value, what).map(Some),
+            Some(value) => self.wei_in(value, what).map(Some),
             None => Ok(None),
         };
         let address_of = |value: Option<Value>, what: &str| match value {
-            Some(value) => self.to_address(Some(value), what).map(Some),
+            Some(value) => self.address_in(Some(value), what).map(Some),
             None => Ok(None),
         };
         let height = u64_of(height, "height")?.unwrap_or_default();
@@ -466,7 +462,7 @@ impl<'a> Machine<'a> {
         let max_priority_fee_per_cycle = wei_of(priority, "max_priority_fee_per_cycle")?;
         let (fee_payer, gba) = (address_of(payer, "fee_payer")?, address_of(gba, "gba")?);
         let handler = match handler {
-            Some(handler) => Some(self.to_name(Some(handler), "a handler's name")?),
+            Some(handler) => Some(self.name_in(Some(handler), "a handler's name")?),
             None => None,
         };
         let timer = Timer {
@@ -485,7 +481,7 @@ impl<'a> Machine<'a> {
             return failed("HeightNotInFuture: a timer's height is above the current one");
         }
         let id = host.world.timer(&timer, host.asked.numbered);
-        let id = id.or_else(|reason| failed(reason))?;
+        let id = id.or_else(failed)?;
         host.asked.numbered += 1;
         self.ask(Effect::ScheduleTimer { id, timer })?;
         self.hash_value(id)
@@ -493,7 +489,7 @@ impl<'a> Machine<'a> {
 
     /// An amount that has at most 128 bits.
     pub(in crate::actor) fn amount(&self, value: Value) -> Result<u128, Fault> {
-        self.to_wei(value, "each field of a bid").map(Wei::get)
+        self.wei_in(value, "each field of a bid").map(Wei::get)
     }
 
     /// What a gas bidding agent is asked with: amounts and heights in the order of the fields.

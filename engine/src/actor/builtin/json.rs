@@ -1,6 +1,7 @@
 //! JSON: how values leave a call and enter it. Integers of any length within the limit, no
 //! fractions; objects keep their order.
 
+use super::text::text_argument;
 use crate::actor::{
     error::{Fault, failed},
     eval::{Args, Machine},
@@ -11,20 +12,20 @@ use std::fmt::Write as _;
 impl Machine<'_> {
     pub(super) fn json_encode(&mut self, args: &Args) -> Result<Value, Fault> {
         let [value] = self.parameters(args, "json_encode", [""], 1)?;
-        let text = self.to_json(value.unwrap_or(Value::None))?;
+        let text = self.encoded(value.unwrap_or(Value::None))?;
         self.take_text(text.len())?;
         Ok(self.paid_text(text))
     }
 
     pub(super) fn json_decode(&mut self, args: &Args) -> Result<Value, Fault> {
         let [text] = self.parameters(args, "json_decode", [""], 1)?;
-        let id = self.text_argument(text, "json_decode")?;
+        let id = text_argument(text, "json_decode")?;
         let text = self.heap.str(id).to_owned();
         self.decode_json(&text)
     }
 
     /// A value as JSON.
-    pub(in crate::actor) fn to_json(&mut self, value: Value) -> Result<String, Fault> {
+    pub(in crate::actor) fn encoded(&mut self, value: Value) -> Result<String, Fault> {
         let mut text = String::new();
         self.write_json(&mut text, value, 1)?;
         Ok(text)

@@ -1,7 +1,7 @@
 //! `mock`: the chain that tests run on. Its height is virtual, its accounts have what a test gives
 //! them, timers fire when a test goes on, and what a handler asks for is there to be looked at.
 
-use super::{Builtin, host::is_ordinary};
+use super::{Builtin, host::is_ordinary, text::text_argument};
 use crate::{
     actor::{
         effect::{Effect, JobRequest, Timer, World},
@@ -73,14 +73,14 @@ impl Machine<'_> {
         match function {
             Builtin::MockAccount => {
                 let [of] = self.parameters(args, name, [""], 1)?;
-                let id = self.text_argument(of, name)?;
+                let id = text_argument(of, name)?;
                 let address = account(self.heap.str(id));
                 self.address(address)
             }
             Builtin::MockFund => {
                 let [to, amount] = self.parameters(args, name, ["account", "amount"], 2)?;
-                let to = self.to_address(to, "account")?;
-                let amount = self.to_wei(amount.unwrap_or(Value::None), "amount")?;
+                let to = self.address_in(to, "account")?;
+                let amount = self.wei_in(amount.unwrap_or(Value::None), "amount")?;
                 let host = self.host()?;
                 let sum = host.balance(&to).saturating_add(amount);
                 host.set_balance(to, sum);
@@ -188,14 +188,14 @@ impl Machine<'_> {
             }
             _ => return failed("a handler is a function of the module, or its name"),
         };
-        let payload = self.to_payload(payload)?;
+        let payload = self.payload_in(payload)?;
         let sender = match sender {
             None | Some(Value::None) => self.host()?.sender,
-            sender => self.to_address(sender, "sender")?,
+            sender => self.address_in(sender, "sender")?,
         };
         let value = match value {
             None => Wei::ZERO,
-            Some(value) => self.to_wei(value, "value")?,
+            Some(value) => self.wei_in(value, "value")?,
         };
         let host = self.host()?;
         host.pay(sender, host.this, value)?;
@@ -262,7 +262,7 @@ impl Machine<'_> {
         let [blocks] = self.parameters(args, function, ["blocks"], 0)?;
         let blocks = match blocks {
             None => 1,
-            Some(blocks) => self.to_u64(blocks, "blocks")?,
+            Some(blocks) => self.u64_in(blocks, "blocks")?,
         };
         if blocks > MAX_ADVANCE {
             return failed(format!("a test goes on by at most {MAX_ADVANCE} blocks at once"));

@@ -13,7 +13,7 @@ pub(super) use mock::{Mock, MockWorld, account};
 
 use super::{
     error::{Fault, failed},
-    eval::{Args, Machine},
+    eval::{Args, Machine, shorten},
     value::{Arena, Field, Id, RecordType, Value},
 };
 
@@ -444,10 +444,7 @@ impl Machine<'_> {
         for index in 0..self.named_count(args) {
             let (name, value) = self.named(args, index);
             let Some(at) = names.iter().position(|known| *known == name && !name.is_empty()) else {
-                return failed(format!(
-                    "{function}() has no parameter {}",
-                    super::eval::shorten(name)
-                ));
+                return failed(format!("{function}() has no parameter {}", shorten(name)));
             };
             if parameters[at].is_some() {
                 return failed(format!("{function}() is given {name} twice"));

@@ -8,6 +8,15 @@ use crate::actor::{
 };
 use memchr::memmem;
 
+/// The string that an argument is.
+pub(super) fn text_argument(value: Option<Value>, function: &str) -> Result<Id, Fault> {
+    match value {
+        Some(Value::Text(id)) => Ok(id),
+        Some(other) => failed(format!("{function}() takes a string, not {}", other.kind())),
+        None => failed(format!("{function}() takes a string")),
+    }
+}
+
 impl Machine<'_> {
     pub(super) fn text_method(
         &mut self,
@@ -34,7 +43,7 @@ impl Machine<'_> {
             }
             Method::RemovePrefix | Method::RemoveSuffix => {
                 let [affix] = self.parameters(args, name, [""], 1)?;
-                let affix = self.text_argument(affix, name)?;
+                let affix = text_argument(affix, name)?;
                 let len = self.heap.str(affix).len();
                 self.meter.bytes(len)?;
                 let (whole, affix) = (self.heap.str(text), self.heap.str(affix));
@@ -51,7 +60,7 @@ impl Machine<'_> {
             }
             Method::Partition | Method::RightPartition => {
                 let [separator] = self.parameters(args, name, [""], 1)?;
-                let separator = self.text_argument(separator, name)?;
+                let separator = text_argument(separator, name)?;
                 return self.partition(method, text, separator);
             }
             _ => {}
@@ -87,14 +96,6 @@ impl Machine<'_> {
         let changed = change(self.heap.str(text));
         self.take_text(changed.len())?;
         Ok(self.paid_text(changed))
-    }
-
-    pub(super) fn text_argument(&self, value: Option<Value>, function: &str) -> Result<Id, Fault> {
-        match value {
-            Some(Value::Text(id)) => Ok(id),
-            Some(other) => failed(format!("{function}() takes a string, not {}", other.kind())),
-            None => failed(format!("{function}() takes a string")),
-        }
     }
 
     /// A part of a string, as a string of its own.
@@ -155,7 +156,7 @@ impl Machine<'_> {
             other => vec![other.unwrap_or(Value::None)],
         };
         for affix in affixes {
-            let affix = self.text_argument(Some(affix), name)?;
+            let affix = text_argument(Some(affix), name)?;
             let len = self.heap.str(affix).len();
             self.meter.bytes(len)?;
             let part = &self.heap.str(text)[range.clone()];
@@ -173,7 +174,7 @@ impl Machine<'_> {
 
     fn replace(&mut self, text: Id, args: &Args) -> Result<Value, Fault> {
         let [old, new, count] = self.parameters(args, "replace", ["", "", ""], 2)?;
-        let (old, new) = (self.text_argument(old, "replace")?, self.text_argument(new, "replace")?);
+        let (old, new) = (text_argument(old, "replace")?, text_argument(new, "replace")?);
         let most = match count {
             None => usize::MAX,
             Some(Value::Int(count)) => usize::try_from(count).unwrap_or(usize::MAX),
@@ -225,7 +226,7 @@ impl Machine<'_> {
                 split_white(self.heap.str(text), most, from_right, limit)
             }
             separator => {
-                let separator = self.text_argument(separator, name)?;
+                let separator = text_argument(separator, name)?;
                 let len = self.heap.str(separator).len();
                 if len == 0 {
                     return failed(format!("{name}() takes a separator that is not empty"));
@@ -299,7 +300,7 @@ impl Machine<'_> {
     fn find_in(&mut self, method: Method, text: Id, args: &Args) -> Result<Value, Fault> {
         let name = method.name();
         let [part, start, end] = self.parameters(args, name, ["", "", ""], 1)?;
-        let part = self.text_argument(part, name)?;
+        let part = text_argument(part, name)?;
         let range = self.sub_range(text, start, end)?;
         let sought = self.heap.str(part).len();
         self.meter.bytes(range.len() + sought)?;
@@ -338,7 +339,7 @@ impl Machine<'_> {
         let cut: Option<Vec<char>> = match cut {
             None | Some(Value::None) => None,
             cut => {
-                let cut = self.text_argument(cut, method.name())?;
+                let cut = text_argument(cut, method.name())?;
                 let len = self.heap.str(cut).len();
                 self.meter.text(len)?;
                 let mut characters: Vec<char> = self.heap.str(cut).chars().collect();

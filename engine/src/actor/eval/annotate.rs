@@ -10,23 +10,24 @@ use crate::actor::{
     value::{Field, Id, Record, RecordType, Type, Value},
 };
 
+/// Whether a value can stand where a type is expected.
+pub(super) const fn is_type(value: Value) -> bool {
+    match value {
+        Value::None | Value::RecordType(_) | Value::Type(_) => true,
+        Value::Builtin(builtin) => builtin.is_type(),
+        _ => false,
+    }
+}
+
+/// A value stands where a type is expected.
+pub(in crate::actor) fn require_type(value: Value) -> Result<(), Fault> {
+    if is_type(value) {
+        return Ok(());
+    }
+    failed(format!("an annotation is a type, not {}", value.kind()))
+}
+
 impl Machine<'_> {
-    /// Whether a value can stand where a type is expected.
-    pub(super) fn is_type(&self, value: Value) -> bool {
-        match value {
-            Value::None | Value::RecordType(_) | Value::Type(_) => true,
-            Value::Builtin(builtin) => builtin.is_type(),
-            _ => false,
-        }
-    }
-
-    pub(in crate::actor) fn require_type(&self, value: Value) -> Result<(), Fault> {
-        if self.is_type(value) {
-            return Ok(());
-        }
-        failed(format!("an annotation is a type, not {}", value.kind()))
-    }
-
     /// `of[index]` where that is a type: `list[int]`, `dict[str, int]`, `tuple[int, …]`.
     pub(super) fn parameterize(&mut self, of: Value, index: Value) -> Result<Value, Fault> {
         let parts: Vec<Value> = match index {
@@ -43,7 +44,7 @@ impl Machine<'_> {
             }
         };
         for part in parts.into_iter().filter(|part| *part != Value::Ellipsis) {
-            self.require_type(part)?;
+            require_type(part)?;
         }
         self.new_type(of)
     }
@@ -55,7 +56,7 @@ impl Machine<'_> {
         annotation: Value,
         what: &str,
     ) -> Result<(), Fault> {
-        self.require_type(annotation)?;
+        require_type(annotation)?;
         if self.is_of(value, annotation, 1)? {
             return Ok(());
         }
@@ -191,7 +192,7 @@ impl Machine<'_> {
                 },
                 _ => Field { name, annotation: value, default: Value::Unset },
             };
-            self.require_type(field.annotation)?;
+            require_type(field.annotation)?;
             fields.push(field);
         }
         let fields = fields.into();
@@ -231,13 +232,14 @@ impl Machine<'_> {
             let value = *slot;
             if value == Value::Unset || !self.is_of(value, annotation, 1)? {
                 let field = shorten(&self.heap.record_type(of).fields[index].name).to_owned();
-                let of = self.type_name(Value::RecordType(of), 0);
                 if value == Value::Unset {
+                    let of = self.type_name(Value::RecordType(of), 0);
                     return failed(format!("{of} lacks its field {field}"));
                 }
-                return self
-                    .check(value, annotation, &format!("field {field}"))
-                    .and_then(|()| unreachable!("it was found not to be of its type"));
+                let (expected, got) = (self.type_name(annotation, 0), value.kind());
+                return failed(format!(
+                    "field {field} is not of its type: expected {expected}, got {got}"
+                ));
             }
         }
         Ok(self.heap.own.record(Record { of, values: values.into() }))

@@ -4,7 +4,7 @@
 use super::Machine;
 use crate::actor::{
     error::{Fault, failed},
-    value::{Hasher, Id, Value},
+    value::{Hasher, Value},
 };
 use std::{
     cmp::Ordering,
@@ -229,13 +229,5 @@ impl Machine<'_> {
             width *= 2;
         }
         Ok(from.into_iter().map(|(_, item)| item).collect())
-    }
-
-    /// Whether a list or dict is the call's own.
-    pub(in crate::actor) fn writable(&self, id: Id, kind: &str) -> Result<(), Fault> {
-        if id.is_frozen() {
-            return failed(format!("this {kind} is of the module and frozen"));
-        }
-        Ok(())
     }
 }

@@ -33,7 +33,7 @@ impl Machine<'_> {
 
     /// The dict, if it may change its keys.
     fn dict_mut(&mut self, id: Id) -> Result<&mut Dict, Fault> {
-        self.writable(id, "dict")?;
+        writable(id, "dict")?;
         match self.heap.dict_mut(id) {
             Some(dict) if dict.loops == 0 => Ok(dict),
             _ => failed("this dict is looped over and cannot change"),
@@ -105,7 +105,7 @@ impl Machine<'_> {
 
     /// The items of a list that may change.
     pub(in crate::actor) fn list_mut(&mut self, id: Id) -> Result<&mut Vec<Value>, Fault> {
-        self.writable(id, "list")?;
+        writable(id, "list")?;
         match self.heap.list_mut(id) {
             Some(list) if list.loops == 0 => Ok(&mut list.items),
             _ => failed("this list is looped over and cannot change"),
@@ -128,4 +128,12 @@ impl Machine<'_> {
         self.list_mut(id)?.extend(items);
         Ok(())
     }
+}
+
+/// Whether a list or dict is the call's own.
+fn writable(id: Id, kind: &str) -> Result<(), Fault> {
+    if id.is_frozen() {
+        return failed(format!("this {kind} is of the module and frozen"));
+    }
+    Ok(())
 }

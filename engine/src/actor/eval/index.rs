@@ -1,6 +1,6 @@
 //! Indexes, slices and attributes.
 
-use super::Machine;
+use super::{Machine, annotate::is_type};
 use crate::actor::{
     builtin::Method,
     error::{Fault, failed},
@@ -51,7 +51,7 @@ impl Machine<'_> {
                 let at = Self::within(index, range.len() as usize)?;
                 Ok(Value::Int(range.at(at as i64)))
             }
-            _ if self.is_type(of) => self.parameterize(of, index),
+            _ if is_type(of) => self.parameterize(of, index),
             other => failed(format!("{} has no elements", other.kind())),
         }
     }
@@ -135,7 +135,13 @@ impl Machine<'_> {
     pub(in crate::actor) fn attribute(&mut self, of: Value, name: &str) -> Result<Value, Fault> {
         match self.find_attribute(of, name)? {
             Some(value) => Ok(value),
-            None => failed(format!("{} has no attribute {name}", self.described(of))),
+            None => {
+                let of = match of {
+                    Value::Namespace(namespace) => namespace.name(),
+                    other => other.kind(),
+                };
+                failed(format!("{of} has no attribute {name}"))
+            }
         }
     }
 
@@ -171,13 +177,6 @@ impl Machine<'_> {
             return Ok((Value::Method(method), of));
         }
         Ok((self.attribute(of, name)?, Value::Unset))
-    }
-
-    fn described(&self, of: Value) -> &'static str {
-        match of {
-            Value::Namespace(namespace) => namespace.name(),
-            other => other.kind(),
-        }
     }
 
     pub(in crate::actor) fn new_range(&mut self, range: Range) -> Result<Value, Fault> {

@@ -1,6 +1,6 @@
 //! New values: limits and heap first, then the value.
 
-use super::{Frame, Machine};
+use super::{Frame, Machine, annotate::require_type};
 use crate::actor::{
     error::Fault,
     syntax::Capture,
@@ -76,7 +76,7 @@ impl Machine<'_> {
         self.meter.alloc(FUNCTION_COST + u64::from(held) * Value::COST)?;
         let types = self.pop_many(function.types as usize);
         for annotation in &types {
-            self.require_type(*annotation)?;
+            require_type(*annotation)?;
         }
         let defaults = self.pop_many(function.defaults as usize);
         let captures = function

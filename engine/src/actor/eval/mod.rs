@@ -14,6 +14,7 @@ mod make;
 mod number;
 mod operate;
 
+pub(super) use annotate::require_type;
 pub(super) use call::{Args, shorten};
 pub(super) use iterate::Loop;
 

@@ -1,10 +1,10 @@
 //! Operators.
 
-use super::Machine;
+use super::{Machine, annotate::is_type};
 use crate::actor::{
     error::{Fault, failed},
     syntax::Op,
-    value::{Text, Type, Value},
+    value::{Id, Type, Value},
 };
 use memchr::memmem;
 use starlark_syntax::syntax::ast::BinOp;
@@ -101,7 +101,7 @@ impl Machine<'_> {
                 self.dict_update(into, b)?;
                 Ok(merged)
             }
-            (BinOp::BitOr, a, b) if self.is_type(a) && self.is_type(b) => {
+            (BinOp::BitOr, a, b) if is_type(a) && is_type(b) => {
                 self.new_type(Type::Union(Box::new([a, b])))
             }
             _ => failed(format!("unsupported operation: {}{op}{}", left.kind(), right.kind())),
@@ -196,11 +196,8 @@ impl Machine<'_> {
     }
 
     /// Characters of a string; their number is paid for where it has to be counted.
-    pub(in crate::actor) fn text_len(
-        &mut self,
-        text: crate::actor::value::Id,
-    ) -> Result<usize, Fault> {
-        let text: &Text = self.heap.text(text);
+    pub(in crate::actor) fn text_len(&mut self, text: Id) -> Result<usize, Fault> {
+        let text = self.heap.text(text);
         if !text.is_ascii() {
             let bytes = text.as_str().len();
             self.meter.bytes(bytes)?;
