@@ -1,7 +1,8 @@
 //! Modules run from source, and what they must come to.
 
 use super::{
-    Budget, Call, Effect, Error, ErrorKind, Module, Outcome, Params, Usage, World,
+    Budget, Call, Effect, Error, ErrorKind, Module, Outcome, Params, Schedule, Usage, World,
+    builtin::{Namespace, known},
     effect::{JobRequest, Timer},
 };
 use crate::primitives::{Address, Hash, Height, Wei};
@@ -350,7 +351,7 @@ fn refusals_say_which_limit_and_where() {
         ),
         ("x = set([1])\n", "ModuleRefused: undefined name set (at 1:5)"),
         ("def f(:\n", "ModuleRefused: unexpected symbol ':', expected identifier (at 1:7)"),
-        ("x = [\n", "ModuleRefused: unexpected end of file, expected expression (at 2:1)"),
+        ("x = [\n", "ModuleRefused: unexpected new line, expected expression (at 2:1)"),
         (
             "for x in []:\n    pass\n",
             "ModuleRefused: `for` cannot be used outside `def` in this dialect (at 1:1)",
@@ -560,4 +561,77 @@ fn usage_is_what_was_spent() {
     // The call, four nodes and the literals' sum; the argument's text; its heap.
     let Usage { evaluation, .. } = outcome.usage;
     assert_eq!(evaluation, 100 + 4 * 10, "{:?}", outcome.usage);
+}
+
+/// The examples deploy, and their own tests pass.
+#[test]
+fn examples_pass_their_tests() {
+    for (name, source) in [
+        ("counter", include_str!("../../../examples/actors/counter.star")),
+        ("escrow", include_str!("../../../examples/actors/escrow.star")),
+        ("heartbeat", include_str!("../../../examples/actors/heartbeat.star")),
+        ("token", include_str!("../../../examples/actors/token.star")),
+    ] {
+        let module = load(source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let tests = module.tests();
+        assert!(tests.len() >= 3, "{name} has tests");
+        for test in tests {
+            let report = module.test(&Params::default(), &test.name, BUDGET);
+            assert_eq!(report.error.map(|error| error.to_string()), None, "{name}: {}", test.name);
+        }
+    }
+}
+
+/// Whoever adds a function documents it, for readers and for editors.
+#[test]
+fn documents_know_every_function_and_charge() {
+    let page = include_str!("../../../docs/actors.md");
+    let stub = include_str!("../../../examples/actors/__builtins__.pyi");
+    for namespace in [Namespace::Host, Namespace::Mock] {
+        for name in namespace.members() {
+            assert!(page.contains(&format!("{name}(")), "docs/actors.md lacks {name}");
+            assert!(stub.contains(&format!("def {name}(")), "__builtins__.pyi lacks {name}");
+        }
+    }
+    for field in known::GBA_CONTEXT_FIELDS.iter().chain(&known::TX_FEE_PARAMS_FIELDS) {
+        assert!(stub.contains(&format!("    {field}: int")), "__builtins__.pyi lacks {field}");
+    }
+    let of = Schedule::default();
+    let charges = [
+        ("a syntax node evaluated: an expression, a statement, a name assigned".into(), of.node),
+        ("a call of a function, builtin or method".into(), of.call),
+        ("a step of a loop or comprehension".into(), of.step),
+        (format!("{} bytes moved, compared (both sides), hashed or searched", of.data_bytes), 1),
+        ("an element copied, compared or passed".into(), 1),
+        (
+            format!(
+                "{} bytes of text read character by character: case, classes, formats, JSON",
+                of.text_bytes
+            ),
+            1,
+        ),
+        (
+            format!(
+                "{} products of 64-bit words, in arithmetic beyond 64 bits and conversions",
+                of.word_products
+            ),
+            1,
+        ),
+        ("a KiB of heap".into(), of.heap_kib),
+        ("a key of the store read".into(), of.storage_read),
+        ("a key of the store written or deleted".into(), of.storage_write),
+        ("a message or transfer".into(), of.message),
+        ("a timer scheduled, cancelled or extended".into(), of.timer),
+        ("a job".into(), of.job),
+        ("an event or a line of log".into(), of.emit),
+        ("32 bytes hashed with keccak256".into(), of.keccak_word),
+        ("a token of a module, when it is deployed".into(), of.token),
+    ];
+    let rows: String = charges
+        .iter()
+        .map(|(work, cycles): &(String, _)| format!("| {work} | {cycles} |\n"))
+        .collect();
+    let table = format!("<!-- charges -->\n| work | cycles |\n|---|---|\n{rows}<!-- /charges -->");
+    assert!(page.contains(&table), "docs/actors.md has another table of charges:\n{table}");
+    assert!(page.contains(&format!("The table is version {}", of.version)));
 }

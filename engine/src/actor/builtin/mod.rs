@@ -40,6 +40,14 @@ macro_rules! builtins {
                 }
             })*
         }
+
+        #[cfg(test)]
+        #[expect(dead_code, reason = "those that are everywhere are documented as the language is")]
+        mod listed {
+            $(pub(super) const fn $group() -> &'static [&'static str] {
+                &[$($name),*]
+            })*
+        }
     };
 }
 
@@ -249,6 +257,16 @@ pub(in crate::actor) enum Namespace {
 }
 
 impl Namespace {
+    /// The functions of the namespace's own.
+    #[cfg(test)]
+    pub(in crate::actor) const fn members(self) -> &'static [&'static str] {
+        match self {
+            Self::Host => listed::of_host(),
+            Self::Mock => listed::of_mock(),
+            Self::Typing => &[],
+        }
+    }
+
     /// The attribute of that name.
     pub(in crate::actor) fn member(self, name: &str) -> Option<Value> {
         match self {
