@@ -2,7 +2,7 @@
 # project's root. docs/actors.md has the costs.
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 # What JSON can hold.
 type Json = None | bool | int | str | list[Json] | tuple[Json, ...] | dict[str, Json]
@@ -162,7 +162,7 @@ pvm_host: _Host
 mock: _Mock
 typing: _Typing
 
-def fail(*args: Any) -> None:
+def fail(*args: Any) -> NoReturn:
     """Ends the call with an error of this text."""
 
 def record(**fields: Any) -> Any:
