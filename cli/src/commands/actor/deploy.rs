@@ -1,8 +1,7 @@
 //! `actor deploy`: a module loaded here first, then on the chain.
 
-use super::{failure, with_margin};
+use super::{module::Source, with_margin};
 use crate::{
-    args,
     commands::{
         account::Inclusion,
         chain::named,
@@ -10,22 +9,20 @@ use crate::{
     },
     complete,
     context::{Context, Deadline},
-    error::{CliError, Exit},
+    error::CliError,
     output::{Document, amount, fields},
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::{
-    AddressText, AmountText, HashText, Parameters, Text, Transaction, Usage,
-};
+use cowboy_devnet::api::types::{AddressText, AmountText, HashText, Text, Transaction, Usage};
 use cowboy_engine::{
-    actor::{Budget, Error, Module, Usage as Used},
-    chain::{Code, Payload, actors::load, transaction::DeployActor},
+    actor::Budget,
+    chain::{Code, Payload, transaction::DeployActor},
     fees::meter,
     primitives::Address,
 };
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// `actor deploy`.
 #[derive(Debug, Args)]
@@ -66,15 +63,20 @@ struct Deployed {
 impl Deploy {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let source = read(&self.file)?;
+        let source = Source::read(&self.file)?;
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
         let signer = Signer::find(&devnet, &self.from)?;
         // What the chain would refuse is refused before it costs a fee.
-        let (used, module) = check(&self.file, &source, &client.parameters().await?)?;
+        let parameters = client.parameters().await?;
+        let most = Budget {
+            cycles: parameters.cycle_limit.saturating_sub(meter::INTRINSIC_CYCLES),
+            cells: parameters.cell_limit,
+        };
+        let (used, module) = source.load(&parameters.actors.into(), most)?;
         let budget = with_margin(used.cycles(), used.cells);
-        let code = Code::hash(&source);
-        let payload = Payload::DeployActor(DeployActor { source });
+        let code = Code::hash(&source.text);
+        let payload = Payload::DeployActor(DeployActor { source: source.text });
         let deadline = Deadline::after(self.inclusion.timeout);
         let executed =
             transaction::settle(cx.ui, &client, &signer, payload, Some(budget), deadline).await?;
@@ -97,29 +99,6 @@ impl Deploy {
 /// What a transaction paid.
 fn paid(transaction: &Transaction) -> Option<AmountText> {
     transaction.fee.as_ref().map(|fee| Text(fee.burned.saturating_add(*fee.tip)))
-}
-
-fn read(file: &Path) -> Result<String, CliError> {
-    String::from_utf8(args::input(file, meter::MAX_BLOCK_CELLS)?).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        CliError::new(Exit::Usage, format!("{}: no UTF-8 at byte {at}", file.display()))
-    })
-}
-
-/// Loads a module as the chain does, and says where it is refused.
-fn check(file: &Path, source: &str, parameters: &Parameters) -> Result<(Used, Module), CliError> {
-    let budget = Budget {
-        cycles: parameters.cycle_limit.saturating_sub(meter::INTRINSIC_CYCLES),
-        cells: parameters.cell_limit,
-    };
-    let (used, module) = load(source, &parameters.actors.into(), budget);
-    let module = module.map_err(|error| {
-        let place = error.at.map_or_else(String::new, |at| format!("{at}:"));
-        let text = Error { at: None, ..error }.to_string();
-        let refused = failure(&text);
-        CliError { what: format!("{}:{place} {}", file.display(), refused.what), ..refused }
-    })?;
-    Ok((used, module))
 }
 
 impl Document for Deployed {

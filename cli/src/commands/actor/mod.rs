@@ -1,9 +1,12 @@
 //! `actor`: modules on the chain, their handlers, stores and logs.
 
 mod call;
+mod check;
 mod deploy;
 mod logs;
+mod module;
 mod show;
+mod test;
 
 pub use show::{receipt_fields, receipt_log};
 
@@ -22,6 +25,14 @@ use cowboy_engine::{actor::Budget, primitives::Address};
 
 #[derive(Debug, Subcommand)]
 pub enum Actor {
+    /// Say what a deployment would say of a module; no devnet needed
+    ///
+    /// A module that would be refused is named with the line and column that would do it.
+    Check(check::Check),
+    /// Run the tests of a module, its functions test_*; no devnet needed
+    ///
+    /// Each runs on a chain of its own with a virtual height, which `mock` moves: docs/actors.md.
+    Test(test::Test),
     /// Deploy a module as an actor
     Deploy(deploy::Deploy),
     /// Actors, newest first
@@ -59,6 +70,8 @@ impl Actor {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
+            Self::Check(check) => check.run(cx),
+            Self::Test(test) => test.run(cx),
             Self::Deploy(deploy) => deploy.run(cx).await,
             Self::Ls { deployer, limit } => {
                 let query = ActorQuery { deployer, limit: Some(limit) };

@@ -1,13 +1,10 @@
 //! What actors did, stored and said.
 
 use crate::{
-    api::types::{
-        ActorLine, ActorLineKind, ActorReceipt, CyclesByCause, LogLine, StateChange, Usage,
-    },
+    api::types::{ActorLine, ActorLineKind, ActorReceipt, LogLine, StateChange},
     storage::{Line, StoredLine},
 };
 use cowboy_engine::{
-    actor,
     chain::{self, Change},
     primitives::Address,
 };
@@ -21,17 +18,10 @@ pub(in crate::api) fn receipt(receipt: &chain::ActorReceipt) -> ActorReceipt {
     ActorReceipt {
         actor: receipt.actor.into(),
         result: (!receipt.result.is_empty()).then(|| value(&receipt.result)),
-        usage: usage(&receipt.usage),
+        usage: receipt.usage.into(),
         deliveries: receipt.deliveries,
         log: log(&receipt.log),
     }
-}
-
-/// What was used.
-pub(in crate::api) const fn usage(usage: &actor::Usage) -> Usage {
-    let actor::Usage { loading, evaluation, data, heap, storage, effects, hashing, cells } = *usage;
-    let by_cause = CyclesByCause { loading, evaluation, data, heap, storage, effects, hashing };
-    Usage { cycles: usage.cycles(), cells, by_cause }
 }
 
 /// Lines of log.

@@ -72,14 +72,7 @@ pub(super) fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor,
         deployed_at,
         balance,
         retained: actor.retained,
-        handlers: handlers
-            .into_iter()
-            .map(|handler| Handler {
-                name: handler.name,
-                parameters: handler.parameters,
-                line: handler.at.line,
-            })
-            .collect(),
+        handlers: handlers.into_iter().map(Handler::from).collect(),
         state,
         next,
         source: code.source().to_owned(),
@@ -175,7 +168,7 @@ fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, A
         result,
         error,
         message,
-        usage: convert::actor::usage(&ran.usage),
+        usage: ran.usage.into(),
         deliveries: ran.deliveries,
         log: convert::actor::log(&ran.log),
         events: (0..)

@@ -160,6 +160,13 @@ pub struct DryRun {
     pub changes: Vec<StateChange>,
 }
 
+impl From<actor::Handler> for Handler {
+    fn from(handler: actor::Handler) -> Self {
+        let actor::Handler { name, parameters, at } = handler;
+        Self { name, parameters, line: at.line }
+    }
+}
+
 /// What actors used beside the intrinsic part of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
@@ -169,6 +176,15 @@ pub struct Usage {
     pub cells: u64,
     /// What the cycles were spent on.
     pub by_cause: CyclesByCause,
+}
+
+impl From<actor::Usage> for Usage {
+    fn from(usage: actor::Usage) -> Self {
+        let actor::Usage { loading, evaluation, data, heap, storage, effects, hashing, cells } =
+            usage;
+        let by_cause = CyclesByCause { loading, evaluation, data, heap, storage, effects, hashing };
+        Self { cycles: usage.cycles(), cells, by_cause }
+    }
 }
 
 /// What cycles were spent on.
