@@ -5,9 +5,17 @@
 
 use cowboy_engine::{
     actor::{Budget, Call, JobRequest, Module, Params, Timer, World},
-    primitives::{Address, Hash, Height, Wei},
+    chain::{
+        self, Block, Endowment, Genesis, Header, Payload, SignedTransaction, State, Status,
+        Transaction, Validator,
+        block::transactions_root,
+        execute,
+        transaction::{CallActor, DeployActor},
+    },
+    presence::ThresholdRule,
+    primitives::{Address, Hash, Height, SecretKey, Wei},
 };
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 
 const BUDGET: Budget = Budget { cycles: 20_000_000, cells: 1_000_000 };
@@ -114,5 +122,73 @@ fn actor(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, actor);
+/// The next block of a chain.
+fn child(state: &State, transactions: Vec<SignedTransaction>) -> Block {
+    let header = Header {
+        height: state.height().next(),
+        parent: state.head_hash(),
+        transactions_root: transactions_root(&transactions),
+        proposer: [1; 32],
+        ..state.head().clone()
+    };
+    Block { header, certificates: vec![], transactions }
+}
+
+fn signed(state: &State, key: &SecretKey, nonce: u64, payload: Payload) -> SignedTransaction {
+    let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
+    let bought = Budget { cycles: 10_000, cells: 5_000 };
+    Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload).buying(bought).sign(key)
+}
+
+/// A block of calls of the counter of `examples/actors`, each by an account of its own, on its
+/// parent's state: what a validator does once the block is final, senders found before.
+fn block(c: &mut Criterion) {
+    const CALLS: u64 = 300;
+    let keys: Vec<SecretKey> =
+        (0..CALLS).map(|i| SecretKey::derive(b"bench", &format!("caller-{i}"))).collect();
+    let endow = |key: &SecretKey| Endowment { account: key.address(), balance: Wei::cby(1_000) };
+    let genesis = Genesis {
+        name: "bench".into(),
+        timestamp_ms: 0,
+        params: chain::Params {
+            threshold_rule: ThresholdRule::Committee,
+            genesis_basefee: Wei::new(1_000),
+            actors: Params::default(),
+        },
+        validators: vec![Validator { pubkey: keys[0].public_key(), consensus_key: [1; 32] }],
+        runners: vec![],
+        endowments: keys.iter().map(endow).collect(),
+    };
+    let state = genesis.state().expect("a chain");
+    let source = include_str!("../../examples/actors/counter.star").to_owned();
+    let deploy = Payload::DeployActor(DeployActor { source });
+    let deployed = child(&state, vec![signed(&state, &keys[0], 0, deploy)]);
+    let state = execute(&state, &deployed).expect("a child").state;
+    let actor = Address::of_actor(&keys[0].address(), 0);
+    let transactions = keys
+        .iter()
+        .zip(0..)
+        .map(|(key, i)| {
+            let call = CallActor {
+                actor,
+                handler: "increment".into(),
+                payload: b"{\"by\": 2}".to_vec(),
+                value: Wei::ZERO,
+            };
+            signed(&state, key, u64::from(i == 0), Payload::CallActor(call))
+        })
+        .collect();
+    let calls = child(&state, transactions);
+    let executed = execute(&state, &calls).expect("a child");
+    assert!(executed.receipts.iter().all(|receipt| receipt.status == Status::Success));
+    let mut group = c.benchmark_group("actor");
+    group.sample_size(30).throughput(Throughput::Elements(CALLS));
+    group.bench_function("block of 300 calls", |b| b.iter(|| execute(&state, black_box(&calls))));
+    group.bench_function("block of 300 calls, and root", |b| {
+        b.iter(|| execute(&state, black_box(&calls)).map(|executed| executed.state.root()));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, actor, block);
 criterion_main!(benches);
