@@ -255,16 +255,19 @@ impl Document for Transaction {
             lines.push(("block", height.to_string()));
         }
         if let Some(fee) = &self.fee {
-            let paid = fee.burned.saturating_add(*fee.tip);
-            let used = format!("{} ({} cycles, {} cells)", amount(paid), fee.cycles, fee.cells);
-            lines.push(("fee", used));
+            let paid = amount(fee.burned.saturating_add(*fee.tip));
+            lines.push(match self.actor {
+                // Their own fields say it, and what it was used for.
+                Some(_) => ("fee", paid),
+                None => ("fee", format!("{paid} ({} cycles, {} cells)", fee.cycles, fee.cells)),
+            });
         }
         if let Some(reason) = reason(self.error.as_deref(), self.message.as_deref()) {
             lines.push(("error", reason));
         }
         if let Some(receipt) = &self.actor {
             let success = self.status == TransactionStatus::Success;
-            lines.extend(actor::receipt_fields(receipt, success));
+            lines.extend(actor::receipt_fields(receipt, success, self.fee.as_ref()));
         }
         let mut text = fields(&lines);
         text += &actor::receipt_log(self.actor.as_ref().map_or(&[], |receipt| &receipt.log));

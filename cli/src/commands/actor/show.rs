@@ -5,7 +5,7 @@ use crate::{
     output::{Document, Row, amount, fields, table},
 };
 use cowboy_devnet::api::types::{
-    Actor, ActorReceipt, ActorSummary, CyclesByCause, DryRun, LogLine, Usage,
+    Actor, ActorReceipt, ActorSummary, CyclesByCause, DryRun, Fee, LogLine, Usage,
 };
 use serde_json::Value;
 
@@ -73,7 +73,8 @@ impl Document for DryRun {
             lines.push(("result", result(self.result.as_ref())));
         }
         lines.push(("calls", self.deliveries.to_string()));
-        lines.extend(usage_fields(&self.usage));
+        lines.push(("cycles", divided(self.usage.cycles, causes(&self.usage))));
+        lines.push(("cells", self.usage.cells.to_string()));
         let mut text = fields(&lines);
         if !self.changes.is_empty() {
             let value = |value: Option<&Value>| value.map_or_else(|| "-".to_owned(), brief);
@@ -98,14 +99,26 @@ impl Document for DryRun {
     }
 }
 
-/// What actors did, as fields of their transaction.
-pub fn receipt_fields(receipt: &ActorReceipt, success: bool) -> Vec<(&'static str, String)> {
+/// What actors did, as fields of their transaction, which used all this.
+pub fn receipt_fields(
+    receipt: &ActorReceipt,
+    success: bool,
+    fee: Option<&Fee>,
+) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if success && receipt.deliveries > 0 {
         lines.push(("result", result(receipt.result.as_ref())));
+    }
+    if receipt.deliveries > 0 {
         lines.push(("calls", receipt.deliveries.to_string()));
     }
-    lines.extend(usage_fields(&receipt.usage));
+    let usage = &receipt.usage;
+    let (cycles, cells) = fee.map_or((usage.cycles, usage.cells), |fee| (fee.cycles, fee.cells));
+    let intrinsic = cycles.saturating_sub(usage.cycles);
+    let causes = [("intrinsic", intrinsic)].into_iter().chain(causes(usage));
+    lines.push(("cycles", divided(cycles, causes)));
+    let bytes = cells.saturating_sub(usage.cells);
+    lines.push(("cells", divided(cells, [("transaction", bytes), ("actors", usage.cells)])));
     lines
 }
 
@@ -118,10 +131,11 @@ pub fn receipt_log(lines: &[LogLine]) -> String {
     format!("\n\n{}", table(&["actor", "log"], rows))
 }
 
-fn usage_fields(usage: &Usage) -> [(&'static str, String); 2] {
+/// Cycles by cause.
+fn causes(usage: &Usage) -> [(&'static str, u64); 7] {
     let CyclesByCause { loading, evaluation, data, heap, storage, effects, hashing } =
         usage.by_cause;
-    let causes = [
+    [
         ("loading", loading),
         ("evaluation", evaluation),
         ("data", data),
@@ -129,14 +143,17 @@ fn usage_fields(usage: &Usage) -> [(&'static str, String); 2] {
         ("storage", storage),
         ("effects", effects),
         ("hashing", hashing),
-    ];
-    let causes = causes.iter().filter(|(_, cycles)| *cycles > 0);
-    let causes: Vec<_> = causes.map(|(cause, cycles)| format!("{cause} {cycles}")).collect();
-    let cycles = match causes.as_slice() {
-        [] => usage.cycles.to_string(),
-        causes => format!("{} ({})", usage.cycles, causes.join(", ")),
-    };
-    [("cycles", cycles), ("cells", usage.cells.to_string())]
+    ]
+}
+
+/// A number and what it is made of.
+fn divided(all: u64, parts: impl IntoIterator<Item = (&'static str, u64)>) -> String {
+    let parts = parts.into_iter().filter(|(_, part)| *part > 0);
+    let parts: Vec<_> = parts.map(|(name, part)| format!("{name} {part}")).collect();
+    match parts.as_slice() {
+        [] => all.to_string(),
+        parts => format!("{all} ({})", parts.join(", ")),
+    }
 }
 
 /// What a handler returned, as JSON.
