@@ -8,8 +8,9 @@
 //!    actor at once and joins the end of the queue.
 //!
 //! The queue is emptied within the transaction: first sent, first delivered, [`MAX_DELIVERIES`]
-//! calls and [`MAX_WAITING_BYTES`] at most. The transaction succeeds where every delivery does: one that fails undoes all of
-//! them, as a message to an address without an actor does. Fee, nonce and log stay.
+//! calls and [`MAX_WAITING_BYTES`] at most. The transaction succeeds where every delivery does: one
+//! that fails undoes all of them, as a message to an address without an actor does. Fee, nonce and
+//! log stay.
 //!
 //! Timers and jobs of actors are not part of this chain yet: a call that asks for one fails.
 
