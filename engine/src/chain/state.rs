@@ -383,8 +383,11 @@ impl State {
         from_slice(bytes)
     }
 
-    /// Takes money from an account.
+    /// Takes money from an account. Nothing makes no account.
     pub(super) fn debit(&mut self, from: Address, amount: Wei) -> Result<(), MoneyError> {
+        if amount.is_zero() {
+            return Ok(());
+        }
         let account = self.account(&from);
         let balance = account
             .balance

@@ -73,3 +73,11 @@ fn parameters_references_and_tokens_are_complete() {
         assert!(operation["responses"]["default"].is_object(), "{path}");
     }
 }
+
+#[test]
+fn what_actors_make_is_any_json() {
+    let schemas = &document()["components"]["schemas"];
+    let value = &schemas["StateEntry"]["properties"]["value"];
+    assert!(value.get("type").is_none() && value.get("$ref").is_none(), "{value}");
+    assert_eq!(schemas["DryRun"]["properties"]["result"]["type"], Value::Null);
+}

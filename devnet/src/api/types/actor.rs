@@ -98,7 +98,6 @@ pub struct StateEntry {
     /// The key.
     pub key: String,
     /// The value.
-    #[schema(value_type = Object)]
     pub value: Value,
 }
 
@@ -142,7 +141,6 @@ pub struct DryRun {
     /// Whether it would succeed.
     pub success: bool,
     /// What the handler returned.
-    #[schema(value_type = Option<Object>)]
     pub result: Option<Value>,
     /// Why it would fail: the error's name.
     pub error: Option<String>,
@@ -224,11 +222,9 @@ pub struct StateChange {
     pub key: String,
     /// Its value before; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     pub before: Option<Value>,
     /// Its value after; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     pub after: Option<Value>,
 }
 
@@ -238,7 +234,6 @@ pub struct ActorReceipt {
     /// The actor deployed or called.
     pub actor: AddressText,
     /// What the handler returned.
-    #[schema(value_type = Option<Object>)]
     pub result: Option<Value>,
     /// What was used beside the intrinsic part of the transaction.
     pub usage: Usage,
@@ -287,7 +282,6 @@ pub struct ActorLine {
     pub name: Option<String>,
     /// The event's data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     pub data: Option<Value>,
 }
 
