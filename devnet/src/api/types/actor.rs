@@ -2,7 +2,7 @@
 //!
 //! What actors store, return and emit is JSON of their own making and stands there as such, but
 //! for integers beyond ±(2^53 − 1), which most readers of JSON would round: they are decimal
-//! strings.
+//! strings. Keys of an object stand in the order of their names.
 
 use super::{AddressText, AmountText, BytesText, Event, HashText};
 use cowboy_engine::actor;

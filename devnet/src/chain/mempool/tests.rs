@@ -192,7 +192,9 @@ fn what_waits_for_gossip_is_bounded_in_bytes() {
         transaction.sign(&key("account-1"))
     };
     let sent: Vec<_> = (0..20).map(large).collect();
-    sent.iter().for_each(|transaction| outbox.push(transaction.clone()));
+    for transaction in &sent {
+        outbox.push(transaction.clone());
+    }
     // The oldest gave way; one at least is taken, however small the batch.
     let kept = OUTBOX_BYTES / sent[0].size();
     assert_eq!(outbox.queue.len(), kept);
