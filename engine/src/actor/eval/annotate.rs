@@ -29,6 +29,8 @@ impl Machine<'_> {
 
     /// `of[index]` where that is a type: `list[int]`, `dict[str, int]`, `tuple[int, …]`.
     pub(super) fn parameterize(&mut self, of: Value, index: Value) -> Result<Value, Fault> {
+        self.take_sequence(self.length_hint(index))?;
+        self.meter.elements(self.length_hint(index))?;
         let parts: Vec<Value> = match index {
             Value::Tuple(id) => self.heap.tuple(id).to_vec(),
             other => vec![other],
