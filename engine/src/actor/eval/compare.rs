@@ -156,14 +156,15 @@ impl Machine<'_> {
             }
             Value::Record(id) => {
                 self.meter.depth_fits(depth)?;
-                (6u8, self.heap.record(id).values.len()).hash(hasher);
+                (6u8, self.heap.record(id).of.index()).hash(hasher);
                 for index in 0..self.heap.record(id).values.len() {
                     let value = self.heap.record(id).values[index];
                     self.hash_into(value, hasher, depth + 1)?;
                 }
             }
-            // These are equal where they are the same.
-            Value::Function(_) | Value::RecordType(_) => 7u8.hash(hasher),
+            // These are equal where they are the same. An index outlives freezing.
+            Value::Function(id) => (7u8, id.index()).hash(hasher),
+            Value::RecordType(id) => (9u8, id.index()).hash(hasher),
             Value::Builtin(builtin) => (8u8, builtin).hash(hasher),
             other => {
                 return failed(format!("{} cannot be a key: it is not hashable", other.kind()));
