@@ -217,8 +217,12 @@ impl<'a> Machine<'a> {
                     let value = self.pop();
                     self.store_global(index, value)?;
                 }
-                Op::ClearLocal(slot) => self.stack[frame.base + slot as usize] = Value::Unset,
+                Op::ClearLocal(slot) => {
+                    self.meter.elements(1)?;
+                    self.stack[frame.base + slot as usize] = Value::Unset;
+                }
                 Op::ClearShared(slot) => {
+                    self.meter.elements(1)?;
                     self.meter.alloc(Value::COST)?;
                     let cell = self.heap.new_cell(Value::Unset);
                     self.stack[frame.base + slot as usize] = Value::Bound(cell);

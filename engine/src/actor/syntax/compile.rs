@@ -671,22 +671,43 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    /// What each element is put into is on the stack and stays there.
+    /// A comprehension: its variables, those of all its clauses, are its own, and only where the
+    /// first clause's elements come from is outside of them. What each element is put into is on
+    /// the stack and stays there.
     fn comprehension(
+        &mut self,
+        first: &'a ForClause,
+        rest: &'a [Clause],
+        made: &Made<'a>,
+    ) -> Result<(), Fault> {
+        self.expression(&first.over)?;
+        let span = first.var.span;
+        let mut names = Vec::new();
+        targets(&first.var, &mut names);
+        for clause in rest {
+            if let ClauseP::For(inner) = clause {
+                targets(&inner.var, &mut names);
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        for slot in self.scope().open_block(names) {
+            self.emit(Op::ClearLocal(slot), span);
+        }
+        self.clause(first, rest, made)?;
+        self.scope().close_block();
+        Ok(())
+    }
+
+    /// A clause and those after it; what it loops over is on the stack.
+    fn clause(
         &mut self,
         clause: &'a ForClause,
         rest: &'a [Clause],
         made: &Made<'a>,
     ) -> Result<(), Fault> {
-        // Where the elements come from is outside of the clause.
-        self.expression(&clause.over)?;
-        self.emit(Op::Loop, clause.over.span);
         let span = clause.var.span;
-        let mut names = Vec::new();
-        targets(&clause.var, &mut names);
-        for slot in self.scope().open_block(names) {
-            self.emit(Op::ClearLocal(slot), span);
-        }
+        self.emit(Op::Loop, clause.over.span);
         let next = self.here();
         let done = self.emit(Op::Next(0), span);
         self.assign(&clause.var)?;
@@ -699,7 +720,8 @@ impl<'a> Compiler<'a, '_> {
                     skips.push(self.emit(Op::JumpIfFalse(0), condition.span));
                 }
                 Some(ClauseP::For(inner)) => {
-                    self.comprehension(inner, rest.as_slice(), made)?;
+                    self.expression(&inner.over)?;
+                    self.clause(inner, rest.as_slice(), made)?;
                     break;
                 }
                 None => {
@@ -723,7 +745,6 @@ impl<'a> Compiler<'a, '_> {
         }
         self.emit(Op::Jump(next), span);
         self.land(done);
-        self.scope().close_block();
         Ok(())
     }
 
