@@ -461,8 +461,7 @@ impl<'a> Machine<'a> {
 
     fn store_global(&mut self, index: u32, value: Value) -> Result<(), Fault> {
         if let Value::RecordType(id) = value {
-            let name = self.program.globals.iter().find(|(_, i)| **i == index).map(|(s, _)| *s);
-            let name = name.map_or("", |symbol| self.program.name(symbol));
+            let name = self.program.name(self.program.global_names[index as usize]);
             if let Some(record_type) = self.heap.record_type_mut(id) {
                 record_type.name.get_or_insert_with(|| name.into());
             }

@@ -25,7 +25,7 @@ use starlark_syntax::{
         },
     },
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 /// Name of what runs when a module loads, in stacks.
 const TOP_LEVEL: &str = "<module>";
@@ -64,6 +64,7 @@ pub(in crate::actor) fn compile(
             names: Vec::new(),
             symbols: BTreeMap::new(),
             globals: BTreeMap::new(),
+            global_names: Vec::new(),
         },
     };
     compiler.module(parsed.statement())?;
@@ -231,13 +232,16 @@ impl<'a> Compiler<'a, '_> {
         assigned(statement, &mut names);
         for name in names {
             let (symbol, next) = (self.symbol(name), self.program.globals.len() as u32);
-            self.program.globals.entry(symbol).or_insert(next);
+            if let Entry::Vacant(global) = self.program.globals.entry(symbol) {
+                global.insert(next);
+                self.program.global_names.push(symbol);
+            }
         }
         let name = self.symbol(TOP_LEVEL);
         // The top level is function 0, whose place is kept while those within are compiled.
         self.program.functions.push(FunctionCode {
             name,
-            at: START,
+            offset: 0,
             entry: 0,
             parameters: Vec::new(),
             positional: 0,
@@ -814,10 +818,9 @@ impl<'a> Compiler<'a, '_> {
         by_name.sort_unstable();
         let index = self.program.functions.len() as u32;
         let code_name = self.symbol(name);
-        let at = self.at(span);
         self.program.functions.push(FunctionCode {
             name: code_name,
-            at,
+            offset: span.begin().get(),
             entry: 0,
             positional,
             simple: listed.len() == positional as usize && types.is_empty(),
