@@ -57,12 +57,16 @@ impl Machine<'_> {
             _ => {}
         }
         let [] = self.parameters(args, name, [], 0)?;
-        let len = self.heap.str(text).len();
-        self.meter.text(len)?;
+        self.meter.characters(self.heap.text(text))?;
+        if method == Method::Elems {
+            return self.elems(text);
+        }
+        // Case and classes of characters are looked up in tables.
+        self.meter.characters(self.heap.text(text))?;
         let whole = self.heap.str(text);
+        let len = whole.len();
         let cased = |c: char| c.is_uppercase() || c.is_lowercase();
         Ok(match method {
-            Method::Elems => return self.elems(text),
             Method::IsAlnum => Value::Bool(len > 0 && whole.chars().all(char::is_alphanumeric)),
             Method::IsAlpha => Value::Bool(len > 0 && whole.chars().all(char::is_alphabetic)),
             Method::IsDigit => Value::Bool(len > 0 && whole.chars().all(char::is_numeric)),
@@ -180,17 +184,22 @@ impl Machine<'_> {
             Some(other) => return failed(format!("a count is an int, not {}", other.kind())),
         };
         let (whole, part) = (self.heap.str(text).len(), self.heap.str(old).len());
-        self.meter.bytes(whole + part)?;
-        let places: Vec<usize> = if part == 0 {
+        self.meter.search(whole + part)?;
+        let mut places = Vec::new();
+        if part == 0 {
             // Between any two characters, before the first and after the last.
-            self.meter.text(whole)?;
             let text = self.heap.str(text);
-            text.char_indices().map(|(at, _)| at).chain([text.len()]).take(most).collect()
+            for at in text.char_indices().map(|(at, _)| at).chain([text.len()]).take(most) {
+                self.meter.elements(1)?;
+                places.push(at);
+            }
         } else {
             let (text, old) = (self.heap.str(text), self.heap.str(old));
-            memmem::find_iter(text.as_bytes(), old.as_bytes()).take(most).collect()
-        };
-        self.meter.elements(places.len())?;
+            for at in memmem::find_iter(text.as_bytes(), old.as_bytes()).take(most) {
+                self.meter.elements(1)?;
+                places.push(at);
+            }
+        }
         let put = self.heap.str(new).len();
         let len = (whole - places.len() * part).saturating_add(places.len().saturating_mul(put));
         self.take_text(len)?;
@@ -221,7 +230,7 @@ impl Machine<'_> {
         let limit = self.meter.limits.entries as usize + 1;
         let ranges = match separator {
             None | Some(Value::None) => {
-                self.meter.text(whole)?;
+                self.meter.characters(self.heap.text(text))?;
                 split_white(self.heap.str(text), most, from_right, limit)
             }
             separator => {
@@ -230,7 +239,7 @@ impl Machine<'_> {
                 if len == 0 {
                     return failed(format!("{name}() takes a separator that is not empty"));
                 }
-                self.meter.bytes(whole + len)?;
+                self.meter.search(whole + len)?;
                 let (text, separator) = (self.heap.str(text), self.heap.str(separator));
                 split_at(text, separator, most, from_right, limit)
             }
@@ -242,7 +251,7 @@ impl Machine<'_> {
         let [keep] = self.parameters(args, "splitlines", ["keepends"], 0)?;
         let keep = keep.is_some_and(|keep| self.truth(keep));
         let whole = self.heap.str(text);
-        self.meter.text(whole.len())?;
+        self.meter.characters(self.heap.text(text))?;
         let limit = self.meter.limits.entries as usize + 1;
         let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
         let mut start = 0;
@@ -302,7 +311,7 @@ impl Machine<'_> {
         let part = self.text_argument(part, name)?;
         let range = self.sub_range(text, start, end)?;
         let sought = self.heap.str(part).len();
-        self.meter.bytes(range.len() + sought)?;
+        self.meter.search(range.len() + sought)?;
         let within = self.heap.str(text)[range.clone()].as_bytes();
         let sought = self.heap.str(part).as_bytes();
         let found = match method {
@@ -312,8 +321,12 @@ impl Machine<'_> {
                 return Ok(Value::Int(count as i64));
             }
             Method::Count => {
-                let count = memmem::find_iter(within, sought).count();
-                return Ok(Value::Int(count as i64));
+                let mut count = 0;
+                for _ in memmem::find_iter(within, sought) {
+                    self.meter.elements(1)?;
+                    count += 1;
+                }
+                return Ok(Value::Int(count));
             }
             Method::RightFind | Method::RightIndex => memmem::rfind(within, sought),
             _ => memmem::find(within, sought),
@@ -339,19 +352,17 @@ impl Machine<'_> {
             None | Some(Value::None) => None,
             cut => {
                 let cut = self.text_argument(cut, method.name())?;
-                let len = self.heap.str(cut).len();
-                self.meter.text(len)?;
+                self.meter.characters(self.heap.text(cut))?;
                 let mut characters: Vec<char> = self.heap.str(cut).chars().collect();
                 characters.sort_unstable();
                 characters.dedup();
                 Some(characters)
             }
         };
-        let bytes = self.heap.str(text).len();
         // Each character is looked for among those cut.
-        let steps =
-            cut.as_ref().map_or(1, |cut| 1 + cut.len().checked_ilog2().unwrap_or(0) as usize);
-        self.meter.text(bytes.saturating_mul(steps))?;
+        for _ in 0..=cut.as_ref().and_then(|cut| cut.len().checked_ilog2()).unwrap_or(0) {
+            self.meter.characters(self.heap.text(text))?;
+        }
         let cuts = |c: char| match &cut {
             None => c.is_whitespace(),
             Some(cut) => cut.binary_search(&c).is_ok(),
@@ -373,7 +384,7 @@ impl Machine<'_> {
         if len == 0 {
             return failed(format!("{}() takes a separator that is not empty", method.name()));
         }
-        self.meter.bytes(whole + len)?;
+        self.meter.search(whole + len)?;
         let (within, sought) =
             (self.heap.str(text).as_bytes(), self.heap.str(separator).as_bytes());
         let right = method == Method::RightPartition;

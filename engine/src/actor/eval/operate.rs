@@ -171,7 +171,7 @@ impl Machine<'_> {
         match (collection, value) {
             (Value::Text(text), Value::Text(part)) => {
                 let len = self.heap.str(text).len() + self.heap.str(part).len();
-                self.meter.bytes(len)?;
+                self.meter.search(len)?;
                 let (text, part) = (self.heap.str(text), self.heap.str(part));
                 Ok(memmem::find(text.as_bytes(), part.as_bytes()).is_some())
             }
