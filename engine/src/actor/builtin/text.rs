@@ -153,7 +153,7 @@ impl Machine<'_> {
     fn affix(&mut self, method: Method, text: Id, args: &Args) -> Result<Value, Fault> {
         let name = method.name();
         let [affix, start, end] = self.parameters(args, name, ["", "", ""], 1)?;
-        let range = self.sub_range(text, start, end)?;
+        let Some(range) = self.sub_range(text, start, end)? else { return Ok(Value::Bool(false)) };
         let affixes = match affix {
             Some(tuple @ Value::Tuple(_)) => self.items(tuple, "affixes")?,
             other => vec![other.unwrap_or(Value::None)],
@@ -272,29 +272,32 @@ impl Machine<'_> {
         self.parts(text, ranges)
     }
 
-    /// The bytes that two positions of characters name, as a slice would.
+    /// The bytes that two positions of characters name, as a slice would; absent where the start is
+    /// behind the end, where not even an empty string is.
     fn sub_range(
         &mut self,
         text: Id,
         start: Option<Value>,
         end: Option<Value>,
-    ) -> Result<std::ops::Range<usize>, Fault> {
+    ) -> Result<Option<std::ops::Range<usize>>, Fault> {
         if start.is_none() && end.is_none() {
-            return Ok(0..self.heap.str(text).len());
+            return Ok(Some(0..self.heap.str(text).len()));
         }
         let len = self.text_len(text)?;
-        let position = |index: Option<Value>, otherwise: usize| match index {
+        let position = |index: Option<Value>, otherwise: i64| match index {
             None | Some(Value::None) => Ok(otherwise),
             Some(Value::Int(index)) => {
-                let at = if index < 0 { index.saturating_add(len as i64) } else { index };
-                Ok(at.clamp(0, len as i64) as usize)
+                Ok(if index < 0 { index.saturating_add(len as i64).max(0) } else { index })
             }
             Some(other) => failed(format!("an index is an int, not {}", other.kind())),
         };
-        let (start, end) = (position(start, 0)?, position(end, len)?);
-        let end = end.max(start);
+        let (start, end) = (position(start, 0)?, position(end, len as i64)?.min(len as i64));
+        if end < start {
+            return Ok(None);
+        }
+        let (start, end) = (start as usize, end as usize);
         if self.heap.text(text).is_ascii() {
-            return Ok(start..end);
+            return Ok(Some(start..end));
         }
         let bytes = self.heap.str(text).len();
         self.meter.text(bytes)?;
@@ -302,14 +305,22 @@ impl Machine<'_> {
         let mut starts = text.char_indices().map(|(at, _)| at).chain([bytes]);
         let first = starts.by_ref().nth(start).unwrap_or(bytes);
         let last = if end == start { first } else { starts.nth(end - start - 1).unwrap_or(bytes) };
-        Ok(first..last)
+        Ok(Some(first..last))
     }
 
     fn find_in(&mut self, method: Method, text: Id, args: &Args) -> Result<Value, Fault> {
         let name = method.name();
         let [part, start, end] = self.parameters(args, name, ["", "", ""], 1)?;
         let part = self.text_argument(part, name)?;
-        let range = self.sub_range(text, start, end)?;
+        let Some(range) = self.sub_range(text, start, end)? else {
+            return match method {
+                Method::Count => Ok(Value::Int(0)),
+                Method::IndexOf | Method::RightIndex => {
+                    failed(format!("{name}: substring not found"))
+                }
+                _ => Ok(Value::Int(-1)),
+            };
+        };
         let sought = self.heap.str(part).len();
         self.meter.search(range.len() + sought)?;
         let within = self.heap.str(text)[range.clone()].as_bytes();

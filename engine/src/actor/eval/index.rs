@@ -213,7 +213,6 @@ fn bounds(len: i64, [start, stop, step]: [Option<Value>; 3]) -> Result<Range, Fa
     let part = |value: Option<Value>| match value {
         None | Some(Value::None) => Ok(None),
         Some(Value::Int(int)) => Ok(Some(int)),
-        // What is beyond every index is the last or the first.
         Some(Value::Big(_)) => failed("a slice's bounds have at most 64 bits"),
         Some(other) => failed(format!("a slice's bounds are ints or None, not {}", other.kind())),
     };
