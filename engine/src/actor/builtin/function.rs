@@ -302,7 +302,7 @@ impl Machine<'_> {
         let [over, key, reverse] = self.parameters(args, "sorted", ["", "key", "reverse"], 1)?;
         let items = self.items(over.unwrap_or(Value::None), "sorted's argument")?;
         self.take_sequence(items.len())?;
-        let descending = reverse.is_some_and(|reverse| self.truth(reverse));
+        let descending = self.flag(reverse, "sorted", "reverse")?;
         let keyed = self.keyed(items, key)?;
         let sorted = self.sort(keyed, descending)?;
         Ok(self.paid_list(sorted))

@@ -463,4 +463,16 @@ impl Machine<'_> {
         }
         Ok(parameters)
     }
+
+    /// A parameter that is true or false, and false where it is not given.
+    fn flag(&self, value: Option<Value>, function: &str, name: &str) -> Result<bool, Fault> {
+        match value {
+            None => Ok(false),
+            Some(Value::Bool(is)) => Ok(is),
+            Some(other) => failed(format!(
+                "{function}() got {} for its parameter {name}, want bool",
+                other.kind()
+            )),
+        }
+    }
 }

@@ -249,7 +249,7 @@ impl Machine<'_> {
 
     fn split_lines(&mut self, text: Id, args: &Args) -> Result<Value, Fault> {
         let [keep] = self.parameters(args, "splitlines", ["keepends"], 0)?;
-        let keep = keep.is_some_and(|keep| self.truth(keep));
+        let keep = self.flag(keep, "splitlines", "keepends")?;
         let whole = self.heap.str(text);
         self.meter.characters(self.heap.text(text))?;
         let limit = self.meter.limits.entries as usize + 1;
