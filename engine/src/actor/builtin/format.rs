@@ -198,6 +198,7 @@ impl Machine<'_> {
         let mut text = String::new();
         let mut rest = format.as_str();
         while let Some((plain, conversion)) = rest.split_once('%') {
+            self.meter.elements(1)?;
             self.push(&mut text, plain)?;
             let mut characters = conversion.chars();
             let letter = characters.next();
@@ -286,6 +287,7 @@ impl Machine<'_> {
         let (mut automatic, mut manual) = (0, false);
         let mut rest = format.as_str();
         while let Some(at) = rest.find(['{', '}']) {
+            self.meter.elements(1)?;
             self.push(&mut text, &rest[..at])?;
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
@@ -330,7 +332,12 @@ impl Machine<'_> {
                 return failed("attributes and elements are not supported in format");
             } else {
                 self.meter.elements(self.named_count(args))?;
-                (0..self.named_count(args))
+                // Names of one length are compared.
+                let names = 0..self.named_count(args);
+                let alike = |index: &usize| self.named(args, *index).0.len() == name.len();
+                let alike = names.clone().filter(alike).count();
+                self.meter.bytes(name.len().saturating_mul(alike))?;
+                names
                     .map(|index| self.named(args, index))
                     .find(|(known, _)| *known == name)
                     .map(|(_, value)| value)

@@ -85,6 +85,11 @@ impl Machine<'_> {
         let mut names: Vec<String> = match of {
             Value::Record(id) => {
                 let fields = &self.heap.record_type(self.heap.record(id).of).fields;
+                // Each is copied, and compared with one per halving of their number.
+                let bytes: usize = fields.iter().map(|field| 32 + field.name.len()).sum();
+                for _ in 0..=fields.len().checked_ilog2().unwrap_or(0) {
+                    self.meter.bytes(bytes)?;
+                }
                 fields.iter().map(|field| field.name.to_string()).collect()
             }
             _ => Method::names(of).iter().map(|name| (*name).to_owned()).collect(),

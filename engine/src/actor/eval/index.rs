@@ -153,8 +153,11 @@ impl Machine<'_> {
             Value::Record(id) => {
                 let record = self.heap.record(id);
                 let fields = &self.heap.record_type(record.of).fields;
-                let at = fields.iter().position(|field| *field.name == *name);
                 self.meter.elements(fields.len())?;
+                // Names of one length are compared.
+                let alike = fields.iter().filter(|field| field.name.len() == name.len()).count();
+                self.meter.bytes(name.len().saturating_mul(alike))?;
+                let at = fields.iter().position(|field| *field.name == *name);
                 Ok(at.map(|at| self.heap.record(id).values[at]))
             }
             Value::Namespace(namespace) => {
