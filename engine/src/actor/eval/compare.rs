@@ -199,10 +199,10 @@ impl Machine<'_> {
     ) -> Result<Vec<Value>, Fault> {
         let len = keyed.len();
         self.meter.alloc(len as u64 * 4 * Value::COST)?;
-        let mut from = keyed;
+        let (mut from, mut into) = (keyed, Vec::with_capacity(len));
         let mut width = 1;
         while width < len {
-            let mut into = Vec::with_capacity(len);
+            into.clear();
             for start in (0..len).step_by(2 * width) {
                 let (middle, end) = ((start + width).min(len), (start + 2 * width).min(len));
                 let (mut a, mut b) = (start, middle);
@@ -226,7 +226,7 @@ impl Machine<'_> {
                 into.extend_from_slice(&from[a..middle]);
                 into.extend_from_slice(&from[b..end]);
             }
-            from = into;
+            std::mem::swap(&mut from, &mut into);
             width *= 2;
         }
         Ok(from.into_iter().map(|(_, item)| item).collect())
