@@ -56,6 +56,30 @@ pub(super) struct Asked {
     numbered: u64,
 }
 
+impl Asked {
+    /// How many things were asked for, written or logged.
+    pub(super) fn entries(&self) -> usize {
+        self.state.len() + self.balances.len() + self.effects.len() + self.log.len()
+    }
+
+    /// Bytes of what is kept of them, about.
+    pub(super) fn bytes(&self) -> usize {
+        let written = self.state.values().flatten().map(Vec::len);
+        let logged = self.log.iter().map(String::len);
+        let asked = self.effects.iter().map(|effect| match effect {
+            Effect::Message { payload, .. } => payload.len(),
+            Effect::Emit { data, .. } => data.len(),
+            Effect::ScheduleTimer { timer, .. } => timer.payload.len(),
+            Effect::SubmitJob { job, .. } => job.spec.len(),
+            Effect::SetState { .. }
+            | Effect::Transfer { .. }
+            | Effect::CancelTimer(_)
+            | Effect::ExtendTimer { .. } => 0,
+        });
+        written.chain(logged).chain(asked).sum()
+    }
+}
+
 impl<'a> HostCall<'a> {
     pub(in crate::actor) fn new(call: &Call<'_>, world: &'a dyn World, mock: Option<Mock>) -> Self {
         Self {
@@ -213,6 +237,8 @@ impl<'a> Machine<'a> {
             Some(other) => self.to_json(other)?.into_bytes(),
         };
         self.meter.fits("a payload", payload.len() as u64, self.meter.limits.value)?;
+        // It is kept until the call ends.
+        self.meter.alloc(payload.len() as u64)?;
         Ok(payload)
     }
 
@@ -405,6 +431,8 @@ impl<'a> Machine<'a> {
                     callback => Some(self.to_name(callback, "a handler's name")?),
                 };
                 let job = JobRequest { spec, callback };
+                // Its id is a hash of what it is.
+                self.meter.keccak(job.spec.len())?;
                 let host = self.host()?;
                 let id = host.world.job(&job, host.asked.numbered);
                 let id = id.or_else(|reason| failed(reason))?;
@@ -480,10 +508,12 @@ impl<'a> Machine<'a> {
             max_priority_fee_per_cycle,
             gba,
         };
-        let host = self.host()?;
-        if timer.height <= host.height {
+        if timer.height <= self.host()?.height {
             return failed("HeightNotInFuture: a timer's height is above the current one");
         }
+        // Its id is a hash of what it is.
+        self.meter.keccak(timer.payload.len())?;
+        let host = self.host()?;
         let id = host.world.timer(&timer, host.asked.numbered);
         let id = id.or_else(|reason| failed(reason))?;
         host.asked.numbered += 1;
