@@ -111,6 +111,12 @@ fn expressions_come_to_what_the_language_says() {
     check("[1, 2, 3][-1]", "3");
     check("(lambda x, *y, **z: [x, y, z])(1, 2, 3, a = 4)", "[1,[2,3],{\"a\":4}]");
     check("[f2() for f2 in [lambda: i for i in range(3)]]", "[2,2,2]");
+    check("[x for x in [[1]] for x in x]", "[1]");
+    check("[1 for x in [] for y in z for z in ()]", "[]");
+    check(
+        "[1 for x in [1] for y in z for z in ()]",
+        "ActorError: this variable is read before it is assigned (at 2:37)",
+    );
     check("'%s %r %d %x %%' % ('a', 'b', 3, 255)", "\"a \\\"b\\\" 3 ff %\"");
     check(
         "'{} {0}'.format(1)",
@@ -185,6 +191,11 @@ fn strings_have_their_methods() {
     );
     check("'\u{e9}\u{e9}x'.find('x')", "2");
     check("'banana'.count('a', 2)", "2");
+    check(
+        "['abc'.find('', 2, 1), 'abc'.count('', 2, 1), 'abc'.startswith('', 2, 1)]",
+        "[-1,0,false]",
+    );
+    check("['abc'.find('', 3), 'abc'.find('', 4), 'abc'.count('', 3)]", "[3,-1,1]");
     check("'xxabxx'.strip('x')", "\"ab\"");
     check("[' a '.lstrip(), ' a '.rstrip()]", "[\"a \",\" a\"]");
     check(
@@ -198,6 +209,10 @@ fn strings_have_their_methods() {
     );
     check("'-'.join(['a', 'b'])", "\"a-b\"");
     check("['unhappy'.removeprefix('un'), 'a.b'.removesuffix('.b')]", "[\"happy\",\"a\"]");
+    check(
+        "'a'.splitlines(1)",
+        "ActorError: splitlines() got int for its parameter keepends, want bool (at 2:12)",
+    );
     check("'abc'.index('z')", "ActorError: index: substring not found (at 2:12)");
 }
 
@@ -350,7 +365,7 @@ fn refusals_say_which_limit_and_where() {
         ),
         ("x = set([1])\n", "ModuleRefused: undefined name set (at 1:5)"),
         ("def f(:\n", "ModuleRefused: unexpected symbol ':', expected identifier (at 1:7)"),
-        ("x = [\n", "ModuleRefused: unexpected end of file, expected expression (at 2:1)"),
+        ("x = [\n", "ModuleRefused: unexpected new line, expected expression (at 2:1)"),
         (
             "for x in []:\n    pass\n",
             "ModuleRefused: `for` cannot be used outside `def` in this dialect (at 1:1)",
@@ -560,4 +575,51 @@ fn usage_is_what_was_spent() {
     // The call, four nodes and the literals' sum; the argument's text; its heap.
     let Usage { evaluation, .. } = outcome.usage;
     assert_eq!(evaluation, 100 + 4 * 10, "{:?}", outcome.usage);
+}
+
+/// What `f` of a module uses of a million cycles, by cause.
+fn used(body: &str) -> Usage {
+    let source = format!("def f(ctx, payload):\n{body}");
+    let module = load(&source).expect("it loads");
+    call_in(&Fixed::default(), &module, "f", b"").usage
+}
+
+#[test]
+fn what_is_kept_or_found_is_paid_for() {
+    // The types that a type is made of.
+    let types = used("    t = (int,) * 60000\n    for i in range(5): tuple[t]\n    return 1\n");
+    assert!(types.data > 5 * 60_000, "{types:?}");
+    assert!(types.heap > 6 * 60_000 * 16 / 1024 * 10, "{types:?}");
+    // Each place at which a string is found.
+    let found = used("    return ('a' * 60000).count('a')\n");
+    assert!(found.data > 60_000, "{found:?}");
+    // Functions and types are told apart by a dict, and so are not compared with one another.
+    let keys = "    d = {(lambda: i): i for i in range(1000)}\n    \
+                e = {record(): i for i in range(1000)}\n    return len(d) + len(e)\n";
+    assert_eq!(run(&format!("def f(ctx, payload):\n{keys}")), "2000");
+    // Functions that are keys are found again once the module is frozen.
+    assert_eq!(run("def g(): pass\nD = {g: 1, len: 2}\ndef f(ctx, payload): return D[g]\n"), "1");
+}
+
+#[test]
+fn text_is_written_with_its_escapes() {
+    check("repr('\\x00\\x7f\u{e9}\\\\\"\\t')", r#""\"\\x00\\x7fé\\\\\\\"\\t\"""#);
+    check("json_encode('\\x00\\x1f\\x7f\\r')", "\"\\\"\\\\u0000\\\\u001f\u{7f}\\\\r\\\"\"");
+    check(
+        "'%x %X %o %d' % (1 << 200, -255, -8, 1 << 64)",
+        "\"100000000000000000000000000000000000000000000000000 -FF -10 18446744073709551616\"",
+    );
+}
+
+#[test]
+fn digits_without_end_are_refused_before_they_are_read() {
+    let digits = "9".repeat(60_000);
+    for (before, place) in [("", "1:1"), ("x = [1,\n  -", "2:4"), ("'9' + \\\n ", "2:2")] {
+        let error = load(&format!("{before}{digits}")).expect_err("it is too long");
+        let expected = format!("an integer literal has at most 4096 bits (at {place})");
+        assert_eq!(error.to_string(), format!("ModuleRefused: {expected}"));
+    }
+    for fine in ["x = '  D'", "# D", "x = '''a\nD'''\ny = 'D'"] {
+        load(&fine.replace('D', &digits[..20_000])).expect("it is text");
+    }
 }
