@@ -96,6 +96,10 @@ fn expressions_come_to_what_the_language_says() {
     check("'b' in 'abc'", "true");
     check("3 not in [1, 2]", "true");
     check("2 in {1: 2}", "false");
+    check(
+        "[3 in range(4), 1 << 70 in range(4), 'a' in range(4), [] in range(4)]",
+        "[true,false,false,false]",
+    );
     check("[1, [2, (3,)]] == [1, [2, (3,)]]", "true");
     check("(1, 'a') < (1, 'b')", "true");
     check("1 == True", "false");

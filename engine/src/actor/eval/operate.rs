@@ -187,7 +187,8 @@ impl Machine<'_> {
                 Ok(false)
             }
             (Value::Range(range), Value::Int(int)) => Ok(self.heap.range(range).contains(int)),
-            (Value::Range(_), Value::Big(_)) => Ok(false),
+            // Whatever is no integer, or too long for one of a range, is in none.
+            (Value::Range(_), _) => Ok(false),
             _ => {
                 let (value, collection) = (value.kind(), collection.kind());
                 failed(format!("unsupported operation: {value} in {collection}"))
