@@ -34,7 +34,7 @@ impl Machine<'_> {
                     return Ok(false);
                 }
                 self.meter.bytes(2 * x.len())?;
-                Ok(x == y)
+                Ok(x.is_empty() || x == y)
             }
             (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
                 let len = self.sequence(a).len();
@@ -105,6 +105,10 @@ impl Machine<'_> {
             (Value::Text(x), Value::Text(y)) => {
                 let (x, y) = (self.heap.str(x), self.heap.str(y));
                 self.meter.bytes(2 * x.len().min(y.len()))?;
+                // Comparing no bytes can take long: an empty string has no address.
+                if x.is_empty() || y.is_empty() {
+                    return Ok(Some(x.len().cmp(&y.len())));
+                }
                 // UTF-8 is ordered as its characters are.
                 Ok(Some(x.cmp(y)))
             }
@@ -179,7 +183,10 @@ impl Machine<'_> {
             x.len() == y.len() && x.iter().zip(y).all(|(p, q)| self.same_key(*p, *q))
         };
         match (a, b) {
-            (Value::Text(x), Value::Text(y)) => self.heap.str(x) == self.heap.str(y),
+            (Value::Text(x), Value::Text(y)) => {
+                let (x, y) = (self.heap.str(x), self.heap.str(y));
+                x.len() == y.len() && (x.is_empty() || x == y)
+            }
             (Value::Big(x), Value::Big(y)) => self.heap.integer(x) == self.heap.integer(y),
             (Value::Tuple(x), Value::Tuple(y)) => all(self.heap.tuple(x), self.heap.tuple(y)),
             (Value::Record(x), Value::Record(y)) => {
