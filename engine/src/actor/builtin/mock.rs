@@ -92,6 +92,7 @@ impl Machine<'_> {
             Builtin::MockAdvance => self.mock_advance(name, args),
             Builtin::MockLog => {
                 let lines = self.host()?.asked.log.clone();
+                self.meter.elements(4 * lines.len())?;
                 let mut items = Vec::with_capacity(lines.len());
                 for line in lines {
                     items.push(self.new_text(&line)?);
