@@ -1,7 +1,10 @@
 //! What work costs an actor, and how far it may go: one table, versioned, part of a chain's
 //! parameters (spec chain.md, "Actors").
 
-use super::error::{Depth, ErrorKind, Fault};
+use super::{
+    error::{Depth, ErrorKind, Fault},
+    value::Text,
+};
 use crate::record;
 
 /// What each kind of work costs, in cycles unless said. Changing a number changes receipts, and so
@@ -16,11 +19,13 @@ pub struct Schedule {
     pub call: u64,
     /// Per step of a loop or a comprehension.
     pub step: u64,
-    /// Bytes that one cycle moves, compares (of both sides), hashes or searches. An element copied
-    /// or compared costs a cycle.
+    /// Bytes that one cycle moves, compares (of both sides) or hashes. An element copied or
+    /// compared costs a cycle, a key of a dict one for itself and one per halving of the dict.
     pub data_bytes: u64,
-    /// Bytes of text that one cycle reads character by character: case, classes, escapes, formats,
-    /// JSON.
+    /// Bytes of a string that one cycle searches for another one; each that is found costs a cycle.
+    pub search_bytes: u64,
+    /// Bytes of ASCII text that one cycle reads character by character: escapes, formats, JSON;
+    /// case and classes take it twice. Of other text a byte costs a cycle.
     pub text_bytes: u64,
     /// Products of two 64-bit words that one cycle buys: multiplication, division, and conversion
     /// between binary and decimal of integers beyond 64 bits.
@@ -50,6 +55,7 @@ record!(Schedule {
     call,
     step,
     data_bytes,
+    search_bytes,
     text_bytes,
     word_products,
     heap_kib,
@@ -71,6 +77,7 @@ impl Default for Schedule {
             call: 100,
             step: 100,
             data_bytes: 32,
+            search_bytes: 8,
             text_bytes: 4,
             word_products: 4,
             heap_kib: 10,
@@ -320,7 +327,26 @@ impl Meter {
         self.pay(Cause::Data, count as u64)
     }
 
-    /// Pays for `bytes` of text read character by character.
+    /// Pays for searching `bytes`.
+    #[inline]
+    pub(super) fn search(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.pay(Cause::Data, (bytes as u64).div_ceil(self.schedule.search_bytes))
+    }
+
+    /// Pays for finding a key among `len`, beside what its hash costs.
+    #[inline]
+    pub(super) fn lookup(&mut self, len: usize) -> Result<(), Fault> {
+        self.pay(Cause::Data, u64::from(usize::BITS - len.leading_zeros()))
+    }
+
+    /// Pays for reading a string character by character.
+    #[inline]
+    pub(super) fn characters(&mut self, text: &Text) -> Result<(), Fault> {
+        let bytes = text.as_str().len();
+        if text.is_ascii() { self.text(bytes) } else { self.elements(bytes) }
+    }
+
+    /// Pays for `bytes` of ASCII text read character by character.
     #[inline]
     pub(super) fn text(&mut self, bytes: usize) -> Result<(), Fault> {
         self.pay(Cause::Data, (bytes as u64).div_ceil(self.schedule.text_bytes))

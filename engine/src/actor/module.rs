@@ -119,7 +119,7 @@ impl Module {
             admits(program, code).then(|| Handler {
                 name: name.to_string(),
                 parameters,
-                at: function.at,
+                at: program.lines.position(function.offset),
             })
         })
     }

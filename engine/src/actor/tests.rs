@@ -97,6 +97,10 @@ fn expressions_come_to_what_the_language_says() {
     check("'b' in 'abc'", "true");
     check("3 not in [1, 2]", "true");
     check("2 in {1: 2}", "false");
+    check(
+        "[3 in range(4), 1 << 70 in range(4), 'a' in range(4), [] in range(4)]",
+        "[true,false,false,false]",
+    );
     check("[1, [2, (3,)]] == [1, [2, (3,)]]", "true");
     check("(1, 'a') < (1, 'b')", "true");
     check("1 == True", "false");
@@ -112,6 +116,12 @@ fn expressions_come_to_what_the_language_says() {
     check("[1, 2, 3][-1]", "3");
     check("(lambda x, *y, **z: [x, y, z])(1, 2, 3, a = 4)", "[1,[2,3],{\"a\":4}]");
     check("[f2() for f2 in [lambda: i for i in range(3)]]", "[2,2,2]");
+    check("[x for x in [[1]] for x in x]", "[1]");
+    check("[1 for x in [] for y in z for z in ()]", "[]");
+    check(
+        "[1 for x in [1] for y in z for z in ()]",
+        "ActorError: this variable is read before it is assigned (at 2:37)",
+    );
     check("'%s %r %d %x %%' % ('a', 'b', 3, 255)", "\"a \\\"b\\\" 3 ff %\"");
     check(
         "'{} {0}'.format(1)",
@@ -186,6 +196,11 @@ fn strings_have_their_methods() {
     );
     check("'\u{e9}\u{e9}x'.find('x')", "2");
     check("'banana'.count('a', 2)", "2");
+    check(
+        "['abc'.find('', 2, 1), 'abc'.count('', 2, 1), 'abc'.startswith('', 2, 1)]",
+        "[-1,0,false]",
+    );
+    check("['abc'.find('', 3), 'abc'.find('', 4), 'abc'.count('', 3)]", "[3,-1,1]");
     check("'xxabxx'.strip('x')", "\"ab\"");
     check("[' a '.lstrip(), ' a '.rstrip()]", "[\"a \",\" a\"]");
     check(
@@ -199,6 +214,10 @@ fn strings_have_their_methods() {
     );
     check("'-'.join(['a', 'b'])", "\"a-b\"");
     check("['unhappy'.removeprefix('un'), 'a.b'.removesuffix('.b')]", "[\"happy\",\"a\"]");
+    check(
+        "'a'.splitlines(1)",
+        "ActorError: splitlines() got int for its parameter keepends, want bool (at 2:12)",
+    );
     check("'abc'.index('z')", "ActorError: index: substring not found (at 2:12)");
 }
 
@@ -601,15 +620,20 @@ fn documents_know_every_function_and_charge() {
         ("a syntax node evaluated: an expression, a statement, a name assigned".into(), of.node),
         ("a call of a function, builtin or method".into(), of.call),
         ("a step of a loop or comprehension".into(), of.step),
-        (format!("{} bytes moved, compared (both sides), hashed or searched", of.data_bytes), 1),
+        (format!("{} bytes moved, compared (both sides) or hashed", of.data_bytes), 1),
         ("an element copied, compared or passed".into(), 1),
+        ("a key of a dict looked for, and again for each halving of the dict".into(), 1),
+        (format!("{} bytes of a string searched for another", of.search_bytes), 1),
+        ("each that is found".into(), 1),
         (
             format!(
-                "{} bytes of text read character by character: case, classes, formats, JSON",
+                "{} bytes of ASCII text read by character: escapes, formats, JSON",
                 of.text_bytes
             ),
             1,
         ),
+        (format!("{} bytes of ASCII text whose case or class is asked for", of.text_bytes), 2),
+        ("a byte of other text read by character; twice for case and class".into(), 1),
         (
             format!(
                 "{} products of 64-bit words, in arithmetic beyond 64 bits and conversions",
@@ -627,11 +651,59 @@ fn documents_know_every_function_and_charge() {
         ("32 bytes hashed with keccak256".into(), of.keccak_word),
         ("a token of a module, when it is deployed".into(), of.token),
     ];
-    let rows: String = charges
+    let rows: Vec<String> = charges
         .iter()
         .map(|(work, cycles): &(String, _)| format!("| {work} | {cycles} |\n"))
         .collect();
+    let rows = rows.concat();
     let table = format!("<!-- charges -->\n| work | cycles |\n|---|---|\n{rows}<!-- /charges -->");
     assert!(page.contains(&table), "docs/actors.md has another table of charges:\n{table}");
     assert!(page.contains(&format!("The table is version {}", of.version)));
+}
+
+/// What `f` of a module uses of a million cycles, by cause.
+fn used(body: &str) -> Usage {
+    let source = format!("def f(ctx, payload):\n{body}");
+    let module = load(&source).expect("it loads");
+    call_in(&Fixed::default(), &module, "f", b"").usage
+}
+
+#[test]
+fn what_is_kept_or_found_is_paid_for() {
+    // The types that a type is made of.
+    let types = used("    t = (int,) * 60000\n    for i in range(5): tuple[t]\n    return 1\n");
+    assert!(types.data > 5 * 60_000, "{types:?}");
+    assert!(types.heap > 6 * 60_000 * 16 / 1024 * 10, "{types:?}");
+    // Each place at which a string is found.
+    let found = used("    return ('a' * 60000).count('a')\n");
+    assert!(found.data > 60_000, "{found:?}");
+    // Functions and types are told apart by a dict, and so are not compared with one another.
+    let keys = "    d = {(lambda: i): i for i in range(1000)}\n    \
+                e = {record(): i for i in range(1000)}\n    return len(d) + len(e)\n";
+    assert_eq!(run(&format!("def f(ctx, payload):\n{keys}")), "2000");
+    // Functions that are keys are found again once the module is frozen.
+    assert_eq!(run("def g(): pass\nD = {g: 1, len: 2}\ndef f(ctx, payload): return D[g]\n"), "1");
+}
+
+#[test]
+fn text_is_written_with_its_escapes() {
+    check("repr('\\x00\\x7f\u{e9}\\\\\"\\t')", r#""\"\\x00\\x7fé\\\\\\\"\\t\"""#);
+    check("json_encode('\\x00\\x1f\\x7f\\r')", "\"\\\"\\\\u0000\\\\u001f\u{7f}\\\\r\\\"\"");
+    check(
+        "'%x %X %o %d' % (1 << 200, -255, -8, 1 << 64)",
+        "\"100000000000000000000000000000000000000000000000000 -FF -10 18446744073709551616\"",
+    );
+}
+
+#[test]
+fn digits_without_end_are_refused_before_they_are_read() {
+    let digits = "9".repeat(60_000);
+    for (before, place) in [("", "1:1"), ("x = [1,\n  -", "2:4"), ("'9' + \\\n ", "2:2")] {
+        let error = load(&format!("{before}{digits}")).expect_err("it is too long");
+        let expected = format!("an integer literal has at most 4096 bits (at {place})");
+        assert_eq!(error.to_string(), format!("ModuleRefused: {expected}"));
+    }
+    for fine in ["x = '  D'", "# D", "x = '''a\nD'''\ny = 'D'"] {
+        load(&fine.replace('D', &digits[..20_000])).expect("it is text");
+    }
 }

@@ -5,8 +5,6 @@ use crate::actor::{
     eval::{Args, Machine, shorten},
     value::{Id, Value},
 };
-use std::fmt::Write as _;
-
 impl Machine<'_> {
     /// Appends text that is there, within the limit of a string.
     pub(super) fn push(&mut self, to: &mut String, text: &str) -> Result<(), Fault> {
@@ -134,28 +132,54 @@ impl Machine<'_> {
     }
 
     fn write_quoted(&mut self, to: &mut String, id: Id) -> Result<(), Fault> {
+        self.write_escaped(to, id, |byte| byte.is_ascii_control(), "\\x")
+    }
+
+    /// Appends a string in double quotes; what `is_control` but has no escape of its own is
+    /// written as `prefix` and two hex digits.
+    pub(super) fn write_escaped(
+        &mut self,
+        to: &mut String,
+        id: Id,
+        is_control: fn(u8) -> bool,
+        prefix: &str,
+    ) -> Result<(), Fault> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let text = self.heap.str(id);
         self.meter.text(text.len())?;
-        let limit = self.meter.limits.string as usize;
+        let own = |byte| matches!(byte, b'"' | b'\\' | b'\n' | b'\r' | b'\t');
+        let extra = |byte| match byte {
+            _ if own(byte) => 1,
+            _ if is_control(byte) => prefix.len() + 1,
+            _ => 0,
+        };
+        let extra: usize = text.bytes().map(extra).sum();
+        self.meter.text(extra)?;
+        self.meter.string_fits(to.len() + text.len() + extra + 2)?;
         to.push('"');
-        for character in text.chars() {
-            match character {
-                '"' => to.push_str("\\\""),
-                '\\' => to.push_str("\\\\"),
-                '\n' => to.push_str("\\n"),
-                '\r' => to.push_str("\\r"),
-                '\t' => to.push_str("\\t"),
-                control if control.is_ascii_control() => {
-                    let _ = write!(to, "\\x{:02x}", u32::from(control));
-                }
-                other => to.push(other),
+        let mut plain = 0;
+        for (at, byte) in text.bytes().enumerate() {
+            if !own(byte) && !is_control(byte) {
+                continue;
             }
-            if to.len() > limit {
-                break;
+            to.push_str(&text[plain..at]);
+            plain = at + 1;
+            match byte {
+                b'"' => to.push_str("\\\""),
+                b'\\' => to.push_str("\\\\"),
+                b'\n' => to.push_str("\\n"),
+                b'\r' => to.push_str("\\r"),
+                b'\t' => to.push_str("\\t"),
+                _ => {
+                    to.push_str(prefix);
+                    to.push(char::from(DIGITS[usize::from(byte >> 4)]));
+                    to.push(char::from(DIGITS[usize::from(byte & 15)]));
+                }
             }
         }
+        to.push_str(&text[plain..]);
         to.push('"');
-        self.meter.string_fits(to.len())
+        Ok(())
     }
 
     /// `format % arguments`
@@ -174,6 +198,7 @@ impl Machine<'_> {
         let mut text = String::new();
         let mut rest = format.as_str();
         while let Some((plain, conversion)) = rest.split_once('%') {
+            self.meter.elements(1)?;
             self.push(&mut text, plain)?;
             let mut characters = conversion.chars();
             let letter = characters.next();
@@ -262,6 +287,7 @@ impl Machine<'_> {
         let (mut automatic, mut manual) = (0, false);
         let mut rest = format.as_str();
         while let Some(at) = rest.find(['{', '}']) {
+            self.meter.elements(1)?;
             self.push(&mut text, &rest[..at])?;
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
@@ -306,7 +332,12 @@ impl Machine<'_> {
                 return failed("attributes and elements are not supported in format");
             } else {
                 self.meter.elements(self.named_count(args))?;
-                (0..self.named_count(args))
+                // Names of one length are compared.
+                let names = 0..self.named_count(args);
+                let alike = |index: &usize| self.named(args, *index).0.len() == name.len();
+                let alike = names.clone().filter(alike).count();
+                self.meter.bytes(name.len().saturating_mul(alike))?;
+                names
                     .map(|index| self.named(args, index))
                     .find(|(known, _)| *known == name)
                     .map(|(_, value)| value)

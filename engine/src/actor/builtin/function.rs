@@ -1,6 +1,6 @@
 //! Functions that every module finds, as the language's specification has them.
 
-use super::{Method, Namespace};
+use super::{Method, Namespace, flag};
 use crate::actor::{
     error::{Fault, failed},
     eval::{Args, Machine, require_type, shorten},
@@ -85,8 +85,14 @@ impl Machine<'_> {
         let mut names: Vec<String> = match of {
             Value::Record(id) => {
                 let fields = &self.heap.record_type(self.heap.record(id).of).fields;
+                // Each is copied, and compared with one per halving of their number.
+                let bytes: usize = fields.iter().map(|field| 32 + field.name.len()).sum();
+                for _ in 0..=fields.len().checked_ilog2().unwrap_or(0) {
+                    self.meter.bytes(bytes)?;
+                }
                 fields.iter().map(|field| field.name.to_string()).collect()
             }
+            Value::Namespace(namespace) => namespace.members().map(str::to_owned).collect(),
             _ => Method::names(of).iter().map(|name| (*name).to_owned()).collect(),
         };
         names.sort_unstable();
@@ -302,7 +308,7 @@ impl Machine<'_> {
         let [over, key, reverse] = self.parameters(args, "sorted", ["", "key", "reverse"], 1)?;
         let items = self.items(over.unwrap_or(Value::None), "sorted's argument")?;
         self.take_sequence(items.len())?;
-        let descending = reverse.is_some_and(|reverse| self.truth(reverse));
+        let descending = flag(reverse, "sorted", "reverse")?;
         let keyed = self.keyed(items, key)?;
         let sorted = self.sort(keyed, descending)?;
         Ok(self.paid_list(sorted))

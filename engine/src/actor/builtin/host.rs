@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 
 /// The longest name of a handler or event, in bytes (timers.md §1).
 const MAX_NAME: u64 = 256;
+/// What the chain keeps of a message or transfer: its event.
+const EVENT_BYTES: usize = 64;
 
 /// What is around a machine.
 pub(in crate::actor) enum Host<'a> {
@@ -54,6 +56,30 @@ pub(super) struct Asked {
     pub(super) log: Vec<String>,
     /// Timers and jobs, which number their ids.
     numbered: u64,
+}
+
+impl Asked {
+    /// How many things were asked for, written or logged.
+    pub(super) fn entries(&self) -> usize {
+        self.state.len() + self.balances.len() + self.effects.len() + self.log.len()
+    }
+
+    /// Bytes of what is kept of them, about.
+    pub(super) fn bytes(&self) -> usize {
+        let written = self.state.values().flatten().map(Vec::len);
+        let logged = self.log.iter().map(String::len);
+        let asked = self.effects.iter().map(|effect| match effect {
+            Effect::Message { payload, .. } => payload.len(),
+            Effect::Emit { data, .. } => data.len(),
+            Effect::ScheduleTimer { timer, .. } => timer.payload.len(),
+            Effect::SubmitJob { job, .. } => job.spec.len(),
+            Effect::SetState { .. }
+            | Effect::Transfer { .. }
+            | Effect::CancelTimer(_)
+            | Effect::ExtendTimer { .. } => 0,
+        });
+        written.chain(logged).chain(asked).sum()
+    }
 }
 
 impl<'a> HostCall<'a> {
@@ -213,6 +239,8 @@ impl<'a> Machine<'a> {
             Some(other) => self.encoded(other)?.into_bytes(),
         };
         Meter::fits("a payload", payload.len() as u64, self.meter.limits.value)?;
+        // It is kept until the call ends.
+        self.meter.alloc(payload.len() as u64)?;
         Ok(payload)
     }
 
@@ -307,6 +335,7 @@ impl<'a> Machine<'a> {
                 let to = self.address_in(to, "to")?;
                 let amount = self.wei_in(amount.unwrap_or(Value::None), "amount")?;
                 self.meter.pay(Cause::Effects, schedule.message)?;
+                self.meter.cells(EVENT_BYTES)?;
                 let host = self.host()?;
                 host.pay(host.this, to, amount)?;
                 self.ask(Effect::Transfer { to, amount })?;
@@ -318,6 +347,7 @@ impl<'a> Machine<'a> {
                 let to = self.address_in(to, "to")?;
                 let handler = self.name_in(handler, "a handler's name")?;
                 self.meter.pay(Cause::Effects, schedule.message)?;
+                self.meter.cells(EVENT_BYTES + handler.len())?;
                 let payload = self.payload_in(payload)?;
                 let value = match value {
                     None => Wei::ZERO,
@@ -401,6 +431,8 @@ impl<'a> Machine<'a> {
                     callback => Some(self.name_in(callback, "a handler's name")?),
                 };
                 let job = JobRequest { spec, callback };
+                // Its id is a hash of what it is.
+                self.meter.keccak(job.spec.len())?;
                 let host = self.host()?;
                 let id = host.world.job(&job, host.asked.numbered);
                 let id = id.or_else(failed)?;
@@ -476,10 +508,12 @@ impl<'a> Machine<'a> {
             max_priority_fee_per_cycle,
             gba,
         };
-        let host = self.host()?;
-        if timer.height <= host.height {
+        if timer.height <= self.host()?.height {
             return failed("HeightNotInFuture: a timer's height is above the current one");
         }
+        // Its id is a hash of what it is.
+        self.meter.keccak(timer.payload.len())?;
+        let host = self.host()?;
         let id = host.world.timer(&timer, host.asked.numbered);
         let id = id.or_else(failed)?;
         host.asked.numbered += 1;

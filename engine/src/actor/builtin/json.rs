@@ -7,7 +7,6 @@ use crate::actor::{
     eval::{Args, Machine},
     value::{Id, Value},
 };
-use std::fmt::Write as _;
 
 impl Machine<'_> {
     pub(super) fn json_encode(&mut self, args: &Args) -> Result<Value, Fault> {
@@ -90,28 +89,7 @@ impl Machine<'_> {
     }
 
     fn write_json_text(&mut self, to: &mut String, id: Id) -> Result<(), Fault> {
-        let text = self.heap.str(id);
-        self.meter.text(text.len())?;
-        let limit = self.meter.limits.string as usize;
-        to.push('"');
-        for character in text.chars() {
-            match character {
-                '"' => to.push_str("\\\""),
-                '\\' => to.push_str("\\\\"),
-                '\n' => to.push_str("\\n"),
-                '\r' => to.push_str("\\r"),
-                '\t' => to.push_str("\\t"),
-                control if u32::from(control) < 0x20 => {
-                    let _ = write!(to, "\\u{:04x}", u32::from(control));
-                }
-                other => to.push(other),
-            }
-            if to.len() > limit {
-                break;
-            }
-        }
-        to.push('"');
-        self.meter.string_fits(to.len())
+        self.write_escaped(to, id, |byte| byte < 0x20, "\\u00")
     }
 
     /// The value that a JSON text stands for.

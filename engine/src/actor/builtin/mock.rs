@@ -74,6 +74,7 @@ impl Machine<'_> {
             Builtin::MockAccount => {
                 let [of] = self.parameters(args, name, [""], 1)?;
                 let id = text_argument(of, name)?;
+                self.meter.keccak(self.heap.str(id).len())?;
                 let address = account(self.heap.str(id));
                 self.address(address)
             }
@@ -91,6 +92,7 @@ impl Machine<'_> {
             Builtin::MockAdvance => self.mock_advance(name, args),
             Builtin::MockLog => {
                 let lines = self.host()?.asked.log.clone();
+                self.meter.elements(4 * lines.len())?;
                 let mut items = Vec::with_capacity(lines.len());
                 for line in lines {
                     items.push(self.new_text(&line)?);
@@ -134,7 +136,21 @@ impl Machine<'_> {
     /// What was asked for of one kind.
     fn mock_effects(&mut self, function: Builtin) -> Result<Value, Fault> {
         let mut items = Vec::new();
-        for effect in self.host()?.asked.effects.clone() {
+        let count = self.host()?.asked.effects.len();
+        for index in 0..count {
+            self.meter.elements(1)?;
+            let effect = &self.host()?.asked.effects[index];
+            let wanted = matches!(
+                (function, effect),
+                (Builtin::MockEvents, Effect::Emit { .. })
+                    | (Builtin::MockTransfers, Effect::Transfer { .. })
+                    | (Builtin::MockMessages, Effect::Message { .. })
+                    | (Builtin::MockJobs, Effect::SubmitJob { .. })
+            );
+            if !wanted {
+                continue;
+            }
+            let effect = effect.clone();
             match (function, effect) {
                 (Builtin::MockEvents, Effect::Emit { name, data }) => {
                     let name = self.new_text(&name)?;
@@ -220,6 +236,11 @@ impl Machine<'_> {
 
     /// A call that fails: the error's text. Nothing that it did is left.
     fn mock_fails(&mut self, function: &str, args: &Args) -> Result<Value, Fault> {
+        let asked = &self.host()?.asked;
+        let (entries, bytes) = (asked.entries(), asked.bytes());
+        // A copy of each is made, and dropped.
+        self.meter.elements(4 * entries)?;
+        self.meter.bytes(bytes)?;
         let host = self.host()?;
         let before = (host.asked.clone(), host.sender, host.value);
         let mark = self.mark();
@@ -270,6 +291,8 @@ impl Machine<'_> {
         for _ in 0..blocks {
             self.meter.step(self.meter.schedule.step)?;
             self.note_timers()?;
+            let waiting = self.host()?.mock.as_ref().map_or(0, |mock| mock.timers.len());
+            self.meter.elements(waiting)?;
             let host = self.host()?;
             host.height = host.height.next();
             host.timestamp_ms += BLOCK_MS;

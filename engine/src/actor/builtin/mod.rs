@@ -26,6 +26,9 @@ macro_rules! builtins {
         }
 
         impl Builtin {
+            /// All of them.
+            const ALL: &'static [Self] = &[$($(Self::$variant,)*)*];
+
             /// The function's name.
             pub(in crate::actor) const fn name(self) -> &'static str {
                 match self {
@@ -38,14 +41,6 @@ macro_rules! builtins {
                     $($name => Some(Self::$variant),)*
                     _ => None,
                 }
-            })*
-        }
-
-        #[cfg(test)]
-        #[expect(dead_code, reason = "those that are everywhere are documented as the language is")]
-        mod listed {
-            $(pub(super) const fn $group() -> &'static [&'static str] {
-                &[$($name),*]
             })*
         }
     };
@@ -257,14 +252,12 @@ pub(in crate::actor) enum Namespace {
 }
 
 impl Namespace {
-    /// The functions of the namespace's own.
-    #[cfg(test)]
-    pub(in crate::actor) const fn members(self) -> &'static [&'static str] {
-        match self {
-            Self::Host => listed::of_host(),
-            Self::Mock => listed::of_mock(),
-            Self::Typing => &[],
-        }
+    /// The functions of the namespace.
+    pub(in crate::actor) fn members(self) -> impl Iterator<Item = &'static str> {
+        let of = move |builtin: &&Builtin| {
+            self.member(builtin.name()) == Some(Value::Builtin(**builtin))
+        };
+        Builtin::ALL.iter().filter(of).map(|builtin| builtin.name())
     }
 
     /// The attribute of that name.
@@ -477,5 +470,16 @@ impl Machine<'_> {
             return failed(format!("{function}() lacks {name}"));
         }
         Ok(parameters)
+    }
+}
+
+/// A parameter that is true or false, and false where it is not given.
+fn flag(value: Option<Value>, function: &str, name: &str) -> Result<bool, Fault> {
+    match value {
+        None => Ok(false),
+        Some(Value::Bool(is)) => Ok(is),
+        Some(other) => {
+            failed(format!("{function}() got {} for its parameter {name}, want bool", other.kind()))
+        }
     }
 }

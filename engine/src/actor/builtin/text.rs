@@ -1,6 +1,6 @@
 //! Methods of strings. A string is a sequence of code points.
 
-use super::Method;
+use super::{Method, flag};
 use crate::actor::{
     error::{Fault, failed},
     eval::{Args, Machine},
@@ -66,12 +66,16 @@ impl Machine<'_> {
             _ => {}
         }
         let [] = self.parameters(args, name, [], 0)?;
-        let len = self.heap.str(text).len();
-        self.meter.text(len)?;
+        self.meter.characters(self.heap.text(text))?;
+        if method == Method::Elems {
+            return self.elems(text);
+        }
+        // Case and classes of characters are looked up in tables.
+        self.meter.characters(self.heap.text(text))?;
         let whole = self.heap.str(text);
+        let len = whole.len();
         let cased = |c: char| c.is_uppercase() || c.is_lowercase();
         Ok(match method {
-            Method::Elems => return self.elems(text),
             Method::IsAlnum => Value::Bool(len > 0 && whole.chars().all(char::is_alphanumeric)),
             Method::IsAlpha => Value::Bool(len > 0 && whole.chars().all(char::is_alphabetic)),
             Method::IsDigit => Value::Bool(len > 0 && whole.chars().all(char::is_numeric)),
@@ -150,7 +154,7 @@ impl Machine<'_> {
     fn affix(&mut self, method: Method, text: Id, args: &Args) -> Result<Value, Fault> {
         let name = method.name();
         let [affix, start, end] = self.parameters(args, name, ["", "", ""], 1)?;
-        let range = self.sub_range(text, start, end)?;
+        let Some(range) = self.sub_range(text, start, end)? else { return Ok(Value::Bool(false)) };
         let affixes = match affix {
             Some(tuple @ Value::Tuple(_)) => self.items(tuple, "affixes")?,
             other => vec![other.unwrap_or(Value::None)],
@@ -181,17 +185,22 @@ impl Machine<'_> {
             Some(other) => return failed(format!("a count is an int, not {}", other.kind())),
         };
         let (whole, part) = (self.heap.str(text).len(), self.heap.str(old).len());
-        self.meter.bytes(whole + part)?;
-        let places: Vec<usize> = if part == 0 {
+        self.meter.search(whole + part)?;
+        let mut places = Vec::new();
+        if part == 0 {
             // Between any two characters, before the first and after the last.
-            self.meter.text(whole)?;
             let text = self.heap.str(text);
-            text.char_indices().map(|(at, _)| at).chain([text.len()]).take(most).collect()
+            for at in text.char_indices().map(|(at, _)| at).chain([text.len()]).take(most) {
+                self.meter.elements(1)?;
+                places.push(at);
+            }
         } else {
             let (text, old) = (self.heap.str(text), self.heap.str(old));
-            memmem::find_iter(text.as_bytes(), old.as_bytes()).take(most).collect()
-        };
-        self.meter.elements(places.len())?;
+            for at in memmem::find_iter(text.as_bytes(), old.as_bytes()).take(most) {
+                self.meter.elements(1)?;
+                places.push(at);
+            }
+        }
         let put = self.heap.str(new).len();
         let len = (whole - places.len() * part).saturating_add(places.len().saturating_mul(put));
         self.take_text(len)?;
@@ -222,7 +231,7 @@ impl Machine<'_> {
         let limit = self.meter.limits.entries as usize + 1;
         let ranges = match separator {
             None | Some(Value::None) => {
-                self.meter.text(whole)?;
+                self.meter.characters(self.heap.text(text))?;
                 split_white(self.heap.str(text), most, from_right, limit)
             }
             separator => {
@@ -231,7 +240,7 @@ impl Machine<'_> {
                 if len == 0 {
                     return failed(format!("{name}() takes a separator that is not empty"));
                 }
-                self.meter.bytes(whole + len)?;
+                self.meter.search(whole + len)?;
                 let (text, separator) = (self.heap.str(text), self.heap.str(separator));
                 split_at(text, separator, most, from_right, limit)
             }
@@ -241,9 +250,9 @@ impl Machine<'_> {
 
     fn split_lines(&mut self, text: Id, args: &Args) -> Result<Value, Fault> {
         let [keep] = self.parameters(args, "splitlines", ["keepends"], 0)?;
-        let keep = keep.is_some_and(|keep| self.truth(keep));
+        let keep = flag(keep, "splitlines", "keepends")?;
         let whole = self.heap.str(text);
-        self.meter.text(whole.len())?;
+        self.meter.characters(self.heap.text(text))?;
         let limit = self.meter.limits.entries as usize + 1;
         let mut ranges: Vec<std::ops::Range<usize>> = Vec::new();
         let mut start = 0;
@@ -264,29 +273,32 @@ impl Machine<'_> {
         self.parts(text, ranges)
     }
 
-    /// The bytes that two positions of characters name, as a slice would.
+    /// The bytes that two positions of characters name, as a slice would; absent where the start is
+    /// behind the end, where not even an empty string is.
     fn sub_range(
         &mut self,
         text: Id,
         start: Option<Value>,
         end: Option<Value>,
-    ) -> Result<std::ops::Range<usize>, Fault> {
+    ) -> Result<Option<std::ops::Range<usize>>, Fault> {
         if start.is_none() && end.is_none() {
-            return Ok(0..self.heap.str(text).len());
+            return Ok(Some(0..self.heap.str(text).len()));
         }
         let len = self.text_len(text)?;
-        let position = |index: Option<Value>, otherwise: usize| match index {
+        let position = |index: Option<Value>, otherwise: i64| match index {
             None | Some(Value::None) => Ok(otherwise),
             Some(Value::Int(index)) => {
-                let at = if index < 0 { index.saturating_add(len as i64) } else { index };
-                Ok(at.clamp(0, len as i64) as usize)
+                Ok(if index < 0 { index.saturating_add(len as i64).max(0) } else { index })
             }
             Some(other) => failed(format!("an index is an int, not {}", other.kind())),
         };
-        let (start, end) = (position(start, 0)?, position(end, len)?);
-        let end = end.max(start);
+        let (start, end) = (position(start, 0)?, position(end, len as i64)?.min(len as i64));
+        if end < start {
+            return Ok(None);
+        }
+        let (start, end) = (start as usize, end as usize);
         if self.heap.text(text).is_ascii() {
-            return Ok(start..end);
+            return Ok(Some(start..end));
         }
         let bytes = self.heap.str(text).len();
         self.meter.text(bytes)?;
@@ -294,16 +306,24 @@ impl Machine<'_> {
         let mut starts = text.char_indices().map(|(at, _)| at).chain([bytes]);
         let first = starts.by_ref().nth(start).unwrap_or(bytes);
         let last = if end == start { first } else { starts.nth(end - start - 1).unwrap_or(bytes) };
-        Ok(first..last)
+        Ok(Some(first..last))
     }
 
     fn find_in(&mut self, method: Method, text: Id, args: &Args) -> Result<Value, Fault> {
         let name = method.name();
         let [part, start, end] = self.parameters(args, name, ["", "", ""], 1)?;
         let part = text_argument(part, name)?;
-        let range = self.sub_range(text, start, end)?;
+        let Some(range) = self.sub_range(text, start, end)? else {
+            return match method {
+                Method::Count => Ok(Value::Int(0)),
+                Method::IndexOf | Method::RightIndex => {
+                    failed(format!("{name}: substring not found"))
+                }
+                _ => Ok(Value::Int(-1)),
+            };
+        };
         let sought = self.heap.str(part).len();
-        self.meter.bytes(range.len() + sought)?;
+        self.meter.search(range.len() + sought)?;
         let within = self.heap.str(text)[range.clone()].as_bytes();
         let sought = self.heap.str(part).as_bytes();
         let found = match method {
@@ -313,8 +333,12 @@ impl Machine<'_> {
                 return Ok(Value::Int(count as i64));
             }
             Method::Count => {
-                let count = memmem::find_iter(within, sought).count();
-                return Ok(Value::Int(count as i64));
+                let mut count = 0;
+                for _ in memmem::find_iter(within, sought) {
+                    self.meter.elements(1)?;
+                    count += 1;
+                }
+                return Ok(Value::Int(count));
             }
             Method::RightFind | Method::RightIndex => memmem::rfind(within, sought),
             _ => memmem::find(within, sought),
@@ -340,19 +364,17 @@ impl Machine<'_> {
             None | Some(Value::None) => None,
             cut => {
                 let cut = text_argument(cut, method.name())?;
-                let len = self.heap.str(cut).len();
-                self.meter.text(len)?;
+                self.meter.characters(self.heap.text(cut))?;
                 let mut characters: Vec<char> = self.heap.str(cut).chars().collect();
                 characters.sort_unstable();
                 characters.dedup();
                 Some(characters)
             }
         };
-        let bytes = self.heap.str(text).len();
         // Each character is looked for among those cut.
-        let steps =
-            cut.as_ref().map_or(1, |cut| 1 + cut.len().checked_ilog2().unwrap_or(0) as usize);
-        self.meter.text(bytes.saturating_mul(steps))?;
+        for _ in 0..=cut.as_ref().and_then(|cut| cut.len().checked_ilog2()).unwrap_or(0) {
+            self.meter.characters(self.heap.text(text))?;
+        }
         let cuts = |c: char| match &cut {
             None => c.is_whitespace(),
             Some(cut) => cut.binary_search(&c).is_ok(),
@@ -374,7 +396,7 @@ impl Machine<'_> {
         if len == 0 {
             return failed(format!("{}() takes a separator that is not empty", method.name()));
         }
-        self.meter.bytes(whole + len)?;
+        self.meter.search(whole + len)?;
         let (within, sought) =
             (self.heap.str(text).as_bytes(), self.heap.str(separator).as_bytes());
         let right = method == Method::RightPartition;

@@ -30,6 +30,8 @@ pub(in crate::actor) fn require_type(value: Value) -> Result<(), Fault> {
 impl Machine<'_> {
     /// `of[index]` where that is a type: `list[int]`, `dict[str, int]`, `tuple[int, …]`.
     pub(super) fn parameterize(&mut self, of: Value, index: Value) -> Result<Value, Fault> {
+        self.take_sequence(self.length_hint(index))?;
+        self.meter.elements(self.length_hint(index))?;
         let parts: Vec<Value> = match index {
             Value::Tuple(id) => self.heap.tuple(id).to_vec(),
             other => vec![other],
@@ -211,16 +213,24 @@ impl Machine<'_> {
         let mut values = vec![Value::Unset; fields];
         for index in 0..count {
             let (name, value) = self.named(args, index);
-            let names = &self.heap.record_type(of).fields;
-            let at = match names.get(index) {
-                Some(field) if *field.name == *name => Some(index),
-                _ => names.iter().position(|field| *field.name == *name),
-            };
+            let len = name.len();
+            self.meter.bytes(len)?;
+            self.meter.elements(1)?;
+            let (name, fields) = (self.named(args, index).0, &self.heap.record_type(of).fields);
+            let mut at = fields.get(index).filter(|field| *field.name == *name).map(|_| index);
+            if at.is_none() {
+                // Names of one length are compared.
+                let alike = fields.iter().filter(|field| field.name.len() == len).count();
+                self.meter.elements(fields.len())?;
+                self.meter.bytes(len.saturating_mul(alike))?;
+                let (name, fields) = (self.named(args, index).0, &self.heap.record_type(of).fields);
+                at = fields.iter().position(|field| *field.name == *name);
+            }
             let Some(at) = at else {
-                let (of, name) = (self.type_name(Value::RecordType(of), 0), shorten(name));
+                let name = shorten(self.named(args, index).0);
+                let of = self.type_name(Value::RecordType(of), 0);
                 return failed(format!("{of} has no field {name}"));
             };
-            self.meter.elements(if at == index { 1 } else { 1 + at })?;
             values[at] = value;
         }
         for (index, slot) in values.iter_mut().enumerate() {

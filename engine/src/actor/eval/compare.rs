@@ -34,7 +34,7 @@ impl Machine<'_> {
                     return Ok(false);
                 }
                 self.meter.bytes(2 * x.len())?;
-                Ok(x == y)
+                Ok(x.is_empty() || x == y)
             }
             (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
                 let len = self.sequence(a).len();
@@ -105,6 +105,10 @@ impl Machine<'_> {
             (Value::Text(x), Value::Text(y)) => {
                 let (x, y) = (self.heap.str(x), self.heap.str(y));
                 self.meter.bytes(2 * x.len().min(y.len()))?;
+                // Comparing no bytes can take long: an empty string has no address.
+                if x.is_empty() || y.is_empty() {
+                    return Ok(Some(x.len().cmp(&y.len())));
+                }
                 // UTF-8 is ordered as its characters are.
                 Ok(Some(x.cmp(y)))
             }
@@ -156,14 +160,15 @@ impl Machine<'_> {
             }
             Value::Record(id) => {
                 self.meter.depth_fits(depth)?;
-                (6u8, self.heap.record(id).values.len()).hash(hasher);
+                (6u8, self.heap.record(id).of.index()).hash(hasher);
                 for index in 0..self.heap.record(id).values.len() {
                     let value = self.heap.record(id).values[index];
                     self.hash_into(value, hasher, depth + 1)?;
                 }
             }
-            // These are equal where they are the same.
-            Value::Function(_) | Value::RecordType(_) => 7u8.hash(hasher),
+            // These are equal where they are the same. An index outlives freezing.
+            Value::Function(id) => (7u8, id.index()).hash(hasher),
+            Value::RecordType(id) => (9u8, id.index()).hash(hasher),
             Value::Builtin(builtin) => (8u8, builtin).hash(hasher),
             other => {
                 return failed(format!("{} cannot be a key: it is not hashable", other.kind()));
@@ -178,7 +183,10 @@ impl Machine<'_> {
             x.len() == y.len() && x.iter().zip(y).all(|(p, q)| self.same_key(*p, *q))
         };
         match (a, b) {
-            (Value::Text(x), Value::Text(y)) => self.heap.str(x) == self.heap.str(y),
+            (Value::Text(x), Value::Text(y)) => {
+                let (x, y) = (self.heap.str(x), self.heap.str(y));
+                x.len() == y.len() && (x.is_empty() || x == y)
+            }
             (Value::Big(x), Value::Big(y)) => self.heap.integer(x) == self.heap.integer(y),
             (Value::Tuple(x), Value::Tuple(y)) => all(self.heap.tuple(x), self.heap.tuple(y)),
             (Value::Record(x), Value::Record(y)) => {
@@ -198,10 +206,10 @@ impl Machine<'_> {
     ) -> Result<Vec<Value>, Fault> {
         let len = keyed.len();
         self.meter.alloc(len as u64 * 4 * Value::COST)?;
-        let mut from = keyed;
+        let (mut from, mut into) = (keyed, Vec::with_capacity(len));
         let mut width = 1;
         while width < len {
-            let mut into = Vec::with_capacity(len);
+            into.clear();
             for start in (0..len).step_by(2 * width) {
                 let (middle, end) = ((start + width).min(len), (start + 2 * width).min(len));
                 let (mut a, mut b) = (start, middle);
@@ -225,7 +233,7 @@ impl Machine<'_> {
                 into.extend_from_slice(&from[a..middle]);
                 into.extend_from_slice(&from[b..end]);
             }
-            from = into;
+            std::mem::swap(&mut from, &mut into);
             width *= 2;
         }
         Ok(from.into_iter().map(|(_, item)| item).collect())

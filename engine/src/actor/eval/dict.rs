@@ -14,6 +14,7 @@ impl Machine<'_> {
         key: Value,
     ) -> Result<Option<(u64, u32)>, Fault> {
         let hash = self.hash(key)?;
+        self.meter.lookup(self.heap.dict(dict).len())?;
         Ok(self.place(dict, hash, key).map(|place| (hash, place)))
     }
 
@@ -48,6 +49,7 @@ impl Machine<'_> {
         value: Value,
     ) -> Result<bool, Fault> {
         let hash = self.hash(key)?;
+        self.meter.lookup(self.heap.dict(id).len())?;
         let place = self.place(id, hash, key);
         let dict = self.dict_mut(id)?;
         match place {
@@ -81,6 +83,7 @@ impl Machine<'_> {
         let first = self.dict_mut(id)?.from(0);
         let Some((place, key, _)) = first else { return Ok(None) };
         let hash = self.hash(key)?;
+        self.meter.lookup(self.heap.dict(id).len())?;
         Ok(self.dict_mut(id)?.remove(hash, place))
     }
 

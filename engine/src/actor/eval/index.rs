@@ -159,8 +159,11 @@ impl Machine<'_> {
             Value::Record(id) => {
                 let record = self.heap.record(id);
                 let fields = &self.heap.record_type(record.of).fields;
-                let at = fields.iter().position(|field| *field.name == *name);
                 self.meter.elements(fields.len())?;
+                // Names of one length are compared.
+                let alike = fields.iter().filter(|field| field.name.len() == name.len()).count();
+                self.meter.bytes(name.len().saturating_mul(alike))?;
+                let at = fields.iter().position(|field| *field.name == *name);
                 Ok(at.map(|at| self.heap.record(id).values[at]))
             }
             Value::Namespace(namespace) => {
@@ -212,7 +215,6 @@ fn bounds(len: i64, [start, stop, step]: [Option<Value>; 3]) -> Result<Range, Fa
     let part = |value: Option<Value>| match value {
         None | Some(Value::None) => Ok(None),
         Some(Value::Int(int)) => Ok(Some(int)),
-        // What is beyond every index is the last or the first.
         Some(Value::Big(_)) => failed("a slice's bounds have at most 64 bits"),
         Some(other) => failed(format!("a slice's bounds are ints or None, not {}", other.kind())),
     };

@@ -218,8 +218,12 @@ impl<'a> Machine<'a> {
                     let value = self.pop();
                     self.store_global(index, value)?;
                 }
-                Op::ClearLocal(slot) => self.stack[frame.base + slot as usize] = Value::Unset,
+                Op::ClearLocal(slot) => {
+                    self.meter.elements(1)?;
+                    self.stack[frame.base + slot as usize] = Value::Unset;
+                }
                 Op::ClearShared(slot) => {
+                    self.meter.elements(1)?;
                     self.meter.alloc(Value::COST)?;
                     let cell = self.heap.new_cell(Value::Unset);
                     self.stack[frame.base + slot as usize] = Value::Bound(cell);
@@ -458,8 +462,7 @@ impl<'a> Machine<'a> {
 
     fn store_global(&mut self, index: u32, value: Value) -> Result<(), Fault> {
         if let Value::RecordType(id) = value {
-            let name = self.program.globals.iter().find(|(_, i)| **i == index).map(|(s, _)| *s);
-            let name = name.map_or("", |symbol| self.program.name(symbol));
+            let name = self.program.name(self.program.global_names[index as usize]);
             if let Some(record_type) = self.heap.record_type_mut(id) {
                 record_type.name.get_or_insert_with(|| name.into());
             }

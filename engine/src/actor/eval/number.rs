@@ -127,7 +127,7 @@ impl Machine<'_> {
     pub(in crate::actor) fn decimal(&mut self, integer: &BigInt) -> Result<String, Fault> {
         let words = words(integer);
         self.meter.words(words, words)?;
-        Ok(integer.to_string())
+        Ok(integer.to_i128().map_or_else(|| integer.to_string(), |small| small.to_string()))
     }
 
     /// An integer written in `radix`, 2 to 36, without prefix.
@@ -138,7 +138,12 @@ impl Machine<'_> {
     ) -> Result<String, Fault> {
         let words = words(integer);
         self.meter.words(words, words)?;
-        Ok(integer.to_str_radix(radix))
+        let sign = if integer.is_negative() { "-" } else { "" };
+        Ok(match (radix, integer.magnitude().to_u128()) {
+            (8, Some(small)) => format!("{sign}{small:o}"),
+            (16, Some(small)) => format!("{sign}{small:x}"),
+            _ => integer.to_str_radix(radix),
+        })
     }
 
     /// Reads digits of `radix`; `None` where they are none. More digits than any integer within

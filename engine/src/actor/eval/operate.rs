@@ -1,4 +1,4 @@
-//! Operators.
+//! What operators do with values of each kind.
 
 use super::{Machine, annotate::is_type};
 use crate::actor::{
@@ -171,7 +171,7 @@ impl Machine<'_> {
         match (collection, value) {
             (Value::Text(text), Value::Text(part)) => {
                 let len = self.heap.str(text).len() + self.heap.str(part).len();
-                self.meter.bytes(len)?;
+                self.meter.search(len)?;
                 let (text, part) = (self.heap.str(text), self.heap.str(part));
                 Ok(memmem::find(text.as_bytes(), part.as_bytes()).is_some())
             }
@@ -187,7 +187,8 @@ impl Machine<'_> {
                 Ok(false)
             }
             (Value::Range(range), Value::Int(int)) => Ok(self.heap.range(range).contains(int)),
-            (Value::Range(_), Value::Big(_)) => Ok(false),
+            // Whatever is no integer, or too long for one of a range, is in none.
+            (Value::Range(_), _) => Ok(false),
             _ => {
                 let (value, collection) = (value.kind(), collection.kind());
                 failed(format!("unsupported operation: {value} in {collection}"))

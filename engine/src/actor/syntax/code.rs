@@ -145,7 +145,8 @@ pub(in crate::actor) enum Capture {
 #[derive(Clone, Debug)]
 pub(in crate::actor) struct FunctionCode {
     pub(in crate::actor) name: Symbol,
-    pub(in crate::actor) at: Position,
+    /// Where it begins in the source.
+    pub(in crate::actor) offset: u32,
     pub(in crate::actor) entry: u32,
     pub(in crate::actor) parameters: Vec<Parameter>,
     /// Parameters that can be given by place.
@@ -201,6 +202,8 @@ pub(in crate::actor) struct Program {
     pub(in crate::actor) symbols: BTreeMap<Box<str>, Symbol>,
     /// Names that the module defines, and which global each is.
     pub(in crate::actor) globals: BTreeMap<Symbol, u32>,
+    /// The globals' names in their order.
+    pub(in crate::actor) global_names: Vec<Symbol>,
 }
 
 impl Program {

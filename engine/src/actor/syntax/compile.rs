@@ -25,7 +25,7 @@ use starlark_syntax::{
         },
     },
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 /// Name of what runs when a module loads, in stacks.
 const TOP_LEVEL: &str = "<module>";
@@ -64,6 +64,7 @@ pub(in crate::actor) fn compile(
             names: Vec::new(),
             symbols: BTreeMap::new(),
             globals: BTreeMap::new(),
+            global_names: Vec::new(),
         },
     };
     compiler.module(parsed.statement())?;
@@ -231,13 +232,16 @@ impl<'a> Compiler<'a, '_> {
         assigned(statement, &mut names);
         for name in names {
             let (symbol, next) = (self.symbol(name), self.program.globals.len() as u32);
-            self.program.globals.entry(symbol).or_insert(next);
+            if let Entry::Vacant(global) = self.program.globals.entry(symbol) {
+                global.insert(next);
+                self.program.global_names.push(symbol);
+            }
         }
         let name = self.symbol(TOP_LEVEL);
         // The top level is function 0, whose place is kept while those within are compiled.
         self.program.functions.push(FunctionCode {
             name,
-            at: START,
+            offset: 0,
             entry: 0,
             parameters: Vec::new(),
             positional: 0,
@@ -671,22 +675,43 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    /// What each element is put into is on the stack and stays there.
+    /// A comprehension: its variables, those of all its clauses, are its own, and only where the
+    /// first clause's elements come from is outside of them. What each element is put into is on
+    /// the stack and stays there.
     fn comprehension(
+        &mut self,
+        first: &'a ForClause,
+        rest: &'a [Clause],
+        made: &Made<'a>,
+    ) -> Result<(), Fault> {
+        self.expression(&first.over)?;
+        let span = first.var.span;
+        let mut names = Vec::new();
+        targets(&first.var, &mut names);
+        for clause in rest {
+            if let ClauseP::For(inner) = clause {
+                targets(&inner.var, &mut names);
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        for slot in self.scope().open_block(names) {
+            self.emit(Op::ClearLocal(slot), span);
+        }
+        self.clause(first, rest, made)?;
+        self.scope().close_block();
+        Ok(())
+    }
+
+    /// A clause and those after it; what it loops over is on the stack.
+    fn clause(
         &mut self,
         clause: &'a ForClause,
         rest: &'a [Clause],
         made: &Made<'a>,
     ) -> Result<(), Fault> {
-        // Where the elements come from is outside of the clause.
-        self.expression(&clause.over)?;
-        self.emit(Op::Loop, clause.over.span);
         let span = clause.var.span;
-        let mut names = Vec::new();
-        targets(&clause.var, &mut names);
-        for slot in self.scope().open_block(names) {
-            self.emit(Op::ClearLocal(slot), span);
-        }
+        self.emit(Op::Loop, clause.over.span);
         let next = self.here();
         let done = self.emit(Op::Next(0), span);
         self.assign(&clause.var)?;
@@ -699,7 +724,8 @@ impl<'a> Compiler<'a, '_> {
                     skips.push(self.emit(Op::JumpIfFalse(0), condition.span));
                 }
                 Some(ClauseP::For(inner)) => {
-                    self.comprehension(inner, rest.as_slice(), made)?;
+                    self.expression(&inner.over)?;
+                    self.clause(inner, rest.as_slice(), made)?;
                     break;
                 }
                 None => {
@@ -723,7 +749,6 @@ impl<'a> Compiler<'a, '_> {
         }
         self.emit(Op::Jump(next), span);
         self.land(done);
-        self.scope().close_block();
         Ok(())
     }
 
@@ -793,10 +818,9 @@ impl<'a> Compiler<'a, '_> {
         by_name.sort_unstable();
         let index = self.program.functions.len() as u32;
         let code_name = self.symbol(name);
-        let at = self.at(span);
         self.program.functions.push(FunctionCode {
             name: code_name,
-            at,
+            offset: span.begin().get(),
             entry: 0,
             positional,
             simple: listed.len() == positional as usize && types.is_empty(),

@@ -16,6 +16,10 @@ impl Lines {
         Self { source: source.into(), starts }
     }
 
+    pub(in crate::actor) fn count(&self) -> usize {
+        self.starts.len()
+    }
+
     pub(in crate::actor) fn source(&self) -> &str {
         &self.source
     }

@@ -11,6 +11,7 @@ use starlark_syntax::{
     lexer::{Lexer, Token, TokenInt},
     syntax::{Dialect, DialectTypes},
 };
+use std::collections::VecDeque;
 
 /// The dialect: standard, with type annotations and named-only parameters, without load.
 pub(super) fn dialect() -> Dialect {
@@ -27,17 +28,59 @@ pub(in crate::actor) fn scan(lines: &Lines, meter: &mut Meter) -> Result<(), Fau
     let source = lines.source();
     let limits = meter.limits;
     meter.pay(Cause::Loading, (source.len() as u64).div_ceil(meter.schedule.text_bytes))?;
+    meter.pay(Cause::Loading, lines.count() as u64)?;
     let codemap = CodeMap::new("actor".into(), source.to_owned());
     let mut nesting = Nesting::new(limits);
-    for (count, token) in Lexer::new(source, &dialect(), codemap.clone()).enumerate() {
-        let (start, token, _) = token.map_err(|error| unlexable(error, lines))?;
+    let mut long = LongDigits::new(source, limits.bits);
+    let (mut count, mut read) = (0, 0);
+    let mut lexer = Lexer::new(source, &dialect(), codemap.clone());
+    loop {
+        // The lexer converts a number before it can be asked how long that is.
+        if let Some(start) = long.next_after(read) {
+            let (limit, at) = (limits.bits, lines.position(start as u32));
+            return Err(Error::refused(format!("an integer literal has at most {limit} bits"), at));
+        }
+        let Some(token) = lexer.next() else { return Ok(()) };
+        let (start, token, end) = token.map_err(|error| unlexable(error, lines))?;
+        (count, read) = (count + 1, end);
         let at = || lines.position(start as u32);
         meter.pay(Cause::Loading, meter.schedule.token)?;
-        too_much("tokens", count as u64 + 1, limits.tokens).map_err(|kind| kind.at(at()))?;
+        too_much("tokens", count, limits.tokens).map_err(|kind| kind.at(at()))?;
         admit(&token, limits.bits).map_err(|reason| Error::refused(reason, at()))?;
         nesting.enter(&token).map_err(|kind| kind.at(at()))?;
     }
-    Ok(())
+}
+
+/// Runs of more digits than any integer within the limit has bits, in strings and comments or not.
+struct LongDigits(VecDeque<LongRun>);
+
+struct LongRun {
+    /// Where what is before it ends, white space aside.
+    after: usize,
+    start: usize,
+}
+
+impl LongDigits {
+    fn new(source: &str, bits: u64) -> Self {
+        let mut runs = VecDeque::new();
+        let mut start = 0;
+        for run in source.split_inclusive(|c: char| !c.is_ascii_digit()) {
+            if run.len() as u64 > bits {
+                let before = source[..start].trim_end_matches([' ', '\t', '\r', '\n', '\\']);
+                runs.push_back(LongRun { after: before.len(), start });
+            }
+            start += run.len();
+        }
+        Self(runs)
+    }
+
+    /// Where a run begins that the token after what was read would be.
+    fn next_after(&mut self, read: usize) -> Option<usize> {
+        while self.0.front().is_some_and(|run| run.start < read) {
+            self.0.pop_front();
+        }
+        self.0.front().filter(|run| run.after <= read).map(|run| run.start)
+    }
 }
 
 fn unlexable(error: EvalException, lines: &Lines) -> Fault {

@@ -19,8 +19,10 @@ pub(super) enum Variable {
 #[derive(Default)]
 pub(super) struct Scope<'a> {
     names: BTreeMap<&'a str, u32>,
-    /// Variables of the comprehensions under way, the innermost last.
-    blocks: Vec<Vec<(&'a str, u32)>>,
+    /// Variables of the comprehensions under way by name, the innermost last.
+    inner: BTreeMap<&'a str, Vec<u32>>,
+    /// Their names, by comprehension.
+    blocks: Vec<Vec<&'a str>>,
     slots: u32,
     /// Slots that functions within use.
     pub(super) shared: BTreeSet<u32>,
@@ -49,22 +51,27 @@ impl<'a> Scope<'a> {
         self.slots
     }
 
-    /// Begins a comprehension's clause: its variables hide others of their names.
+    /// Begins a comprehension: its variables, each named once, hide others of their names.
     pub(super) fn open_block(&mut self, names: Vec<&'a str>) -> Vec<u32> {
-        let block: Vec<_> = names.into_iter().map(|name| (name, self.new_slot())).collect();
-        let slots = block.iter().map(|(_, slot)| *slot).collect();
-        self.blocks.push(block);
+        let mut slots = Vec::with_capacity(names.len());
+        for name in &names {
+            let slot = self.new_slot();
+            self.inner.entry(name).or_default().push(slot);
+            slots.push(slot);
+        }
+        self.blocks.push(names);
         slots
     }
 
     pub(super) fn close_block(&mut self) {
-        self.blocks.pop();
+        for name in self.blocks.pop().unwrap_or_default() {
+            self.inner.entry(name).or_default().pop();
+        }
     }
 
     fn find(&self, name: &str) -> Option<u32> {
-        let blocks = self.blocks.iter().rev().flat_map(|block| block.iter().rev());
-        let in_blocks = blocks.filter(|(known, _)| *known == name).map(|(_, slot)| *slot).next();
-        in_blocks.or_else(|| self.names.get(name).copied())
+        let innermost = self.inner.get(name).and_then(|slots| slots.last());
+        innermost.or_else(|| self.names.get(name)).copied()
     }
 }
 

@@ -33,7 +33,8 @@ impl Id {
         self.0 & Self::FROZEN != 0
     }
 
-    const fn index(self) -> usize {
+    /// Its place in its arena, which freezing does not change.
+    pub(super) const fn index(self) -> usize {
         (self.0 & !Self::FROZEN) as usize
     }
 
