@@ -354,8 +354,10 @@ table! {
         call,
         /// Per step of a loop or a comprehension.
         step,
-        /// Bytes that one cycle moves, compares, hashes or searches.
+        /// Bytes that one cycle moves, compares (of both sides) or hashes.
         data_bytes,
+        /// Bytes of a string that one cycle searches for another one.
+        search_bytes,
         /// Bytes of text that one cycle reads character by character.
         text_bytes,
         /// Products of two 64-bit words that one cycle buys.
