@@ -46,6 +46,8 @@ pub struct Schedule {
     pub emit: u64,
     /// Per 32 bytes hashed with keccak256, and for the padding.
     pub keccak_word: u64,
+    /// Per module loaded, before anything of it is read.
+    pub module: u64,
     /// Per token of a module that is parsed.
     pub token: u64,
 }
@@ -66,6 +68,7 @@ record!(Schedule {
     job,
     emit,
     keccak_word,
+    module,
     token,
 });
 
@@ -88,6 +91,7 @@ impl Default for Schedule {
             job: 500,
             emit: 20,
             keccak_word: 60,
+            module: 1_000,
             token: 10,
         }
     }

@@ -5,7 +5,7 @@ use super::{
     effect::{Call, Outcome, World},
     error::{Error, ErrorKind, Fault, Position, failed},
     eval::{Globals, Machine, shorten},
-    gas::{Budget, Meter, Params, Usage},
+    gas::{Budget, Cause, Meter, Params, Usage},
     syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, scan},
     value::{Arena, Heap, Value, freeze},
 };
@@ -256,6 +256,7 @@ impl Machine<'_> {
 }
 
 fn load(source: &str, meter: &mut Meter) -> Result<Loaded, Fault> {
+    meter.pay(Cause::Loading, meter.schedule.module)?;
     let (limit, got) = (meter.limits.source, source.len() as u64);
     if got > limit {
         return Err(ErrorKind::TooMuch { what: "bytes of source", limit, got }.into());

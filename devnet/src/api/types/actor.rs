@@ -378,6 +378,8 @@ table! {
         emit,
         /// Per 32 bytes hashed with keccak256, and for the padding.
         keccak_word,
+        /// Per module loaded, before anything of it is read.
+        module,
         /// Per token of a module that is parsed.
         token,
     }

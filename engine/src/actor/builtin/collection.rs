@@ -102,7 +102,7 @@ impl Machine<'_> {
                 return Ok(Value::Int(at as i64));
             }
         }
-        failed(format!("this {} is not in the list", value.kind()))
+        failed(format!("this {} is not found in the list", value.kind()))
     }
 
     pub(super) fn dict_method(
@@ -153,7 +153,7 @@ impl Machine<'_> {
                 let removed = self.dict_remove(dict, key.unwrap_or(Value::None))?;
                 match removed.or(default) {
                     Some(value) => Ok(value),
-                    None => failed("pop: this dict has no such key"),
+                    None => failed("pop: key not found"),
                 }
             }
             Method::DictPopItem => {

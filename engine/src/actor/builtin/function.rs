@@ -206,12 +206,14 @@ impl Machine<'_> {
         let base = match base {
             None => None,
             Some(Value::Int(base)) if base == 0 || (2..=36).contains(&base) => Some(base as u32),
-            Some(_) => return failed("int() takes a base of 0 or from 2 to 36"),
+            Some(_) => return failed("int(): not a valid base: 0, or from 2 to 36"),
         };
         match value {
             None => Ok(Value::Int(0)),
             Some(Value::Text(id)) => self.int_of_text(id, base.unwrap_or(10)),
-            Some(_) if base.is_some() => failed("int() takes a base with a string alone"),
+            Some(_) if base.is_some() => {
+                failed("int() can't convert non-string with explicit base")
+            }
             Some(int @ (Value::Int(_) | Value::Big(_))) => Ok(int),
             Some(Value::Bool(truth)) => Ok(Value::Int(i64::from(truth))),
             Some(other) => failed(format!("int() takes no {}", other.kind())),
@@ -244,9 +246,7 @@ impl Machine<'_> {
         };
         match self.parse_integer(negative, digits, radix)? {
             Some(value) => Ok(value),
-            None => {
-                failed(format!("int() takes digits of base {base}; this string is something else"))
-            }
+            None => failed(format!("int() cannot parse this string in base {base}")),
         }
     }
 
@@ -341,7 +341,7 @@ impl Machine<'_> {
                     Some(order) => order == Ordering::Less,
                     None => {
                         let (a, b) = (rank.kind(), of_best.kind());
-                        return failed(format!("unsupported comparison: {a} < {b}"));
+                        return failed(format!("operation not supported: {a} < {b}"));
                     }
                 },
             };
@@ -351,7 +351,9 @@ impl Machine<'_> {
         }
         match best {
             Some((_, item)) => Ok(item),
-            None => failed(format!("{function}() of nothing")),
+            None => {
+                failed(format!("{function}() of an empty collection: expected at least one item"))
+            }
         }
     }
 

@@ -12,7 +12,10 @@ use memchr::memmem;
 pub(super) fn text_argument(value: Option<Value>, function: &str) -> Result<Id, Fault> {
     match value {
         Some(Value::Text(id)) => Ok(id),
-        Some(other) => failed(format!("{function}() takes a string, not {}", other.kind())),
+        Some(other) => failed(format!(
+            "{function}(): type of parameter doesn't match: expected string, got {}",
+            other.kind()
+        )),
         None => failed(format!("{function}() takes a string")),
     }
 }
@@ -134,7 +137,7 @@ impl Machine<'_> {
         let mut len = self.heap.str(separator).len() * items.len().saturating_sub(1);
         for item in &items {
             let Value::Text(id) = item else {
-                return failed(format!("join() takes strings, not {}", item.kind()));
+                return failed(format!("join(): expected string elements, got {}", item.kind()));
             };
             len = len.saturating_add(self.heap.str(*id).len());
         }
@@ -238,7 +241,7 @@ impl Machine<'_> {
                 let separator = text_argument(separator, name)?;
                 let len = self.heap.str(separator).len();
                 if len == 0 {
-                    return failed(format!("{name}() takes a separator that is not empty"));
+                    return failed(format!("{name}(): empty separator"));
                 }
                 self.meter.search(whole + len)?;
                 let (text, separator) = (self.heap.str(text), self.heap.str(separator));
@@ -394,7 +397,7 @@ impl Machine<'_> {
     fn partition(&mut self, method: Method, text: Id, separator: Id) -> Result<Value, Fault> {
         let (whole, len) = (self.heap.str(text).len(), self.heap.str(separator).len());
         if len == 0 {
-            return failed(format!("{}() takes a separator that is not empty", method.name()));
+            return failed(format!("{}(): empty separator", method.name()));
         }
         self.meter.search(whole + len)?;
         let (within, sought) =

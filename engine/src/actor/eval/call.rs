@@ -136,7 +136,12 @@ impl<'a> Machine<'a> {
                 return Ok(Called::Returned);
             }
             Value::RecordType(id) => self.make_record(id, &args)?,
-            other => return failed(format!("{} cannot be called", other.kind())),
+            other => {
+                return failed(format!(
+                    "operation not supported: {} is not callable",
+                    other.kind()
+                ));
+            }
         };
         self.stack.truncate(args.at - 1);
         self.stack.push(result);
@@ -249,7 +254,7 @@ impl<'a> Machine<'a> {
             });
             match (known, named_rest) {
                 (Some(slot), _) if slots[slot] != Value::Unset => {
-                    return failed(format!("parameter {} is given twice", shorten(name)));
+                    return failed(format!("parameter {} is given more than once", shorten(name)));
                 }
                 (Some(slot), _) => slots[slot] = value,
                 (None, Some(Value::Dict(dict))) => {

@@ -171,7 +171,7 @@ impl Machine<'_> {
             Value::RecordType(id) => (9u8, id.index()).hash(hasher),
             Value::Builtin(builtin) => (8u8, builtin).hash(hasher),
             other => {
-                return failed(format!("{} cannot be a key: it is not hashable", other.kind()));
+                return failed(format!("unhashable type: {}", other.kind()));
             }
         }
         Ok(())
@@ -218,7 +218,7 @@ impl Machine<'_> {
                     self.meter.elements(1)?;
                     let Some(order) = self.order(right, left)? else {
                         let (left, right) = (left.kind(), right.kind());
-                        return failed(format!("unsupported comparison: {left} < {right}"));
+                        return failed(format!("operation not supported: {left} < {right}"));
                     };
                     let take_right = if descending { order.is_gt() } else { order.is_lt() };
                     if take_right {

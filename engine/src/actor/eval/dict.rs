@@ -37,7 +37,7 @@ impl Machine<'_> {
         writable(id, "dict")?;
         match self.heap.dict_mut(id) {
             Some(dict) if dict.loops == 0 => Ok(dict),
-            _ => failed("this dict is looped over and cannot change"),
+            _ => failed("this dict is looped over and temporarily immutable"),
         }
     }
 
@@ -111,7 +111,7 @@ impl Machine<'_> {
         writable(id, "list")?;
         match self.heap.list_mut(id) {
             Some(list) if list.loops == 0 => Ok(&mut list.items),
-            _ => failed("this list is looped over and cannot change"),
+            _ => failed("this list is looped over and temporarily immutable"),
         }
     }
 

@@ -32,7 +32,7 @@ impl Machine<'_> {
             }
             Value::Dict(id) => match self.dict_get(id, index)? {
                 Some(value) => Ok(value),
-                None => failed(format!("this dict has no such key ({})", index.kind())),
+                None => failed(format!("key not found: a {}", index.kind())),
             },
             Value::Text(id) => {
                 let len = self.text_len(id)?;
@@ -140,7 +140,7 @@ impl Machine<'_> {
                     Value::Namespace(namespace) => namespace.name(),
                     other => other.kind(),
                 };
-                failed(format!("{of} has no attribute {name}"))
+                failed(format!("{of} has no field or method {name}"))
             }
         }
     }
@@ -216,11 +216,11 @@ fn bounds(len: i64, [start, stop, step]: [Option<Value>; 3]) -> Result<Range, Fa
         None | Some(Value::None) => Ok(None),
         Some(Value::Int(int)) => Ok(Some(int)),
         Some(Value::Big(_)) => failed("a slice's bounds have at most 64 bits"),
-        Some(other) => failed(format!("a slice's bounds are ints or None, not {}", other.kind())),
+        Some(other) => failed(format!("slice bounds of type {} are not supported", other.kind())),
     };
     let (start, stop, step) = (part(start)?, part(stop)?, part(step)?.unwrap_or(1));
     if step == 0 {
-        return failed("a slice's step is not 0");
+        return failed("zero is not a valid slice step");
     }
     // Beyond the sequence all steps are the same.
     let step = step.clamp(-len - 1, len + 1);

@@ -35,7 +35,12 @@ impl Machine<'_> {
                 let range = self.heap.range(of);
                 Loop::Range { next: range.start, step: range.step, left: range.len() }
             }
-            other => return failed(format!("{} cannot be looped over", other.kind())),
+            other => {
+                return failed(format!(
+                    "operation not supported: {} is not iterable",
+                    other.kind()
+                ));
+            }
         })
     }
 
@@ -112,7 +117,12 @@ impl Machine<'_> {
                 let range = *self.heap.range(id);
                 (0..range.len()).map(|index| Value::Int(range.at(index))).collect()
             }
-            other => return failed(format!("{what} is a collection, not {}", other.kind())),
+            other => {
+                return failed(format!(
+                    "operation not supported: {what}: {} is not iterable",
+                    other.kind()
+                ));
+            }
         })
     }
 
@@ -122,10 +132,16 @@ impl Machine<'_> {
             Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Range(_) => {
                 self.length_hint(of)
             }
-            other => return failed(format!("{} cannot be unpacked", other.kind())),
+            other => {
+                return failed(format!(
+                    "operation not supported: {} is not iterable",
+                    other.kind()
+                ));
+            }
         };
         if got != count {
-            return failed(format!("{count} values are assigned, {got} are there"));
+            let few = if got < count { "few" } else { "many" };
+            return failed(format!("too {few} values to unpack: got {got}, expected {count}"));
         }
         let items = self.items(of, "what is unpacked")?;
         self.stack.extend(items.into_iter().rev());

@@ -477,7 +477,7 @@ impl<'a> Machine<'a> {
 
 #[cold]
 fn unset<T>() -> Result<T, Fault> {
-    failed("this variable is read before it is assigned")
+    failed("this variable is referenced before assignment")
 }
 
 impl std::fmt::Debug for Machine<'_> {

@@ -41,7 +41,7 @@ impl Machine<'_> {
             (Op::Invert, Value::Int(_) | Value::Big(_)) => {
                 self.arithmetic(BinOp::Subtract, Value::Int(-1), value)
             }
-            _ => failed(format!("unsupported operation: {sign}{}", value.kind())),
+            _ => failed(format!("operation not supported: {sign}{}", value.kind())),
         }
     }
 
@@ -104,7 +104,7 @@ impl Machine<'_> {
             (BinOp::BitOr, a, b) if is_type(a) && is_type(b) => {
                 self.new_type(Type::Union(Box::new([a, b])))
             }
-            _ => failed(format!("unsupported operation: {}{op}{}", left.kind(), right.kind())),
+            _ => failed(format!("operation not supported: {}{op}{}", left.kind(), right.kind())),
         }
     }
 
@@ -162,7 +162,7 @@ impl Machine<'_> {
     ) -> Result<Value, Fault> {
         match self.order(left, right)? {
             Some(order) => Ok(Value::Bool(holds(order))),
-            None => failed(format!("unsupported comparison: {}{op}{}", left.kind(), right.kind())),
+            None => failed(format!("operation not supported: {}{op}{}", left.kind(), right.kind())),
         }
     }
 
@@ -174,6 +174,9 @@ impl Machine<'_> {
                 self.meter.search(len)?;
                 let (text, part) = (self.heap.str(text), self.heap.str(part));
                 Ok(memmem::find(text.as_bytes(), part.as_bytes()).is_some())
+            }
+            (Value::Text(_), other) => {
+                failed(format!("`in` requires string as left operand, not {}", other.kind()))
             }
             (Value::Dict(dict), _) => Ok(self.dict_find(dict, value)?.is_some()),
             (Value::List(_) | Value::Tuple(_), _) => {
@@ -191,7 +194,7 @@ impl Machine<'_> {
             (Value::Range(_), _) => Ok(false),
             _ => {
                 let (value, collection) = (value.kind(), collection.kind());
-                failed(format!("unsupported operation: {value} in {collection}"))
+                failed(format!("operation not supported: {value} in {collection}"))
             }
         }
     }
