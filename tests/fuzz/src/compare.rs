@@ -150,6 +150,11 @@ pub fn compare(options: Options) -> usize {
         for index in options.from..options.from + options.count {
             let program = typed::program(&mut Rng::of_case(options.seed, index));
             let own = ours(&program);
+            // What is too much here, the full evaluator takes gigabytes for.
+            if let End::Limit(name) = own {
+                *counts.entry(format!("{name} here: not compared")).or_default() += 1;
+                continue;
+            }
             let asked = catch_unwind(AssertUnwindSafe(|| theirs(&program, &globals)));
             let other = asked.unwrap_or(End::Panicked);
             if options.verbose {
@@ -165,7 +170,6 @@ pub fn compare(options: Options) -> usize {
                 (End::Failed(why), End::Text(_)) if why.contains("string cannot be looped") => {
                     "a loop over '' there: not compared".to_owned()
                 }
-                (End::Limit(name), _) => format!("{name} here: not compared"),
                 _ => {
                     differences += 1;
                     if differences <= SHOWN {
