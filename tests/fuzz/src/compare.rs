@@ -36,7 +36,7 @@ const ORACLE_TICKS: u64 = 10_000_000;
 /// Differences that are printed in full.
 const SHOWN: usize = 25;
 
-const OURS: &str = "def shl(a, b): return a << b\n";
+const OURS: &str = "def shl(a, b): return a << b\ndef mul(a, b): return a * b\n";
 const THEIRS: &str = "\
 def powers():
     made = [1]
@@ -44,6 +44,9 @@ def powers():
     return made
 POWERS = powers()
 def shl(a, b): return (a + 0) * POWERS[b]
+def mul(a, b):
+    for _ in [0]: pass
+    return a * b
 ";
 const END: &str = "R = repr(f())\ndef answer(ctx, payload): return R\n";
 
