@@ -36,7 +36,7 @@ const ORACLE_TICKS: u64 = 10_000_000;
 /// Differences that are printed in full.
 const SHOWN: usize = 25;
 
-const OURS: &str = "def shl(a, b): return a << b\n";
+const OURS: &str = "def shl(a, b): return a << b\ndef mul(a, b): return a * b\n";
 const THEIRS: &str = "\
 def powers():
     made = [1]
@@ -44,6 +44,9 @@ def powers():
     return made
 POWERS = powers()
 def shl(a, b): return (a + 0) * POWERS[b]
+def mul(a, b):
+    for _ in [0]: pass
+    return a * b
 ";
 const END: &str = "R = repr(f())\ndef answer(ctx, payload): return R\n";
 
@@ -150,6 +153,11 @@ pub fn compare(options: Options) -> usize {
         for index in options.from..options.from + options.count {
             let program = typed::program(&mut Rng::of_case(options.seed, index));
             let own = ours(&program);
+            // What is too much here, the full evaluator takes gigabytes for.
+            if let End::Limit(name) = own {
+                *counts.entry(format!("{name} here: not compared")).or_default() += 1;
+                continue;
+            }
             let asked = catch_unwind(AssertUnwindSafe(|| theirs(&program, &globals)));
             let other = asked.unwrap_or(End::Panicked);
             if options.verbose {
@@ -165,7 +173,6 @@ pub fn compare(options: Options) -> usize {
                 (End::Failed(why), End::Text(_)) if why.contains("string cannot be looped") => {
                     "a loop over '' there: not compared".to_owned()
                 }
-                (End::Limit(name), _) => format!("{name} here: not compared"),
                 _ => {
                     differences += 1;
                     if differences <= SHOWN {

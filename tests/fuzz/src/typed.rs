@@ -672,6 +672,10 @@ impl Typed<'_> {
             0..5 => {
                 let (a, b) = (self.expression(&Type::Int, d), self.expression(&Type::Int, d));
                 let operator = *self.rng.pick(&["+", "-", "*", "&", "|", "^"]);
+                // The full evaluator multiplies constants before it runs, of any type and size.
+                if operator == "*" && self.wild > 0 {
+                    return format!("mul({a}, {b})");
+                }
                 format!("({a} {operator} {b})")
             }
             5 | 6 => {
