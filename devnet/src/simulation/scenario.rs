@@ -97,6 +97,8 @@ impl Scenario {
             let passed = |at: u64| height.get() < at && at <= now.get();
             if passed(crash_at) {
                 devnet.cluster.stop(victim).await;
+                // It has executed more since the last look, which is not repeated when it returns.
+                check(&mut invariants, victim, watching[victim].as_mut())?;
                 watching[victim] = None;
             }
             if passed(crash_at + down_for) {

@@ -110,6 +110,7 @@ fn expressions_come_to_what_the_language_says() {
     check("{'a': 1} | {'b': 2, 'a': 3}", "{\"a\":3,\"b\":2}");
     check("'hello'[1:-1]", "\"ell\"");
     check("'hello'[::-1]", "\"olleh\"");
+    check("['hello'[-(1 << 80):1 << 80], [1, 2, 3][::-(1 << 70)]]", "[\"hello\",[3]]");
     check("'h\u{e9}llo'[1]", "\"\u{e9}\"");
     check("[1, 2, 3, 4][::2]", "[1,3]");
     check("list(range(10)[2:8:3])", "[2,5]");

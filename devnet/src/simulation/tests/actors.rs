@@ -227,6 +227,8 @@ fn validators_agree_on_every_receipt_of_random_calls() {
                     None => {
                         let index = context.random_range(0..4);
                         cluster.stop(index).await;
+                        check(&mut invariants, index, watching[index].as_mut())
+                            .expect("invariants hold");
                         (watching[index], stopped) = (None, Some(index));
                     }
                 }

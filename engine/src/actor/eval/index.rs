@@ -6,6 +6,7 @@ use crate::actor::{
     error::{Fault, failed},
     value::{Bound, Id, Range, Type, Value},
 };
+use num_traits::Signed;
 
 impl Machine<'_> {
     /// An index within a sequence of `len`, counted from its end where it is negative.
@@ -82,6 +83,14 @@ impl Machine<'_> {
             Value::Text(id) => self.text_len(id)?,
             other => return failed(format!("{} cannot be sliced", other.kind())),
         };
+        // What is beyond 64 bits is beyond every index.
+        let parts = parts.map(|part| match part {
+            Some(Value::Big(id)) if self.heap.integer(id).is_negative() => {
+                Some(Value::Int(i64::MIN))
+            }
+            Some(Value::Big(_)) => Some(Value::Int(i64::MAX)),
+            part => part,
+        });
         let range = bounds(len as i64, parts)?;
         let count = range.len() as usize;
         match of {
@@ -215,7 +224,6 @@ fn bounds(len: i64, [start, stop, step]: [Option<Value>; 3]) -> Result<Range, Fa
     let part = |value: Option<Value>| match value {
         None | Some(Value::None) => Ok(None),
         Some(Value::Int(int)) => Ok(Some(int)),
-        Some(Value::Big(_)) => failed("a slice's bounds have at most 64 bits"),
         Some(other) => failed(format!("slice bounds of type {} are not supported", other.kind())),
     };
     let (start, stop, step) = (part(start)?, part(stop)?, part(step)?.unwrap_or(1));
