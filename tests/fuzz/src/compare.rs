@@ -170,7 +170,7 @@ pub fn compare(options: Options) -> usize {
                 (End::Text(_), End::Failed(why)) if why.contains("fit in i32") => {
                     "beyond 32 bits there: not compared".to_owned()
                 }
-                (End::Failed(why), End::Text(_)) if why.contains("string cannot be looped") => {
+                (End::Failed(why), End::Text(_)) if why.contains("string is not iterable") => {
                     "a loop over '' there: not compared".to_owned()
                 }
                 _ => {

@@ -6,6 +6,8 @@ mod compare;
 mod costs;
 mod grammar;
 mod mutate;
+#[cfg(feature = "oracle")]
+mod peers;
 mod rng;
 mod run;
 mod soup;
@@ -20,6 +22,7 @@ cowboy-fuzz soup --count N [--seed N] [--from N] [--corpus FILE] [--show]
 cowboy-fuzz compare --count N [--seed N] [--from N] [--show]
 cowboy-fuzz suite FOLDER [--show]
 cowboy-fuzz costs [NAME]
+cowboy-fuzz peers
 cowboy-fuzz attacks FILE";
 
 struct Arguments(Vec<String>);
@@ -59,6 +62,8 @@ impl Arguments {
             "compare" => compare::compare(self.options()?),
             "suite" => suite::suite(word(1)?, self.has("--show")),
             "costs" => costs::costs(word(1).unwrap_or_default()),
+            #[cfg(feature = "oracle")]
+            "peers" => peers::peers(),
             "attacks" => attacks::attacks(word(1)?.to_owned()),
             _ => return None,
         })
