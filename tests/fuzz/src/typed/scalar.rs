@@ -88,7 +88,8 @@ impl Typed<'_> {
                     self.variables.push((name.clone(), Type::Int));
                     let body = self.expression(of, d);
                     self.variables.pop();
-                    format!("(lambda {name}: {body})({argument})")
+                    // A body that is constant would have the full evaluator drop the argument.
+                    format!("(lambda {name}: [{name}, {body}][1])({argument})")
                 }
                 5 => {
                     let (a, b) = (self.expression(of, d), self.expression(of, d));
@@ -204,8 +205,12 @@ impl Typed<'_> {
                 let method = *self.rng.pick(&["find", "rfind", "count"]);
                 match self.rng.below(3) {
                     0 => format!("{a}.{method}({b}, {})", self.small()),
-                    // Of nothing, the full evaluator finds nothing before its end at 0.
-                    1 => format!("({a} + \"a\").{method}({b}, {}, {})", self.small(), self.small()),
+                    // Where nothing is looked for between two places, the two differ.
+                    1 => format!(
+                        "({a} + \"a\").{method}({b} + \"a\", {}, {})",
+                        self.small(),
+                        self.small()
+                    ),
                     _ => format!("{a}.{method}({b})"),
                 }
             }
