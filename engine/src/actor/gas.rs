@@ -92,7 +92,7 @@ impl Default for Schedule {
             emit: 20,
             keccak_word: 60,
             module: 1_000,
-            token: 10,
+            token: 20,
         }
     }
 }

@@ -14,8 +14,8 @@
 //! * The full evaluator panics on a string of more than 4 GiB.
 //! * `"".find("", 1, -9)` is 0 for the full evaluator and -1 here, `"a".find("", -2, -3)` the other
 //!   way round; here it is as in Python. Only what is not empty is searched between two places.
-//! * The full evaluator does not evaluate the argument of a lambda whose body is constant, not even
-//!   where that fails: lambdas use their parameter.
+//! * `int` of a string without a base has base 0 in the full evaluator and 10 by the specification:
+//!   no other strings are given to it than these with a base, or without a prefix.
 //! * The full evaluator drops a loop over the constant `""`, which is an error here.
 //! * `hash`, records and cyclic values are not in the programs: their texts are each one's own.
 

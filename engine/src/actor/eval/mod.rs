@@ -244,28 +244,18 @@ impl<'a> Machine<'a> {
                     self.meter.step(node)?;
                     let right = self.pop();
                     let left = *self.top();
-                    *self.top() = match (op, left, right) {
-                        (BinOp::Add, Value::Int(a), Value::Int(b))
-                            if let Some(sum) = a.checked_add(b) =>
-                        {
-                            Value::Int(sum)
-                        }
-                        (BinOp::Less, Value::Int(a), Value::Int(b)) => Value::Bool(a < b),
-                        (BinOp::Greater, Value::Int(a), Value::Int(b)) => Value::Bool(a > b),
-                        _ => self.binary(op, left, right)?,
+                    *self.top() = match of_small(op, left, right) {
+                        Some(value) => value,
+                        None => self.binary(op, left, right)?,
                     };
                 }
                 Op::Augment(op) => {
                     self.meter.step(node)?;
                     let right = self.pop();
                     let left = *self.top();
-                    *self.top() = match (op, left, right) {
-                        (BinOp::Add, Value::Int(a), Value::Int(b))
-                            if let Some(sum) = a.checked_add(b) =>
-                        {
-                            Value::Int(sum)
-                        }
-                        _ => self.augment(op, left, right)?,
+                    *self.top() = match of_small(op, left, right) {
+                        Some(value) => value,
+                        None => self.augment(op, left, right)?,
                     };
                 }
                 Op::Node => self.meter.step(node)?,
@@ -472,6 +462,19 @@ impl<'a> Machine<'a> {
             Globals::Frozen(_) => unreachable!("only the top level assigns names of the module"),
         }
         Ok(())
+    }
+}
+
+/// The most frequent operations on small integers; `None`: the long way.
+#[inline]
+fn of_small(op: BinOp, left: Value, right: Value) -> Option<Value> {
+    let (Value::Int(a), Value::Int(b)) = (left, right) else { return None };
+    match op {
+        BinOp::Add => a.checked_add(b).map(Value::Int),
+        BinOp::Subtract => a.checked_sub(b).map(Value::Int),
+        BinOp::Less => Some(Value::Bool(a < b)),
+        BinOp::Greater => Some(Value::Bool(a > b)),
+        _ => None,
     }
 }
 

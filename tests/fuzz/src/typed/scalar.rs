@@ -88,8 +88,7 @@ impl Typed<'_> {
                     self.variables.push((name.clone(), Type::Int));
                     let body = self.expression(of, d);
                     self.variables.pop();
-                    // A body that is constant would have the full evaluator drop the argument.
-                    format!("(lambda {name}: [{name}, {body}][1])({argument})")
+                    format!("(lambda {name}: {body})({argument})")
                 }
                 5 => {
                     let (a, b) = (self.expression(of, d), self.expression(of, d));
@@ -199,7 +198,7 @@ impl Typed<'_> {
                 "int(\" 1\")",
             ]))
             .to_owned(),
-            14 => format!("int({})", self.expression(&Type::Bool, d)),
+            14 => format!("int(bool({}))", self.expression(&Type::Bool, d)),
             15 => {
                 let (a, b) = (self.expression(&text, d), self.atom(&text));
                 let method = *self.rng.pick(&["find", "rfind", "count"]);
