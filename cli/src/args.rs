@@ -1,11 +1,17 @@
-//! What command lines carry beside names: heights, durations, pairs.
+//! What command lines carry beside names: heights, durations, pairs, files.
 
-use crate::error::CliError;
+use crate::error::{CliError, Exit};
 use cowboy_devnet::{
     client::{BlockAt, Client},
     topology::parse_duration,
 };
-use std::{str::FromStr, time::Duration};
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::Path,
+    str::FromStr,
+    time::Duration,
+};
 
 /// A height as typed: `120`, `+10` (from now) or `latest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +57,23 @@ impl HeightArg {
 /// A duration as typed: `250ms`, `2m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// A file's contents, - for the standard input, of at most `limit` bytes.
+pub fn input(file: &Path, limit: u64) -> Result<Vec<u8>, CliError> {
+    let io = |error: io::Error| CliError::failed(format!("{}: {error}", file.display()));
+    let mut input = Vec::new();
+    if file.as_os_str() == "-" {
+        io::stdin().take(limit + 1).read_to_end(&mut input).map_err(io)?;
+    } else {
+        let file = fs::File::open(file).map_err(io)?;
+        file.take(limit + 1).read_to_end(&mut input).map_err(io)?;
+    }
+    if input.len() as u64 > limit {
+        let what = format!("{}: longer than {limit} bytes", file.display());
+        return Err(CliError::new(Exit::Usage, what));
+    }
+    Ok(input)
 }
 
 /// `KEY=VALUE`.

@@ -1,9 +1,9 @@
-//! Names for the shell to complete: devnets, nodes and accounts from the devnets' folders, jobs
-//! from the devnet itself. Whatever fails completes nothing.
+//! Names for the shell to complete: devnets, nodes and accounts from the devnets' folders, jobs and
+//! actors from the devnet itself. Whatever fails completes nothing.
 
 use clap_complete::CompletionCandidate;
 use cowboy_devnet::{
-    api::types::JobQuery,
+    api::types::{ActorQuery, JobQuery},
     client::Client,
     orchestrator::home::{DevnetHome, Home, State},
     topology::{Overrides, Plan, Topology},
@@ -51,6 +51,25 @@ pub fn jobs() -> Vec<CompletionCandidate> {
         .map(|job| {
             let help = format!("{} {}", job.kind, job.status);
             CompletionCandidate::new(job.job_id.to_string()).help(Some(help.into()))
+        })
+        .collect()
+}
+
+/// The newest actors.
+pub fn actors() -> Vec<CompletionCandidate> {
+    let ask = || {
+        let client = Client::of_devnet(&current()?).ok()?.with_timeout(PATIENCE);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        runtime.block_on(client.actors(&ActorQuery::default())).ok()
+    };
+    let actors = ask().unwrap_or_default();
+    actors
+        .iter()
+        .map(|actor| {
+            let deployer = actor.deployer_name.clone();
+            let deployer = deployer.unwrap_or_else(|| actor.deployer.to_string());
+            let help = format!("by {deployer} at {}", actor.deployed_at);
+            CompletionCandidate::new(actor.actor.to_string()).help(Some(help.into()))
         })
         .collect()
 }

@@ -1,6 +1,7 @@
 //! What a block asks of the engine's leaves: `cargo bench -p cowboy-engine`.
 
 use cowboy_engine::{
+    actor,
     chain::{
         Block, Endowment, Genesis, Header, Params, Payload, SignedTransaction, Transaction,
         Validator, block::transactions_root, execute, transaction::Transfer,
@@ -172,6 +173,7 @@ fn execution(c: &mut Criterion) {
         params: Params {
             threshold_rule: ThresholdRule::Committee,
             genesis_basefee: Wei::new(1_000),
+            actors: actor::Params::default(),
         },
         validators: vec![Validator { pubkey: senders[0].public_key(), consensus_key: [1; 32] }],
         runners: vec![],

@@ -12,6 +12,7 @@
 //! | [`primitives`] | identities, quantities, the deterministic codec, the persistent Merkle map |
 //! | [`fees`] | basefees and charges |
 //! | [`presence`] | bitmaps, thresholds, subsets, one validator's view |
+//! | [`actor`] | modules of actors: limits, evaluation, effects |
 //! | [`registry`] | runners and pools |
 //! | [`job`] | specs, filters, the draw, MRU records |
 //! | [`wire`] | frames between runner and validator |
@@ -21,6 +22,7 @@
 //! Read [`chain::transition`] first: it says in which order a block does what, and everything
 //! else is called from there or feeds it.
 
+pub mod actor;
 pub mod chain;
 pub mod fees;
 pub mod job;

@@ -5,7 +5,10 @@ use cowboy_devnet::{
     api::types::*,
     topology::{Name, Overrides, Plan, Topology},
 };
-use cowboy_engine::primitives::{Address, CBY, Hash, Wei};
+use cowboy_engine::{
+    actor,
+    primitives::{Address, CBY, Hash, Wei},
+};
 use serde_json::json;
 
 /// The plan that the answers are about.
@@ -42,6 +45,7 @@ pub fn parameters() -> Parameters {
         threshold_rule: "committee".to_owned(),
         validators: 4,
         runners: 4,
+        actors: actor::Params::default().into(),
     }
 }
 
@@ -147,6 +151,7 @@ pub fn transaction(hash: HashText, status: TransactionStatus) -> Transaction {
         }),
         error: failed.then(|| "InsufficientBalance".to_owned()),
         message: failed.then(|| "InsufficientBalance: 5 wei are needed, 3 are there".to_owned()),
+        actor: None,
         events: vec![],
     }
 }

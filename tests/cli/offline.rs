@@ -227,3 +227,64 @@ fn a_start_that_fails_says_why_at_once() {
     }
     assert_eq!(folder.prints(&["devnet", "ls", "-o", "json", "-q"]), "local\n");
 }
+
+#[test]
+fn a_module_is_checked_and_tested_without_a_devnet() {
+    let folder = Folder::new();
+    let source = "LIMIT = 3\n\ndef add(ctx, payload):\n    n = pvm_host.get_state(\"n\", 0) + int(payload)\n    \
+                  if n > LIMIT:\n        fail(\"over\", LIMIT)\n    pvm_host.set_state(\"n\", n)\n    return n\n\n\
+                  def test_adds():\n    mock.call(add, \"2\")\n    if mock.call(add, \"1\") != 3:\n        fail()\n\n\
+                  def test_goes_over():\n    print(\"adds 4\")\n    mock.call(add, \"4\")\n";
+    fs::write(folder.path("adder.star"), source).unwrap();
+    insta::assert_snapshot!(folder.prints(&["actor", "check", "adder.star"]));
+    assert_eq!(folder.prints(&["-q", "actor", "check", "adder.star"]), "add\n");
+
+    let tested = folder.run(&["actor", "test", "adder.star"]);
+    assert_eq!((tested.code, tested.stderr.as_str()), (1, "error: 1 of 2 tests failed\n"));
+    insta::assert_snapshot!(tested.stdout);
+    let json = folder.run(&["actor", "test", "adder.star", "-o", "json"]);
+    insta::assert_snapshot!(json.stdout);
+    assert_eq!(folder.run(&["-q", "actor", "test", "adder.star"]).stdout, "test_goes_over\n");
+    let filtered = folder.run(&["-q", "actor", "test", "adder.star", "--filter", "adds"]);
+    assert_eq!((filtered.code, filtered.stdout.as_str()), (0, ""));
+    insta::assert_snapshot!(folder.fails(3, &["actor", "test", "adder.star", "--filter", "none"]), @r"
+    error: adder.star: no function test_*none*
+      a test is a function without arguments whose name begins so
+    ");
+    let short = folder.run(&["actor", "test", "adder.star", "--filter", "adds", "--cycles", "500"]);
+    assert!(
+        short.stdout.contains("OutOfCycles: of 500 cycles the next step lacks"),
+        "{}",
+        short.stdout
+    );
+}
+
+#[test]
+fn a_module_that_would_be_refused_is_named_with_its_place() {
+    let folder = Folder::new();
+    for (source, expected) in [
+        (
+            "def f(ctx, payload):\n    return nothing\n",
+            "bad.star:2:12: ModuleRefused: undefined name nothing",
+        ),
+        ("x = 1.5\n", "bad.star:1:5: ModuleRefused: there are no floats"),
+        (
+            "def f(ctx, payload)\n    pass\n",
+            "bad.star:1:20: ModuleRefused: unexpected new line, expected symbol ':'",
+        ),
+        ("x = [1][2]\n", "bad.star:1:5: ActorError: index 2 is out of range: 1 elements"),
+        (
+            "def f(x: 7):\n    pass\n",
+            "bad.star:1:10: ModuleRefused: int expression is not allowed in type expression",
+        ),
+    ] {
+        fs::write(folder.path("bad.star"), source).unwrap();
+        let error = folder.fails(6, &["actor", "check", "bad.star"]);
+        assert!(error.starts_with(&format!("error: {expected}\n")), "{error}");
+        assert!(error.lines().count() <= 3, "{error}");
+    }
+    insta::assert_snapshot!(
+        folder.fails(1, &["actor", "check", "missing.star"]),
+        @"error: missing.star: No such file or directory (os error 2)"
+    );
+}

@@ -5,6 +5,7 @@
 //! is relative); there, and only there, a file may be missing.
 
 use cowboy_engine::{
+    actor::{self, Budget, ErrorKind, Module},
     fees::basefee,
     job::selection,
     presence::{Bitmap, ThresholdRule, canonical, subset, threshold},
@@ -342,6 +343,76 @@ fn basefee() {
         for (i, step) in case.steps.iter().enumerate() {
             fee = basefee::next(fee, step.used, case.target);
             equal(&format!("steps[{i}].next"), fee, step.next.0)?;
+        }
+        Ok(())
+    });
+}
+
+/// A hostile module and how it must end.
+#[derive(Deserialize)]
+struct Attacks {
+    cases: Vec<Attack>,
+}
+
+#[derive(Deserialize)]
+struct Attack {
+    name: String,
+    stopped_by: String,
+    source: Option<String>,
+    parts: Option<Vec<Part>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Part {
+    Once(String),
+    Repeated { repeat: String, times: usize },
+}
+
+impl Attack {
+    fn source(&self) -> String {
+        let parts = self.parts.iter().flatten().map(|part| match part {
+            Part::Once(text) => text.clone(),
+            Part::Repeated { repeat, times } => repeat.repeat(*times),
+        });
+        self.source.clone().into_iter().chain(parts).collect()
+    }
+
+    /// Which errors count as what the case says.
+    fn allows(&self, error: Option<&ErrorKind>) -> bool {
+        let is_limit = |kind: &ErrorKind| !matches!(kind, ErrorKind::Failed(_));
+        match (self.stopped_by.as_str(), error) {
+            ("ok", error) => error.is_none(),
+            ("error", error) => error.is_some(),
+            ("refused at deployment", Some(kind)) => kind.is_refusal(),
+            (_, Some(kind)) => is_limit(kind) && !kind.is_refusal(),
+            (_, None) => false,
+        }
+    }
+}
+
+#[test]
+fn actor_attacks() {
+    let Some(attacks) = vectors::<Attacks>("actor-attacks") else { return };
+    let params = actor::Params::default();
+    let budget = Budget { cycles: 1_000_000, cells: 1_000_000 };
+    check_all("actor-attacks", &attacks.cases, |case| {
+        let source = case.source();
+        let run = || {
+            let (_, module) = Module::load(&source, &params, budget);
+            let module = module.map_err(|error| (0, Some(error)))?;
+            let report = module.test(&params, "f", budget);
+            Err((report.usage.cycles(), report.error))
+        };
+        let (first, second): (Result<(), _>, Result<(), _>) = (run(), run());
+        equal("the same end twice", &second, &first)?;
+        let Err((cycles, error)) = first else { unreachable!("it always ends in one of the two") };
+        if cycles > budget.cycles {
+            return Err(format!("{}: used {cycles} cycles", case.name));
+        }
+        if !case.allows(error.as_ref().map(|error| &error.kind)) {
+            let got = error.map_or("success".to_owned(), |error| error.to_string());
+            return Err(format!("{}: expected {}, got {got}", case.name, case.stopped_by));
         }
         Ok(())
     });

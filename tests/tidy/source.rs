@@ -8,6 +8,9 @@ use std::{
 };
 use syn::{Attribute, Expr, Item, Lit, Meta};
 
+/// A package that is not of the workspace: its files belong to targets too.
+const OUTSIDE: &str = "tests/fuzz";
+
 /// Packages of the workspace, by folder.
 pub const PACKAGES: [&str; 5] = ["engine", "devnet", "cli", "tests", "examples"];
 
@@ -111,7 +114,7 @@ impl Tree {
                 let path =
                     if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
                 let kind = entry.file_type()?;
-                if name == ".git" || path == "target" {
+                if name == ".git" || path == "target" || path == "tests/fuzz/target" {
                     continue;
                 }
                 if kind.is_dir() {
@@ -165,7 +168,7 @@ impl Tree {
     /// Every file that a target of some package is made of, found through its `mod` items.
     pub fn modules(&self) -> Vec<Module> {
         let mut modules = Vec::new();
-        for package in PACKAGES {
+        for package in PACKAGES.into_iter().chain([OUTSIDE]) {
             for (path, test) in self.roots(package) {
                 self.descend(Module { path, names: Vec::new(), test }, &mut modules);
             }

@@ -1,5 +1,6 @@
 //! `chain`: blocks, transactions, events.
 
+use super::actor;
 use crate::{
     args::{self, HeightArg},
     context::{Context, Deadline},
@@ -214,8 +215,19 @@ fn list(heights: &[u64]) -> String {
     }
 }
 
-fn event_table(events: &[Event]) -> String {
+/// Events below one another.
+pub fn event_table(events: &[Event]) -> String {
     table(Event::HEADER, events.iter().map(Row::cells))
+}
+
+/// Why something failed, with the error's name: scripts look for it.
+pub fn reason(error: Option<&str>, message: Option<&str>) -> Option<String> {
+    match (error, message) {
+        (Some(name), Some(message)) if !message.contains(name) => {
+            Some(format!("{name}: {message}"))
+        }
+        (name, message) => message.or(name).map(str::to_owned),
+    }
 }
 
 /// A status as JSON has it.
@@ -243,14 +255,22 @@ impl Document for Transaction {
             lines.push(("block", height.to_string()));
         }
         if let Some(fee) = &self.fee {
-            let paid = fee.burned.saturating_add(*fee.tip);
-            let used = format!("{} ({} cycles, {} cells)", amount(paid), fee.cycles, fee.cells);
-            lines.push(("fee", used));
+            let paid = amount(fee.burned.saturating_add(*fee.tip));
+            lines.push(match self.actor {
+                // Their own fields say it, and what it was used for.
+                Some(_) => ("fee", paid),
+                None => ("fee", format!("{paid} ({} cycles, {} cells)", fee.cycles, fee.cells)),
+            });
         }
-        if let Some(message) = self.message.as_ref().or(self.error.as_ref()) {
-            lines.push(("error", message.clone()));
+        if let Some(reason) = reason(self.error.as_deref(), self.message.as_deref()) {
+            lines.push(("error", reason));
+        }
+        if let Some(receipt) = &self.actor {
+            let success = self.status == TransactionStatus::Success;
+            lines.extend(actor::receipt_fields(receipt, success, self.fee.as_ref()));
         }
         let mut text = fields(&lines);
+        text += &actor::receipt_log(self.actor.as_ref().map_or(&[], |receipt| &receipt.log));
         if !self.events.is_empty() {
             text += "\n\n";
             text += &event_table(&self.events);
@@ -271,13 +291,21 @@ pub fn named(name: Option<&str>, address: &impl ToString) -> String {
     }
 }
 
-/// A JSON object as `key=value` pairs, long byte strings cut: JSON output has them whole.
+/// The longest text among others.
+const TEXT_CHARS: usize = 200;
+
+/// A JSON object as `key=value` pairs, long texts and byte strings cut: JSON output has them whole.
 pub fn data(value: &serde_json::Value) -> String {
     use serde_json::Value;
+    fn line(text: &str) -> String {
+        let end = text.char_indices().nth(TEXT_CHARS).map_or(text.len(), |(end, _)| end);
+        let line = text[..end].lines().next().unwrap_or_default();
+        if line.len() < text.len() { format!("{line}…") } else { line.to_owned() }
+    }
     fn plain(value: &Value) -> String {
         match value {
             Value::String(text) if text.starts_with("0x") => short(text),
-            Value::String(text) => text.clone(),
+            Value::String(text) => line(text),
             Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
             other => other.to_string(),
         }

@@ -1,6 +1,7 @@
 //! The command line: a module per noun, in the order that help lists them.
 
 mod account;
+mod actor;
 mod chain;
 mod completions;
 mod devnet;
@@ -100,6 +101,9 @@ enum Command {
     /// Accounts and their money
     #[command(subcommand)]
     Account(account::Account),
+    /// Actors: modules on the chain, their handlers, stores and logs
+    #[command(subcommand)]
+    Actor(actor::Actor),
     /// Runners, their registry entries and connections
     #[command(subcommand)]
     Runner(runner::Runner),
@@ -145,6 +149,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Devnet(devnet) => devnet.run(&cx),
         Command::Chain(chain) => block_on(chain.run(&cx)),
         Command::Account(account) => block_on(account.run(&cx)),
+        Command::Actor(actor) => block_on(actor.run(&cx)),
         Command::Runner(runner) => block_on(runner.run(&cx)),
         Command::Validator(validator) => block_on(validator.run(&cx)),
         Command::Job(job) => block_on(job.run(&cx)),

@@ -67,6 +67,13 @@ fn command_lines_parse() {
     check("cowboyctl chain wait +3 --timeout 5s");
     check("cowboyctl job ls --status verified");
     check("cowboyctl --quiet devnet ls");
+    check("cowboyctl actor deploy counter.star --from dev-1 --timeout 5s");
+    check("cowboyctl actor ls --deployer dev-1 --limit 3");
+    check("cowboyctl actor show 0x12ab --prefix a/ --limit 3");
+    check("cowboyctl actor call 0x12ab bump");
+    check("cowboyctl actor call 0x12ab bump @- --value 1.5cby --cycles 5000 --cells 10");
+    check("cowboyctl actor call 0x12ab bump 0x00 --dry-run --at 7");
+    check("cowboyctl actor logs 0x12ab --from +0 --follow");
     check("cowboyctl man job submit");
     refuse("cowboyctl");
     refuse("cowboyctl devnet");
@@ -82,6 +89,11 @@ fn command_lines_parse() {
     refuse("cowboyctl job submit custom");
     refuse("cowboyctl job ls --status done");
     refuse("cowboyctl -o xml devnet ls");
-    refuse("cowboyctl actor ls");
+    refuse("cowboyctl actor");
+    refuse("cowboyctl actor deploy");
+    refuse("cowboyctl actor call 0x12");
+    refuse("cowboyctl actor call 0x12 bump --at 3");
+    refuse("cowboyctl actor call 0x12 bump --value lots");
+    refuse("cowboyctl actor logs 0x12 --lines 3 --from 4");
     refuse("cowboyctl help");
 }

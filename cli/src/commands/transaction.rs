@@ -1,6 +1,6 @@
 //! Signing transactions with the devnet's own account keys, and seeing them into a block.
 
-use super::chain::status as name_of;
+use super::chain::{reason, status as name_of};
 use crate::{
     context::Deadline,
     error::{CliError, Exit},
@@ -16,6 +16,7 @@ use cowboy_devnet::{
     topology::Name,
 };
 use cowboy_engine::{
+    actor::Budget,
     chain::transaction::{Payload, Transaction as Unsigned},
     primitives::{Address, Hash, SecretKey},
 };
@@ -67,13 +68,23 @@ pub async fn address_of(client: &Client, account: &str) -> Result<Address, CliEr
     }
 }
 
-/// A transaction that is in a finalized block and did what it says.
+/// A transaction that is in a finalized block, or never will be.
 #[derive(Debug)]
 pub struct Executed {
     /// The transaction and its receipt.
     pub transaction: Transaction,
     /// The nonce that it was signed with.
     pub nonce: u64,
+}
+
+impl Executed {
+    /// The transaction, where it did what it says; else a rejection.
+    pub fn succeeded(&self) -> Result<&Transaction, CliError> {
+        match self.transaction.status {
+            TransactionStatus::Success => Ok(&self.transaction),
+            _ => Err(rejection(&self.transaction)),
+        }
+    }
 }
 
 /// Signs, submits, and waits until the transaction is in a finalized block. One that is there
@@ -85,11 +96,26 @@ pub async fn execute(
     payload: Payload,
     deadline: Deadline,
 ) -> Result<Executed, CliError> {
+    let executed = settle(ui, client, signer, payload, None, deadline).await?;
+    executed.succeeded()?;
+    Ok(executed)
+}
+
+/// Signs, submits, and waits until it is known what came of the transaction. One whose use is
+/// metered may use as much as `budget` beside the intrinsic part.
+pub async fn settle(
+    ui: Ui,
+    client: &Client,
+    signer: &Signer,
+    payload: Payload,
+    budget: Option<Budget>,
+    deadline: Deadline,
+) -> Result<Executed, CliError> {
     deadline
         .wait_for(ui, "the transaction's block", async |wait| {
             let mut blocks = client.follow(None);
             blocks.connect().await?;
-            let (hash, nonce) = submit(client, signer, payload).await?;
+            let (hash, nonce) = submit(client, signer, payload, budget).await?;
             let hash = hash.to_string();
             wait.saw(format!("{hash} in the mempool"));
             loop {
@@ -99,10 +125,10 @@ pub async fn execute(
                 wait.saw(format!("{hash} {} at block {}", name_of(status), notice.height));
                 match status {
                     TransactionStatus::Pending => {}
-                    TransactionStatus::Success => return Ok(Executed { transaction, nonce }),
-                    TransactionStatus::Failed
+                    TransactionStatus::Success
+                    | TransactionStatus::Failed
                     | TransactionStatus::Skipped
-                    | TransactionStatus::Dropped => return Err(rejection(&transaction)),
+                    | TransactionStatus::Dropped => return Ok(Executed { transaction, nonce }),
                 }
             }
         })
@@ -110,8 +136,8 @@ pub async fn execute(
 }
 
 fn rejection(transaction: &Transaction) -> CliError {
-    let reason = [&transaction.message, &transaction.error].into_iter().flatten().next();
-    let reason = reason.map_or("without a reason", String::as_str);
+    let reason = reason(transaction.error.as_deref(), transaction.message.as_deref());
+    let reason = reason.unwrap_or_else(|| "without a reason".to_owned());
     let outcome = name_of(transaction.status);
     CliError::new(Exit::Rejected, reason)
         .detail(format!("transaction {} was {outcome}", transaction.hash))
@@ -123,20 +149,25 @@ async fn submit(
     client: &Client,
     signer: &Signer,
     payload: Payload,
+    budget: Option<Budget>,
 ) -> Result<(Hash, u64), CliError> {
     let parameters = client.parameters().await?;
     let address = AddressText::from(signer.address()).to_string();
     let mut attempt = 1;
     loop {
         let Account { next_nonce: nonce, .. } = client.account(&address).await?;
-        let signed = Unsigned::with_limits(
+        let transaction = Unsigned::with_limits(
             parameters.chain_id.0.0,
             nonce,
             *parameters.cycle_basefee,
             *parameters.cell_basefee,
             payload.clone(),
-        )
-        .sign(&signer.key);
+        );
+        let transaction = match budget {
+            Some(budget) => transaction.buying(budget),
+            None => transaction,
+        };
+        let signed = transaction.sign(&signer.key);
         let request = TransactionRequest { transaction: Text(Bytes(signed.to_bytes())) };
         match client.submit(&request).await {
             Ok(accepted) => return Ok((*accepted.hash, nonce)),

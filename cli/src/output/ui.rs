@@ -39,7 +39,9 @@ impl Ui {
     /// A value that stands alone.
     pub fn document(self, value: &impl Document) -> Result<(), CliError> {
         if self.quiet {
-            return line(&value.id());
+            // Nothing is no line.
+            let id = value.id();
+            return if id.is_empty() { Ok(()) } else { line(&id) };
         }
         match self.format {
             Format::Table => line(&value.text()),

@@ -156,7 +156,7 @@ fn runners(view: &View, height: Height) -> Result<(u32, u32), ApiError> {
     let most = (PRESENCE_TIMEOUT_BLOCKS as usize + 1) * (MAX_OPEN + 1);
     let kind = Some("PresenceDerived");
     let filter = EventFilter { from: Height::new(oldest), kind, limit: count(most) };
-    let derived = view.store().events(filter)?;
+    let derived = view.store().events(filter)?.rows;
     let newest = derived
         .into_iter()
         .filter(|stored| stored.height <= height)

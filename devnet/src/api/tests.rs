@@ -1,5 +1,6 @@
 //! The API over a real listener, asked by the typed client and by hand.
 
+mod actors;
 mod chain;
 mod control;
 mod fixture;

@@ -107,7 +107,7 @@ impl View {
     }
 
     /// Whether the block at `height` is final here.
-    fn reached(&self, height: Height) -> Result<(), ApiError> {
+    pub fn reached(&self, height: Height) -> Result<(), ApiError> {
         let head = self.head();
         if height <= head {
             return Ok(());

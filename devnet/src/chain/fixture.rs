@@ -1,6 +1,7 @@
 //! A chain that has just begun, for the tests of its parts.
 
 use cowboy_engine::{
+    actor,
     chain::{Endowment, Genesis, Params, State, Validator},
     fees::meter,
     presence::ThresholdRule,
@@ -24,6 +25,7 @@ pub(super) fn genesis() -> Genesis {
         params: Params {
             threshold_rule: ThresholdRule::Committee,
             genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
+            actors: actor::Params::default(),
         },
         validators: vec![Validator {
             pubkey: key("validator").public_key(),

@@ -36,6 +36,8 @@ pub const CAPACITY: usize = 16 * PER_SENDER;
 pub const CAPACITY_BYTES: usize = 64 * meter::MAX_BLOCK_CELLS as usize;
 /// Transactions accepted but not yet gossiped. Beyond, the oldest are left to their own proposer.
 const OUTBOX: usize = PER_SENDER;
+/// Bytes of them: 16 full blocks.
+const OUTBOX_BYTES: usize = 16 * meter::MAX_BLOCK_CELLS as usize;
 
 /// Why a transaction is not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -104,14 +106,14 @@ pub enum MempoolError {
     },
     /// No block holds it.
     #[error(
-        "TooLarge: {cycles} cycles and {cells} cells are used, a block holds {} and {}",
+        "TooLarge: {cycles} cycles and {cells} cells are used or bought, a block holds {} and {}",
         meter::MAX_BLOCK_CYCLES,
         meter::MAX_BLOCK_CELLS
     )]
     TooLarge {
-        /// Cycles used.
+        /// Cycles used; bought, where use is metered.
         cycles: Cycles,
-        /// Cells used.
+        /// Cells used; bought, where use is metered.
         cells: Cells,
     },
     /// Another with this nonce waits, and pays nearly as much or more.
@@ -140,14 +142,16 @@ pub enum MempoolError {
 struct Entry {
     transaction: SignedTransaction,
     hash: Hash,
+    /// What it takes of a block: what it uses, or may use where that is metered.
     cycles: Cycles,
+    /// See `cycles`.
     cells: Cells,
     since: Height,
 }
 
 impl Entry {
     fn new(transaction: SignedTransaction, since: Height) -> Self {
-        let (cycles, cells) = transaction.usage();
+        let (cycles, cells) = transaction.reserve();
         Self { hash: transaction.hash(), transaction, cycles, cells, since }
     }
 
@@ -395,7 +399,6 @@ fn outbids(new: &Fees, old: &Fees) -> bool {
 
 fn check(entry: &Entry, account: &Account, state: &State) -> Result<(), MempoolError> {
     let transaction = &entry.transaction.transaction;
-    let (cycles, cells) = (entry.cycles, entry.cells);
     let (got, expected) = (transaction.nonce, account.nonce);
     if got < expected {
         return Err(MempoolError::NonceTooLow { expected, got });
@@ -403,10 +406,12 @@ fn check(entry: &Entry, account: &Account, state: &State) -> Result<(), MempoolE
     if got - expected >= PER_SENDER as u64 {
         return Err(MempoolError::NonceTooHigh { expected, got, limit: PER_SENDER });
     }
+    let (cycles, cells) = entry.transaction.least();
     if cycles > transaction.cycle_limit || cells > transaction.cell_limit {
         let (bought_cycles, bought_cells) = (transaction.cycle_limit, transaction.cell_limit);
         return Err(MempoolError::LimitTooLow { cycles, cells, bought_cycles, bought_cells });
     }
+    let (cycles, cells) = (entry.cycles, entry.cells);
     if cycles.get() > meter::MAX_BLOCK_CYCLES || cells.get() > meter::MAX_BLOCK_CELLS {
         return Err(MempoolError::TooLarge { cycles, cells });
     }
@@ -426,13 +431,50 @@ fn check(entry: &Entry, account: &Account, state: &State) -> Result<(), MempoolE
     Ok(())
 }
 
+/// What is not yet gossiped, the oldest first.
+#[derive(Debug, Default)]
+struct Outbox {
+    queue: VecDeque<SignedTransaction>,
+    bytes: usize,
+}
+
+impl Outbox {
+    /// Adds a transaction, at the cost of the oldest where there is no room.
+    fn push(&mut self, transaction: SignedTransaction) {
+        self.bytes += transaction.size();
+        self.queue.push_back(transaction);
+        while self.queue.len() > OUTBOX || self.bytes > OUTBOX_BYTES {
+            self.pop();
+        }
+    }
+
+    fn pop(&mut self) -> Option<SignedTransaction> {
+        let oldest = self.queue.pop_front()?;
+        self.bytes -= oldest.size();
+        Some(oldest)
+    }
+
+    /// Takes out up to `bytes`, at least one transaction where there is one.
+    fn take(&mut self, bytes: usize) -> Vec<SignedTransaction> {
+        let (mut batch, mut size) = (Vec::new(), 0);
+        while let Some(next) = self.queue.front() {
+            size += next.size();
+            if size > bytes && !batch.is_empty() {
+                break;
+            }
+            batch.extend(self.pop());
+        }
+        batch
+    }
+}
+
 /// A validator's pool. Cloning shares it.
 #[derive(Clone)]
 pub struct Mempool(Arc<Inner>);
 
 struct Inner {
     pool: Mutex<Pool>,
-    outbox: Mutex<VecDeque<SignedTransaction>>,
+    outbox: Mutex<Outbox>,
     /// Woken when the outbox fills.
     filled: Notify,
     known: Known,
@@ -461,12 +503,7 @@ impl Mempool {
         // Recovered outside the lock, and kept by all copies.
         transaction.sender().map_err(|BadSignature| MempoolError::BadSignature)?;
         if self.0.pool.lock().insert(transaction.clone(), state)? {
-            let mut outbox = self.0.outbox.lock();
-            outbox.push_back(transaction);
-            if outbox.len() > OUTBOX {
-                outbox.pop_front();
-            }
-            drop(outbox);
+            self.0.outbox.lock().push(transaction);
             self.0.filled.notify_one();
         }
         Ok(hash)
@@ -490,18 +527,7 @@ impl Mempool {
     /// Waits for transactions to gossip and takes up to `bytes` of them, at least one.
     pub(super) async fn outgoing(&self, bytes: usize) -> Vec<SignedTransaction> {
         loop {
-            let mut batch = Vec::new();
-            let mut size = 0;
-            {
-                let mut outbox = self.0.outbox.lock();
-                while let Some(next) = outbox.front() {
-                    size += next.size();
-                    if size > bytes && !batch.is_empty() {
-                        break;
-                    }
-                    batch.extend(outbox.pop_front());
-                }
-            }
+            let batch = self.0.outbox.lock().take(bytes);
             if !batch.is_empty() {
                 return batch;
             }

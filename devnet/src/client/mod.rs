@@ -11,9 +11,10 @@ pub use events::EventStream;
 
 use crate::{
     api::types::{
-        Account, Block, Bytes, ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery,
-        Explanation, Head, Job, JobQuery, JobResult, JobSummary, MruRecord, Parameters, Presence,
-        PresenceCheck, Runner, SelectionCheck, Status, Stopping, Transaction, TransactionAccepted,
+        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, Bytes, DryRun, DryRunRequest,
+        ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery, Explanation, Head, Job, JobQuery,
+        JobResult, JobSummary, LogQuery, MruRecord, NodeQuery, Parameters, Presence, PresenceCheck,
+        Runner, SelectionCheck, Status, Stopping, StoreQuery, Transaction, TransactionAccepted,
         TransactionRequest, Validator, Votes,
     },
     home::{DevnetHome, HomeError, State},
@@ -240,6 +241,31 @@ impl Client {
         self.post(&["validators", validator, "start"], &()).await
     }
 
+    /// Actors, newest first.
+    pub async fn actors(&self, query: &ActorQuery) -> Result<Vec<ActorSummary>, ClientError> {
+        self.get(&["actors"], query).await
+    }
+
+    /// An actor, by its address or the beginning of it, and a page of its store.
+    pub async fn actor(&self, actor: &str, query: &StoreQuery) -> Result<Actor, ClientError> {
+        self.get(&["actors", actor], query).await
+    }
+
+    /// Lines of an actor's log, the oldest first.
+    pub async fn actor_log(&self, actor: &str, query: &LogQuery) -> Result<ActorLog, ClientError> {
+        self.get(&["actors", actor, "logs"], query).await
+    }
+
+    /// What a call of an actor would do.
+    pub async fn dry_run(
+        &self,
+        actor: &str,
+        request: &DryRunRequest,
+    ) -> Result<DryRun, ClientError> {
+        let node = NodeQuery { node: self.node.clone() };
+        self.post_to(&["actors", actor, "dry-run"], &node, request).await
+    }
+
     /// Jobs, newest first.
     pub async fn jobs(&self, query: &JobQuery) -> Result<Vec<JobSummary>, ClientError> {
         self.get(&["jobs"], query).await
@@ -327,9 +353,18 @@ impl Client {
         path: &[&str],
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
+        self.post_to(path, &(), body).await
+    }
+
+    async fn post_to<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &impl Serialize,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
         let json = serde_json::to_vec(body).expect("requests are plain data");
         let request = self
-            .request(Method::POST, path, &())
+            .request(Method::POST, path, query)
             .timeout(self.timeout)
             .header("content-type", "application/json")
             .body(json);

@@ -436,12 +436,13 @@ impl Application {
                 if transaction.chain_id != chain_id {
                     return Err(Refusal::Chain { hash, got: transaction.chain_id });
                 }
-                let (used_cycles, used_cells) = signed.usage();
-                if used_cycles > transaction.cycle_limit || used_cells > transaction.cell_limit {
+                let (least_cycles, least_cells) = signed.least();
+                if least_cycles > transaction.cycle_limit || least_cells > transaction.cell_limit {
                     return Err(Refusal::Limits(hash));
                 }
-                cycles = cycles.saturating_add(used_cycles);
-                cells = cells.saturating_add(used_cells);
+                let (most_cycles, most_cells) = signed.reserve();
+                cycles = cycles.saturating_add(most_cycles);
+                cells = cells.saturating_add(most_cells);
                 bytes += signed.size();
                 if cycles.get() > meter::MAX_BLOCK_CYCLES || cells.get() > meter::MAX_BLOCK_CELLS {
                     return Err(Refusal::BlockLimits { cycles, cells });

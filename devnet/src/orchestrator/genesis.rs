@@ -8,6 +8,7 @@ use crate::{
     validator::keys::ValidatorKeys,
 };
 use cowboy_engine::{
+    actor,
     chain::{Endowment, Genesis, GenesisRunner, Params},
     fees::meter::GENESIS_BASEFEE,
     primitives::Wei,
@@ -31,6 +32,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
         params: Params {
             threshold_rule: plan.threshold_rule,
             genesis_basefee: Wei::new(GENESIS_BASEFEE),
+            actors: actor::Params::default(),
         },
         validators: plan
             .validators

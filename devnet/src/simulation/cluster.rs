@@ -21,6 +21,7 @@ use commonware_p2p::simulated;
 use commonware_runtime::{Clock as _, Quota, Supervisor as _, deterministic::Context};
 use commonware_utils::NZUsize;
 use cowboy_engine::{
+    actor,
     chain::{
         Endowment, Genesis, GenesisRunner, Params, Payload, SignedTransaction, State, Transaction,
         block::MAX_OPEN, transaction::Transfer,
@@ -76,6 +77,7 @@ impl Setup {
                 params: Params {
                     threshold_rule: ThresholdRule::Committee,
                     genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
+                    actors: actor::Params::default(),
                 },
                 validators: (0..validators).map(|index| validator_keys(index).public()).collect(),
                 runners: (0..runners).map(runner).collect(),
@@ -291,7 +293,8 @@ impl Cluster {
         self.context.sleep(time).await;
     }
 
-    /// The first height at which two validators disagree on the block, its root, its events or P.
+    /// The first height at which two validators disagree on the block, its root, its receipts, its
+    /// events or P.
     pub fn disagreement(&self) -> Result<Option<Height>, StorageError> {
         let mut longest: Vec<Hash> = Vec::new();
         for slot in &self.validators {
@@ -307,7 +310,7 @@ impl Cluster {
         Ok(None)
     }
 
-    /// A hash over everything the validator has stored: blocks, roots, events, P.
+    /// A hash over everything the validator has stored: blocks, roots, receipts, events, P.
     pub fn log_hash(&self, index: usize) -> Result<Hash, StorageError> {
         let log = log(&self.validators[index].store)?;
         let parts: Vec<&[u8]> = log.iter().map(|entry| entry.0.as_slice()).collect();
@@ -331,12 +334,15 @@ impl Cluster {
     }
 }
 
-/// Per height from 1 on, a hash over block, root, events and P.
+/// Per height from 1 on, a hash over block, root, receipts, events and P.
 fn log(store: &Store) -> Result<Vec<Hash>, StorageError> {
     let mut log = Vec::new();
     let mut height = Height::GENESIS.next();
     while let Some((block, (root, _))) = store.block(height)?.zip(store.executed(height)?) {
         let mut entry = [block.hash().0, root.0].concat();
+        for receipt in store.receipts(height)? {
+            entry.extend_from_slice(&to_vec(&receipt));
+        }
         for stored in store.events_at(height)? {
             entry.extend_from_slice(&to_vec(&stored.event));
         }

@@ -2,9 +2,9 @@
 
 use crate::chain::ledger::ExecutedBlock;
 use cowboy_engine::{
-    chain::EventKind,
+    chain::{EventKind, Receipt},
     presence::Bitmap,
-    primitives::{Address, Hash, Height, Wei},
+    primitives::{Address, Hash, Height, Wei, codec::to_vec, keccak256},
     registry::JobKind,
 };
 use std::collections::BTreeMap;
@@ -25,6 +25,14 @@ pub enum Violation {
         root: Hash,
         /// Block and root that another validator has.
         expected: String,
+    },
+    /// Two validators have different receipts of one block.
+    #[error("{validator} has other receipts of {height}")]
+    Receipts {
+        /// Who.
+        validator: usize,
+        /// Of which block.
+        height: Height,
     },
     /// Two validators derive different P.
     #[error("{validator} derives another P({height})")]
@@ -78,6 +86,7 @@ pub enum Violation {
 pub struct Invariants {
     supply: Wei,
     chain: BTreeMap<Height, (Hash, Hash)>,
+    receipts: BTreeMap<Height, Hash>,
     presence: BTreeMap<Height, Bitmap>,
     /// Per validator: it may execute blocks again after a crash, which repeats their events.
     validators: BTreeMap<usize, Seen>,
@@ -96,6 +105,7 @@ impl Invariants {
         Self {
             supply,
             chain: BTreeMap::new(),
+            receipts: BTreeMap::new(),
             presence: BTreeMap::new(),
             validators: BTreeMap::new(),
         }
@@ -120,6 +130,10 @@ impl Invariants {
                 expected: format!("{} with root {}", agreed.0, agreed.1),
             });
         }
+        let mine = digest(&executed.execution.receipts);
+        if *self.receipts.entry(height).or_insert(mine) != mine {
+            return Err(Violation::Receipts { validator, height });
+        }
         for derived in &executed.execution.derived {
             let agreed =
                 self.presence.entry(derived.height).or_insert_with(|| derived.bitmap.clone());
@@ -138,6 +152,13 @@ impl Invariants {
         seen.head = height;
         seen.events(height, executed)
     }
+}
+
+/// A hash over receipts in order.
+fn digest(receipts: &[Receipt]) -> Hash {
+    let receipts: Vec<_> = receipts.iter().map(to_vec).collect();
+    let parts: Vec<_> = receipts.iter().map(Vec::as_slice).collect();
+    keccak256(&parts)
 }
 
 impl Seen {

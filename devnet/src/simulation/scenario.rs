@@ -1,7 +1,7 @@
 //! A devnet under load whose validators crash and return, checked after every block.
 
 use super::{
-    cluster::{ClusterError, key},
+    cluster::{Cluster, ClusterError, key},
     devnet::{BLOCK_TIME, Devnet, spec},
     invariant::{Invariants, Violation},
 };
@@ -32,7 +32,8 @@ pub struct Scenario {
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Hash over the event log of the longest-running validator: blocks, roots, events, P.
+    /// Hash over the event log of the longest-running validator: blocks, roots, receipts,
+    /// events, P.
     pub log: Hash,
     /// Jobs whose result is final.
     pub verified: usize,
@@ -75,7 +76,8 @@ impl Scenario {
             ClusterError::Start(crate::validator::node::StartError::Genesis(error))
         })?;
         let mut invariants = Invariants::new(supply.supply().total());
-        let mut watching = devnet.watch_all(self.validators);
+        let mut watching: Vec<_> =
+            (0..self.validators).map(|index| watch(&devnet.cluster, index)).collect();
         let (mut jobs, mut steps_without_block, mut height) = (Vec::new(), 0u32, Height::GENESIS);
         while height.get() < self.blocks {
             context.sleep(STEP).await;
@@ -95,11 +97,13 @@ impl Scenario {
             let passed = |at: u64| height.get() < at && at <= now.get();
             if passed(crash_at) {
                 devnet.cluster.stop(victim).await;
+                // It has executed more since the last look, which is not repeated when it returns.
+                check(&mut invariants, victim, watching[victim].as_mut())?;
                 watching[victim] = None;
             }
             if passed(crash_at + down_for) {
                 devnet.cluster.start(victim)?;
-                watching[victim] = devnet.watch(victim);
+                watching[victim] = watch(&devnet.cluster, victim);
             }
             height = now;
             let from = usize::try_from(height.get() % 4).unwrap_or(0);
@@ -138,7 +142,7 @@ impl Scenario {
 }
 
 /// Checks what a validator has executed since the last look.
-fn check(
+pub(super) fn check(
     invariants: &mut Invariants,
     validator: usize,
     blocks: Option<&mut Receiver<Arc<ExecutedBlock>>>,
@@ -154,12 +158,7 @@ fn check(
     }
 }
 
-impl Devnet {
-    fn watch(&self, validator: usize) -> Option<Receiver<Arc<ExecutedBlock>>> {
-        Some(self.cluster.validator(validator)?.services().ledger.subscribe())
-    }
-
-    fn watch_all(&self, validators: usize) -> Vec<Option<Receiver<Arc<ExecutedBlock>>>> {
-        (0..validators).map(|index| self.watch(index)).collect()
-    }
+/// What a validator executes from now on; `None` where it is stopped.
+pub(super) fn watch(cluster: &Cluster, validator: usize) -> Option<Receiver<Arc<ExecutedBlock>>> {
+    Some(cluster.validator(validator)?.services().ledger.subscribe())
 }

@@ -14,6 +14,8 @@ use cowboy_engine::{
 };
 use std::{collections::BTreeSet, sync::Arc};
 
+mod actors;
+
 const BLOCK_TIME: Duration = Duration::from_millis(250);
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -9,18 +9,20 @@ mod query;
 mod schema;
 
 pub use query::{
-    EventFilter, StoredDraw, StoredEvent, StoredPresence, StoredResult, StoredTransaction,
+    EventFilter, Line, PAGE_BYTES, Page, StoredDraw, StoredEvent, StoredLine, StoredPresence,
+    StoredResult, StoredTransaction,
 };
 
 use cowboy_engine::{
-    chain::{Block, Execution, Payload, State, Status},
+    chain::{Block, EventKind, Execution, Payload, State, Status, event::ActorEmitted},
     primitives::{
-        Hash, Height,
+        Address, Hash, Height,
         codec::{DecodeError, to_vec},
     },
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -244,6 +246,46 @@ fn insert(
             (&signed.transaction.payload, &receipt.status)
         {
             statement.execute(params![result.job_id.0, height, result.runner.0, result.result])?;
+        }
+    }
+    insert_actor_log(transaction, record)
+}
+
+/// Inserts, transaction by transaction, the lines that actors logged, the events that they emitted
+/// and the error that ended a call.
+fn insert_actor_log(
+    transaction: &rusqlite::Transaction<'_>,
+    record: &BlockRecord<'_>,
+) -> Result<(), StorageError> {
+    let height = record.block.header.height.get();
+    let mut statement = transaction.prepare_cached(
+        "INSERT INTO actor_log (actor, height, line, tx, kind, name, body)
+         VALUES (?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    let mut emitted: BTreeMap<Hash, Vec<&ActorEmitted>> = BTreeMap::new();
+    for event in &record.execution.events {
+        if let (Some(cause), EventKind::ActorEmitted(event)) = (event.transaction, &event.kind) {
+            emitted.entry(cause).or_default().push(event);
+        }
+    }
+    let mut lines = 0_u64..;
+    let mut insert = |actor: &Address, tx: &Hash, kind, name: Option<&str>, body: &str| {
+        let line = lines.next().expect("a block's lines can be counted");
+        statement.execute(params![actor.0, height, line, tx.0, kind, name, body])
+    };
+    for (signed, receipt) in record.block.transactions.iter().zip(&record.execution.receipts) {
+        let (Some(done), tx) = (&receipt.actor, &receipt.transaction) else { continue };
+        for (actor, line) in &done.log {
+            insert(actor, tx, "log", None, line)?;
+        }
+        for ActorEmitted { actor, name, data } in emitted.remove(tx).unwrap_or_default() {
+            insert(actor, tx, "event", Some(name.as_str()), &String::from_utf8_lossy(data))?;
+        }
+        // What was refused at deployment is no actor.
+        if let (Payload::CallActor(_), Status::Failed(error)) =
+            (&signed.transaction.payload, &receipt.status)
+        {
+            insert(&done.actor, tx, "error", None, error)?;
         }
     }
     Ok(())

@@ -83,6 +83,47 @@ pub struct StoredResult {
     pub bytes: Vec<u8>,
 }
 
+/// A line of an actor's log, and its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredLine {
+    /// The block.
+    pub height: Height,
+    /// Its place among the block's lines of all actors.
+    pub line: u64,
+    /// The transaction that caused it.
+    pub transaction: Hash,
+    /// What it says.
+    pub what: Line,
+}
+
+/// What a line of an actor's log says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// The actor printed or logged it.
+    Log(String),
+    /// The actor emitted it.
+    Event {
+        /// The event's name.
+        name: String,
+        /// Its data, JSON.
+        data: String,
+    },
+    /// A transaction's call of the actor failed.
+    Error(String),
+}
+
+/// Some of what there is, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// What was read.
+    pub rows: Vec<T>,
+    /// Whether the limit, or [`PAGE_BYTES`], left some out.
+    pub more: bool,
+}
+
+/// Bytes that a page holds at most, unless a single row has more.
+pub const PAGE_BYTES: usize = 8 << 20;
+
 /// Which events to list.
 #[derive(Clone, Copy, Debug)]
 pub struct EventFilter<'a> {
@@ -145,17 +186,46 @@ impl Store {
         rows.map(|bytes| decode("tx", at, &bytes?)).collect()
     }
 
-    /// Events in order of their places, whole blocks or fewer up to the limit.
-    pub fn events(&self, filter: EventFilter<'_>) -> Result<Vec<StoredEvent>, StorageError> {
+    /// Events in order of their places, up to the limit, which may end within a block.
+    pub fn events(&self, filter: EventFilter<'_>) -> Result<Page<StoredEvent>, StorageError> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached(
             "SELECT height, position, body FROM event
              WHERE height >= ?1 AND (?2 IS NULL OR kind = ?2)
              ORDER BY height, position LIMIT ?3",
         )?;
+        let (from, limit) = (filter.from.get(), filter.limit);
         let rows =
-            statement.query_map(params![filter.from.get(), filter.kind, filter.limit], stored)?;
-        rows.map(event).collect()
+            statement.query_map(params![from, filter.kind, limit.saturating_add(1)], stored)?;
+        let page = page(rows, limit, |(_, _, body)| body.len())?;
+        let rows = page.rows.into_iter().map(|row| event(Ok(row))).collect::<Result<_, _>>()?;
+        Ok(Page { rows, more: page.more })
+    }
+
+    /// Lines of an actor's log, in order: from a block on, or the last ones.
+    pub fn actor_log(
+        &self,
+        actor: &Address,
+        from: Option<Height>,
+        limit: u32,
+    ) -> Result<Page<StoredLine>, StorageError> {
+        let connection = self.lock();
+        let order = if from.is_some() { "ASC" } else { "DESC" };
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT height, line, tx, kind, name, body FROM actor_log
+             WHERE actor = ?1 AND height >= ?2
+             ORDER BY height {order}, line {order} LIMIT ?3"
+        ))?;
+        let after = from.unwrap_or(Height::GENESIS).get();
+        let rows = statement.query_map(params![actor.0, after, limit.saturating_add(1)], line)?;
+        let mut page = page(rows, limit, |line| match &line.what {
+            Line::Log(text) | Line::Error(text) => text.len(),
+            Line::Event { name, data } => name.len() + data.len(),
+        })?;
+        if from.is_none() {
+            page.rows.reverse();
+        }
+        Ok(page)
     }
 
     /// How many events of a kind there are, up to a block.
@@ -242,6 +312,38 @@ impl Store {
             })
             .optional()?)
     }
+}
+
+fn line(row: &Row<'_>) -> rusqlite::Result<StoredLine> {
+    let (kind, body): (String, String) = (row.get(3)?, row.get(5)?);
+    let what = match kind.as_str() {
+        "log" => Line::Log(body),
+        "event" => Line::Event { name: row.get(4)?, data: body },
+        _ => Line::Error(body),
+    };
+    Ok(StoredLine { height: height(row, 0)?, line: row.get(1)?, transaction: hash(row, 2)?, what })
+}
+
+/// Reads up to `limit` rows and [`PAGE_BYTES`], one at least. The query yields one more row than
+/// the limit where there is one.
+fn page<T>(
+    rows: impl Iterator<Item = rusqlite::Result<T>>,
+    limit: u32,
+    size: impl Fn(&T) -> usize,
+) -> Result<Page<T>, StorageError> {
+    let mut page = Page { rows: Vec::new(), more: false };
+    let mut bytes = 0;
+    for row in rows {
+        let row = row?;
+        bytes += size(&row);
+        page.more =
+            page.rows.len() >= limit as usize || (bytes > PAGE_BYTES && !page.rows.is_empty());
+        if page.more {
+            break;
+        }
+        page.rows.push(row);
+    }
+    Ok(page)
 }
 
 type EventRow = (Height, u32, Vec<u8>);

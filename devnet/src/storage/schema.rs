@@ -4,7 +4,7 @@ use super::StorageError;
 use rusqlite::Connection;
 
 /// The version of the tables below; another version is refused.
-const FORMAT: i64 = 1;
+pub(super) const FORMAT: i64 = 2;
 
 const TABLES: &str = "
 CREATE TABLE meta (chain_id BLOB NOT NULL);
@@ -31,6 +31,12 @@ CREATE TABLE presence (
 CREATE TABLE draw (job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE result (
   job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, runner BLOB NOT NULL, bytes BLOB NOT NULL);
+-- What actors logged and emitted and how their calls failed, numbered within a block.
+-- kind: log, event or error. name: the event's. body: text; of an event JSON.
+CREATE TABLE actor_log (
+  actor BLOB NOT NULL, height INTEGER NOT NULL, line INTEGER NOT NULL, tx BLOB NOT NULL,
+  kind TEXT NOT NULL, name TEXT, body TEXT NOT NULL,
+  PRIMARY KEY (actor, height, line)) WITHOUT ROWID;
 CREATE TABLE snapshot (height INTEGER PRIMARY KEY, state BLOB NOT NULL);
 ";
 

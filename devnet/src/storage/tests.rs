@@ -2,6 +2,7 @@
 
 use super::*;
 use cowboy_engine::{
+    actor,
     chain::{
         Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params, Round,
         SignedTransaction, Transaction, Validator, Vote,
@@ -25,6 +26,7 @@ fn genesis() -> Genesis {
         params: Params {
             threshold_rule: ThresholdRule::Committee,
             genesis_basefee: Wei::new(1_000),
+            actors: actor::Params::default(),
         },
         validators: vec![Validator {
             pubkey: key("validator").public_key(),
@@ -121,7 +123,7 @@ fn what_is_stored_is_read_also_after_reopening() {
     assert_eq!(presence.registry.as_slice(), [key("runner").address()]);
     assert!(store.presence(Height::new(3)).unwrap().is_none());
     let filter = EventFilter { from: Height::new(2), kind: Some("Transferred"), limit: 10 };
-    let events = store.events(filter).unwrap();
+    let events = store.events(filter).unwrap().rows;
     assert_eq!(events.iter().map(|e| e.height.get()).collect::<Vec<_>>(), [2, 3]);
     assert_eq!(store.events_at(Height::new(1)).unwrap().len(), 2);
 }
@@ -171,5 +173,8 @@ fn another_chain_or_format_is_refused() {
         Err(StorageError::Chain { got: 0x0102_0304_0506_0708, expected: 2 })
     ));
     Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
-    assert!(matches!(Store::open(&path, 2), Err(StorageError::Format { got: 99, expected: 1 })));
+    assert!(matches!(
+        Store::open(&path, 2),
+        Err(StorageError::Format { got: 99, expected: schema::FORMAT })
+    ));
 }

@@ -192,6 +192,35 @@ events! {
         /// The epoch.
         epoch: u64,
     }
+    /// An actor was deployed.
+    16 ActorDeployed {
+        /// The actor.
+        actor: Address,
+        /// Who deployed it.
+        deployer: Address,
+        /// keccak256 of its source.
+        code: Hash,
+    }
+    /// A handler of an actor was called, by a transaction or by a message.
+    17 ActorCalled {
+        /// The actor.
+        actor: Address,
+        /// Who called: an account, or the actor that sent the message.
+        sender: Address,
+        /// The handler.
+        handler: String,
+        /// What came with the call.
+        value: Wei,
+    }
+    /// An actor told something.
+    18 ActorEmitted {
+        /// The actor.
+        actor: Address,
+        /// The event's name.
+        name: String,
+        /// Its data, JSON.
+        data: Vec<u8>,
+    }
 }
 
 /// Something that happened in a block, and through which transaction.
@@ -213,6 +242,16 @@ impl Event {
             | EventKind::JobAssigned(JobAssigned { job_id, .. })
             | EventKind::JobVerified(JobVerified { job_id, .. })
             | EventKind::JobFailed(JobFailed { job_id, .. }) => Some(*job_id),
+            _ => None,
+        }
+    }
+
+    /// The actor it is about.
+    pub const fn actor(&self) -> Option<Address> {
+        match &self.kind {
+            EventKind::ActorDeployed(ActorDeployed { actor, .. })
+            | EventKind::ActorCalled(ActorCalled { actor, .. })
+            | EventKind::ActorEmitted(ActorEmitted { actor, .. }) => Some(*actor),
             _ => None,
         }
     }

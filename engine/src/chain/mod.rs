@@ -1,6 +1,8 @@
 //! The chain: what a block is, what a transaction is, and what executing them does.
 
+pub mod actors;
 pub mod block;
+pub mod dry_run;
 pub mod event;
 pub mod genesis;
 pub mod params;
@@ -9,14 +11,19 @@ pub mod state;
 pub mod transaction;
 pub mod transition;
 
+pub use actors::{Actor, Code};
 pub use block::{Block, Certificate, Executed, Header, Open, Round, Vote};
+pub use dry_run::{Change, DryRun, Trial, dry_run};
 pub use event::{Event, EventKind};
 pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner, Validator};
 pub use params::Params;
-pub use receipt::{Receipt, Status};
-pub use state::{Account, KnownPresence, State, Supply};
+pub use receipt::{ActorReceipt, Receipt, Status};
+pub use state::{Account, KnownPresence, MoneyError, State, Supply};
 pub use transaction::{Fees, Payload, SignedTransaction, Transaction};
-pub use transition::{Derived, DrawRecord, Execution, ExecutionError, execute};
+pub use transition::{
+    Derived, DrawRecord, Execution, ExecutionError, Failure, FailureKind, MAX_DELIVERIES,
+    MAX_WAITING_BYTES, Message, execute,
+};
 
 #[cfg(test)]
 mod tests;

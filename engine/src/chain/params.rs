@@ -1,6 +1,6 @@
 //! Parameters of a chain, fixed at genesis.
 
-use crate::{presence::ThresholdRule, primitives::Wei, record};
+use crate::{actor, presence::ThresholdRule, primitives::Wei, record};
 
 /// P(H) older than this many blocks is not used (connectivity.md §3, CIP-11 §6.3).
 pub const PRESENCE_TIMEOUT_BLOCKS: u64 = 3;
@@ -14,5 +14,7 @@ pub struct Params {
     pub threshold_rule: ThresholdRule,
     /// Cycle and cell basefee of block 1.
     pub genesis_basefee: Wei,
+    /// What actors' work costs, and how far it goes.
+    pub actors: actor::Params,
 }
-record!(Params { threshold_rule, genesis_basefee });
+record!(Params { threshold_rule, genesis_basefee, actors });

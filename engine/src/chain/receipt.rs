@@ -1,6 +1,7 @@
 //! What became of each transaction of a block.
 
 use crate::{
+    actor::Usage,
     primitives::{
         Address, Cells, Cycles, Hash, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
@@ -79,5 +80,24 @@ pub struct Receipt {
     pub burned: Wei,
     /// Priority fees, in wei: the proposer's.
     pub tip: Wei,
+    /// What actors did; absent where none was deployed or called.
+    pub actor: Option<ActorReceipt>,
 }
-record!(Receipt { transaction, sender, status, cycles, cells, burned, tip });
+record!(Receipt { transaction, sender, status, cycles, cells, burned, tip, actor });
+
+/// What a transaction made actors do, whether or not it succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActorReceipt {
+    /// The actor deployed or called.
+    pub actor: Address,
+    /// What the deployment or all calls used beside the intrinsic part: cycles by cause, cells.
+    pub usage: Usage,
+    /// What the handler called by the transaction returned, JSON; empty for a deployment and for
+    /// a failure.
+    pub result: Vec<u8>,
+    /// What actors printed and logged, each line with its actor, in order; kept on failure.
+    pub log: Vec<(Address, String)>,
+    /// Calls begun: the transaction's own and one per message.
+    pub deliveries: u32,
+}
+record!(ActorReceipt { actor, usage, result, log, deliveries });

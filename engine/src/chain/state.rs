@@ -1,6 +1,7 @@
 //! The state of a chain after a block: cheap to fork, hashed to one root.
 
 use super::{
+    actors::{Actor, Code},
     block::Header,
     genesis::{Genesis, GenesisError, Validator},
     params::{PRESENCE_TIMEOUT_BLOCKS, Params, SUBSET_EPOCH_BLOCKS},
@@ -75,6 +76,22 @@ impl Supply {
     }
 }
 
+/// Why money does not move. The variant's name opens the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MoneyError {
+    /// More than there is.
+    #[error("InsufficientBalance: {need} wei are needed beside the fee, {have} are there")]
+    InsufficientBalance {
+        /// How much was to move.
+        need: Wei,
+        /// The balance.
+        have: Wei,
+    },
+    /// More than can be counted.
+    #[error("BalanceOverflow: the receiver would hold more than 2^128 wei")]
+    BalanceOverflow,
+}
+
 /// A chain after one of its blocks. Cloning shares structure and costs O(1).
 #[derive(Clone, Debug)]
 pub struct State {
@@ -89,6 +106,9 @@ pub struct State {
     pub(super) jobs: Map<Hash, Job>,
     pub(super) open_jobs: Map<Hash, Height>,
     pub(super) mru: Map<(Address, JobKind), MruRecord>,
+    pub(super) actors: Map<Address, Actor>,
+    pub(super) code: Map<Hash, Code>,
+    pub(super) storage: Map<(Address, String), Vec<u8>>,
     pub(super) basefee_cycle: Wei,
     pub(super) basefee_cell: Wei,
     pub(super) burned: Wei,
@@ -142,6 +162,9 @@ impl State {
             jobs: Map::default(),
             open_jobs: Map::default(),
             mru: Map::default(),
+            actors: Map::default(),
+            code: Map::default(),
+            storage: Map::default(),
             basefee_cycle: genesis.params.genesis_basefee,
             basefee_cell: genesis.params.genesis_basefee,
             burned: Wei::ZERO,
@@ -343,6 +366,9 @@ impl State {
             &self.jobs.root().0,
             &self.open_jobs.root().0,
             &self.mru.root().0,
+            &self.actors.root().0,
+            &self.code.root().0,
+            &self.storage.root().0,
             &scalars,
         ])
     }
@@ -355,6 +381,31 @@ impl State {
     /// Reads a snapshot.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         from_slice(bytes)
+    }
+
+    /// Takes money from an account. Nothing makes no account.
+    pub(super) fn debit(&mut self, from: Address, amount: Wei) -> Result<(), MoneyError> {
+        if amount.is_zero() {
+            return Ok(());
+        }
+        let account = self.account(&from);
+        let balance = account
+            .balance
+            .checked_sub(amount)
+            .ok_or(MoneyError::InsufficientBalance { need: amount, have: account.balance })?;
+        self.accounts.insert(from, Account { balance, ..account });
+        Ok(())
+    }
+
+    /// Gives money to an account. Nothing makes no account.
+    pub(super) fn credit(&mut self, to: Address, amount: Wei) -> Result<(), MoneyError> {
+        if amount.is_zero() {
+            return Ok(());
+        }
+        let account = self.account(&to);
+        let balance = account.balance.checked_add(amount).ok_or(MoneyError::BalanceOverflow)?;
+        self.accounts.insert(to, Account { balance, ..account });
+        Ok(())
     }
 
     /// Records the registry's order where this block changed it, and forgets the oldest.
@@ -407,6 +458,9 @@ record!(State {
     jobs,
     open_jobs,
     mru,
+    actors,
+    code,
+    storage,
     basefee_cycle,
     basefee_cell,
     burned,

@@ -7,6 +7,7 @@ use super::{
     *,
 };
 use crate::{
+    actor,
     fees::meter,
     job::spec::{Bounds, CommandWork, JobSpec, JobStatus, Verification, VerificationMode, Work},
     presence::{Bitmap, ThresholdRule, threshold},
@@ -15,6 +16,8 @@ use crate::{
     wire::{GoodbyeReason, JobResult},
 };
 use std::sync::Arc;
+
+mod actors;
 
 fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"test", name)
@@ -40,6 +43,7 @@ fn genesis(runners: u32) -> Genesis {
         params: Params {
             threshold_rule: ThresholdRule::Committee,
             genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
+            actors: actor::Params::default(),
         },
         validators: validators(4),
         runners: (0..runners)

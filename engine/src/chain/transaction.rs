@@ -1,6 +1,7 @@
 //! Transactions: what an account signs (spec chain.md, "Transactions").
 
 use crate::{
+    actor::Budget,
     fees::meter::{self, Charge},
     job::spec::JobSpec,
     primitives::{
@@ -40,6 +41,10 @@ record!(Fees {
 pub enum Payload {
     /// Moves money.
     Transfer(Transfer),
+    /// Makes a module an actor.
+    DeployActor(DeployActor),
+    /// Calls a handler of an actor.
+    CallActor(CallActor),
     /// Registers the sender as a runner.
     RegisterRunner(RegisterRunner),
     /// Changes what the sender, a runner, offers.
@@ -67,6 +72,34 @@ pub struct Transfer {
     pub amount: Wei,
 }
 record!(Transfer { to, amount });
+
+/// See [`Payload::DeployActor`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeployActor {
+    /// The module.
+    pub source: String,
+}
+record!(DeployActor { source });
+
+/// See [`Payload::CallActor`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallActor {
+    /// The actor.
+    pub actor: Address,
+    /// The handler, at most [`MAX_HANDLER_BYTES`].
+    pub handler: String,
+    /// Its second argument, at most [`MAX_PAYLOAD_BYTES`].
+    pub payload: Vec<u8>,
+    /// What goes from the sender to the actor before the handler runs.
+    pub value: Wei,
+}
+record!(CallActor { actor, handler, payload, value });
+
+/// A handler's name is at most as long as a key of an actor's store.
+pub const MAX_HANDLER_BYTES: usize = 256;
+/// What a handler is given is at most as long as a string. No transaction is as large, but
+/// messages may be.
+pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
 /// See [`Payload::RegisterRunner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +166,8 @@ impl Payload {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Transfer(_) => "transfer",
+            Self::DeployActor(_) => "deploy_actor",
+            Self::CallActor(_) => "call_actor",
             Self::RegisterRunner(_) => "register_runner",
             Self::UpdateRunner(_) => "update_runner",
             Self::DeregisterRunner => "deregister_runner",
@@ -148,6 +183,8 @@ impl Payload {
     const fn tag(&self) -> u64 {
         match self {
             Self::Transfer(_) => 1,
+            Self::DeployActor(_) => 2,
+            Self::CallActor(_) => 3,
             Self::RegisterRunner(_) => 16,
             Self::UpdateRunner(_) => 17,
             Self::DeregisterRunner => 18,
@@ -162,6 +199,7 @@ impl Payload {
     const fn charge(&self) -> Charge {
         match self {
             Self::Transfer(_) => meter::TRANSFER,
+            Self::DeployActor(_) | Self::CallActor(_) => meter::METERED,
             Self::RegisterRunner(_) => meter::REGISTER_RUNNER,
             Self::UpdateRunner(_) => meter::UPDATE_RUNNER,
             Self::DeregisterRunner => meter::DEREGISTER_RUNNER,
@@ -172,10 +210,16 @@ impl Payload {
         }
     }
 
+    /// Whether what it uses is only known once it has run.
+    const fn is_metered(&self) -> bool {
+        matches!(self, Self::DeployActor(_) | Self::CallActor(_))
+    }
+
     /// What the sender's balance must hold beside the fee.
     pub fn value(&self) -> Wei {
         match self {
             Self::Transfer(transfer) => transfer.amount,
+            Self::CallActor(call) => call.value,
             Self::RegisterRunner(register) => register.stake,
             Self::SubmitJob(spec) => spec.escrow(),
             _ => Wei::ZERO,
@@ -187,6 +231,8 @@ impl Encode for Payload {
     fn encode(&self, w: &mut Writer) {
         let body: Option<&dyn Encode> = match self {
             Self::Transfer(body) => Some(body),
+            Self::DeployActor(body) => Some(body),
+            Self::CallActor(body) => Some(body),
             Self::RegisterRunner(body) => Some(body),
             Self::UpdateRunner(body) => Some(body),
             Self::DeregisterRunner | Self::RunnerHeartbeat => None,
@@ -208,6 +254,8 @@ impl Decode for Payload {
         let len = r.list(2)?;
         match (r.u64()?, len) {
             (1, 2) => Decode::decode(r).map(Self::Transfer),
+            (2, 2) => Decode::decode(r).map(Self::DeployActor),
+            (3, 2) => Decode::decode(r).map(Self::CallActor),
             (16, 2) => Decode::decode(r).map(Self::RegisterRunner),
             (17, 2) => Decode::decode(r).map(Self::UpdateRunner),
             (18, 1) => Ok(Self::DeregisterRunner),
@@ -252,7 +300,8 @@ impl Transaction {
     }
 
     /// A transaction with the least limits that will do, paying up to twice the basefees given
-    /// and one wei of priority per cycle, so that it stays valid while they rise.
+    /// and one wei of priority per cycle, so that it stays valid while they rise. What is metered
+    /// needs more: see [`buying`](Self::buying).
     pub fn with_limits(
         chain_id: u64,
         nonce: u64,
@@ -272,6 +321,16 @@ impl Transaction {
         let bytes = to_vec(&sized).len() + SIGNATURE_OVERHEAD;
         (sized.cycle_limit, sized.cell_limit) = meter::total(bytes, sized.payload.charge());
         sized
+    }
+
+    /// The same with limits raised by `budget`: what an actor's deployment or call may use, as far
+    /// as a block holds it.
+    pub fn buying(mut self, budget: Budget) -> Self {
+        let raised = |limit: u64, by: u64, most: u64| limit.saturating_add(by).min(most);
+        let cycles = raised(self.cycle_limit.get(), budget.cycles, meter::MAX_BLOCK_CYCLES);
+        let cells = raised(self.cell_limit.get(), budget.cells, meter::MAX_BLOCK_CELLS);
+        (self.cycle_limit, self.cell_limit) = (Cycles::new(cycles), Cells::new(cells));
+        self
     }
 }
 
@@ -376,9 +435,19 @@ impl SignedTransaction {
         })
     }
 
-    /// What it uses of both gases.
-    pub fn usage(&self) -> (Cycles, Cells) {
+    /// The least it uses of both gases: its price where that is fixed, the intrinsic part of what
+    /// is metered.
+    pub fn least(&self) -> (Cycles, Cells) {
         meter::total(self.size(), self.transaction.payload.charge())
+    }
+
+    /// What of both gases is set aside for it, in its block and with its sender: its price where
+    /// that is fixed, its limits where it is metered. It uses no more.
+    pub fn reserve(&self) -> (Cycles, Cells) {
+        match self.transaction.payload.is_metered() {
+            true => (self.transaction.cycle_limit, self.transaction.cell_limit),
+            false => self.least(),
+        }
     }
 
     /// The transaction in its one form.

@@ -11,32 +11,38 @@
 //! signature or fee cap does not stand when its turn comes changes nothing and is skipped with a
 //! receipt.
 
+pub(super) mod actors;
+mod fees;
+mod jobs;
+
+pub use actors::{Failure, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES, Message};
+pub use jobs::candidates_root;
+
 use super::{
     block::{Block, CertificateError, certify},
     event::{
-        EntitlementGranted, EntitlementRevoked, Event, EventKind, JobAssigned, JobFailed,
-        JobSubmitted, JobVerified, JobWaiting, MruUpdated, PresenceDerived, PresenceUnavailable,
-        RunnerDeregistered, RunnerRegistered, RunnerUpdated, SubsetEpochAdvanced, Transferred,
+        EntitlementGranted, EntitlementRevoked, Event, EventKind, PresenceDerived,
+        PresenceUnavailable, RunnerDeregistered, RunnerRegistered, RunnerUpdated,
+        SubsetEpochAdvanced, Transferred,
     },
-    receipt::{Receipt, Status},
-    state::{Account, KnownPresence, State},
-    transaction::{Payload, RegisterRunner, SignedTransaction, SubmitResult, Transfer},
+    receipt::{ActorReceipt, Receipt, Status},
+    state::{KnownPresence, MoneyError, State},
+    transaction::{CallActor, DeployActor, Payload, RegisterRunner, SignedTransaction, Transfer},
 };
 use crate::{
+    actor::Budget,
     fees::{basefee, meter},
-    job::{
-        filter::{Scene, Verdict},
-        mru::MruRecord,
-        selection::{self, Selection},
-        spec::{Assignment, Job, JobSpec, JobStatus, Outcome, SpecError},
-    },
+    job::{filter::Verdict, selection::Selection, spec::SpecError},
     presence::{self, Bitmap, ThresholdRule},
-    primitives::{Address, Cells, Cycles, Hash, Height, Wei, keccak256, merkle::Map},
+    primitives::{Address, Cells, Cycles, Hash, Height, Wei},
     record,
     registry::{Order, PoolError, RegistryError},
-    wire,
 };
+use actors::{Delivery, Done, Place};
 use std::sync::Arc;
+
+/// Bytes of an error's text that a receipt keeps: an actor may say anything where it fails.
+const MAX_ERROR_BYTES: usize = 4_096;
 
 /// P(h) as a block made it known.
 #[derive(Clone, Debug)]
@@ -105,10 +111,6 @@ pub enum ExecutionError {
 /// Why a transaction fails. The variant's name opens the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
-    #[error("InsufficientBalance: {need} wei are needed beside the fee, {have} are there")]
-    Balance { need: Wei, have: Wei },
-    #[error("BalanceOverflow: the receiver would hold more than 2^128 wei")]
-    Overflow,
     #[error("NotYourKey: the key registered has address {0}, which is not the sender's")]
     NotYourKey(Address),
     #[error("JobExists: {0} was submitted before")]
@@ -123,6 +125,10 @@ enum Refusal {
     ResultTooLarge { got: usize, limit: u32 },
     #[error("BadResultSignature: not {0}'s signature over this job and result")]
     BadResultSignature(Address),
+    #[error(transparent)]
+    Actors(#[from] Failure),
+    #[error(transparent)]
+    Money(#[from] MoneyError),
     #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error(transparent)]
@@ -235,94 +241,58 @@ impl Run<'_> {
             cells: Cells::ZERO,
             burned: Wei::ZERO,
             tip: Wei::ZERO,
+            actor: None,
         };
-        if let Err(reason) = self.charge(signed, &mut receipt) {
-            receipt.status = Status::Skipped(reason);
-            return receipt;
-        }
+        let reserved = match self.reserve(signed, &mut receipt) {
+            Ok(reserved) => reserved,
+            Err(reason) => {
+                receipt.status = Status::Skipped(reason);
+                return receipt;
+            }
+        };
         let (before, events) = (self.state.clone(), self.events.len());
-        if let Err(refusal) = self.apply(receipt.sender, &signed.transaction.payload, signed) {
+        if let Err(refusal) = self.apply(signed, &mut receipt) {
             self.state = before;
             self.events.truncate(events);
-            receipt.status = Status::Failed(refusal.to_string());
+            receipt.status = Status::Failed(shortened(refusal.to_string()));
         }
+        let (mut cycles, mut cells) = signed.least();
+        if let Some(ActorReceipt { usage, .. }) = &receipt.actor {
+            cycles = cycles.saturating_add(Cycles::new(usage.cycles()));
+            cells = cells.saturating_add(Cells::new(usage.cells));
+        }
+        self.pay(&reserved, cycles, cells, &mut receipt);
         receipt
     }
 
-    /// Takes the fee and counts the nonce, or says why the transaction is skipped.
-    fn charge(&mut self, signed: &SignedTransaction, receipt: &mut Receipt) -> Result<(), String> {
-        let tx = &signed.transaction;
-        if tx.chain_id != self.state.chain_id {
-            return Err(format!(
-                "WrongChain: for chain {:#x}, this is {:#x}",
-                tx.chain_id, self.state.chain_id
-            ));
-        }
-        receipt.sender = signed.sender().map_err(|error| error.to_string())?;
-        let mut account = self.state.account(&receipt.sender);
-        if tx.nonce != account.nonce {
-            return Err(format!("WrongNonce: {} where {} is next", tx.nonce, account.nonce));
-        }
-        let (cycles, cells) = signed.usage();
-        if cycles > tx.cycle_limit || cells > tx.cell_limit {
-            return Err(format!(
-                "LimitTooLow: {cycles} cycles and {cells} cells are used, {} and {} bought",
-                tx.cycle_limit, tx.cell_limit
-            ));
-        }
-        let (block_cycles, block_cells) =
-            (self.cycles.saturating_add(cycles), self.cells.saturating_add(cells));
-        if block_cycles.get() > meter::MAX_BLOCK_CYCLES
-            || block_cells.get() > meter::MAX_BLOCK_CELLS
-        {
-            return Err("BlockFull: the block's cycles or cells are used up".into());
-        }
-        let cycle = price(
-            self.state.basefee_cycle,
-            tx.fees.max_fee_per_cycle,
-            tx.fees.max_priority_per_cycle,
-        )
-        .ok_or_else(|| fee_too_low("cycle", self.state.basefee_cycle, tx.fees.max_fee_per_cycle))?;
-        let cell =
-            price(self.state.basefee_cell, tx.fees.max_fee_per_cell, tx.fees.max_priority_per_cell)
-                .ok_or_else(|| {
-                    fee_too_low("cell", self.state.basefee_cell, tx.fees.max_fee_per_cell)
-                })?;
-        let per = |rate: Wei, units: u64| rate.checked_mul(u128::from(units));
-        let (burned, tip) = per(self.state.basefee_cycle, cycles.get())
-            .zip(per(self.state.basefee_cell, cells.get()))
-            .and_then(|(a, b)| a.checked_add(b))
-            .zip(
-                per(cycle, cycles.get())
-                    .zip(per(cell, cells.get()))
-                    .and_then(|(a, b)| a.checked_add(b)),
-            )
-            .ok_or("FeeOverflow: the fee is beyond 2^128 wei")?;
-        let fee = burned.checked_add(tip).ok_or("FeeOverflow: the fee is beyond 2^128 wei")?;
-        account.balance = account.balance.checked_sub(fee).ok_or_else(|| {
-            format!("InsufficientBalance: the fee is {fee} wei, {} are there", account.balance)
-        })?;
-        account.nonce = account.nonce.saturating_add(1);
-        self.state.accounts.insert(receipt.sender, account);
-        self.state.burned = self.state.burned.saturating_add(burned);
-        self.tips = self.tips.saturating_add(tip);
-        (self.cycles, self.cells) = (block_cycles, block_cells);
-        (receipt.cycles, receipt.cells) = (cycles, cells);
-        (receipt.burned, receipt.tip) = (burned, tip);
-        Ok(())
-    }
-
-    fn apply(
-        &mut self,
-        sender: Address,
-        payload: &Payload,
-        signed: &SignedTransaction,
-    ) -> Result<(), Refusal> {
-        match payload {
+    /// Does what the transaction says. On failure the state is left half changed.
+    fn apply(&mut self, signed: &SignedTransaction, receipt: &mut Receipt) -> Result<(), Refusal> {
+        let (sender, nonce) = (receipt.sender, signed.transaction.nonce);
+        match &signed.transaction.payload {
             Payload::Transfer(Transfer { to, amount }) => {
-                self.debit(sender, *amount)?;
-                self.credit(*to, *amount)?;
+                self.state.debit(sender, *amount)?;
+                self.state.credit(*to, *amount)?;
                 self.emit(Transferred { from: sender, to: *to, amount: *amount });
+            }
+            Payload::DeployActor(DeployActor { source }) => {
+                let (height, budget) = (self.height(), budget(signed));
+                let deployer = (sender, nonce);
+                let done = actors::deploy(&mut self.state, height, deployer, source, budget);
+                self.told(done, receipt)?;
+            }
+            Payload::CallActor(CallActor { actor, handler, payload, value }) => {
+                let header = &self.block.header;
+                let place = Place {
+                    parent: header.parent,
+                    height: header.height,
+                    timestamp_ms: header.timestamp_ms,
+                    transaction: receipt.transaction,
+                };
+                let (to, value) = (*actor, *value);
+                let (handler, payload) = (handler.clone(), payload.clone());
+                let first = Delivery { sender, to, handler, payload, value };
+                let done = actors::call(&mut self.state, &place, first, budget(signed));
+                self.told(done, receipt)?;
             }
             Payload::RegisterRunner(register) => self.register(sender, register)?,
             Payload::UpdateRunner(update) => {
@@ -335,7 +305,7 @@ impl Run<'_> {
             }
             Payload::DeregisterRunner => {
                 let stake = self.state.registry.deregister(&sender)?;
-                self.credit(sender, stake)?;
+                self.state.credit(sender, stake)?;
                 self.emit(RunnerDeregistered { runner: sender, stake });
             }
             Payload::RunnerHeartbeat => {
@@ -352,10 +322,24 @@ impl Run<'_> {
                 self.state.entitlements.revoke(sender, &pool, runner)?;
                 self.emit(EntitlementRevoked { pool, runner });
             }
-            Payload::SubmitJob(spec) => self.submit_job(sender, spec, signed.transaction.nonce)?,
+            Payload::SubmitJob(spec) => self.submit_job(sender, spec, nonce)?,
             Payload::SubmitResult(result) => self.submit_result(result)?,
         }
         Ok(())
+    }
+
+    /// Puts what actors did into events and the receipt.
+    fn told(&mut self, done: Done, receipt: &mut Receipt) -> Result<(), Refusal> {
+        let Done { actor, usage, result, log, deliveries, events, .. } = done;
+        for event in events {
+            self.emit(event);
+        }
+        let (result, ended) = match result {
+            Ok(result) => (result, Ok(())),
+            Err(failure) => (Vec::new(), Err(failure.into())),
+        };
+        receipt.actor = Some(ActorReceipt { actor, usage, result, log, deliveries });
+        ended
     }
 
     fn register(&mut self, sender: Address, register: &RegisterRunner) -> Result<(), Refusal> {
@@ -363,7 +347,7 @@ impl Run<'_> {
         if address != sender {
             return Err(Refusal::NotYourKey(address));
         }
-        self.debit(sender, register.stake)?;
+        self.state.debit(sender, register.stake)?;
         let height = self.height();
         let runner = self.state.registry.register(
             height,
@@ -375,178 +359,6 @@ impl Run<'_> {
         let index = self.state.registry.order().len() - 1;
         self.emit(RunnerRegistered { runner, index, stake: register.stake });
         Ok(())
-    }
-
-    fn submit_job(
-        &mut self,
-        submitter: Address,
-        spec: &Arc<JobSpec>,
-        nonce: u64,
-    ) -> Result<(), Refusal> {
-        spec.check()?;
-        let id = spec.job_id(&submitter, nonce);
-        if self.state.jobs.contains_key(&id) {
-            return Err(Refusal::JobExists(id));
-        }
-        self.debit(submitter, spec.escrow())?;
-        let job = Job {
-            spec: spec.clone(),
-            submitter,
-            submitted_at: self.height(),
-            status: JobStatus::Pending,
-        };
-        let (deadline, kind) = (job.deadline(), spec.work.kind());
-        self.state.jobs.insert(id, job);
-        self.state.open_jobs.insert(id, deadline);
-        self.emit(JobSubmitted { job_id: id, submitter, kind });
-        Ok(())
-    }
-
-    /// M = 1: the result is final when included (jobs.md §5).
-    fn submit_result(&mut self, submitted: &SubmitResult) -> Result<(), Refusal> {
-        let SubmitResult { job_id, runner, result, runner_signature } = submitted;
-        let job = self.state.jobs.get(job_id).ok_or(Refusal::UnknownJob(*job_id))?.clone();
-        let JobStatus::Assigned(assignment) = &job.status else {
-            return Err(Refusal::NotAssigned(job.status.name()));
-        };
-        let record = self
-            .state
-            .registry
-            .get(runner)
-            .filter(|_| assignment.committee.contains(runner))
-            .ok_or(Refusal::NotInCommittee(*runner))?;
-        let limit = job.spec.bounds.max_return_bytes;
-        if result.len() > limit as usize {
-            return Err(Refusal::ResultTooLarge { got: result.len(), limit });
-        }
-        let result_hash = keccak256(&[result]);
-        let digest = wire::JobResult::digest(self.state.chain_id, job_id, result);
-        if !record.pubkey.verify(&digest, runner_signature) {
-            return Err(Refusal::BadResultSignature(*runner));
-        }
-        let price = price_of_time(
-            record.price_per_second,
-            self.block.header.timestamp_ms.saturating_sub(assignment.timestamp_ms),
-            job.spec.max_price,
-        );
-        let paid = price.saturating_add(job.spec.tip);
-        let refunded = job.spec.escrow().saturating_sub(paid);
-        self.credit(*runner, paid)?;
-        self.credit(job.submitter, refunded)?;
-        self.state.registry.release(runner, true)?;
-        let height = self.height();
-        let outcome = Outcome { height, runner: *runner, result_hash, paid };
-        let (submitter, kind) = (job.submitter, job.spec.work.kind());
-        self.end(job_id, &job, JobStatus::Verified(assignment.clone(), outcome));
-        let (job_id, runner) = (*job_id, *runner);
-        self.state.mru.insert((submitter, kind), MruRecord { runner, set_at: height });
-        self.emit(JobVerified { job_id, runner, result_hash, paid, refunded });
-        self.emit(MruUpdated { submitter, kind, runner });
-        Ok(())
-    }
-
-    fn end(&mut self, job_id: &Hash, job: &Job, status: JobStatus) {
-        self.state.jobs.insert(*job_id, Job { status, ..job.clone() });
-        self.state.open_jobs.remove(job_id);
-    }
-
-    /// Jobs whose last block this was end without result.
-    fn pass_deadlines(&mut self) {
-        let height = self.height();
-        let due: Vec<Hash> = self
-            .state
-            .open_jobs
-            .iter()
-            .filter(|(_, deadline)| **deadline <= height)
-            .map(|(id, _)| *id)
-            .collect();
-        for job_id in due {
-            let job = self.state.jobs.get(&job_id).expect("an open job is a job").clone();
-            let assignment = job.status.assignment().cloned();
-            for runner in assignment.iter().flat_map(|a| &a.committee) {
-                self.state
-                    .registry
-                    .release(runner, false)
-                    .expect("a runner with a job in hand cannot deregister");
-            }
-            let refunded = job.spec.escrow();
-            self.credit(job.submitter, refunded).expect("what was debited fits again");
-            self.end(&job_id, &job, JobStatus::Failed(assignment));
-            self.emit(JobFailed { job_id, refunded });
-        }
-    }
-
-    /// Draws a committee for every job that has none.
-    fn draw_jobs(&mut self) -> Vec<DrawRecord> {
-        let mut pending: Vec<(Height, Hash)> = self
-            .state
-            .open_jobs()
-            .filter(|(_, job)| job.status == JobStatus::Pending)
-            .map(|(id, job)| (job.submitted_at, *id))
-            .collect();
-        pending.sort_unstable();
-        pending.into_iter().map(|(_, job_id)| self.draw(job_id)).collect()
-    }
-
-    fn draw(&mut self, job_id: Hash) -> DrawRecord {
-        let height = self.height();
-        let job = self.state.jobs.get(&job_id).expect("an open job is a job").clone();
-        let registry = &self.state.registry;
-        let verdicts = Scene {
-            height,
-            registry: &self.parent.registry,
-            active_jobs: &|runner| registry.get(runner).map_or(u32::MAX, |r| r.active_jobs),
-            entitlements: &self.parent.entitlements,
-            present: self.state.present_at(height),
-        }
-        .judge(&job.spec);
-        // One that deregistered in this very block is in the parent's registry, not in this one.
-        let gone = |runner: &Address| registry.get(runner).is_none_or(|r| r.deregistered);
-        let candidates: Vec<(Address, Wei)> = verdicts
-            .iter()
-            .filter(|v| v.dropped_by.is_none() && !gone(&v.runner))
-            .map(|v| (v.runner, v.stake))
-            .collect();
-        let seed = selection::seed(self.block.header.parent, job_id, job.submitted_at);
-        let mru = self.read_mru(job.submitter, &job.spec);
-        let wanted = job.spec.verification.runners as usize;
-        let selection = if candidates.len() < wanted {
-            Selection::default()
-        } else {
-            selection::draw(&candidates, seed, wanted, mru)
-        };
-        if selection.committee.is_empty() {
-            let registered = u32::try_from(verdicts.len()).unwrap_or(u32::MAX);
-            self.emit(JobWaiting { job_id, registered });
-        } else {
-            let deadline = job.deadline();
-            for runner in &selection.committee {
-                self.state.registry.assign(runner).expect("a candidate is registered");
-            }
-            let assignment = Assignment {
-                height,
-                timestamp_ms: self.block.header.timestamp_ms,
-                seed,
-                candidates_root: candidates_root(&candidates),
-                committee: selection.committee.clone(),
-            };
-            self.state.jobs.insert(job_id, Job { status: JobStatus::Assigned(assignment), ..job });
-            let committee = selection.committee.clone();
-            self.emit(JobAssigned { job_id, committee, deadline });
-        }
-        let parent = self.block.header.parent;
-        DrawRecord { job_id, parent, seed, mru, verdicts, selection }
-    }
-
-    /// The live MRU runner; a record past its time is removed by being read.
-    fn read_mru(&mut self, submitter: Address, spec: &JobSpec) -> Option<Address> {
-        let key = (submitter, spec.work.kind());
-        let record = self.state.mru.get(&key)?;
-        if record.is_live(self.height()) {
-            return Some(record.runner);
-        }
-        self.state.mru.remove(&key);
-        None
     }
 
     /// Basefees for the next block; tips to the proposer.
@@ -568,55 +380,28 @@ impl Run<'_> {
             .find(|v| v.consensus_key == self.block.header.proposer)
             .map(|v| v.pubkey.address());
         // A proposer outside the set cannot be; its tips would be burned rather than lost.
-        let paid = proposer.is_some_and(|proposer| self.credit(proposer, self.tips).is_ok());
+        let paid = proposer.is_some_and(|proposer| self.state.credit(proposer, self.tips).is_ok());
         if !paid {
             self.state.burned = self.state.burned.saturating_add(self.tips);
         }
     }
+}
 
-    fn debit(&mut self, from: Address, amount: Wei) -> Result<(), Refusal> {
-        let account = self.state.account(&from);
-        let balance = account
-            .balance
-            .checked_sub(amount)
-            .ok_or(Refusal::Balance { need: amount, have: account.balance })?;
-        self.state.accounts.insert(from, Account { balance, ..account });
-        Ok(())
-    }
-
-    fn credit(&mut self, to: Address, amount: Wei) -> Result<(), Refusal> {
-        if amount.is_zero() {
-            return Ok(());
-        }
-        let account = self.state.account(&to);
-        let balance = account.balance.checked_add(amount).ok_or(Refusal::Overflow)?;
-        self.state.accounts.insert(to, Account { balance, ..account });
-        Ok(())
+/// What a deployment or call may use: its limits but for the intrinsic part.
+fn budget(signed: &SignedTransaction) -> Budget {
+    let (cycles, cells) = signed.least();
+    let transaction = &signed.transaction;
+    Budget {
+        cycles: transaction.cycle_limit.get().saturating_sub(cycles.get()),
+        cells: transaction.cell_limit.get().saturating_sub(cells.get()),
     }
 }
 
-/// Root of the map from each candidate's address to its stake: what a job keeps of its draw.
-pub fn candidates_root(candidates: &[(Address, Wei)]) -> Hash {
-    candidates.iter().copied().collect::<Map<Address, Wei>>().root()
-}
-
-/// What the proposer gets per unit; `None` where the cap does not cover the basefee.
-const fn price(basefee: Wei, max_fee: Wei, max_priority: Wei) -> Option<Wei> {
-    match max_fee.checked_sub(basefee) {
-        Some(room) if room.get() < max_priority.get() => Some(room),
-        Some(_) => Some(max_priority),
-        None => None,
+/// An error's text as far as receipts keep it.
+fn shortened(mut text: String) -> String {
+    if text.len() > MAX_ERROR_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
+        text.push('…');
     }
-}
-
-fn fee_too_low(gas: &str, basefee: Wei, cap: Wei) -> String {
-    format!("FeeBelowBasefee: a {gas} costs {basefee} wei, {cap} are offered")
-}
-
-/// Price of `ms` of computing, rounded up, at most `most`.
-fn price_of_time(per_second: Wei, ms: u64, most: Wei) -> Wei {
-    match per_second.checked_mul(u128::from(ms)) {
-        Some(thousandfold) => Wei::new(thousandfold.get().div_ceil(1_000)).min(most),
-        None => most,
-    }
+    text
 }

@@ -27,6 +27,8 @@ pub struct Charge {
 
 /// A transfer, as the spec has it.
 pub const TRANSFER: Charge = Charge { cycles: 5_000, cells: 500 };
+/// Deploying and calling actors: what that takes is metered as it runs.
+pub const METERED: Charge = Charge { cycles: 0, cells: 0 };
 /// A registration: a record of a few hundred bytes and a place in the order.
 pub const REGISTER_RUNNER: Charge = Charge { cycles: 50_000, cells: 1_000 };
 /// A change of a registration.

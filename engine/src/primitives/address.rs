@@ -1,6 +1,9 @@
 //! Account addresses.
 
-use super::codec::{Decode, DecodeError, Encode, Reader, Writer};
+use super::{
+    codec::{Decode, DecodeError, Encode, Reader, Writer},
+    keccak256,
+};
 use std::{fmt, str::FromStr};
 
 /// The last 20 bytes of keccak256 of an uncompressed public key without its tag
@@ -24,6 +27,14 @@ impl Address {
         let mut bytes = [0; 20];
         bytes[19] = number;
         Self(bytes)
+    }
+
+    /// The address of the actor that `deployer` deploys with its transaction `nonce`
+    /// (spec chain.md, "Actors").
+    pub fn of_actor(deployer: &Self, nonce: u64) -> Self {
+        let digest = keccak256(&[b"actor", &deployer.0, &nonce.to_be_bytes()]);
+        let (_, last) = digest.0.split_last_chunk().expect("a digest has 32 bytes");
+        Self(*last)
     }
 
     /// The address's bytes.

@@ -215,7 +215,7 @@ fn places(tree: &Tree) -> Vec<Finding> {
     ];
     let mut findings = Vec::new();
     // Cargo writes the registry into its lock file.
-    for File { path, text, .. } in tree.files().filter(|file| file.path != "Cargo.lock") {
+    for File { path, text, .. } in tree.files().filter(|file| !file.path.ends_with("Cargo.lock")) {
         for (number, line) in (1..).zip(text.lines()) {
             if let Some(host) = hosts.iter().find(|host| line.contains(**host)) {
                 let text = format!("{host} is a registry's host: name the package instead");

@@ -20,13 +20,7 @@ use cowboy_engine::{
     primitives::Wei,
 };
 use serde::Serialize;
-use std::{
-    fs,
-    io::{self, Read as _},
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 #[derive(Debug, Subcommand)]
 pub enum Submit {
@@ -134,7 +128,7 @@ impl Submit {
                     program: program.clone(),
                     args: args.to_vec(),
                     env: variables,
-                    stdin: stdin.map(|file| read_input(&file)).transpose()?,
+                    stdin: stdin.map(|file| args::input(&file, INPUT_LIMIT)).transpose()?,
                 };
                 Ok((Work::Custom(work), terms))
             }
@@ -171,22 +165,6 @@ impl Terms {
 
 /// The longest standard input: a transaction with more would not fit a block.
 const INPUT_LIMIT: u64 = 512 * 1024;
-
-fn read_input(file: &PathBuf) -> Result<Vec<u8>, CliError> {
-    let io = |error: io::Error| CliError::failed(format!("{}: {error}", file.display()));
-    let mut input = Vec::new();
-    if file.as_os_str() == "-" {
-        io::stdin().take(INPUT_LIMIT + 1).read_to_end(&mut input).map_err(io)?;
-    } else {
-        let file = fs::File::open(file).map_err(io)?;
-        file.take(INPUT_LIMIT + 1).read_to_end(&mut input).map_err(io)?;
-    }
-    if input.len() as u64 > INPUT_LIMIT {
-        let what = format!("{}: longer than {INPUT_LIMIT} bytes", file.display());
-        return Err(CliError::new(Exit::Usage, what));
-    }
-    Ok(input)
-}
 
 /// A job that was recorded, and its result where that was waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

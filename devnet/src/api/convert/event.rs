@@ -1,6 +1,6 @@
 //! Events of the chain as the API tells them.
 
-use super::{address, amount, hex};
+use super::{actor, address, amount, hex};
 use crate::{
     api::types::{Event, Text},
     storage::StoredEvent,
@@ -8,9 +8,10 @@ use crate::{
 use cowboy_engine::chain::{
     EventKind,
     event::{
-        EntitlementGranted, EntitlementRevoked, JobAssigned, JobFailed, JobSubmitted, JobVerified,
-        JobWaiting, MruUpdated, PresenceDerived, PresenceUnavailable, RunnerDeregistered,
-        RunnerRegistered, RunnerUpdated, SubsetEpochAdvanced, Transferred,
+        ActorCalled, ActorDeployed, ActorEmitted, EntitlementGranted, EntitlementRevoked,
+        JobAssigned, JobFailed, JobSubmitted, JobVerified, JobWaiting, MruUpdated, PresenceDerived,
+        PresenceUnavailable, RunnerDeregistered, RunnerRegistered, RunnerUpdated,
+        SubsetEpochAdvanced, Transferred,
     },
 };
 use serde_json::{Value, json};
@@ -87,5 +88,21 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
             "runner": address(runner),
         }),
         EventKind::SubsetEpochAdvanced(SubsetEpochAdvanced { epoch }) => json!({ "epoch": epoch }),
+        EventKind::ActorDeployed(ActorDeployed { actor, deployer, code }) => json!({
+            "actor": address(actor),
+            "deployer": address(deployer),
+            "code": hex(&code.0),
+        }),
+        EventKind::ActorCalled(ActorCalled { actor, sender, handler, value }) => json!({
+            "actor": address(actor),
+            "sender": address(sender),
+            "handler": handler,
+            "value": amount(*value),
+        }),
+        EventKind::ActorEmitted(ActorEmitted { actor, name, data }) => json!({
+            "actor": address(actor),
+            "name": name,
+            "data": actor::value(data),
+        }),
     }
 }

@@ -1,5 +1,6 @@
 //! From protocol values to the API's: by hand, since the protocol's own types know no JSON.
 
+pub(super) mod actor;
 pub(super) mod event;
 pub(super) mod job;
 pub(super) mod transaction;

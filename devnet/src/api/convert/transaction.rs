@@ -6,8 +6,8 @@ use cowboy_engine::{
     chain::{
         Payload, SignedTransaction, Status,
         transaction::{
-            GrantEntitlement, RegisterRunner, RevokeEntitlement, SubmitResult, Transfer,
-            UpdateRunner,
+            CallActor, DeployActor, GrantEntitlement, RegisterRunner, RevokeEntitlement,
+            SubmitResult, Transfer, UpdateRunner,
         },
     },
     primitives::Address,
@@ -21,6 +21,16 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
         Payload::Transfer(Transfer { to, amount: moved }) => {
             json!({ "to": address(to), "amount": amount(*moved) })
         }
+        Payload::DeployActor(DeployActor { source }) => {
+            let actor = Address::of_actor(sender, signed.transaction.nonce);
+            json!({ "actor": address(&actor), "source": source })
+        }
+        Payload::CallActor(CallActor { actor, handler, payload, value }) => json!({
+            "actor": address(actor),
+            "handler": handler,
+            "payload": hex(payload),
+            "value": amount(*value),
+        }),
         Payload::RegisterRunner(RegisterRunner {
             pubkey,
             stake,

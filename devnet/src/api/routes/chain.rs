@@ -10,7 +10,7 @@ use crate::{
         },
         view::{self, View, time},
     },
-    storage::{EventFilter, StoredTransaction},
+    storage::{EventFilter, Page, StoredTransaction},
 };
 use cowboy_engine::{
     chain::{self, EventKind, SignedTransaction},
@@ -40,6 +40,7 @@ pub(super) fn parameters(view: &View) -> Result<Parameters, ApiError> {
         threshold_rule: state.params().threshold_rule.to_string(),
         validators: count(state.validators().len()),
         runners: state.registry().order().len(),
+        actors: state.params().actors.into(),
     })
 }
 
@@ -136,6 +137,7 @@ fn included(view: &View, hash: Hash, stored: StoredTransaction) -> Result<Transa
     });
     (transaction.error, transaction.message) =
         receipt.status.error().map(convert::transaction::failure).unzip();
+    transaction.actor = receipt.actor.as_ref().map(convert::actor::receipt);
     let events = view.store().events_at(height)?;
     let caused = events.iter().filter(|stored| stored.event.transaction == Some(hash));
     transaction.events = caused.map(convert::event::event).collect();
@@ -163,6 +165,7 @@ fn describe(
         fee: None,
         error: None,
         message: None,
+        actor: None,
         events: Vec::new(),
     }
 }
@@ -178,9 +181,9 @@ pub(super) fn events(view: &View, query: &EventQuery) -> Result<EventPage, ApiEr
     let limit = query.limit.unwrap_or(EVENT_PAGE).clamp(1, EVENT_PAGE_LIMIT);
     let from = Height::new(query.from.unwrap_or_default());
     let filter = EventFilter { from, kind, limit: count(limit) };
-    let mut events = view.store().events(filter)?;
+    let Page { rows: mut events, more } = view.store().events(filter)?;
     let mut next = None;
-    if let Some(last) = events.last().filter(|_| events.len() >= limit).map(|last| last.height) {
+    if let Some(last) = events.last().filter(|_| more).map(|last| last.height) {
         // The last block may go on: it opens the next page, unless it is all there is of this one.
         let whole = events.partition_point(|event| event.height < last);
         next = Some(if whole > 0 {

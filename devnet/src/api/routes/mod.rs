@@ -4,6 +4,7 @@
 //! (the whole devnet) and the request's parameters to the answer. It runs where it may block.
 
 mod account;
+mod actor;
 pub(super) mod chain;
 mod control;
 mod job;
@@ -20,10 +21,11 @@ use super::{
     openapi,
     server::Shared,
     types::{
-        Account, Block, BlockNotice, EventPage, EventQuery, Explanation, Head, Job, JobQuery,
-        JobResult, JobSummary, MruRecord, NodeQuery, Parameters, Presence, PresenceCheck, Runner,
-        SelectionCheck, Status, Stopping, StreamQuery, Transaction, TransactionAccepted,
-        TransactionRequest, Validator, Votes,
+        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, BlockNotice, DryRun,
+        DryRunRequest, EventPage, EventQuery, Explanation, Head, Job, JobQuery, JobResult,
+        JobSummary, LogQuery, MruRecord, NodeQuery, Parameters, Presence, PresenceCheck, Runner,
+        SelectionCheck, Status, Stopping, StoreQuery, StreamQuery, Transaction,
+        TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     view::{Glance, View},
 };
@@ -157,6 +159,35 @@ pub(super) fn table() -> Vec<Route> {
             handler: post(control::start),
             operation: Operation::new("Starts a stopped validator", Answer::one::<Validator>())
                 .needs_token(),
+        },
+        view(
+            "/v1/actors",
+            "Actors, newest first",
+            Answer::many::<ActorSummary>(),
+            |view, (), query: ActorQuery| actor::list(view, &query),
+        ),
+        view(
+            "/v1/actors/{actor}",
+            "An actor and a page of its store",
+            Answer::one::<Actor>(),
+            |view, actor: String, query: StoreQuery| actor::show(view, &actor, &query),
+        ),
+        view(
+            "/v1/actors/{actor}/logs",
+            "What an actor logged and emitted, and how calls of it failed",
+            Answer::one::<ActorLog>(),
+            |view, actor: String, query: LogQuery| actor::logs(view, &actor, &query),
+        ),
+        Route {
+            method: Method::POST,
+            path: "/v1/actors/{actor}/dry-run",
+            handler: post(actor::dry_run),
+            operation: Operation::new(
+                "What a call of an actor would do; changes nothing",
+                Answer::one::<DryRun>(),
+            )
+            .query::<NodeQuery>()
+            .body::<DryRunRequest>(),
         },
         view(
             "/v1/jobs",

@@ -27,6 +27,7 @@ use commonware_cryptography::{Signer as _, ed25519::PrivateKey};
 use commonware_parallel::Sequential;
 use commonware_utils::non_empty;
 use cowboy_engine::{
+    actor,
     chain::{
         self, Block, Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params,
         Payload, SignedTransaction, State, Transaction, Validator,
@@ -95,7 +96,11 @@ fn genesis(rule: ThresholdRule) -> Genesis {
     Genesis {
         name: "api".into(),
         timestamp_ms: START_MS,
-        params: Params { threshold_rule: rule, genesis_basefee: Wei::new(meter::GENESIS_BASEFEE) },
+        params: Params {
+            threshold_rule: rule,
+            genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
+            actors: actor::Params::default(),
+        },
         validators: (0..VALIDATORS).map(validator).collect(),
         runners: (0..RUNNERS).map(runner).collect(),
         endowments: ["faucet", "dev-0", "runner-0"]

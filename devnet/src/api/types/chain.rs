@@ -1,6 +1,9 @@
 //! Blocks, transactions, events, accounts.
 
-use super::{AddressText, AmountText, BytesText, ChainIdText, HashText, TimeText};
+use super::{
+    ActorParameters, ActorReceipt, AddressText, AmountText, BytesText, ChainIdText, HashText,
+    TimeText,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -40,6 +43,8 @@ pub struct Parameters {
     pub validators: u32,
     /// Runners in the registry.
     pub runners: u32,
+    /// What actors' work costs, and how far it goes.
+    pub actors: ActorParameters,
 }
 
 /// A finalized block.
@@ -138,6 +143,9 @@ pub struct Transaction {
     pub error: Option<String>,
     /// The failure in words.
     pub message: Option<String>,
+    /// What actors did; absent where it deployed and called none, and while pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<ActorReceipt>,
     /// The events it caused.
     pub events: Vec<Event>,
 }

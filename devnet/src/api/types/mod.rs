@@ -25,6 +25,10 @@
 //! | `GET /v1/validators/{validator}` (a name or an address) | | [`Validator`] |
 //! | `POST /v1/validators/{validator}/stop` * | | [`Validator`] |
 //! | `POST /v1/validators/{validator}/start` * | | [`Validator`] |
+//! | `GET /v1/actors` | [`ActorQuery`] | `[`[`ActorSummary`]`]`, newest first |
+//! | `GET /v1/actors/{actor}` (an address or its beginning) | [`StoreQuery`] | [`Actor`] |
+//! | `GET /v1/actors/{actor}/logs` | [`LogQuery`] | [`ActorLog`] |
+//! | `POST /v1/actors/{actor}/dry-run` | body [`DryRunRequest`] | [`DryRun`] |
 //! | `GET /v1/jobs` | [`JobQuery`] | `[`[`JobSummary`]`]`, newest first |
 //! | `GET /v1/jobs/{id}` | | [`Job`] |
 //! | `GET /v1/jobs/{id}/result` | | [`JobResult`] |
@@ -39,10 +43,11 @@
 //! | `POST /runner/{runner}/heartbeat` | [`TransactionRequest`] | 202 [`TransactionAccepted`] |
 //! | `GET /openapi.json` | | the OpenAPI document |
 //!
-//! Every `GET` takes `?node=NAME` ([`NodeQuery`]): that validator answers from its own state.
-//! A request marked * changes state and needs `Authorization: Bearer <token>`; the token is in the
-//! devnet's `token` file. A runner's heartbeat needs none: it is a transaction that the runner
-//! signed. Whatever fails answers with an [`ErrorBody`].
+//! Every `GET` takes `?node=NAME` ([`NodeQuery`]): that validator answers from its own state. So
+//! does a dry run, a `POST` for the sake of its body, which changes nothing. A request marked *
+//! changes state and needs `Authorization: Bearer <token>`; the token is in the devnet's `token`
+//! file. A runner's heartbeat needs none: it is a transaction that the runner signed. Whatever
+//! fails answers with an [`ErrorBody`].
 //!
 //! # Events
 //!
@@ -51,6 +56,7 @@
 //! else at `from`, else with the next block. A comment line is sent at least every
 //! [`KEEP_ALIVE_SECS`] seconds, so that a reader can tell a quiet chain from a dead connection.
 
+mod actor;
 mod chain;
 mod error;
 mod job;
@@ -58,6 +64,11 @@ mod node;
 mod presence;
 mod value;
 
+pub use actor::{
+    Actor, ActorLimits, ActorLine, ActorLineKind, ActorLog, ActorParameters, ActorQuery,
+    ActorReceipt, ActorSchedule, ActorSummary, CyclesByCause, DryRun, DryRunRequest, Handler,
+    LogLine, LogQuery, StateChange, StateEntry, StoreQuery, Usage,
+};
 pub use chain::{
     Account, Block, BlockNotice, BlockTransaction, Event, EventPage, EventQuery, Fee, Head,
     Parameters, StreamQuery, Transaction, TransactionAccepted, TransactionRequest,
@@ -86,6 +97,24 @@ pub const EVENT_PAGE: usize = 1_000;
 
 /// Events in a page at most, unless a single block has more.
 pub const EVENT_PAGE_LIMIT: usize = 10_000;
+
+/// Actors in a list where the request does not say.
+pub const ACTOR_PAGE: usize = 100;
+
+/// Actors in a list at most.
+pub const ACTOR_PAGE_LIMIT: usize = 10_000;
+
+/// Keys of an actor's store in a page where the request does not say.
+pub const STORE_PAGE: usize = 100;
+
+/// Keys of an actor's store in a page at most.
+pub const STORE_PAGE_LIMIT: usize = 10_000;
+
+/// Lines of an actor's log in a page where the request does not say.
+pub const LOG_PAGE: usize = 100;
+
+/// Lines of an actor's log in a page at most, unless a single block has more.
+pub const LOG_PAGE_LIMIT: usize = 10_000;
 
 /// Jobs in a list where the request does not say.
 pub const JOB_PAGE: usize = 100;

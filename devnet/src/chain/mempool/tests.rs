@@ -3,7 +3,11 @@
 use super::*;
 use crate::chain::fixture::{key, state};
 use cowboy_engine::{
-    chain::{Payload, Transaction, transaction::Transfer},
+    actor::Budget,
+    chain::{
+        Payload, Transaction,
+        transaction::{CallActor, Transfer},
+    },
     primitives::Signature,
 };
 
@@ -135,8 +139,69 @@ fn a_block_holds_what_its_limits_hold() {
     }
     let picked = pool.pick(&state, &BTreeMap::new());
     assert_eq!(picked.len() as u64, meter::MAX_BLOCK_CYCLES / 26_000);
-    let cells: u64 = picked.iter().map(|tx| tx.usage().1.get()).sum();
+    let cells: u64 = picked.iter().map(|tx| tx.reserve().1.get()).sum();
     assert!(cells <= meter::MAX_BLOCK_CELLS);
+}
+
+/// A call that may use so much beside the intrinsic part.
+fn call(state: &State, nonce: u64, budget: Budget) -> SignedTransaction {
+    let (actor, handler, payload) = (key("account-0").address(), "h".to_owned(), vec![]);
+    let payload = Payload::CallActor(CallActor { actor, handler, payload, value: Wei::new(5) });
+    let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
+    Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload)
+        .buying(budget)
+        .sign(&key("account-1"))
+}
+
+#[test]
+fn what_is_metered_takes_its_limits_of_a_block_and_of_the_sender() {
+    let state = state();
+    let mut pool = Pool::default();
+    let half = Budget { cycles: meter::MAX_BLOCK_CYCLES / 2, cells: 0 };
+    for nonce in 0..2 {
+        assert_eq!(pool.insert(call(&state, nonce, half), &state), Ok(true));
+    }
+    assert_eq!(pick(&pool, &state), names(&[("account-1", 0)]));
+
+    let refused = |change: Change| {
+        let mut transaction = call(&state, 2, half).transaction.clone();
+        change(&mut transaction);
+        let refused = Pool::default().insert(transaction.sign(&key("account-1")), &state);
+        refused.expect_err("refused")
+    };
+    let check = |error: MempoolError, name: &str| {
+        assert!(error.to_string().starts_with(name), "{error}");
+    };
+    check(refused(|tx| tx.cycle_limit = Cycles::new(20_999)), "LimitTooLow");
+    check(refused(|tx| tx.cell_limit = Cells::new(100)), "LimitTooLow");
+    check(refused(|tx| tx.cycle_limit = Cycles::new(20_000_001)), "TooLarge");
+    check(refused(|tx| tx.cell_limit = Cells::new(1_000_001)), "TooLarge");
+    // The sender has 10^15 wei, and the whole limit is set aside.
+    check(refused(|tx| tx.fees.max_fee_per_cycle = Wei::new(100_000_001)), "InsufficientBalance");
+}
+
+#[test]
+fn what_waits_for_gossip_is_bounded_in_bytes() {
+    let state = state();
+    let mut outbox = Outbox::default();
+    let large = |nonce: u64| {
+        let mut transaction =
+            call(&state, nonce, Budget { cycles: 0, cells: 0 }).transaction.clone();
+        let Payload::CallActor(call) = &mut transaction.payload else { unreachable!("a call") };
+        call.payload = vec![7; 900_000];
+        transaction.sign(&key("account-1"))
+    };
+    let sent: Vec<_> = (0..20).map(large).collect();
+    for transaction in &sent {
+        outbox.push(transaction.clone());
+    }
+    // The oldest gave way; one at least is taken, however small the batch.
+    let kept = OUTBOX_BYTES / sent[0].size();
+    assert_eq!(outbox.queue.len(), kept);
+    assert_eq!(outbox.take(1), sent[20 - kept..=20 - kept]);
+    assert_eq!(outbox.take(2_000_000), sent[21 - kept..23 - kept]);
+    while outbox.pop().is_some() {}
+    assert_eq!((outbox.bytes, outbox.take(1_000)), (0, vec![]));
 }
 
 #[test]

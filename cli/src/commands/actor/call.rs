@@ -1,0 +1,172 @@
+//! `actor call`: a call tried on a state, or sent as a transaction, and what it did.
+
+use super::{address_of, failure, with_margin};
+use crate::{
+    args::{self, HeightArg},
+    commands::{
+        account::Inclusion,
+        chain::reason,
+        transaction::{self, Signer},
+    },
+    complete,
+    context::{Context, Deadline},
+    error::{CliError, Exit},
+};
+use clap::{Args, builder::FalseyValueParser};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{Bytes, DryRun, DryRunRequest, Text, TransactionStatus},
+    client::{BlockAt, Client},
+};
+use cowboy_engine::{
+    actor::Budget,
+    chain::{
+        Payload,
+        transaction::{CallActor, MAX_PAYLOAD_BYTES},
+    },
+    primitives::Wei,
+};
+use std::path::Path;
+
+/// `actor call`.
+#[derive(Debug, Args)]
+pub struct Call {
+    /// The actor: its address, or enough of the beginning
+    #[arg(add = ArgValueCandidates::new(complete::actors))]
+    actor: String,
+    /// The handler
+    handler: String,
+    /// What it is given: text, bytes as 0x-hex, or what is in @FILE (@- for the standard input)
+    #[arg(default_value = "", hide_default_value = true)]
+    payload: String,
+    /// What goes with the call: 1.5cby, or wei
+    #[arg(long, value_name = "AMOUNT", default_value = "0")]
+    #[arg(env = "COWBOYCTL_VALUE", hide_env_values = true)]
+    value: Wei,
+    /// The account that calls and pays: a name, or an address whose key is in the devnet's folder
+    #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
+    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    from: String,
+    /// Cycles it may use, beside the 21,000 of every transaction [default: as tried]
+    #[arg(long, value_name = "N", env = "COWBOYCTL_CYCLES", hide_env_values = true)]
+    cycles: Option<u64>,
+    /// Cells it may use, beside one per byte of the transaction [default: as tried]
+    #[arg(long, value_name = "N", env = "COWBOYCTL_CELLS", hide_env_values = true)]
+    cells: Option<u64>,
+    /// Say what the call would do, and send nothing; --from may be any address
+    #[arg(long, env = "COWBOYCTL_DRY_RUN", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    dry_run: bool,
+    /// With --dry-run: on the state after this block, one of the last 256 [default: the newest]
+    #[arg(long, value_name = "HEIGHT", requires = "dry_run")]
+    #[arg(env = "COWBOYCTL_AT", hide_env_values = true)]
+    at: Option<HeightArg>,
+    #[command(flatten)]
+    inclusion: Inclusion,
+}
+
+impl Call {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let payload = payload(&self.payload)?;
+        let devnet = cx.running(None)?;
+        let client = cx.client_of(&devnet)?;
+        if self.dry_run {
+            let tried = self.try_on(&client, &payload).await?;
+            cx.ui.document(&tried)?;
+            return succeeded(&tried);
+        }
+        let signer = Signer::find(&devnet, &self.from)?;
+        let actor = address_of(&client, &self.actor).await?;
+        let budget = self.budget(&client, &payload).await?;
+        let (handler, value) = (self.handler, self.value);
+        let payload = Payload::CallActor(CallActor { actor, handler, payload, value });
+        let deadline = Deadline::after(self.inclusion.timeout);
+        let executed =
+            transaction::settle(cx.ui, &client, &signer, payload, Some(budget), deadline).await?;
+        // A call that failed in its block has a receipt that says how far it got.
+        if executed.transaction.status == TransactionStatus::Failed {
+            cx.ui.document(&executed.transaction)?;
+            let transaction = &executed.transaction;
+            let reason = reason(transaction.error.as_deref(), transaction.message.as_deref());
+            return Err(failure(&reason.unwrap_or_default())
+                .hint(format!("see it: cowboyctl chain tx {}", transaction.hash)));
+        }
+        cx.ui.document(executed.succeeded()?)
+    }
+
+    /// What the call may use: as said, else what it uses on the newest state and some more.
+    async fn budget(&self, client: &Client, payload: &[u8]) -> Result<Budget, CliError> {
+        if let (Some(cycles), Some(cells)) = (self.cycles, self.cells) {
+            return Ok(Budget { cycles, cells });
+        }
+        let tried = self.try_on(client, payload).await?;
+        succeeded(&tried).map_err(|error| {
+            error.hint("nothing was sent; to send it nevertheless, give --cycles and --cells")
+        })?;
+        let Budget { cycles, cells } = with_margin(tried.usage.cycles, tried.usage.cells);
+        Ok(Budget { cycles: self.cycles.unwrap_or(cycles), cells: self.cells.unwrap_or(cells) })
+    }
+
+    async fn try_on(&self, client: &Client, payload: &[u8]) -> Result<DryRun, CliError> {
+        let at = match self.at {
+            None => None,
+            Some(at) => match at.resolve(client).await? {
+                BlockAt::Height(height) => Some(height),
+                BlockAt::Latest => None,
+            },
+        };
+        let request = DryRunRequest {
+            sender: self.from.clone(),
+            handler: self.handler.clone(),
+            payload: Text(Bytes(payload.to_vec())),
+            value: Text(self.value),
+            cycles: self.cycles,
+            cells: self.cells,
+            at,
+        };
+        Ok(client.dry_run(&self.actor, &request).await?)
+    }
+}
+
+/// A failure for a call that would fail.
+fn succeeded(tried: &DryRun) -> Result<(), CliError> {
+    if tried.success {
+        return Ok(());
+    }
+    let reason = reason(tried.error.as_deref(), tried.message.as_deref());
+    Err(failure(&reason.unwrap_or_default()))
+}
+
+/// What a handler is given, as typed.
+fn payload(text: &str) -> Result<Vec<u8>, CliError> {
+    if let Some(file) = text.strip_prefix('@') {
+        return args::input(Path::new(file), MAX_PAYLOAD_BYTES as u64);
+    }
+    if text.starts_with("0x") {
+        return text.parse::<Text<Bytes>>().map(|bytes| bytes.0.0).map_err(|error| {
+            CliError::new(Exit::Usage, format!("the payload: {error}"))
+                .hint("text that begins with 0x goes into a file: @FILE, or @- for standard input")
+        });
+    }
+    Ok(text.as_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_are_text_or_hex() {
+        let check = |text: &str, expected: Option<&[u8]>| {
+            assert_eq!(payload(text).ok().as_deref(), expected, "{text}");
+        };
+        check("", Some(b""));
+        check(r#"{"to": 1}"#, Some(br#"{"to": 1}"#));
+        check("0x", Some(b""));
+        check("0x00ff", Some(&[0, 255]));
+        check("0x0", None);
+        check("0xyz", None);
+        check("@/no/such/file", None);
+    }
+}

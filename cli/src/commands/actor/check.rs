@@ -1,0 +1,92 @@
+//! `actor check`: what a deployment would say of a module, without a devnet.
+
+use super::module::{BLOCK, Source};
+use crate::{
+    context::Context,
+    error::CliError,
+    output::{Document, fields, table, warn},
+};
+use clap::Args;
+use cowboy_devnet::api::types::{Handler, Usage};
+use cowboy_engine::{
+    actor::{self, Params},
+    fees::meter,
+};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// `actor check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The module's file; - for the standard input
+    file: PathBuf,
+}
+
+/// A module that would deploy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Checked {
+    file: String,
+    /// A module that would be refused is an error.
+    valid: bool,
+    /// What can be called.
+    handlers: Vec<Handler>,
+    /// What `actor test` runs.
+    tests: Vec<String>,
+    /// Bytes of the source.
+    bytes: usize,
+    /// Bytes of heap that every validator keeps.
+    retained: u64,
+    /// What a deployment uses beside the intrinsic part of its transaction.
+    usage: Usage,
+    /// Cycles of the whole transaction.
+    cycles: u64,
+}
+
+impl Check {
+    /// Runs the command.
+    pub fn run(&self, cx: &Context) -> Result<(), CliError> {
+        let source = Source::read(&self.file)?;
+        let (usage, module) = source.load(&Params::default(), BLOCK)?;
+        let handlers: Vec<Handler> = module.handlers().into_iter().map(Into::into).collect();
+        if handlers.is_empty() {
+            warn("nothing can be called: a handler is a function of a context and a payload");
+        }
+        cx.ui.document(&Checked {
+            file: source.file(),
+            valid: true,
+            handlers,
+            tests: module.tests().into_iter().map(|test| test.name).collect(),
+            bytes: source.text.len(),
+            retained: module.retained(),
+            usage: usage.into(),
+            cycles: usage.cycles() + meter::INTRINSIC_CYCLES,
+        })
+    }
+}
+
+impl Document for Checked {
+    fn text(&self) -> String {
+        let limits = actor::Limits::default();
+        let mut text = fields(&[
+            ("module", format!("{}: would deploy", self.file)),
+            ("source", format!("{} of {} bytes", self.bytes, limits.source)),
+            ("retained", format!("{} bytes", self.retained)),
+            ("cycles", format!("{}, {} of them loading", self.cycles, self.usage.cycles)),
+            ("tests", self.tests.len().to_string()),
+        ]);
+        if !self.handlers.is_empty() {
+            let rows = self.handlers.iter().map(|handler| {
+                let signature = format!("{}({})", handler.name, handler.parameters.join(", "));
+                vec![signature, handler.line.to_string()]
+            });
+            text += "\n\n";
+            text += &table(&["handler", ">line"], rows);
+        }
+        text
+    }
+
+    fn id(&self) -> String {
+        let names: Vec<_> = self.handlers.iter().map(|handler| handler.name.as_str()).collect();
+        names.join("\n")
+    }
+}

@@ -1,0 +1,128 @@
+//! `actor deploy`: a module loaded here first, then on the chain.
+
+use super::{module::Source, with_margin};
+use crate::{
+    commands::{
+        account::Inclusion,
+        chain::named,
+        transaction::{self, Signer},
+    },
+    complete,
+    context::{Context, Deadline},
+    error::CliError,
+    output::{Document, amount, fields},
+};
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::api::types::{AddressText, AmountText, HashText, Text, Transaction, Usage};
+use cowboy_engine::{
+    actor::Budget,
+    chain::{Code, Payload, transaction::DeployActor},
+    fees::meter,
+    primitives::Address,
+};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// `actor deploy`.
+#[derive(Debug, Args)]
+pub struct Deploy {
+    /// The module's file; - for the standard input
+    file: PathBuf,
+    /// The account that pays: a name, or an address whose key is in the devnet's folder
+    #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
+    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    from: String,
+    #[command(flatten)]
+    inclusion: Inclusion,
+}
+
+/// A deployed actor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Deployed {
+    /// Its address.
+    actor: AddressText,
+    /// The account that deployed it.
+    deployer: AddressText,
+    /// That account's name, where the devnet knows one.
+    deployer_name: Option<String>,
+    /// keccak256 of its source.
+    code: HashText,
+    /// The names of its handlers.
+    handlers: Vec<String>,
+    /// The transaction that deployed it.
+    transaction: HashText,
+    /// The height that deployed it.
+    deployed_at: Option<u64>,
+    /// What loading it used and what it keeps; absent where the devnet does not say.
+    usage: Option<Usage>,
+    /// What was paid.
+    fee: Option<AmountText>,
+}
+
+impl Deploy {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let source = Source::read(&self.file)?;
+        let devnet = cx.running(None)?;
+        let client = cx.client_of(&devnet)?;
+        let signer = Signer::find(&devnet, &self.from)?;
+        // What the chain would refuse is refused before it costs a fee.
+        let parameters = client.parameters().await?;
+        let most = Budget {
+            cycles: parameters.cycle_limit.saturating_sub(meter::INTRINSIC_CYCLES),
+            cells: parameters.cell_limit,
+        };
+        let (used, module) = source.load(&parameters.actors.into(), most)?;
+        let budget = with_margin(used.cycles(), used.cells);
+        let code = Code::hash(&source.text);
+        let payload = Payload::DeployActor(DeployActor { source: source.text });
+        let deadline = Deadline::after(self.inclusion.timeout);
+        let executed =
+            transaction::settle(cx.ui, &client, &signer, payload, Some(budget), deadline).await?;
+        let transaction = executed.succeeded()?;
+        let actor = Address::of_actor(&signer.address(), executed.nonce);
+        cx.ui.document(&Deployed {
+            actor: actor.into(),
+            deployer: transaction.sender,
+            deployer_name: transaction.sender_name.clone(),
+            code: Text(code),
+            handlers: module.handlers().into_iter().map(|handler| handler.name).collect(),
+            transaction: transaction.hash,
+            deployed_at: transaction.height,
+            usage: transaction.actor.as_ref().map(|receipt| receipt.usage),
+            fee: paid(transaction),
+        })
+    }
+}
+
+/// What a transaction paid.
+fn paid(transaction: &Transaction) -> Option<AmountText> {
+    transaction.fee.as_ref().map(|fee| Text(fee.burned.saturating_add(*fee.tip)))
+}
+
+impl Document for Deployed {
+    fn text(&self) -> String {
+        let mut lines = vec![
+            ("actor", self.actor.to_string()),
+            ("deployer", named(self.deployer_name.as_deref(), &self.deployer)),
+            ("code", self.code.to_string()),
+            ("handlers", self.handlers.join(", ")),
+            ("transaction", self.transaction.to_string()),
+        ];
+        if let Some(height) = self.deployed_at {
+            lines.push(("deployed at", height.to_string()));
+        }
+        if let Some(usage) = &self.usage {
+            lines.push(("loading", format!("{} cycles, {} cells", usage.cycles, usage.cells)));
+        }
+        if let Some(fee) = &self.fee {
+            lines.push(("fee", amount(**fee)));
+        }
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        self.actor.to_string()
+    }
+}

@@ -1,0 +1,116 @@
+//! `actor logs`: lines of an actor's log, and new ones as their blocks become final.
+
+use crate::args::HeightArg;
+use crate::{complete, context::Context, error::CliError, output::Row};
+use clap::{Args, builder::FalseyValueParser};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{ActorLine, ActorLineKind, LogQuery},
+    client::{BlockAt, Client},
+};
+
+/// `actor logs`.
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// The actor: its address, or enough of the beginning
+    #[arg(add = ArgValueCandidates::new(complete::actors))]
+    actor: String,
+    /// How many lines at most, the last ones
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "from")]
+    #[arg(env = "COWBOYCTL_LINES", hide_env_values = true)]
+    lines: usize,
+    /// All lines from this height on
+    #[arg(long, value_name = "HEIGHT")]
+    from: Option<HeightArg>,
+    /// Go on with new blocks until interrupted
+    #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    follow: bool,
+}
+
+impl Logs {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let client = cx.client()?;
+        let mut lines = Vec::new();
+        let next = match self.from {
+            None => {
+                let query = LogQuery { from: None, limit: Some(self.lines) };
+                let log = client.actor_log(&self.actor, &query).await?;
+                // The newest lines, though the last block has more of them than asked for.
+                lines.extend(log.lines);
+                log.next
+            }
+            Some(from) => {
+                let from = match from.resolve(&client).await? {
+                    BlockAt::Height(height) => height,
+                    BlockAt::Latest => client.head().await?.height,
+                };
+                all_from(&client, &self.actor, from, &mut lines).await?
+            }
+        };
+        if !self.follow {
+            return cx.ui.list(&lines);
+        }
+        lines.iter().try_for_each(|line| cx.ui.record(line))?;
+        self.follow(cx, &client, next).await
+    }
+
+    async fn follow(&self, cx: &Context, client: &Client, mut next: u64) -> Result<(), CliError> {
+        let mut blocks = client.follow(Some(next));
+        loop {
+            let block = blocks.next().await?;
+            if block.height < next || block.transactions == 0 {
+                continue;
+            }
+            let mut lines = Vec::new();
+            next = all_from(client, &self.actor, next, &mut lines).await?;
+            lines.iter().try_for_each(|line| cx.ui.record(line))?;
+        }
+    }
+}
+
+/// Reads all lines from a height on; yields the height to go on from.
+async fn all_from(
+    client: &Client,
+    actor: &str,
+    from: u64,
+    lines: &mut Vec<ActorLine>,
+) -> Result<u64, CliError> {
+    let mut from = from;
+    loop {
+        let log = client.actor_log(actor, &LogQuery { from: Some(from), limit: None }).await?;
+        // A page without lines is the last one, and one that does not go on would never end.
+        let done = log.lines.is_empty() || log.next <= from;
+        lines.extend(log.lines);
+        from = log.next.max(from);
+        if done {
+            return Ok(from);
+        }
+    }
+}
+
+impl Row for ActorLine {
+    const HEADER: &'static [&'static str] = &[">height", "transaction", "kind", "text"];
+
+    fn cells(&self) -> Vec<String> {
+        let (kind, text) = match self.kind {
+            ActorLineKind::Log => ("log", self.text.clone().unwrap_or_default()),
+            ActorLineKind::Error => ("error", self.text.clone().unwrap_or_default()),
+            ActorLineKind::Event => {
+                let data = self.data.as_ref().map(|data| format!(" {data}")).unwrap_or_default();
+                ("event", self.name.clone().unwrap_or_default() + &data)
+            }
+        };
+        vec![
+            self.height.to_string(),
+            crate::output::short(&self.transaction),
+            kind.to_owned(),
+            text,
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.text.clone().or_else(|| self.name.clone()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,113 @@
+//! `actor`: modules on the chain, their handlers, stores and logs.
+
+mod call;
+mod check;
+mod deploy;
+mod logs;
+mod module;
+mod show;
+mod test;
+
+pub use show::{receipt_fields, receipt_log};
+
+use crate::{
+    complete,
+    context::Context,
+    error::{CliError, Exit},
+};
+use clap::Subcommand;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{ActorQuery, StoreQuery},
+    client::Client,
+};
+use cowboy_engine::{actor::Budget, primitives::Address};
+
+#[derive(Debug, Subcommand)]
+pub enum Actor {
+    /// Say what a deployment would say of a module; no devnet needed
+    ///
+    /// A module that would be refused is named with the line and column that would do it.
+    Check(check::Check),
+    /// Run the tests of a module, its functions test_*; no devnet needed
+    ///
+    /// Each runs on a chain of its own with a virtual height, which `mock` moves: docs/actors.md.
+    Test(test::Test),
+    /// Deploy a module as an actor
+    Deploy(deploy::Deploy),
+    /// Actors, newest first
+    Ls {
+        /// Only those that this account deployed: a name or an address
+        #[arg(long, value_name = "ACCOUNT", env = "COWBOYCTL_DEPLOYER", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        deployer: Option<String>,
+        /// How many at most
+        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        limit: usize,
+    },
+    /// An actor: who deployed it, its handlers, what it holds and stores
+    Show {
+        /// The actor: its address, or enough of the beginning
+        #[arg(add = ArgValueCandidates::new(complete::actors))]
+        actor: String,
+        /// Only keys of its store that begin so
+        #[arg(long, value_name = "KEY", env = "COWBOYCTL_PREFIX", hide_env_values = true)]
+        prefix: Option<String>,
+        /// How many keys of its store at most
+        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        limit: usize,
+    },
+    /// Call a handler of an actor
+    ///
+    /// Without --cycles and --cells the call is tried on the newest state first: it is not sent
+    /// where it would fail, else it may use what that used and a quarter more.
+    Call(call::Call),
+    /// What an actor logged and emitted, and how calls of it failed
+    Logs(logs::Logs),
+}
+
+impl Actor {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Check(check) => check.run(cx),
+            Self::Test(test) => test.run(cx),
+            Self::Deploy(deploy) => deploy.run(cx).await,
+            Self::Ls { deployer, limit } => {
+                let query = ActorQuery { deployer, limit: Some(limit) };
+                cx.ui.list(&cx.client()?.actors(&query).await?)
+            }
+            Self::Show { actor, prefix, limit } => {
+                let query = StoreQuery { prefix, from: None, limit: Some(limit) };
+                cx.ui.document(&cx.client()?.actor(&actor, &query).await?)
+            }
+            Self::Call(call) => call.run(cx).await,
+            Self::Logs(logs) => logs.run(cx).await,
+        }
+    }
+}
+
+/// The address of an actor, by its address or the beginning of it.
+async fn address_of(client: &Client, actor: &str) -> Result<Address, CliError> {
+    match actor.parse() {
+        Ok(address) => Ok(address),
+        Err(_) => {
+            let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
+            Ok(*client.actor(actor, &query).await?.actor)
+        }
+    }
+}
+
+/// What to buy for work that has just used so much: the state that it meets in its block may differ
+/// from the one that it was tried on.
+const fn with_margin(cycles: u64, cells: u64) -> Budget {
+    Budget { cycles: cycles + cycles / 4 + 1_000, cells: cells + cells / 4 + 64 }
+}
+
+/// A failure of an actor. Its first line is what was wrong, the others are the stack.
+fn failure(message: &str) -> CliError {
+    let mut lines = message.lines().map(str::trim);
+    let error = CliError::new(Exit::Rejected, lines.next().unwrap_or_default());
+    let stack: Vec<_> = lines.collect();
+    if stack.is_empty() { error } else { error.detail(stack.join(", ")) }
+}

@@ -1,0 +1,70 @@
+//! A module's file, loaded as the chain loads it.
+
+use super::failure;
+use crate::{
+    args,
+    error::{CliError, Exit},
+};
+use cowboy_engine::{
+    actor::{Budget, Error, Module, Params, Position, Usage},
+    chain::actors::load,
+    fees::meter,
+};
+use std::path::{Path, PathBuf};
+
+/// What a transaction can buy for work on actors: all that a block holds.
+pub const BLOCK: Budget = Budget {
+    cycles: meter::MAX_BLOCK_CYCLES - meter::INTRINSIC_CYCLES,
+    cells: meter::MAX_BLOCK_CELLS,
+};
+
+/// A module's source and where it came from.
+#[derive(Debug)]
+pub struct Source {
+    file: PathBuf,
+    /// The source.
+    pub text: String,
+}
+
+impl Source {
+    /// Reads a file; - is the standard input.
+    pub fn read(file: &Path) -> Result<Self, CliError> {
+        let text = String::from_utf8(args::input(file, meter::MAX_BLOCK_CELLS)?);
+        let text = text.map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            CliError::new(Exit::Usage, format!("{}: no UTF-8 at byte {at}", file.display()))
+        })?;
+        Ok(Self { file: file.to_owned(), text })
+    }
+
+    /// The file's name.
+    pub fn file(&self) -> String {
+        self.file.display().to_string()
+    }
+
+    /// A place in the file: its name, line and column.
+    pub fn place(&self, at: Position) -> String {
+        format!("{}:{at}", self.file.display())
+    }
+
+    /// Loads the module as a deployment does, or says where it is refused.
+    pub fn load(&self, params: &Params, budget: Budget) -> Result<(Usage, Module), CliError> {
+        let (usage, module) = load(&self.text, params, budget);
+        match module {
+            Ok(module) => Ok((usage, module)),
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
+    fn refused(&self, error: Error) -> CliError {
+        let at = error.at;
+        let refused = failure(&Error { at: None, ..error }.to_string());
+        let Some(at) = at else {
+            return CliError { what: format!("{}: {}", self.file(), refused.what), ..refused };
+        };
+        let line = self.text.lines().nth(at.line as usize - 1).unwrap_or_default().trim();
+        let shown: String = line.chars().take(100).collect();
+        let detail = refused.detail.or((!shown.is_empty()).then_some(shown));
+        CliError { what: format!("{}: {}", self.place(at), refused.what), detail, ..refused }
+    }
+}

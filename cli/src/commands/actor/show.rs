@@ -1,0 +1,173 @@
+//! What people see of actors and of what their calls did.
+
+use crate::{
+    commands::chain::{event_table, named, reason},
+    output::{Document, Row, amount, fields, table},
+};
+use cowboy_devnet::api::types::{
+    Actor, ActorReceipt, ActorSummary, CyclesByCause, DryRun, Fee, LogLine, Usage,
+};
+use serde_json::Value;
+
+impl Row for ActorSummary {
+    const HEADER: &'static [&'static str] = &["actor", "deployer", ">deployed at", ">balance"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.actor.to_string(),
+            self.deployer_name.clone().unwrap_or_else(|| self.deployer.to_string()),
+            self.deployed_at.to_string(),
+            amount(*self.balance),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.actor.to_string()
+    }
+}
+
+impl Document for Actor {
+    fn text(&self) -> String {
+        let mut text = fields(&[
+            ("actor", self.actor.to_string()),
+            ("deployer", named(self.deployer_name.as_deref(), &self.deployer)),
+            ("code", self.code.to_string()),
+            ("deployed at", self.deployed_at.to_string()),
+            ("balance", amount(*self.balance)),
+            ("retained", format!("{} bytes", self.retained)),
+        ]);
+        let handlers = self.handlers.iter().map(|handler| {
+            let signature = format!("{}({})", handler.name, handler.parameters.join(", "));
+            vec![signature, handler.line.to_string()]
+        });
+        text += "\n\n";
+        text += &table(&["handler", ">line"], handlers);
+        if !self.state.is_empty() {
+            let rows = self.state.iter().map(|e| vec![e.key.clone(), brief(&e.value)]);
+            text += "\n\n";
+            text += &table(&["key", "value"], rows);
+        }
+        if let Some(next) = &self.next {
+            text += &format!("\n\nmore from {next:?} on: --limit, --prefix");
+        }
+        text
+    }
+
+    fn id(&self) -> String {
+        self.actor.to_string()
+    }
+}
+
+impl Document for DryRun {
+    fn text(&self) -> String {
+        let mut lines = vec![
+            ("actor", self.actor.to_string()),
+            ("handler", self.handler.clone()),
+            ("sender", self.sender.to_string()),
+            ("state", format!("after block {}", self.at)),
+        ];
+        if let Some(reason) = reason(self.error.as_deref(), self.message.as_deref()) {
+            lines.push(("error", reason));
+        }
+        if self.success {
+            lines.push(("result", result(self.result.as_ref())));
+        }
+        lines.push(("calls", self.deliveries.to_string()));
+        lines.push(("cycles", divided(self.usage.cycles, causes(&self.usage))));
+        lines.push(("cells", self.usage.cells.to_string()));
+        let mut text = fields(&lines);
+        if !self.changes.is_empty() {
+            let value = |value: Option<&Value>| value.map_or_else(|| "-".to_owned(), brief);
+            let rows = self.changes.iter().map(|change| {
+                let actor = crate::output::short(&change.actor);
+                let (before, after) = (value(change.before.as_ref()), value(change.after.as_ref()));
+                vec![actor, change.key.clone(), before, after]
+            });
+            text += "\n\n";
+            text += &table(&["actor", "key", "before", "after"], rows);
+        }
+        text += &receipt_log(&self.log);
+        if !self.events.is_empty() {
+            text += "\n\n";
+            text += &event_table(&self.events);
+        }
+        text
+    }
+
+    fn id(&self) -> String {
+        result(self.result.as_ref())
+    }
+}
+
+/// What actors did, as fields of their transaction, which used all this.
+pub fn receipt_fields(
+    receipt: &ActorReceipt,
+    success: bool,
+    fee: Option<&Fee>,
+) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if success && receipt.deliveries > 0 {
+        lines.push(("result", result(receipt.result.as_ref())));
+    }
+    if receipt.deliveries > 0 {
+        lines.push(("calls", receipt.deliveries.to_string()));
+    }
+    let usage = &receipt.usage;
+    let (cycles, cells) = fee.map_or((usage.cycles, usage.cells), |fee| (fee.cycles, fee.cells));
+    let intrinsic = cycles.saturating_sub(usage.cycles);
+    let causes = [("intrinsic", intrinsic)].into_iter().chain(causes(usage));
+    lines.push(("cycles", divided(cycles, causes)));
+    let bytes = cells.saturating_sub(usage.cells);
+    lines.push(("cells", divided(cells, [("transaction", bytes), ("actors", usage.cells)])));
+    lines
+}
+
+/// Lines of log as a table after an empty line; nothing where there are none.
+pub fn receipt_log(lines: &[LogLine]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let rows = lines.iter().map(|line| vec![crate::output::short(&line.actor), line.text.clone()]);
+    format!("\n\n{}", table(&["actor", "log"], rows))
+}
+
+/// Cycles by cause.
+fn causes(usage: &Usage) -> [(&'static str, u64); 7] {
+    let CyclesByCause { loading, evaluation, data, heap, storage, effects, hashing } =
+        usage.by_cause;
+    [
+        ("loading", loading),
+        ("evaluation", evaluation),
+        ("data", data),
+        ("heap", heap),
+        ("storage", storage),
+        ("effects", effects),
+        ("hashing", hashing),
+    ]
+}
+
+/// A number and what it is made of.
+fn divided(all: u64, parts: impl IntoIterator<Item = (&'static str, u64)>) -> String {
+    let parts = parts.into_iter().filter(|(_, part)| *part > 0);
+    let parts: Vec<_> = parts.map(|(name, part)| format!("{name} {part}")).collect();
+    match parts.as_slice() {
+        [] => all.to_string(),
+        parts => format!("{all} ({})", parts.join(", ")),
+    }
+}
+
+/// What a handler returned, as JSON.
+fn result(value: Option<&Value>) -> String {
+    value.map_or_else(|| "null".to_owned(), Value::to_string)
+}
+
+/// The longest value shown in a table: JSON output has them whole.
+const VALUE_CHARS: usize = 80;
+
+fn brief(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(VALUE_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,137 @@
+//! What actors did, stored and said.
+
+use crate::{
+    api::types::{ActorLine, ActorLineKind, ActorReceipt, LogLine, StateChange},
+    storage::{Line, StoredLine},
+};
+use cowboy_engine::{
+    chain::{self, Change},
+    primitives::Address,
+};
+use serde_json::Value;
+
+/// The largest integer that JSON's readers agree on (RFC 8259, section 6).
+const SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// What actors did for a transaction.
+pub(in crate::api) fn receipt(receipt: &chain::ActorReceipt) -> ActorReceipt {
+    ActorReceipt {
+        actor: receipt.actor.into(),
+        result: (!receipt.result.is_empty()).then(|| value(&receipt.result)),
+        usage: receipt.usage.into(),
+        deliveries: receipt.deliveries,
+        log: log(&receipt.log),
+    }
+}
+
+/// Lines of log.
+pub(in crate::api) fn log(lines: &[(Address, String)]) -> Vec<LogLine> {
+    let line =
+        |(actor, text): &(Address, String)| LogLine { actor: (*actor).into(), text: text.clone() };
+    lines.iter().map(line).collect()
+}
+
+/// A line of an actor's log.
+pub(in crate::api) fn line(stored: StoredLine) -> ActorLine {
+    let StoredLine { height, transaction, what, .. } = stored;
+    let (kind, text, name, data) = match what {
+        Line::Log(text) => (ActorLineKind::Log, Some(text), None, None),
+        Line::Event { name, data } => {
+            (ActorLineKind::Event, None, Some(name), Some(value(data.as_bytes())))
+        }
+        Line::Error(text) => (ActorLineKind::Error, Some(text), None, None),
+    };
+    ActorLine { height: height.get(), transaction: transaction.into(), kind, text, name, data }
+}
+
+/// A key before and after.
+pub(in crate::api) fn change(change: &Change) -> StateChange {
+    StateChange {
+        actor: change.actor.into(),
+        key: change.key.clone(),
+        before: change.before.as_deref().map(value),
+        after: change.after.as_deref().map(value),
+    }
+}
+
+/// JSON of an actor's making. Integers that readers would round become decimal strings. What is no
+/// JSON, which the engine does not yield, is shown as text.
+pub(in crate::api) fn value(json: &[u8]) -> Value {
+    serde_json::from_slice(&with_safe_integers(json))
+        .unwrap_or_else(|_| String::from_utf8_lossy(json).into_owned().into())
+}
+
+/// The same JSON with large integers in quotes.
+fn with_safe_integers(json: &[u8]) -> Vec<u8> {
+    let mut safe = Vec::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(&byte) = rest.first() {
+        let token = match byte {
+            b'"' => string_len(rest),
+            b'-' | b'0'..=b'9' => {
+                let digits = |b: &u8| matches!(b, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+                rest.iter().position(|b| !digits(b)).unwrap_or(rest.len())
+            }
+            _ => 1,
+        };
+        let (token, after) = rest.split_at(token);
+        let digits = token.strip_prefix(b"-").unwrap_or(token);
+        let number = std::str::from_utf8(digits).ok().filter(|_| byte != b'"');
+        let integer = number.filter(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+        let large = integer.is_some_and(|n| !n.parse().is_ok_and(|n: u64| n <= SAFE_INTEGER));
+        if large {
+            safe.push(b'"');
+        }
+        safe.extend_from_slice(token);
+        if large {
+            safe.push(b'"');
+        }
+        rest = after;
+    }
+    safe
+}
+
+/// The length of the string that opens `json`, with its quotes.
+fn string_len(json: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = json.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    json.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn integers_that_readers_would_round_are_text() {
+        let check = |json: &str, expected: Value| assert_eq!(value(json.as_bytes()), expected);
+        check("null", Value::Null);
+        check("9007199254740991", json!(9_007_199_254_740_991_u64));
+        check("9007199254740992", json!("9007199254740992"));
+        check("-9007199254740991", json!(-9_007_199_254_740_991_i64));
+        check("-9007199254740992", json!("-9007199254740992"));
+        let large = "1".repeat(1_000);
+        check(&large, json!(large));
+        check(
+            r#"{"a":[1,18446744073709551616],"99999999999999999999":"\"99999999999999999999"}"#,
+            json!({
+                "a": [1, "18446744073709551616"],
+                "99999999999999999999": "\"99999999999999999999",
+            }),
+        );
+    }
+
+    #[test]
+    fn what_is_no_json_is_shown_as_text() {
+        for text in ["", "{", "\"", "\"\\", "-", "1e", "tru"] {
+            assert_eq!(value(text.as_bytes()), json!(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Actors: what is deployed, what it stores, what a call of it would do.
+
+use crate::{
+    api::{
+        convert,
+        error::ApiError,
+        extract::{InBody, InPath, InQuery},
+        server::Shared,
+        types::{
+            ACTOR_PAGE, ACTOR_PAGE_LIMIT, Actor, ActorLog, ActorQuery, ActorSummary, DryRun,
+            DryRunRequest, Event, Handler, LOG_PAGE, LOG_PAGE_LIMIT, LogQuery, NodeQuery,
+            STORE_PAGE, STORE_PAGE_LIMIT, StateEntry, StoreQuery,
+        },
+        view::{self, View},
+    },
+    chain::ledger::STATES_KEPT,
+    storage::{PAGE_BYTES, Page, StoredLine},
+};
+use axum::{Json, extract::State as Extracted};
+use cowboy_engine::{
+    actor::Budget,
+    chain::{self, Trial, dry_run as engine_dry_run},
+    fees::meter,
+    primitives::{Address, Height},
+};
+use std::sync::Arc;
+
+/// `GET /v1/actors`
+pub(super) fn list(view: &View, query: &ActorQuery) -> Result<Vec<ActorSummary>, ApiError> {
+    let limit = query.limit.unwrap_or(ACTOR_PAGE).min(ACTOR_PAGE_LIMIT);
+    let deployer =
+        query.deployer.as_deref().map(|text| view.resolve("account", text)).transpose()?;
+    let wanted = |actor: &chain::Actor| deployer.is_none_or(|deployer| actor.deployer == deployer);
+    let mut actors: Vec<_> = view.state.actors().filter(|(_, actor)| wanted(actor)).collect();
+    actors.sort_by_key(|(address, actor)| (std::cmp::Reverse(actor.deployed_at), **address));
+    Ok(actors
+        .into_iter()
+        .take(limit)
+        .map(|(address, actor)| summary(view, address, actor))
+        .collect())
+}
+
+fn summary(view: &View, address: &Address, actor: &chain::Actor) -> ActorSummary {
+    ActorSummary {
+        actor: (*address).into(),
+        deployer: actor.deployer.into(),
+        deployer_name: view.backend.names.get(&actor.deployer),
+        code: actor.code.into(),
+        deployed_at: actor.deployed_at.get(),
+        balance: view.state.account(address).balance.into(),
+    }
+}
+
+/// `GET /v1/actors/{actor}`
+pub(super) fn show(view: &View, text: &str, query: &StoreQuery) -> Result<Actor, ApiError> {
+    let (address, actor) = find(view, &view.state, text)?;
+    let code = view.state.code(&actor.code).ok_or_else(|| {
+        ApiError::internal(format!("actor {address} is of code {}, which is not there", actor.code))
+    })?;
+    let handlers = match code.module(&view.state.params().actors) {
+        Ok(module) => module.handlers(),
+        Err(error) => return Err(ApiError::internal(format!("actor {address}: {error}"))),
+    };
+    let (state, next) = stored(&view.state, &address, query);
+    let ActorSummary { actor: address, deployer, deployer_name, code: hash, deployed_at, balance } =
+        summary(view, &address, &actor);
+    Ok(Actor {
+        actor: address,
+        deployer,
+        deployer_name,
+        code: hash,
+        deployed_at,
+        balance,
+        retained: actor.retained,
+        handlers: handlers.into_iter().map(Handler::from).collect(),
+        state,
+        next,
+        source: code.source().to_owned(),
+    })
+}
+
+/// A page of an actor's store and the key after it.
+fn stored(
+    state: &chain::State,
+    actor: &Address,
+    query: &StoreQuery,
+) -> (Vec<StateEntry>, Option<String>) {
+    let limit = query.limit.unwrap_or(STORE_PAGE).clamp(1, STORE_PAGE_LIMIT);
+    let prefix = query.prefix.as_deref().unwrap_or_default();
+    let from = query.from.as_deref().unwrap_or_default().max(prefix);
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    for (key, value) in state.stored(actor, from).take_while(|(key, _)| key.starts_with(prefix)) {
+        bytes += key.len() + value.len();
+        if page.len() >= limit || (bytes > PAGE_BYTES && !page.is_empty()) {
+            return (page, Some(key.to_owned()));
+        }
+        page.push(StateEntry { key: key.to_owned(), value: convert::actor::value(value) });
+    }
+    (page, None)
+}
+
+/// `GET /v1/actors/{actor}/logs`
+pub(super) fn logs(view: &View, text: &str, query: &LogQuery) -> Result<ActorLog, ApiError> {
+    let (actor, _) = find(view, &view.state, text)?;
+    let limit = query.limit.unwrap_or(LOG_PAGE).clamp(1, LOG_PAGE_LIMIT);
+    let from = query.from.map(Height::new);
+    let Page { rows, more } = view.store().actor_log(&actor, from, convert::count(limit))?;
+    // The store may be a block ahead of the state.
+    let mut lines: Vec<StoredLine> =
+        rows.into_iter().filter(|line| line.height <= view.head()).collect();
+    let mut next = view.head().next().max(from.unwrap_or_default());
+    if let Some(last) = lines.last().filter(|_| more && from.is_some()).map(|last| last.height) {
+        // The last block may go on: it opens the next page, unless it is all there is of this one.
+        let whole = lines.partition_point(|line| line.height < last);
+        next = if whole > 0 {
+            lines.truncate(whole);
+            last
+        } else {
+            lines = view.store().actor_log(&actor, Some(last), u32::MAX - 1)?.rows;
+            lines.retain(|line| line.height == last);
+            last.next()
+        };
+    }
+    Ok(ActorLog { lines: lines.into_iter().map(convert::actor::line).collect(), next: next.get() })
+}
+
+/// `POST /v1/actors/{actor}/dry-run`: changes nothing, and so needs no token.
+pub(super) async fn dry_run(
+    Extracted(shared): Extracted<Arc<Shared>>,
+    InPath(actor): InPath<String>,
+    InQuery(node): InQuery<NodeQuery>,
+    InBody(request): InBody<DryRunRequest>,
+) -> Result<Json<DryRun>, ApiError> {
+    let run = move |backend| try_call(&View::of(backend, node.node.as_deref())?, &actor, request);
+    shared.blocking(run).await.map(Json)
+}
+
+fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, ApiError> {
+    let DryRunRequest { sender, handler, payload, value, cycles, cells, at } = request;
+    let state = match at {
+        None => view.state.clone(),
+        Some(at) => past(view, Height::new(at))?,
+    };
+    let (actor, _) = find(view, &state, text)?;
+    let sender = view.resolve("account", &sender)?;
+    let most = Budget {
+        cycles: meter::MAX_BLOCK_CYCLES - meter::INTRINSIC_CYCLES,
+        cells: meter::MAX_BLOCK_CELLS,
+    };
+    let budget = Budget {
+        cycles: cycles.unwrap_or(most.cycles).min(most.cycles),
+        cells: cells.unwrap_or(most.cells).min(most.cells),
+    };
+    let (payload, value) = (payload.0.0, value.0);
+    let trial = Trial { sender, actor, handler, payload, value, budget };
+    let ran = engine_dry_run(&state, &trial);
+    let (result, failure) = match ran.result {
+        Ok(result) => (Some(convert::actor::value(&result)), None),
+        Err(error) => (None, Some(convert::transaction::failure(&error.to_string()))),
+    };
+    let (error, message) = failure.unzip();
+    Ok(DryRun {
+        actor: actor.into(),
+        handler: trial.handler,
+        sender: sender.into(),
+        at: state.height().get(),
+        success: error.is_none(),
+        result,
+        error,
+        message,
+        usage: ran.usage.into(),
+        deliveries: ran.deliveries,
+        log: convert::actor::log(&ran.log),
+        events: (0..)
+            .zip(&ran.events)
+            .map(|(index, kind)| Event {
+                height: ran.height.get(),
+                index,
+                kind: kind.name().to_owned(),
+                transaction: None,
+                job_id: None,
+                data: convert::event::data(kind),
+            })
+            .collect(),
+        changes: ran.changes.iter().map(convert::actor::change).collect(),
+    })
+}
+
+/// The state after a block that is not too long ago.
+fn past(view: &View, height: Height) -> Result<chain::State, ApiError> {
+    view.reached(height)?;
+    let rooted = view.state_at(height).ok_or_else(|| {
+        let oldest = (view.head().get() + 1).saturating_sub(STATES_KEPT as u64);
+        ApiError::not_found(format!("the state after block {height} is not kept any more")).hint(
+            format!("validators keep the last {STATES_KEPT} at most: from about block {oldest} on"),
+        )
+    })?;
+    Ok(rooted.state)
+}
+
+/// The actor that an address, or the only one that its beginning stands for.
+fn find(
+    view: &View,
+    state: &chain::State,
+    text: &str,
+) -> Result<(Address, chain::Actor), ApiError> {
+    if let Some(address) = view.backend.names.resolve(text) {
+        let actor = state.actor(&address).ok_or_else(|| {
+            let height = state.height();
+            let message = format!("there is no actor at {} at block {height}", view.name(&address));
+            ApiError::not_found(message).hint("list them: cowboyctl actor ls")
+        })?;
+        return Ok((address, *actor));
+    }
+    let shown = view::shown(text);
+    let Some(first) = beginning(text) else {
+        return Err(ApiError::not_found(format!("there is no actor `{shown}`"))
+            .hint("expected an address, or enough of its beginning: 0x and hex digits"));
+    };
+    let mut found = state.actors_from(&first).take_while(|(a, _)| a.to_string().starts_with(text));
+    match (found.next(), found.next()) {
+        (Some((address, actor)), None) => Ok((*address, *actor)),
+        (None, _) => Err(ApiError::not_found(format!("no actor's address begins with {shown}"))
+            .hint("list them: cowboyctl actor ls")),
+        (Some((one, _)), Some((other, _))) => Err(ApiError::bad_request(format!(
+            "{shown} is the beginning of {one}, of {other} and maybe of others"
+        ))
+        .hint("give more of the address")),
+    }
+}
+
+/// The first address that begins with `text`: 0x and at least one lower-case hex digit.
+fn beginning(text: &str) -> Option<Address> {
+    let digits = text.strip_prefix("0x")?;
+    let valid = (1..40).contains(&digits.len())
+        && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    if !valid {
+        return None;
+    }
+    format!("0x{digits:0<40}").parse().ok()
+}

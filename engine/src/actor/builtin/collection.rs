@@ -1,0 +1,220 @@
+//! Methods of lists and dicts.
+
+use super::Method;
+use crate::actor::{
+    error::{Fault, failed},
+    eval::{Args, Machine},
+    value::{Id, Value},
+};
+
+/// Where a place that may lie outside counts as the nearest end, as in slices.
+fn clamp(index: Option<Value>, len: usize, otherwise: usize) -> Result<usize, Fault> {
+    match index {
+        None | Some(Value::None) => Ok(otherwise),
+        Some(Value::Int(index)) => {
+            let at = if index < 0 { index.saturating_add(len as i64) } else { index };
+            Ok(at.clamp(0, len as i64) as usize)
+        }
+        Some(other) => failed(format!("an index is an int, not {}", other.kind())),
+    }
+}
+
+impl Machine<'_> {
+    pub(super) fn list_method(
+        &mut self,
+        method: Method,
+        list: Id,
+        args: &Args,
+    ) -> Result<Value, Fault> {
+        let name = method.name();
+        match method {
+            Method::ListAppend => {
+                let [value] = self.parameters(args, name, [""], 1)?;
+                self.list_append(list, value.unwrap_or(Value::None))?;
+            }
+            Method::ListClear => {
+                let [] = self.parameters(args, name, [], 0)?;
+                self.list_mut(list)?.clear();
+            }
+            Method::ListExtend => {
+                let [with] = self.parameters(args, name, [""], 1)?;
+                self.list_extend(list, with.unwrap_or(Value::None))?;
+            }
+            Method::ListIndex => {
+                let [value, start, end] = self.parameters(args, name, ["", "", ""], 1)?;
+                return self.list_index(list, value.unwrap_or(Value::None), start, end);
+            }
+            Method::ListInsert => {
+                let [at, value] = self.parameters(args, name, ["", ""], 2)?;
+                let len = self.list_mut(list)?.len();
+                let at = clamp(at, len, len)?;
+                self.meter.entries_fit(len + 1)?;
+                self.meter.elements(len - at)?;
+                self.meter.alloc(Value::COST)?;
+                self.list_mut(list)?.insert(at, value.unwrap_or(Value::None));
+            }
+            Method::ListPop => {
+                let [at] = self.parameters(args, name, [""], 0)?;
+                let len = self.list_mut(list)?.len();
+                let at = match at {
+                    None => len.checked_sub(1),
+                    Some(Value::Int(at)) => {
+                        let at = if at < 0 { at + len as i64 } else { at };
+                        usize::try_from(at).ok().filter(|at| *at < len)
+                    }
+                    Some(other) => {
+                        return failed(format!("an index is an int, not {}", other.kind()));
+                    }
+                };
+                let Some(at) = at else {
+                    return failed(format!("pop: index out of range: {len} elements"));
+                };
+                self.meter.elements(len - at)?;
+                return Ok(self.list_mut(list)?.remove(at));
+            }
+            Method::ListRemove => {
+                let [value] = self.parameters(args, name, [""], 1)?;
+                self.list_mut(list)?;
+                let found = self.list_index(list, value.unwrap_or(Value::None), None, None)?;
+                if let Value::Int(at) = found {
+                    let len = self.list_mut(list)?.len();
+                    self.meter.elements(len - at as usize)?;
+                    self.list_mut(list)?.remove(at as usize);
+                }
+            }
+            _ => unreachable!("{name} is no method of lists"),
+        }
+        Ok(Value::None)
+    }
+
+    fn list_index(
+        &mut self,
+        list: Id,
+        value: Value,
+        start: Option<Value>,
+        end: Option<Value>,
+    ) -> Result<Value, Fault> {
+        let len = self.heap.list(list).items.len();
+        let (start, end) = (clamp(start, len, 0)?, clamp(end, len, len)?);
+        for at in start..end {
+            let item = self.heap.list(list).items[at];
+            if self.equal(item, value)? {
+                return Ok(Value::Int(at as i64));
+            }
+        }
+        failed(format!("this {} is not found in the list", value.kind()))
+    }
+
+    pub(super) fn dict_method(
+        &mut self,
+        method: Method,
+        dict: Id,
+        args: &Args,
+    ) -> Result<Value, Fault> {
+        let name = method.name();
+        match method {
+            Method::DictClear => {
+                let [] = self.parameters(args, name, [], 0)?;
+                self.dict_clear(dict)?;
+                Ok(Value::None)
+            }
+            Method::DictGet => {
+                let [key, default] = self.parameters(args, name, ["", ""], 1)?;
+                let found = self.dict_get(dict, key.unwrap_or(Value::None))?;
+                Ok(found.or(default).unwrap_or(Value::None))
+            }
+            Method::DictItems => {
+                let [] = self.parameters(args, name, [], 0)?;
+                let len = self.heap.dict(dict).len();
+                self.take_sequence(len)?;
+                self.meter.elements(2 * len)?;
+                let entries: Vec<_> = self.heap.dict(dict).iter().collect();
+                let mut items = Vec::with_capacity(len);
+                for (key, value) in entries {
+                    items.push(self.new_tuple(vec![key, value])?);
+                }
+                Ok(self.paid_list(items))
+            }
+            Method::DictKeys => {
+                let [] = self.parameters(args, name, [], 0)?;
+                let keys = self.items(Value::Dict(dict), name)?;
+                self.new_list(keys)
+            }
+            Method::DictValues => {
+                let [] = self.parameters(args, name, [], 0)?;
+                let len = self.heap.dict(dict).len();
+                self.take_sequence(len)?;
+                self.meter.elements(len)?;
+                let values = self.heap.dict(dict).iter().map(|(_, value)| value).collect();
+                Ok(self.paid_list(values))
+            }
+            Method::DictPop => {
+                let [key, default] = self.parameters(args, name, ["", ""], 1)?;
+                let removed = self.dict_remove(dict, key.unwrap_or(Value::None))?;
+                match removed.or(default) {
+                    Some(value) => Ok(value),
+                    None => failed("pop: key not found"),
+                }
+            }
+            Method::DictPopItem => {
+                let [] = self.parameters(args, name, [], 0)?;
+                match self.dict_pop_first(dict)? {
+                    Some((key, value)) => self.new_tuple(vec![key, value]),
+                    None => failed("popitem: this dict is empty"),
+                }
+            }
+            Method::DictSetDefault => {
+                let [key, default] = self.parameters(args, name, ["", ""], 1)?;
+                let (key, default) = (key.unwrap_or(Value::None), default.unwrap_or(Value::None));
+                if let Some(value) = self.dict_get(dict, key)? {
+                    return Ok(value);
+                }
+                self.dict_put(dict, key, default)?;
+                Ok(default)
+            }
+            Method::DictUpdate => {
+                if args.positional > 1 {
+                    return failed(format!(
+                        "update() takes at most 1 argument by place, got {}",
+                        args.positional
+                    ));
+                }
+                self.update(dict, args, "update")?;
+                Ok(Value::None)
+            }
+            _ => unreachable!("{name} is no method of dicts"),
+        }
+    }
+
+    /// Puts a dict or pairs, then arguments by name, into a dict.
+    pub(super) fn update(
+        &mut self,
+        into: Id,
+        args: &Args,
+        function: &'static str,
+    ) -> Result<(), Fault> {
+        match self.argument(args, 0) {
+            None => {}
+            Some(Value::Dict(from)) => self.dict_update(into, from)?,
+            Some(pairs) => {
+                for pair in self.items(pairs, "what a dict is made of")? {
+                    let (len, pair_kind) = (self.length_hint(pair), pair.kind());
+                    if len != 2 {
+                        return failed(format!(
+                            "{function}() takes pairs, not a {pair_kind} of {len}"
+                        ));
+                    }
+                    let parts = self.items(pair, "a pair")?;
+                    self.dict_put(into, parts[0], parts[1])?;
+                }
+            }
+        }
+        for index in 0..self.named_count(args) {
+            let (name, value) = self.named(args, index);
+            let name = name.to_owned();
+            let key = self.new_text(&name)?;
+            self.dict_put(into, key, value)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,545 @@
+//! `pvm_host`: what a call reads of the chain and asks of it (CIP-1 §6).
+//!
+//! Keys and values of the store, data of events and specs of jobs are JSON; amounts are wei;
+//! addresses, ids and hashes are 0x-hex.
+
+use super::{Builtin, Mock, known, text::text_argument};
+use crate::{
+    actor::{
+        effect::{Call, Effect, JobRequest, Timer, World},
+        error::{ErrorKind, Fault, failed},
+        eval::{Args, Machine},
+        gas::{Cause, Meter},
+        value::Value,
+    },
+    primitives::{Address, Hash, Height, Wei, keccak256},
+};
+use num_bigint::BigInt;
+use num_traits::ToPrimitive;
+use std::collections::BTreeMap;
+
+/// The longest name of a handler or event, in bytes (timers.md §1).
+const MAX_NAME: u64 = 256;
+/// What the chain keeps of a message or transfer: its event.
+const EVENT_BYTES: usize = 64;
+
+/// What is around a machine.
+pub(in crate::actor) enum Host<'a> {
+    /// A module loads: no chain is there.
+    Loading,
+    /// A call, or a test.
+    Call(Box<HostCall<'a>>),
+}
+
+/// A call's view of the world, and what it asked for so far.
+pub(in crate::actor) struct HostCall<'a> {
+    world: &'a dyn World,
+    pub(super) sender: Address,
+    pub(super) this: Address,
+    pub(super) value: Wei,
+    pub(super) height: Height,
+    pub(super) timestamp_ms: u64,
+    seed: Hash,
+    pub(super) asked: Asked,
+    /// Tests have one.
+    pub(super) mock: Option<Mock>,
+}
+
+/// What a call asked for so far.
+#[derive(Clone, Default)]
+pub(super) struct Asked {
+    /// Its writes, by key.
+    state: BTreeMap<String, Option<Vec<u8>>>,
+    /// Balances that its payments changed.
+    balances: BTreeMap<Address, Wei>,
+    pub(super) effects: Vec<Effect>,
+    pub(super) log: Vec<String>,
+    /// Timers and jobs, which number their ids.
+    numbered: u64,
+}
+
+impl Asked {
+    /// How many things were asked for, written or logged.
+    pub(super) fn entries(&self) -> usize {
+        self.state.len() + self.balances.len() + self.effects.len() + self.log.len()
+    }
+
+    /// Bytes of what is kept of them, about.
+    pub(super) fn bytes(&self) -> usize {
+        let written = self.state.values().flatten().map(Vec::len);
+        let logged = self.log.iter().map(String::len);
+        let asked = self.effects.iter().map(|effect| match effect {
+            Effect::Message { payload, .. } => payload.len(),
+            Effect::Emit { data, .. } => data.len(),
+            Effect::ScheduleTimer { timer, .. } => timer.payload.len(),
+            Effect::SubmitJob { job, .. } => job.spec.len(),
+            Effect::SetState { .. }
+            | Effect::Transfer { .. }
+            | Effect::CancelTimer(_)
+            | Effect::ExtendTimer { .. } => 0,
+        });
+        written.chain(logged).chain(asked).sum()
+    }
+}
+
+impl<'a> HostCall<'a> {
+    pub(in crate::actor) fn new(call: &Call<'_>, world: &'a dyn World, mock: Option<Mock>) -> Self {
+        Self {
+            world,
+            sender: call.sender,
+            this: call.this,
+            value: call.value,
+            height: call.height,
+            timestamp_ms: call.timestamp_ms,
+            seed: call.seed,
+            asked: Asked::default(),
+            mock,
+        }
+    }
+
+    pub(super) fn balance(&self, account: &Address) -> Wei {
+        let changed = self.asked.balances.get(account).copied();
+        changed.unwrap_or_else(|| self.world.balance(account))
+    }
+
+    pub(super) fn set_balance(&mut self, account: Address, balance: Wei) {
+        self.asked.balances.insert(account, balance);
+    }
+
+    /// Takes from one account and gives to another.
+    pub(super) fn pay(&mut self, from: Address, to: Address, amount: Wei) -> Result<(), Fault> {
+        let have = self.balance(&from);
+        let Some(rest) = have.checked_sub(amount) else {
+            return failed("InsufficientBalance: the account has less than it is to pay");
+        };
+        self.set_balance(from, rest);
+        match self.balance(&to).checked_add(amount) {
+            Some(sum) => self.set_balance(to, sum),
+            None => return failed("BalanceOverflow: the receiver would hold more than 2^128 wei"),
+        }
+        Ok(())
+    }
+
+    /// Log, effects: writes first, by key, then the rest in the order in which it was asked for.
+    pub(in crate::actor) fn finish(self) -> (Vec<String>, Vec<Effect>) {
+        let Asked { state, effects, log, .. } = self.asked;
+        let writes = state.into_iter().map(|(key, value)| Effect::SetState { key, value });
+        (log, writes.chain(effects).collect())
+    }
+}
+
+impl<'a> Machine<'a> {
+    pub(super) fn host(&mut self) -> Result<&mut HostCall<'a>, Fault> {
+        match &mut self.host {
+            Host::Call(call) => Ok(call),
+            Host::Loading => {
+                failed("no host is there while the module loads: call it in a function")
+            }
+        }
+    }
+
+    /// An attribute of `ctx`.
+    pub(in crate::actor) fn context(&mut self, name: &str) -> Result<Option<Value>, Fault> {
+        let left = self.meter.cycles_left();
+        let host = self.host()?;
+        Ok(Some(match name {
+            "height" => Value::Int(host.height.get() as i64),
+            "timestamp_ms" => Value::Int(host.timestamp_ms as i64),
+            "sender" => {
+                let sender = host.sender;
+                self.address(sender)?
+            }
+            "value" => {
+                let value = host.value;
+                self.wei(value)?
+            }
+            "self" => {
+                let this = host.this;
+                self.address(this)?
+            }
+            "cycles_left" => Value::Int(i64::try_from(left).unwrap_or(i64::MAX)),
+            _ => return Ok(None),
+        }))
+    }
+
+    pub(super) fn address(&mut self, address: Address) -> Result<Value, Fault> {
+        self.new_text(&address.to_string())
+    }
+
+    pub(super) fn hash_value(&mut self, hash: Hash) -> Result<Value, Fault> {
+        self.new_text(&hash.to_string())
+    }
+
+    pub(super) fn wei(&mut self, amount: Wei) -> Result<Value, Fault> {
+        self.new_integer(BigInt::from(amount.get()))
+    }
+
+    pub(super) fn address_in(&self, value: Option<Value>, what: &str) -> Result<Address, Fault> {
+        if let Some(Value::Text(id)) = value
+            && let Ok(address) = self.heap.str(id).parse()
+        {
+            return Ok(address);
+        }
+        failed(format!("{what} is an address: a string of 0x and 40 hex digits"))
+    }
+
+    fn hash_in(&self, value: Option<Value>, what: &str) -> Result<Hash, Fault> {
+        if let Some(Value::Text(id)) = value {
+            let digits = self.heap.str(id).strip_prefix("0x");
+            let mut hash = [0; 32];
+            if digits.is_some_and(|digits| hex::decode_to_slice(digits, &mut hash).is_ok()) {
+                return Ok(Hash(hash));
+            }
+        }
+        failed(format!("{what} is a string of 0x and 64 hex digits"))
+    }
+
+    pub(super) fn wei_in(&self, value: Value, what: &str) -> Result<Wei, Fault> {
+        match self.big(value).and_then(|int| int.to_u128()) {
+            Some(wei) => Ok(Wei::new(wei)),
+            None => failed(format!("{what} is an amount in wei: an int from 0 to 2^128 - 1")),
+        }
+    }
+
+    pub(super) fn u64_in(&self, value: Value, what: &str) -> Result<u64, Fault> {
+        match self.big(value).and_then(|int| int.to_u64()) {
+            Some(int) => Ok(int),
+            None => failed(format!("{what} is an int from 0 to 2^64 - 1")),
+        }
+    }
+
+    fn name_in(&mut self, value: Option<Value>, what: &'static str) -> Result<String, Fault> {
+        let Some(Value::Text(id)) = value else { return failed(format!("{what} is a string")) };
+        let len = self.heap.str(id).len();
+        Meter::fits(what, len as u64, MAX_NAME)?;
+        self.meter.bytes(len)?;
+        if len == 0 {
+            return failed(format!("{what} is not empty"));
+        }
+        Ok(self.heap.str(id).to_owned())
+    }
+
+    fn key_in(&mut self, value: Option<Value>) -> Result<String, Fault> {
+        let Some(Value::Text(id)) = value else { return failed("a key of the store is a string") };
+        let len = self.heap.str(id).len();
+        Meter::fits("a key of the store", len as u64, self.meter.limits.key)?;
+        self.meter.bytes(len)?;
+        Ok(self.heap.str(id).to_owned())
+    }
+
+    /// What goes to a handler: text as it is, anything else as JSON.
+    pub(super) fn payload_in(&mut self, value: Option<Value>) -> Result<Vec<u8>, Fault> {
+        let payload = match value {
+            None => Vec::new(),
+            Some(Value::Text(id)) => {
+                let len = self.heap.str(id).len();
+                self.meter.bytes(len)?;
+                self.heap.str(id).as_bytes().to_vec()
+            }
+            Some(other) => self.encoded(other)?.into_bytes(),
+        };
+        Meter::fits("a payload", payload.len() as u64, self.meter.limits.value)?;
+        // It is kept until the call ends.
+        self.meter.alloc(payload.len() as u64)?;
+        Ok(payload)
+    }
+
+    fn ask(&mut self, effect: Effect) -> Result<(), Fault> {
+        let limit = self.meter.limits.effects;
+        let effects = &mut self.host()?.asked.effects;
+        if effects.len() as u64 >= limit {
+            return failed(format!("a call asks for at most {limit} things"));
+        }
+        effects.push(effect);
+        Ok(())
+    }
+
+    /// Writes a line to the log.
+    pub(in crate::actor) fn log_line(&mut self, line: String) -> Result<(), Fault> {
+        self.meter.pay(Cause::Effects, self.meter.schedule.emit)?;
+        // While a module loads there is no log to write to.
+        if let Host::Call(_) = self.host {
+            self.meter.cells(line.len())?;
+            let limit = self.meter.limits.effects;
+            let log = &mut self.host()?.asked.log;
+            if log.len() as u64 >= limit {
+                return failed(format!("a call logs at most {limit} lines"));
+            }
+            log.push(line);
+        }
+        Ok(())
+    }
+
+    pub(super) fn keccak256(&mut self, args: &Args) -> Result<Value, Fault> {
+        let [data] = self.parameters(args, "keccak256", [""], 1)?;
+        let id = text_argument(data, "keccak256")?;
+        let text = self.heap.str(id);
+        self.meter.keccak(text.len())?;
+        self.meter.text(text.len())?;
+        let hash = match text.strip_prefix("0x").map(hex::decode) {
+            Some(Ok(bytes)) => keccak256(&[&bytes]),
+            _ => keccak256(&[text.as_bytes()]),
+        };
+        self.hash_value(hash)
+    }
+
+    pub(super) fn host_function(&mut self, function: Builtin, args: &Args) -> Result<Value, Fault> {
+        self.host()?;
+        let (name, schedule) = (function.name(), self.meter.schedule);
+        match function {
+            Builtin::GetState => {
+                let [key, default] = self.parameters(args, name, ["key", "default"], 1)?;
+                let key = self.key_in(key)?;
+                self.meter.pay(Cause::Storage, schedule.storage_read)?;
+                let host = self.host()?;
+                let stored = match host.asked.state.get(&key) {
+                    Some(written) => written.clone(),
+                    None => host.world.state(&key),
+                };
+                let Some(stored) = stored else { return Ok(default.unwrap_or(Value::None)) };
+                self.meter.bytes(stored.len())?;
+                match std::str::from_utf8(&stored) {
+                    Ok(json) => self.decode_json(json),
+                    Err(_) => failed("what is stored is no JSON"),
+                }
+            }
+            Builtin::SetState => {
+                let [key, value] = self.parameters(args, name, ["key", "value"], 2)?;
+                let key = self.key_in(key)?;
+                self.meter.pay(Cause::Storage, schedule.storage_write)?;
+                let value = self.encoded(value.unwrap_or(Value::None))?.into_bytes();
+                Meter::fits("a value of the store", value.len() as u64, self.meter.limits.value)?;
+                self.meter.cells(key.len() + value.len())?;
+                self.host()?.asked.state.insert(key, Some(value));
+                Ok(Value::None)
+            }
+            Builtin::DeleteState => {
+                let [key] = self.parameters(args, name, ["key"], 1)?;
+                let key = self.key_in(key)?;
+                self.meter.pay(Cause::Storage, schedule.storage_write)?;
+                self.host()?.asked.state.insert(key, None);
+                Ok(Value::None)
+            }
+            Builtin::GetBalance => {
+                let [account] = self.parameters(args, name, ["account"], 0)?;
+                self.meter.pay(Cause::Storage, schedule.storage_read)?;
+                let account = match account {
+                    None | Some(Value::None) => self.host()?.this,
+                    account => self.address_in(account, "account")?,
+                };
+                let balance = self.host()?.balance(&account);
+                self.wei(balance)
+            }
+            Builtin::Transfer => {
+                let [to, amount] = self.parameters(args, name, ["to", "amount"], 2)?;
+                let to = self.address_in(to, "to")?;
+                let amount = self.wei_in(amount.unwrap_or(Value::None), "amount")?;
+                self.meter.pay(Cause::Effects, schedule.message)?;
+                self.meter.cells(EVENT_BYTES)?;
+                let host = self.host()?;
+                host.pay(host.this, to, amount)?;
+                self.ask(Effect::Transfer { to, amount })?;
+                Ok(Value::None)
+            }
+            Builtin::SendMessage => {
+                let names = ["to", "handler", "payload", "value"];
+                let [to, handler, payload, value] = self.parameters(args, name, names, 2)?;
+                let to = self.address_in(to, "to")?;
+                let handler = self.name_in(handler, "a handler's name")?;
+                self.meter.pay(Cause::Effects, schedule.message)?;
+                self.meter.cells(EVENT_BYTES + handler.len())?;
+                let payload = self.payload_in(payload)?;
+                let value = match value {
+                    None => Wei::ZERO,
+                    Some(value) => self.wei_in(value, "value")?,
+                };
+                let host = self.host()?;
+                host.pay(host.this, to, value)?;
+                self.ask(Effect::Message { to, handler, payload, value })?;
+                Ok(Value::None)
+            }
+            Builtin::Emit => {
+                let [event, data] = self.parameters(args, name, ["name", "data"], 1)?;
+                let event = self.name_in(event, "an event's name")?;
+                self.meter.pay(Cause::Effects, schedule.emit)?;
+                let data = self.encoded(data.unwrap_or(Value::None))?.into_bytes();
+                self.meter.cells(event.len() + data.len())?;
+                self.ask(Effect::Emit { name: event, data })?;
+                Ok(Value::None)
+            }
+            Builtin::Log => self.print(args),
+            Builtin::GetBlockHeight => {
+                let [] = self.parameters(args, name, [], 0)?;
+                Ok(Value::Int(self.host()?.height.get() as i64))
+            }
+            Builtin::GetTimestampMs => {
+                let [] = self.parameters(args, name, [], 0)?;
+                Ok(Value::Int(self.host()?.timestamp_ms as i64))
+            }
+            Builtin::Randomness => {
+                let [domain] = self.parameters(args, name, ["domain"], 0)?;
+                let domain = match domain {
+                    None => String::new(),
+                    domain => {
+                        let id = text_argument(domain, name)?;
+                        self.heap.str(id).to_owned()
+                    }
+                };
+                self.meter.keccak(32 + domain.len())?;
+                let seed = self.host()?.seed;
+                self.hash_value(keccak256(&[&seed.0, domain.as_bytes()]))
+            }
+            Builtin::GetMru => {
+                let [kind, submitter] = self.parameters(args, name, ["kind", "submitter"], 1)?;
+                let kind = self.name_in(kind, "a kind of job")?;
+                self.meter.pay(Cause::Storage, schedule.storage_read)?;
+                let submitter = match submitter {
+                    None | Some(Value::None) => self.host()?.this,
+                    submitter => self.address_in(submitter, "submitter")?,
+                };
+                match self.host()?.world.mru(&submitter, &kind) {
+                    Some(runner) => self.address(runner),
+                    None => Ok(Value::None),
+                }
+            }
+            Builtin::ScheduleTimer | Builtin::ScheduleTimerEx => {
+                self.schedule_timer(function, args)
+            }
+            Builtin::CancelTimer => {
+                let [id] = self.parameters(args, name, ["timer_id"], 1)?;
+                let id = self.hash_in(id, "timer_id")?;
+                self.meter.pay(Cause::Effects, schedule.timer)?;
+                self.ask(Effect::CancelTimer(id))?;
+                Ok(Value::None)
+            }
+            Builtin::ExtendTimer => {
+                let [id, until] = self.parameters(args, name, ["timer_id", "expires_at"], 2)?;
+                let id = self.hash_in(id, "timer_id")?;
+                let expires_at = self.u64_in(until.unwrap_or(Value::None), "expires_at")?;
+                self.meter.pay(Cause::Effects, schedule.timer)?;
+                self.ask(Effect::ExtendTimer { id, expires_at: Height::new(expires_at) })?;
+                Ok(Value::None)
+            }
+            Builtin::SubmitJob => {
+                let [spec, callback] = self.parameters(args, name, ["spec", "callback"], 1)?;
+                self.meter.pay(Cause::Effects, schedule.job)?;
+                let spec = self.encoded(spec.unwrap_or(Value::None))?.into_bytes();
+                Meter::fits("a job's spec", spec.len() as u64, self.meter.limits.value)?;
+                self.meter.cells(spec.len())?;
+                let callback = match callback {
+                    None | Some(Value::None) => None,
+                    callback => Some(self.name_in(callback, "a handler's name")?),
+                };
+                let job = JobRequest { spec, callback };
+                // Its id is a hash of what it is.
+                self.meter.keccak(job.spec.len())?;
+                let host = self.host()?;
+                let id = host.world.job(&job, host.asked.numbered);
+                let id = id.or_else(failed)?;
+                host.asked.numbered += 1;
+                self.ask(Effect::SubmitJob { id, job })?;
+                self.hash_value(id)
+            }
+            other => unreachable!("{} is not of the host", other.name()),
+        }
+    }
+
+    fn schedule_timer(&mut self, function: Builtin, args: &Args) -> Result<Value, Fault> {
+        let [height, payload, payer, gas, expires, fee, priority, handler, gba] =
+            if function == Builtin::ScheduleTimer {
+                let names = [
+                    "height",
+                    "payload",
+                    "fee_payer",
+                    "gas_limit",
+                    "expires_at",
+                    "max_fee_per_cycle",
+                    "max_priority_fee_per_cycle",
+                ];
+                let [a, b, c, d, e, f, g] = self.parameters(args, function.name(), names, 2)?;
+                [a, b, c, d, e, f, g, None, None]
+            } else {
+                let names = [
+                    "height",
+                    "payload",
+                    "fee_payer",
+                    "gas_limit",
+                    "expires_at",
+                    "max_fee_per_cycle",
+                    "max_priority_fee_per_cycle",
+                    "handler",
+                    "gba",
+                ];
+                self.parameters(args, function.name(), names, 2)?
+            }
+            .map(|value| value.filter(|value| *value != Value::None));
+        self.meter.pay(Cause::Effects, self.meter.schedule.timer)?;
+        let payload = self.payload_in(payload)?;
+        self.meter.cells(payload.len())?;
+        let u64_of = |value: Option<Value>, what: &str| match value {
+            Some(value) => self.u64_in(value, what).map(Some),
+            None => Ok(None),
+        };
+        let wei_of = |value: Option<Value>, what: &str| match value {
+            Some(value) => self.wei_in(value, what).map(Some),
+            None => Ok(None),
+        };
+        let address_of = |value: Option<Value>, what: &str| match value {
+            Some(value) => self.address_in(Some(value), what).map(Some),
+            None => Ok(None),
+        };
+        let height = u64_of(height, "height")?.unwrap_or_default();
+        let (gas_limit, expires_at) = (u64_of(gas, "gas_limit")?, u64_of(expires, "expires_at")?);
+        let max_fee_per_cycle = wei_of(fee, "max_fee_per_cycle")?;
+        let max_priority_fee_per_cycle = wei_of(priority, "max_priority_fee_per_cycle")?;
+        let (fee_payer, gba) = (address_of(payer, "fee_payer")?, address_of(gba, "gba")?);
+        let handler = match handler {
+            Some(handler) => Some(self.name_in(Some(handler), "a handler's name")?),
+            None => None,
+        };
+        let timer = Timer {
+            height: Height::new(height),
+            payload,
+            handler,
+            fee_payer,
+            gas_limit,
+            expires_at: expires_at.map(Height::new),
+            max_fee_per_cycle,
+            max_priority_fee_per_cycle,
+            gba,
+        };
+        if timer.height <= self.host()?.height {
+            return failed("HeightNotInFuture: a timer's height is above the current one");
+        }
+        // Its id is a hash of what it is.
+        self.meter.keccak(timer.payload.len())?;
+        let host = self.host()?;
+        let id = host.world.timer(&timer, host.asked.numbered);
+        let id = id.or_else(failed)?;
+        host.asked.numbered += 1;
+        self.ask(Effect::ScheduleTimer { id, timer })?;
+        self.hash_value(id)
+    }
+
+    /// An amount that has at most 128 bits.
+    pub(in crate::actor) fn amount(&self, value: Value) -> Result<u128, Fault> {
+        self.wei_in(value, "each field of a bid").map(Wei::get)
+    }
+
+    /// What a gas bidding agent is asked with: amounts and heights in the order of the fields.
+    pub(in crate::actor) fn gba_context(&mut self, fields: &[u128; 8]) -> Result<Value, Fault> {
+        let mut values = Vec::with_capacity(fields.len());
+        for field in fields {
+            values.push(self.new_integer(BigInt::from(*field))?);
+        }
+        let Value::RecordType(of) = self.as_seen(Value::RecordType(known::GBA_CONTEXT)) else {
+            unreachable!("it is a record type")
+        };
+        self.known_record(of, values)
+    }
+}
+
+/// Whether an error is the author's to catch in a test: limits are not.
+pub(super) fn is_ordinary(fault: &Fault) -> bool {
+    matches!(fault.kind, ErrorKind::Failed(_))
+}

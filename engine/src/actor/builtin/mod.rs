@@ -1,0 +1,485 @@
+//! What every module finds: functions, methods, the host.
+
+mod collection;
+mod format;
+mod function;
+mod host;
+mod json;
+mod mock;
+mod text;
+
+pub(super) use host::{Host, HostCall};
+pub(super) use mock::{Mock, MockWorld, account};
+
+use super::{
+    error::{Fault, failed},
+    eval::{Args, Machine, shorten},
+    value::{Arena, Field, Id, RecordType, Value},
+};
+
+macro_rules! builtins {
+    ($($group:ident { $($(#[$doc:meta])* $variant:ident $name:literal,)* })*) => {
+        /// A function that is not written in the language.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(in crate::actor) enum Builtin {
+            $($($(#[$doc])* $variant,)*)*
+        }
+
+        impl Builtin {
+            /// All of them.
+            const ALL: &'static [Self] = &[$($(Self::$variant,)*)*];
+
+            /// The function's name.
+            pub(in crate::actor) const fn name(self) -> &'static str {
+                match self {
+                    $($(Self::$variant => $name,)*)*
+                }
+            }
+
+            $(fn $group(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)*
+                    _ => None,
+                }
+            })*
+        }
+    };
+}
+
+builtins! {
+    everywhere {
+        Abs "abs",
+        All "all",
+        Any "any",
+        Bool "bool",
+        Chr "chr",
+        Dict "dict",
+        Dir "dir",
+        Enumerate "enumerate",
+        Fail "fail",
+        Field "field",
+        GetAttr "getattr",
+        HasAttr "hasattr",
+        Hash "hash",
+        Int "int",
+        JsonDecode "json_decode",
+        JsonEncode "json_encode",
+        Keccak256 "keccak256",
+        Len "len",
+        List "list",
+        Max "max",
+        Min "min",
+        Ord "ord",
+        Print "print",
+        Range "range",
+        Record "record",
+        Repr "repr",
+        Reversed "reversed",
+        Sorted "sorted",
+        Str "str",
+        Tuple "tuple",
+        Type "type",
+        Zip "zip",
+    }
+    of_host {
+        CancelTimer "cancel_timer",
+        DeleteState "delete_state",
+        Emit "emit",
+        ExtendTimer "extend_timer",
+        GetBalance "get_balance",
+        GetBlockHeight "get_block_height",
+        GetMru "get_mru",
+        GetState "get_state",
+        GetTimestampMs "get_timestamp_ms",
+        Log "log",
+        Randomness "randomness",
+        ScheduleTimer "schedule_timer",
+        ScheduleTimerEx "schedule_timer_ex",
+        SendMessage "send_message",
+        SetState "set_state",
+        SubmitJob "submit_job",
+        Transfer "transfer",
+    }
+    of_mock {
+        MockAccount "account",
+        MockAdvance "advance",
+        MockCall "call",
+        MockEvents "events",
+        MockFails "fails",
+        MockFund "fund",
+        MockJobs "jobs",
+        MockLog "log",
+        MockMessages "messages",
+        MockTimers "timers",
+        MockTransfers "transfers",
+    }
+}
+
+impl Builtin {
+    /// Whether the function stands for the type of what it makes.
+    pub(in crate::actor) const fn is_type(self) -> bool {
+        matches!(
+            self,
+            Self::Bool
+                | Self::Dict
+                | Self::Int
+                | Self::List
+                | Self::Range
+                | Self::Str
+                | Self::Tuple
+        )
+    }
+
+    /// Whether a value is of the type that the function stands for.
+    pub(in crate::actor) const fn makes(self, value: Value) -> bool {
+        match self {
+            Self::Bool => matches!(value, Value::Bool(_)),
+            Self::Dict => matches!(value, Value::Dict(_)),
+            Self::Int => matches!(value, Value::Int(_) | Value::Big(_)),
+            Self::List => matches!(value, Value::List(_)),
+            Self::Range => matches!(value, Value::Range(_)),
+            Self::Str => matches!(value, Value::Text(_)),
+            Self::Tuple => matches!(value, Value::Tuple(_)),
+            _ => false,
+        }
+    }
+}
+
+macro_rules! methods {
+    ($($kind:ident { $($variant:ident $name:literal,)* })*) => {
+        /// A method of a string, list or dict.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(in crate::actor) enum Method {
+            $($($variant,)*)*
+        }
+
+        impl Method {
+            /// The method's name.
+            pub(in crate::actor) const fn name(self) -> &'static str {
+                match self {
+                    $($(Self::$variant => $name,)*)*
+                }
+            }
+
+            /// The method of that name that a value has.
+            pub(in crate::actor) fn find(of: Value, name: &str) -> Option<Self> {
+                match of {
+                    $(Value::$kind(_) => match name {
+                        $($name => Some(Self::$variant),)*
+                        _ => None,
+                    },)*
+                    _ => None,
+                }
+            }
+
+            /// The names of a value's methods, in order.
+            fn names(of: Value) -> &'static [&'static str] {
+                match of {
+                    $(Value::$kind(_) => &[$($name),*],)*
+                    _ => &[],
+                }
+            }
+        }
+    };
+}
+
+methods! {
+    Text {
+        Capitalize "capitalize",
+        Count "count",
+        Elems "elems",
+        EndsWith "endswith",
+        Find "find",
+        Format "format",
+        IndexOf "index",
+        IsAlnum "isalnum",
+        IsAlpha "isalpha",
+        IsDigit "isdigit",
+        IsLower "islower",
+        IsSpace "isspace",
+        IsTitle "istitle",
+        IsUpper "isupper",
+        Join "join",
+        Lower "lower",
+        LeftStrip "lstrip",
+        Partition "partition",
+        RemovePrefix "removeprefix",
+        RemoveSuffix "removesuffix",
+        Replace "replace",
+        RightFind "rfind",
+        RightIndex "rindex",
+        RightPartition "rpartition",
+        RightSplit "rsplit",
+        RightStrip "rstrip",
+        Split "split",
+        SplitLines "splitlines",
+        StartsWith "startswith",
+        Strip "strip",
+        Title "title",
+        Upper "upper",
+    }
+    List {
+        ListAppend "append",
+        ListClear "clear",
+        ListExtend "extend",
+        ListIndex "index",
+        ListInsert "insert",
+        ListPop "pop",
+        ListRemove "remove",
+    }
+    Dict {
+        DictClear "clear",
+        DictGet "get",
+        DictItems "items",
+        DictKeys "keys",
+        DictPop "pop",
+        DictPopItem "popitem",
+        DictSetDefault "setdefault",
+        DictUpdate "update",
+        DictValues "values",
+    }
+}
+
+/// A name whose attributes are functions or types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::actor) enum Namespace {
+    /// `pvm_host`
+    Host,
+    /// `typing`
+    Typing,
+    /// `mock`, which does something in tests alone.
+    Mock,
+}
+
+impl Namespace {
+    /// The functions of the namespace.
+    pub(in crate::actor) fn members(self) -> impl Iterator<Item = &'static str> {
+        let of = move |builtin: &&Builtin| {
+            self.member(builtin.name()) == Some(Value::Builtin(**builtin))
+        };
+        Builtin::ALL.iter().filter(of).map(|builtin| builtin.name())
+    }
+
+    /// The attribute of that name.
+    pub(in crate::actor) fn member(self, name: &str) -> Option<Value> {
+        match self {
+            Self::Host => Builtin::of_host(name)
+                .or(match name {
+                    "json_decode" => Some(Builtin::JsonDecode),
+                    "json_encode" => Some(Builtin::JsonEncode),
+                    "keccak256" => Some(Builtin::Keccak256),
+                    _ => None,
+                })
+                .map(Value::Builtin),
+            Self::Mock => Builtin::of_mock(name).map(Value::Builtin),
+            Self::Typing => match name {
+                "Any" => Some(Value::Type(known::ANY)),
+                "Callable" => Some(Value::Type(known::CALLABLE)),
+                "Iterable" => Some(Value::Type(known::ITERABLE)),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Objects that every module's arena begins with.
+pub(in crate::actor) mod known {
+    use super::{Arena, Builtin, Field, Id, RecordType, Value};
+    use crate::actor::value::Type;
+
+    pub(super) const ANY: Id = Id::known(0);
+    pub(super) const CALLABLE: Id = Id::known(1);
+    pub(super) const ITERABLE: Id = Id::known(2);
+    /// `GBAContext`
+    pub(in crate::actor) const GBA_CONTEXT: Id = Id::known(0);
+    /// `TxFeeParams`
+    pub(in crate::actor) const TX_FEE_PARAMS: Id = Id::known(1);
+
+    /// Fields of the context that a gas bidding agent is asked with (CIP-1 §7.2).
+    pub(in crate::actor) const GBA_CONTEXT_FIELDS: [&str; 8] = [
+        "trigger_block_height",
+        "current_block_height",
+        "basefee_cycle",
+        "basefee_cell",
+        "basefee_lane_timer",
+        "last_block_cycle_usage",
+        "previous_block_p50_priority_tip_per_cycle",
+        "owner_actor_balance",
+    ];
+    /// Fields of what it answers (CIP-1 §7.1).
+    pub(in crate::actor) const TX_FEE_PARAMS_FIELDS: [&str; 4] = [
+        "max_fee_per_cycle",
+        "max_priority_fee_per_cycle",
+        "max_fee_per_cell",
+        "max_priority_fee_per_cell",
+    ];
+
+    /// An arena with just these.
+    pub(in crate::actor) fn arena() -> Arena {
+        let mut arena = Arena::default();
+        for of in [Type::Any, Type::Callable, Type::Iterable] {
+            arena.type_(of);
+        }
+        let records = [
+            ("GBAContext", GBA_CONTEXT_FIELDS.as_slice()),
+            ("TxFeeParams", TX_FEE_PARAMS_FIELDS.as_slice()),
+        ];
+        for (name, fields) in records {
+            let annotation = Value::Builtin(Builtin::Int);
+            let field =
+                |name: &&str| Field { name: (*name).into(), annotation, default: Value::Unset };
+            let fields = fields.iter().map(field).collect();
+            arena.record_type(RecordType { name: Some(name.into()), fields });
+        }
+        arena
+    }
+}
+
+/// What a name means that no module defines.
+pub(in crate::actor) fn universe(name: &str) -> Option<Value> {
+    Some(match name {
+        "None" => Value::None,
+        "True" => Value::Bool(true),
+        "False" => Value::Bool(false),
+        "pvm_host" => Value::Namespace(Namespace::Host),
+        "typing" => Value::Namespace(Namespace::Typing),
+        "mock" => Value::Namespace(Namespace::Mock),
+        "GBAContext" => Value::RecordType(known::GBA_CONTEXT),
+        "TxFeeParams" => Value::RecordType(known::TX_FEE_PARAMS),
+        _ => Value::Builtin(Builtin::everywhere(name)?),
+    })
+}
+
+impl Machine<'_> {
+    /// Calls a builtin; its result, or why it fails.
+    pub(in crate::actor) fn builtin(
+        &mut self,
+        builtin: Builtin,
+        args: &Args,
+    ) -> Result<Value, Fault> {
+        self.meter.elements(args.positional + self.named_count(args))?;
+        match builtin {
+            Builtin::Abs => self.abs(args),
+            Builtin::All => self.all_any(args, "all", false),
+            Builtin::Any => self.all_any(args, "any", true),
+            Builtin::Bool => self.bool(args),
+            Builtin::Chr => self.chr(args),
+            Builtin::Dict => self.dict(args),
+            Builtin::Dir => self.dir(args),
+            Builtin::Enumerate => self.enumerate(args),
+            Builtin::Fail => self.fail(args),
+            Builtin::Field => self.field(args),
+            Builtin::GetAttr => self.getattr(args),
+            Builtin::HasAttr => self.hasattr(args),
+            Builtin::Hash => self.hash_text(args),
+            Builtin::Int => self.int(args),
+            Builtin::JsonDecode => self.json_decode(args),
+            Builtin::JsonEncode => self.json_encode(args),
+            Builtin::Keccak256 => self.keccak256(args),
+            Builtin::Len => self.len(args),
+            Builtin::List => self.list(args),
+            Builtin::Max => self.extreme(args, "max", true),
+            Builtin::Min => self.extreme(args, "min", false),
+            Builtin::Ord => self.ord(args),
+            Builtin::Print => self.print(args),
+            Builtin::Range => self.range(args),
+            Builtin::Record => self.new_record_type(args),
+            Builtin::Repr => self.repr(args),
+            Builtin::Reversed => self.reversed(args),
+            Builtin::Sorted => self.sorted(args),
+            Builtin::Str => self.str(args),
+            Builtin::Tuple => self.tuple(args),
+            Builtin::Type => self.type_of(args),
+            Builtin::Zip => self.zip(args),
+            Builtin::CancelTimer
+            | Builtin::DeleteState
+            | Builtin::Emit
+            | Builtin::ExtendTimer
+            | Builtin::GetBalance
+            | Builtin::GetBlockHeight
+            | Builtin::GetMru
+            | Builtin::GetState
+            | Builtin::GetTimestampMs
+            | Builtin::Log
+            | Builtin::Randomness
+            | Builtin::ScheduleTimer
+            | Builtin::ScheduleTimerEx
+            | Builtin::SendMessage
+            | Builtin::SetState
+            | Builtin::SubmitJob
+            | Builtin::Transfer => self.host_function(builtin, args),
+            Builtin::MockAccount
+            | Builtin::MockAdvance
+            | Builtin::MockCall
+            | Builtin::MockEvents
+            | Builtin::MockFails
+            | Builtin::MockFund
+            | Builtin::MockJobs
+            | Builtin::MockLog
+            | Builtin::MockMessages
+            | Builtin::MockTimers
+            | Builtin::MockTransfers => self.mock_function(builtin, args),
+        }
+    }
+
+    /// Calls a method; its receiver is the first argument.
+    pub(in crate::actor) fn method(&mut self, method: Method, args: &Args) -> Result<Value, Fault> {
+        self.meter.elements(args.positional + self.named_count(args))?;
+        let receiver = self.argument(args, 0).expect("a method has a receiver");
+        let args = &args.without_first();
+        match receiver {
+            Value::Text(text) => self.text_method(method, text, args),
+            Value::List(list) => self.list_method(method, list, args),
+            Value::Dict(dict) => self.dict_method(method, dict, args),
+            other => failed(format!("{} has no methods", other.kind())),
+        }
+    }
+
+    /// The arguments of a builtin as its parameters: by place, or by name where the parameter has
+    /// one that is not empty. The first `required` must be given.
+    fn parameters<const N: usize>(
+        &self,
+        args: &Args,
+        function: &str,
+        names: [&str; N],
+        required: usize,
+    ) -> Result<[Option<Value>; N], Fault> {
+        let mut parameters = [None; N];
+        if args.positional > N {
+            let got = args.positional;
+            return failed(format!("{function}() takes at most {N} arguments, got {got}"));
+        }
+        for (index, parameter) in parameters.iter_mut().enumerate().take(args.positional) {
+            *parameter = self.argument(args, index);
+        }
+        for index in 0..self.named_count(args) {
+            let (name, value) = self.named(args, index);
+            let Some(at) = names.iter().position(|known| *known == name && !name.is_empty()) else {
+                return failed(format!("{function}() has no parameter {}", shorten(name)));
+            };
+            if parameters[at].is_some() {
+                return failed(format!("{function}() is given {name} twice"));
+            }
+            parameters[at] = Some(value);
+        }
+        if let Some(missing) = parameters.iter().take(required).position(Option::is_none) {
+            let name = match names[missing] {
+                "" => format!("argument {}", missing + 1),
+                name => name.to_owned(),
+            };
+            return failed(format!("{function}() lacks {name}"));
+        }
+        Ok(parameters)
+    }
+}
+
+/// A parameter that is true or false, and false where it is not given.
+fn flag(value: Option<Value>, function: &str, name: &str) -> Result<bool, Fault> {
+    match value {
+        None => Ok(false),
+        Some(Value::Bool(is)) => Ok(is),
+        Some(other) => {
+            failed(format!("{function}() got {} for its parameter {name}, want bool", other.kind()))
+        }
+    }
+}

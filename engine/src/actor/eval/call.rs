@@ -1,0 +1,332 @@
+//! Calls: what is called, with which arguments, and how they become parameters.
+
+use super::{Frame, Machine};
+use crate::actor::{
+    error::{Depth, ErrorKind, Fault, failed},
+    syntax::{FunctionCode, ParameterKind},
+    value::{Id, Value},
+};
+
+/// Where a call's arguments are on the stack: by place from `at` on, then those by name.
+#[derive(Clone, Debug, Default)]
+pub(in crate::actor) struct Args {
+    pub(in crate::actor) at: usize,
+    pub(in crate::actor) positional: usize,
+    /// The site whose names come first.
+    site: Option<u32>,
+    /// Names from `**named`, after those.
+    extra: Vec<Id>,
+}
+
+impl Args {
+    pub(in crate::actor) fn positional(at: usize, positional: usize) -> Self {
+        Self { at, positional, ..Self::default() }
+    }
+
+    /// The arguments without the first by place.
+    pub(in crate::actor) fn without_first(&self) -> Self {
+        Self { at: self.at + 1, positional: self.positional - 1, ..self.clone() }
+    }
+}
+
+/// What a call came to.
+pub(super) enum Called {
+    /// A frame of a function that is to run.
+    Entered,
+    /// A builtin, whose result is on the stack.
+    Returned,
+}
+
+impl<'a> Machine<'a> {
+    /// Makes the call of a site; whether a frame was entered.
+    pub(super) fn call_site(&mut self, index: u32, method: bool) -> Result<bool, Fault> {
+        self.meter.step(self.meter.schedule.node + self.meter.schedule.call)?;
+        let site = &self.program.sites[index as usize];
+        let mut at = self.stack.len() - site.width();
+        let mut args = Args {
+            at,
+            positional: site.positional as usize,
+            site: (!site.names.is_empty()).then_some(index),
+            extra: Vec::new(),
+        };
+        if site.rest || site.named_rest {
+            self.spread(&mut args, site.names.len(), site.rest, site.named_rest)?;
+        }
+        let callee = if method {
+            // [method, receiver, …]: a method keeps its receiver, a function loses it.
+            at -= 1;
+            let callee = self.stack[at - 1];
+            if matches!(callee, Value::Method(_)) {
+                args.at = at;
+                args.positional += 1;
+            } else {
+                self.stack.remove(at);
+                args.at = at;
+            }
+            callee
+        } else {
+            self.stack[at - 1]
+        };
+        self.call(callee, args).map(|called| matches!(called, Called::Entered))
+    }
+
+    /// Puts the elements of `*rest` and `**named` where arguments are expected.
+    fn spread(
+        &mut self,
+        args: &mut Args,
+        names: usize,
+        rest: bool,
+        named_rest: bool,
+    ) -> Result<(), Fault> {
+        let named = named_rest.then(|| self.pop());
+        if rest {
+            let rest = self.pop();
+            let elements = self.items(rest, "the argument after *")?;
+            self.pay_stack(elements.len())?;
+            let at = args.at + args.positional;
+            args.positional += elements.len();
+            self.stack.splice(at..at, elements);
+        }
+        let Some(named) = named else { return Ok(()) };
+        let Value::Dict(id) = named else {
+            return failed(format!("the argument after ** is a dict, not {}", named.kind()));
+        };
+        let entries: Vec<_> = self.heap.dict(id).iter().collect();
+        self.meter.elements(entries.len())?;
+        self.pay_stack(entries.len())?;
+        let mut given: Vec<&'a str> = Vec::new();
+        if let Some(site) = args.site {
+            given.extend(self.program.sites[site as usize].names.iter().map(|s| self.name(*s)));
+            given.sort_unstable();
+        }
+        debug_assert_eq!(given.len(), names, "a site's names are its own");
+        for (key, value) in entries {
+            let Value::Text(key) = key else {
+                return failed(format!("keys after ** are strings, not {}", key.kind()));
+            };
+            let name = self.heap.str(key);
+            self.meter.bytes(name.len())?;
+            if given.binary_search(&name).is_ok() {
+                return failed("an argument is given by name and after ** too");
+            }
+            args.extra.push(key);
+            self.stack.push(value);
+        }
+        Ok(())
+    }
+
+    /// Calls what is below the arguments on the stack.
+    pub(super) fn call(&mut self, callee: Value, args: Args) -> Result<Called, Fault> {
+        let result = match callee {
+            Value::Function(id) => {
+                let code = self.heap.function(id).code;
+                self.bind(id, code, &args)?;
+                return Ok(Called::Entered);
+            }
+            Value::Builtin(builtin) => self.builtin(builtin, &args)?,
+            Value::Method(method) => self.method(method, &args)?,
+            Value::Bound(id) => {
+                let bound = *self.heap.bound(id);
+                self.stack.insert(args.at, bound.receiver);
+                let args = Args { positional: args.positional + 1, ..args };
+                let at = args.at;
+                let result = self.method(bound.method, &args)?;
+                self.stack.truncate(at - 1);
+                self.stack.push(result);
+                return Ok(Called::Returned);
+            }
+            Value::RecordType(id) => self.make_record(id, &args)?,
+            other => {
+                return failed(format!(
+                    "operation not supported: {} is not callable",
+                    other.kind()
+                ));
+            }
+        };
+        self.stack.truncate(args.at - 1);
+        self.stack.push(result);
+        Ok(Called::Returned)
+    }
+
+    /// An argument by place.
+    pub(in crate::actor) fn argument(&self, args: &Args, index: usize) -> Option<Value> {
+        (index < args.positional).then(|| self.stack[args.at + index])
+    }
+
+    /// The arguments by place.
+    pub(in crate::actor) fn arguments(&self, args: &Args) -> Vec<Value> {
+        self.stack[args.at..args.at + args.positional].to_vec()
+    }
+
+    /// How many arguments have names.
+    pub(in crate::actor) fn named_count(&self, args: &Args) -> usize {
+        let of_site = args.site.map_or(0, |site| self.program.sites[site as usize].names.len());
+        of_site + args.extra.len()
+    }
+
+    /// An argument by name, in the order in which they are given.
+    pub(in crate::actor) fn named<'s>(&'s self, args: &Args, index: usize) -> (&'s str, Value) {
+        let names = args.site.map(|site| self.program.sites[site as usize].names.as_slice());
+        let names = names.unwrap_or_default();
+        let name = match names.get(index) {
+            Some(symbol) => self.name(*symbol),
+            None => self.heap.str(args.extra[index - names.len()]),
+        };
+        (name, self.stack[args.at + args.positional + index])
+    }
+
+    /// Opens a frame whose parameters and slots begin at `base`, where the parameters are.
+    pub(super) fn enter(
+        &mut self,
+        code: u32,
+        function: Option<Id>,
+        base: usize,
+    ) -> Result<(), Fault> {
+        let limit = self.meter.limits.call_depth;
+        if self.frames.len() as u64 >= limit {
+            return Err(ErrorKind::StackOverflow { what: Depth::Calls, limit }.into());
+        }
+        let function_code = &self.program.functions[code as usize];
+        let slots = base + function_code.slots as usize;
+        self.pay_stack((slots + function_code.stack as usize).saturating_sub(self.stack.len()))?;
+        self.stack.resize(slots, Value::Unset);
+        for slot in &function_code.shared {
+            self.meter.alloc(Value::COST)?;
+            let slot = base + *slot as usize;
+            let cell = self.heap.new_cell(self.stack[slot]);
+            self.stack[slot] = Value::Bound(cell);
+        }
+        let (pc, loops) = (function_code.entry as usize, self.loops.len());
+        self.frames.push(Frame { code, function, pc, base, loops });
+        Ok(())
+    }
+
+    /// Pays for the stack where it grows higher than it ever was.
+    fn pay_stack(&mut self, more: usize) -> Result<(), Fault> {
+        let height = self.stack.len() + more;
+        if height > self.paid {
+            self.meter.alloc((height - self.paid) as u64 * Value::COST)?;
+            self.paid = height;
+        }
+        Ok(())
+    }
+
+    /// Turns arguments into the parameters of a function and enters it.
+    fn bind(&mut self, id: Id, code: u32, args: &Args) -> Result<(), Fault> {
+        let function = &self.program.functions[code as usize];
+        let named = self.named_count(args);
+        self.meter.elements(args.positional + named)?;
+        if function.simple && args.positional == function.positional as usize && named == 0 {
+            // What is on the stack are the parameters.
+            return self.enter_over(code, id, args.at);
+        }
+        self.meter.elements(function.parameters.len())?;
+        self.meter.alloc(function.parameters.len() as u64 * Value::COST)?;
+        let mut slots = vec![Value::Unset; function.parameters.len()];
+        let placed = args.positional.min(function.positional as usize);
+        slots[..placed].copy_from_slice(&self.stack[args.at..args.at + placed]);
+        let rest: Vec<Value> = self.stack[args.at + placed..args.at + args.positional].to_vec();
+        let mut named_rest = None;
+        for (slot, parameter) in slots.iter_mut().zip(&function.parameters) {
+            match parameter.kind {
+                ParameterKind::Rest => *slot = self.new_tuple(rest.clone())?,
+                ParameterKind::NamedRest => {
+                    *slot = self.new_dict()?;
+                    named_rest = Some(*slot);
+                }
+                ParameterKind::Normal | ParameterKind::Named => {}
+            }
+        }
+        let takes_rest = function.parameters.iter().any(|p| p.kind == ParameterKind::Rest);
+        if !rest.is_empty() && !takes_rest {
+            let (name, got) = (self.name(function.name), args.positional);
+            let expected = function.positional;
+            return failed(format!(
+                "{name} takes at most {expected} arguments by place, got {got}"
+            ));
+        }
+        for index in 0..named {
+            let (name, value) = self.named(args, index);
+            let symbol = self.program.symbol(name);
+            let known = symbol.and_then(|symbol| {
+                let found = function.by_name.binary_search_by_key(&symbol, |(s, _)| *s).ok()?;
+                Some(function.by_name[found].1 as usize)
+            });
+            match (known, named_rest) {
+                (Some(slot), _) if slots[slot] != Value::Unset => {
+                    return failed(format!("parameter {} is given more than once", shorten(name)));
+                }
+                (Some(slot), _) => slots[slot] = value,
+                (None, Some(Value::Dict(dict))) => {
+                    let name = name.to_owned();
+                    let key = self.new_text(&name)?;
+                    self.dict_put(dict, key, value)?;
+                }
+                (None, _) => {
+                    let function = self.name(function.name);
+                    return failed(format!("{function} has no parameter {}", shorten(name)));
+                }
+            }
+        }
+        self.complete(id, function, &mut slots)?;
+        self.stack.truncate(args.at);
+        self.stack.extend(slots);
+        self.enter_over(code, id, args.at)
+    }
+
+    /// Enters a function over the value that was called, which goes.
+    fn enter_over(&mut self, code: u32, id: Id, at: usize) -> Result<(), Fault> {
+        self.stack.remove(at - 1);
+        self.enter(code, Some(id), at - 1)
+    }
+
+    /// Fills in defaults and checks types.
+    fn complete(
+        &mut self,
+        id: Id,
+        function: &'a FunctionCode,
+        slots: &mut [Value],
+    ) -> Result<(), Fault> {
+        for (slot, parameter) in slots.iter_mut().zip(&function.parameters) {
+            if *slot == Value::Unset {
+                let Some(default) = parameter.default else {
+                    let (name, of) = (self.name(parameter.name), self.name(function.name));
+                    return failed(format!("{of} lacks an argument for its parameter {name}"));
+                };
+                *slot = self.heap.function(id).defaults[default as usize];
+            }
+            let Some(annotation) = parameter.annotation else { continue };
+            let annotation = self.heap.function(id).types[annotation as usize];
+            match (parameter.kind, *slot) {
+                (ParameterKind::Rest, Value::Tuple(rest)) => {
+                    for index in 0..self.heap.tuple(rest).len() {
+                        let value = self.heap.tuple(rest)[index];
+                        self.check(value, annotation, self.name(parameter.name))?;
+                    }
+                }
+                (ParameterKind::NamedRest, Value::Dict(rest)) => {
+                    let values: Vec<_> = self.heap.dict(rest).iter().collect();
+                    for (_, value) in values {
+                        self.check(value, annotation, self.name(parameter.name))?;
+                    }
+                }
+                (_, value) => self.check(value, annotation, self.name(parameter.name))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What a function returns is of the type it says.
+    pub(super) fn check_return(&mut self, frame: &Frame, value: Value) -> Result<(), Fault> {
+        let function = &self.program.functions[frame.code as usize];
+        let (true, Some(id)) = (function.returns, frame.function) else { return Ok(()) };
+        let annotation = self.heap.function(id).types.last().copied().unwrap_or(Value::None);
+        self.check(value, annotation, "the value returned")
+    }
+}
+
+/// A name for an error, cut where an author's data would make it long.
+pub(in crate::actor) fn shorten(name: &str) -> &str {
+    let end = name.char_indices().nth(64).map_or(name.len(), |(at, _)| at);
+    &name[..end]
+}

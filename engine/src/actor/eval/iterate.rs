@@ -1,0 +1,150 @@
+//! Loops, and other ways through a collection.
+
+use super::Machine;
+use crate::actor::{
+    error::{Fault, failed},
+    value::{Id, Value},
+};
+
+/// A loop under way. Lists and dicts do not change while one is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::actor) enum Loop {
+    List { of: Id, next: usize },
+    Tuple { of: Id, next: usize },
+    Range { next: i64, step: i64, left: i64 },
+    Dict { of: Id, place: u32 },
+}
+
+impl Machine<'_> {
+    pub(super) fn begin_loop(&mut self, over: Value) -> Result<Loop, Fault> {
+        Ok(match over {
+            Value::List(of) => {
+                if let Some(list) = self.heap.list_mut(of) {
+                    list.loops += 1;
+                }
+                Loop::List { of, next: 0 }
+            }
+            Value::Dict(of) => {
+                if let Some(dict) = self.heap.dict_mut(of) {
+                    dict.loops += 1;
+                }
+                Loop::Dict { of, place: 0 }
+            }
+            Value::Tuple(of) => Loop::Tuple { of, next: 0 },
+            Value::Range(of) => {
+                let range = self.heap.range(of);
+                Loop::Range { next: range.start, step: range.step, left: range.len() }
+            }
+            other => {
+                return failed(format!(
+                    "operation not supported: {} is not iterable",
+                    other.kind()
+                ));
+            }
+        })
+    }
+
+    /// The next element of the innermost loop.
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<Option<Value>, Fault> {
+        let heap = &self.heap;
+        Ok(match self.loops.last_mut().expect("a loop was begun") {
+            Loop::Range { left: 0, .. } => None,
+            Loop::Range { next, step, left } => {
+                let element = *next;
+                *next += *step;
+                *left -= 1;
+                Some(Value::Int(element))
+            }
+            Loop::List { of, next } => {
+                *next += 1;
+                heap.list(*of).items.get(*next - 1).copied()
+            }
+            Loop::Tuple { of, next } => {
+                *next += 1;
+                heap.tuple(*of).get(*next - 1).copied()
+            }
+            Loop::Dict { of, place } => heap.dict(*of).from(*place).map(|(at, key, _)| {
+                *place = at + 1;
+                key
+            }),
+        })
+    }
+
+    /// Ends the innermost loops until so many are left.
+    pub(super) fn end_loops(&mut self, left: usize) {
+        for ended in self.loops.drain(left..) {
+            match ended {
+                Loop::List { of, .. } => {
+                    if let Some(list) = self.heap.list_mut(of) {
+                        list.loops -= 1;
+                    }
+                }
+                Loop::Dict { of, .. } => {
+                    if let Some(dict) = self.heap.dict_mut(of) {
+                        dict.loops -= 1;
+                    }
+                }
+                Loop::Tuple { .. } | Loop::Range { .. } => {}
+            }
+        }
+    }
+
+    /// How many elements a collection has; 0 for what is none.
+    pub(in crate::actor) fn length_hint(&self, of: Value) -> usize {
+        match of {
+            Value::List(_) | Value::Tuple(_) => self.sequence(of).len(),
+            Value::Dict(id) => self.heap.dict(id).len(),
+            Value::Range(id) => self.heap.range(id).len() as usize,
+            _ => 0,
+        }
+    }
+
+    /// The elements of a collection, paid for one by one and bounded like a list. Where they go
+    /// is the caller's to pay for.
+    pub(in crate::actor) fn items(
+        &mut self,
+        of: Value,
+        what: &'static str,
+    ) -> Result<Vec<Value>, Fault> {
+        let len = self.length_hint(of);
+        self.meter.entries_fit(len)?;
+        self.meter.elements(len)?;
+        Ok(match of {
+            Value::List(_) | Value::Tuple(_) => self.sequence(of).to_vec(),
+            Value::Dict(id) => self.heap.dict(id).iter().map(|(key, _)| key).collect(),
+            Value::Range(id) => {
+                let range = *self.heap.range(id);
+                (0..range.len()).map(|index| Value::Int(range.at(index))).collect()
+            }
+            other => {
+                return failed(format!(
+                    "operation not supported: {what}: {} is not iterable",
+                    other.kind()
+                ));
+            }
+        })
+    }
+
+    /// Puts exactly `count` elements on the stack, the first on top.
+    pub(super) fn unpack(&mut self, of: Value, count: usize) -> Result<(), Fault> {
+        let got = match of {
+            Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Range(_) => {
+                self.length_hint(of)
+            }
+            other => {
+                return failed(format!(
+                    "operation not supported: {} is not iterable",
+                    other.kind()
+                ));
+            }
+        };
+        if got != count {
+            let few = if got < count { "few" } else { "many" };
+            return failed(format!("too {few} values to unpack: got {got}, expected {count}"));
+        }
+        let items = self.items(of, "what is unpacked")?;
+        self.stack.extend(items.into_iter().rev());
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! Integers of any length within the limit.
+
+use super::Machine;
+use crate::actor::{
+    error::{ErrorKind, Fault, failed},
+    value::Value,
+};
+use num_bigint::BigInt;
+use num_integer::Integer;
+use num_traits::{Signed, ToPrimitive, Zero};
+use starlark_syntax::syntax::ast::BinOp;
+
+/// 64-bit words of an integer.
+fn words(integer: &BigInt) -> u64 {
+    integer.bits().div_ceil(64).max(1)
+}
+
+impl Machine<'_> {
+    /// The integer that a value is.
+    pub(in crate::actor) fn big(&self, value: Value) -> Option<BigInt> {
+        match value {
+            Value::Int(small) => Some(small.into()),
+            Value::Big(id) => Some(self.heap.integer(id).clone()),
+            _ => None,
+        }
+    }
+
+    /// Arithmetic on two integers.
+    pub(super) fn arithmetic(&mut self, op: BinOp, a: Value, b: Value) -> Result<Value, Fault> {
+        if let (Value::Int(a), Value::Int(b)) = (a, b) {
+            let small = match op {
+                BinOp::Add => a.checked_add(b),
+                BinOp::Subtract => a.checked_sub(b),
+                BinOp::Multiply => a.checked_mul(b),
+                BinOp::FloorDivide | BinOp::Percent if b == 0 => return division_by_zero(),
+                // The only overflow: the least integer by -1.
+                BinOp::FloorDivide => {
+                    if b == -1 {
+                        a.checked_neg()
+                    } else {
+                        Some(Integer::div_floor(&a, &b))
+                    }
+                }
+                BinOp::Percent => Some(if b == -1 { 0 } else { Integer::mod_floor(&a, &b) }),
+                BinOp::BitAnd => Some(a & b),
+                BinOp::BitOr => Some(a | b),
+                BinOp::BitXor => Some(a ^ b),
+                BinOp::RightShift if b >= 0 => Some(a >> b.min(63)),
+                BinOp::LeftShift if (0..63).contains(&b) => a.checked_mul(1 << b),
+                _ => None,
+            };
+            if let Some(small) = small {
+                return Ok(Value::Int(small));
+            }
+        }
+        let (Some(a), Some(b)) = (self.big(a), self.big(b)) else {
+            unreachable!("the caller has looked at the kinds")
+        };
+        let (wa, wb) = (words(&a), words(&b));
+        let linear = (wa + wb) as usize * 8;
+        let result = match op {
+            BinOp::Add => {
+                self.meter.bytes(linear)?;
+                a + b
+            }
+            BinOp::Subtract => {
+                self.meter.bytes(linear)?;
+                a - b
+            }
+            BinOp::Multiply => {
+                // A product has as many bits as both together, or one less.
+                self.meter.bits_fit((a.bits() + b.bits()).saturating_sub(1))?;
+                self.meter.words(wa, wb)?;
+                a * b
+            }
+            BinOp::FloorDivide | BinOp::Percent => {
+                if b.is_zero() {
+                    return division_by_zero();
+                }
+                self.meter.words(wa, wb)?;
+                let (quotient, rest) = a.div_mod_floor(&b);
+                if op == BinOp::Percent { rest } else { quotient }
+            }
+            BinOp::BitAnd => {
+                self.meter.bytes(linear)?;
+                a & b
+            }
+            BinOp::BitOr => {
+                self.meter.bytes(linear)?;
+                a | b
+            }
+            BinOp::BitXor => {
+                self.meter.bytes(linear)?;
+                a ^ b
+            }
+            BinOp::LeftShift => {
+                if b.is_negative() {
+                    return failed("a shift count is not negative");
+                }
+                if a.is_zero() {
+                    return Ok(Value::Int(0));
+                }
+                let limit = self.meter.limits.bits;
+                let count = b.to_u64().filter(|count| *count <= limit);
+                let got = a.bits().saturating_add(b.to_u64().unwrap_or(u64::MAX));
+                let Some(count) = count else {
+                    return Err(ErrorKind::IntegerTooLarge { limit, got }.into());
+                };
+                self.meter.bits_fit(got)?;
+                self.meter.bytes(got as usize / 8)?;
+                a << count
+            }
+            BinOp::RightShift => {
+                if b.is_negative() {
+                    return failed("a shift count is not negative");
+                }
+                self.meter.bytes(linear)?;
+                // Beyond its length only the sign is left.
+                a >> b.to_u64().unwrap_or(u64::MAX).min(self.meter.limits.bits + 1)
+            }
+            _ => unreachable!("the caller has looked at the operator"),
+        };
+        self.new_integer(result)
+    }
+
+    /// An integer in decimal.
+    pub(in crate::actor) fn decimal(&mut self, integer: &BigInt) -> Result<String, Fault> {
+        let words = words(integer);
+        self.meter.words(words, words)?;
+        Ok(integer.to_i128().map_or_else(|| integer.to_string(), |small| small.to_string()))
+    }
+
+    /// An integer written in `radix`, 2 to 36, without prefix.
+    pub(in crate::actor) fn in_radix(
+        &mut self,
+        integer: &BigInt,
+        radix: u32,
+    ) -> Result<String, Fault> {
+        let words = words(integer);
+        self.meter.words(words, words)?;
+        let sign = if integer.is_negative() { "-" } else { "" };
+        Ok(match (radix, integer.magnitude().to_u128()) {
+            (8, Some(small)) => format!("{sign}{small:o}"),
+            (16, Some(small)) => format!("{sign}{small:x}"),
+            _ => integer.to_str_radix(radix),
+        })
+    }
+
+    /// Reads digits of `radix`; `None` where they are none. More digits than any integer within
+    /// the limit has are refused before they are read.
+    pub(in crate::actor) fn parse_integer(
+        &mut self,
+        negative: bool,
+        digits: &str,
+        radix: u32,
+    ) -> Result<Option<Value>, Fault> {
+        self.meter.text(digits.len())?;
+        let valid = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
+        if !valid {
+            return Ok(None);
+        }
+        let digits = match digits.trim_start_matches('0') {
+            "" => "0",
+            digits => digits,
+        };
+        // Every digit but the first carries at least floor(log2(radix)) bits.
+        let bits_each = u64::from(radix.ilog2());
+        self.meter.bits_fit((digits.len() as u64 - 1) * bits_each + 1)?;
+        let words = (digits.len() as u64 * (bits_each + 1)).div_ceil(64);
+        self.meter.words(words, words)?;
+        let Some(integer) = BigInt::parse_bytes(digits.as_bytes(), radix) else { return Ok(None) };
+        self.new_integer(if negative { -integer } else { integer }).map(Some)
+    }
+}
+
+fn division_by_zero<T>() -> Result<T, Fault> {
+    failed("division by zero")
+}

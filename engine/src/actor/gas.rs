@@ -1,0 +1,466 @@
+//! What work costs an actor, and how far it may go: one table, versioned, part of a chain's
+//! parameters (spec chain.md, "Actors").
+
+use super::{
+    error::{Depth, ErrorKind, Fault},
+    value::Text,
+};
+use crate::record;
+
+/// What each kind of work costs, in cycles unless said. Changing a number changes receipts, and so
+/// takes a new [`version`](Self::version).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Which table this is.
+    pub version: u64,
+    /// Per syntax node evaluated.
+    pub node: u64,
+    /// Per call, of a function or of a builtin.
+    pub call: u64,
+    /// Per step of a loop or a comprehension.
+    pub step: u64,
+    /// Bytes that one cycle moves, compares (of both sides) or hashes. An element copied or
+    /// compared costs a cycle, a key of a dict one for itself and one per halving of the dict.
+    pub data_bytes: u64,
+    /// Bytes of a string that one cycle searches for another one; each that is found costs a cycle.
+    pub search_bytes: u64,
+    /// Bytes of ASCII text that one cycle reads character by character: escapes, formats, JSON;
+    /// case and classes take it twice. Of other text a byte costs a cycle.
+    pub text_bytes: u64,
+    /// Products of two 64-bit words that one cycle buys: multiplication, division, and conversion
+    /// between binary and decimal of integers beyond 64 bits.
+    pub word_products: u64,
+    /// Per KiB of heap. Heap is counted as it is taken; what becomes unreachable is not given back.
+    pub heap_kib: u64,
+    /// Per key of the store read, beside the bytes moved.
+    pub storage_read: u64,
+    /// Per key of the store written or deleted; a cell per byte of key and value beside it.
+    pub storage_write: u64,
+    /// Per message or transfer sent.
+    pub message: u64,
+    /// Per timer scheduled, cancelled or extended.
+    pub timer: u64,
+    /// Per job submitted.
+    pub job: u64,
+    /// Per event or line of log; a cell per byte beside it.
+    pub emit: u64,
+    /// Per 32 bytes hashed with keccak256, and for the padding.
+    pub keccak_word: u64,
+    /// Per module loaded, before anything of it is read.
+    pub module: u64,
+    /// Per token of a module that is parsed.
+    pub token: u64,
+}
+record!(Schedule {
+    version,
+    node,
+    call,
+    step,
+    data_bytes,
+    search_bytes,
+    text_bytes,
+    word_products,
+    heap_kib,
+    storage_read,
+    storage_write,
+    message,
+    timer,
+    job,
+    emit,
+    keccak_word,
+    module,
+    token,
+});
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self {
+            version: 1,
+            node: 10,
+            call: 100,
+            step: 100,
+            data_bytes: 32,
+            search_bytes: 8,
+            text_bytes: 4,
+            word_products: 4,
+            heap_kib: 10,
+            storage_read: 10,
+            storage_write: 50,
+            message: 80,
+            timer: 200,
+            job: 500,
+            emit: 20,
+            keccak_word: 60,
+            module: 1_000,
+            token: 20,
+        }
+    }
+}
+
+/// How far a module and a call of it may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Heap of one call, in bytes.
+    pub heap: u64,
+    /// A string, in bytes.
+    pub string: u64,
+    /// Entries of a list, tuple or dict.
+    pub entries: u64,
+    /// An integer, in bits.
+    pub bits: u64,
+    /// Functions that are being called at once.
+    pub call_depth: u64,
+    /// Nesting of data that is compared, hashed, printed, checked or turned into JSON.
+    pub data_depth: u64,
+    /// A key of the store, in bytes.
+    pub key: u64,
+    /// A value of the store, in bytes.
+    pub value: u64,
+    /// Effects of one call: messages, transfers, events, timers, jobs.
+    pub effects: u64,
+    /// A module's source, in bytes.
+    pub source: u64,
+    /// A module's tokens.
+    pub tokens: u64,
+    /// Open brackets.
+    pub brackets: u64,
+    /// Open blocks.
+    pub blocks: u64,
+    /// Operators on the way from a statement to the innermost part of an expression, and branches
+    /// of one `if`.
+    pub operators: u64,
+}
+record!(Limits {
+    heap,
+    string,
+    entries,
+    bits,
+    call_depth,
+    data_depth,
+    key,
+    value,
+    effects,
+    source,
+    tokens,
+    brackets,
+    blocks,
+    operators,
+});
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            heap: 8 << 20,
+            string: 1 << 20,
+            entries: 65_536,
+            bits: 4_096,
+            call_depth: 64,
+            data_depth: 64,
+            key: 256,
+            value: 1 << 20,
+            effects: 1_024,
+            source: 64 << 10,
+            tokens: 30_000,
+            brackets: 64,
+            blocks: 32,
+            operators: 256,
+        }
+    }
+}
+
+/// What a chain says about actors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Params {
+    /// What work costs.
+    pub schedule: Schedule,
+    /// How far it may go.
+    pub limits: Limits,
+}
+record!(Params { schedule, limits });
+
+/// What cycles are spent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Reading and compiling a module.
+    Loading,
+    /// Syntax nodes, calls, steps of loops.
+    Evaluation,
+    /// Bytes and elements moved, compared, hashed, searched; arithmetic beyond 64 bits.
+    Data,
+    /// Memory taken.
+    Heap,
+    /// The actor's store.
+    Storage,
+    /// Messages, transfers, timers, jobs, events, logs.
+    Effects,
+    /// keccak256.
+    Hashing,
+}
+
+/// What a call used. Cycles by cause, in the order of [`Cause`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Cycles for reading and compiling.
+    pub loading: u64,
+    /// Cycles for nodes, calls and steps.
+    pub evaluation: u64,
+    /// Cycles for data moved and compared.
+    pub data: u64,
+    /// Cycles for memory.
+    pub heap: u64,
+    /// Cycles for the store.
+    pub storage: u64,
+    /// Cycles for what the call asks others to do.
+    pub effects: u64,
+    /// Cycles for keccak256.
+    pub hashing: u64,
+    /// Cells: bytes that the chain keeps.
+    pub cells: u64,
+}
+record!(Usage { loading, evaluation, data, heap, storage, effects, hashing, cells });
+
+impl Usage {
+    /// All cycles.
+    pub const fn cycles(&self) -> u64 {
+        self.loading
+            + self.evaluation
+            + self.data
+            + self.heap
+            + self.storage
+            + self.effects
+            + self.hashing
+    }
+
+    /// Cycles by cause, with the cause's name.
+    pub const fn causes(&self) -> [(&'static str, u64); 7] {
+        [
+            ("loading", self.loading),
+            ("evaluation", self.evaluation),
+            ("data", self.data),
+            ("heap", self.heap),
+            ("storage", self.storage),
+            ("effects", self.effects),
+            ("hashing", self.hashing),
+        ]
+    }
+
+    /// This and `other` together.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            loading: self.loading + other.loading,
+            evaluation: self.evaluation + other.evaluation,
+            data: self.data + other.data,
+            heap: self.heap + other.heap,
+            storage: self.storage + other.storage,
+            effects: self.effects + other.effects,
+            hashing: self.hashing + other.hashing,
+            cells: self.cells + other.cells,
+        }
+    }
+}
+
+/// What one call may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Cycles.
+    pub cycles: u64,
+    /// Cells.
+    pub cells: u64,
+}
+
+/// Counts what a call uses and stops it before it uses more than it may.
+#[derive(Clone, Debug)]
+pub(super) struct Meter {
+    pub(super) schedule: Schedule,
+    pub(super) limits: Limits,
+    budget: Budget,
+    left: u64,
+    /// All causes but evaluation, which is what remains.
+    spent: [u64; 7],
+    cells: u64,
+    heap: u64,
+}
+
+impl Meter {
+    pub(super) const fn new(params: &Params, budget: Budget) -> Self {
+        Self {
+            schedule: params.schedule,
+            limits: params.limits,
+            budget,
+            left: budget.cycles,
+            spent: [0; 7],
+            cells: 0,
+            heap: 0,
+        }
+    }
+
+    /// Pays for evaluation.
+    #[inline]
+    pub(super) fn step(&mut self, cycles: u64) -> Result<(), Fault> {
+        if cycles > self.left {
+            return Err(self.out_of_cycles(cycles));
+        }
+        self.left -= cycles;
+        Ok(())
+    }
+
+    /// Pays for anything else.
+    #[inline]
+    pub(super) fn pay(&mut self, cause: Cause, cycles: u64) -> Result<(), Fault> {
+        self.step(cycles)?;
+        self.spent[cause as usize] += cycles;
+        Ok(())
+    }
+
+    #[cold]
+    fn out_of_cycles(&self, wanted: u64) -> Fault {
+        let (limit, short) = (self.budget.cycles, wanted - self.left);
+        ErrorKind::OutOfCycles { limit, short }.into()
+    }
+
+    /// Pays for `bytes` moved, compared, hashed or searched.
+    #[inline]
+    pub(super) fn bytes(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.pay(Cause::Data, (bytes as u64).div_ceil(self.schedule.data_bytes))
+    }
+
+    /// Pays for `count` elements copied or compared.
+    #[inline]
+    pub(super) fn elements(&mut self, count: usize) -> Result<(), Fault> {
+        self.pay(Cause::Data, count as u64)
+    }
+
+    /// Pays for searching `bytes`.
+    #[inline]
+    pub(super) fn search(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.pay(Cause::Data, (bytes as u64).div_ceil(self.schedule.search_bytes))
+    }
+
+    /// Pays for finding a key among `len`, beside what its hash costs.
+    #[inline]
+    pub(super) fn lookup(&mut self, len: usize) -> Result<(), Fault> {
+        self.pay(Cause::Data, u64::from(usize::BITS - len.leading_zeros()))
+    }
+
+    /// Pays for reading a string character by character.
+    #[inline]
+    pub(super) fn characters(&mut self, text: &Text) -> Result<(), Fault> {
+        let bytes = text.as_str().len();
+        if text.is_ascii() { self.text(bytes) } else { self.elements(bytes) }
+    }
+
+    /// Pays for `bytes` of ASCII text read character by character.
+    #[inline]
+    pub(super) fn text(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.pay(Cause::Data, (bytes as u64).div_ceil(self.schedule.text_bytes))
+    }
+
+    /// Pays for multiplying integers of so many 64-bit words.
+    #[inline]
+    pub(super) fn words(&mut self, a: u64, b: u64) -> Result<(), Fault> {
+        self.pay(Cause::Data, a.saturating_mul(b).div_ceil(self.schedule.word_products))
+    }
+
+    /// Pays for hashing `bytes` with keccak256.
+    pub(super) fn keccak(&mut self, bytes: usize) -> Result<(), Fault> {
+        let words = bytes as u64 / 32 + 1;
+        self.pay(Cause::Hashing, words.saturating_mul(self.schedule.keccak_word))
+    }
+
+    /// Takes `bytes` of heap.
+    #[inline]
+    pub(super) fn alloc(&mut self, bytes: u64) -> Result<(), Fault> {
+        let before = self.heap;
+        let after = before.saturating_add(bytes);
+        if after > self.limits.heap {
+            return Err(self.out_of_memory(bytes));
+        }
+        let rate = self.schedule.heap_kib;
+        self.pay(Cause::Heap, (after * rate / 1024) - (before * rate / 1024))?;
+        self.heap = after;
+        Ok(())
+    }
+
+    #[cold]
+    fn out_of_memory(&self, wanted: u64) -> Fault {
+        let limit = self.limits.heap;
+        let short = self.heap.saturating_add(wanted) - limit;
+        ErrorKind::OutOfMemory { limit, short }.into()
+    }
+
+    /// Pays for bytes that the chain keeps.
+    pub(super) fn cells(&mut self, bytes: usize) -> Result<(), Fault> {
+        let after = self.cells.saturating_add(bytes as u64);
+        if after > self.budget.cells {
+            let limit = self.budget.cells;
+            return Err(ErrorKind::OutOfCells { limit, short: after - limit }.into());
+        }
+        self.cells = after;
+        Ok(())
+    }
+
+    /// A string of so many bytes is within its limit.
+    #[inline]
+    pub(super) fn string_fits(&self, bytes: usize) -> Result<(), Fault> {
+        Self::fits("a string", bytes as u64, self.limits.string)
+    }
+
+    /// A list, tuple or dict of so many entries is within its limit.
+    #[inline]
+    pub(super) fn entries_fit(&self, entries: usize) -> Result<(), Fault> {
+        Self::fits("a list, tuple or dict", entries as u64, self.limits.entries)
+    }
+
+    /// `what` of size `got` is within `limit`.
+    #[inline]
+    pub(super) fn fits(what: &'static str, got: u64, limit: u64) -> Result<(), Fault> {
+        if got > limit {
+            return Err(ErrorKind::ValueTooLarge { what, limit, got }.into());
+        }
+        Ok(())
+    }
+
+    /// An integer of so many bits is within its limit.
+    #[inline]
+    pub(super) fn bits_fit(&self, bits: u64) -> Result<(), Fault> {
+        let limit = self.limits.bits;
+        if bits > limit {
+            return Err(ErrorKind::IntegerTooLarge { limit, got: bits }.into());
+        }
+        Ok(())
+    }
+
+    /// Data nested so deep is within its limit.
+    #[inline]
+    pub(super) fn depth_fits(&self, depth: u64) -> Result<(), Fault> {
+        let limit = self.limits.data_depth;
+        if depth > limit {
+            return Err(ErrorKind::StackOverflow { what: Depth::Data, limit }.into());
+        }
+        Ok(())
+    }
+
+    pub(super) const fn cycles_left(&self) -> u64 {
+        self.left
+    }
+
+    pub(super) const fn heap_used(&self) -> u64 {
+        self.heap
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        let [loading, _, data, heap, storage, effects, hashing] = self.spent;
+        let others: u64 = self.spent.iter().sum();
+        Usage {
+            loading,
+            evaluation: self.budget.cycles - self.left - others,
+            data,
+            heap,
+            storage,
+            effects,
+            hashing,
+            cells: self.cells,
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A loaded module: what a deployment makes, and what calls run on.
+
+use super::{
+    builtin::{Host, HostCall, Mock, MockWorld, account, known},
+    effect::{Call, Outcome, World},
+    error::{Error, ErrorKind, Fault, Position, failed},
+    eval::{Globals, Machine, shorten},
+    gas::{Budget, Cause, Meter, Params, Usage},
+    syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, scan},
+    value::{Arena, Heap, Value, freeze},
+};
+use crate::primitives::{Hash, Height, Wei};
+use std::{fmt, sync::Arc};
+
+/// What a handler is given: the context and the payload.
+const HANDLER_PARAMETERS: usize = 2;
+/// What a function that is a test is called.
+const TEST_PREFIX: &str = "test_";
+/// Handlers do not begin with this: such a function is the module's own.
+const PRIVATE_PREFIX: char = '_';
+
+/// A function that a transaction, a message or a timer can call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handler {
+    /// Its name.
+    pub name: String,
+    /// Its parameters' names.
+    pub parameters: Vec<String>,
+    /// Where it is defined.
+    pub at: Position,
+}
+
+/// How a test ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestReport {
+    /// The function.
+    pub name: String,
+    /// What it used.
+    pub usage: Usage,
+    /// Why it failed.
+    pub error: Option<Error>,
+    /// What it printed.
+    pub log: Vec<String>,
+}
+
+/// A module that loaded: its program and its frozen globals. Cloning shares.
+#[derive(Clone)]
+pub struct Module(Arc<Loaded>);
+
+struct Loaded {
+    program: Program,
+    arena: Arena,
+    cells: Vec<Value>,
+    globals: Vec<Value>,
+    retained: u64,
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("retained", &self.0.retained).finish_non_exhaustive()
+    }
+}
+
+impl Module {
+    /// Loads a module, or says why it is refused; and what that used. A function of the source
+    /// and the parameters alone.
+    pub fn load(source: &str, params: &Params, budget: Budget) -> (Usage, Result<Self, Error>) {
+        let mut meter = Meter::new(params, budget);
+        let loaded = load(source, &mut meter);
+        (meter.usage(), loaded.map(|loaded| Self(Arc::new(loaded))).map_err(Fault::into_error))
+    }
+
+    /// Bytes of heap that the module's constants and globals keep.
+    pub fn retained(&self) -> u64 {
+        self.0.retained
+    }
+
+    /// Its handlers by name: functions that take a context and a payload.
+    pub fn handlers(&self) -> Vec<Handler> {
+        // By place it takes at least the two, and nothing else must be given.
+        let takes = |program: &Program, code: u32| {
+            let function = &program.functions[code as usize];
+            let by_place = function.positional as usize;
+            let needed = function.parameters.iter().filter(|parameter| {
+                let single = matches!(parameter.kind, ParameterKind::Normal | ParameterKind::Named);
+                single && parameter.default.is_none()
+            });
+            let by_name = |parameter: &&Parameter| parameter.kind == ParameterKind::Named;
+            by_place >= HANDLER_PARAMETERS
+                && needed.clone().count() <= HANDLER_PARAMETERS
+                && !needed.clone().any(|parameter| by_name(&parameter))
+        };
+        self.functions(takes)
+            .filter(|handler| !handler.name.starts_with([PRIVATE_PREFIX]))
+            .filter(|handler| !handler.name.starts_with(TEST_PREFIX))
+            .collect()
+    }
+
+    /// Its tests, in the order in which they are defined.
+    pub fn tests(&self) -> Vec<Handler> {
+        let mut tests: Vec<_> = self
+            .functions(|_, _| true)
+            .filter(|function| function.name.starts_with(TEST_PREFIX))
+            .collect();
+        tests.sort_by_key(|test| test.at);
+        tests
+    }
+
+    fn functions(&self, admits: impl Fn(&Program, u32) -> bool) -> impl Iterator<Item = Handler> {
+        let Loaded { program, globals, arena, .. } = &*self.0;
+        let heap = Heap::new(arena, &[], Arena::default());
+        program.symbols.iter().filter_map(move |(name, symbol)| {
+            let global = program.globals.get(symbol)?;
+            let Value::Function(id) = globals[*global as usize] else { return None };
+            let code = heap.function(id).code;
+            let function = &program.functions[code as usize];
+            let parameters =
+                function.parameters.iter().map(|p| program.name(p.name).to_owned()).collect();
+            admits(program, code).then(|| Handler {
+                name: name.to_string(),
+                parameters,
+                at: program.lines.position(function.offset),
+            })
+        })
+    }
+
+    fn machine<'a>(&'a self, meter: Meter, host: Host<'a>) -> Machine<'a> {
+        let Loaded { program, arena, cells, globals, .. } = &*self.0;
+        let heap = Heap::new(arena, cells, Arena::default());
+        Machine::new(program, heap, meter, Globals::Frozen(globals), host)
+    }
+
+    /// Calls a handler. Nothing changes: what the call asks for is in the outcome.
+    pub fn call(
+        &self,
+        params: &Params,
+        call: &Call<'_>,
+        world: &dyn World,
+        budget: Budget,
+    ) -> Outcome {
+        let meter = Meter::new(params, budget);
+        let host = Host::Call(Box::new(HostCall::new(call, world, None)));
+        let mut machine = self.machine(meter, host);
+        let result = machine.handle(call.handler, call.payload).and_then(|value| {
+            let json = machine.encoded(value)?.into_bytes();
+            machine.meter.cells(json.len())?;
+            Ok(json)
+        });
+        let usage = machine.meter.usage();
+        let (log, effects) = match machine.host {
+            Host::Call(call) => call.finish(),
+            Host::Loading => (Vec::new(), Vec::new()),
+        };
+        let effects = if result.is_ok() { effects } else { Vec::new() };
+        Outcome { usage, result: result.map_err(Fault::into_error), effects, log }
+    }
+
+    /// Asks a gas bidding agent: its `getGasBid` with the context's eight fields in their order
+    /// (CIP-1 §7.2). The four fields of its answer, or why it failed; and what that used.
+    pub fn bid(
+        &self,
+        params: &Params,
+        context: &[u128; 8],
+        call: &Call<'_>,
+        world: &dyn World,
+        budget: Budget,
+    ) -> (Usage, Result<[u128; 4], Error>) {
+        let host = Host::Call(Box::new(HostCall::new(call, world, None)));
+        let mut machine = self.machine(Meter::new(params, budget), host);
+        let bid = machine.bid(call.handler, context);
+        (machine.meter.usage(), bid.map_err(Fault::into_error))
+    }
+
+    /// Runs one of the module's tests on a chain of its own, at height 1.
+    pub fn test(&self, params: &Params, name: &str, budget: Budget) -> TestReport {
+        let call = Call {
+            handler: name,
+            payload: &[],
+            sender: account("sender"),
+            this: account("self"),
+            value: Wei::ZERO,
+            height: Height::new(1),
+            timestamp_ms: 1_000,
+            seed: Hash::ZERO,
+        };
+        let world = MockWorld { actor: call.this };
+        let host = Host::Call(Box::new(HostCall::new(&call, &world, Some(Mock::default()))));
+        let mut machine = self.machine(Meter::new(params, budget), host);
+        let result = machine.test(name);
+        let usage = machine.meter.usage();
+        let log = match machine.host {
+            Host::Call(call) => call.finish().0,
+            Host::Loading => Vec::new(),
+        };
+        let error = result.err().map(Fault::into_error);
+        TestReport { name: name.to_owned(), usage, error, log }
+    }
+}
+
+impl Machine<'_> {
+    /// The function that a module has under this name.
+    fn named_function(&self, name: &str) -> Result<Value, Fault> {
+        let Globals::Frozen(globals) = &self.globals else {
+            return failed("the module is still loading");
+        };
+        let global = self.program.global(name).map(|global| globals[global as usize]);
+        match global {
+            Some(function @ Value::Function(_)) if !name.starts_with(PRIVATE_PREFIX) => {
+                Ok(function)
+            }
+            _ => failed(format!("UnknownHandler: the actor has no function {}", shorten(name))),
+        }
+    }
+
+    /// Calls a handler with the context and a payload.
+    pub(super) fn handle(&mut self, name: &str, payload: &[u8]) -> Result<Value, Fault> {
+        self.meter.step(self.meter.schedule.call)?;
+        let handler = self.named_function(name)?;
+        let payload = self.text_of(payload)?;
+        self.invoke(handler, &[Value::Context, payload])
+    }
+
+    fn bid(&mut self, name: &str, context: &[u128; 8]) -> Result<[u128; 4], Fault> {
+        self.meter.step(self.meter.schedule.call)?;
+        let handler = self.named_function(name)?;
+        let context = self.gba_context(context)?;
+        let answer = self.invoke(handler, &[context])?;
+        let known = self.as_seen(Value::RecordType(known::TX_FEE_PARAMS));
+        let Value::Record(id) = answer else {
+            return failed(format!("a bid is TxFeeParams, not {}", answer.kind()));
+        };
+        if Value::RecordType(self.heap.record(id).of) != known {
+            return failed("a bid is TxFeeParams, not another record");
+        }
+        let mut bid = [0; 4];
+        for (index, amount) in bid.iter_mut().enumerate() {
+            let field = self.heap.record(id).values[index];
+            *amount = self.amount(field)?;
+        }
+        Ok(bid)
+    }
+
+    /// Runs a test, which takes nothing or the context.
+    fn test(&mut self, name: &str) -> Result<(), Fault> {
+        let test = self.named_function(name)?;
+        let Value::Function(id) = test else { unreachable!("it was found to be one") };
+        let code = &self.program.functions[self.heap.function(id).code as usize];
+        let context = [Value::Context];
+        let wants = code
+            .parameters
+            .first()
+            .is_some_and(|first| first.kind == ParameterKind::Normal && first.default.is_none());
+        let arguments = if wants { context.as_slice() } else { &[] };
+        self.invoke(test, arguments).map(drop)
+    }
+}
+
+fn load(source: &str, meter: &mut Meter) -> Result<Loaded, Fault> {
+    meter.pay(Cause::Loading, meter.schedule.module)?;
+    let (limit, got) = (meter.limits.source, source.len() as u64);
+    if got > limit {
+        return Err(ErrorKind::TooMuch { what: "bytes of source", limit, got }.into());
+    }
+    let lines = Lines::new(source);
+    scan(&lines, meter)?;
+    let mut arena = known::arena();
+    let mut program = on_known_stack(|| compile(lines, &mut arena, meter))?;
+    let globals = vec![Value::Unset; program.globals.len()];
+    let nothing = Arena::default();
+    let heap = Heap::new(&nothing, &[], arena);
+    let mut machine =
+        Machine::new(&program, heap, meter.clone(), Globals::Open(globals), Host::Loading);
+    let result = machine.load();
+    *meter = machine.meter.clone();
+    result?;
+    let (Globals::Open(mut globals), (mut arena, mut cells)) =
+        (machine.globals, machine.heap.into_parts())
+    else {
+        unreachable!("the globals were open")
+    };
+    arena.freeze();
+    freeze::all(globals.iter_mut().chain(&mut cells));
+    freeze::all(&mut program.constants);
+    Ok(Loaded { program, arena, cells, globals, retained: meter.heap_used() })
+}

@@ -1,0 +1,289 @@
+//! From tree to program: what is emitted, and where names and jumps lead.
+
+mod expression;
+mod function;
+mod statement;
+
+use super::{
+    Lines,
+    code::{FunctionCode, Op, Program, Symbol},
+    scan::{START, dialect},
+    scope::{Scope, assigned},
+};
+use crate::actor::{
+    error::{Error, Fault, Position},
+    gas::Meter,
+    value::{Arena, Text, Value},
+};
+use starlark_syntax::{
+    codemap::Span,
+    syntax::{AstModule, ast::AstStmt},
+};
+use std::collections::{BTreeMap, btree_map::Entry};
+
+/// Name of what runs when a module loads, in stacks.
+const TOP_LEVEL: &str = "<module>";
+const NO_DIVISION: &str = "there are no floats and so no `/`; use `//`";
+
+/// What the parser says, at the place it says.
+pub(in crate::actor::syntax) fn syntax_error(
+    error: &starlark_syntax::Error,
+    lines: &Lines,
+) -> Fault {
+    let at = error.span().map_or(START, |file| lines.position(file.span.begin().get()));
+    let text = error.without_diagnostic().to_string();
+    let text = text.trim_start_matches("Parse error: ").trim_start_matches("error: ");
+    Error::refused(text, at)
+}
+
+/// Parses a scanned module and compiles it; its constants go into `arena`.
+pub(in crate::actor) fn compile(
+    lines: Lines,
+    arena: &mut Arena,
+    meter: &mut Meter,
+) -> Result<Program, Fault> {
+    let parsed = AstModule::parse("actor", lines.source().to_owned(), &dialect())
+        .map_err(|error| syntax_error(&error, &lines))?;
+    let mut compiler = Compiler {
+        arena,
+        meter,
+        scopes: Vec::new(),
+        bodies: Vec::new(),
+        texts: BTreeMap::new(),
+        program: Program {
+            lines,
+            ops: Vec::new(),
+            offsets: Vec::new(),
+            functions: Vec::new(),
+            sites: Vec::new(),
+            constants: Vec::new(),
+            names: Vec::new(),
+            symbols: BTreeMap::new(),
+            globals: BTreeMap::new(),
+            global_names: Vec::new(),
+        },
+    };
+    compiler.module(parsed.statement())?;
+    Ok(compiler.program)
+}
+
+/// A function's operations while it is compiled; jumps are relative to its beginning.
+#[derive(Default)]
+struct Body {
+    ops: Vec<Op>,
+    offsets: Vec<u32>,
+    depth: i64,
+    deepest: i64,
+    loops: Vec<LoopBody>,
+}
+
+struct LoopBody {
+    next: u32,
+    breaks: Vec<usize>,
+}
+
+struct Compiler<'a, 'm> {
+    arena: &'m mut Arena,
+    meter: &'m mut Meter,
+    scopes: Vec<Scope<'a>>,
+    bodies: Vec<Body>,
+    texts: BTreeMap<&'a str, u32>,
+    program: Program,
+}
+
+impl<'a> Compiler<'a, '_> {
+    fn at(&self, span: Span) -> Position {
+        self.program.lines.position(span.begin().get())
+    }
+
+    fn refuse<T>(&self, span: Span, message: impl Into<String>) -> Result<T, Fault> {
+        Err(Error::refused(message, self.at(span)))
+    }
+
+    fn symbol(&mut self, name: &str) -> Symbol {
+        if let Some(symbol) = self.program.symbol(name) {
+            return symbol;
+        }
+        let symbol = Symbol(self.program.names.len() as u32);
+        self.program.names.push(name.into());
+        self.program.symbols.insert(name.into(), symbol);
+        symbol
+    }
+
+    fn body(&mut self) -> &mut Body {
+        self.bodies.last_mut().expect("something is compiled")
+    }
+
+    fn scope(&mut self) -> &mut Scope<'a> {
+        self.scopes.last_mut().expect("something is compiled")
+    }
+
+    fn emit(&mut self, op: Op, span: Span) -> usize {
+        let change = self.change(op);
+        let body = self.body();
+        body.ops.push(op);
+        body.offsets.push(span.begin().get());
+        body.depth += change;
+        body.deepest = body.deepest.max(body.depth);
+        body.ops.len() - 1
+    }
+
+    /// By how much an operation changes the height of the stack, where it does not jump.
+    fn change(&self, op: Op) -> i64 {
+        match op {
+            Op::Constant(_)
+            | Op::Local(_)
+            | Op::Shared(_)
+            | Op::Captured(_)
+            | Op::Global(_)
+            | Op::Dict
+            | Op::Method(_)
+            | Op::Next(_) => 1,
+            Op::CopyTwo => 2,
+            Op::Not
+            | Op::Minus
+            | Op::Plus
+            | Op::Invert
+            | Op::Node
+            | Op::Jump(_)
+            | Op::Attribute(_)
+            | Op::ClearLocal(_)
+            | Op::ClearShared(_)
+            | Op::EndLoop
+            | Op::End => 0,
+            Op::StoreLocal(_)
+            | Op::StoreShared(_)
+            | Op::StoreGlobal(_)
+            | Op::Binary(_)
+            | Op::Augment(_)
+            | Op::JumpIfFalse(_)
+            | Op::JumpIfFalseOrPop(_)
+            | Op::JumpIfTrueOrPop(_)
+            | Op::Pop
+            | Op::Append
+            | Op::Index
+            | Op::Return
+            | Op::Loop
+            | Op::Check => -1,
+            Op::Entry | Op::Put => -2,
+            Op::StoreIndex | Op::StoreAugmented => -3,
+            Op::List(n) | Op::Tuple(n) => 1 - i64::from(n),
+            Op::Unpack(n) => i64::from(n) - 1,
+            Op::Slice(parts) => -i64::from(parts.count_ones()),
+            Op::Call(site) => -(self.program.sites[site as usize].width() as i64),
+            Op::CallMethod(site) => -(self.program.sites[site as usize].width() as i64) - 1,
+            Op::Function(index) => {
+                let code = &self.program.functions[index as usize];
+                1 - i64::from(code.defaults) - i64::from(code.types)
+            }
+        }
+    }
+
+    fn here(&mut self) -> u32 {
+        self.body().ops.len() as u32
+    }
+
+    /// Makes the jump at `from` go here.
+    fn land(&mut self, from: usize) {
+        let to = self.here();
+        match &mut self.body().ops[from] {
+            Op::Jump(target)
+            | Op::JumpIfFalse(target)
+            | Op::JumpIfFalseOrPop(target)
+            | Op::JumpIfTrueOrPop(target)
+            | Op::Next(target) => *target = to,
+            other => unreachable!("{other:?} does not jump"),
+        }
+    }
+
+    fn constant(&mut self, value: Value) -> u32 {
+        let constants = &mut self.program.constants;
+        constants.push(value);
+        constants.len() as u32 - 1
+    }
+
+    fn push_constant(&mut self, value: Value, span: Span) {
+        let constant = self.constant(value);
+        self.emit(Op::Constant(constant), span);
+    }
+
+    fn text(&mut self, text: &'a str, span: Span) -> Result<(), Fault> {
+        let constant = match self.texts.get(text) {
+            Some(constant) => *constant,
+            None => {
+                self.meter.string_fits(text.len())?;
+                self.meter.alloc(Text::cost(text.len()))?;
+                let value = self.arena.text(Text::new(text.to_owned()));
+                let constant = self.constant(value);
+                self.texts.insert(text, constant);
+                constant
+            }
+        };
+        self.emit(Op::Constant(constant), span);
+        Ok(())
+    }
+
+    fn module(&mut self, statement: &'a AstStmt) -> Result<(), Fault> {
+        let mut names = Vec::new();
+        assigned(statement, &mut names);
+        for name in names {
+            let (symbol, next) = (self.symbol(name), self.program.globals.len() as u32);
+            if let Entry::Vacant(global) = self.program.globals.entry(symbol) {
+                global.insert(next);
+                self.program.global_names.push(symbol);
+            }
+        }
+        let name = self.symbol(TOP_LEVEL);
+        // The top level is function 0, whose place is kept while those within are compiled.
+        self.program.functions.push(FunctionCode {
+            name,
+            offset: 0,
+            entry: 0,
+            parameters: Vec::new(),
+            positional: 0,
+            simple: true,
+            by_name: Vec::new(),
+            defaults: 0,
+            types: 0,
+            returns: false,
+            slots: 0,
+            stack: 0,
+            shared: Vec::new(),
+            captures: Vec::new(),
+        });
+        self.scopes.push(Scope::default());
+        self.bodies.push(Body::default());
+        self.statement(statement)?;
+        self.emit(Op::End, statement.span);
+        self.finish(0);
+        Ok(())
+    }
+
+    /// Appends the innermost body to the program, as the code of function `index`.
+    fn finish(&mut self, index: u32) {
+        let scope = self.scopes.pop().expect("a scope per body");
+        let mut body = self.bodies.pop().expect("something was compiled");
+        let entry = self.program.ops.len() as u32;
+        for op in &mut body.ops {
+            match op {
+                Op::Jump(target)
+                | Op::JumpIfFalse(target)
+                | Op::JumpIfFalseOrPop(target)
+                | Op::JumpIfTrueOrPop(target)
+                | Op::Next(target) => *target += entry,
+                Op::Local(slot) if scope.shared.contains(slot) => *op = Op::Shared(*slot),
+                Op::StoreLocal(slot) if scope.shared.contains(slot) => *op = Op::StoreShared(*slot),
+                Op::ClearLocal(slot) if scope.shared.contains(slot) => *op = Op::ClearShared(*slot),
+                _ => {}
+            }
+        }
+        self.program.ops.append(&mut body.ops);
+        self.program.offsets.append(&mut body.offsets);
+        let code = &mut self.program.functions[index as usize];
+        code.entry = entry;
+        code.slots = scope.slots();
+        code.stack = body.deepest as u32;
+        code.shared = scope.shared.into_iter().collect();
+        code.captures = scope.captures;
+    }
+}

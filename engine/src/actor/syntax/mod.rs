@@ -1,0 +1,25 @@
+//! From source to program: limits, parsing, slots.
+//!
+//! The parser, the compiler and the tree between them recurse on what the author wrote. The scan
+//! bounds how deep that can be, and [`on_known_stack`] gives them a stack that suffices for it,
+//! whatever thread they run on. Nothing else recurses on source.
+
+mod code;
+mod compile;
+mod lines;
+mod scan;
+mod scope;
+
+pub(super) use code::{Capture, FunctionCode, Op, Parameter, ParameterKind, Program, Symbol};
+pub(super) use compile::compile;
+pub(super) use lines::Lines;
+pub(super) use scan::scan;
+
+/// Stack for parsing and compiling a module within the limits: some 300 bytes times six frames
+/// for each of at most 32 blocks, 256 branches, 256 operators and 64 brackets, tenfold.
+const STACK: usize = 16 << 20;
+
+/// Runs `work` on a stack of its own of a size that is known to suffice.
+pub(super) fn on_known_stack<T>(work: impl FnOnce() -> T) -> T {
+    stacker::grow(STACK, work)
+}

@@ -1,0 +1,133 @@
+//! Which variable a name stands for: decided once, when a module is compiled.
+//!
+//! A name that a function assigns anywhere is local to it throughout, so that reading it before is
+//! an error and never finds another variable of that name further out. A comprehension's
+//! variables are its own. What a function within uses of a function around is shared between them.
+
+use super::code::Capture;
+use starlark_syntax::syntax::ast::{AssignTargetP, AstAssignTarget, AstStmt, StmtP};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A variable as the code of one function sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Variable {
+    Local(u32),
+    Captured(u32),
+}
+
+/// A function's names while it is compiled.
+#[derive(Default)]
+pub(super) struct Scope<'a> {
+    names: BTreeMap<&'a str, u32>,
+    /// Variables of the comprehensions under way by name, the innermost last.
+    inner: BTreeMap<&'a str, Vec<u32>>,
+    /// Their names, by comprehension.
+    blocks: Vec<Vec<&'a str>>,
+    slots: u32,
+    /// Slots that functions within use.
+    pub(super) shared: BTreeSet<u32>,
+    /// Variables of functions around, as (which of them, which slot).
+    captured: BTreeMap<(usize, u32), u32>,
+    pub(super) captures: Vec<Capture>,
+}
+
+impl<'a> Scope<'a> {
+    /// Gives a name a slot, unless it has one.
+    pub(super) fn define(&mut self, name: &'a str) -> u32 {
+        if let Some(slot) = self.names.get(name) {
+            return *slot;
+        }
+        let slot = self.new_slot();
+        self.names.insert(name, slot);
+        slot
+    }
+
+    fn new_slot(&mut self) -> u32 {
+        self.slots += 1;
+        self.slots - 1
+    }
+
+    pub(super) const fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Begins a comprehension: its variables, each named once, hide others of their names.
+    pub(super) fn open_block(&mut self, names: Vec<&'a str>) -> Vec<u32> {
+        let mut slots = Vec::with_capacity(names.len());
+        for name in &names {
+            let slot = self.new_slot();
+            self.inner.entry(name).or_default().push(slot);
+            slots.push(slot);
+        }
+        self.blocks.push(names);
+        slots
+    }
+
+    pub(super) fn close_block(&mut self) {
+        for name in self.blocks.pop().unwrap_or_default() {
+            self.inner.entry(name).or_default().pop();
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<u32> {
+        let innermost = self.inner.get(name).and_then(|slots| slots.last());
+        innermost.or_else(|| self.names.get(name)).copied()
+    }
+}
+
+/// The variable of this name in the innermost of `scopes`, one function within the other.
+pub(super) fn resolve(scopes: &mut [Scope<'_>], name: &str) -> Option<Variable> {
+    let current = scopes.len() - 1;
+    let (owner, slot) =
+        (0..=current).rev().find_map(|index| Some((index, scopes[index].find(name)?)))?;
+    if owner == current {
+        return Some(Variable::Local(slot));
+    }
+    scopes[owner].shared.insert(slot);
+    let mut capture = Capture::Shared(slot);
+    for scope in &mut scopes[owner + 1..] {
+        let index = *scope.captured.entry((owner, slot)).or_insert_with(|| {
+            scope.captures.push(capture);
+            scope.captures.len() as u32 - 1
+        });
+        capture = Capture::Captured(index);
+    }
+    match capture {
+        Capture::Captured(index) => Some(Variable::Captured(index)),
+        Capture::Shared(_) => unreachable!("the owner is further out"),
+    }
+}
+
+/// Every name that a statement assigns, functions within excepted.
+pub(super) fn assigned<'a>(statement: &'a AstStmt, names: &mut Vec<&'a str>) {
+    match &statement.node {
+        StmtP::Assign(assign) => targets(&assign.lhs, names),
+        StmtP::AssignModify(target, _, _) => targets(target, names),
+        StmtP::Statements(statements) => statements.iter().for_each(|s| assigned(s, names)),
+        StmtP::If(_, body) => assigned(body, names),
+        StmtP::IfElse(_, branches) => {
+            assigned(&branches.0, names);
+            assigned(&branches.1, names);
+        }
+        StmtP::For(f) => {
+            targets(&f.var, names);
+            assigned(&f.body, names);
+        }
+        StmtP::Def(def) => names.push(&def.name.node.ident),
+        StmtP::Break
+        | StmtP::Continue
+        | StmtP::Pass
+        | StmtP::Return(_)
+        | StmtP::Expression(_)
+        | StmtP::Load(_) => {}
+    }
+}
+
+/// Every name of an assignment's left side.
+pub(super) fn targets<'a>(target: &'a AstAssignTarget, names: &mut Vec<&'a str>) {
+    match &target.node {
+        AssignTargetP::Tuple(targets_) => targets_.iter().for_each(|t| targets(t, names)),
+        AssignTargetP::Identifier(name) => names.push(&name.node.ident),
+        AssignTargetP::Index(_) | AssignTargetP::Dot(..) => {}
+    }
+}

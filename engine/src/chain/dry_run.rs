@@ -1,0 +1,92 @@
+//! Calls of actors that change nothing: what a call would do, on any state.
+//!
+//! A dry run is the transition's own call on a fork of the state that is dropped. It stands in a
+//! block of its own after the state's head: one higher, one millisecond later. What it lacks is a
+//! transaction: it is not signed, pays no fee and has no nonce, and `randomness` is drawn as for a
+//! transaction whose hash is zero.
+
+use super::{
+    event::EventKind,
+    state::State,
+    transition::actors::{self, Delivery, Done, Failure, Place},
+};
+use crate::{
+    actor::{Budget, Usage},
+    primitives::{Address, Hash, Height, Wei},
+};
+
+/// A call to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// Who calls; need not be an account.
+    pub sender: Address,
+    /// The actor.
+    pub actor: Address,
+    /// The handler.
+    pub handler: String,
+    /// Its second argument.
+    pub payload: Vec<u8>,
+    /// What goes with it, from the sender's balance.
+    pub value: Wei,
+    /// What it may use beside the intrinsic part of a transaction.
+    pub budget: Budget,
+}
+
+/// What a call would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DryRun {
+    /// The height it saw.
+    pub height: Height,
+    /// What it used beside the intrinsic part of a transaction, however it ended.
+    pub usage: Usage,
+    /// What the handler returned, JSON; or why it fails.
+    pub result: Result<Vec<u8>, Failure>,
+    /// Lines of log with their actors, in order, kept on failure.
+    pub log: Vec<(Address, String)>,
+    /// Calls begun: its own and one per message.
+    pub deliveries: u32,
+    /// What happened; nothing on failure.
+    pub events: Vec<EventKind>,
+    /// What is stored differently, by actor and key; nothing on failure.
+    pub changes: Vec<Change>,
+}
+
+/// A key of an actor's store, before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The actor.
+    pub actor: Address,
+    /// The key.
+    pub key: String,
+    /// Its value before, JSON; absent: none.
+    pub before: Option<Vec<u8>>,
+    /// Its value after, JSON; absent: none.
+    pub after: Option<Vec<u8>>,
+}
+
+/// What `trial` would do in the block after `state`'s head.
+pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
+    let Trial { sender, actor, ref handler, ref payload, value, budget } = *trial;
+    let place = Place {
+        parent: state.head_hash(),
+        height: state.height().next(),
+        timestamp_ms: state.head().timestamp_ms.saturating_add(1),
+        transaction: Hash::ZERO,
+    };
+    let (handler, payload) = (handler.clone(), payload.clone());
+    let mut after = state.clone();
+    let first = Delivery { sender, to: actor, handler, payload, value };
+    let Done { usage, result, log, deliveries, mut events, written, .. } =
+        actors::call(&mut after, &place, first, budget);
+    let mut changes = Vec::new();
+    if result.is_err() {
+        events.clear();
+    } else {
+        changes.extend(written.into_iter().filter_map(|(actor, key)| {
+            let stored = |state: &State| state.stored_at(&actor, &key).map(<[u8]>::to_vec);
+            let (before, after) = (stored(state), stored(&after));
+            (before != after).then_some(Change { actor, key, before, after })
+        }));
+    }
+    DryRun { height: place.height, usage, result, log, deliveries, events, changes }
+}

@@ -1,0 +1,375 @@
+//! Deployments and calls of actors on a state (spec chain.md, "Actors").
+//!
+//! Upon a call, by a transaction or by a message:
+//! 1. Its value reaches the actor; it left the sender when the call was made.
+//! 2. The handler runs, on the cycles and cells that are left to the transaction, and sees the
+//!    state that all calls before it left.
+//! 3. What it asks for happens in the order in which it asked. A message takes its value from the
+//!    actor at once and joins the end of the queue.
+//!
+//! The queue is emptied within the transaction: first sent, first delivered, [`MAX_DELIVERIES`]
+//! calls and [`MAX_WAITING_BYTES`] at most. The transaction succeeds where every delivery does: one
+//! that fails undoes all of them, as a message to an address without an actor does. Fee, nonce and
+//! log stay.
+//!
+//! Timers and jobs of actors are not part of this chain yet: a call that asks for one fails.
+
+use crate::{
+    actor::{self, Budget, Call, Effect, JobRequest, Timer, Usage, World},
+    chain::{
+        actors::{Actor, Code, load},
+        event::{ActorCalled, ActorDeployed, ActorEmitted, EventKind, Transferred},
+        state::{MoneyError, State},
+        transaction::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
+    },
+    primitives::{Address, Hash, Height, Wei, keccak256},
+    registry::JobKind,
+};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Calls that a transaction makes at most, its own and messages, sent or delivered.
+pub const MAX_DELIVERIES: u32 = 1_024;
+/// Bytes of payloads that wait at most: as much as the heap of a call by default.
+pub const MAX_WAITING_BYTES: usize = 8 << 20;
+
+const NO_TIMERS: &str = "timers are not part of this chain yet";
+const NO_JOBS: &str = "jobs of actors are not part of this chain yet";
+
+/// Where on the chain actors run.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::chain) struct Place {
+    /// Hash of the parent block.
+    pub parent: Hash,
+    /// Height of the block.
+    pub height: Height,
+    /// Timestamp of the block, Unix ms.
+    pub timestamp_ms: u64,
+    /// The transaction.
+    pub transaction: Hash,
+}
+
+impl Place {
+    /// What the call with this index draws its randomness from.
+    fn seed(&self, index: u32) -> Hash {
+        keccak256(&[
+            b"cowboy-randomness/v1",
+            &self.parent.0,
+            &self.transaction.0,
+            &u64::from(index).to_be_bytes(),
+        ])
+    }
+}
+
+/// A call on its way to its actor.
+#[derive(Clone, Debug)]
+pub(in crate::chain) struct Delivery {
+    pub sender: Address,
+    pub to: Address,
+    pub handler: String,
+    pub payload: Vec<u8>,
+    pub value: Wei,
+}
+
+/// What actors did for a transaction.
+#[derive(Debug)]
+pub(in crate::chain) struct Done {
+    /// The actor deployed or called.
+    pub actor: Address,
+    /// What all of it used, however it ended.
+    pub usage: Usage,
+    /// What the first call returned, JSON; or why all of it is to be undone.
+    pub result: Result<Vec<u8>, Failure>,
+    /// Lines of log, kept on failure.
+    pub log: Vec<(Address, String)>,
+    /// Calls begun.
+    pub deliveries: u32,
+    /// What happened; of no account on failure.
+    pub events: Vec<EventKind>,
+    /// Keys written or removed.
+    pub written: BTreeSet<(Address, String)>,
+}
+
+/// Why a deployment or a call fails. The error's name opens the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{error}{}", .message.as_ref().map(ToString::to_string).unwrap_or_default())]
+pub struct Failure {
+    /// What went wrong.
+    pub error: FailureKind,
+    /// The message at whose delivery it went wrong; absent: the transaction's own call.
+    pub message: Option<Box<Message>>,
+}
+
+/// What goes wrong where actors run. The variant's name opens the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FailureKind {
+    /// The evaluator refuses the module or stops the call.
+    #[error(transparent)]
+    Actor(#[from] actor::Error),
+    /// Money does not move.
+    #[error(transparent)]
+    Money(#[from] MoneyError),
+    /// Nobody is called.
+    #[error("UnknownActor: no actor {0}")]
+    UnknownActor(Address),
+    /// No handler has so long a name.
+    #[error("HandlerTooLong: a handler's name has at most {limit} bytes, this one has {got}")]
+    HandlerTooLong {
+        /// Its length in bytes.
+        got: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// More than a handler is given.
+    #[error("PayloadTooLarge: a payload has at most {limit} bytes, this one has {got}")]
+    PayloadTooLarge {
+        /// Its length in bytes.
+        got: usize,
+        /// The bound.
+        limit: usize,
+    },
+    /// Messages beyond [`MAX_DELIVERIES`].
+    #[error("TooManyMessages: a transaction makes at most {MAX_DELIVERIES} calls")]
+    TooManyMessages,
+    /// Messages that wait with more than [`MAX_WAITING_BYTES`].
+    #[error("MessagesTooLarge: messages that wait hold at most {MAX_WAITING_BYTES} bytes")]
+    MessagesTooLarge,
+    /// What a later version of the chain can do.
+    #[error("Unsupported: {0}")]
+    Unsupported(&'static str),
+}
+
+/// A message under delivery. Its text is a further line of the error's stack.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\n  in message {index} from {from} to {to}, handler {handler:?}")]
+pub struct Message {
+    /// Its number within the transaction, from 1.
+    pub index: u32,
+    /// The actor that sent it.
+    pub from: Address,
+    /// To whom.
+    pub to: Address,
+    /// For which handler.
+    pub handler: String,
+}
+
+impl From<FailureKind> for Failure {
+    fn from(error: FailureKind) -> Self {
+        Self { error, message: None }
+    }
+}
+
+/// Deploys `source` as the actor that `deployer`'s transaction `nonce` makes. Where it fails, the
+/// state is left as it was.
+pub(in crate::chain) fn deploy(
+    state: &mut State,
+    height: Height,
+    (deployer, nonce): (Address, u64),
+    source: &str,
+    budget: Budget,
+) -> Done {
+    let actor = Address::of_actor(&deployer, nonce);
+    let mut done = Done::new(actor);
+    let (usage, loaded) = load(source, &state.params.actors, budget);
+    done.usage = usage;
+    match loaded {
+        Ok(module) => {
+            let (code, retained) = (Code::hash(source), module.retained());
+            if !state.code.contains_key(&code) {
+                state.code.insert(code, Code::loaded(source, module));
+            }
+            state.actors.insert(actor, Actor { deployer, code, deployed_at: height, retained });
+            done.events.push(ActorDeployed { actor, deployer, code }.into());
+        }
+        Err(error) => done.result = Err(FailureKind::Actor(error).into()),
+    }
+    done
+}
+
+/// Calls an actor and delivers all messages that follow. Where it fails, the state is left half
+/// changed: the caller has to go back to the one before.
+pub(in crate::chain) fn call(
+    state: &mut State,
+    place: &Place,
+    first: Delivery,
+    budget: Budget,
+) -> Done {
+    let mut done = Done::new(first.to);
+    let mut calls =
+        Calls { state, place, budget, queue: VecDeque::new(), waiting: 0, done: &mut done };
+    let result = calls.all(first);
+    done.result = result;
+    done
+}
+
+impl Done {
+    fn new(actor: Address) -> Self {
+        Self {
+            actor,
+            usage: Usage::default(),
+            result: Ok(Vec::new()),
+            log: Vec::new(),
+            deliveries: 0,
+            events: Vec::new(),
+            written: BTreeSet::new(),
+        }
+    }
+}
+
+/// The calls of one transaction.
+struct Calls<'a> {
+    state: &'a mut State,
+    place: &'a Place,
+    budget: Budget,
+    queue: VecDeque<Delivery>,
+    /// Bytes of payloads in the queue.
+    waiting: usize,
+    done: &'a mut Done,
+}
+
+impl Calls<'_> {
+    fn all(&mut self, first: Delivery) -> Result<Vec<u8>, Failure> {
+        self.send(first)?;
+        let mut result = Vec::new();
+        while let Some(delivery) = self.queue.pop_front() {
+            self.waiting -= delivery.payload.len();
+            let index = self.done.deliveries;
+            self.done.deliveries += 1;
+            let returned = self.deliver(&delivery, index).map_err(|error| {
+                let Delivery { sender: from, to, ref handler, .. } = delivery;
+                let message = Message { index, from, to, handler: handler.clone() };
+                Failure { error, message: (index > 0).then(|| Box::new(message)) }
+            })?;
+            if index == 0 {
+                result = returned;
+            }
+        }
+        Ok(result)
+    }
+
+    /// Takes the value from the sender and puts the call into the queue.
+    fn send(&mut self, delivery: Delivery) -> Result<(), FailureKind> {
+        let (got, limit) = (delivery.handler.len(), MAX_HANDLER_BYTES);
+        if got > limit {
+            return Err(FailureKind::HandlerTooLong { got, limit });
+        }
+        let (got, limit) = (delivery.payload.len(), MAX_PAYLOAD_BYTES);
+        if got > limit {
+            return Err(FailureKind::PayloadTooLarge { got, limit });
+        }
+        let sent = u64::from(self.done.deliveries) + self.queue.len() as u64;
+        if sent >= u64::from(MAX_DELIVERIES) {
+            return Err(FailureKind::TooManyMessages);
+        }
+        if self.waiting + delivery.payload.len() > MAX_WAITING_BYTES {
+            return Err(FailureKind::MessagesTooLarge);
+        }
+        self.state.debit(delivery.sender, delivery.value)?;
+        self.waiting += delivery.payload.len();
+        self.queue.push_back(delivery);
+        Ok(())
+    }
+
+    fn deliver(&mut self, delivery: &Delivery, index: u32) -> Result<Vec<u8>, FailureKind> {
+        let Delivery { sender, to, ref handler, ref payload, value } = *delivery;
+        let actor = self.state.actor(&to).ok_or(FailureKind::UnknownActor(to))?;
+        let code = self.state.code(&actor.code).expect("an actor has code").clone();
+        self.state.credit(to, value)?;
+        self.moved(sender, to, value);
+        let called = ActorCalled { actor: to, sender, handler: handler.clone(), value };
+        self.done.events.push(called.into());
+        let params = self.state.params.actors;
+        let module = code.module(&params).map_err(Clone::clone)?;
+        let call = Call {
+            handler,
+            payload,
+            sender,
+            this: to,
+            value,
+            height: self.place.height,
+            timestamp_ms: self.place.timestamp_ms,
+            seed: self.place.seed(index),
+        };
+        let seen = Seen { state: self.state, actor: to, height: self.place.height };
+        let outcome = module.call(&params, &call, &seen, self.left());
+        self.done.usage = self.done.usage.plus(&outcome.usage);
+        self.done.log.extend(outcome.log.into_iter().map(|line| (to, line)));
+        let returned = outcome.result?;
+        for effect in outcome.effects {
+            self.apply(to, effect)?;
+        }
+        Ok(returned)
+    }
+
+    fn left(&self) -> Budget {
+        Budget {
+            cycles: self.budget.cycles.saturating_sub(self.done.usage.cycles()),
+            cells: self.budget.cells.saturating_sub(self.done.usage.cells),
+        }
+    }
+
+    fn moved(&mut self, from: Address, to: Address, amount: Wei) {
+        if !amount.is_zero() {
+            self.done.events.push(Transferred { from, to, amount }.into());
+        }
+    }
+
+    fn apply(&mut self, actor: Address, effect: Effect) -> Result<(), FailureKind> {
+        match effect {
+            Effect::SetState { key, value } => {
+                let key = (actor, key);
+                match value {
+                    Some(value) => self.state.storage.insert(key.clone(), value),
+                    None => self.state.storage.remove(&key),
+                };
+                self.done.written.insert(key);
+            }
+            Effect::Transfer { to, amount } => {
+                self.state.debit(actor, amount)?;
+                self.state.credit(to, amount)?;
+                self.moved(actor, to, amount);
+            }
+            Effect::Message { to, handler, payload, value } => {
+                self.send(Delivery { sender: actor, to, handler, payload, value })?;
+            }
+            Effect::Emit { name, data } => {
+                self.done.events.push(ActorEmitted { actor, name, data }.into());
+            }
+            Effect::ScheduleTimer { .. } | Effect::CancelTimer(_) | Effect::ExtendTimer { .. } => {
+                return Err(FailureKind::Unsupported(NO_TIMERS));
+            }
+            Effect::SubmitJob { .. } => return Err(FailureKind::Unsupported(NO_JOBS)),
+        }
+        Ok(())
+    }
+}
+
+/// What a call of an actor sees of a state.
+struct Seen<'a> {
+    state: &'a State,
+    actor: Address,
+    height: Height,
+}
+
+impl World for Seen<'_> {
+    fn state(&self, key: &str) -> Option<Vec<u8>> {
+        self.state.stored_at(&self.actor, key).map(<[u8]>::to_vec)
+    }
+
+    fn balance(&self, account: &Address) -> Wei {
+        self.state.account(account).balance
+    }
+
+    fn mru(&self, submitter: &Address, kind: &str) -> Option<Address> {
+        let kind: JobKind = kind.parse().ok()?;
+        let record = self.state.mru.get(&(*submitter, kind))?;
+        record.is_live(self.height).then_some(record.runner)
+    }
+
+    fn timer(&self, _: &Timer, _: u64) -> Result<Hash, String> {
+        Err(NO_TIMERS.to_owned())
+    }
+
+    fn job(&self, _: &JobRequest, _: u64) -> Result<Hash, String> {
+        Err(NO_JOBS.to_owned())
+    }
+}

@@ -1,0 +1,181 @@
+# What a module of an actor finds beyond Python, for editors: Pyright reads a file of this name in a
+# project's root. docs/actors.md has the costs.
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+# What JSON can hold.
+type Json = None | bool | int | str | list[Json] | tuple[Json, ...] | dict[str, Json]
+
+class Context:
+    """What a call knows of itself."""
+
+    height: int
+    """Height of the block."""
+    timestamp_ms: int
+    """Timestamp of the block, Unix ms."""
+    sender: str
+    """Address of who calls: an account, or an actor by message."""
+    value: int
+    """Wei that came with the call; already part of the actor's balance."""
+    self: str
+    """The actor's address."""
+    cycles_left: int
+    """Cycles left at this moment."""
+
+class GBAContext:
+    """What a gas bidding agent is asked with (CIP-1 §7.2)."""
+
+    trigger_block_height: int
+    current_block_height: int
+    basefee_cycle: int
+    basefee_cell: int
+    basefee_lane_timer: int
+    last_block_cycle_usage: int
+    previous_block_p50_priority_tip_per_cycle: int
+    owner_actor_balance: int
+
+class TxFeeParams:
+    """What a gas bidding agent answers (CIP-1 §7.1). Amounts in wei."""
+
+    max_fee_per_cycle: int
+    max_priority_fee_per_cycle: int
+    max_fee_per_cell: int
+    max_priority_fee_per_cell: int
+    def __init__(
+        self,
+        *,
+        max_fee_per_cycle: int,
+        max_priority_fee_per_cycle: int,
+        max_fee_per_cell: int,
+        max_priority_fee_per_cell: int,
+    ) -> None: ...
+
+class _Host:
+    """The chain, as a call reads it and asks of it."""
+
+    def get_state(self, key: str, default: Any = None) -> Any:
+        """The value stored under a key of at most 256 bytes. 10 cycles."""
+    def set_state(self, key: str, value: Any) -> None:
+        """Stores a value of at most 1 MiB as JSON. 50 cycles and a cell per byte."""
+    def delete_state(self, key: str) -> None:
+        """Removes a key. 50 cycles."""
+    def get_balance(self, account: str | None = None) -> int:
+        """Wei of an account, of the actor if none is named. 10 cycles."""
+    def transfer(self, to: str, amount: int) -> None:
+        """Pays wei from the actor's balance. 80 cycles."""
+    def send_message(self, to: str, handler: str, payload: Any = "", value: int = 0) -> None:
+        """Calls another actor's handler after this call, with wei. 80 cycles."""
+    def emit(self, name: str, data: Any = None) -> None:
+        """An event, for those who watch. 20 cycles and a cell per byte."""
+    def log(self, *args: Any, sep: str = " ") -> None:
+        """A line of log, kept also when the call fails. 20 cycles and a cell per byte."""
+    def get_block_height(self) -> int:
+        """Height of the block."""
+    def get_timestamp_ms(self) -> int:
+        """Timestamp of the block, Unix ms."""
+    def randomness(self, domain: str = "") -> str:
+        """32 bytes as hex, different for each call and domain. 60 cycles per 32 bytes."""
+    def keccak256(self, data: str) -> str:
+        """Hash of the bytes that 0x-hex stands for, else of UTF-8. 60 cycles per 32 bytes."""
+    def json_encode(self, value: Any) -> str:
+        """A value as JSON. A cycle per 4 bytes."""
+    def json_decode(self, text: str) -> Any:
+        """What JSON stands for. A cycle per 4 bytes."""
+    def get_mru(self, kind: str, submitter: str | None = None) -> str | None:
+        """The runner that last served a submitter with this kind of job. 10 cycles."""
+    def schedule_timer(
+        self,
+        height: int,
+        payload: Any,
+        fee_payer: str | None = None,
+        gas_limit: int | None = None,
+        expires_at: int | None = None,
+        max_fee_per_cycle: int | None = None,
+        max_priority_fee_per_cycle: int | None = None,
+    ) -> str:
+        """Has handle_timer called at a height; the timer's id. 200 cycles, a cell per byte."""
+    def schedule_timer_ex(
+        self,
+        height: int,
+        payload: Any,
+        fee_payer: str | None = None,
+        gas_limit: int | None = None,
+        expires_at: int | None = None,
+        max_fee_per_cycle: int | None = None,
+        max_priority_fee_per_cycle: int | None = None,
+        handler: str | None = None,
+        gba: str | None = None,
+    ) -> str:
+        """The same with a handler's name and a gas bidding agent. 200 cycles, a cell per byte."""
+    def cancel_timer(self, timer_id: str) -> None:
+        """Cancels a timer of the actor. 200 cycles."""
+    def extend_timer(self, timer_id: str, expires_at: int) -> None:
+        """Moves a timer's expiry. 200 cycles."""
+    def submit_job(self, spec: Any, callback: str | None = None) -> str:
+        """Submits a job, paid by the actor; its id. 500 cycles and a cell per byte."""
+
+class _Mock:
+    """The chain of a test; there in `cowboyctl actor test` alone."""
+
+    def account(self, name: str) -> str:
+        """The address of an account of that name."""
+    def fund(self, account: str, amount: int) -> None:
+        """Gives an account wei."""
+    def call(
+        self,
+        handler: str | Callable[..., Any],
+        payload: Any = "",
+        sender: str | None = None,
+        value: int = 0,
+    ) -> Any:
+        """Calls a handler as a transaction would; what it returns."""
+    def fails(
+        self,
+        handler: str | Callable[..., Any],
+        payload: Any = "",
+        sender: str | None = None,
+        value: int = 0,
+    ) -> str:
+        """The error of a call that fails; nothing that it did is left."""
+    def advance(self, blocks: int = 1) -> int:
+        """Goes on by blocks and calls the handlers of timers that are due; the new height."""
+    def events(self) -> list[dict[str, Any]]:
+        """Events so far: name, data."""
+    def log(self) -> list[str]:
+        """Lines logged so far."""
+    def transfers(self) -> list[dict[str, Any]]:
+        """Payments so far: to, amount."""
+    def messages(self) -> list[dict[str, Any]]:
+        """Messages so far: to, handler, payload, value."""
+    def timers(self) -> list[dict[str, Any]]:
+        """Timers that have not fired: timer_id, height, payload, handler."""
+    def jobs(self) -> list[dict[str, Any]]:
+        """Jobs so far: job_id, spec, callback."""
+
+class _Typing:
+    Any: Any
+    Callable: Any
+    Iterable: Any
+
+pvm_host: _Host
+mock: _Mock
+typing: _Typing
+
+def fail(*args: Any) -> NoReturn:
+    """Ends the call with an error of this text."""
+
+def record(**fields: Any) -> Any:
+    """A type of records with these fields; called with fields by name it makes one."""
+
+def field(of: Any, default: Any = ...) -> Any:
+    """A field of a record with a default."""
+
+def json_encode(value: Any) -> str:
+    """A value as JSON. A cycle per 4 bytes."""
+
+def json_decode(text: str) -> Any:
+    """What JSON stands for. A cycle per 4 bytes."""
+
+def keccak256(data: str) -> str:
+    """Hash of the bytes that 0x-hex stands for, else of UTF-8. 60 cycles per 32 bytes."""

@@ -1,0 +1,195 @@
+//! `compare`: random programs in this evaluator and in the full one. Both succeed and print the
+//! same, or both fail.
+//!
+//! What is left out, and why:
+//!
+//! * `<<` is `shl(a, b)`, which for the full evaluator multiplies: its `(1 << 26) << 13` is 0.
+//! * Where this evaluator stops at a limit (entries, bits, strings, cycles), nothing is compared.
+//! * The full evaluator escapes in `repr` what is not ASCII, this one does not: its text is
+//!   unescaped, and programs with such strings print none within another.
+//! * The full evaluator's `int` takes `_` between digits, which the specification does not have.
+//! * `istitle` of text without case is true for the full evaluator, false by the specification:
+//!   strings beyond ASCII are not asked.
+//! * Counts and indexes of the full evaluator have 32 bits, here they have what a limit leaves.
+//! * The full evaluator panics on a string of more than 4 GiB.
+//! * `"".find("", 1, -9)` is 0 for the full evaluator and -1 here, `"a".find("", -2, -3)` the other
+//!   way round; here it is as in Python. Only what is not empty is searched between two places.
+//! * `int` of a string without a base has base 0 in the full evaluator and 10 by the specification:
+//!   no other strings are given to it than these with a base, or without a prefix.
+//! * The full evaluator drops a loop over the constant `""`, which is an error here.
+//! * `hash`, records and cyclic values are not in the programs: their texts are each one's own.
+
+use crate::{rng::Rng, soup::Options, typed};
+use cowboy_engine::actor::{Budget, Call, ErrorKind, Module, Params};
+use cowboy_engine::primitives::{Address, Hash, Height, Wei};
+use starlark::{
+    environment::{Globals, Module as Oracle},
+    eval::Evaluator,
+    syntax::{AstModule, Dialect},
+};
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+const BUDGET: Budget = Budget { cycles: 20_000_000, cells: 1_000_000 };
+/// What the full evaluator may take: programs are small, and this only guards against surprises.
+const ORACLE_TICKS: u64 = 10_000_000;
+/// Differences that are printed in full.
+const SHOWN: usize = 25;
+
+const OURS: &str = "def shl(a, b): return a << b\ndef mul(a, b): return a * b\n";
+const THEIRS: &str = "\
+def powers():
+    made = [1]
+    for i in range(100): made.append(made[-1] * 2)
+    return made
+POWERS = powers()
+def shl(a, b): return (a + 0) * POWERS[b]
+def mul(a, b):
+    for _ in [0]: pass
+    return a * b
+";
+const END: &str = "R = repr(f())\ndef answer(ctx, payload): return R\n";
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum End {
+    Text(String),
+    Failed(String),
+    Limit(&'static str),
+    Panicked,
+}
+
+fn ours(program: &str) -> End {
+    let source = format!("{OURS}{program}{END}");
+    let params = Params::default();
+    let module = match Module::load(&source, &params, BUDGET).1 {
+        Ok(module) => module,
+        Err(error) => {
+            return match error.kind {
+                ErrorKind::Failed(_) | ErrorKind::Refused(_) => End::Failed(error.to_string()),
+                _ => End::Limit(error.name()),
+            };
+        }
+    };
+    let call = Call {
+        handler: "answer",
+        payload: &[],
+        sender: Address([1; 20]),
+        this: Address([2; 20]),
+        value: Wei::ZERO,
+        height: Height::new(10),
+        timestamp_ms: 10_000,
+        seed: Hash::ZERO,
+    };
+    match module.call(&params, &call, &crate::run::Fake, BUDGET).result {
+        Ok(json) => match serde_json::from_slice(&json) {
+            Ok(text) => End::Text(text),
+            Err(error) => End::Failed(format!("not JSON: {error}")),
+        },
+        Err(error) => End::Limit(error.name()),
+    }
+}
+
+/// The text of a `repr` with characters beyond ASCII as they are, not escaped.
+fn unescaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        plain.push_str(&rest[..at]);
+        let escape = &rest[at..];
+        let digits = match escape.as_bytes().get(1) {
+            Some(b'x') => 2,
+            Some(b'u') => 4,
+            Some(b'U') => 8,
+            _ => 0,
+        };
+        let code = escape.get(2..2 + digits).and_then(|code| u32::from_str_radix(code, 16).ok());
+        match code.filter(|code| *code >= 0x80).and_then(char::from_u32) {
+            Some(character) => {
+                plain.push(character);
+                rest = &escape[2 + digits..];
+            }
+            None => {
+                let width = 1 + escape[1..].chars().next().map_or(0, char::len_utf8);
+                plain.push_str(&escape[..width]);
+                rest = &escape[width..];
+            }
+        }
+    }
+    plain + rest
+}
+
+fn theirs(program: &str, globals: &Globals) -> End {
+    let source = format!("{THEIRS}{program}{END}");
+    let dialect =
+        Dialect { enable_load: false, enable_keyword_only_arguments: true, ..Dialect::Standard };
+    let failed = |error: starlark::Error| End::Failed(error.to_string());
+    let parsed = match AstModule::parse("program", source, &dialect) {
+        Ok(parsed) => parsed,
+        Err(error) => return failed(error),
+    };
+    Oracle::with_temp_heap(|module| {
+        let mut evaluator = Evaluator::new(&module);
+        if let Err(error) = evaluator.set_max_tick_count(ORACLE_TICKS) {
+            return End::Failed(error.to_string());
+        }
+        if let Err(error) = evaluator.eval_module(parsed, globals) {
+            return failed(error);
+        }
+        match module.get("R").and_then(|value| value.unpack_str().map(str::to_owned)) {
+            Some(text) => End::Text(unescaped(&text)),
+            None => End::Failed("it has no result".to_owned()),
+        }
+    })
+}
+
+/// Runs the programs and prints what differs; how many do.
+pub fn compare(options: Options) -> usize {
+    std::panic::set_hook(Box::new(|_| {}));
+    crate::run::on_a_thread(move || {
+        let globals = Globals::standard();
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        let mut differences = 0;
+        for index in options.from..options.from + options.count {
+            let program = typed::program(&mut Rng::of_case(options.seed, index));
+            let own = ours(&program);
+            // What is too much here, the full evaluator takes gigabytes for.
+            if let End::Limit(name) = own {
+                *counts.entry(format!("{name} here: not compared")).or_default() += 1;
+                continue;
+            }
+            let asked = catch_unwind(AssertUnwindSafe(|| theirs(&program, &globals)));
+            let other = asked.unwrap_or(End::Panicked);
+            if options.verbose {
+                println!("--- case {index}\n{program}--- {own:?}\n--- {other:?}");
+            }
+            let kind = match (&own, &other) {
+                (End::Text(a), End::Text(b)) if a == b => "both succeed".to_owned(),
+                (End::Failed(_), End::Failed(_)) => "both fail".to_owned(),
+                (_, End::Panicked) => "the full evaluator panics: not compared".to_owned(),
+                (End::Text(_), End::Failed(why)) if why.contains("fit in i32") => {
+                    "beyond 32 bits there: not compared".to_owned()
+                }
+                (End::Failed(why), End::Text(_)) if why.contains("string is not iterable") => {
+                    "a loop over '' there: not compared".to_owned()
+                }
+                _ => {
+                    differences += 1;
+                    if differences <= SHOWN {
+                        println!(
+                            "--- case {index} differs\n{program}--- here: {own:?}\n--- there: {other:?}"
+                        );
+                    }
+                    "different".to_owned()
+                }
+            };
+            *counts.entry(kind).or_default() += 1;
+        }
+        for (kind, count) in counts {
+            println!("{kind:<40} {count:>9}");
+        }
+        differences
+    })
+}

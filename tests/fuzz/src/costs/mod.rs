@@ -1,0 +1,117 @@
+//! `costs`: for every kind of work a program that does nothing else, on the inputs that make it
+//! slowest for what it is charged. A table of nanoseconds per cycle, the worst first.
+
+mod loops;
+mod modules;
+
+use crate::run;
+use loops::LOOPS;
+use modules::built;
+use std::{fmt::Write as _, time::Duration};
+
+/// What a cycle may take at most.
+pub const MOST_NANOSECONDS: f64 = 50.0;
+/// Below so many cycles it is the time itself that counts.
+pub const FEW_CYCLES: u64 = 2_000;
+/// What a load or a call of few cycles may take.
+pub const FEW_CYCLES_TIME: Duration = Duration::from_micros(100);
+
+/// How often each program runs; its fastest run counts.
+const ROUNDS: usize = 3;
+
+struct Row {
+    name: String,
+    rate: f64,
+    elapsed: Duration,
+    cycles: u64,
+    cause: &'static str,
+    end: String,
+}
+
+impl Row {
+    fn is_finding(&self) -> bool {
+        if self.cycles < FEW_CYCLES {
+            return self.elapsed > FEW_CYCLES_TIME;
+        }
+        self.rate > MOST_NANOSECONDS
+    }
+}
+
+fn measure(name: &str, source: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let loads: Vec<_> = (0..ROUNDS).map(|_| run::load(source)).collect();
+    let elapsed = loads.iter().map(|(_, _, elapsed)| *elapsed).min().unwrap_or_default();
+    let (usage, module, _) = &loads[0];
+    let row = |name: String, elapsed, usage: &_, error: Option<&_>| {
+        let cycles = cowboy_engine::actor::Usage::cycles(usage);
+        Row {
+            name,
+            rate: run::rate(elapsed, cycles),
+            elapsed,
+            cycles,
+            cause: run::main_cause(usage),
+            end: run::ending(error),
+        }
+    };
+    let is_load = name.starts_with("load:");
+    match module {
+        Err(error) => rows.push(row(name.to_owned(), elapsed, usage, Some(error))),
+        Ok(_) if is_load => rows.push(row(name.to_owned(), elapsed, usage, None)),
+        Ok(module) => {
+            let tests: Vec<_> = (0..ROUNDS).map(|_| run::test(module, "f")).collect();
+            let elapsed = tests.iter().map(|(_, elapsed)| *elapsed).min().unwrap_or_default();
+            let report = &tests[0].0;
+            rows.push(row(name.to_owned(), elapsed, &report.usage, report.error.as_ref()));
+        }
+    }
+    rows
+}
+
+/// Prints the table of what matches `filter`; how many lines of it are findings.
+pub fn costs(filter: &str) -> usize {
+    let filter = filter.to_owned();
+    let rows = run::on_a_thread(move || {
+        let loops = LOOPS.iter().map(|(name, before, body)| {
+            let mut source = String::from("def f():\n");
+            if !before.is_empty() {
+                let _ = writeln!(source, "  {before}");
+            }
+            let _ = writeln!(source, "  for i in range(1000000):\n    {body}");
+            ((*name).to_owned(), source)
+        });
+        let cases = loops.chain(built());
+        let mut rows: Vec<_> = cases
+            .filter(|(name, _)| name.contains(&filter))
+            .flat_map(|(name, source)| measure(&name, &source))
+            .collect();
+        rows.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+        rows
+    });
+    println!("{:>9} {:>10} {:>9}  {:<10} {:<42} end", "ns/cycle", "us", "cycles", "cause", "work");
+    for row in &rows {
+        let mark = if row.is_finding() { '*' } else { ' ' };
+        println!(
+            "{:>8.1}{mark} {:>10.1} {:>9}  {:<10} {:<42} {}",
+            row.rate,
+            row.elapsed.as_nanos() as f64 / 1000.0,
+            row.cycles,
+            row.cause,
+            row.name,
+            row.end
+        );
+    }
+    summary(&rows);
+    rows.iter().filter(|row| row.is_finding()).count()
+}
+
+fn summary(rows: &[Row]) {
+    let causes = ["loading", "evaluation", "data", "heap", "storage", "effects", "hashing"];
+    for cause in causes {
+        let of_cause = |row: &&Row| row.cause == cause && row.cycles >= FEW_CYCLES;
+        let mut rates: Vec<_> = rows.iter().filter(of_cause).map(|row| row.rate).collect();
+        rates.sort_by(f64::total_cmp);
+        let Some(worst) = rates.last() else { continue };
+        let median = rates[rates.len() / 2];
+        println!("{cause}: {} kinds of work, median {median:.1}, worst {worst:.1}", rates.len());
+    }
+}

@@ -1,0 +1,99 @@
+//! Loading and calling modules, timed, on a world that answers every question.
+
+use cowboy_engine::actor::{
+    Budget, Call, Error, JobRequest, Module, Outcome, Params, TestReport, Timer, Usage, World,
+};
+use cowboy_engine::primitives::{Address, Hash, Height, Wei};
+use std::time::{Duration, Instant};
+
+/// What a load or a call may use.
+pub const BUDGET: Budget = Budget { cycles: 1_000_000, cells: 1_000_000 };
+
+/// Stack of the thread that runs actors: what threads have unless asked otherwise.
+const STACK: usize = 2 << 20;
+
+/// A chain that has something of everything.
+#[derive(Debug)]
+pub struct Fake;
+
+impl World for Fake {
+    fn state(&self, key: &str) -> Option<Vec<u8>> {
+        match key.len() % 4 {
+            0 => None,
+            1 => Some(b"[1, {\"a\": \"\\u00e9\"}, null]".to_vec()),
+            2 => Some(format!("\"{}\"", "x".repeat(1000)).into_bytes()),
+            _ => Some(b"123456789012345678901234567890".to_vec()),
+        }
+    }
+
+    fn balance(&self, _: &Address) -> Wei {
+        Wei::new(1 << 80)
+    }
+
+    fn mru(&self, _: &Address, kind: &str) -> Option<Address> {
+        (kind.len() % 2 == 0).then_some(Address([7; 20]))
+    }
+
+    fn timer(&self, timer: &Timer, index: u64) -> Result<Hash, String> {
+        Ok(Hash([timer.height.get() as u8 ^ index as u8; 32]))
+    }
+
+    fn job(&self, _: &JobRequest, index: u64) -> Result<Hash, String> {
+        Ok(Hash([index as u8; 32]))
+    }
+}
+
+/// Loads a module.
+pub fn load(source: &str) -> (Usage, Result<Module, Error>, Duration) {
+    let begun = Instant::now();
+    let (usage, module) = Module::load(source, &Params::default(), BUDGET);
+    (usage, module, begun.elapsed())
+}
+
+/// Calls a handler.
+pub fn call(module: &Module, handler: &str, payload: &[u8]) -> (Outcome, Duration) {
+    let call = Call {
+        handler,
+        payload,
+        sender: Address([1; 20]),
+        this: Address([2; 20]),
+        value: Wei::new(5),
+        height: Height::new(10),
+        timestamp_ms: 10_000,
+        seed: Hash([3; 32]),
+    };
+    let begun = Instant::now();
+    let outcome = module.call(&Params::default(), &call, &Fake, BUDGET);
+    (outcome, begun.elapsed())
+}
+
+/// Runs a function as a test.
+pub fn test(module: &Module, name: &str) -> (TestReport, Duration) {
+    let begun = Instant::now();
+    let report = module.test(&Params::default(), name, BUDGET);
+    (report, begun.elapsed())
+}
+
+/// How an error ends a line of a report.
+pub fn ending(error: Option<&Error>) -> String {
+    let Some(error) = error else { return "ok".to_owned() };
+    error.to_string().lines().next().unwrap_or_default().chars().take(90).collect()
+}
+
+/// The cause that most cycles were spent on.
+pub fn main_cause(usage: &Usage) -> &'static str {
+    let most = usage.causes().into_iter().max_by_key(|(_, cycles)| *cycles);
+    most.map_or("nothing", |(cause, _)| cause)
+}
+
+/// Nanoseconds per cycle.
+pub fn rate(elapsed: Duration, cycles: u64) -> f64 {
+    elapsed.as_nanos() as f64 / cycles.max(1) as f64
+}
+
+/// Runs `work` on a thread with the stack that threads have by default.
+pub fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let thread = std::thread::Builder::new().stack_size(STACK).spawn(work);
+    let thread = thread.expect("a thread can be started");
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
