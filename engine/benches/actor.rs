@@ -136,7 +136,7 @@ fn child(state: &State, transactions: Vec<SignedTransaction>) -> Block {
 
 fn signed(state: &State, key: &SecretKey, nonce: u64, payload: Payload) -> SignedTransaction {
     let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
-    let bought = Budget { cycles: 10_000, cells: 5_000 };
+    let bought = Budget { cycles: 30_000, cells: 5_000 };
     Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload).buying(bought).sign(key)
 }
 
