@@ -507,6 +507,19 @@ fn limits_name_what_was_hit_and_by_how_much() {
     assert!(outcome.usage.cycles() <= 1_000);
 }
 
+/// `ctx` has the type that the editor stub gives it.
+#[test]
+fn a_context_is_a_context() {
+    let source = "def f(ctx: Context, payload: str) -> int:\n    return g(ctx)\n\
+                  def g(ctx: Context) -> int:\n    return ctx.height\n\
+                  def h(ctx, payload):\n    return g(payload)\n";
+    let module = load(source).expect("it loads");
+    let world = Fixed::default();
+    assert_eq!(call_in(&world, &module, "f", b"").result.expect("it is one"), b"10");
+    let error = call_in(&world, &module, "h", b"").result.expect_err("it is none").to_string();
+    assert!(error.contains("expected Context, got string (at 6:12)"), "{error}");
+}
+
 #[test]
 fn handlers_are_the_functions_that_can_be_called() {
     let source = "def a(ctx, payload):\n    pass\ndef _b(ctx, payload):\n    pass\ndef c(ctx):\n    pass\ndef d(ctx, payload, more = 1):\n    pass\ndef test_e(ctx, payload):\n    pass\nx = lambda ctx, payload: 1\n";

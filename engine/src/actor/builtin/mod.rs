@@ -290,6 +290,7 @@ pub(in crate::actor) mod known {
     pub(super) const ANY: Id = Id::known(0);
     pub(super) const CALLABLE: Id = Id::known(1);
     pub(super) const ITERABLE: Id = Id::known(2);
+    pub(super) const CONTEXT: Id = Id::known(3);
     /// `GBAContext`
     pub(in crate::actor) const GBA_CONTEXT: Id = Id::known(0);
     /// `TxFeeParams`
@@ -317,7 +318,7 @@ pub(in crate::actor) mod known {
     /// An arena with just these.
     pub(in crate::actor) fn arena() -> Arena {
         let mut arena = Arena::default();
-        for of in [Type::Any, Type::Callable, Type::Iterable] {
+        for of in [Type::Any, Type::Callable, Type::Iterable, Type::Context] {
             arena.type_(of);
         }
         let records = [
@@ -344,6 +345,7 @@ pub(in crate::actor) fn universe(name: &str) -> Option<Value> {
         "pvm_host" => Value::Namespace(Namespace::Host),
         "typing" => Value::Namespace(Namespace::Typing),
         "mock" => Value::Namespace(Namespace::Mock),
+        "Context" => Value::Type(known::CONTEXT),
         "GBAContext" => Value::RecordType(known::GBA_CONTEXT),
         "TxFeeParams" => Value::RecordType(known::TX_FEE_PARAMS),
         _ => Value::Builtin(Builtin::everywhere(name)?),

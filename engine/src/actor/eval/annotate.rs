@@ -88,7 +88,7 @@ impl Machine<'_> {
 
     fn is_of_type(&mut self, value: Value, of: &Type, depth: u64) -> Result<bool, Fault> {
         match (of, value) {
-            (Type::Any, _) => Ok(true),
+            (Type::Any, _) | (Type::Context, Value::Context) => Ok(true),
             (Type::Callable, _) => Ok(matches!(
                 value,
                 Value::Function(_) | Value::Builtin(_) | Value::Bound(_) | Value::RecordType(_)
@@ -162,6 +162,7 @@ impl Machine<'_> {
                 Type::Any => "Any".to_owned(),
                 Type::Callable => "Callable".to_owned(),
                 Type::Iterable => "Iterable".to_owned(),
+                Type::Context => "Context".to_owned(),
                 Type::List(element) => format!("list[{}]", name(*element)),
                 Type::Dict(key, value) => format!("dict[{}, {}]", name(*key), name(*value)),
                 Type::Tuple(parts) => format!("tuple[{}]", names(parts, ", ")),

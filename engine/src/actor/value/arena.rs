@@ -91,6 +91,8 @@ pub(in crate::actor) enum Type {
     Any,
     Callable,
     Iterable,
+    /// What a call knows of itself.
+    Context,
     /// A list, of elements of the type.
     List(Value),
     /// A dict, of keys and values of the types.

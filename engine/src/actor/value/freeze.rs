@@ -61,7 +61,7 @@ impl Arena {
         }
         for of in &mut self.types {
             match of {
-                Type::Any | Type::Callable | Type::Iterable => {}
+                Type::Any | Type::Callable | Type::Iterable | Type::Context => {}
                 Type::List(element) | Type::TupleOf(element) => all([element]),
                 Type::Dict(a, b) | Type::Field(a, b) => all([a, b]),
                 Type::Tuple(parts) | Type::Union(parts) => all(parts.iter_mut()),
