@@ -17,6 +17,7 @@
 //! |---|---|
 //! | [`params`] | policies, limits, the keys under which they are governed |
 //! | [`record`] | a timer, its id, what is wrong with one |
+//! | [`schedule`] | from a request to a timer: defaults, bounds, ids |
 //! | [`book`] | timers by id: a persistent Merkle tree in little memory |
 //! | [`queue`] | the book, the overflow tree, what a block changed |
 //! | [`calendar`] | ring, epoch buckets, the carry-over |
@@ -29,10 +30,12 @@
 pub mod due;
 pub mod params;
 pub mod record;
+pub mod schedule;
 
 pub use due::Due;
 pub use params::{Activation, Config, Params, Policy, Scope, Tier, Tiers};
 pub use record::{Bid, Timer, TimerError};
+pub use schedule::{Admitted, Ids, Request, Terms};
 
 /// Buckets of the ring, one per block (timers.md §2).
 pub const RING_BUFFER_SIZE: u64 = 4_096;

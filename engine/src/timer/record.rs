@@ -2,12 +2,11 @@
 
 use super::Config;
 use crate::{
+    actor::effect::called,
     primitives::{Address, Hash, Height, Wei, keccak256},
     record,
 };
 
-/// The handler of a timer that names none (timers.md §1).
-pub const DEFAULT_HANDLER: &str = "handle_timer";
 /// The longest name of a handler, in bytes (timers.md §1).
 pub const MAX_HANDLER_BYTES: usize = 256;
 /// The longest payload, in bytes (timers.md §1).
@@ -39,7 +38,7 @@ pub struct Timer {
     pub height: Height,
     /// What the handler is given.
     pub payload: Vec<u8>,
-    /// The handler; absent: [`DEFAULT_HANDLER`], or the one that the payload names.
+    /// The handler; absent: the one that the payload names, or the default ([`called`]).
     pub handler: Option<String>,
     /// Who pays: the actor, or the sender of the scheduling transaction.
     pub fee_payer: Address,
@@ -151,6 +150,11 @@ pub enum TimerError {
 }
 
 impl Timer {
+    /// The handler that a fire calls, and what that is given.
+    pub fn call(&self) -> (String, Vec<u8>) {
+        called(self.handler.as_deref(), &self.payload)
+    }
+
     /// The most that a fire costs (timers.md §3); saturates beyond 2^128 wei, which nobody has.
     pub fn max_cost(&self, cycle_price: Wei, basefee_cell: Wei, config: &Config) -> Wei {
         max_cost(self.gas_limit, cycle_price, config.max_cells_per_fire, basefee_cell)
