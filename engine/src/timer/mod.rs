@@ -28,11 +28,15 @@
 //! | [`auction`] | weights and slices of the original CIP-1 |
 
 pub mod due;
+pub mod eip1559;
+pub mod fairness;
+pub mod lane;
 pub mod params;
 pub mod record;
 pub mod schedule;
 
 pub use due::Due;
+pub use fairness::Fairness;
 pub use params::{Activation, Config, Params, Policy, Scope, Tier, Tiers};
 pub use record::{Bid, Timer, TimerError};
 pub use schedule::{Admitted, Ids, Request, Terms};
