@@ -170,11 +170,7 @@ fn execution(c: &mut Criterion) {
     let genesis = Genesis {
         name: "bench".into(),
         timestamp_ms: 0,
-        params: Params {
-            threshold_rule: ThresholdRule::Committee,
-            genesis_basefee: Wei::new(1_000),
-            actors: actor::Params::default(),
-        },
+        params: Params::default(),
         validators: vec![Validator { pubkey: senders[0].public_key(), consensus_key: [1; 32] }],
         runners: vec![],
         endowments: senders.iter().map(|k| endow(k.address())).chain(rest).collect(),

@@ -22,11 +22,7 @@ pub(super) fn genesis() -> Genesis {
     Genesis {
         name: "fixture".into(),
         timestamp_ms: 0,
-        params: Params {
-            threshold_rule: ThresholdRule::Committee,
-            genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
-            actors: actor::Params::default(),
-        },
+        params: Params::default(),
         validators: vec![Validator {
             pubkey: key("validator").public_key(),
             consensus_key: [0; 32],

@@ -29,11 +29,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
     Genesis {
         name: plan.name.to_string(),
         timestamp_ms: 0,
-        params: Params {
-            threshold_rule: plan.threshold_rule,
-            genesis_basefee: Wei::new(GENESIS_BASEFEE),
-            actors: actor::Params::default(),
-        },
+        params: Params { threshold_rule: plan.threshold_rule, ..Params::default() },
         validators: plan
             .validators
             .iter()

@@ -74,11 +74,7 @@ impl Setup {
             genesis: Genesis {
                 name: "simulation".into(),
                 timestamp_ms: 0,
-                params: Params {
-                    threshold_rule: ThresholdRule::Committee,
-                    genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
-                    actors: actor::Params::default(),
-                },
+                params: Params::default(),
                 validators: (0..validators).map(|index| validator_keys(index).public()).collect(),
                 runners: (0..runners).map(runner).collect(),
                 endowments: (0..4).map(endowment).collect(),

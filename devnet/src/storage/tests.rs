@@ -23,11 +23,7 @@ fn genesis() -> Genesis {
     Genesis {
         name: "storage".into(),
         timestamp_ms: 0,
-        params: Params {
-            threshold_rule: ThresholdRule::Committee,
-            genesis_basefee: Wei::new(1_000),
-            actors: actor::Params::default(),
-        },
+        params: Params::default(),
         validators: vec![Validator {
             pubkey: key("validator").public_key(),
             consensus_key: [1; 32],

@@ -40,11 +40,7 @@ fn genesis(runners: u32) -> Genesis {
     Genesis {
         name: "test".into(),
         timestamp_ms: 1_000,
-        params: Params {
-            threshold_rule: ThresholdRule::Committee,
-            genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
-            actors: actor::Params::default(),
-        },
+        params: Params::default(),
         validators: validators(4),
         runners: (0..runners)
             .map(|i| GenesisRunner {

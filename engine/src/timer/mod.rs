@@ -37,7 +37,7 @@ pub mod schedule;
 
 pub use due::Due;
 pub use fairness::Fairness;
-pub use params::{Activation, Config, Params, Policy, Scope, Tier, Tiers};
+pub use params::{Activation, Config, ParameterError, Params, Policy, Scope, Tier, Tiers};
 pub use record::{Bid, Timer, TimerError};
 pub use schedule::{Admitted, Ids, Request, Terms};
 
@@ -49,8 +49,6 @@ pub const EPOCH_BLOCKS: u64 = 3_600;
 pub const EPOCH_QUEUE_LEN: u64 = 720;
 const _: () = assert!(EPOCH_BLOCKS < RING_BUFFER_SIZE, "an epoch's timers fit the ring");
 
-/// Cycles to schedule, extend or cancel a timer, beside payload cells (timers.md §1).
-pub const TIMER_CYCLES: u64 = 200;
 /// Cycles of the GC budget that removing one timer takes (timers.md §1).
 pub const GC_CYCLES: u64 = 200;
 /// Cycles that one call of a gas bidding agent may use (timers.md §4).

@@ -42,6 +42,11 @@ macro_rules! names {
                     $(Self::$variant => $name),*
                 }
             }
+
+            /// The one with this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().find(|one| one.name() == name).copied()
+            }
         }
 
         impl Encode for $ty {
@@ -52,9 +57,8 @@ macro_rules! names {
 
         impl Decode for $ty {
             fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                let name = r.text(16)?;
-                let known = Self::ALL.iter().find(|one| one.name() == name);
-                known.copied().ok_or(DecodeError::Invalid(concat!("unknown ", stringify!($ty))))
+                let unknown = DecodeError::Invalid(concat!("unknown ", stringify!($ty)));
+                Self::named(r.text(16)?).ok_or(unknown)
             }
         }
     };

@@ -136,6 +136,9 @@ pub enum TimerError {
          max_priority_fee_per_cycle"
     )]
     TimerArgDeprecated,
+    /// No such priority tier.
+    #[error("UnknownTier: {0:?} is none of economy, standard, fast, urgent")]
+    UnknownTier(String),
     /// Somebody else's timer.
     #[error("Unauthorized: {who} may not do this to a timer of {actor}")]
     Unauthorized {

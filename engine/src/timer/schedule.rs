@@ -10,10 +10,13 @@
 //! Nothing is escrowed: a fire is paid for when it happens.
 
 use super::{
-    Config, Policy, Tier,
+    Config, Policy, Tier, eip1559,
     record::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES, Timer, TimerError},
 };
-use crate::primitives::{Address, Hash, Height, Wei};
+use crate::{
+    primitives::{Address, Hash, Height, Wei},
+    record,
+};
 use sha3::{Digest as _, Keccak256};
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -50,6 +53,20 @@ pub struct Request {
     /// Whether the withdrawn `bid` was given.
     pub bid: bool,
 }
+record!(Request {
+    actor,
+    height,
+    payload,
+    handler,
+    fee_payer,
+    gas_limit,
+    expires_at,
+    max_fee_per_cycle,
+    max_priority_fee_per_cycle,
+    tier,
+    gba,
+    bid,
+});
 
 /// What a block's timers are scheduled under.
 #[derive(Clone, Copy, Debug)]
@@ -138,13 +155,15 @@ impl Terms {
         let expires_at = expires_at.unwrap_or_else(|| self.latest().max(height));
         self.check_expiry(height, expires_at)?;
 
-        let max_fee = request.max_fee_per_cycle.unwrap_or(self.lane_price.saturating_mul(2));
+        // A timer has no say in what a cell costs.
+        let default = eip1559::default_bid(self.lane_price, Wei::ZERO, self.p50);
+        let max_fee = request.max_fee_per_cycle.unwrap_or(default.max_fee_per_cycle);
         let stated = request.max_priority_fee_per_cycle.unwrap_or_else(|| match request.tier {
             Some(tier) => {
-                let per_mille = self.config.priority_tier_multipliers.of(tier);
-                Wei::new(self.p50.saturating_mul(u128::from(per_mille)).get() / 1_000)
+                let multipliers = &self.config.priority_tier_multipliers;
+                eip1559::tier_priority(self.p50, tier, multipliers)
             }
-            None => self.p50,
+            None => default.max_priority_fee_per_cycle,
         });
         let (mut priority, mut exceeds_cap) = (stated, None);
         if self.policy == Policy::Eip1559 {

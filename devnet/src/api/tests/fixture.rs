@@ -96,11 +96,7 @@ fn genesis(rule: ThresholdRule) -> Genesis {
     Genesis {
         name: "api".into(),
         timestamp_ms: START_MS,
-        params: Params {
-            threshold_rule: rule,
-            genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
-            actors: actor::Params::default(),
-        },
+        params: Params { threshold_rule: rule, ..Params::default() },
         validators: (0..VALIDATORS).map(validator).collect(),
         runners: (0..RUNNERS).map(runner).collect(),
         endowments: ["faucet", "dev-0", "runner-0"]
