@@ -18,6 +18,7 @@ use crate::{
 use std::sync::Arc;
 
 mod actors;
+mod timers;
 
 fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"test", name)

@@ -71,7 +71,6 @@ pub(super) struct Timers {
 record!(Timers { queue, lane, fairness, auction, desk });
 
 /// What the execution of a block works with: it follows from the queue, and costs to make.
-#[derive(Debug, Default)]
 pub(super) struct Desk {
     /// Finds the queue's timers by height.
     pub calendar: Calendar,
@@ -131,10 +130,10 @@ impl Timers {
         }
     }
 
-    /// The desk as the block at `height` left it.
-    pub(super) fn take_desk(&self, height: Height) -> Box<Desk> {
+    /// The desk as the block at `height`, whose state this is, left it.
+    pub(super) fn take_desk(&mut self, height: Height) -> Box<Desk> {
         self.desk.take().unwrap_or_else(|| {
-            let calendar = Calendar::rebuild(&self.queue, height);
+            let calendar = Calendar::rebuild(&mut self.queue, height);
             Box::new(Desk { calendar, buffers: Buffers::default() })
         })
     }
@@ -225,7 +224,7 @@ impl State {
             let gas_limit = timer.gas_limit;
             events.push(TimerExceedsAuctionCap { timer_id: id, gas_limit, cap }.into());
         }
-        self.timers.queue.schedule(timer, terms.now);
+        self.timers.queue.schedule(timer);
         Ok(())
     }
 
@@ -261,7 +260,7 @@ impl State {
             return Err(TimerError::Unauthorized { who: by, actor: timer.actor });
         }
         terms.extend(&mut timer, expires_at)?;
-        self.timers.queue.replace(timer);
+        self.timers.queue.replace(&timer);
         events.push(TimerExtended { timer_id: *id, expires_at }.into());
         Ok(())
     }

@@ -27,10 +27,12 @@ use crate::{
         timers::{Desk, Parked},
     },
     fees::basefee,
-    primitives::{Address, Cells, Cycles, Wei},
+    primitives::{Address, Cells, Cycles, Height, Wei},
     timer::{
-        BID_CYCLES, BLOCK_BID_CYCLES, Bid, Calendar, EPOCH_BLOCKS, GC_CYCLES, Ids, MIN_BID_CYCLES,
-        Policy, Timer, eip1559,
+        BID_CYCLES, BLOCK_BID_CYCLES, Bid, Calendar, Due, EPOCH_BLOCKS, GC_CYCLES, Ids,
+        MIN_BID_CYCLES, Policy, Timer,
+        auction::Standing,
+        eip1559,
         fairness::weight_numerator,
         lane::{Accounts, Pick, Prices, scan},
     },
@@ -94,11 +96,28 @@ impl Accounts for Known<'_> {
     }
 }
 
+/// Blocks that a due timer has waited.
+fn waited(due: &Due, now: Height) -> u32 {
+    u32::try_from(now.since(Height::new(u64::from(due.height)))).unwrap_or(u32::MAX)
+}
+
+/// How the actors' due timers stand before any fires, by the actors' numbers.
+fn standings(calendar: &Calendar, now: Height, prices: &Prices) -> Vec<Standing> {
+    let mut standings = vec![Standing::default(); calendar.accounts() as usize];
+    for due in calendar.due().iter().filter(|due| due.is_live()) {
+        if u64::from(due.expires_at) >= now.get() {
+            let tip = prices.priority(due).and_then(|tip| u64::try_from(tip.get()).ok());
+            standings[due.actor as usize].note(waited(due, now), tip);
+        }
+    }
+    standings
+}
+
 impl Run<'_> {
     /// Moves the calendar on to this block.
     pub(super) fn open_lane(&mut self) -> OpenLane {
         let (height, policy) = (self.height(), self.terms.policy);
-        let mut desk = self.parent.timers.take_desk(self.parent.height());
+        let mut desk = self.state.timers.take_desk(self.parent.height());
         desk.calendar.advance(height, &mut self.state.timers.queue);
         if self.parent.params.timers.activation.is_some_and(|a| a.height == height) {
             self.emit(TimerPolicyActivated { policy });
@@ -173,10 +192,25 @@ impl Run<'_> {
                 self.give_up(&timer, required, till);
             }
         }
+        let mut standings = match policy {
+            Policy::GbaAuction => standings(calendar, height, &till.prices),
+            Policy::Eip1559 | Policy::Fifo => Vec::new(),
+        };
         till.report.consumed = scanned.ranking.fill(till.report.capacity, |pick| {
             let timer = self.due(calendar, pick.index)?;
-            self.fire(timer, pick, till)
+            let cycles = self.fire(timer, pick, till)?;
+            let due = &calendar.due()[pick.index as usize];
+            if let Some(standing) = standings.get_mut(due.actor as usize) {
+                standing.fire(waited(due, height), cycles);
+            }
+            Some(cycles)
         });
+        let standings =
+            (0..).zip(standings).filter(|(_, standing)| *standing != Standing::default());
+        let block = standings.map(|(number, standing)| (calendar.address(number), standing));
+        if policy == Policy::GbaAuction {
+            self.state.timers.auction.record(till.report.capacity, block);
+        }
     }
 
     /// The timer of a due entry; one that a fire before it cancelled is none.
@@ -188,11 +222,11 @@ impl Run<'_> {
     /// Asks the agents of due timers for bids, as far as the budget goes.
     fn ask_agents(&mut self, calendar: &Calendar) {
         let mut budget = BLOCK_BID_CYCLES;
-        for due in calendar.agents() {
+        for index in calendar.agents() {
             if budget < BID_CYCLES {
                 break;
             }
-            let Some(mut timer) = self.state.timers.queue.find(due.id, due.seq) else { continue };
+            let Some(mut timer) = self.due(calendar, index) else { continue };
             let Some(gba) = timer.gba else { continue };
             let (cycles, answer) = self.ask(&timer, gba);
             budget -= cycles.max(MIN_BID_CYCLES);
@@ -395,7 +429,7 @@ impl Run<'_> {
         let timers = &mut self.state.timers;
         // Transactions after the timers, or handlers, have scheduled and cancelled.
         desk.calendar.apply(&mut timers.queue);
-        report.deferred = desk.calendar.waiting();
+        report.deferred = desk.calendar.counts().carry_over;
         report.p50 = eip1559::p50(&mut tips);
         timers.lane.p50 = report.p50;
         if report.policy == Policy::Eip1559 {
