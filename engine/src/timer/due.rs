@@ -8,7 +8,7 @@
 /// one that is wider is read as the most that fits, which orders and compares like the value
 /// itself wherever a chain can be (fees beyond 2^64 − 2 wei per cycle are admitted as that, and
 /// no chain reaches height 2^32 − 1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Due {
     /// The first 8 bytes of the timer's id, big-endian: most ties end here.
     pub id: u64,

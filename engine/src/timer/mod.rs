@@ -18,8 +18,11 @@
 //! | [`params`] | policies, limits, the keys under which they are governed |
 //! | [`record`] | a timer, its id, what is wrong with one |
 //! | [`schedule`] | from a request to a timer: defaults, bounds, ids |
-//! | [`book`] | timers by id: a persistent Merkle tree in little memory |
-//! | [`queue`] | the book, the overflow tree, what a block changed |
+//! | [`pages`] | records by key: a persistent Merkle trie in little memory |
+//! | [`book`] | timers by id, as such records |
+//! | [`overflow`] | tier 3, in order of height and id |
+//! | [`journal`] | what happened to the queue, for the calendar |
+//! | [`queue`] | all of these: what the chain agrees on |
 //! | [`calendar`] | ring, epoch buckets, the carry-over |
 //! | [`due`] | what ranking reads of a due timer |
 //! | [`lane`] | which due timers go, in which order, for each policy |
@@ -27,17 +30,28 @@
 //! | [`fairness`] | fires per actor over a window, and the weight that follows |
 //! | [`auction`] | weights and slices of the original CIP-1 |
 
+pub mod auction;
+mod book;
+pub mod calendar;
 pub mod due;
 pub mod eip1559;
 pub mod fairness;
+mod journal;
 pub mod lane;
+mod overflow;
+mod pages;
 pub mod params;
+pub mod queue;
 pub mod record;
 pub mod schedule;
 
+pub use auction::Auction;
+pub use calendar::Calendar;
 pub use due::Due;
 pub use fairness::Fairness;
+pub use journal::{Change, Notice};
 pub use params::{Activation, Config, ParameterError, Params, Policy, Scope, Tier, Tiers};
+pub use queue::{Place, Queue};
 pub use record::{Bid, Timer, TimerError};
 pub use schedule::{Admitted, Ids, Request, Terms};
 
