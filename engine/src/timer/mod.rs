@@ -26,6 +26,7 @@
 //! | [`fairness`] | fires per actor over a window, and the weight that follows |
 //! | [`auction`] | weights and slices of the original CIP-1 |
 
+pub mod auction;
 pub mod due;
 pub mod eip1559;
 pub mod fairness;
@@ -33,6 +34,7 @@ pub mod lane;
 pub mod params;
 pub mod record;
 
+pub use auction::Auction;
 pub use due::Due;
 pub use fairness::Fairness;
 pub use params::{Activation, Config, Params, Policy, Scope, Tier, Tiers};
