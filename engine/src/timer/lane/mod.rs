@@ -126,10 +126,12 @@ pub fn scan<'a>(
             collect(&mut expired, &mut counts.gc_waiting, index);
             continue;
         }
+        let priority = rates.priority(due);
         if auction {
-            table.enter(due.actor, accounts);
+            let waited = now.saturating_sub(due.height);
+            table.enter(due.actor, accounts).standing.note(waited, priority);
         }
-        let Some(priority) = rates.priority(due) else {
+        let Some(priority) = priority else {
             counts.priced_out += 1;
             continue;
         };
@@ -156,7 +158,7 @@ pub fn scan<'a>(
     }
     top.finish();
     table.apportion(lane);
-    let ranking = Ranking::new(due, rates, least_gas, buffers);
+    let ranking = Ranking::new(due, now, rates, least_gas, buffers);
     Scan { expired, insolvent, counts, ranking }
 }
 

@@ -14,7 +14,7 @@
 use super::{Buffers, prices::Rates, top::Rank};
 use crate::{
     primitives::Wei,
-    timer::{Due, Policy},
+    timer::{Due, Policy, auction::Standing},
 };
 
 /// A timer whose turn it is.
@@ -34,11 +34,13 @@ pub struct Pick {
 #[derive(Debug)]
 pub struct Ranking<'a> {
     due: &'a [Due],
+    now: u32,
     rates: Rates,
     /// The smallest gas limit of all: with less room there is nothing to look for.
     least_gas: u64,
+    /// Whether this is the round of slices.
     slices: bool,
-    /// The actor of the pick that runs.
+    /// The pick that runs.
     running: Option<u32>,
     buffers: &'a mut Buffers,
 }
@@ -46,12 +48,13 @@ pub struct Ranking<'a> {
 impl<'a> Ranking<'a> {
     pub(super) fn new(
         due: &'a [Due],
+        now: u32,
         rates: Rates,
         least_gas: u64,
         buffers: &'a mut Buffers,
     ) -> Self {
         let slices = rates.policy == Policy::GbaAuction;
-        Self { due, rates, least_gas, slices, running: None, buffers }
+        Self { due, now, rates, least_gas, slices, running: None, buffers }
     }
 
     /// The best that has not been passed over and whose gas limit is within `room`, in cycles.
@@ -68,7 +71,7 @@ impl<'a> Ranking<'a> {
                     && let Some(priority) = self.rates.priority(due)
                 {
                     self.buffers.ready.clear(index);
-                    self.running = Some(due.actor);
+                    self.running = Some(index);
                     return Some(Pick { index, priority: Wei::new(u128::from(priority)) });
                 }
             }
@@ -80,9 +83,20 @@ impl<'a> Ranking<'a> {
 
     /// The pick at hand fired and took so many cycles. Not called where it did not.
     pub fn used(&mut self, cycles: u64) {
-        if let Some(actor) = self.running.take() {
-            self.buffers.table.spend(actor, cycles);
+        if let Some(index) = self.running.take()
+            && self.rates.policy == Policy::GbaAuction
+            && let due = self.due[index as usize]
+            && let Some(entrant) = self.buffers.table.entrant_mut(due.actor)
+        {
+            entrant.slice = entrant.slice.saturating_sub(cycles);
+            entrant.standing.fire(self.now.saturating_sub(due.height), cycles);
         }
+    }
+
+    /// What each actor's due timers did so far in this block, by the actor's number
+    /// (`gba-auction`; nothing under other policies).
+    pub fn standings(&self) -> impl Iterator<Item = (u32, Standing)> {
+        self.buffers.table.entrants().iter().map(|entrant| (entrant.number, entrant.standing))
     }
 
     /// Fills a lane: `fire` runs a pick and yields the cycles that it took, or `None` where it did
@@ -99,8 +113,9 @@ impl<'a> Ranking<'a> {
     }
 
     fn fits(&self, due: &Due, room: u64) -> bool {
-        let room = if self.slices { room.min(self.buffers.table.slice(due.actor)) } else { room };
-        u64::from(due.gas_limit) <= room
+        let gas_limit = u64::from(due.gas_limit);
+        let slice = || self.buffers.table.entrant(due.actor).map_or(0, |entrant| entrant.slice);
+        gas_limit <= room && (!self.slices || gas_limit <= slice())
     }
 
     /// Looks for the next batch; false: there is none.

@@ -1,7 +1,7 @@
 //! What was asked about accounts in this block, by their numbers.
 
 use super::Accounts;
-use crate::primitives::Wei;
+use crate::{primitives::Wei, timer::auction::Standing};
 
 /// Answers, each valid in the block in which it was given.
 #[derive(Debug, Default)]
@@ -20,17 +20,18 @@ struct Answers {
     /// The block of each answer; 0: never asked.
     balance_in: u32,
     weight_in: u32,
-    /// Where the actor stands among the entrants, if it was asked for its weight under
+    /// The actor's place among the entrants, where it was asked for its weight under
     /// `gba-auction`.
     entrant: u32,
 }
 
 /// An actor that competes for slices of the lane.
 #[derive(Clone, Copy, Debug)]
-struct Entrant {
-    weight: u64,
+pub(super) struct Entrant {
+    pub(super) number: u32,
     /// Cycles of its slice that are left.
-    slice: u64,
+    pub(super) slice: u64,
+    pub(super) standing: Standing,
 }
 
 impl Table {
@@ -69,42 +70,40 @@ impl Table {
         self.accounts.get(number as usize).map_or(0, |known| known.weight)
     }
 
-    /// Notes that an actor has a due timer.
-    pub(super) fn enter(&mut self, number: u32, accounts: &mut impl Accounts) {
-        if self.at(number).weight_in == self.block {
-            return;
+    /// An actor has a due timer (`gba-auction`).
+    pub(super) fn enter(&mut self, number: u32, accounts: &mut impl Accounts) -> &mut Entrant {
+        if self.at(number).weight_in != self.block {
+            self.weight(number, accounts);
+            self.at(number).entrant = self.entrants.len() as u32;
+            self.entrants.push(Entrant { number, slice: 0, standing: Standing::default() });
         }
-        let weight = self.weight(number, accounts);
-        self.at(number).entrant = self.entrants.len() as u32;
-        self.entrants.push(Entrant { weight, slice: 0 });
+        let place = self.at(number).entrant as usize;
+        &mut self.entrants[place]
     }
 
     /// Gives each entrant its slice: floor(lane × its weight / all their weights).
     pub(super) fn apportion(&mut self, lane: u64) {
-        let all: u128 = self.entrants.iter().map(|entrant| u128::from(entrant.weight)).sum();
+        let weight = |entrant: &Entrant| self.accounts[entrant.number as usize].weight;
+        let all: u128 = self.entrants.iter().map(|entrant| u128::from(weight(entrant))).sum();
         for entrant in &mut self.entrants {
-            let share = (u128::from(lane) * u128::from(entrant.weight)).checked_div(all);
+            let share = (u128::from(lane) * u128::from(weight(entrant))).checked_div(all);
             entrant.slice = share.unwrap_or(0) as u64;
         }
     }
 
-    /// Cycles that are left of an entrant's slice.
-    pub(super) fn slice(&self, number: u32) -> u64 {
-        self.entrant(number).map_or(0, |at| self.entrants[at].slice)
+    /// The actors with due timers, in the order in which they were met.
+    pub(super) fn entrants(&self) -> &[Entrant] {
+        &self.entrants
     }
 
-    /// Takes cycles from an entrant's slice, as far as there are any.
-    pub(super) fn spend(&mut self, number: u32, cycles: u64) {
-        if let Some(at) = self.entrant(number) {
-            let entrant = &mut self.entrants[at];
-            entrant.slice = entrant.slice.saturating_sub(cycles);
-        }
+    /// An actor that entered in this block.
+    pub(super) fn entrant(&self, number: u32) -> Option<&Entrant> {
+        self.entrants.get(self.accounts.get(number as usize)?.entrant as usize)
     }
 
-    fn entrant(&self, number: u32) -> Option<usize> {
-        let known = self.accounts.get(number as usize)?;
-        (known.weight_in == self.block && !self.entrants.is_empty())
-            .then_some(known.entrant as usize)
+    /// See [`entrant`](Self::entrant).
+    pub(super) fn entrant_mut(&mut self, number: u32) -> Option<&mut Entrant> {
+        self.entrants.get_mut(self.accounts.get(number as usize)?.entrant as usize)
     }
 
     fn at(&mut self, number: u32) -> &mut Answers {

@@ -1,7 +1,7 @@
 //! The lane against its plain form: classify, sort everything, fill.
 
 use super::*;
-use crate::timer::{Config, eip1559, record};
+use crate::timer::{Config, auction::Standing, eip1559, record};
 use proptest::prelude::*;
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -88,7 +88,7 @@ fn case(policy: Policy, seed: u64) -> Case {
             max_fee: random.of(&[Due::DEFAULT_BID, 9, 10, 30, 1 << 41]),
             max_priority: ascending,
             seq: seq as u32,
-            height: NOW - random.below(20) as u32,
+            height: NOW - random.below(50) as u32,
             expires_at: NOW - 1 + random.of(&[0, 1, 5, 5, 5]) as u32,
             gas_limit: if random.below(9) == 0 { Due::DEAD } else { gas_limit },
             actor: random.below(actors) as u32,
@@ -121,6 +121,7 @@ struct Outcome {
     fired: Vec<(u32, u128)>,
     consumed: u64,
     counts: Counts,
+    standings: BTreeMap<u32, Standing>,
 }
 
 fn run(case: &Case, buffers: &mut Buffers) -> (Outcome, World) {
@@ -133,8 +134,9 @@ fn run(case: &Case, buffers: &mut Buffers) -> (Outcome, World) {
         Some(case.uses[pick.index as usize])
     });
     assert_eq!(scan.ranking.next(0), None);
+    let standings = scan.ranking.standings().collect();
     let Scan { expired, insolvent, counts, .. } = scan;
-    (Outcome { expired, insolvent, fired, consumed, counts }, world)
+    (Outcome { expired, insolvent, fired, consumed, counts, standings }, world)
 }
 
 /// The same, as the spec says it.
@@ -175,6 +177,15 @@ fn model(case: &Case) -> Outcome {
             fee => (Wei::new(fee.into()), Wei::new(timer.max_priority.into())),
         };
         let priority = if fifo { Some(Wei::ZERO) } else { eip1559::priority(max_fee, tip, floor) };
+        let waited = u64::from(NOW - timer.height);
+        if auction {
+            let standing = outcome.standings.entry(timer.actor).or_default();
+            standing.due += 1;
+            standing.fresh += u64::from(waited == 0);
+            standing.tips += priority.map_or(0, Wei::get);
+            standing.late += waited.min(32);
+            standing.starved += u64::from(waited >= 7);
+        }
         let Some(priority) = priority else {
             outcome.counts.priced_out += 1;
             continue;
@@ -220,6 +231,11 @@ fn model(case: &Case) -> Outcome {
                 outcome.consumed += used;
                 *slice = slice.saturating_sub(used);
                 outcome.fired.push((*index, *priority));
+                if let Some(standing) = outcome.standings.get_mut(&timer.actor) {
+                    standing.fired += 1;
+                    standing.consumed += used;
+                    standing.starved -= u64::from(NOW - timer.height >= 7);
+                }
             }
             !fires
         });
