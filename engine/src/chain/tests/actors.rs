@@ -33,7 +33,7 @@ def fill(ctx, payload):
     pvm_host.set_state("big", "x" * int(payload))
 
 def later(ctx, payload):
-    pvm_host.schedule_timer(ctx.height + 10, "")
+    pvm_host.submit_job({"kind": "http"})
 
 def dice(ctx, payload):
     return pvm_host.randomness("dice")
@@ -283,7 +283,7 @@ fn a_failing_call_changes_nothing_but_says_why() {
     assert!(chain.fails(actor, "spin", "", Wei::ZERO).starts_with("OutOfCycles: of "));
     assert!(chain.fails(actor, "fill", "500000", Wei::ZERO).starts_with("OutOfCells: of "));
     let error = chain.fails(actor, "later", "", Wei::ZERO);
-    assert!(error.contains("timers are not part of this chain yet"), "{error}");
+    assert!(error.contains("jobs of actors are not part of this chain yet"), "{error}");
     let stranger = key("bob").address();
     let error = chain.fails(stranger, "bump", "", Wei::cby(1));
     assert_eq!(error, format!("UnknownActor: no actor {stranger}"));

@@ -198,7 +198,7 @@ fn the_lane_basefee_follows_what_the_lane_consumed() {
     // Ten of 200,000 fit two million, and each stops short of the step that it cannot pay.
     assert_eq!((execution.lane.fired, execution.lane.consumed), (10, 1_999_400));
     assert_eq!(execution.lane.deferred, 2);
-    assert_eq!(chain.state.lane().basefee, before.saturating_add(Wei::new(1)));
+    assert_eq!(chain.state.lane().basefee, before.saturating_add(Wei::new(before.get() / 8)));
     let next = chain.push(vec![]);
     assert_eq!((next.lane.fired, next.lane.deferred), (2, 0));
 }
@@ -498,7 +498,8 @@ fn an_activation_switches_a_running_chain() {
         params.timers.deprecation_blocks = 5;
     });
     let clock = chain.clock();
-    let bid = |height| Request { bid: true, ..request(clock, height, "old") };
+    let bid =
+        |height| Request { bid: true, gas_limit: Some(100_000), ..request(clock, height, "old") };
     let ids = [8, 14].map(|height| chain.schedule(bid(height)));
     let fires = chain.until(8);
     assert_eq!(fires[0].timer_id, ids[0]);
@@ -635,7 +636,7 @@ impl Random {
 fn conserved(policy: Policy, blocks: u64) {
     let mut chain = with(|params| {
         params.timers.policy = policy;
-        params.timers.config.lane_timer_cycles = 40_000;
+        params.timers.config.lane_timer_cycles = 24_000;
         params.timers.config.max_timers_per_actor = 200;
     });
     let clocks: Vec<_> = (0..4).map(|_| chain.clock()).collect();
