@@ -12,7 +12,6 @@ use cowboy_engine::{
         execute,
         transaction::{CallActor, DeployActor},
     },
-    presence::ThresholdRule,
     primitives::{Address, Hash, Height, SecretKey, Wei},
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

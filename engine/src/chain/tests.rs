@@ -7,10 +7,9 @@ use super::{
     *,
 };
 use crate::{
-    actor,
     fees::meter,
     job::spec::{Bounds, CommandWork, JobSpec, JobStatus, Verification, VerificationMode, Work},
-    presence::{Bitmap, ThresholdRule, threshold},
+    presence::{Bitmap, threshold},
     primitives::{Address, Hash, Height, SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
     wire::{GoodbyeReason, JobResult},

@@ -231,6 +231,12 @@ impl Run<'_> {
         self.events.push(Event { transaction, timer, kind: kind.into() });
     }
 
+    fn emit_all(&mut self, kinds: Vec<EventKind>) {
+        for kind in kinds {
+            self.emit(kind);
+        }
+    }
+
     fn resolve_certificates(&mut self) -> Result<Vec<Derived>, ExecutionError> {
         let candidates = self.parent.head.candidates(self.parent.head_hash);
         let certificates = &self.block.certificates;
@@ -395,9 +401,7 @@ impl Run<'_> {
     /// Puts what actors did into events and the receipt.
     fn told(&mut self, done: Done, receipt: &mut Receipt) -> Result<(), Refusal> {
         let (events, outcome, ended) = done.told();
-        for event in events {
-            self.emit(event);
-        }
+        self.emit_all(events);
         receipt.actor = Some(outcome);
         ended.map_err(Refusal::from)
     }

@@ -62,6 +62,7 @@ mod error;
 mod job;
 mod node;
 mod presence;
+mod timer;
 mod value;
 
 pub use actor::{
@@ -84,6 +85,11 @@ pub use node::{
     Supply, Validator, ValidatorState, ValidatorStatus,
 };
 pub use presence::{AbsentRunner, Mismatch, MismatchKind, Presence, PresenceCheck, Vote, Votes};
+pub use timer::{
+    Deferral, DeferralReason, Fairness, FairnessMember, GovernedParameter, LaneBlock, LaneQuery,
+    Timer, TimerBid, TimerBucket, TimerCharge, TimerQuery, TimerQueue, TimerStatus, TimerSummary,
+    TimerTier,
+};
 pub use value::{
     AddressText, AmountText, Bytes, BytesText, ChainId, ChainIdText, HashText, KeyText, ParseError,
     Text, Textual, TimeText,

@@ -347,7 +347,7 @@ impl Run<'_> {
         let (events, outcome, ended) = done.told();
         let status = match ended {
             Ok(()) => {
-                events.into_iter().for_each(|event| self.emit(event));
+                self.emit_all(events);
                 Status::Success
             }
             Err(failure) => {

@@ -36,14 +36,14 @@ impl Run<'_> {
             .ok_or(TimerError::TooManyTimers { actor, limit })?;
         let mut events = Vec::new();
         self.state.schedule_timer(&self.terms, id, admitted, &mut events)?;
-        events.into_iter().for_each(|event| self.emit(event));
+        self.emit_all(events);
         Ok(())
     }
 
     pub(super) fn cancel_timer(&mut self, sender: Address, id: &Hash) -> Result<(), Refusal> {
         let mut events = Vec::new();
         self.state.cancel_timer(id, sender, |state, t| state.deployed(sender, t), &mut events)?;
-        events.into_iter().for_each(|event| self.emit(event));
+        self.emit_all(events);
         Ok(())
     }
 
@@ -56,7 +56,7 @@ impl Run<'_> {
         let (mut events, terms) = (Vec::new(), self.terms);
         let may = |state: &crate::chain::State, timer: &_| state.deployed(sender, timer);
         self.state.extend_timer(&terms, (id, expires_at), sender, may, &mut events)?;
-        events.into_iter().for_each(|event| self.emit(event));
+        self.emit_all(events);
         Ok(())
     }
 
@@ -72,7 +72,7 @@ impl Run<'_> {
             Ok(()) | Err(TimerError::UnknownTimer(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        events.into_iter().for_each(|event| self.emit(event));
+        self.emit_all(events);
         Ok(())
     }
 
@@ -85,7 +85,7 @@ impl Run<'_> {
         self.check_system(sender)?;
         let (mut events, terms) = (Vec::new(), self.terms);
         self.state.extend_timer(&terms, (id, expires_at), sender, |_, _| true, &mut events)?;
-        events.into_iter().for_each(|event| self.emit(event));
+        self.emit_all(events);
         Ok(())
     }
 
