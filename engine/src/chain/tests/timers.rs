@@ -561,6 +561,55 @@ fn dead_timers_go_on_a_budget_of_their_own() {
     assert!(chain.state.timers().is_empty());
 }
 
+/// 200,000 timers that expire at once leave the lane to the living.
+#[test]
+fn a_storm_of_the_dead_does_not_delay_the_living() {
+    const STORM: usize = 200_000;
+    const PER_CALL: usize = 1_000;
+    let mut chain = with(|params| params.timers.config.max_timers_per_actor = 1_000_000);
+    let source = "def many(ctx, payload):\n  at = int(payload)\n  for n in range(1000):\n    \
+                  pvm_host.schedule_timer(at, str(n), expires_at = at, gas_limit = 200000)\n";
+    let crowd = chain.deploy(source);
+    chain.fund(crowd, Wei::cby(100_000));
+    let clock = chain.clock();
+    let at = chain.here() + 40;
+    let ids: Vec<_> = (1..=10).map(|n| chain.schedule(request(clock, at + n, "alive"))).collect();
+    for _ in 0..STORM / PER_CALL / 20 {
+        let nonce = chain.state.account(&key("alice").address()).nonce;
+        let calls = (0..20).map(|n| {
+            let call = calling(crowd, "many", &at.to_string(), Wei::ZERO);
+            let (cycle, cell) = (chain.state.basefee_cycle(), chain.state.basefee_cell());
+            Transaction::with_limits(chain.state.chain_id(), nonce + n, cycle, cell, call)
+                .buying(Budget { cycles: 900_000, cells: 5_000 })
+                .sign(&key("alice"))
+        });
+        let block = chain.block(calls.collect());
+        let execution = execute(&chain.state, &block).unwrap();
+        assert!(execution.receipts.iter().all(|receipt| receipt.status == Status::Success));
+        chain.state = execution.state;
+    }
+    assert_eq!(chain.state.timers().len(), STORM + ids.len());
+    let next = |chain: &mut Chain| {
+        let block = chain.block(vec![]);
+        let execution = execute(&chain.state, &block).unwrap();
+        chain.state = execution.state.clone();
+        execution
+    };
+    while chain.here() < at {
+        next(&mut chain);
+    }
+    let mut storm = chain.state.timers().len() - ids.len();
+    for (alive, id) in ids.into_iter().enumerate() {
+        let Execution { fires, lane, state, .. } = next(&mut chain);
+        assert!(fires.iter().any(|fire| fire.timer_id == id), "block {} {lane:?}", state.height());
+        let expected = storm.min(25_000);
+        assert_eq!((lane.fired, lane.expired), (1, expected as u64), "the GC budget holds");
+        storm -= expected;
+        assert_eq!(state.timers().len(), storm + 9 - alive);
+    }
+    assert_eq!(storm, 0, "eight blocks take them all");
+}
+
 /// What a random block does to a chain whose every account a test follows.
 struct Ledger {
     balances: BTreeMap<Address, Wei>,
