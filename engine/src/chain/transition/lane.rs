@@ -27,12 +27,10 @@ use crate::{
         timers::{Desk, Parked},
     },
     fees::basefee,
-    primitives::{Address, Cells, Cycles, Height, Wei},
+    primitives::{Address, Cells, Cycles, Wei},
     timer::{
-        BID_CYCLES, BLOCK_BID_CYCLES, Bid, Calendar, Due, EPOCH_BLOCKS, GC_CYCLES, Ids,
-        MIN_BID_CYCLES, Policy, Timer,
-        auction::Standing,
-        eip1559,
+        BID_CYCLES, BLOCK_BID_CYCLES, Bid, Calendar, EPOCH_BLOCKS, GC_CYCLES, Ids, MIN_BID_CYCLES,
+        Policy, Timer, eip1559,
         fairness::weight_numerator,
         lane::{Accounts, Pick, Prices, scan},
     },
@@ -94,23 +92,6 @@ impl Accounts for Known<'_> {
             Policy::GbaAuction => self.state.auction().weight(&actor),
         }
     }
-}
-
-/// Blocks that a due timer has waited.
-fn waited(due: &Due, now: Height) -> u32 {
-    u32::try_from(now.since(Height::new(u64::from(due.height)))).unwrap_or(u32::MAX)
-}
-
-/// How the actors' due timers stand before any fires, by the actors' numbers.
-fn standings(calendar: &Calendar, now: Height, prices: &Prices) -> Vec<Standing> {
-    let mut standings = vec![Standing::default(); calendar.accounts() as usize];
-    for due in calendar.due().iter().filter(|due| due.is_live()) {
-        if u64::from(due.expires_at) >= now.get() {
-            let tip = prices.priority(due).and_then(|tip| u64::try_from(tip.get()).ok());
-            standings[due.actor as usize].note(waited(due, now), tip);
-        }
-    }
-    standings
 }
 
 impl Run<'_> {
@@ -192,23 +173,13 @@ impl Run<'_> {
                 self.give_up(&timer, required, till);
             }
         }
-        let mut standings = match policy {
-            Policy::GbaAuction => standings(calendar, height, &till.prices),
-            Policy::Eip1559 | Policy::Fifo => Vec::new(),
-        };
         till.report.consumed = scanned.ranking.fill(till.report.capacity, |pick| {
             let timer = self.due(calendar, pick.index)?;
-            let cycles = self.fire(timer, pick, till)?;
-            let due = &calendar.due()[pick.index as usize];
-            if let Some(standing) = standings.get_mut(due.actor as usize) {
-                standing.fire(waited(due, height), cycles);
-            }
-            Some(cycles)
+            self.fire(timer, pick, till)
         });
-        let standings =
-            (0..).zip(standings).filter(|(_, standing)| *standing != Standing::default());
-        let block = standings.map(|(number, standing)| (calendar.address(number), standing));
         if policy == Policy::GbaAuction {
+            let standings = scanned.ranking.standings();
+            let block = standings.map(|(number, standing)| (calendar.address(number), standing));
             self.state.timers.auction.record(till.report.capacity, block);
         }
     }
