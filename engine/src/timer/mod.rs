@@ -41,7 +41,7 @@ pub mod record;
 
 pub use calendar::Calendar;
 pub use due::Due;
-pub use journal::{Change, Notice};
+pub use journal::{Change, Notice, Position};
 pub use params::{Activation, Config, Params, Policy, Scope, Tier, Tiers};
 pub use queue::{Place, Queue};
 pub use record::{Bid, Timer, TimerError};
