@@ -23,8 +23,9 @@
 //! those placed in the ring directly: these are sorted when they become due.
 //!
 //! A timer that is not due yet is cancelled by a mark; the entry is dropped when its bucket is
-//! read, or in a sweep of all buckets once the marked outnumber the rest. One that is extended is
-//! kept apart until its entry is read.
+//! read, or cleared because most of it is marked. So cancelling is O(1) over a bucket's cancelled
+//! timers, and no block pays for clearing more than one that it filled with marks. A timer that is
+//! extended is kept apart until its entry is read.
 
 mod accounts;
 mod buckets;
@@ -36,15 +37,17 @@ use self::{
     cancelled::Cancelled,
 };
 use super::{
-    Change, Due, EPOCH_BLOCKS, EPOCH_QUEUE_LEN, Notice, Place, Queue, RING_BUFFER_SIZE,
-    queue::epoch,
+    Change, Due, EPOCH_BLOCKS, EPOCH_QUEUE_LEN, Notice, Place, Position, Queue, RING_BUFFER_SIZE,
+    journal::narrow, queue::epoch,
 };
 use crate::primitives::{Address, Height};
 use std::{collections::BTreeMap, mem};
 
-/// Entries that may be dead, or cancelled, whatever the number of the others: below it clearing up
-/// costs more than it gives.
-const SLACK: usize = 1_024;
+/// A bucket is cleared of cancelled timers' entries once it has this many for each live one, and
+/// [`SLACK`]: looking at four entries for each three that go.
+const STALE: u32 = 4;
+/// Entries that a bucket may have whatever is live: about a block.
+const SLACK: u32 = 20;
 
 /// A bucket, and how many of its timers are still there.
 #[derive(Clone, Copy)]
@@ -81,8 +84,6 @@ pub struct Calendar {
     /// Timers replaced before they were due, by their place in the order: what their entries ought
     /// to be.
     replaced: BTreeMap<u64, Due>,
-    /// Entries in buckets whose timers are there.
-    waiting: usize,
     /// The latest place in the order of insertion that was seen: what the low bits in an entry
     /// count back from.
     latest: u64,
@@ -106,7 +107,6 @@ impl Calendar {
             epochs: vec![Slot::EMPTY; EPOCH_QUEUE_LEN as usize].into(),
             cancelled: Cancelled::default(),
             replaced: BTreeMap::new(),
-            waiting: 0,
             latest: queue.next_seq().saturating_sub(1),
             due: Vec::new(),
             dead: 0,
@@ -122,7 +122,7 @@ impl Calendar {
                 carried.push(notice);
             }
         }
-        carried.sort_unstable_by_key(|notice| (notice.height, notice.seq));
+        carried.sort_unstable_by_key(|notice| (notice.position.height, notice.position.seq));
         for (index, notice) in (0..).zip(&carried) {
             let entry = calendar.entry(notice);
             calendar.due.push(entry);
@@ -159,7 +159,7 @@ impl Calendar {
         for change in queue.take_journal() {
             match change {
                 Change::Scheduled(notice) => self.schedule(&notice),
-                Change::Removed(notice) => self.cancel(&notice),
+                Change::Removed(position) => self.cancel(&position),
                 Change::Replaced(notice) => self.replace(&notice),
             }
         }
@@ -167,8 +167,8 @@ impl Calendar {
 
     /// Adds a timer whose height is still to come.
     pub fn schedule(&mut self, notice: &Notice) {
-        self.latest = self.latest.max(notice.seq);
-        let place = self.place(notice);
+        self.latest = self.latest.max(notice.position.seq);
+        let place = self.place(&notice.position);
         debug_assert!(place != Place::CarryOver, "a timer fires in a later block");
         if place == Place::Overflow {
             // The queue yields it when it comes within range.
@@ -177,35 +177,40 @@ impl Calendar {
         let mut entry = self.entry(notice);
         if notice.has_agent && entry.max_fee != Due::DEFAULT_BID {
             // In a bucket that fee is what tells that there is an agent.
-            self.replaced.insert(notice.seq, entry);
+            self.replaced.insert(notice.position.seq, entry);
             entry.max_fee = Due::DEFAULT_BID;
         }
-        self.waiting += 1;
         let Self { ring, epochs, pool, .. } = self;
-        let slot = slot(ring, epochs, place, notice.height);
+        let slot = slot(ring, epochs, place, notice.position.height);
         slot.live += 1;
         pool.push(&mut slot.bucket, entry);
     }
 
     /// Removes a timer.
-    pub fn cancel(&mut self, notice: &Notice) {
-        match self.place(notice) {
+    pub fn cancel(&mut self, position: &Position) {
+        match self.place(position) {
             Place::CarryOver => {
-                if let Some(index) = self.find(notice) {
+                if let Some(index) = self.find(position) {
                     self.kill(index);
                 }
             }
             Place::Overflow => {}
             place => {
-                self.cancelled.insert(notice.seq);
-                if notice.has_agent || !self.replaced.is_empty() {
-                    self.replaced.remove(&notice.seq);
+                self.cancelled.insert(position.seq);
+                if !self.replaced.is_empty() {
+                    self.replaced.remove(&position.seq);
                 }
-                self.waiting -= 1;
-                let Self { ring, epochs, .. } = self;
-                slot(ring, epochs, place, notice.height).live -= 1;
-                if self.cancelled.len() > self.waiting + SLACK {
-                    self.sweep();
+                let Self { ring, epochs, pool, cancelled, accounts, latest, .. } = self;
+                let slot = slot(ring, epochs, place, position.height);
+                slot.live -= 1;
+                if slot.bucket.len() > STALE * slot.live + SLACK {
+                    pool.retain(&mut slot.bucket, |entry| {
+                        let gone = cancelled.remove(Self::seq(*latest, entry.seq));
+                        if gone {
+                            release(accounts, entry);
+                        }
+                        !gone
+                    });
                 }
             }
         }
@@ -213,16 +218,16 @@ impl Calendar {
 
     /// Changes a timer: its last height, or its agent's bid.
     pub fn replace(&mut self, notice: &Notice) {
-        match self.place(notice) {
+        match self.place(&notice.position) {
             Place::CarryOver => {
-                if let Some(index) = self.find(notice) {
+                if let Some(index) = self.find(&notice.position) {
                     let Due { actor, payer, .. } = self.due[index as usize];
                     self.due[index as usize] = Due { actor, payer, ..notice.due };
                 }
             }
             Place::Overflow => {}
             _ => {
-                self.replaced.insert(notice.seq, notice.due);
+                self.replaced.insert(notice.position.seq, notice.due);
             }
         }
     }
@@ -293,8 +298,8 @@ impl Calendar {
         })
     }
 
-    fn place(&self, notice: &Notice) -> Place {
-        Place::of(notice.height, notice.scheduled_at, self.now)
+    fn place(&self, position: &Position) -> Place {
+        Place::of(position.height, position.scheduled_at, self.now)
     }
 
     /// A timer's entry, which names accounts from now on.
@@ -311,26 +316,33 @@ impl Calendar {
     }
 
     /// Where in the carry-over a timer is.
-    fn find(&self, notice: &Notice) -> Option<u32> {
+    fn find(&self, position: &Position) -> Option<u32> {
         let key = |entry: &Due| (entry.height, Self::seq(self.latest, entry.seq));
-        let found = self.due.binary_search_by_key(&(notice.due.height, notice.seq), key);
+        let found =
+            self.due.binary_search_by_key(&(narrow(position.height.get()), position.seq), key);
         found.ok().map(|index| index as u32)
     }
 
     /// Adds the ring's bucket of the current height to the carry-over.
     fn ripen(&mut self) {
         let slot = &mut self.ring[(self.now.get() % RING_BUFFER_SIZE) as usize];
+        if slot.bucket.len() == 0 {
+            return;
+        }
         let start = self.due.len();
         let Self { pool, due, cancelled, accounts, latest, .. } = self;
         due.reserve(slot.bucket.len() as usize);
-        self.waiting -= slot.live as usize;
         slot.live = 0;
         while let Some(entries) = pool.take(&mut slot.bucket) {
+            if cancelled.is_empty() {
+                due.extend_from_slice(entries);
+                continue;
+            }
             for entry in entries {
-                if cancelled.len() > 0 && cancelled.remove(Self::seq(*latest, entry.seq)) {
-                    release(accounts, &entry);
+                if cancelled.remove(Self::seq(*latest, entry.seq)) {
+                    release(accounts, entry);
                 } else {
-                    due.push(entry);
+                    due.push(*entry);
                 }
             }
         }
@@ -356,37 +368,22 @@ impl Calendar {
     fn open_epoch(&mut self) {
         let Self { ring, epochs, pool, cancelled, accounts, latest, .. } = self;
         let opened = &mut epochs[(epoch(self.now) % EPOCH_QUEUE_LEN) as usize];
-        let Slot { mut bucket, .. } = mem::replace(opened, Slot::EMPTY);
-        while let Some(entries) = pool.take(&mut bucket) {
-            for entry in entries {
-                if cancelled.len() > 0 && cancelled.remove(Self::seq(*latest, entry.seq)) {
-                    release(accounts, &entry);
-                    continue;
-                }
-                let slot = &mut ring[entry.height as usize % RING_BUFFER_SIZE as usize];
-                slot.live += 1;
-                pool.push(&mut slot.bucket, entry);
+        let Slot { bucket, .. } = mem::replace(opened, Slot::EMPTY);
+        pool.move_out(bucket, |entry, pool| {
+            if !cancelled.is_empty() && cancelled.remove(Self::seq(*latest, entry.seq)) {
+                release(accounts, entry);
+                return;
             }
-        }
+            let slot = &mut ring[entry.height as usize % RING_BUFFER_SIZE as usize];
+            slot.live += 1;
+            pool.push(&mut slot.bucket, *entry);
+        });
     }
 
-    /// Drops the entries of cancelled timers from all buckets.
-    fn sweep(&mut self) {
-        let Self { ring, epochs, pool, cancelled, accounts, latest, .. } = self;
-        for slot in ring.iter_mut().chain(epochs) {
-            pool.retain(&mut slot.bucket, |entry| {
-                let gone = cancelled.remove(Self::seq(*latest, entry.seq));
-                if gone {
-                    release(accounts, entry);
-                }
-                !gone
-            });
-        }
-    }
-
-    /// Drops dead entries from the carry-over once they outnumber the live.
+    /// Drops dead entries from the carry-over once they are a quarter of it: who reads all of it
+    /// reads few of them, and each that died pays for moving four.
     fn compact(&mut self) {
-        if self.dead <= self.due.len() - self.dead + SLACK {
+        if self.dead * 4 <= self.due.len() {
             return;
         }
         let mut agents = mem::take(&mut self.agents).into_iter().peekable();

@@ -14,22 +14,37 @@ pub enum Change {
     /// It is there now.
     Scheduled(Notice),
     /// It is gone.
-    Removed(Notice),
+    Removed(Position),
     /// It is another: same id, height, place in the order, actor and payer.
     Replaced(Notice),
+}
+
+/// What tells where in a calendar a timer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// When it is to fire.
+    pub height: Height,
+    /// When it was scheduled.
+    pub scheduled_at: Height,
+    /// The order of insertion.
+    pub seq: u64,
+}
+
+impl Position {
+    /// Where `timer` is.
+    pub const fn of(timer: &Timer) -> Self {
+        let Timer { height, scheduled_at, seq, .. } = *timer;
+        Self { height, scheduled_at, seq }
+    }
 }
 
 /// What a calendar has to know of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
+    /// Where it is.
+    pub position: Position,
     /// Its entry, but for the accounts' numbers, which are the calendar's to give.
     pub due: Due,
-    /// The order of insertion.
-    pub seq: u64,
-    /// When it is to fire.
-    pub height: Height,
-    /// When it was scheduled.
-    pub scheduled_at: Height,
     /// Its owner.
     pub actor: Address,
     /// Who pays.
@@ -61,10 +76,8 @@ impl Notice {
             payer: 0,
         };
         Self {
+            position: Position::of(timer),
             due,
-            seq: timer.seq,
-            height: timer.height,
-            scheduled_at: timer.scheduled_at,
             actor: timer.actor,
             payer: timer.fee_payer,
             has_agent: timer.gba.is_some(),
@@ -72,7 +85,8 @@ impl Notice {
     }
 }
 
-fn narrow(wide: u64) -> u32 {
+/// As [`Due`] has it: cut to what fits.
+pub fn narrow(wide: u64) -> u32 {
     wide.min(u64::from(u32::MAX)) as u32
 }
 
@@ -93,8 +107,8 @@ impl Journal {
 
     /// Empties the journal; yields what was in it, oldest first.
     pub fn take(&mut self) -> Vec<Change> {
-        let newest = self.0.take();
-        let links = std::iter::successors(newest.as_deref(), |link| link.earlier.as_deref());
+        let Some(newest) = self.0.take() else { return Vec::new() };
+        let links = std::iter::successors(Some(newest.as_ref()), |link| link.earlier.as_deref());
         let mut changes: Vec<_> = links.map(|link| link.change).collect();
         changes.reverse();
         changes

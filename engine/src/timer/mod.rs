@@ -49,7 +49,7 @@ pub use auction::Auction;
 pub use calendar::Calendar;
 pub use due::Due;
 pub use fairness::Fairness;
-pub use journal::{Change, Notice};
+pub use journal::{Change, Notice, Position};
 pub use params::{Activation, Config, ParameterError, Params, Policy, Scope, Tier, Tiers};
 pub use queue::{Place, Queue};
 pub use record::{Bid, Timer, TimerError};

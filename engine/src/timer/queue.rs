@@ -15,7 +15,7 @@
 use super::{
     EPOCH_BLOCKS, EPOCH_QUEUE_LEN, RING_BUFFER_SIZE, Timer,
     book::{self, Book},
-    journal::{Change, Journal, Notice},
+    journal::{Change, Journal, Notice, Position},
     overflow::Overflow,
     pages::{KEY_BYTES, Key, Pages},
 };
@@ -100,7 +100,7 @@ impl Queue {
             self.overflow.remove(timer.height, timer.id);
         }
         self.counts.subtract(&timer.actor);
-        self.journal.push(Change::Removed(Notice::of(&timer)));
+        self.journal.push(Change::Removed(Position::of(&timer)));
         Some(timer)
     }
 

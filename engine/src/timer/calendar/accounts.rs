@@ -1,19 +1,21 @@
 //! Accounts as small numbers, which entries have instead of addresses.
 
 use crate::primitives::Address;
-use std::{array, collections::BTreeMap};
+use std::collections::BTreeMap;
 
-/// Trees by the first 12 bits of an address: nearly every one is a single node, and whoever looks
-/// for addresses that meet in one finds a tree there, not a list.
-const TREES: usize = 1 << 12;
+/// Accounts that are found without the tree, by the first 16 bits of their addresses. Whoever looks
+/// for addresses that meet there finds the tree, not a list.
+const RECENT: usize = 1 << 16;
 
 /// The accounts that some entry names. A number is given to another account once no entry names
 /// the one that had it.
 pub(super) struct Accounts {
-    numbers: Box<[BTreeMap<Address, u32>; TREES]>,
+    numbers: BTreeMap<Address, u32>,
     named: Vec<Named>,
     /// Numbers that no account has.
     free: Vec<u32>,
+    /// The numbers of those looked up last; only what `named` confirms holds.
+    recent: Box<[u32]>,
 }
 
 struct Named {
@@ -24,29 +26,43 @@ struct Named {
 
 impl Accounts {
     pub(super) fn new() -> Self {
-        let numbers = Box::new(array::from_fn(|_| BTreeMap::new()));
-        Self { numbers, named: Vec::new(), free: Vec::new() }
+        let (numbers, named, free) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { numbers, named, free, recent: vec![0; RECENT].into() }
     }
 
     /// The number of an account that one more entry names.
     pub(super) fn hold(&mut self, address: &Address) -> u32 {
-        let tree = &mut self.numbers[tree(address)];
-        if let Some(&number) = tree.get(address) {
-            self.named[number as usize].entries += 1;
-            return number;
+        let recent =
+            &mut self.recent[usize::from(u16::from_be_bytes([address.0[0], address.0[1]]))];
+        if let Some(named) = self.named.get_mut(*recent as usize)
+            && named.address == *address
+            && named.entries > 0
+        {
+            named.entries += 1;
+            return *recent;
         }
-        let named = Named { address: *address, entries: 1 };
-        let number = match self.free.pop() {
-            Some(number) => {
-                self.named[number as usize] = named;
+        let number = match self.numbers.get(address) {
+            Some(&number) => {
+                self.named[number as usize].entries += 1;
                 number
             }
             None => {
-                self.named.push(named);
-                self.named.len() as u32 - 1
+                let named = Named { address: *address, entries: 1 };
+                let number = match self.free.pop() {
+                    Some(number) => {
+                        self.named[number as usize] = named;
+                        number
+                    }
+                    None => {
+                        self.named.push(named);
+                        self.named.len() as u32 - 1
+                    }
+                };
+                self.numbers.insert(*address, number);
+                number
             }
         };
-        tree.insert(*address, number);
+        *recent = number;
         number
     }
 
@@ -55,7 +71,7 @@ impl Accounts {
         let Named { address, entries } = &mut self.named[number as usize];
         *entries -= 1;
         if *entries == 0 {
-            self.numbers[tree(address)].remove(address);
+            self.numbers.remove(address);
             self.free.push(number);
         }
     }
@@ -69,10 +85,6 @@ impl Accounts {
     pub(super) fn bound(&self) -> u32 {
         self.named.len() as u32
     }
-}
-
-fn tree(address: &Address) -> usize {
-    usize::from(u16::from_be_bytes([address.0[0], address.0[1]]) >> 4)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! takes.
 
 use super::Due;
-use std::{array, iter, mem};
+use std::mem;
 
 /// Entries of a block: a kilobyte.
 const BLOCK: usize = 21;
@@ -39,9 +39,6 @@ struct Block {
     next: u32,
 }
 
-/// What was in a block.
-pub(super) type Entries = iter::Take<array::IntoIter<Due, BLOCK>>;
-
 /// Where the blocks of all buckets are.
 pub(super) struct Pool {
     slabs: Vec<Box<[Block]>>,
@@ -72,29 +69,39 @@ impl Pool {
     }
 
     /// Takes the entries of the first block out of a bucket.
-    pub(super) fn take(&mut self, bucket: &mut Bucket) -> Option<Entries> {
+    pub(super) fn take(&mut self, bucket: &mut Bucket) -> Option<&[Due]> {
         if bucket.entries == 0 {
             return None;
         }
         let (at, free) = (bucket.first, self.free);
-        let block = self.block(at);
-        let here = bucket.entries.min(BLOCK as u32);
-        let entries = block.entries.into_iter().take(here as usize);
-        bucket.first = block.next;
-        bucket.entries -= here;
-        block.next = free;
         self.free = at;
+        let here = bucket.entries.min(BLOCK as u32);
+        let block = self.block(at);
+        bucket.first = mem::replace(&mut block.next, free);
+        bucket.entries -= here;
         if bucket.entries == 0 {
             *bucket = Bucket::EMPTY;
         }
-        Some(entries)
+        Some(&self.block(at).entries[..here as usize])
+    }
+
+    /// Takes all entries out of a bucket: calls `put` with each, in order, and with the pool.
+    pub(super) fn move_out(&mut self, mut bucket: Bucket, mut put: impl FnMut(&Due, &mut Self)) {
+        let mut entries = Vec::with_capacity(BLOCK);
+        while let Some(block) = self.take(&mut bucket) {
+            // Copied, since the block may be the next that is given out.
+            entries.extend_from_slice(block);
+            entries.drain(..).for_each(|entry| put(&entry, self));
+        }
     }
 
     /// Keeps those entries of a bucket for which `keep` says so, in their order.
     pub(super) fn retain(&mut self, bucket: &mut Bucket, mut keep: impl FnMut(&Due) -> bool) {
+        let mut entries = Vec::with_capacity(BLOCK);
         let mut kept = Bucket::EMPTY;
-        while let Some(entries) = self.take(bucket) {
-            entries.filter(|entry| keep(entry)).for_each(|entry| self.push(&mut kept, entry));
+        while let Some(block) = self.take(bucket) {
+            entries.extend(block.iter().filter(|entry| keep(entry)));
+            entries.drain(..).for_each(|entry| self.push(&mut kept, entry));
         }
         *bucket = kept;
     }
@@ -142,7 +149,7 @@ mod tests {
                 assert_eq!(bucket.len() as usize, expected.len());
                 let mut got = Vec::new();
                 while let Some(entries) = pool.take(bucket) {
-                    got.extend(entries);
+                    got.extend_from_slice(entries);
                 }
                 assert_eq!(got, expected);
             }

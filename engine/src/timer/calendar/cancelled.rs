@@ -25,9 +25,9 @@ struct Chunk {
 }
 
 impl Cancelled {
-    /// Number of timers.
-    pub(super) const fn len(&self) -> usize {
-        self.len
+    /// Whether there is none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Marks a timer.
@@ -94,10 +94,10 @@ mod tests {
             cancelled.insert(seq);
             cancelled.insert(seq);
         }
-        assert_eq!(cancelled.len(), seqs.len());
+        assert_eq!(cancelled.len, seqs.len());
         for seq in seqs {
             assert!(cancelled.remove(seq) && !cancelled.remove(seq), "{seq}");
         }
-        assert!(cancelled.chunks.is_empty());
+        assert!(cancelled.is_empty() && cancelled.chunks.is_empty());
     }
 }

@@ -275,10 +275,11 @@ fn run(seed: u64, start: u64, operations: u32) -> Chain {
                 chain.jump(blocks);
             }
             998 => chain.check_places(),
-            _ => {
+            _ if chain.random.below(3) == 0 => {
                 chain.check_root();
                 chain.restart();
             }
+            _ => {}
         }
     }
     chain.check_root();
