@@ -60,7 +60,7 @@ impl Logs {
         let mut blocks = client.follow(Some(next));
         loop {
             let block = blocks.next().await?;
-            if block.height < next || block.transactions == 0 {
+            if block.height < next || (block.transactions == 0 && block.fires == 0) {
                 continue;
             }
             let mut lines = Vec::new();
@@ -91,7 +91,7 @@ async fn all_from(
 }
 
 impl Row for ActorLine {
-    const HEADER: &'static [&'static str] = &[">height", "transaction", "kind", "text"];
+    const HEADER: &'static [&'static str] = &[">height", "cause", "kind", "text"];
 
     fn cells(&self) -> Vec<String> {
         let (kind, text) = match self.kind {
@@ -102,9 +102,10 @@ impl Row for ActorLine {
                 ("event", self.name.clone().unwrap_or_default() + &data)
             }
         };
+        let cause = self.transaction.as_ref().or(self.timer.as_ref());
         vec![
             self.height.to_string(),
-            crate::output::short(&self.transaction),
+            cause.map(crate::output::short).unwrap_or_default(),
             kind.to_owned(),
             text,
         ]
