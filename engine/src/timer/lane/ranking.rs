@@ -22,7 +22,7 @@ use crate::{
 pub struct Pick {
     /// Its place among the due timers.
     pub index: u32,
-    /// What it pays the proposer per cycle ([`Prices::priority`]).
+    /// What it pays the proposer per cycle ([`Prices::priority`](super::Prices::priority)).
     pub priority: Wei,
 }
 
