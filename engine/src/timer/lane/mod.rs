@@ -19,7 +19,8 @@
 //!
 //! A million timers are ranked for the hundred of them that fit. So nothing is sorted but a batch
 //! of the best ([`top`]), the next batch is looked for only where the first runs out, and accounts
-//! are asked for once each and their answers kept in flat arrays.
+//! are asked for once each and their answers kept in flat arrays. What the pass calls for every
+//! timer is marked `inline`: the pass is generic and compiled into the crate that calls it.
 
 mod prices;
 mod ranking;
@@ -64,6 +65,8 @@ pub struct Scan<'a> {
     /// Indexes of timers to remove since their payer has too little, in due order. With the
     /// above at most as many as the GC budget pays for.
     pub insolvent: Vec<u32>,
+    /// How many more removals the GC budget pays for.
+    pub gc_left: u64,
     /// How many went which way.
     pub counts: Counts,
     /// The others, best first.
@@ -98,7 +101,7 @@ pub fn scan<'a>(
     let rates = Rates::new(prices);
     let auction = prices.policy == Policy::GbaAuction;
     let lane = prices.config.lane_timer_cycles;
-    let mut gc = prices.config.gc_cycles_per_block / GC_CYCLES;
+    let mut gc_left = prices.config.gc_cycles_per_block / GC_CYCLES;
     // A height that no timer's is beyond: cut like theirs.
     let now = u32::try_from(now.get()).unwrap_or(u32::MAX);
 
@@ -106,10 +109,10 @@ pub fn scan<'a>(
     let mut counts = Counts::default();
     let mut least_gas = u64::MAX;
     let mut collect = |list: &mut Vec<u32>, waiting: &mut u64, index: u32| {
-        if gc == 0 {
+        if gc_left == 0 {
             *waiting += 1;
         } else {
-            gc -= 1;
+            gc_left -= 1;
             list.push(index);
         }
     };
@@ -157,9 +160,10 @@ pub fn scan<'a>(
         }
     }
     top.finish();
-    table.apportion(lane);
-    let ranking = Ranking::new(due, now, rates, least_gas, buffers);
-    Scan { expired, insolvent, counts, ranking }
+    // Where no slice has room for any timer, the first round is over before it begins.
+    let slices = auction && table.apportion(lane) >= least_gas;
+    let ranking = Ranking { due, now, rates, least_gas, slices, running: None, buffers };
+    Scan { expired, insolvent, gc_left, counts, ranking }
 }
 
 #[cfg(test)]

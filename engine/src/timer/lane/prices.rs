@@ -11,21 +11,21 @@ use crate::{
 pub struct Prices {
     /// The block's policy.
     pub policy: Policy,
-    /// Basefee of a cycle.
+    /// Basefee of a cycle, in wei.
     pub basefee_cycle: Wei,
-    /// What a cycle of the lane costs beside it; read under `eip1559` alone.
+    /// What a cycle of the lane costs beside it, in wei; read under `eip1559` alone.
     pub basefee_lane: Wei,
-    /// Basefee of a cell.
+    /// Basefee of a cell, in wei.
     pub basefee_cell: Wei,
-    /// Median priority of the previous block's fires, per cycle.
+    /// Median priority of the previous block's fires, in wei per cycle.
     pub p50: Wei,
     /// Limits.
     pub config: Config,
 }
 
 impl Prices {
-    /// What a timer pays the proposer per cycle if it fires in this block; `None`: its cap is too
-    /// low and it waits.
+    /// What a timer pays the proposer if it fires in this block, in wei per cycle; `None`: its cap
+    /// is too low and it waits.
     ///
     /// Its agent, where it has one that has not answered yet, bids 2 × the price that its cap must
     /// reach and a priority of p50: `eip1559`'s default bid, and the like under `gba-auction`.
@@ -33,13 +33,13 @@ impl Prices {
         Rates::new(self).priority(due).map(|wei| Wei::new(u128::from(wei)))
     }
 
-    /// What a cycle costs whoever fires with a priority: basefee, lane basefee and priority
+    /// What a cycle of a fire with that priority costs, in wei: basefee, lane basefee and priority
     /// (timers.md §3).
     pub fn cycle_price(&self, priority: Wei) -> Wei {
         Rates::new(self).base.saturating_add(priority)
     }
 
-    /// The most that such a fire costs.
+    /// The most that such a fire costs, in wei.
     pub fn max_cost(&self, gas_limit: u64, priority: Wei) -> Wei {
         let cells = self.config.max_cells_per_fire;
         record::max_cost(gas_limit, self.cycle_price(priority), cells, self.basefee_cell)
@@ -97,6 +97,7 @@ impl Rates {
     }
 
     /// See [`Prices::priority`].
+    #[inline]
     pub(super) fn priority(&self, due: &Due) -> Option<u64> {
         if due.max_fee == Due::DEFAULT_BID {
             return Some(self.default);
@@ -106,12 +107,14 @@ impl Rates {
     }
 
     /// See [`Prices::max_cost`].
+    #[inline]
     pub(super) fn max_cost(&self, gas_limit: u32, priority: u64) -> Wei {
         let price = self.base.saturating_add(Wei::new(u128::from(priority)));
         price.saturating_mul(u128::from(gas_limit)).saturating_add(self.cells)
     }
 
     /// Where a timer stands among those of its block.
+    #[inline]
     pub(super) fn rank(
         &self,
         index: u32,

@@ -22,7 +22,7 @@ use crate::{
 pub struct Pick {
     /// Its place among the due timers.
     pub index: u32,
-    /// What it pays the proposer per cycle ([`Prices::priority`]).
+    /// What it pays the proposer per cycle ([`Prices::priority`](super::Prices::priority)).
     pub priority: Wei,
 }
 
@@ -33,30 +33,19 @@ pub struct Pick {
 /// [`fill`](Self::fill) is that loop.
 #[derive(Debug)]
 pub struct Ranking<'a> {
-    due: &'a [Due],
-    now: u32,
-    rates: Rates,
+    pub(super) due: &'a [Due],
+    pub(super) now: u32,
+    pub(super) rates: Rates,
     /// The smallest gas limit of all: with less room there is nothing to look for.
-    least_gas: u64,
+    pub(super) least_gas: u64,
     /// Whether this is the round of slices.
-    slices: bool,
+    pub(super) slices: bool,
     /// The pick that runs.
-    running: Option<u32>,
-    buffers: &'a mut Buffers,
+    pub(super) running: Option<u32>,
+    pub(super) buffers: &'a mut Buffers,
 }
 
-impl<'a> Ranking<'a> {
-    pub(super) fn new(
-        due: &'a [Due],
-        now: u32,
-        rates: Rates,
-        least_gas: u64,
-        buffers: &'a mut Buffers,
-    ) -> Self {
-        let slices = rates.policy == Policy::GbaAuction;
-        Self { due, now, rates, least_gas, slices, running: None, buffers }
-    }
-
+impl Ranking<'_> {
     /// The best that has not been passed over and whose gas limit is within `room`, in cycles.
     /// `room` is never more than the time before.
     pub fn next(&mut self, room: u64) -> Option<Pick> {
@@ -158,6 +147,7 @@ impl Ready {
         self.0.resize(timers.div_ceil(64), 0);
     }
 
+    #[inline]
     pub(super) fn set(&mut self, index: u32) {
         self.0[index as usize / 64] |= 1 << (index % 64);
     }

@@ -135,7 +135,9 @@ fn run(case: &Case, buffers: &mut Buffers) -> (Outcome, World) {
     });
     assert_eq!(scan.ranking.next(0), None);
     let standings = scan.ranking.standings().collect();
-    let Scan { expired, insolvent, counts, .. } = scan;
+    let Scan { expired, insolvent, counts, gc_left, .. } = scan;
+    let removed = (expired.len() + insolvent.len()) as u64;
+    assert_eq!(removed + gc_left, case.prices.config.gc_cycles_per_block / GC_CYCLES);
     (Outcome { expired, insolvent, fired, consumed, counts, standings }, world)
 }
 
@@ -261,21 +263,78 @@ proptest! {
     }
 }
 
+/// A timer of nothing, for tests to say more of.
+const TIMER: Due = Due {
+    id: 0,
+    max_fee: 0,
+    max_priority: 0,
+    seq: 0,
+    height: NOW,
+    expires_at: NOW,
+    gas_limit: 100,
+    actor: 0,
+    payer: 0,
+};
+
+#[test]
+fn prices_compare_at_the_ends_of_their_width() {
+    let check = |policy, price: u128, max_fee, max_priority, expected: Option<u64>| {
+        let price = Wei::new(price);
+        let prices = Prices {
+            policy,
+            basefee_cycle: if policy == Policy::GbaAuction { price } else { Wei::ZERO },
+            basefee_lane: price,
+            basefee_cell: Wei::ZERO,
+            p50: Wei::new(7),
+            config: Config::default(),
+        };
+        let priority = prices.priority(&Due { max_fee, max_priority, ..TIMER });
+        let expected = expected.map(|wei| Wei::new(wei.into()));
+        assert_eq!(priority, expected, "{policy:?} {price} {max_fee} {max_priority}");
+    };
+    const MOST: u64 = u64::MAX - 1;
+    for policy in [Policy::Eip1559, Policy::GbaAuction] {
+        check(policy, 100, 99, 0, None);
+        check(policy, 100, 103, 5, Some(3));
+        check(policy, 0, MOST, u64::MAX, Some(MOST));
+        check(policy, MOST.into(), MOST, 1, Some(0));
+        check(policy, u64::MAX.into(), MOST, 1, None);
+        check(policy, u128::MAX, MOST, 1, None);
+        check(policy, 100, Due::DEFAULT_BID, 0, Some(7));
+        check(policy, 3, Due::DEFAULT_BID, 0, Some(3));
+        check(policy, u128::MAX, Due::DEFAULT_BID, 0, Some(0));
+    }
+    check(Policy::Fifo, u128::MAX, 0, 5, Some(0));
+    check(Policy::Fifo, 1, Due::DEFAULT_BID, 5, Some(0));
+}
+
+#[test]
+fn the_widest_products_order_and_nobody_pays_beyond_the_range() {
+    let mut case = case(Policy::Eip1559, 0);
+    let wide = Due { max_fee: u64::MAX - 1, max_priority: u64::MAX - 1, ..TIMER };
+    case.due = vec![wide, Due { max_priority: u64::MAX - 2, actor: 1, ..wide }];
+    case.due.push(Due { max_priority: u64::MAX - 2, ..wide });
+    case.uses = vec![0; 3];
+    case.balances = vec![Wei::new(u128::MAX); 2];
+    case.weights = vec![u64::MAX - 1, u64::MAX];
+    case.prices.basefee_lane = Wei::ZERO;
+    let mut buffers = Buffers::default();
+    // (2^64 − 2)² is 1 more than (2^64 − 3) × (2^64 − 1).
+    let fired =
+        |outcome: Outcome| outcome.fired.iter().map(|(index, _)| *index).collect::<Vec<_>>();
+    assert_eq!(fired(run(&case, &mut buffers).0), [0, 1, 2]);
+    // The cost saturates: only who has all there can be could pay it.
+    case.prices.basefee_cycle = Wei::new(u128::MAX);
+    case.balances = vec![Wei::new(u128::MAX), Wei::new(u128::MAX - 1)];
+    case.due[1].payer = 1;
+    assert_eq!(run(&case, &mut buffers).0, model(&case));
+    assert_eq!(run(&case, &mut buffers).0.insolvent, [1]);
+}
+
 #[test]
 fn what_did_not_fire_takes_nothing_from_the_lane() {
     let mut case = case(Policy::Fifo, 0);
-    let due = Due {
-        id: 0,
-        max_fee: 0,
-        max_priority: 0,
-        seq: 0,
-        height: NOW,
-        expires_at: NOW,
-        gas_limit: 100,
-        actor: 0,
-        payer: 0,
-    };
-    case.due = vec![due; 3];
+    case.due = vec![TIMER; 3];
     case.balances = vec![Wei::new(u128::MAX)];
     case.prices.config.lane_timer_cycles = 199;
     let mut buffers = Buffers::default();

@@ -8,9 +8,9 @@
 use crate::timer::Due;
 
 /// How many the first batch has: more than a lane usually takes.
-const FIRST: usize = 512;
+const FIRST: usize = 256;
 /// By how much each batch is larger than the one before it, so that n offers take log n batches.
-const GROWTH: usize = 4;
+const GROWTH: usize = 8;
 /// How many times the wanted are kept before the rest is dropped.
 const SLACK: usize = 8;
 
@@ -29,11 +29,13 @@ impl Rank {
     const LAST: Self = Self { lack: u128::MAX, id: u64::MAX, seq: u32::MAX, index: u32::MAX };
 
     /// By a key, the highest first; then by id, then by insertion.
+    #[inline]
     pub(super) const fn by_key(key: u128, due: &Due, index: u32) -> Self {
         Self { lack: u128::MAX - key, id: due.id, seq: due.seq, index }
     }
 
     /// In due order.
+    #[inline]
     pub(super) const fn in_turn(index: u32) -> Self {
         Self { lack: 0, id: 0, seq: 0, index }
     }
@@ -74,6 +76,7 @@ impl Top {
         self.dropped = false;
     }
 
+    #[inline]
     pub(super) fn offer(&mut self, rank: Rank) {
         if rank > self.bar {
             self.dropped = true;
