@@ -1,7 +1,6 @@
 //! What a block asks of the engine's leaves: `cargo bench -p cowboy-engine`.
 
 use cowboy_engine::{
-    actor,
     chain::{
         Block, Endowment, Genesis, Header, Params, Payload, SignedTransaction, Transaction,
         Validator, block::transactions_root, execute, transaction::Transfer,

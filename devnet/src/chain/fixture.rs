@@ -1,10 +1,7 @@
 //! A chain that has just begun, for the tests of its parts.
 
 use cowboy_engine::{
-    actor,
     chain::{Endowment, Genesis, Params, State, Validator},
-    fees::meter,
-    presence::ThresholdRule,
     primitives::{SecretKey, Wei},
 };
 

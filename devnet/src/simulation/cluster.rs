@@ -21,13 +21,11 @@ use commonware_p2p::simulated;
 use commonware_runtime::{Clock as _, Quota, Supervisor as _, deterministic::Context};
 use commonware_utils::NZUsize;
 use cowboy_engine::{
-    actor,
     chain::{
         Endowment, Genesis, GenesisRunner, Params, Payload, SignedTransaction, State, Transaction,
         block::MAX_OPEN, transaction::Transfer,
     },
-    fees::meter,
-    presence::{Bitmap, ThresholdRule},
+    presence::Bitmap,
     primitives::{Hash, Height, SecretKey, Wei, codec::to_vec, keccak256},
     registry::{Capabilities, JobKind, MIN_STAKE, Order},
 };

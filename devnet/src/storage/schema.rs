@@ -4,7 +4,7 @@ use super::StorageError;
 use rusqlite::Connection;
 
 /// The version of the tables below; another version is refused.
-pub(super) const FORMAT: i64 = 2;
+pub(super) const FORMAT: i64 = 3;
 
 const TABLES: &str = "
 CREATE TABLE meta (chain_id BLOB NOT NULL);
@@ -19,9 +19,10 @@ CREATE TABLE tx (
 CREATE INDEX tx_height ON tx (height, position);
 CREATE TABLE event (
   height INTEGER NOT NULL, position INTEGER NOT NULL, kind TEXT NOT NULL, job_id BLOB,
-  body BLOB NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;
+  timer_id BLOB, body BLOB NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;
 CREATE INDEX event_kind ON event (kind, height);
 CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
+CREATE INDEX event_timer ON event (timer_id) WHERE timer_id IS NOT NULL;
 -- The canonical certificate of each block that has one, and P(H) as derived from it.
 -- registry: the addresses that the bits stand for.
 CREATE TABLE presence (
@@ -32,11 +33,35 @@ CREATE TABLE draw (job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, body BLOB N
 CREATE TABLE result (
   job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, runner BLOB NOT NULL, bytes BLOB NOT NULL);
 -- What actors logged and emitted and how their calls failed, numbered within a block.
--- kind: log, event or error. name: the event's. body: text; of an event JSON.
+-- tx, timer: which of the two made the actor run. kind: log, event or error. name: the event's.
+-- body: text; of an event JSON.
 CREATE TABLE actor_log (
-  actor BLOB NOT NULL, height INTEGER NOT NULL, line INTEGER NOT NULL, tx BLOB NOT NULL,
+  actor BLOB NOT NULL, height INTEGER NOT NULL, line INTEGER NOT NULL, tx BLOB, timer BLOB,
   kind TEXT NOT NULL, name TEXT, body TEXT NOT NULL,
   PRIMARY KEY (actor, height, line)) WITHOUT ROWID;
+-- Every timer that a block left in the queue. height: when it is due. status: waiting, fired,
+-- failed, expired, cancelled or insufficient_funds. body: its record, without the payload and with
+-- the handler that it calls.
+CREATE TABLE timer (
+  timer_id BLOB PRIMARY KEY, actor BLOB NOT NULL, scheduled_at INTEGER NOT NULL,
+  height INTEGER NOT NULL, status TEXT NOT NULL, ended_at INTEGER, body BLOB NOT NULL
+  ) WITHOUT ROWID;
+CREATE INDEX timer_waiting ON timer (height) WHERE ended_at IS NULL;
+CREATE INDEX timer_waiting_of ON timer (actor, height) WHERE ended_at IS NULL;
+CREATE INDEX timer_ended ON timer (status, ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX timer_ended_of ON timer (actor, status, ended_at) WHERE ended_at IS NOT NULL;
+-- What timers' handlers are given, where that is something: written once, and read for one timer.
+CREATE TABLE timer_payload (timer_id BLOB PRIMARY KEY, payload BLOB NOT NULL) WITHOUT ROWID;
+-- Where each timer that fired did so, and its receipt.
+CREATE TABLE fire (
+  timer_id BLOB PRIMARY KEY, height INTEGER NOT NULL, position INTEGER NOT NULL,
+  receipt BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX fire_height ON fire (height, position);
+-- What the timer lane of each block did. basefee_cycle: 16 bytes, big-endian. cap: cycles above
+-- which a timer was not attempted.
+CREATE TABLE lane (
+  height INTEGER PRIMARY KEY, basefee_cycle BLOB NOT NULL, cap INTEGER NOT NULL,
+  report BLOB NOT NULL);
 CREATE TABLE snapshot (height INTEGER PRIMARY KEY, state BLOB NOT NULL);
 ";
 

@@ -2,7 +2,6 @@
 
 use super::*;
 use cowboy_engine::{
-    actor,
     chain::{
         Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params, Round,
         SignedTransaction, Transaction, Validator, Vote,
@@ -10,7 +9,7 @@ use cowboy_engine::{
         execute,
         transaction::Transfer,
     },
-    presence::{Bitmap, ThresholdRule},
+    presence::Bitmap,
     primitives::{SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
 };
@@ -85,7 +84,12 @@ fn extend(store: &Store, state: &mut State, blocks: u64) {
         let block = child(state);
         let execution = execute(state, &block).unwrap();
         store
-            .commit(&BlockRecord { block: &block, execution: &execution, executed_ms: 5 })
+            .commit(&BlockRecord {
+                block: &block,
+                parent: state,
+                execution: &execution,
+                executed_ms: 5,
+            })
             .unwrap();
         *state = execution.state;
     }
@@ -130,14 +134,20 @@ fn a_block_is_stored_once_and_in_order() {
     let mut state = genesis().state().unwrap();
     let first = child(&state);
     let execution = execute(&state, &first).unwrap();
-    let record = BlockRecord { block: &first, execution: &execution, executed_ms: 5 };
+    let record =
+        BlockRecord { block: &first, parent: &state, execution: &execution, executed_ms: 5 };
     store.commit(&record).unwrap();
     store.commit(&record).unwrap();
     state = execution.state;
     let second = execute(&state, &child(&state)).unwrap();
     let third = child(&second.state);
     let execution = execute(&second.state, &third).unwrap();
-    let gap = store.commit(&BlockRecord { block: &third, execution: &execution, executed_ms: 5 });
+    let gap = store.commit(&BlockRecord {
+        block: &third,
+        parent: &second.state,
+        execution: &execution,
+        executed_ms: 5,
+    });
     assert!(matches!(gap, Err(StorageError::Gap { got, .. }) if got == Height::new(3)));
 }
 

@@ -15,11 +15,12 @@ use crate::{
     },
     record,
     timer::{
-        Admitted, Auction, Calendar, Config, Fairness, Params, Policy, Queue, Scope, Terms, Timer,
-        TimerError, lane::Buffers,
+        Admitted, Auction, Calendar, Config, Fairness, Params, Place, Policy, Queue, Scope, Terms,
+        Timer, TimerError, lane::Buffers, queue,
     },
 };
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -139,7 +140,61 @@ impl Timers {
     }
 }
 
+/// Numbers of timers by where the calendar queue has them.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Buckets {
+    /// Tier 1: heights that have timers, ascending.
+    pub ring: Vec<(Height, u64)>,
+    /// Tier 2: epochs that have timers, ascending.
+    pub epochs: Vec<(u64, u64)>,
+    /// Tier 3.
+    pub overflow: u64,
+    /// Due and carried over.
+    pub carry_over: u64,
+}
+
+impl Timers {
+    /// Counts the queue's timers one by one.
+    fn count(&self, now: Height) -> Buckets {
+        let (mut ring, mut epochs) = (BTreeMap::new(), BTreeMap::new());
+        let mut buckets = Buckets::default();
+        for timer in self.queue.iter() {
+            match Place::of(timer.height, timer.scheduled_at, now) {
+                Place::CarryOver => buckets.carry_over += 1,
+                Place::Ring => *ring.entry(timer.height).or_default() += 1,
+                Place::Epoch => *epochs.entry(queue::epoch(timer.height)).or_default() += 1,
+                Place::Overflow => buckets.overflow += 1,
+            }
+        }
+        Buckets {
+            ring: ring.into_iter().collect(),
+            epochs: epochs.into_iter().collect(),
+            ..buckets
+        }
+    }
+}
+
 impl State {
+    /// Numbers of timers by where they are, for display. The newest state of a chain has its
+    /// calendar and asks that; for others, and after a restart, the timers are counted one by one.
+    pub fn timer_buckets(&self) -> Buckets {
+        let Timers { queue, desk, .. } = &self.timers;
+        let now = self.height();
+        let parked = desk.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match parked.as_deref().map(|desk| &desk.calendar).filter(|found| found.now() == now) {
+            Some(calendar) => Buckets {
+                ring: calendar.ring().collect(),
+                epochs: calendar.epochs().collect(),
+                overflow: queue.overflow_len() as u64,
+                carry_over: calendar.counts().carry_over,
+            },
+            None => {
+                drop(parked);
+                self.timers.count(now)
+            }
+        }
+    }
+
     /// Prices and parameters of the timer lane.
     pub const fn lane(&self) -> &Lane {
         &self.timers.lane

@@ -58,6 +58,23 @@ pub struct Timer {
     /// The agent's last answer.
     pub bid: Option<Bid>,
 }
+// For whoever keeps timers beside the chain; the queue has a shorter form of its own.
+record!(Timer {
+    id,
+    seq,
+    actor,
+    height,
+    payload,
+    handler,
+    fee_payer,
+    gas_limit,
+    expires_at,
+    max_fee_per_cycle,
+    max_priority_fee_per_cycle,
+    scheduled_at,
+    gba,
+    bid,
+});
 
 /// keccak256(actor ‖ height ‖ payload ‖ nonce), integers of 8 bytes, big-endian (timers.md §1).
 pub fn timer_id(actor: &Address, height: Height, payload: &[u8], nonce: u64) -> Hash {

@@ -281,7 +281,10 @@ async fn logs_hold_lines_events_and_failures() {
     let (lines, page) = log(None, None).await;
     assert_eq!((lines.as_slice(), page.next), (&all[..], 7));
     let [first, second, _, fourth, ..] = page.lines.as_slice() else { panic!("{page:?}") };
-    assert_eq!((first.text.as_deref(), *first.transaction), (Some("bumped to 1"), called));
+    assert_eq!(
+        (first.text.as_deref(), first.transaction),
+        (Some("bumped to 1"), Some(called.into()))
+    );
     assert_eq!(second.name.as_deref(), Some("bumped"));
     assert_eq!(second.data.as_ref().map(|data| &data["n"]), Some(&Value::from(1)));
     assert!(fourth.text.as_ref().is_some_and(|text| text.starts_with("ActorError: ")));

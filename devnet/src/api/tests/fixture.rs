@@ -27,14 +27,12 @@ use commonware_cryptography::{Signer as _, ed25519::PrivateKey};
 use commonware_parallel::Sequential;
 use commonware_utils::non_empty;
 use cowboy_engine::{
-    actor,
     chain::{
         self, Block, Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params,
         Payload, SignedTransaction, State, Transaction, Validator,
         block::{certificates_root, certify, transactions_root},
         transaction::{SubmitResult, Transfer},
     },
-    fees::meter,
     job::spec::{CommandWork, JobSpec, Work},
     presence::{Bitmap, ThresholdRule},
     primitives::{Address, Hash, Height, SecretKey, Wei},

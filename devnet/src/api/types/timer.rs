@@ -9,13 +9,13 @@ use utoipa::{IntoParams, ToSchema};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct TimerQuery {
-    /// Only timers of this actor, by address or the beginning of it.
+    /// Only timers of this actor, by its address or enough of the beginning of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
     /// Only timers that stand so (default: those that wait, `scheduled` and `due`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<TimerStatus>,
-    /// Timers that have ended too.
+    /// Timers that have ended too, the newest end first, after those that wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<bool>,
     /// How many at most (default 100, at most 10,000).
@@ -121,14 +121,16 @@ pub struct Timer {
     pub max_priority_fee_per_cycle: AmountText,
     /// The agent asked for a bid when it is due.
     pub gba: Option<AddressText>,
-    /// The agent's last answer.
+    /// The agent's last answer; of a timer that has ended, the last before the block that ended
+    /// it.
     pub bid: Option<TimerBid>,
     /// The most that a fire costs at the prices of the next block; absent once it has ended, and
     /// while its cap does not cover the price.
     pub max_cost: Option<AmountText>,
     /// What the payer has.
     pub payer_balance: AmountText,
-    /// Why it did not fire in blocks in which it was due, oldest first.
+    /// Why it did not fire in blocks in which it was due, oldest first: of the last 10,000 of
+    /// them, and the newest 1,000 runs.
     pub deferrals: Vec<Deferral>,
     /// How many blocks it was passed over in.
     pub deferred_blocks: u64,
@@ -144,7 +146,7 @@ pub struct Timer {
     pub error: Option<String>,
     /// What was logged and printed during the fire.
     pub log: Vec<String>,
-    /// Events about it and of its fire, oldest first.
+    /// Events about it and of its fire, oldest first: the newest 1,000.
     pub events: Vec<Event>,
 }
 
@@ -184,6 +186,9 @@ pub enum DeferralReason {
     OverCap,
     /// Others came first and it no longer fitted.
     LaneFull,
+    /// There was room, and its payer could not cover the most that it may cost: under
+    /// `gba-auction` it waits, under other policies until the GC budget reaches it.
+    InsufficientFunds,
     /// Its time has passed and the GC budget has not reached it yet.
     GcWaiting,
 }
@@ -291,7 +296,9 @@ pub struct Fairness {
     pub window_blocks: u64,
     /// Twice the median of the fires of those that fired.
     pub twice_median: u64,
-    /// Those that fired in the window, most fires first; whoever is not listed has weight 2.
+    /// Under `eip1559` those that fired in the window, most fires first: whoever is not listed and
+    /// has not fired has weight 2. Under `gba-auction` those whose weight is not 1, the heaviest
+    /// first. Of either the first 1,000.
     pub members: Vec<FairnessMember>,
 }
 
