@@ -214,7 +214,7 @@ fn parameter(key: &str, value: u64) -> GovernedParameter {
 fn parameters() -> Vec<GovernedParameter> {
     [
         ("system:cip1:priority_tier_multipliers.fast", 1_500),
-        ("system:cip5:lane_timer_cycles", 200_000),
+        ("system:cip5:lane_timer_cycles", 400_000),
         ("system:cip5:max_cycles_per_fire", 550_000),
         ("system:other:max_cycles_per_fire", 1),
     ]
@@ -347,7 +347,7 @@ fn quiet_prints_what_a_script_needs() {
     assert_eq!(folder.prints(&["-q", "timer", "show", &id]), line);
     assert_eq!(folder.prints(&["-q", "timer", "cancel", &id[..10]]), line);
     let args = ["-q", "chain", "params", "get", "lane_timer_cycles"];
-    assert_eq!(folder.prints(&args), "200000\n");
+    assert_eq!(folder.prints(&args), "400000\n");
     let args = ["timer", "ls", "--actor", "0xac", "--status", "fired", "--all", "--limit", "5"];
     assert_eq!(folder.prints(&[&["-q"], &args[..]].concat()), format!("{}\n", hash(3)));
     assert_eq!(folder.prints(&["-q", "timer", "fees", "--from", "41", "--blocks", "1"]), "41\n");
@@ -493,11 +493,26 @@ fn what_a_payer_lacks_is_said_at_once() {
     let outcome = fake.folder.run(&["-q", "timer", "schedule", "0xac", "--in", "5"]);
     assert_eq!((outcome.code, outcome.stdout), (0, format!("{}\n", hash(1))));
     assert!(
-        outcome.stderr.contains("may cost 0.25 CBY")
+        outcome.stderr.lines().count() == 1
+            && outcome.stderr.contains("may cost 0.25 CBY")
             && outcome.stderr.contains("cowboyctl account fund 0xacacacac"),
         "{}",
         outcome.stderr
     );
+}
+
+#[test]
+fn a_timer_that_no_lane_has_room_for_is_told_of() {
+    let fake = Fake::new(|request| match request.line.as_str() {
+        "GET /v1/chain/governance" => {
+            Answer::json(&[parameter("system:cip5:lane_timer_cycles", 100_000)])
+        }
+        _ => with_timer(request, TimerStatus::Scheduled),
+    });
+    let outcome = fake.folder.run(&["-q", "timer", "schedule", "0xac", "--in", "5"]);
+    assert_eq!((outcome.code, outcome.stdout), (0, format!("{}\n", hash(1))));
+    let told = "it asks for 250000 cycles, and the lane has 100000 a block";
+    assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub fn bars(
     // The newest values are on the right, in a bar of full width.
     let bars = values.rchunks(per_bar).rev().map(|chunk| chunk.iter().copied().max().unwrap_or(0));
     let steps = 8 * rows as u128;
-    // In eighths, rounded to the nearest; what is not nothing is seen.
+    // In eighths, rounded down; what is not nothing is seen.
     let heights: Vec<u128> = bars
         .map(|value| match value {
             0 => 0,
@@ -59,7 +59,7 @@ mod tests {
     fn many_values_share_bars_and_the_newest_has_its_own() {
         let values: Vec<u128> = (1..=100).collect();
         let chart = bars(&values, 10, 1, |value| value.to_string());
-        assert_eq!(chart, "100 ┤▁▂▂▃▄▅▅▆▇█");
+        assert_eq!(chart, "100 ┤▁▁▂▃▄▄▅▆▇█");
         assert_eq!(bars(&[0, 0], 10, 1, |value| value.to_string()), "1 ┤");
         assert_eq!(bars(&[1, 1_000_000], 10, 1, |value| value.to_string()), "1000000 ┤▁█");
         assert_eq!(bars(&[u128::MAX], 10, 1, |_| String::new()), " ┤█");

@@ -102,6 +102,9 @@ pub struct Schedule {
     timeout: Duration,
 }
 
+/// The end of the key under which the lane's size is governed.
+const LANE_KEY: &str = ":lane_timer_cycles";
+
 /// The most blocks that a timer can be ahead: a year at a block a second.
 const LATEST: u64 = 31_536_000;
 
@@ -204,6 +207,7 @@ impl Schedule {
         let mut known = client.timer(&id).await.ok();
         if let Some(timer) = &known {
             warn_of_debts(timer);
+            warn_of_size(&client, timer).await;
         }
         if self.wait {
             known = Some(until_ended(cx.ui, &client, &id, deadline).await?);
@@ -271,10 +275,21 @@ impl Schedule {
         let after = self.after.or(self.every).unwrap_or_default();
         let mut attempt = 1;
         loop {
+            let head = client.head().await?.height;
             let height = match self.at {
                 Some(at) => height_of(client, at).await?,
-                None => client.head().await?.height.saturating_add(attempt + after),
+                None => head.saturating_add(attempt + after),
             };
+            // What the chain would refuse is refused before it costs a fee.
+            if height <= head + 1 {
+                let what = format!(
+                    "HeightNotInFuture: the next block, which schedules it, is {}; {height} is not \
+                     after it",
+                    head + 1,
+                );
+                return Err(CliError::new(Exit::Rejected, what)
+                    .hint("say how many blocks from then: --in 1"));
+            }
             let request = Request {
                 actor,
                 height: Height::new(height),
@@ -350,6 +365,19 @@ fn warn_of_debts(timer: &Timer) {
         timer.fee_payer,
         max_cost.get() / cowboy_engine::primitives::CBY + 1,
     ));
+}
+
+/// Says where not even an empty lane has room for the fire.
+async fn warn_of_size(client: &Client, timer: &Timer) {
+    let parameters = client.governance().await.unwrap_or_default();
+    let lane = parameters.iter().find(|parameter| parameter.key.ends_with(LANE_KEY));
+    if let Some(lane) = lane.filter(|lane| lane.value < timer.gas_limit) {
+        warn(&format!(
+            "it cannot fire: it asks for {} cycles, and the lane has {} a block; \
+             give it a smaller --gas-limit",
+            timer.gas_limit, lane.value,
+        ));
+    }
 }
 
 /// Waits until a timer has fired, or ended otherwise.
