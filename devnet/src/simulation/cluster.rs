@@ -288,7 +288,7 @@ impl Cluster {
     }
 
     /// The first height at which two validators disagree on the block, its root, its receipts, its
-    /// events or P.
+    /// fires, its lane, its events or P.
     pub fn disagreement(&self) -> Result<Option<Height>, StorageError> {
         let mut longest: Vec<Hash> = Vec::new();
         for slot in &self.validators {
@@ -304,7 +304,8 @@ impl Cluster {
         Ok(None)
     }
 
-    /// A hash over everything the validator has stored: blocks, roots, receipts, events, P.
+    /// A hash over everything the validator has stored: blocks, roots, receipts, fires, lanes,
+    /// events, P.
     pub fn log_hash(&self, index: usize) -> Result<Hash, StorageError> {
         let log = log(&self.validators[index].store)?;
         let parts: Vec<&[u8]> = log.iter().map(|entry| entry.0.as_slice()).collect();
@@ -328,7 +329,7 @@ impl Cluster {
     }
 }
 
-/// Per height from 1 on, a hash over block, root, receipts, events and P.
+/// Per height from 1 on, a hash over block, root, receipts, fires, lane, events and P.
 fn log(store: &Store) -> Result<Vec<Hash>, StorageError> {
     let mut log = Vec::new();
     let mut height = Height::GENESIS.next();
@@ -336,6 +337,12 @@ fn log(store: &Store) -> Result<Vec<Hash>, StorageError> {
         let mut entry = [block.hash().0, root.0].concat();
         for receipt in store.receipts(height)? {
             entry.extend_from_slice(&to_vec(&receipt));
+        }
+        for fire in store.fires(height)? {
+            entry.extend_from_slice(&to_vec(&fire));
+        }
+        for lane in store.lanes(height, height)? {
+            entry.extend_from_slice(&to_vec(&lane.report));
         }
         for stored in store.events_at(height)? {
             entry.extend_from_slice(&to_vec(&stored.event));

@@ -76,7 +76,9 @@ fn consensus_key(validator: u32) -> PrivateKey {
     PrivateKey::from_seed(validator.into())
 }
 
-fn genesis(rule: ThresholdRule) -> Genesis {
+fn genesis(change: impl FnOnce(&mut Params)) -> Genesis {
+    let mut params = Params::default();
+    change(&mut params);
     let validator = |i: u32| Validator {
         pubkey: key(&format!("validator-{i}")).public_key(),
         consensus_key: consensus_key(i).public_key().as_ref().try_into().expect("32 bytes"),
@@ -94,7 +96,7 @@ fn genesis(rule: ThresholdRule) -> Genesis {
     Genesis {
         name: "api".into(),
         timestamp_ms: START_MS,
-        params: Params { threshold_rule: rule, ..Params::default() },
+        params,
         validators: (0..VALIDATORS).map(validator).collect(),
         runners: (0..RUNNERS).map(runner).collect(),
         endowments: ["faucet", "dev-0", "runner-0"]
@@ -139,22 +141,24 @@ impl Devnet {
     }
 
     pub async fn with_rule(rule: ThresholdRule) -> Self {
-        Self::with(rule, start).await
+        Self::with(|params| params.threshold_rule = rule, start).await
     }
 
     /// A devnet whose API is not as patient, nor as roomy.
     pub async fn within(limits: Limits) -> Self {
-        Self::with(ThresholdRule::Committee, |listener, backend| {
-            start_within(limits, listener, backend)
-        })
-        .await
+        Self::with(|_| (), |listener, backend| start_within(limits, listener, backend)).await
+    }
+
+    /// A devnet with other parameters.
+    pub async fn of(change: impl FnOnce(&mut Params)) -> Self {
+        Self::with(change, start).await
     }
 
     async fn with(
-        rule: ThresholdRule,
+        change: impl FnOnce(&mut Params),
         start: impl FnOnce(TcpListener, Arc<Backend>) -> Serving,
     ) -> Self {
-        let genesis = genesis(rule);
+        let genesis = genesis(change);
         let (state, seen) = (genesis.state().unwrap(), Seen::default());
         let committee = Arc::new(committee(&genesis).unwrap());
         let mut keys: Vec<_> = (0..VALIDATORS).map(consensus_key).collect();

@@ -758,3 +758,26 @@ fn fires_are_told_with_their_figures() {
     let bytes = crate::primitives::codec::to_vec(fire);
     assert_eq!(crate::primitives::codec::from_slice::<Fire>(&bytes).as_ref(), Ok(fire));
 }
+
+#[test]
+fn numbers_of_timers_are_the_same_with_and_without_a_calendar() {
+    let mut chain = with(|params| params.timers.config.max_ttl_blocks = 31_536_000);
+    let clock = chain.clock();
+    let here = chain.here();
+    for ahead in [20, 20, 21, 3_700, 3_700, 9_000, 11_000, 5_000_000] {
+        chain.schedule(request(clock, here + ahead, "x"));
+    }
+    let mut spin = request(clock, here + 20, "spin");
+    spin.gas_limit = Some(300_000);
+    chain.schedule(spin);
+    chain.until(here + 20);
+    let buckets = chain.state.timer_buckets();
+    assert_eq!(buckets.ring.len() + buckets.epochs.len(), 4, "{buckets:?}");
+    assert_eq!((buckets.carry_over, buckets.overflow), (1, 1));
+    let restarted = State::from_bytes(&chain.state.to_bytes()).unwrap();
+    assert_eq!(restarted.timer_buckets(), buckets);
+    // The parent's calendar went on to its child.
+    let parent = chain.state.clone();
+    chain.push(vec![]);
+    assert_eq!(parent.timer_buckets(), buckets);
+}
