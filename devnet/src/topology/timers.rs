@@ -154,7 +154,7 @@ same!(Scope = timer::Scope: Actor, Deployer);
 
 impl TimersSection {
     /// What a genesis says, as written. Its values lie in the ranges of the file.
-    pub(super) fn of(params: &timer::Params) -> Self {
+    pub fn of(params: &timer::Params) -> Self {
         let config = &params.config;
         Self {
             policy: params.policy.into(),
@@ -185,7 +185,7 @@ impl TimersSection {
     }
 
     /// What a genesis says.
-    pub(super) fn params(&self) -> timer::Params {
+    pub fn params(&self) -> timer::Params {
         let tiers = &self.priority_tier_multipliers;
         timer::Params {
             policy: self.policy.into(),

@@ -1,7 +1,12 @@
 //! `actor logs`: lines of an actor's log, and new ones as their blocks become final.
 
 use crate::args::HeightArg;
-use crate::{complete, context::Context, error::CliError, output::Row};
+use crate::{
+    complete,
+    context::Context,
+    error::CliError,
+    output::{Row, short},
+};
 use clap::{Args, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
@@ -102,10 +107,12 @@ impl Row for ActorLine {
                 ("event", self.name.clone().unwrap_or_default() + &data)
             }
         };
-        let cause = self.transaction.as_ref().or(self.timer.as_ref());
+        // A transaction as it is; a timer, whose id looks alike, by name.
+        let timer = self.timer.as_ref().map(|timer| format!("timer {}", short(timer)));
+        let cause = self.transaction.as_ref().map(short).or(timer);
         vec![
             self.height.to_string(),
-            cause.map(crate::output::short).unwrap_or_default(),
+            cause.unwrap_or_else(|| "-".to_owned()),
             kind.to_owned(),
             text,
         ]
