@@ -29,8 +29,8 @@ use crate::{
     fees::basefee,
     primitives::{Address, Cells, Cycles, Wei},
     timer::{
-        BID_CYCLES, BLOCK_BID_CYCLES, Bid, Calendar, EPOCH_BLOCKS, GC_CYCLES, Ids, MIN_BID_CYCLES,
-        Policy, Timer, eip1559,
+        BID_CYCLES, BLOCK_BID_CYCLES, Bid, Calendar, EPOCH_BLOCKS, Ids, MIN_BID_CYCLES, Policy,
+        Timer, eip1559,
         fairness::weight_numerator,
         lane::{Accounts, Pick, Prices, scan},
     },
@@ -60,7 +60,7 @@ struct Till {
     prices: Prices,
     used: Used,
     report: LaneReport,
-    /// Removals that the GC budget still pays for.
+    /// Removals that the GC budget still pays for once the scan has had its own.
     removals: u64,
     /// Priorities of the timers that fired.
     tips: Vec<Wei>,
@@ -133,7 +133,7 @@ impl Run<'_> {
             prices,
             used: Used::default(),
             report,
-            removals: config.gc_cycles_per_block / GC_CYCLES,
+            removals: 0,
             tips: Vec::new(),
             fires: BTreeMap::new(),
         };
@@ -158,6 +158,7 @@ impl Run<'_> {
         let twice_median = self.state.fairness().twice_median();
         let mut accounts = Known { state: &self.state, calendar, policy, twice_median };
         let mut scanned = scan(calendar.due(), height, &till.prices, &mut accounts, buffers);
+        till.removals = scanned.gc_left;
         till.report.priced_out = scanned.counts.priced_out;
         till.report.over_cap = scanned.counts.over_cap;
         for index in scanned.expired {
@@ -266,7 +267,6 @@ impl Run<'_> {
     /// Removes a timer past its time.
     fn expire(&mut self, timer: &Timer, till: &mut Till) {
         self.state.timers.queue.remove(&timer.id);
-        till.removals = till.removals.saturating_sub(1);
         till.report.expired += 1;
         let Timer { id: timer_id, actor, expires_at, .. } = *timer;
         self.emit(TimerExpired { timer_id, actor, expires_at });
@@ -275,7 +275,6 @@ impl Run<'_> {
     /// Removes a timer whose payer has less than `required`.
     fn give_up(&mut self, timer: &Timer, required: Wei, till: &mut Till) {
         self.state.timers.queue.remove(&timer.id);
-        till.removals = till.removals.saturating_sub(1);
         till.report.insolvent += 1;
         let Timer { id: timer_id, fee_payer, .. } = *timer;
         let available = self.state.account(&fee_payer).balance;
@@ -291,6 +290,7 @@ impl Run<'_> {
         if self.state.debit(timer.fee_payer, required).is_err() {
             // Under `gba-auction` it waits, as does what the GC budget cannot reach.
             if prices.policy != Policy::GbaAuction && till.removals > 0 {
+                till.removals -= 1;
                 self.give_up(&timer, required, till);
             }
             return None;
