@@ -8,6 +8,7 @@ use cowboy_devnet::api::types::{
     Deferral, DeferralReason, Fairness, Timer, TimerCharge, TimerQueue, TimerStatus, TimerSummary,
     TimerTier,
 };
+use cowboy_engine::timer::Policy;
 
 /// Where a timer stands, as JSON has it.
 pub fn status(status: TimerStatus) -> &'static str {
@@ -257,17 +258,24 @@ impl Document for TimerQueue {
 
 impl Document for Fairness {
     fn text(&self) -> String {
-        let median = format!("{}.{}", self.twice_median / 2, self.twice_median % 2 * 5);
-        let mut text = fields(&[
-            ("after block", self.height.to_string()),
-            ("policy", self.policy.clone()),
-            ("counted by", self.scope.clone()),
-            ("window", format!("{} blocks", self.window_blocks)),
-            ("median", format!("{median} fires, of those that fired")),
-        ]);
-        text += "\n\n";
+        let priced = self.policy == Policy::Eip1559.name();
+        let mut lines =
+            vec![("after block", self.height.to_string()), ("policy", self.policy.clone())];
+        if priced {
+            let median = format!("{}.{}", self.twice_median / 2, self.twice_median % 2 * 5);
+            lines.push(("counted by", self.scope.clone()));
+            lines.push(("window", format!("{} blocks", self.window_blocks)));
+            lines.push(("median", format!("{median} fires, of those that fired")));
+        }
+        let mut text = fields(&lines) + "\n\n";
         if self.members.is_empty() {
-            text += "nobody fired in the window: all have the same weight";
+            text += match priced {
+                true => "nobody fired in the window: all have weight 2",
+                false if self.policy == Policy::Fifo.name() => {
+                    "first come, first served: no weights"
+                }
+                false => "all have weight 1; weights follow from how actors fare over an epoch",
+            };
             return text;
         }
         let rows = self.members.iter().map(|member| {
@@ -278,7 +286,7 @@ impl Document for Fairness {
                 format!("{}.{:03}", weight / 1_000, weight % 1_000),
             ]
         });
-        text += &table(&[&self.scope, ">fires", ">weight"], rows);
+        text += &table(&[if priced { &self.scope } else { "actor" }, ">fires", ">weight"], rows);
         text
     }
 
