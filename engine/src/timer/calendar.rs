@@ -23,8 +23,8 @@
 //! those placed in the ring directly: these are sorted when they become due.
 //!
 //! A timer that is not due yet is cancelled by a mark; the entry is dropped when its bucket is
-//! read, or cleared because most of it is marked. So cancelling is O(1) over a bucket's cancelled
-//! timers, and no block pays for clearing more than one that it filled with marks. A timer that is
+//! read, or once most of the bucket is marked. So cancelling is O(1) on average over a bucket's
+//! cancelled timers, and a single cancellation reads one bucket at the worst. A timer that is
 //! extended is kept apart until its entry is read.
 
 mod accounts;

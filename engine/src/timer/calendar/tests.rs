@@ -60,14 +60,18 @@ impl Chain {
         Self { random: Random(seed), now, queue, calendar, model, keys: Vec::new(), nonce: 0 }
     }
 
-    fn timer(&mut self) -> Timer {
+    fn height(&mut self) -> Height {
         let random = &mut self.random;
         // Next block, this ring, the ring's end, these epochs, 30 days and what is beyond.
         let reach = [1, 40, 5_000, 4_097, 20_000, 2_592_000, 2_700_000, 6_000_000];
         let reach = reach[random.below(8) as usize];
         let ahead = if random.below(8) == 0 { reach } else { 1 + random.below(reach) };
+        self.now.after(ahead)
+    }
+
+    fn timer_at(&mut self, height: Height) -> Timer {
         self.nonce += 1;
-        let height = self.now.after(ahead);
+        let random = &mut self.random;
         let gba = (random.below(5) == 0).then(|| address(99));
         let actor = address(random.below(50));
         Timer {
@@ -94,10 +98,29 @@ impl Chain {
     }
 
     fn schedule(&mut self) {
-        let mut timer = self.timer();
+        let height = self.height();
+        self.schedule_at(height);
+    }
+
+    fn schedule_at(&mut self, height: Height) {
+        let mut timer = self.timer_at(height);
         timer.seq = self.queue.schedule(timer.clone());
         self.keys.push((timer.height, timer.seq));
         self.model.insert((timer.height, timer.seq), timer);
+    }
+
+    /// Many timers at one height, most of which go again: a bucket that is cleared.
+    fn burst(&mut self) {
+        let height = self.height();
+        for _ in 0..60 {
+            self.schedule_at(height);
+        }
+        let all: Vec<_> = self.model.range((height, 0)..(height.next(), 0)).collect();
+        let gone = all.into_iter().filter(|(key, _)| key.1 % 9 > 0);
+        for (key, id) in gone.map(|(key, timer)| (*key, timer.id)).collect::<Vec<_>>() {
+            self.model.remove(&key);
+            self.queue.remove(&id);
+        }
     }
 
     /// Some timer: any, or one that is due.
@@ -232,6 +255,8 @@ impl Chain {
             let own = self.model.values().filter(|timer| timer.actor == address(n)).count();
             assert_eq!(self.queue.count_of(&address(n)), own as u64);
         }
+        let actor = address(7);
+        assert_eq!(self.queue.of_actor(&actor).count() as u64, self.queue.count_of(&actor));
     }
 
     /// A node that starts again from what it stored goes on as if it had not stopped.
@@ -268,14 +293,15 @@ fn run(seed: u64, start: u64, operations: u32) -> Chain {
                 let blocks = 1 + chain.random.below(3);
                 chain.advance(blocks);
             }
-            985..996 => chain.fire(),
+            985..994 => chain.fire(),
+            994..996 => chain.burst(),
             996 => chain.fail(),
             997 => {
                 let blocks = chain.random.below(8_000);
                 chain.jump(blocks);
             }
             998 => chain.check_places(),
-            _ if chain.random.below(3) == 0 => {
+            _ if chain.random.below(6) == 0 => {
                 chain.check_root();
                 chain.restart();
             }
