@@ -1,8 +1,8 @@
 //! Timers: what was scheduled, what became of it, and what the lane of each block did.
 //!
 //! A block writes about a timer where it is scheduled, extended or ended, and one row about its
-//! lane. A timer that is due and waits costs nothing: why it waited follows from the lanes' rows. So
-//! does the last bid of an agent, which is read from the state before the block that ends a timer.
+//! lane. A timer that is due and waits costs nothing: why it waited follows from the lanes' rows.
+//! The last bid of an agent is read from the state before the block that ends its timer.
 
 use super::{
     BlockRecord, Page, StorageError, Store,

@@ -1,5 +1,5 @@
-//! `timer`: calls that the chain makes by itself: what is scheduled, what became of it, and what the
-//! lane charges.
+//! `timer`: calls that the chain makes by itself: what is scheduled, what became of it, and what
+//! the lane charges.
 
 mod change;
 mod chart;

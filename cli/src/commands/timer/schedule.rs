@@ -58,7 +58,7 @@ pub struct Schedule {
     #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u64).range(1..=LATEST))]
     #[arg(env = "COWBOYCTL_EVERY", hide_env_values = true)]
     every: Option<u64>,
-    /// What the handler is given: text, bytes as 0x-hex, or what is in @FILE (@- for standard input)
+    /// What the handler is given: text, bytes as 0x-hex, or what is in @FILE (@- for stdin)
     #[arg(long, value_name = "PAYLOAD", default_value = "", hide_default_value = true)]
     #[arg(env = "COWBOYCTL_PAYLOAD", hide_env_values = true)]
     payload: String,
