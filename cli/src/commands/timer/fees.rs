@@ -102,16 +102,16 @@ mod tests {
             (0..8).map(|n| block(100 + n, 1_000 + 100 * u128::from(n), 125 * n)).collect();
         insta::assert_snapshot!(chart(&blocks).unwrap(), @r"
         lane basefee, wei per cycle, blocks 100 to 107
-        1,700 ┤     ▁▄█
-              ┤▁▃▅█████
-              ┤████████
+        1,700 ┤     ▃▅█
+              ┤ ▁▄▆████
+              ┤▇███████
               ┤████████
             0 ┤████████
 
         lane used
-        87.5% ┤     ▁▅█
-              ┤  ▂▆████
-         0.0% ┤ ▃██████
+        87.5% ┤     ▁▄█
+              ┤   ▂▅███
+         0.0% ┤ ▃▆█████
         ");
         assert_eq!(chart(&blocks[..1]), None);
     }
