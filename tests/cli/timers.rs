@@ -11,7 +11,10 @@ use cowboy_engine::{
     timer::{Request as TimerRequest, Tier},
 };
 use serde_json::{Value, json};
-use std::fs;
+use std::{
+    fs,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 fn actor() -> Address {
     Address([0xac; 20])
@@ -360,6 +363,27 @@ fn what_is_left_out_is_the_chains_to_fill() {
     let expected =
         TimerRequest { actor: actor(), height: Height::new(50), ..TimerRequest::default() };
     assert_eq!(scheduled(&fake), expected, "the head is 42, the next block schedules");
+}
+
+#[test]
+fn a_transaction_that_came_too_late_is_sent_anew_for_a_later_block() {
+    let late = |hash: HashText| Transaction {
+        error: Some("HeightNotInFuture".to_owned()),
+        message: Some("HeightNotInFuture: a timer fires at 51 at the earliest".to_owned()),
+        ..transaction(hash, TransactionStatus::Failed)
+    };
+    let asked = AtomicUsize::new(0);
+    let fake =
+        Fake::new(move |request| match request.line.strip_prefix("GET /v1/chain/transactions/") {
+            Some(hash) if asked.fetch_add(1, Ordering::Relaxed) == 0 => {
+                Answer::json(&late(hash.parse().unwrap()))
+            }
+            _ => with_timer(request, TimerStatus::Scheduled),
+        });
+    fake.folder.prints(&["timer", "schedule", "0xac", "--in", "7"]);
+    assert_eq!(scheduled(&fake).height, Height::new(51));
+    let sent = fake.requests().into_iter().filter(|r| r.line == "POST /v1/transactions").count();
+    assert_eq!(sent, 2);
 }
 
 #[test]
