@@ -7,7 +7,8 @@
 //!    far as the GC budget goes; the others stay, and those that may run are ranked.
 //! 4. In the order of their rank, those that still fit the lane fire. The most that a fire may
 //!    cost is set aside first, which a payer may turn out to be unable to do by then; what it used
-//!    is paid, and the rest goes back. A handler that fails keeps nothing it wrote, and is paid for.
+//!    is paid, and the rest goes back. A handler that fails keeps nothing it wrote, and is paid
+//!    for.
 //! 5. What fires used sets the next lane basefee; who fired enters the fairness window.
 
 use super::{
