@@ -7,8 +7,7 @@
 //!    far as the GC budget goes; the others stay, and those that may run are ranked.
 //! 4. In the order of their rank, those that still fit the lane fire. The most that a fire may
 //!    cost is set aside first, which a payer may turn out to be unable to do by then; what it used
-//!    is paid, and the rest goes back. A handler that fails keeps nothing it wrote, and is paid
-//!    for.
+//!    is paid, the rest goes back. A handler that fails keeps nothing it wrote, and is paid for.
 //! 5. What fires used sets the next lane basefee; who fired enters the fairness window.
 
 use super::{
@@ -28,12 +27,10 @@ use crate::{
         timers::{Desk, Parked},
     },
     fees::basefee,
-    primitives::{Address, Cells, Cycles, Height, Wei},
+    primitives::{Address, Cells, Cycles, Wei},
     timer::{
-        BID_CYCLES, BLOCK_BID_CYCLES, Bid, Calendar, Due, EPOCH_BLOCKS, GC_CYCLES, Ids,
-        MIN_BID_CYCLES, Policy, Timer,
-        auction::Standing,
-        eip1559,
+        BID_CYCLES, BLOCK_BID_CYCLES, Bid, Calendar, EPOCH_BLOCKS, Ids, MIN_BID_CYCLES, Policy,
+        Timer, eip1559,
         fairness::weight_numerator,
         lane::{Accounts, Pick, Prices, scan},
     },
@@ -63,7 +60,7 @@ struct Till {
     prices: Prices,
     used: Used,
     report: LaneReport,
-    /// Removals that the GC budget still pays for.
+    /// Removals that the GC budget still pays for once the scan has had its own.
     removals: u64,
     /// Priorities of the timers that fired.
     tips: Vec<Wei>,
@@ -95,23 +92,6 @@ impl Accounts for Known<'_> {
             Policy::GbaAuction => self.state.auction().weight(&actor),
         }
     }
-}
-
-/// Blocks that a due timer has waited.
-fn waited(due: &Due, now: Height) -> u32 {
-    u32::try_from(now.since(Height::new(u64::from(due.height)))).unwrap_or(u32::MAX)
-}
-
-/// How the actors' due timers stand before any fires, by the actors' numbers.
-fn standings(calendar: &Calendar, now: Height, prices: &Prices) -> Vec<Standing> {
-    let mut standings = vec![Standing::default(); calendar.accounts() as usize];
-    for due in calendar.due().iter().filter(|due| due.is_live()) {
-        if u64::from(due.expires_at) >= now.get() {
-            let tip = prices.priority(due).and_then(|tip| u64::try_from(tip.get()).ok());
-            standings[due.actor as usize].note(waited(due, now), tip);
-        }
-    }
-    standings
 }
 
 impl Run<'_> {
@@ -153,7 +133,7 @@ impl Run<'_> {
             prices,
             used: Used::default(),
             report,
-            removals: config.gc_cycles_per_block / GC_CYCLES,
+            removals: 0,
             tips: Vec::new(),
             fires: BTreeMap::new(),
         };
@@ -178,6 +158,7 @@ impl Run<'_> {
         let twice_median = self.state.fairness().twice_median();
         let mut accounts = Known { state: &self.state, calendar, policy, twice_median };
         let mut scanned = scan(calendar.due(), height, &till.prices, &mut accounts, buffers);
+        till.removals = scanned.gc_left;
         till.report.priced_out = scanned.counts.priced_out;
         till.report.over_cap = scanned.counts.over_cap;
         for index in scanned.expired {
@@ -193,23 +174,13 @@ impl Run<'_> {
                 self.give_up(&timer, required, till);
             }
         }
-        let mut standings = match policy {
-            Policy::GbaAuction => standings(calendar, height, &till.prices),
-            Policy::Eip1559 | Policy::Fifo => Vec::new(),
-        };
         till.report.consumed = scanned.ranking.fill(till.report.capacity, |pick| {
             let timer = self.due(calendar, pick.index)?;
-            let cycles = self.fire(timer, pick, till)?;
-            let due = &calendar.due()[pick.index as usize];
-            if let Some(standing) = standings.get_mut(due.actor as usize) {
-                standing.fire(waited(due, height), cycles);
-            }
-            Some(cycles)
+            self.fire(timer, pick, till)
         });
-        let standings =
-            (0..).zip(standings).filter(|(_, standing)| *standing != Standing::default());
-        let block = standings.map(|(number, standing)| (calendar.address(number), standing));
         if policy == Policy::GbaAuction {
+            let standings = scanned.ranking.standings();
+            let block = standings.map(|(number, standing)| (calendar.address(number), standing));
             self.state.timers.auction.record(till.report.capacity, block);
         }
     }
@@ -296,7 +267,6 @@ impl Run<'_> {
     /// Removes a timer past its time.
     fn expire(&mut self, timer: &Timer, till: &mut Till) {
         self.state.timers.queue.remove(&timer.id);
-        till.removals = till.removals.saturating_sub(1);
         till.report.expired += 1;
         let Timer { id: timer_id, actor, expires_at, .. } = *timer;
         self.emit(TimerExpired { timer_id, actor, expires_at });
@@ -305,7 +275,6 @@ impl Run<'_> {
     /// Removes a timer whose payer has less than `required`.
     fn give_up(&mut self, timer: &Timer, required: Wei, till: &mut Till) {
         self.state.timers.queue.remove(&timer.id);
-        till.removals = till.removals.saturating_sub(1);
         till.report.insolvent += 1;
         let Timer { id: timer_id, fee_payer, .. } = *timer;
         let available = self.state.account(&fee_payer).balance;
@@ -321,6 +290,7 @@ impl Run<'_> {
         if self.state.debit(timer.fee_payer, required).is_err() {
             // Under `gba-auction` it waits, as does what the GC budget cannot reach.
             if prices.policy != Policy::GbaAuction && till.removals > 0 {
+                till.removals -= 1;
                 self.give_up(&timer, required, till);
             }
             return None;
