@@ -50,7 +50,8 @@ pub struct Plan {
     pub validators: Vec<ValidatorPlan>,
     /// The runners, in the order they register.
     pub runners: Vec<RunnerPlan>,
-    /// The accounts, the faucet and the one that governs first. No two nodes or accounts have the same name.
+    /// The accounts, the faucet and the one that governs first. No two nodes or accounts have the
+    /// same name.
     pub accounts: Vec<AccountPlan>,
     /// The control API's port on the loopback; `None` lets the system choose.
     pub api_port: Option<u16>,
