@@ -339,7 +339,7 @@ fn line(row: &Row<'_>) -> rusqlite::Result<StoredLine> {
 
 /// Reads up to `limit` rows and [`PAGE_BYTES`], one at least. The query yields one more row than
 /// the limit where there is one.
-pub(super) fn page<T>(
+fn page<T>(
     rows: impl Iterator<Item = rusqlite::Result<T>>,
     limit: u32,
     size: impl Fn(&T) -> usize,

@@ -22,7 +22,9 @@ CREATE TABLE event (
   timer_id BLOB, body BLOB NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;
 CREATE INDEX event_kind ON event (kind, height);
 CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
-CREATE INDEX event_timer ON event (timer_id) WHERE timer_id IS NOT NULL;
+-- Where a timer was scheduled and where it ended is known: only what happens between is looked for.
+CREATE INDEX event_timer ON event (timer_id)
+  WHERE kind IN ('GbaFailed', 'TimerCancelled', 'TimerExtended');
 -- The canonical certificate of each block that has one, and P(H) as derived from it.
 -- registry: the addresses that the bits stand for.
 CREATE TABLE presence (
@@ -39,24 +41,25 @@ CREATE TABLE actor_log (
   actor BLOB NOT NULL, height INTEGER NOT NULL, line INTEGER NOT NULL, tx BLOB, timer BLOB,
   kind TEXT NOT NULL, name TEXT, body TEXT NOT NULL,
   PRIMARY KEY (actor, height, line)) WITHOUT ROWID;
--- Every timer that a block left in the queue. height: when it is due. status: waiting, fired,
--- failed, expired, cancelled or insufficient_funds. body: its record, without the payload and with
--- the handler that it calls.
+-- Every timer that a block left in the queue. seq: the chain's count of timers. height: when it is
+-- due. status: waiting, fired, failed, expired, cancelled or insufficient_funds. ended_at: where;
+-- position: of its fire there. body: its record, without the payload and with the handler that it
+-- calls. Ids are hashes: but for one index nothing is in their order, so that a block changes few
+-- pages.
 CREATE TABLE timer (
-  timer_id BLOB PRIMARY KEY, actor BLOB NOT NULL, scheduled_at INTEGER NOT NULL,
-  height INTEGER NOT NULL, status TEXT NOT NULL, ended_at INTEGER, body BLOB NOT NULL
-  ) WITHOUT ROWID;
+  seq INTEGER PRIMARY KEY, timer_id BLOB NOT NULL UNIQUE, actor BLOB NOT NULL,
+  scheduled_at INTEGER NOT NULL, height INTEGER NOT NULL, status TEXT NOT NULL, ended_at INTEGER,
+  position INTEGER, body BLOB NOT NULL);
 CREATE INDEX timer_waiting ON timer (height) WHERE ended_at IS NULL;
 CREATE INDEX timer_waiting_of ON timer (actor, height) WHERE ended_at IS NULL;
 CREATE INDEX timer_ended ON timer (status, ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX timer_ended_of ON timer (actor, status, ended_at) WHERE ended_at IS NOT NULL;
 -- What timers' handlers are given, where that is something: written once, and read for one timer.
-CREATE TABLE timer_payload (timer_id BLOB PRIMARY KEY, payload BLOB NOT NULL) WITHOUT ROWID;
--- Where each timer that fired did so, and its receipt.
+CREATE TABLE timer_payload (seq INTEGER PRIMARY KEY, payload BLOB NOT NULL);
+-- The timers that fired in each block, and their receipts.
 CREATE TABLE fire (
-  timer_id BLOB PRIMARY KEY, height INTEGER NOT NULL, position INTEGER NOT NULL,
-  receipt BLOB NOT NULL) WITHOUT ROWID;
-CREATE INDEX fire_height ON fire (height, position);
+  height INTEGER NOT NULL, position INTEGER NOT NULL, timer_id BLOB NOT NULL,
+  receipt BLOB NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;
 -- What the timer lane of each block did. basefee_cycle: 16 bytes, big-endian. cap: cycles above
 -- which a timer was not attempted.
 CREATE TABLE lane (

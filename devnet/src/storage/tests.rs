@@ -210,9 +210,9 @@ fn rows(store: &Store) -> Vec<String> {
         ("tx", "hash"),
         ("event", "height, position"),
         ("actor_log", "actor, height, line"),
-        ("timer", "timer_id"),
-        ("timer_payload", "timer_id"),
-        ("fire", "timer_id"),
+        ("timer", "seq"),
+        ("timer_payload", "seq"),
+        ("fire", "height, position"),
         ("lane", "height"),
     ] {
         let mut statement =

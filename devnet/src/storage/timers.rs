@@ -1,11 +1,11 @@
 //! Timers: what was scheduled, what became of it, and what the lane of each block did.
 //!
 //! A block writes about a timer where it is scheduled, extended or ended, and one row about its
-//! lane. A timer that is due and waits costs nothing: why it waited follows from the lanes' rows.
-//! The last bid of an agent is read from the state before the block that ends its timer.
+//! lane. A timer that is due and waits costs nothing: why it waited follows from the lanes' rows,
+//! and the last bid of an agent is in the state before the block that ends its timer.
 
 use super::{
-    BlockRecord, Page, StorageError, Store,
+    BlockRecord, StorageError, Store,
     query::{self, StoredEvent, decode},
 };
 use cowboy_engine::{
@@ -97,21 +97,23 @@ pub(super) fn insert(
     let height = block.header.height;
     let state = &execution.state;
     let mut add = transaction.prepare_cached(
-        "INSERT OR REPLACE INTO timer (timer_id, actor, scheduled_at, height, status, body)
-         VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO timer (seq, timer_id, actor, scheduled_at, height, status, body)
+         VALUES (?, ?, ?, ?, ?, ?, ?)",
     )?;
     let mut add_payload = transaction
-        .prepare_cached("INSERT OR REPLACE INTO timer_payload (timer_id, payload) VALUES (?, ?)")?;
-    let mut change =
-        transaction.prepare_cached("UPDATE timer SET body = ?2 WHERE timer_id = ?1")?;
+        .prepare_cached("INSERT OR REPLACE INTO timer_payload (seq, payload) VALUES (?, ?)")?;
+    let mut change = transaction.prepare_cached("UPDATE timer SET body = ?2 WHERE seq = ?1")?;
     let mut close = transaction.prepare_cached(
-        "UPDATE timer SET status = ?2, ended_at = ?3, body = coalesce(?4, body)
-         WHERE timer_id = ?1 AND ended_at IS NULL",
+        "UPDATE timer SET status = ?2, ended_at = ?3, position = ?4, body = coalesce(?5, body)
+         WHERE seq = ?1",
     )?;
-    let mut end = |id: &Hash, end: End| -> Result<(), StorageError> {
-        // What a store has of it already is the same, but for the answer of an agent.
-        let last = parent.timer(id).filter(|timer| timer.bid.is_some()).map(|timer| body(timer).0);
-        close.execute(params![id.0, end.name(), height.get(), last])?;
+    let mut end = |id: &Hash, end: End, position: Option<usize>| -> Result<(), StorageError> {
+        // One that this block scheduled has no row.
+        let Some(timer) = parent.timer(id) else { return Ok(()) };
+        let seq = timer.seq;
+        // What the table has of it already is the same, but for the answer of an agent.
+        let last = timer.bid.is_some().then(|| body(timer).0);
+        close.execute(params![seq, end.name(), height.get(), position, last])?;
         Ok(())
     };
     for event in &execution.events {
@@ -119,36 +121,41 @@ pub(super) fn insert(
             EventKind::TimerScheduled(TimerScheduled { timer_id, .. }) => {
                 // One that the same block cancelled is in no state, and gets no row.
                 let Some(timer) = state.timer(timer_id) else { continue };
-                let (actor, at, due) = (timer.actor, timer.scheduled_at.get(), timer.height.get());
+                let Timer { seq, actor, scheduled_at, height: due, .. } = timer;
+                let (id, at, due) = (timer_id.0, scheduled_at.get(), due.get());
                 let (body, payload) = body(timer);
-                add.execute(params![timer_id.0, actor.0, at, due, WAITING, body])?;
+                add.execute(params![seq, id, actor.0, at, due, WAITING, body])?;
                 if !payload.is_empty() {
-                    add_payload.execute(params![timer_id.0, payload])?;
+                    add_payload.execute(params![seq, payload])?;
                 }
             }
             EventKind::TimerExtended(TimerExtended { timer_id, .. }) => {
                 if let Some(timer) = state.timer(timer_id) {
-                    change.execute(params![timer_id.0, body(timer).0])?;
+                    let seq = timer.seq;
+                    change.execute(params![seq, body(timer).0])?;
                 }
             }
-            EventKind::TimerExpired(TimerExpired { timer_id, .. }) => end(timer_id, End::Expired)?,
+            EventKind::TimerExpired(TimerExpired { timer_id, .. }) => {
+                end(timer_id, End::Expired, None)?;
+            }
             EventKind::TimerCancelled(TimerCancelled { timer_id, .. }) => {
-                end(timer_id, End::Cancelled)?;
+                end(timer_id, End::Cancelled, None)?;
             }
             EventKind::TimerCancelledInsufficientFunds(TimerCancelledInsufficientFunds {
                 timer_id,
                 ..
-            }) => end(timer_id, End::InsufficientFunds)?,
+            }) => end(timer_id, End::InsufficientFunds, None)?,
             _ => {}
         }
     }
     let mut add_fire = transaction.prepare_cached(
-        "INSERT OR REPLACE INTO fire (timer_id, height, position, receipt) VALUES (?, ?, ?, ?)",
+        "INSERT INTO fire (height, position, timer_id, receipt) VALUES (?, ?, ?, ?)",
     )?;
     for (position, fire) in execution.fires.iter().enumerate() {
         let success = fire.status == Status::Success;
-        end(&fire.timer_id, if success { End::Fired } else { End::Failed })?;
-        add_fire.execute(params![fire.timer_id.0, height.get(), position, to_vec(fire)])?;
+        let how = if success { End::Fired } else { End::Failed };
+        end(&fire.timer_id, how, Some(position))?;
+        add_fire.execute(params![height.get(), position, fire.timer_id.0, to_vec(fire)])?;
     }
     Ok(())
 }
@@ -201,7 +208,7 @@ impl Store {
     }
 
     /// Timers that have not ended and are due from one height to another, both included: by
-    /// height, then id.
+    /// height, then in the order in which they were scheduled.
     pub fn waiting_timers(
         &self,
         filter: TimerFilter,
@@ -212,7 +219,7 @@ impl Store {
         let sql = format!(
             "SELECT height, status, ended_at, body FROM timer
              WHERE {of_actor} AND height BETWEEN ?2 AND ?3 AND ended_at IS NULL
-             ORDER BY height, timer_id LIMIT ?4"
+             ORDER BY height, seq LIMIT ?4"
         );
         let actor = filter.actor.map(|actor| actor.0);
         self.read_timers(&sql, params![actor, signed(from), signed(to), filter.limit])
@@ -228,7 +235,7 @@ impl Store {
         let sql = format!(
             "SELECT height, status, ended_at, body FROM timer
              WHERE {of_actor} AND status = ?2 AND ended_at IS NOT NULL
-             ORDER BY ended_at DESC, timer_id DESC LIMIT ?3"
+             ORDER BY ended_at DESC, seq DESC LIMIT ?3"
         );
         let actor = filter.actor.map(|actor| actor.0);
         self.read_timers(&sql, params![actor, end.name(), filter.limit])
@@ -253,7 +260,9 @@ impl Store {
     pub fn timer_payload(&self, id: &Hash) -> Result<Vec<u8>, StorageError> {
         let payload = self
             .lock()
-            .prepare_cached("SELECT payload FROM timer_payload WHERE timer_id = ?")?
+            .prepare_cached(
+                "SELECT payload FROM timer JOIN timer_payload USING (seq) WHERE timer_id = ?",
+            )?
             .query_row(params![id.0], |row| row.get(0))
             .optional()?;
         Ok(payload.unwrap_or_default())
@@ -263,7 +272,11 @@ impl Store {
     pub fn fire(&self, id: &Hash) -> Result<Option<(Height, Fire)>, StorageError> {
         let row: Option<(Height, Vec<u8>)> = self
             .lock()
-            .prepare_cached("SELECT height, receipt FROM fire WHERE timer_id = ?")?
+            .prepare_cached(
+                "SELECT fire.height, receipt FROM timer
+                 JOIN fire ON fire.height = ended_at AND fire.position = timer.position
+                 WHERE timer.timer_id = ?",
+            )?
             .query_row(params![id.0], |row| Ok((query::height(row, 0)?, row.get(1)?)))
             .optional()?;
         row.map(|(height, bytes)| Ok((height, decode("fire", height, &bytes)?))).transpose()
@@ -286,24 +299,27 @@ impl Store {
             .query_row(params![at.get()], |row| row.get(0))?)
     }
 
-    /// Events about one timer, or through its fire where they are about no other: the newest, in
-    /// order.
+    /// Events about one timer, or through its fire where they are about no other, in order: those
+    /// of the blocks that scheduled and ended it, and the newest of those between.
     pub fn events_of_timer(
         &self,
         timer: &Hash,
         limit: u32,
-    ) -> Result<Page<StoredEvent>, StorageError> {
+    ) -> Result<Vec<StoredEvent>, StorageError> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached(
-            "SELECT height, position, body FROM event WHERE timer_id = ?
-             ORDER BY height DESC, position DESC LIMIT ?",
+            "SELECT height, position, body FROM event WHERE timer_id = ?1
+               AND height IN (SELECT scheduled_at FROM timer WHERE timer_id = ?1
+                              UNION SELECT ended_at FROM timer WHERE timer_id = ?1)
+             UNION
+             SELECT height, position, body FROM event WHERE timer_id = ?1
+               AND kind IN ('GbaFailed', 'TimerCancelled', 'TimerExtended')
+             ORDER BY height DESC, position DESC LIMIT ?2",
         )?;
-        let rows =
-            statement.query_map(params![timer.0, limit.saturating_add(1)], query::stored_event)?;
-        let mut page = query::page(rows, limit, |(_, _, body)| body.len())?;
-        page.rows.reverse();
-        let rows = page.rows.into_iter().map(query::event).collect::<Result<_, _>>()?;
-        Ok(Page { rows, more: page.more })
+        let rows = statement.query_map(params![timer.0, limit], query::stored_event)?;
+        let mut rows: Vec<_> = rows.map(|row| query::event(row?)).collect::<Result<_, _>>()?;
+        rows.reverse();
+        Ok(rows)
     }
 
     /// What the timer lanes of blocks did, from one height to another, both included.

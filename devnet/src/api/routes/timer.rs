@@ -65,7 +65,7 @@ pub(super) fn list(view: &View, query: &TimerQuery) -> Result<Vec<TimerSummary>,
     for end in End::ALL.into_iter().filter(|end| wanted(convert::timer::ended(*end))) {
         ended.extend(view.store().ended_timers(filter, end)?);
     }
-    ended.sort_by_key(|stored| Reverse((stored.ended.map(|(height, _)| height), stored.timer.id)));
+    ended.sort_by_key(|stored| Reverse((stored.ended.map(|(height, _)| height), stored.timer.seq)));
     timers.extend(ended);
     timers.truncate(limit as usize);
     Ok(timers.iter().map(|stored| summary(stored, head)).collect())
@@ -186,7 +186,7 @@ fn unknown(view: &View, id: &Hash, whole: bool, shown: &str) -> Result<ApiError,
     if !whole {
         return Ok(ApiError::not_found(format!("no timer's id begins with {shown}")).hint(hint));
     }
-    let gone = view.store().events_of_timer(id, 1)?.rows.pop();
+    let gone = view.store().events_of_timer(id, 1)?.pop();
     Ok(match gone {
         Some(StoredEvent { height, .. }) => ApiError::not_found(format!(
             "timer {id} was scheduled and cancelled in block {height}: it never waited"
@@ -199,7 +199,7 @@ fn unknown(view: &View, id: &Hash, whole: bool, shown: &str) -> Result<ApiError,
 /// Events about a timer and of its fire, in order.
 fn events(view: &View, stored: &StoredTimer) -> Result<Vec<StoredEvent>, ApiError> {
     let id = stored.timer.id;
-    let mut events = view.store().events_of_timer(&id, EVENTS)?.rows;
+    let mut events = view.store().events_of_timer(&id, EVENTS)?;
     if let Some((height, End::Fired | End::Failed)) = stored.ended {
         // Events of its fire about other timers are found under those.
         let of_fire = |found: &StoredEvent| {

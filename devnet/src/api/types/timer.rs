@@ -307,7 +307,7 @@ pub struct Fairness {
 pub struct FairnessMember {
     /// The actor, or the deployer.
     pub account: AddressText,
-    /// Fires in the window.
+    /// Fires in the window; 0 under `gba-auction`, which counts none.
     pub recent: u64,
     /// Its weight, per mille: from 1000 to 2000 under `eip1559`, from 500 to 2000 under
     /// `gba-auction`.
