@@ -2,6 +2,7 @@
 
 use crate::error::{CliError, Exit};
 use cowboy_devnet::{
+    api::types::{Bytes, Text, TimerStatus},
     client::{BlockAt, Client},
     topology::parse_duration,
 };
@@ -76,6 +77,30 @@ pub fn input(file: &Path, limit: u64) -> Result<Vec<u8>, CliError> {
     Ok(input)
 }
 
+/// What a handler is given: text as it is, bytes as 0x-hex, or a file's contents with @.
+pub fn payload(text: &str, limit: usize) -> Result<Vec<u8>, CliError> {
+    if let Some(file) = text.strip_prefix('@') {
+        return input(Path::new(file), limit as u64);
+    }
+    if text.starts_with("0x") {
+        return text.parse::<Text<Bytes>>().map(|bytes| bytes.0.0).map_err(|error| {
+            CliError::new(Exit::Usage, format!("the payload: {error}"))
+                .hint("text that begins with 0x goes into a file: @FILE, or @- for standard input")
+        });
+    }
+    Ok(text.as_bytes().to_vec())
+}
+
+/// Where a timer stands, as JSON has it.
+pub fn timer_status(text: &str) -> Result<TimerStatus, String> {
+    serde_json::from_value(text.into()).map_err(|_| {
+        format!(
+            "`{text}` is no status: expected scheduled, due, fired, failed, expired, cancelled or \
+             insufficient_funds"
+        )
+    })
+}
+
 /// `KEY=VALUE`.
 pub fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -110,6 +135,27 @@ mod tests {
         for bad in ["", "+", "-1", "++1", "1.0", "0x10", "Latest", "18446744073709551616"] {
             check(bad, None);
         }
+    }
+
+    #[test]
+    fn payloads_are_text_or_hex() {
+        let check = |text: &str, expected: Option<&[u8]>| {
+            assert_eq!(payload(text, 100).ok().as_deref(), expected, "{text}");
+        };
+        check("", Some(b""));
+        check(r#"{"to": 1}"#, Some(br#"{"to": 1}"#));
+        check("0x", Some(b""));
+        check("0x00ff", Some(&[0, 255]));
+        check("0x0", None);
+        check("0xyz", None);
+        check("@/no/such/file", None);
+    }
+
+    #[test]
+    fn statuses_parse() {
+        assert_eq!(timer_status("due"), Ok(TimerStatus::Due));
+        assert_eq!(timer_status("insufficient_funds"), Ok(TimerStatus::InsufficientFunds));
+        assert!(timer_status("Due").is_err());
     }
 
     #[test]

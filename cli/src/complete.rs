@@ -1,13 +1,14 @@
-//! Names for the shell to complete: devnets, nodes and accounts from the devnets' folders, jobs and
-//! actors from the devnet itself. Whatever fails completes nothing.
+//! Names for the shell to complete: devnets, nodes and accounts from the devnets' folders, jobs,
+//! actors and timers from the devnet itself. Whatever fails completes nothing.
 
 use clap_complete::CompletionCandidate;
 use cowboy_devnet::{
-    api::types::{ActorQuery, JobQuery},
+    api::types::{ActorQuery, JobQuery, TimerQuery},
     client::Client,
     orchestrator::home::{DevnetHome, Home, State},
     topology::{Overrides, Plan, Topology},
 };
+use cowboy_engine::timer::Config;
 use std::{env, time::Duration};
 
 /// How long a completion may ask a devnet.
@@ -72,6 +73,32 @@ pub fn actors() -> Vec<CompletionCandidate> {
             CompletionCandidate::new(actor.actor.to_string()).help(Some(help.into()))
         })
         .collect()
+}
+
+/// Timers that wait.
+pub fn timers() -> Vec<CompletionCandidate> {
+    let ask = || {
+        let client = Client::of_devnet(&current()?).ok()?.with_timeout(PATIENCE);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        runtime.block_on(client.timers(&TimerQuery::default())).ok()
+    };
+    let timers = ask().unwrap_or_default();
+    timers
+        .iter()
+        .map(|timer| {
+            let help = format!("{} of {} at {}", timer.handler, timer.actor, timer.height);
+            CompletionCandidate::new(timer.timer_id.to_string()).help(Some(help.into()))
+        })
+        .collect()
+}
+
+/// Keys of governed parameters: their last parts, which are enough.
+pub fn parameters() -> Vec<CompletionCandidate> {
+    let keys = Config::KEYS.iter().map(|key| {
+        let last = key.name.rsplit(':').next().unwrap_or(key.name);
+        CompletionCandidate::new(last).help(Some(key.about.into()))
+    });
+    keys.collect()
 }
 
 /// The devnet of the environment, else the only one running. The command line is not known here.

@@ -12,7 +12,6 @@ use cowboy_engine::{
         execute,
         transaction::{CallActor, DeployActor},
     },
-    presence::ThresholdRule,
     primitives::{Address, Hash, Height, SecretKey, Wei},
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -150,11 +149,7 @@ fn block(c: &mut Criterion) {
     let genesis = Genesis {
         name: "bench".into(),
         timestamp_ms: 0,
-        params: chain::Params {
-            threshold_rule: ThresholdRule::Committee,
-            genesis_basefee: Wei::new(1_000),
-            actors: Params::default(),
-        },
+        params: chain::Params::default(),
         validators: vec![Validator { pubkey: keys[0].public_key(), consensus_key: [1; 32] }],
         runners: vec![],
         endowments: keys.iter().map(endow).collect(),

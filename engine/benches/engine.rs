@@ -1,7 +1,6 @@
 //! What a block asks of the engine's leaves: `cargo bench -p cowboy-engine`.
 
 use cowboy_engine::{
-    actor,
     chain::{
         Block, Endowment, Genesis, Header, Params, Payload, SignedTransaction, Transaction,
         Validator, block::transactions_root, execute, transaction::Transfer,
@@ -170,11 +169,7 @@ fn execution(c: &mut Criterion) {
     let genesis = Genesis {
         name: "bench".into(),
         timestamp_ms: 0,
-        params: Params {
-            threshold_rule: ThresholdRule::Committee,
-            genesis_basefee: Wei::new(1_000),
-            actors: actor::Params::default(),
-        },
+        params: Params::default(),
         validators: vec![Validator { pubkey: senders[0].public_key(), consensus_key: [1; 32] }],
         runners: vec![],
         endowments: senders.iter().map(|k| endow(k.address())).chain(rest).collect(),

@@ -14,6 +14,7 @@
 //! | [`presence`] | bitmaps, thresholds, subsets, one validator's view |
 //! | [`actor`] | modules of actors: limits, evaluation, effects |
 //! | [`registry`] | runners and pools |
+//! | [`timer`] | timers: the calendar queue, three policies, fairness |
 //! | [`job`] | specs, filters, the draw, MRU records |
 //! | [`wire`] | frames between runner and validator |
 //! | [`chain`] | blocks, transactions, state and its transition |
@@ -30,4 +31,5 @@ pub mod presence;
 pub mod primitives;
 pub mod registry;
 pub mod session;
+pub mod timer;
 pub mod wire;

@@ -93,8 +93,12 @@ class _Host:
         expires_at: int | None = None,
         max_fee_per_cycle: int | None = None,
         max_priority_fee_per_cycle: int | None = None,
+        handler: str | None = None,
+        gba: str | None = None,
+        priority_tier_hint: str | None = None,
+        bid: Any = None,
     ) -> str:
-        """Has handle_timer called at a height; the timer's id. 200 cycles, a cell per byte."""
+        """Has a handler called at a height; the timer's id. 200 cycles, a cell per byte."""
     def schedule_timer_ex(
         self,
         height: int,
@@ -106,8 +110,10 @@ class _Host:
         max_priority_fee_per_cycle: int | None = None,
         handler: str | None = None,
         gba: str | None = None,
+        priority_tier_hint: str | None = None,
+        bid: Any = None,
     ) -> str:
-        """The same with a handler's name and a gas bidding agent. 200 cycles, a cell per byte."""
+        """The same under its longer name. 200 cycles, a cell per byte."""
     def cancel_timer(self, timer_id: str) -> None:
         """Cancels a timer of the actor. 200 cycles."""
     def extend_timer(self, timer_id: str, expires_at: int) -> None:

@@ -72,7 +72,16 @@ fn usage() -> Usage {
 }
 
 fn event(kind: &str, data: Value) -> Event {
-    Event { height: 43, index: 0, kind: kind.to_owned(), transaction: None, job_id: None, data }
+    Event {
+        height: 43,
+        index: 0,
+        kind: kind.to_owned(),
+        transaction: None,
+        timer: None,
+        job_id: None,
+        timer_id: None,
+        data,
+    }
 }
 
 fn log() -> Vec<LogLine> {
@@ -181,7 +190,8 @@ fn line_of(height: u64, kind: ActorLineKind) -> ActorLine {
     let is_event = kind == ActorLineKind::Event;
     ActorLine {
         height,
-        transaction: hash(9),
+        transaction: Some(hash(9)),
+        timer: None,
         kind,
         text: match kind {
             ActorLineKind::Log => Some("bumping".to_owned()),

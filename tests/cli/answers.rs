@@ -81,7 +81,16 @@ fn status() -> Status {
 }
 
 fn event(height: u64, index: u32, kind: &str, data: serde_json::Value) -> Event {
-    Event { height, index, kind: kind.to_owned(), transaction: None, job_id: None, data }
+    Event {
+        height,
+        index,
+        kind: kind.to_owned(),
+        transaction: None,
+        timer: None,
+        job_id: None,
+        timer_id: None,
+        data,
+    }
 }
 
 fn block() -> Block {
@@ -103,6 +112,7 @@ fn block() -> Block {
             sender: address("dev-0"),
             status: TransactionStatus::Success,
         }],
+        fires: vec![],
         certificate_for: vec![41],
         open: vec![],
         events: vec![
@@ -122,6 +132,7 @@ pub fn notice(height: u64) -> String {
         view: height,
         finalized_at: Some(time()),
         transactions: 0,
+        fires: 0,
         certificate_for: vec![height - 1],
         present: 4,
         registry_len: 4,

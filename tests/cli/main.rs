@@ -7,3 +7,4 @@ mod answers;
 mod offline;
 mod online;
 mod support;
+mod timers;

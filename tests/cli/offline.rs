@@ -136,7 +136,7 @@ fn usage_errors_end_with_2() {
         &["chain", "block", "soon"],
         &["account", "transfer", "a", "b", "1.5"],
         &["-o", "xml", "devnet", "ls"],
-        &["timer", "ls"],
+        &["timer", "ls", "--limit", "some"],
         &[],
     ] {
         let usage = folder.run(args);

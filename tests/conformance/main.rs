@@ -10,12 +10,20 @@ use cowboy_engine::{
     job::selection,
     presence::{Bitmap, ThresholdRule, canonical, subset, threshold},
     primitives::{Address, Hash, Height, PublicKey, SecretKey, Wei},
+    session::backoff,
+    timer::{
+        Config, Due, Fairness, Policy, Tier, eip1559,
+        fairness::weight_numerator,
+        lane::{self, Accounts, Buffers, Prices},
+        record,
+    },
 };
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, Error as _, IgnoredAny},
+    de::{DeserializeOwned, Error as _},
 };
 use std::{
+    collections::BTreeMap,
     env,
     fmt::{self, Debug},
     fs,
@@ -315,9 +323,7 @@ fn selection() {
 #[serde(deny_unknown_fields)]
 struct Basefee {
     dual: Vec<Dual>,
-    /// The timer lane's, which the engine does not have yet.
-    #[serde(rename = "lane")]
-    _lane: IgnoredAny,
+    lane: Vec<Lane>,
 }
 
 #[derive(Deserialize)]
@@ -335,6 +341,21 @@ struct Step {
     next: Amount,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lane {
+    start: Amount,
+    lane: u64,
+    steps: Vec<LaneStep>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LaneStep {
+    consumed: u64,
+    next: Amount,
+}
+
 #[test]
 fn basefee() {
     let Some(vectors) = vectors::<Basefee>("basefee") else { return };
@@ -345,6 +366,233 @@ fn basefee() {
             equal(&format!("steps[{i}].next"), fee, step.next.0)?;
         }
         Ok(())
+    });
+    check_all("basefee.lane", &vectors.lane, |case| {
+        let mut fee = case.start.0;
+        for (i, step) in case.steps.iter().enumerate() {
+            fee = basefee::next_lane(fee, step.consumed, case.lane);
+            equal(&format!("steps[{i}].next"), fee, step.next.0)?;
+        }
+        Ok(())
+    });
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TimerCases {
+    timer_ids: Vec<TimerId>,
+    max_cost: Vec<MaxCost>,
+    default_gba: Vec<DefaultGba>,
+    p50: Vec<P50>,
+    reconnect_backoff: Vec<Backoff>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TimerId {
+    actor: Bytes,
+    height: u64,
+    payload: Bytes,
+    nonce: u64,
+    timer_id: Bytes,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MaxCost {
+    gas_limit: u64,
+    basefee_cycle: u64,
+    basefee_lane: u64,
+    priority: u64,
+    max_cells: u64,
+    basefee_cell: u64,
+    max_cost: Amount,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DefaultGba {
+    basefee_lane: u64,
+    basefee_cell: u64,
+    p50_tip: u64,
+    bid: DefaultBid,
+    tiers: BTreeMap<String, u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DefaultBid {
+    max_fee_per_cycle: u64,
+    max_priority_fee_per_cycle: u64,
+    max_fee_per_cell: u64,
+    max_priority_fee_per_cell: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct P50 {
+    tips: Vec<u64>,
+    p50: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Backoff {
+    attempt: u32,
+    min_ms: u64,
+    max_ms: u64,
+}
+
+fn wei(wei: u64) -> Wei {
+    Wei::new(wei.into())
+}
+
+/// What a block's timers pay, with nothing else in their way.
+fn prices(basefee_cycle: u64, basefee_lane: u64, basefee_cell: u64, config: Config) -> Prices {
+    Prices {
+        policy: Policy::Eip1559,
+        basefee_cycle: wei(basefee_cycle),
+        basefee_lane: wei(basefee_lane),
+        basefee_cell: wei(basefee_cell),
+        p50: Wei::ZERO,
+        config,
+    }
+}
+
+#[test]
+fn timer() {
+    let Some(vectors) = vectors::<TimerCases>("timer") else { return };
+    check_all("timer.timer_ids", &vectors.timer_ids, |case| {
+        let height = Height::new(case.height);
+        let id = record::timer_id(&case.actor.address()?, height, &case.payload.0, case.nonce);
+        equal("timer_id", id, case.timer_id.hash()?)
+    });
+    check_all("timer.max_cost", &vectors.max_cost, |case| {
+        let config = Config { max_cells_per_fire: case.max_cells, ..Config::default() };
+        let prices = prices(case.basefee_cycle, case.basefee_lane, case.basefee_cell, config);
+        let cost = prices.max_cost(case.gas_limit, wei(case.priority));
+        equal("max_cost", cost, case.max_cost.0)
+    });
+    check_all("timer.default_gba", &vectors.default_gba, |case| {
+        let p50 = wei(case.p50_tip);
+        let bid = eip1559::default_bid(wei(case.basefee_lane), wei(case.basefee_cell), p50);
+        let expected = eip1559::TxFeeParams {
+            max_fee_per_cycle: wei(case.bid.max_fee_per_cycle),
+            max_priority_fee_per_cycle: wei(case.bid.max_priority_fee_per_cycle),
+            max_fee_per_cell: wei(case.bid.max_fee_per_cell),
+            max_priority_fee_per_cell: wei(case.bid.max_priority_fee_per_cell),
+        };
+        equal("bid", bid, expected)?;
+        let multipliers = Config::default().priority_tier_multipliers;
+        let tier = |tier: &Tier| {
+            let priority = eip1559::tier_priority(p50, *tier, &multipliers);
+            (tier.name().to_owned(), priority)
+        };
+        let tiers: BTreeMap<_, _> = Tier::ALL.iter().map(tier).collect();
+        let expected = case.tiers.iter().map(|(name, tip)| (name.clone(), wei(*tip))).collect();
+        equal("tiers", tiers, expected)
+    });
+    check_all("timer.p50", &vectors.p50, |case| {
+        let mut tips: Vec<_> = case.tips.iter().copied().map(wei).collect();
+        equal("p50", eip1559::p50(&mut tips), wei(case.p50))
+    });
+    check_all("timer.reconnect_backoff", &vectors.reconnect_backoff, |case| {
+        let span = case.max_ms - case.min_ms;
+        equal("min_ms", backoff::delay_ms(case.attempt, 0), case.min_ms)?;
+        equal("max_ms", backoff::delay_ms(case.attempt, span), case.max_ms)?;
+        equal("the range", backoff::delay_ms(case.attempt, span + 1), case.min_ms)
+    });
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LaneCase {
+    lane_basefee: u64,
+    lane: u64,
+    recent_executions: BTreeMap<String, u32>,
+    twice_median: u64,
+    timers: Vec<LaneTimer>,
+    fired: Vec<Bytes>,
+    deferred: Vec<Bytes>,
+    consumed: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LaneTimer {
+    id: Bytes,
+    actor: String,
+    scheduled_at: u32,
+    max_fee: u64,
+    max_priority: u64,
+    gas_limit: u32,
+    uses: u64,
+}
+
+/// Actors that can pay whatever it costs, by number.
+struct Rich<'a> {
+    fairness: &'a Fairness,
+    actors: Vec<Address>,
+}
+
+impl Accounts for Rich<'_> {
+    fn balance(&mut self, _: u32) -> Wei {
+        Wei::new(u128::MAX)
+    }
+
+    fn weight(&mut self, number: u32) -> u64 {
+        let recent = self.fairness.recent(&self.actors[number as usize]);
+        weight_numerator(recent, self.fairness.twice_median())
+    }
+}
+
+#[test]
+fn lane() {
+    let Some(cases) = vectors::<Vec<LaneCase>>("lane") else { return };
+    check_all("lane", &cases, |case| {
+        let numbers: BTreeMap<&str, u32> =
+            case.recent_executions.keys().map(String::as_str).zip(0..).collect();
+        let actors: Vec<_> = (0..numbers.len()).map(|n| Address([n as u8; 20])).collect();
+        let mut fairness = Fairness::default();
+        let fires = actors.iter().copied().zip(case.recent_executions.values().copied());
+        fairness.record(Height::new(1), &fires.collect());
+        equal("twice_median", fairness.twice_median(), case.twice_median)?;
+
+        let mut due = Vec::new();
+        for (seq, timer) in (0..).zip(&case.timers) {
+            let id = timer.id.hash()?;
+            let actor = numbers.get(timer.actor.as_str()).copied();
+            let actor = actor.ok_or_else(|| format!("{} has no fires listed", timer.actor))?;
+            due.push(Due {
+                id: u64::from_be_bytes(*id.0.first_chunk().expect("8 of 32 bytes")),
+                max_fee: timer.max_fee,
+                max_priority: timer.max_priority,
+                seq,
+                height: timer.scheduled_at + 1,
+                expires_at: u32::MAX,
+                gas_limit: timer.gas_limit,
+                actor,
+                payer: actor,
+            });
+        }
+        let config = Config { lane_timer_cycles: case.lane, ..Config::default() };
+        let prices = prices(0, case.lane_basefee, 0, config);
+        let mut accounts = Rich { fairness: &fairness, actors };
+        let mut buffers = Buffers::default();
+        let mut scan = lane::scan(&due, Height::new(1_000), &prices, &mut accounts, &mut buffers);
+        equal("removed", (scan.expired, scan.insolvent), (Vec::new(), Vec::new()))?;
+        let mut fired = Vec::new();
+        let consumed = scan.ranking.fill(case.lane, |pick| {
+            let timer = &case.timers[pick.index as usize];
+            fired.push(timer.id.clone());
+            Some(timer.uses)
+        });
+        equal("fired", &fired, &case.fired)?;
+        equal("consumed", consumed, case.consumed)?;
+        let ids = case.timers.iter().map(|timer| timer.id.clone());
+        let mut deferred: Vec<_> = ids.filter(|id| !fired.contains(id)).collect();
+        deferred.sort_by(|a, b| a.0.cmp(&b.0));
+        equal("deferred", &deferred, &case.deferred)
     });
 }
 

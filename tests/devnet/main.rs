@@ -10,3 +10,4 @@ mod presence;
 mod refusals;
 mod scripts;
 mod support;
+mod timers;

@@ -11,6 +11,7 @@ mod mru;
 mod presence;
 mod quickstart;
 mod runner;
+mod timer;
 mod transaction;
 mod validator;
 
@@ -104,6 +105,9 @@ enum Command {
     /// Actors: modules on the chain, their handlers, stores and logs
     #[command(subcommand)]
     Actor(actor::Actor),
+    /// Timers: calls that the chain makes by itself, and what its lane for them charges
+    #[command(subcommand)]
+    Timer(timer::Timer),
     /// Runners, their registry entries and connections
     #[command(subcommand)]
     Runner(runner::Runner),
@@ -150,6 +154,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Chain(chain) => block_on(chain.run(&cx)),
         Command::Account(account) => block_on(account.run(&cx)),
         Command::Actor(actor) => block_on(actor.run(&cx)),
+        Command::Timer(timer) => block_on(timer.run(&cx)),
         Command::Runner(runner) => block_on(runner.run(&cx)),
         Command::Validator(validator) => block_on(validator.run(&cx)),
         Command::Job(job) => block_on(job.run(&cx)),

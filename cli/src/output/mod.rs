@@ -10,7 +10,7 @@ mod theme;
 mod ui;
 
 pub use table::{Row, fields, table};
-pub use theme::{amount, millis, seconds_since, short};
+pub use theme::{amount, grouped, millis, seconds_since, short, wei};
 pub use ui::{Progress, Ui, error, raw, warn};
 
 use serde::Serialize;

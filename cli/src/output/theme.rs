@@ -24,7 +24,13 @@ pub fn amount(wei: Wei) -> String {
     text + " CBY"
 }
 
-fn grouped(number: u128) -> String {
+/// A small amount in wei, as prices of a cycle are: `1,000 wei`.
+pub fn wei(amount: Wei) -> String {
+    grouped(amount.get()) + " wei"
+}
+
+/// A number with its thousands set apart: `1,234,567`.
+pub fn grouped(number: u128) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;
     let mut text = digits[..first].to_owned();

@@ -49,6 +49,14 @@ impl Ui {
         }
     }
 
+    /// A picture of data that follows, and an empty line: for people at a terminal.
+    pub fn picture(self, text: &str) -> Result<(), CliError> {
+        match self.is_for_people() && io::stdout().is_terminal() {
+            true => line(text),
+            false => Ok(()),
+        }
+    }
+
     /// Values alike.
     pub fn list<T: Row>(self, rows: &[T]) -> Result<(), CliError> {
         if self.quiet {

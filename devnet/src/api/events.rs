@@ -140,6 +140,7 @@ fn notice(view: &View, height: Height) -> Result<BlockNotice, ApiError> {
         view: header.round.view,
         finalized_at,
         transactions: count(block.transactions.len()),
+        fires: view.store().count_fires(height)?,
         certificate_for: certificate_heights(view, height, certified)?,
         present,
         registry_len,

@@ -202,6 +202,7 @@ fn describe(name: &str) -> &'static str {
         "height" => "A height, or `latest`",
         "hash" => "A transaction's hash: 0x and 64 hex digits",
         "id" => "A job's id: 0x and 64 hex digits",
+        "timer" => "A timer's id, or enough of its beginning: 0x and hex digits",
         "actor" => "An actor's address, or enough of its beginning: 0x and hex digits",
         "kind" => "A job kind, as `custom`",
         _ => "A name of this devnet, or an address: 0x and 40 hex digits",

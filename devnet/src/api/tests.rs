@@ -9,3 +9,4 @@ mod limits;
 mod openapi;
 mod presence;
 mod stream;
+mod timers;

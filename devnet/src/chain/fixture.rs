@@ -1,10 +1,7 @@
 //! A chain that has just begun, for the tests of its parts.
 
 use cowboy_engine::{
-    actor,
     chain::{Endowment, Genesis, Params, State, Validator},
-    fees::meter,
-    presence::ThresholdRule,
     primitives::{SecretKey, Wei},
 };
 
@@ -22,11 +19,7 @@ pub(super) fn genesis() -> Genesis {
     Genesis {
         name: "fixture".into(),
         timestamp_ms: 0,
-        params: Params {
-            threshold_rule: ThresholdRule::Committee,
-            genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
-            actors: actor::Params::default(),
-        },
+        params: Params::default(),
         validators: vec![Validator {
             pubkey: key("validator").public_key(),
             consensus_key: [0; 32],

@@ -319,11 +319,15 @@ impl Ledger {
     ) -> Result<Option<Arc<ExecutedBlock>>, LedgerError> {
         self.execute(block, now_ms)?;
         let height = block.header.height;
-        let Some(executed) = self.0.chain.lock().ahead.get(&height).cloned() else {
-            return Ok(None);
+        let (executed, parent) = {
+            let chain = self.0.chain.lock();
+            let Some(executed) = chain.ahead.get(&height).cloned() else { return Ok(None) };
+            let parent = height.previous().and_then(|parent| chain.at(parent));
+            (executed, parent.expect("the stored head's state is known").state.clone())
         };
         self.0.store.commit(&BlockRecord {
             block,
+            parent: &parent,
             execution: &executed.execution,
             executed_ms: executed.executed_ms,
         })?;

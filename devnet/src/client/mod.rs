@@ -12,10 +12,11 @@ pub use events::EventStream;
 use crate::{
     api::types::{
         Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, Bytes, DryRun, DryRunRequest,
-        ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery, Explanation, Head, Job, JobQuery,
-        JobResult, JobSummary, LogQuery, MruRecord, NodeQuery, Parameters, Presence, PresenceCheck,
-        Runner, SelectionCheck, Status, Stopping, StoreQuery, Transaction, TransactionAccepted,
-        TransactionRequest, Validator, Votes,
+        ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery, Explanation, Fairness,
+        GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, LaneBlock, LaneQuery,
+        LogQuery, MruRecord, NodeQuery, Parameters, Presence, PresenceCheck, Runner,
+        SelectionCheck, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
+        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     home::{DevnetHome, HomeError, State},
     topology::Name,
@@ -173,6 +174,11 @@ impl Client {
         self.get(&["chain", "parameters"], &()).await
     }
 
+    /// Every governed parameter.
+    pub async fn governance(&self) -> Result<Vec<GovernedParameter>, ClientError> {
+        self.get(&["chain", "governance"], &()).await
+    }
+
     /// A block.
     pub async fn block(&self, at: BlockAt) -> Result<Block, ClientError> {
         self.get(&["chain", "blocks", &at.to_string()], &()).await
@@ -289,6 +295,31 @@ impl Client {
     /// Draws a job's runners anew.
     pub async fn verify_selection(&self, job: &str) -> Result<SelectionCheck, ClientError> {
         self.get(&["jobs", job, "verify-selection"], &()).await
+    }
+
+    /// Timers: those that wait by their heights, then those that have ended, the newest end first.
+    pub async fn timers(&self, query: &TimerQuery) -> Result<Vec<TimerSummary>, ClientError> {
+        self.get(&["timers"], query).await
+    }
+
+    /// A timer, by its id or enough of the beginning of it.
+    pub async fn timer(&self, timer: &str) -> Result<Timer, ClientError> {
+        self.get(&["timers", timer], &()).await
+    }
+
+    /// The calendar queue, tier by tier.
+    pub async fn timer_queue(&self) -> Result<TimerQueue, ClientError> {
+        self.get(&["timers", "queue"], &()).await
+    }
+
+    /// What the timer lane of blocks did, the oldest first.
+    pub async fn timer_fees(&self, query: &LaneQuery) -> Result<Vec<LaneBlock>, ClientError> {
+        self.get(&["timers", "fees"], query).await
+    }
+
+    /// Who is favoured in the next block's timer lane.
+    pub async fn timer_fairness(&self) -> Result<Fairness, ClientError> {
+        self.get(&["timers", "fairness"], &()).await
     }
 
     /// P(H).

@@ -58,6 +58,7 @@ fn notice(height: u64) -> BlockNotice {
         view: height,
         finalized_at: None,
         transactions: 0,
+        fires: 0,
         certificate_for: vec![height - 1],
         present: 4,
         registry_len: 4,

@@ -4,13 +4,11 @@
 //! give the same addresses, and the same chain id, on every machine.
 
 use crate::{
-    topology::{Kind, Name, Plan},
+    topology::{GOVERNANCE, Kind, Name, Plan},
     validator::keys::ValidatorKeys,
 };
 use cowboy_engine::{
-    actor,
     chain::{Endowment, Genesis, GenesisRunner, Params},
-    fees::meter::GENESIS_BASEFEE,
     primitives::Wei,
     registry::{Capabilities, JobKind},
 };
@@ -26,13 +24,15 @@ pub fn genesis(plan: &Plan) -> Genesis {
     let accounts = plan.accounts.iter().map(|a| endow(&a.name, a.balance));
     let validators = plan.validators.iter().map(|v| endow(&v.name, VALIDATOR_BALANCE));
     let runners = plan.runners.iter().map(|r| endow(&r.name, RUNNER_BALANCE));
+    let governing = plan.accounts.iter().find(|account| account.name.as_str() == GOVERNANCE);
     Genesis {
         name: plan.name.to_string(),
         timestamp_ms: 0,
         params: Params {
             threshold_rule: plan.threshold_rule,
-            genesis_basefee: Wei::new(GENESIS_BASEFEE),
-            actors: actor::Params::default(),
+            timers: plan.timers.clone(),
+            system_deployers: governing.map(|a| plan.key(&a.name).address()).into_iter().collect(),
+            ..Params::default()
         },
         validators: plan
             .validators
@@ -72,6 +72,7 @@ pub(super) const fn kind(kind: Kind) -> JobKind {
 mod tests {
     use super::*;
     use crate::topology::{Overrides, Topology};
+    use cowboy_engine::timer::Policy;
 
     fn plan(text: &str) -> Plan {
         let topology = Topology::parse(text, "test.yaml").unwrap();
@@ -90,5 +91,17 @@ mod tests {
         assert_ne!(one.chain_id(), seeded.chain_id());
         assert_ne!(one.validators, seeded.validators);
         assert_ne!(one.chain_id(), genesis(&plan("name: two\n")).chain_id());
+        let fifo = genesis(&plan("name: one\ntimers: { policy: fifo }\n"));
+        assert_ne!(one.chain_id(), fifo.chain_id());
+        assert_eq!(fifo.params.timers.policy, Policy::Fifo);
+    }
+
+    #[test]
+    fn one_account_governs_and_can_pay() {
+        let plan = plan("name: one\n");
+        let one = genesis(&plan);
+        let address = plan.key(&GOVERNANCE.parse().unwrap()).address();
+        assert_eq!(one.params.system_deployers, [address]);
+        assert!(!one.state().unwrap().account(&address).balance.is_zero());
     }
 }

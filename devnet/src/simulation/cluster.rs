@@ -21,13 +21,11 @@ use commonware_p2p::simulated;
 use commonware_runtime::{Clock as _, Quota, Supervisor as _, deterministic::Context};
 use commonware_utils::NZUsize;
 use cowboy_engine::{
-    actor,
     chain::{
         Endowment, Genesis, GenesisRunner, Params, Payload, SignedTransaction, State, Transaction,
         block::MAX_OPEN, transaction::Transfer,
     },
-    fees::meter,
-    presence::{Bitmap, ThresholdRule},
+    presence::Bitmap,
     primitives::{Hash, Height, SecretKey, Wei, codec::to_vec, keccak256},
     registry::{Capabilities, JobKind, MIN_STAKE, Order},
 };
@@ -74,11 +72,7 @@ impl Setup {
             genesis: Genesis {
                 name: "simulation".into(),
                 timestamp_ms: 0,
-                params: Params {
-                    threshold_rule: ThresholdRule::Committee,
-                    genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
-                    actors: actor::Params::default(),
-                },
+                params: Params::default(),
                 validators: (0..validators).map(|index| validator_keys(index).public()).collect(),
                 runners: (0..runners).map(runner).collect(),
                 endowments: (0..4).map(endowment).collect(),
@@ -294,7 +288,7 @@ impl Cluster {
     }
 
     /// The first height at which two validators disagree on the block, its root, its receipts, its
-    /// events or P.
+    /// fires, its lane, its events or P.
     pub fn disagreement(&self) -> Result<Option<Height>, StorageError> {
         let mut longest: Vec<Hash> = Vec::new();
         for slot in &self.validators {
@@ -310,7 +304,8 @@ impl Cluster {
         Ok(None)
     }
 
-    /// A hash over everything the validator has stored: blocks, roots, receipts, events, P.
+    /// A hash over everything the validator has stored: blocks, roots, receipts, fires, lanes,
+    /// events, P.
     pub fn log_hash(&self, index: usize) -> Result<Hash, StorageError> {
         let log = log(&self.validators[index].store)?;
         let parts: Vec<&[u8]> = log.iter().map(|entry| entry.0.as_slice()).collect();
@@ -334,7 +329,7 @@ impl Cluster {
     }
 }
 
-/// Per height from 1 on, a hash over block, root, receipts, events and P.
+/// Per height from 1 on, a hash over block, root, receipts, fires, lane, events and P.
 fn log(store: &Store) -> Result<Vec<Hash>, StorageError> {
     let mut log = Vec::new();
     let mut height = Height::GENESIS.next();
@@ -342,6 +337,12 @@ fn log(store: &Store) -> Result<Vec<Hash>, StorageError> {
         let mut entry = [block.hash().0, root.0].concat();
         for receipt in store.receipts(height)? {
             entry.extend_from_slice(&to_vec(&receipt));
+        }
+        for fire in store.fires(height)? {
+            entry.extend_from_slice(&to_vec(&fire));
+        }
+        for lane in store.lanes(height, height)? {
+            entry.extend_from_slice(&to_vec(&lane.report));
         }
         for stored in store.events_at(height)? {
             entry.extend_from_slice(&to_vec(&stored.event));

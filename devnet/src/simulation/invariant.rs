@@ -2,7 +2,7 @@
 
 use crate::chain::ledger::ExecutedBlock;
 use cowboy_engine::{
-    chain::{EventKind, Receipt},
+    chain::{EventKind, Execution},
     presence::Bitmap,
     primitives::{Address, Hash, Height, Wei, codec::to_vec, keccak256},
     registry::JobKind,
@@ -26,8 +26,9 @@ pub enum Violation {
         /// Block and root that another validator has.
         expected: String,
     },
-    /// Two validators have different receipts of one block.
-    #[error("{validator} has other receipts of {height}")]
+    /// Two validators have different receipts of one block: of its transactions, of the timers
+    /// that fired, of its lane, or its events.
+    #[error("{validator} has other receipts or events of {height}")]
     Receipts {
         /// Who.
         validator: usize,
@@ -130,7 +131,7 @@ impl Invariants {
                 expected: format!("{} with root {}", agreed.0, agreed.1),
             });
         }
-        let mine = digest(&executed.execution.receipts);
+        let mine = digest(&executed.execution);
         if *self.receipts.entry(height).or_insert(mine) != mine {
             return Err(Violation::Receipts { validator, height });
         }
@@ -154,11 +155,14 @@ impl Invariants {
     }
 }
 
-/// A hash over receipts in order.
-fn digest(receipts: &[Receipt]) -> Hash {
-    let receipts: Vec<_> = receipts.iter().map(to_vec).collect();
-    let parts: Vec<_> = receipts.iter().map(Vec::as_slice).collect();
-    keccak256(&parts)
+/// A hash over receipts, fires, lane and events, each in order.
+fn digest(execution: &Execution) -> Hash {
+    let Execution { receipts, fires, lane, events, .. } = execution;
+    let mut parts = vec![to_vec(lane)];
+    parts.extend(receipts.iter().map(to_vec));
+    parts.extend(fires.iter().map(to_vec));
+    parts.extend(events.iter().map(to_vec));
+    keccak256(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
 impl Seen {

@@ -15,6 +15,7 @@ use cowboy_engine::{
 use std::{collections::BTreeSet, sync::Arc};
 
 mod actors;
+mod timers;
 
 const BLOCK_TIME: Duration = Duration::from_millis(250);
 const MINUTE: Duration = Duration::from_secs(60);

@@ -7,18 +7,23 @@
 
 mod query;
 mod schema;
+mod timers;
 
 pub use query::{
-    EventFilter, Line, PAGE_BYTES, Page, StoredDraw, StoredEvent, StoredLine, StoredPresence,
-    StoredResult, StoredTransaction,
+    Cause, EventFilter, Line, PAGE_BYTES, Page, StoredDraw, StoredEvent, StoredLine,
+    StoredPresence, StoredResult, StoredTransaction,
 };
+pub use timers::{End, StoredLane, StoredTimer, TimerFilter};
 
 use cowboy_engine::{
-    chain::{Block, EventKind, Execution, Payload, State, Status, event::ActorEmitted},
+    chain::{
+        ActorReceipt, Block, EventKind, Execution, Payload, State, Status, event::ActorEmitted,
+    },
     primitives::{
         Address, Hash, Height,
         codec::{DecodeError, to_vec},
     },
+    timer::Policy,
 };
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::{
@@ -91,6 +96,8 @@ pub struct Store {
 pub struct BlockRecord<'a> {
     /// The block.
     pub block: &'a Block,
+    /// The state before it.
+    pub parent: &'a State,
     /// What it did.
     pub execution: &'a Execution,
     /// When this validator executed it, Unix ms.
@@ -190,7 +197,7 @@ fn insert(
     transaction: &rusqlite::Transaction<'_>,
     record: &BlockRecord<'_>,
 ) -> Result<(), StorageError> {
-    let BlockRecord { block, execution, executed_ms } = record;
+    let BlockRecord { block, execution, executed_ms, .. } = record;
     let height = block.header.height.get();
     transaction
         .prepare_cached(
@@ -210,11 +217,13 @@ fn insert(
         statement.execute(params![receipt.transaction.0, height, position, to_vec(receipt)])?;
     }
     let mut statement = transaction.prepare_cached(
-        "INSERT INTO event (height, position, kind, job_id, body) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO event (height, position, kind, job_id, timer_id, body)
+         VALUES (?, ?, ?, ?, ?, ?)",
     )?;
     for (position, event) in execution.events.iter().enumerate() {
-        let job_id = event.job_id().map(|id| id.0);
-        statement.execute(params![height, position, event.kind.name(), job_id, to_vec(event)])?;
+        let (job, timer) = (event.job_id().map(|id| id.0), event.timer_id().map(|id| id.0));
+        let kind = event.kind.name();
+        statement.execute(params![height, position, kind, job, timer, to_vec(event)])?;
     }
     let mut statement = transaction.prepare_cached(
         "INSERT INTO presence (height, embedded_at, certificate, bit_length, bitmap, registry)
@@ -248,47 +257,76 @@ fn insert(
             statement.execute(params![result.job_id.0, height, result.runner.0, result.result])?;
         }
     }
+    timers::insert(transaction, record)?;
     insert_actor_log(transaction, record)
 }
 
-/// Inserts, transaction by transaction, the lines that actors logged, the events that they emitted
-/// and the error that ended a call.
+/// Inserts, run by run, the lines that actors logged, the events that they emitted and the error
+/// that ended a call.
 fn insert_actor_log(
     transaction: &rusqlite::Transaction<'_>,
     record: &BlockRecord<'_>,
 ) -> Result<(), StorageError> {
-    let height = record.block.header.height.get();
+    let BlockRecord { block, execution, .. } = record;
+    let height = block.header.height.get();
     let mut statement = transaction.prepare_cached(
-        "INSERT INTO actor_log (actor, height, line, tx, kind, name, body)
-         VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO actor_log (actor, height, line, tx, timer, kind, name, body)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
-    let mut emitted: BTreeMap<Hash, Vec<&ActorEmitted>> = BTreeMap::new();
-    for event in &record.execution.events {
-        if let (Some(cause), EventKind::ActorEmitted(event)) = (event.transaction, &event.kind) {
+    let mut emitted: BTreeMap<Cause, Vec<&ActorEmitted>> = BTreeMap::new();
+    for event in &execution.events {
+        let timer = event.timer.map(Cause::Timer);
+        let cause = timer.or(event.transaction.map(Cause::Transaction));
+        if let (Some(cause), EventKind::ActorEmitted(event)) = (cause, &event.kind) {
             emitted.entry(cause).or_default().push(event);
         }
     }
     let mut lines = 0_u64..;
-    let mut insert = |actor: &Address, tx: &Hash, kind, name: Option<&str>, body: &str| {
+    let mut insert = |actor: &Address, cause: Cause, kind, name: Option<&str>, body: &str| {
         let line = lines.next().expect("a block's lines can be counted");
-        statement.execute(params![actor.0, height, line, tx.0, kind, name, body])
+        let (tx, timer) = match cause {
+            Cause::Transaction(tx) => (Some(tx.0), None),
+            Cause::Timer(timer) => (None, Some(timer.0)),
+        };
+        statement.execute(params![actor.0, height, line, tx, timer, kind, name, body])
     };
-    for (signed, receipt) in record.block.transactions.iter().zip(&record.execution.receipts) {
-        let (Some(done), tx) = (&receipt.actor, &receipt.transaction) else { continue };
+    for (cause, done, error) in runs(block, execution) {
         for (actor, line) in &done.log {
-            insert(actor, tx, "log", None, line)?;
+            insert(actor, cause, "log", None, line)?;
         }
-        for ActorEmitted { actor, name, data } in emitted.remove(tx).unwrap_or_default() {
-            insert(actor, tx, "event", Some(name.as_str()), &String::from_utf8_lossy(data))?;
+        for ActorEmitted { actor, name, data } in emitted.remove(&cause).unwrap_or_default() {
+            insert(actor, cause, "event", Some(name.as_str()), &String::from_utf8_lossy(data))?;
         }
-        // What was refused at deployment is no actor.
-        if let (Payload::CallActor(_), Status::Failed(error)) =
-            (&signed.transaction.payload, &receipt.status)
-        {
-            insert(&done.actor, tx, "error", None, error)?;
+        if let Some(error) = error {
+            insert(&done.actor, cause, "error", None, error)?;
         }
     }
     Ok(())
+}
+
+/// What made actors run in a block, in order: what they did and the error that ended a call.
+fn runs<'a>(
+    block: &'a Block,
+    execution: &'a Execution,
+) -> impl Iterator<Item = (Cause, &'a ActorReceipt, Option<&'a str>)> {
+    let transactions =
+        block.transactions.iter().zip(&execution.receipts).filter_map(|(signed, receipt)| {
+            // What was refused at deployment is no actor.
+            let error = match (&signed.transaction.payload, &receipt.status) {
+                (Payload::CallActor(_), Status::Failed(error)) => Some(error.as_str()),
+                _ => None,
+            };
+            Some((Cause::Transaction(receipt.transaction), receipt.actor.as_ref()?, error))
+        });
+    let fires = execution
+        .fires
+        .iter()
+        .map(|fire| (Cause::Timer(fire.timer_id), &fire.outcome, fire.status.error()));
+    // Under that policy alone timers come before the transactions.
+    let first = execution.lane.policy == Policy::GbaAuction;
+    let (mut runs, fires): (Vec<_>, Vec<_>) = (transactions.collect(), fires.collect());
+    runs.splice(if first { 0..0 } else { runs.len()..runs.len() }, fires);
+    runs.into_iter()
 }
 
 /// Inserts a snapshot and drops all but the one before it.

@@ -90,10 +90,19 @@ pub struct StoredLine {
     pub height: Height,
     /// Its place among the block's lines of all actors.
     pub line: u64,
-    /// The transaction that caused it.
-    pub transaction: Hash,
+    /// What made the actor run.
+    pub cause: Cause,
     /// What it says.
     pub what: Line,
+}
+
+/// What makes actors run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// A transaction.
+    Transaction(Hash),
+    /// A timer's fire.
+    Timer(Hash),
 }
 
 /// What a line of an actor's log says.
@@ -108,7 +117,7 @@ pub enum Line {
         /// Its data, JSON.
         data: String,
     },
-    /// A transaction's call of the actor failed.
+    /// A transaction's call of the actor failed, or a timer's.
     Error(String),
 }
 
@@ -195,10 +204,10 @@ impl Store {
              ORDER BY height, position LIMIT ?3",
         )?;
         let (from, limit) = (filter.from.get(), filter.limit);
-        let rows =
-            statement.query_map(params![from, filter.kind, limit.saturating_add(1)], stored)?;
+        let rows = statement
+            .query_map(params![from, filter.kind, limit.saturating_add(1)], stored_event)?;
         let page = page(rows, limit, |(_, _, body)| body.len())?;
-        let rows = page.rows.into_iter().map(|row| event(Ok(row))).collect::<Result<_, _>>()?;
+        let rows = page.rows.into_iter().map(event).collect::<Result<_, _>>()?;
         Ok(Page { rows, more: page.more })
     }
 
@@ -212,7 +221,7 @@ impl Store {
         let connection = self.lock();
         let order = if from.is_some() { "ASC" } else { "DESC" };
         let mut statement = connection.prepare_cached(&format!(
-            "SELECT height, line, tx, kind, name, body FROM actor_log
+            "SELECT height, line, tx, timer, kind, name, body FROM actor_log
              WHERE actor = ?1 AND height >= ?2
              ORDER BY height {order}, line {order} LIMIT ?3"
         ))?;
@@ -242,8 +251,8 @@ impl Store {
         let mut statement = connection.prepare_cached(
             "SELECT height, position, body FROM event WHERE height = ? ORDER BY position",
         )?;
-        let rows = statement.query_map(params![at.get()], stored)?;
-        rows.map(event).collect()
+        let rows = statement.query_map(params![at.get()], stored_event)?;
+        rows.map(|row| event(row?)).collect()
     }
 
     /// Events about one job.
@@ -252,8 +261,8 @@ impl Store {
         let mut statement = connection.prepare_cached(
             "SELECT height, position, body FROM event WHERE job_id = ? ORDER BY height, position",
         )?;
-        let rows = statement.query_map(params![job.0], stored)?;
-        rows.map(event).collect()
+        let rows = statement.query_map(params![job.0], stored_event)?;
+        rows.map(|row| event(row?)).collect()
     }
 
     /// The canonical certificate of the block at `height`, where the chain has one.
@@ -315,13 +324,17 @@ impl Store {
 }
 
 fn line(row: &Row<'_>) -> rusqlite::Result<StoredLine> {
-    let (kind, body): (String, String) = (row.get(3)?, row.get(5)?);
+    let (kind, body): (String, String) = (row.get(4)?, row.get(6)?);
     let what = match kind.as_str() {
         "log" => Line::Log(body),
-        "event" => Line::Event { name: row.get(4)?, data: body },
+        "event" => Line::Event { name: row.get(5)?, data: body },
         _ => Line::Error(body),
     };
-    Ok(StoredLine { height: height(row, 0)?, line: row.get(1)?, transaction: hash(row, 2)?, what })
+    let cause = match row.get::<_, Option<[u8; 32]>>(3)? {
+        Some(timer) => Cause::Timer(Hash(timer)),
+        None => Cause::Transaction(hash(row, 2)?),
+    };
+    Ok(StoredLine { height: height(row, 0)?, line: row.get(1)?, cause, what })
 }
 
 /// Reads up to `limit` rows and [`PAGE_BYTES`], one at least. The query yields one more row than
@@ -346,18 +359,17 @@ fn page<T>(
     Ok(page)
 }
 
-type EventRow = (Height, u32, Vec<u8>);
+pub(super) type EventRow = (Height, u32, Vec<u8>);
 
-fn stored(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+pub(super) fn stored_event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     Ok((height(row, 0)?, row.get(1)?, row.get(2)?))
 }
 
-fn event(row: rusqlite::Result<EventRow>) -> Result<StoredEvent, StorageError> {
-    let (height, position, bytes) = row?;
+pub(super) fn event((height, position, bytes): EventRow) -> Result<StoredEvent, StorageError> {
     Ok(StoredEvent { height, position, event: decode("event", height, &bytes)? })
 }
 
-fn decode<T: Encode + Decode>(
+pub(super) fn decode<T: Encode + Decode>(
     record: &'static str,
     height: Height,
     bytes: &[u8],

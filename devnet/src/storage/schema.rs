@@ -4,7 +4,7 @@ use super::StorageError;
 use rusqlite::Connection;
 
 /// The version of the tables below; another version is refused.
-pub(super) const FORMAT: i64 = 2;
+pub(super) const FORMAT: i64 = 3;
 
 const TABLES: &str = "
 CREATE TABLE meta (chain_id BLOB NOT NULL);
@@ -19,9 +19,12 @@ CREATE TABLE tx (
 CREATE INDEX tx_height ON tx (height, position);
 CREATE TABLE event (
   height INTEGER NOT NULL, position INTEGER NOT NULL, kind TEXT NOT NULL, job_id BLOB,
-  body BLOB NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;
+  timer_id BLOB, body BLOB NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;
 CREATE INDEX event_kind ON event (kind, height);
 CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
+-- Where a timer was scheduled and where it ended is known: only what happens between is looked for.
+CREATE INDEX event_timer ON event (timer_id)
+  WHERE kind IN ('GbaFailed', 'TimerCancelled', 'TimerExtended');
 -- The canonical certificate of each block that has one, and P(H) as derived from it.
 -- registry: the addresses that the bits stand for.
 CREATE TABLE presence (
@@ -32,11 +35,36 @@ CREATE TABLE draw (job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, body BLOB N
 CREATE TABLE result (
   job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, runner BLOB NOT NULL, bytes BLOB NOT NULL);
 -- What actors logged and emitted and how their calls failed, numbered within a block.
--- kind: log, event or error. name: the event's. body: text; of an event JSON.
+-- tx, timer: which of the two made the actor run. kind: log, event or error. name: the event's.
+-- body: text; of an event JSON.
 CREATE TABLE actor_log (
-  actor BLOB NOT NULL, height INTEGER NOT NULL, line INTEGER NOT NULL, tx BLOB NOT NULL,
+  actor BLOB NOT NULL, height INTEGER NOT NULL, line INTEGER NOT NULL, tx BLOB, timer BLOB,
   kind TEXT NOT NULL, name TEXT, body TEXT NOT NULL,
   PRIMARY KEY (actor, height, line)) WITHOUT ROWID;
+-- Every timer that a block left in the queue. seq: the chain's count of timers. height: when it is
+-- due. status: waiting, fired, failed, expired, cancelled or insufficient_funds. ended_at: where;
+-- position: of its fire there. body: its record, without the payload and with the handler that it
+-- calls. Ids are hashes: but for one index nothing is in their order, so that a block changes few
+-- pages.
+CREATE TABLE timer (
+  seq INTEGER PRIMARY KEY, timer_id BLOB NOT NULL UNIQUE, actor BLOB NOT NULL,
+  scheduled_at INTEGER NOT NULL, height INTEGER NOT NULL, status TEXT NOT NULL, ended_at INTEGER,
+  position INTEGER, body BLOB NOT NULL);
+CREATE INDEX timer_waiting ON timer (height) WHERE ended_at IS NULL;
+CREATE INDEX timer_waiting_of ON timer (actor, height) WHERE ended_at IS NULL;
+CREATE INDEX timer_ended ON timer (status, ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX timer_ended_of ON timer (actor, status, ended_at) WHERE ended_at IS NOT NULL;
+-- What timers' handlers are given, where that is something: written once, and read for one timer.
+CREATE TABLE timer_payload (seq INTEGER PRIMARY KEY, payload BLOB NOT NULL);
+-- The timers that fired in each block, and their receipts.
+CREATE TABLE fire (
+  height INTEGER NOT NULL, position INTEGER NOT NULL, timer_id BLOB NOT NULL,
+  receipt BLOB NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;
+-- What the timer lane of each block did. basefee_cycle: 16 bytes, big-endian. cap: cycles above
+-- which a timer was not attempted.
+CREATE TABLE lane (
+  height INTEGER PRIMARY KEY, basefee_cycle BLOB NOT NULL, cap INTEGER NOT NULL,
+  report BLOB NOT NULL);
 CREATE TABLE snapshot (height INTEGER PRIMARY KEY, state BLOB NOT NULL);
 ";
 

@@ -2,18 +2,20 @@
 
 use super::*;
 use cowboy_engine::{
-    actor,
+    actor::Budget,
     chain::{
         Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params, Round,
         SignedTransaction, Transaction, Validator, Vote,
         block::{certificates_root, certify, transactions_root},
         execute,
-        transaction::Transfer,
+        transaction::{DeployActor, Transfer},
     },
-    presence::{Bitmap, ThresholdRule},
+    presence::Bitmap,
     primitives::{SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
+    timer::{Request, Timer},
 };
+use std::sync::Arc;
 
 fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"storage", name)
@@ -23,11 +25,7 @@ fn genesis() -> Genesis {
     Genesis {
         name: "storage".into(),
         timestamp_ms: 0,
-        params: Params {
-            threshold_rule: ThresholdRule::Committee,
-            genesis_basefee: Wei::new(1_000),
-            actors: actor::Params::default(),
-        },
+        params: Params::default(),
         validators: vec![Validator {
             pubkey: key("validator").public_key(),
             consensus_key: [1; 32],
@@ -48,7 +46,6 @@ fn genesis() -> Genesis {
 
 /// The child of `state`'s head with one transfer in it, and with its parent's certificate.
 fn child(state: &State) -> Block {
-    let head = state.head();
     let payload = Payload::Transfer(Transfer { to: key("bob").address(), amount: Wei::new(1) });
     let nonce = state.account(&key("alice").address()).nonce;
     let signed: SignedTransaction = Transaction::with_limits(
@@ -59,6 +56,12 @@ fn child(state: &State) -> Block {
         payload,
     )
     .sign(&key("alice"));
+    block_of(state, vec![signed])
+}
+
+/// The child of `state`'s head with these transactions, and with its parent's certificate.
+fn block_of(state: &State, transactions: Vec<SignedTransaction>) -> Block {
+    let head = state.head();
     let certificates = if head.height == Height::GENESIS {
         vec![]
     } else {
@@ -68,7 +71,6 @@ fn child(state: &State) -> Block {
     };
     let candidates = head.candidates(state.head_hash());
     let (_, open) = certify(&candidates, certificates.iter().map(|c| c.block)).unwrap();
-    let transactions = vec![signed];
     let header = Header {
         height: head.height.next(),
         parent: state.head_hash(),
@@ -89,7 +91,12 @@ fn extend(store: &Store, state: &mut State, blocks: u64) {
         let block = child(state);
         let execution = execute(state, &block).unwrap();
         store
-            .commit(&BlockRecord { block: &block, execution: &execution, executed_ms: 5 })
+            .commit(&BlockRecord {
+                block: &block,
+                parent: state,
+                execution: &execution,
+                executed_ms: 5,
+            })
             .unwrap();
         *state = execution.state;
     }
@@ -134,14 +141,20 @@ fn a_block_is_stored_once_and_in_order() {
     let mut state = genesis().state().unwrap();
     let first = child(&state);
     let execution = execute(&state, &first).unwrap();
-    let record = BlockRecord { block: &first, execution: &execution, executed_ms: 5 };
+    let record =
+        BlockRecord { block: &first, parent: &state, execution: &execution, executed_ms: 5 };
     store.commit(&record).unwrap();
     store.commit(&record).unwrap();
     state = execution.state;
     let second = execute(&state, &child(&state)).unwrap();
     let third = child(&second.state);
     let execution = execute(&second.state, &third).unwrap();
-    let gap = store.commit(&BlockRecord { block: &third, execution: &execution, executed_ms: 5 });
+    let gap = store.commit(&BlockRecord {
+        block: &third,
+        parent: &second.state,
+        execution: &execution,
+        executed_ms: 5,
+    });
     assert!(matches!(gap, Err(StorageError::Gap { got, .. }) if got == Height::new(3)));
 }
 
@@ -177,4 +190,112 @@ fn another_chain_or_format_is_refused() {
         Store::open(&path, 2),
         Err(StorageError::Format { got: 99, expected: schema::FORMAT })
     ));
+}
+
+/// Fires, fails and schedules itself anew.
+const CLOCK: &str = r#"
+def handle_timer(ctx, payload):
+    pvm_host.log("at", ctx.height)
+    pvm_host.emit("tick", payload)
+    if payload == "fail":
+        fail("as told")
+    pvm_host.schedule_timer(ctx.height + 2, payload)
+"#;
+
+/// Every row of every table that executing blocks fills, but for the time of execution.
+fn rows(store: &Store) -> Vec<String> {
+    let connection = store.lock();
+    let mut all = Vec::new();
+    for (table, key) in [
+        ("tx", "hash"),
+        ("event", "height, position"),
+        ("actor_log", "actor, height, line"),
+        ("timer", "seq"),
+        ("timer_payload", "seq"),
+        ("fire", "height, position"),
+        ("lane", "height"),
+    ] {
+        let mut statement =
+            connection.prepare(&format!("SELECT * FROM {table} ORDER BY {key}")).unwrap();
+        let columns = statement.column_count();
+        let found = statement.query_map([], |row| {
+            let cells = (0..columns).map(|i| format!("{:?}", row.get_ref(i).unwrap()));
+            Ok(format!("{table}: {}", cells.collect::<Vec<_>>().join(" ")))
+        });
+        let before = all.len();
+        all.extend(found.unwrap().map(Result::unwrap));
+        assert!(all.len() > before, "{table} is empty");
+    }
+    all
+}
+
+#[test]
+fn executing_again_stores_the_same_rows_also_of_timers() {
+    let mut state = genesis().state().unwrap();
+    let (once, again) = (Store::in_memory(1).unwrap(), Store::in_memory(1).unwrap());
+    let alice = key("alice").address();
+    let clock = Address::of_actor(&alice, 0);
+    let budget = Budget { cycles: 200_000, cells: 20_000 };
+    let schedule = |payload: &str, ahead: u64, gba| {
+        Payload::ScheduleTimer(Arc::new(Request {
+            actor: clock,
+            height: Height::new(4 + ahead),
+            payload: payload.as_bytes().to_vec(),
+            gba,
+            ..Request::default()
+        }))
+    };
+    let scripts = [
+        vec![Payload::DeployActor(DeployActor { source: CLOCK.to_owned() })],
+        vec![Payload::Transfer(Transfer { to: clock, amount: Wei::cby(50) })],
+        vec![
+            schedule("x", 1, None),
+            schedule("fail", 2, None),
+            schedule("", 2, None),
+            schedule("asked", 9, Some(clock)),
+            schedule("y", 900, None),
+        ],
+        vec![],
+    ];
+    for number in 0..20 {
+        let nonce = state.account(&alice).nonce;
+        let script = scripts.get(number).cloned().unwrap_or_default();
+        let signed = script.into_iter().zip(nonce..).map(|(payload, nonce)| {
+            let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
+            Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload)
+                .buying(budget)
+                .sign(&key("alice"))
+        });
+        let block = block_of(&state, signed.collect());
+        let execution = execute(&state, &block).unwrap();
+        assert!(execution.receipts.iter().all(|receipt| receipt.status == Status::Success));
+        let commit = |store: &Store, parent: &State, execution: &Execution| {
+            store
+                .commit(&BlockRecord { block: &block, parent, execution, executed_ms: 5 })
+                .unwrap();
+        };
+        commit(&once, &state, &execution);
+        // As after a restart: nothing is at hand but what a snapshot holds.
+        let parent = State::from_bytes(&state.to_bytes()).unwrap();
+        commit(&again, &parent, &execute(&parent, &block).unwrap());
+        state = execution.state;
+    }
+    assert_eq!(rows(&once), rows(&again));
+
+    let every = once.timers_from(&Hash::ZERO, 1_000).unwrap();
+    let (ended, waiting): (Vec<_>, Vec<_>) =
+        every.iter().partition(|stored| stored.ended.is_some());
+    assert_eq!(waiting.len(), state.timers().len());
+    for stored in &waiting {
+        let timer = state.timer(&stored.timer.id).unwrap();
+        let handler = Some("handle_timer".to_owned());
+        assert_eq!(stored.timer, Timer { payload: vec![], handler, ..timer.clone() });
+        assert_eq!(once.timer_payload(&timer.id).unwrap(), timer.payload);
+    }
+    let fires: usize = (1..=20).map(|h| once.fires(Height::new(h)).unwrap().len()).sum();
+    assert_eq!(fires, ended.len());
+    let failed = ended.iter().filter(|s| matches!(s.ended, Some((_, End::Failed)))).count();
+    assert_eq!(failed, 1);
+    let lanes = once.lanes(Height::new(5), Height::new(6)).unwrap();
+    assert_eq!(lanes.iter().map(|lane| lane.report.fired).collect::<Vec<_>>(), [1, 2]);
 }

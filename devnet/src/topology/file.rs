@@ -2,7 +2,7 @@
 
 use super::{
     Amount, BlockTime, Kind, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS, MAX_FILE_BYTES, MAX_RUNNERS,
-    MAX_VALIDATORS, Name, TopologyError, Within, locate,
+    MAX_VALIDATORS, Name, TimersSection, TopologyError, Within, locate,
 };
 use cowboy_engine::{
     presence::ThresholdRule,
@@ -22,6 +22,8 @@ pub struct Topology {
     pub name: Option<Name>,
     /// What every validator agrees on.
     pub chain: ChainSection,
+    /// How timers compete, and their limits.
+    pub timers: TimersSection,
     /// The validators (default 4).
     pub validators: Option<Nodes<ValidatorSection, 1, MAX_VALIDATORS>>,
     /// The runners (default 4).

@@ -13,6 +13,7 @@ mod feasibility;
 mod file;
 mod locate;
 mod plan;
+mod timers;
 mod value;
 
 pub use feasibility::{Feasibility, Visibility};
@@ -20,7 +21,8 @@ pub use file::{
     AccountsSection, ApiSection, ChainSection, ExtraAccount, Nodes, PresenceSection, Rule,
     RunnerSection, Topology, ValidatorSection,
 };
-pub use plan::{AccountPlan, FAUCET, Overrides, Plan, RunnerPlan, ValidatorPlan};
+pub use plan::{AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan};
+pub use timers::{ActivationSection, FairnessSection, Policy, Scope, TiersSection, TimersSection};
 pub use value::{Amount, BlockTime, DurationError, Kind, Name, NameError, Within, parse_duration};
 
 use std::fmt;
@@ -32,7 +34,7 @@ pub const MAX_VALIDATORS: u64 = 64;
 /// Runners of a devnet at most: what a vote's bitmap can carry.
 pub const MAX_RUNNERS: u64 = cowboy_engine::presence::CAPACITY as u64;
 
-/// Named accounts of a devnet at most, besides the faucet.
+/// Named accounts of a devnet at most, besides the faucet and the one that governs.
 pub const MAX_ACCOUNTS: u64 = 1_000;
 
 /// Jobs that a runner takes at a time at most.

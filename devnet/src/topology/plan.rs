@@ -2,19 +2,26 @@
 
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ExtraAccount, Feasibility, Kind,
-    Name, Nodes, PresenceSection, RunnerSection, Topology, TopologyError, ValidatorSection,
-    Visibility, Within,
+    Name, Nodes, PresenceSection, RunnerSection, TimersSection, Topology, TopologyError,
+    ValidatorSection, Visibility, Within,
     locate::{self, Step},
 };
 use cowboy_engine::{
     presence::ThresholdRule,
     primitives::{SecretKey, Wei},
-    registry,
+    registry, timer,
 };
 use std::{collections::BTreeMap, time::Duration};
 
 /// The account that `account fund` pays from. Every devnet has it.
 pub const FAUCET: &str = "faucet";
+
+/// The account that may govern the chain's parameters and send system instructions. Every devnet
+/// has it.
+pub const GOVERNANCE: &str = "governance";
+
+/// What the account that governs begins with: it pays for its transactions.
+const GOVERNANCE_BALANCE: Wei = Wei::cby(1_000_000);
 
 /// What the faucet begins with: enough that no devnet empties it.
 const FAUCET_BALANCE: Wei = Wei::cby(1_000_000_000_000);
@@ -37,11 +44,14 @@ pub struct Plan {
     pub seed: u64,
     /// The votes that a runner needs.
     pub threshold_rule: ThresholdRule,
+    /// How timers compete, and their limits.
+    pub timers: timer::Params,
     /// The validators, in the set's order: at least one.
     pub validators: Vec<ValidatorPlan>,
     /// The runners, in the order they register.
     pub runners: Vec<RunnerPlan>,
-    /// The accounts, the faucet first. No two nodes or accounts have the same name.
+    /// The accounts, the faucet and the one that governs first. No two nodes or accounts have the
+    /// same name.
     pub accounts: Vec<AccountPlan>,
     /// The control API's port on the loopback; `None` lets the system choose.
     pub api_port: Option<u16>,
@@ -117,6 +127,10 @@ impl Topology {
             field: locate::path_text(path),
             message,
         };
+        self.timers.check().map_err(|(path, message)| {
+            let path: Vec<_> = path.iter().copied().map(Step::Key).collect();
+            refused(&path, message)
+        })?;
         let plan = self.assemble(overrides);
         check_names(self, &plan).map_err(|(path, message)| refused(&path, message))?;
         check_runners(&plan).map_err(|(path, message)| refused(&path, message))?;
@@ -150,6 +164,7 @@ impl Topology {
             (None, None) => numbered_runners(4),
         };
         let faucet = AccountPlan { name: named(FAUCET), balance: FAUCET_BALANCE };
+        let governance = AccountPlan { name: named(GOVERNANCE), balance: GOVERNANCE_BALANCE };
         let numbered = (0..self.accounts.count.get() as usize).map(|index| AccountPlan {
             name: Name::numbered("dev", index),
             balance: self.accounts.balance.0,
@@ -169,9 +184,10 @@ impl Topology {
             block_time: overrides.block_time.unwrap_or(self.chain.block_time).get(),
             seed: overrides.seed.unwrap_or(self.chain.seed.get()),
             threshold_rule: self.chain.presence.threshold_rule.into(),
+            timers: self.timers.params(),
             validators,
             runners,
-            accounts: [faucet].into_iter().chain(numbered).chain(extra).collect(),
+            accounts: [faucet, governance].into_iter().chain(numbered).chain(extra).collect(),
             api_port: (port != 0).then_some(port),
         }
     }
@@ -273,8 +289,9 @@ impl Plan {
     /// The plan as a topology file that resolves to it.
     pub fn to_yaml(&self) -> String {
         let within = "a plan's numbers lie in the ranges of the file";
-        let (faucet, accounts) = self.accounts.split_first().expect("a plan has a faucet");
-        debug_assert_eq!(faucet.name.as_str(), FAUCET);
+        let ([faucet, governance], accounts) =
+            self.accounts.split_first_chunk().expect("a plan has the devnet's own accounts");
+        debug_assert_eq!([faucet.name.as_str(), governance.name.as_str()], [FAUCET, GOVERNANCE]);
         let none = const { Within::new(0).expect("0 lies in the range") };
         let runner = |runner: &RunnerPlan| RunnerSection {
             name: runner.name.clone(),
@@ -295,6 +312,7 @@ impl Plan {
                 seed: Within::new(self.seed).expect(within),
                 presence: PresenceSection { threshold_rule: self.threshold_rule.into() },
             },
+            timers: TimersSection::of(&self.timers),
             validators: Some(Nodes::List(self.validators.iter().map(validator).collect())),
             runners: Some(Nodes::List(self.runners.iter().map(runner).collect())),
             accounts: AccountsSection {

@@ -3,7 +3,8 @@
 use super::*;
 use cowboy_engine::{
     presence::ThresholdRule,
-    primitives::{CBY, Wei},
+    primitives::{CBY, Height, Wei},
+    timer::{self, Config},
 };
 use std::time::Duration;
 
@@ -20,9 +21,10 @@ fn the_template_is_the_defaults() {
     assert_eq!(plan.name.as_str(), "local");
     assert_eq!(plan.block_time, Duration::from_secs(1));
     assert_eq!((plan.validators.len(), plan.runners.len()), (4, 4));
-    assert_eq!(plan.accounts.len(), 11);
-    assert_eq!(plan.accounts[0].name.as_str(), FAUCET);
-    assert_eq!(plan.accounts[1].name.as_str(), "dev-0");
+    assert_eq!(plan.accounts.len(), 12);
+    let names: Vec<_> = plan.accounts[..3].iter().map(|account| account.name.as_str()).collect();
+    assert_eq!(names, [FAUCET, GOVERNANCE, "dev-0"]);
+    assert_eq!(plan.timers, timer::Params::default());
     assert_eq!(plan.runners[3].name.as_str(), "runner-3");
 }
 
@@ -55,8 +57,8 @@ api: {port: 20123}
     let worker = &plan.runners[0];
     assert_eq!(worker.kinds, [Kind::Http]);
     assert_eq!(worker.stake, Wei::cby(20_000));
-    assert_eq!(plan.accounts[1].balance, Wei::new(3 * CBY));
-    assert_eq!(plan.accounts[2].balance, Wei::new(340_282_366_920_938_463_463));
+    assert_eq!(plan.accounts[2].balance, Wei::new(3 * CBY));
+    assert_eq!(plan.accounts[3].balance, Wei::new(340_282_366_920_938_463_463));
     assert_eq!(plan.api_port, Some(20_123));
     assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
 }
@@ -93,8 +95,8 @@ fn errors_name_file_line_field_and_allowed_values() {
     };
     check(
         "name: x\nvalidatorz: 4\n",
-        "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, `validators`, \
-         `runners`, `accounts`, `api`",
+        "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, `timers`, \
+         `validators`, `runners`, `accounts`, `api`",
     );
     check(
         "chain:\n  presence:\n    threshold_rule: most\n",
@@ -229,6 +231,113 @@ fn errors_name_file_line_field_and_allowed_values() {
         "devnet.yaml:1: chain.presence.threshold_rule: with 16 validators `committee` needs 6 votes \
          and a runner has 5 connections: no runner would ever be present; expected `subset`, or \
          fewer validators",
+    );
+}
+
+#[test]
+fn timers_are_as_written() {
+    let plan = resolve(
+        "timers:
+  policy: fifo
+  activation: {policy: eip1559, height: 500}
+  deprecation_blocks: 7
+  fairness: {scope: deployer, window_blocks: 50}
+  genesis_lane_basefee: 3cby
+  max_ttl_blocks: 1
+  max_cycles_per_fire: 2
+  max_cells_per_fire: 3
+  max_timers_per_actor: 4
+  gc_cycles_per_block: 5
+  lane_timer_cycles: 6
+  max_cycles_per_fire_auction_phase: 7
+  priority_tier_multipliers: {economy: 8, standard: 9, fast: 10, urgent: 11}
+",
+    )
+    .unwrap();
+    let expected = timer::Params {
+        policy: timer::Policy::Fifo,
+        activation: Some(timer::Activation {
+            policy: timer::Policy::Eip1559,
+            height: Height::new(500),
+        }),
+        deprecation_blocks: 7,
+        scope: timer::Scope::Deployer,
+        genesis_lane_basefee: Wei::cby(3),
+        config: Config {
+            max_ttl_blocks: 1,
+            max_cycles_per_fire: 2,
+            max_cells_per_fire: 3,
+            max_timers_per_actor: 4,
+            gc_cycles_per_block: 5,
+            lane_timer_cycles: 6,
+            max_cycles_per_fire_auction_phase: 7,
+            fairness_window_blocks: 50,
+            priority_tier_multipliers: timer::Tiers {
+                economy: 8,
+                standard: 9,
+                fast: 10,
+                urgent: 11,
+            },
+        },
+    };
+    assert_eq!(plan.timers, expected);
+    assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
+    let part = resolve("timers: {fairness: {scope: deployer}}\n").unwrap().timers;
+    let scope = timer::Scope::Deployer;
+    assert_eq!(part, timer::Params { scope, ..timer::Params::default() });
+}
+
+#[test]
+fn limits_of_timers_have_the_bounds_of_their_keys() {
+    for key in Config::KEYS {
+        let name = key.name.rsplit(':').next().unwrap();
+        let text = |value: u64| match name.split_once('.') {
+            Some((outer, inner)) => format!("timers: {{{outer}: {{{inner}: {value}}}}}\n"),
+            None if name == "fairness_window_blocks" => {
+                format!("timers: {{fairness: {{window_blocks: {value}}}}}\n")
+            }
+            None => format!("timers: {{{name}: {value}}}\n"),
+        };
+        for value in [key.min, key.max] {
+            let config = resolve(&text(value)).unwrap().timers.config;
+            assert_eq!(config.get(key.name), Some(value), "{name}");
+        }
+        for value in [key.min.checked_sub(1), Some(key.max + 1)].into_iter().flatten() {
+            let error = resolve(&text(value)).unwrap_err().to_string();
+            let range = format!("expected a whole number from {} to {}", key.min, key.max);
+            assert!(error.contains(&range) && error.contains("timers"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn what_timers_cannot_be_is_said() {
+    let check = |text: &str, message: &str| {
+        assert_eq!(resolve(text).unwrap_err().to_string(), message, "{text}");
+    };
+    check(
+        "timers:\n  policy: lifo\n",
+        "devnet.yaml:2: timers.policy: unknown variant `lifo`, expected one of `eip1559`, `fifo`, \
+         `gba-auction`",
+    );
+    check(
+        "timers:\n  policy: fifo\n  activation:\n    policy: fifo\n    height: 9\n",
+        "devnet.yaml:4: timers.activation.policy: `fifo` is the policy from the start; expected \
+         another one, or no activation",
+    );
+    check(
+        "timers:\n  activation: {policy: fifo}\n",
+        "devnet.yaml:2: timers.activation: missing field `height`",
+    );
+    check(
+        "timers:\n  genesis_lane_basefee: 0\n",
+        "devnet.yaml:2: timers.genesis_lane_basefee: 0 wei per cycle is no lane basefee: expected \
+         1 to 18446744073709551614 wei",
+    );
+    check(
+        "accounts:\n  extra:\n    - {name: governance, balance: 1}\n",
+        "devnet.yaml:3: accounts.extra[0].name: `governance` is already the name of the account \
+         governance; names are unique",
     );
 }
 

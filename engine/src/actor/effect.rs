@@ -1,7 +1,7 @@
 //! What a call sees of the world, and what it asks of it. The evaluator changes nothing: whoever
 //! runs a call applies its effects, or drops them.
 
-use super::{error::Error, gas::Usage};
+use super::{envelope, error::Error, gas::Usage};
 use crate::primitives::{Address, Hash, Height, Wei};
 
 /// What a call can read of the chain. Every read gives what stood before the call; the call's own
@@ -61,6 +61,30 @@ pub struct Timer {
     pub max_priority_fee_per_cycle: Option<Wei>,
     /// The actor asked for fees when the timer is due.
     pub gba: Option<Address>,
+    /// How urgent it is, by name: what the proposer gets follows from it.
+    pub tier: Option<String>,
+    /// Whether the withdrawn argument `bid` was given.
+    pub bid: bool,
+}
+
+impl Timer {
+    /// The handler that it calls, and what that is given.
+    pub fn call(&self) -> (String, Vec<u8>) {
+        called(self.handler.as_deref(), &self.payload)
+    }
+}
+
+/// The handler of a timer that names none (timers.md §1).
+pub const DEFAULT_HANDLER: &str = "handle_timer";
+
+/// The handler that a timer calls and what that is given: as the timer says, else as its payload
+/// says, else [`DEFAULT_HANDLER`].
+pub fn called(handler: Option<&str>, payload: &[u8]) -> (String, Vec<u8>) {
+    match handler {
+        Some(handler) => (handler.to_owned(), payload.to_vec()),
+        None => envelope::open(payload)
+            .unwrap_or_else(|| (DEFAULT_HANDLER.to_owned(), payload.to_vec())),
+    }
 }
 
 /// A job that a call asks for.

@@ -11,6 +11,7 @@
 //! | [`gas`] | charges, limits, the meter |
 //! | [`error`] | what can go wrong, and where |
 //! | [`effect`] | what a call sees and asks for |
+//! | [`envelope`] | payloads of timers that name their handler |
 //! | `syntax` | limits of a source, slots, the program |
 //! | `value` | values, arenas, freezing |
 //! | `eval` | the loop, calls, operators |
@@ -19,6 +20,7 @@
 
 mod builtin;
 pub mod effect;
+pub mod envelope;
 pub mod error;
 mod eval;
 pub mod gas;

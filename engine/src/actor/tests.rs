@@ -5,7 +5,11 @@ use super::{
     builtin::{Namespace, known},
     effect::{JobRequest, Timer},
 };
-use crate::primitives::{Address, Hash, Height, Wei};
+use crate::{
+    primitives::{Address, Hash, Height, Wei},
+    timer::eip1559::default_bid,
+};
+use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const BUDGET: Budget = Budget { cycles: 10_000_000, cells: 1_000_000 };
@@ -325,9 +329,11 @@ const DEFAULT_GBA: &str = "def getGasBid(context: GBAContext) -> TxFeeParams:
     )
 ";
 
-#[test]
-fn the_bidding_function_runs_as_its_source_prints_it() {
-    let module = load(DEFAULT_GBA).expect("it is printed there");
+/// The same as an actor with tests.
+const EXAMPLE_GBA: &str = include_str!("../../../examples/actors/default_gba.star");
+
+/// What an agent answers in a context.
+fn bid(module: &Module, context: &[u128; 8]) -> Result<[u128; 4], Error> {
     let call = Call {
         handler: "getGasBid",
         payload: &[],
@@ -338,10 +344,38 @@ fn the_bidding_function_runs_as_its_source_prints_it() {
         timestamp_ms: 10_000,
         seed: Hash::ZERO,
     };
-    let context = [8, 10, 1_000, 2_000, u128::MAX / 4, 123, 55, 9_999];
-    let (usage, bid) = module.bid(&Params::default(), &context, &call, &Fixed::default(), BUDGET);
-    assert_eq!(bid.expect("it bids"), [u128::MAX / 4 * 2, 55, 2_000, 0]);
+    let (usage, bid) = module.bid(&Params::default(), context, &call, &Fixed::default(), BUDGET);
     assert!(usage.cycles() < 20_000, "one call may use 20,000 (timers.md §4): {usage:?}");
+    bid
+}
+
+#[test]
+fn the_bidding_function_runs_as_its_source_prints_it() {
+    let module = load(DEFAULT_GBA).expect("it is printed there");
+    let context = [8, 10, 1_000, 2_000, u128::MAX / 4, 123, 55, 9_999];
+    assert_eq!(bid(&module, &context).expect("it bids"), [u128::MAX / 4 * 2, 55, 2_000, 0]);
+    assert!(EXAMPLE_GBA.contains(DEFAULT_GBA), "the example is that");
+}
+
+proptest! {
+    /// What the chain bids by itself, the example bids too.
+    #[test]
+    fn the_example_bids_as_the_chain_does(
+        context: [u64; 8],
+        shifts in prop::array::uniform8(0u32..64),
+    ) {
+        let module = load(EXAMPLE_GBA).expect("it deploys");
+        // Prices of every size; twice the lane's has to fit an amount.
+        let context: [u128; 8] = std::array::from_fn(|n| u128::from(context[n]) << shifts[n] >> 1);
+        let [.., basefee_cell, lane, _, p50, _] = context.map(Wei::new);
+        let built_in = default_bid(lane, basefee_cell, p50);
+        prop_assert_eq!(bid(&module, &context).expect("it bids"), [
+            built_in.max_fee_per_cycle.get(),
+            built_in.max_priority_fee_per_cycle.get(),
+            built_in.max_fee_per_cell.get(),
+            built_in.max_priority_fee_per_cell.get(),
+        ]);
+    }
 }
 
 #[test]
@@ -597,9 +631,13 @@ fn usage_is_what_was_spent() {
 #[test]
 fn examples_pass_their_tests() {
     for (name, source) in [
+        ("batcher", include_str!("../../../examples/actors/batcher.star")),
         ("counter", include_str!("../../../examples/actors/counter.star")),
+        ("default_gba", EXAMPLE_GBA),
         ("escrow", include_str!("../../../examples/actors/escrow.star")),
         ("heartbeat", include_str!("../../../examples/actors/heartbeat.star")),
+        ("liquidator", include_str!("../../../examples/actors/liquidator.star")),
+        ("spammer", include_str!("../../../examples/actors/spammer.star")),
         ("token", include_str!("../../../examples/actors/token.star")),
     ] {
         let module = load(source).unwrap_or_else(|error| panic!("{name}: {error}"));

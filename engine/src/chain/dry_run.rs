@@ -13,6 +13,7 @@ use super::{
 use crate::{
     actor::{Budget, Usage},
     primitives::{Address, Hash, Height, Wei},
+    timer::Ids,
 };
 
 /// A call to try.
@@ -71,13 +72,16 @@ pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
         parent: state.head_hash(),
         height: state.height().next(),
         timestamp_ms: state.head().timestamp_ms.saturating_add(1),
-        transaction: Hash::ZERO,
+        cause: Hash::ZERO,
+        sender: Some(sender),
+        terms: state.timer_terms(state.height().next()),
     };
+    let ids = Ids::of_transaction(state.account(&sender).nonce, Hash::ZERO);
     let (handler, payload) = (handler.clone(), payload.clone());
     let mut after = state.clone();
     let first = Delivery { sender, to: actor, handler, payload, value };
     let Done { usage, result, log, deliveries, mut events, written, .. } =
-        actors::call(&mut after, &place, first, budget);
+        actors::call(&mut after, (&place, &ids), first, budget);
     let mut changes = Vec::new();
     if result.is_err() {
         events.clear();

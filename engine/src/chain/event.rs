@@ -7,6 +7,7 @@ use crate::{
     },
     record,
     registry::JobKind,
+    timer::Policy,
 };
 
 macro_rules! events {
@@ -221,17 +222,130 @@ events! {
         /// Its data, JSON.
         data: Vec<u8>,
     }
+    /// A timer was scheduled.
+    19 TimerScheduled {
+        /// The timer.
+        timer_id: Hash,
+        /// Its owner.
+        actor: Address,
+        /// When it is due.
+        height: Height,
+        /// The last height at which it may fire.
+        expires_at: Height,
+        /// Most wei per cycle.
+        max_fee_per_cycle: Wei,
+        /// Most wei per cycle for the proposer.
+        max_priority_fee_per_cycle: Wei,
+    }
+    /// A timer's priority was cut to what its fee cap leaves above the lane basefee.
+    20 TimerPriorityClampedAtSchedule {
+        /// The timer.
+        timer_id: Hash,
+        /// What was asked for, wei per cycle.
+        stated: Wei,
+        /// What it is.
+        clamped: Wei,
+    }
+    /// A timer asks for more cycles than a fire gets under this policy: it cannot fire before the
+    /// policy or the cap changes.
+    21 TimerExceedsAuctionCap {
+        /// The timer.
+        timer_id: Hash,
+        /// What it asks for.
+        gas_limit: u64,
+        /// The cap.
+        cap: u64,
+    }
+    /// A timer fired.
+    22 TimerFired {
+        /// The timer.
+        timer_id: Hash,
+        /// Its owner.
+        actor: Address,
+        /// Whether its handler succeeded.
+        success: bool,
+        /// Cycles paid for.
+        cycles: u64,
+        /// What the proposer got, wei per cycle.
+        priority_per_cycle: Wei,
+    }
+    /// A timer's time passed before it could fire.
+    23 TimerExpired {
+        /// The timer.
+        timer_id: Hash,
+        /// Its owner.
+        actor: Address,
+        /// The last height at which it could have fired.
+        expires_at: Height,
+    }
+    /// A due timer's payer cannot pay: it is gone.
+    24 TimerCancelledInsufficientFunds {
+        /// The timer.
+        timer_id: Hash,
+        /// The payer.
+        fee_payer: Address,
+        /// The most that the fire would have cost.
+        required: Wei,
+        /// The payer's balance.
+        available: Wei,
+    }
+    /// A timer was cancelled.
+    25 TimerCancelled {
+        /// The timer.
+        timer_id: Hash,
+        /// Its owner.
+        actor: Address,
+        /// Who cancelled it: the owner, its deployer, or a system deployer.
+        by: Address,
+    }
+    /// A timer lives longer.
+    26 TimerExtended {
+        /// The timer.
+        timer_id: Hash,
+        /// The last height at which it may fire.
+        expires_at: Height,
+    }
+    /// A gas bidding agent gave no bid; the default bid stands for it.
+    27 GbaFailed {
+        /// The timer.
+        timer_id: Hash,
+        /// The agent.
+        gba: Address,
+        /// Why.
+        reason: String,
+    }
+    /// All governed parameters of timers were replaced; they hold from the next block on.
+    28 TimerConfigUpdated {
+        /// By whom.
+        by: Address,
+    }
+    /// A governed parameter has another value from the next block on.
+    29 ParameterSet {
+        /// Its key.
+        key: String,
+        /// Its value before.
+        before: u64,
+        /// Its value from now on.
+        after: u64,
+    }
+    /// Due timers compete under another policy from this block on.
+    30 TimerPolicyActivated {
+        /// The policy.
+        policy: Policy,
+    }
 }
 
-/// Something that happened in a block, and through which transaction.
+/// Something that happened in a block, and through what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The transaction; absent: the block itself.
+    /// The transaction; absent: a timer's fire, or the block itself.
     pub transaction: Option<Hash>,
+    /// The timer whose fire it was.
+    pub timer: Option<Hash>,
     /// What happened.
     pub kind: EventKind,
 }
-record!(Event { transaction, kind });
+record!(Event { transaction, timer, kind });
 
 impl Event {
     /// The job it is about.
@@ -251,8 +365,34 @@ impl Event {
         match &self.kind {
             EventKind::ActorDeployed(ActorDeployed { actor, .. })
             | EventKind::ActorCalled(ActorCalled { actor, .. })
-            | EventKind::ActorEmitted(ActorEmitted { actor, .. }) => Some(*actor),
+            | EventKind::ActorEmitted(ActorEmitted { actor, .. })
+            | EventKind::TimerScheduled(TimerScheduled { actor, .. })
+            | EventKind::TimerFired(TimerFired { actor, .. })
+            | EventKind::TimerExpired(TimerExpired { actor, .. })
+            | EventKind::TimerCancelled(TimerCancelled { actor, .. }) => Some(*actor),
             _ => None,
+        }
+    }
+
+    /// The timer it is about, or through whose fire it happened.
+    pub const fn timer_id(&self) -> Option<Hash> {
+        match &self.kind {
+            EventKind::TimerScheduled(TimerScheduled { timer_id, .. })
+            | EventKind::TimerPriorityClampedAtSchedule(TimerPriorityClampedAtSchedule {
+                timer_id,
+                ..
+            })
+            | EventKind::TimerExceedsAuctionCap(TimerExceedsAuctionCap { timer_id, .. })
+            | EventKind::TimerFired(TimerFired { timer_id, .. })
+            | EventKind::TimerExpired(TimerExpired { timer_id, .. })
+            | EventKind::TimerCancelledInsufficientFunds(TimerCancelledInsufficientFunds {
+                timer_id,
+                ..
+            })
+            | EventKind::TimerCancelled(TimerCancelled { timer_id, .. })
+            | EventKind::TimerExtended(TimerExtended { timer_id, .. })
+            | EventKind::GbaFailed(GbaFailed { timer_id, .. }) => Some(*timer_id),
+            _ => self.timer,
         }
     }
 }

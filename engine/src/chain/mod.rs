@@ -8,6 +8,7 @@ pub mod genesis;
 pub mod params;
 pub mod receipt;
 pub mod state;
+pub mod timers;
 pub mod transaction;
 pub mod transition;
 
@@ -17,8 +18,9 @@ pub use dry_run::{Change, DryRun, Trial, dry_run};
 pub use event::{Event, EventKind};
 pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner, Validator};
 pub use params::Params;
-pub use receipt::{ActorReceipt, Receipt, Status};
+pub use receipt::{ActorReceipt, Charged, Fire, LaneReport, Receipt, Status};
 pub use state::{Account, KnownPresence, MoneyError, State, Supply};
+pub use timers::Lane;
 pub use transaction::{Fees, Payload, SignedTransaction, Transaction};
 pub use transition::{
     Derived, DrawRecord, Execution, ExecutionError, Failure, FailureKind, MAX_DELIVERIES,

@@ -1,6 +1,12 @@
 //! Parameters of a chain, fixed at genesis.
 
-use crate::{actor, presence::ThresholdRule, primitives::Wei, record};
+use crate::{
+    actor,
+    fees::meter::GENESIS_BASEFEE,
+    presence::ThresholdRule,
+    primitives::{Address, Wei},
+    record, timer,
+};
 
 /// P(H) older than this many blocks is not used (connectivity.md §3, CIP-11 §6.3).
 pub const PRESENCE_TIMEOUT_BLOCKS: u64 = 3;
@@ -16,5 +22,23 @@ pub struct Params {
     pub genesis_basefee: Wei,
     /// What actors' work costs, and how far it goes.
     pub actors: actor::Params,
+    /// How timers compete, and within which limits.
+    pub timers: timer::Params,
+    /// Accounts that may send system instructions and govern parameters, ascending.
+    pub system_deployers: Vec<Address>,
 }
-record!(Params { threshold_rule, genesis_basefee, actors });
+record!(Params { threshold_rule, genesis_basefee, actors, timers, system_deployers });
+
+/// The committee's threshold, the basefees and limits that the specs start from, and nobody who
+/// governs.
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            threshold_rule: ThresholdRule::Committee,
+            genesis_basefee: Wei::new(GENESIS_BASEFEE),
+            actors: actor::Params::default(),
+            timers: timer::Params::default(),
+            system_deployers: Vec::new(),
+        }
+    }
+}

@@ -3,10 +3,11 @@
 use crate::{
     actor::Usage,
     primitives::{
-        Address, Cells, Cycles, Hash, Wei,
+        Address, Cells, Cycles, Hash, Height, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
     },
     record,
+    timer::Policy,
 };
 
 /// How a transaction ended.
@@ -85,7 +86,119 @@ pub struct Receipt {
 }
 record!(Receipt { transaction, sender, status, cycles, cells, burned, tip, actor });
 
-/// What a transaction made actors do, whether or not it succeeded.
+/// What became of one timer that fired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fire {
+    /// The timer.
+    pub timer_id: Hash,
+    /// Its owner, whose handler ran.
+    pub actor: Address,
+    /// Who paid.
+    pub fee_payer: Address,
+    /// The handler.
+    pub handler: String,
+    /// When it was to fire; what lies between this and the block is how late it was.
+    pub due_at: Height,
+    /// How it ended: [`Status::Success`] or [`Status::Failed`].
+    pub status: Status,
+    /// Cycles paid for, those of its gas bidding agent's last answer included.
+    pub cycles: Cycles,
+    /// Cells paid for.
+    pub cells: Cells,
+    /// What the proposer got, wei per cycle.
+    pub priority_per_cycle: Wei,
+    /// Where the payer's money went.
+    pub charged: Charged,
+    /// What the actor did.
+    pub outcome: ActorReceipt,
+}
+record!(Fire {
+    timer_id,
+    actor,
+    fee_payer,
+    handler,
+    due_at,
+    status,
+    cycles,
+    cells,
+    priority_per_cycle,
+    charged,
+    outcome,
+});
+
+/// Where the money went that was set aside for a fire, in wei.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Charged {
+    /// The cycle basefee: gone.
+    pub burned_cycle: Wei,
+    /// The lane basefee: gone.
+    pub burned_lane: Wei,
+    /// Priority: the proposer's.
+    pub tip: Wei,
+    /// The cell basefee: gone.
+    pub cells: Wei,
+    /// Set aside and not used: the payer's again.
+    pub refunded: Wei,
+}
+record!(Charged { burned_cycle, burned_lane, tip, cells, refunded });
+
+impl Charged {
+    /// What the payer paid.
+    pub const fn total(&self) -> Wei {
+        self.burned().saturating_add(self.tip)
+    }
+
+    /// What is gone.
+    pub const fn burned(&self) -> Wei {
+        self.burned_cycle.saturating_add(self.burned_lane).saturating_add(self.cells)
+    }
+}
+
+/// What a block's timer lane did (timers.md §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneReport {
+    /// The policy.
+    pub policy: Policy,
+    /// What a cycle of the lane cost beside the cycle basefee; zero where the policy has no lane
+    /// basefee.
+    pub basefee: Wei,
+    /// Cycles that the lane has.
+    pub capacity: u64,
+    /// Cycles that fires used.
+    pub consumed: u64,
+    /// Timers that fired.
+    pub fired: u64,
+    /// Timers that are due and wait, for whichever reason.
+    pub deferred: u64,
+    /// Of them, those whose cap does not cover the price.
+    pub priced_out: u64,
+    /// Of them, those that ask for more cycles than a fire gets.
+    pub over_cap: u64,
+    /// Timers removed past their time.
+    pub expired: u64,
+    /// Timers removed since their payer could not pay.
+    pub insolvent: u64,
+    /// Median priority of the timers that fired, wei per cycle.
+    pub p50: Wei,
+    /// The least priority of the timers that fired, wei per cycle.
+    pub least_priority: Option<Wei>,
+}
+record!(LaneReport {
+    policy,
+    basefee,
+    capacity,
+    consumed,
+    fired,
+    deferred,
+    priced_out,
+    over_cap,
+    expired,
+    insolvent,
+    p50,
+    least_priority,
+});
+
+/// What a transaction or a timer made actors do, whether or not it succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActorReceipt {
     /// The actor deployed or called.

@@ -5,6 +5,7 @@ use super::{
     block::Header,
     genesis::{Genesis, GenesisError, Validator},
     params::{PRESENCE_TIMEOUT_BLOCKS, Params, SUBSET_EPOCH_BLOCKS},
+    timers::{Lane, Timers},
 };
 use crate::{
     job::{mru::MruRecord, spec::Job},
@@ -109,6 +110,7 @@ pub struct State {
     pub(super) actors: Map<Address, Actor>,
     pub(super) code: Map<Hash, Code>,
     pub(super) storage: Map<(Address, String), Vec<u8>>,
+    pub(super) timers: Timers,
     pub(super) basefee_cycle: Wei,
     pub(super) basefee_cell: Wei,
     pub(super) burned: Wei,
@@ -165,6 +167,7 @@ impl State {
             actors: Map::default(),
             code: Map::default(),
             storage: Map::default(),
+            timers: Timers::genesis(&genesis.params.timers),
             basefee_cycle: genesis.params.genesis_basefee,
             basefee_cell: genesis.params.genesis_basefee,
             burned: Wei::ZERO,
@@ -357,6 +360,7 @@ impl State {
             burned: self.burned,
             orders: self.orders.clone(),
             presence: self.presence.clone(),
+            lane: self.timers.lane.clone(),
         });
         keccak256(&[
             b"cowboy-state/v1",
@@ -369,6 +373,9 @@ impl State {
             &self.actors.root().0,
             &self.code.root().0,
             &self.storage.root().0,
+            &self.timers.queue.root().0,
+            &self.timers.fairness.root().0,
+            &self.timers.auction.root().0,
             &scalars,
         ])
     }
@@ -434,6 +441,7 @@ struct Scalars {
     burned: Wei,
     orders: Arc<Vec<OrderSince>>,
     presence: Option<KnownPresence>,
+    lane: Lane,
 }
 record!(Scalars {
     chain_id,
@@ -444,6 +452,7 @@ record!(Scalars {
     burned,
     orders,
     presence,
+    lane,
 });
 
 record!(State {
@@ -461,6 +470,7 @@ record!(State {
     actors,
     code,
     storage,
+    timers,
     basefee_cycle,
     basefee_cell,
     burned,

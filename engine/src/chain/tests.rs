@@ -7,10 +7,9 @@ use super::{
     *,
 };
 use crate::{
-    actor,
     fees::meter,
     job::spec::{Bounds, CommandWork, JobSpec, JobStatus, Verification, VerificationMode, Work},
-    presence::{Bitmap, ThresholdRule, threshold},
+    presence::{Bitmap, threshold},
     primitives::{Address, Hash, Height, SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
     wire::{GoodbyeReason, JobResult},
@@ -18,6 +17,7 @@ use crate::{
 use std::sync::Arc;
 
 mod actors;
+mod timers;
 
 fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"test", name)
@@ -40,11 +40,7 @@ fn genesis(runners: u32) -> Genesis {
     Genesis {
         name: "test".into(),
         timestamp_ms: 1_000,
-        params: Params {
-            threshold_rule: ThresholdRule::Committee,
-            genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
-            actors: actor::Params::default(),
-        },
+        params: Params::default(),
         validators: validators(4),
         runners: (0..runners)
             .map(|i| GenesisRunner {

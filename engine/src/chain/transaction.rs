@@ -11,6 +11,7 @@ use crate::{
     },
     record,
     registry::Capabilities,
+    timer,
 };
 use std::{
     ops::Deref,
@@ -45,6 +46,12 @@ pub enum Payload {
     DeployActor(DeployActor),
     /// Calls a handler of an actor.
     CallActor(CallActor),
+    /// Schedules a timer of an actor that the sender deployed.
+    ScheduleTimer(Arc<timer::Request>),
+    /// Cancels a timer of an actor that the sender deployed.
+    CancelTimer(CancelTimer),
+    /// Lets a timer of an actor that the sender deployed live longer.
+    ExtendTimer(ExtendTimer),
     /// Registers the sender as a runner.
     RegisterRunner(RegisterRunner),
     /// Changes what the sender, a runner, offers.
@@ -61,6 +68,14 @@ pub enum Payload {
     SubmitJob(Arc<JobSpec>),
     /// Brings a runner's result.
     SubmitResult(SubmitResult),
+    /// Cancels anybody's timer, by a system deployer; nothing where it is gone already.
+    SysCancelTimer(CancelTimer),
+    /// Replaces all governed parameters of timers, by a system deployer.
+    SysUpdateTimerConfig(timer::Config),
+    /// Lets anybody's timer live longer, by a system deployer.
+    SysExtendTimer(ExtendTimer),
+    /// Gives one governed parameter another value, by a system deployer.
+    SetParameter(SetParameter),
 }
 
 /// See [`Payload::Transfer`].
@@ -100,6 +115,34 @@ pub const MAX_HANDLER_BYTES: usize = 256;
 /// What a handler is given is at most as long as a string. No transaction is as large, but
 /// messages may be.
 pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
+
+/// See [`Payload::CancelTimer`] and [`Payload::SysCancelTimer`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelTimer {
+    /// Which.
+    pub timer_id: Hash,
+}
+record!(CancelTimer { timer_id });
+
+/// See [`Payload::ExtendTimer`] and [`Payload::SysExtendTimer`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtendTimer {
+    /// Which.
+    pub timer_id: Hash,
+    /// The last height at which it may fire from now on.
+    pub expires_at: Height,
+}
+record!(ExtendTimer { timer_id, expires_at });
+
+/// See [`Payload::SetParameter`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetParameter {
+    /// One of [`timer::Config::KEYS`].
+    pub key: String,
+    /// Its value from the next block on.
+    pub value: u64,
+}
+record!(SetParameter { key, value });
 
 /// See [`Payload::RegisterRunner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,6 +211,9 @@ impl Payload {
             Self::Transfer(_) => "transfer",
             Self::DeployActor(_) => "deploy_actor",
             Self::CallActor(_) => "call_actor",
+            Self::ScheduleTimer(_) => "schedule_timer",
+            Self::CancelTimer(_) => "cancel_timer",
+            Self::ExtendTimer(_) => "extend_timer",
             Self::RegisterRunner(_) => "register_runner",
             Self::UpdateRunner(_) => "update_runner",
             Self::DeregisterRunner => "deregister_runner",
@@ -176,15 +222,23 @@ impl Payload {
             Self::RevokeEntitlement(_) => "revoke_entitlement",
             Self::SubmitJob(_) => "submit_job",
             Self::SubmitResult(_) => "job_result_submit",
+            Self::SysCancelTimer(_) => "sys_cancel_timer",
+            Self::SysUpdateTimerConfig(_) => "sys_update_timer_config",
+            Self::SysExtendTimer(_) => "sys_extend_timer",
+            Self::SetParameter(_) => "set_parameter",
         }
     }
 
-    /// The number that stands for the kind in the encoding. Gaps are kinds of later versions.
+    /// The number that stands for the kind in the encoding. Gaps are kinds of later versions; those
+    /// of system instructions are their opcodes (CIP-1 §12).
     const fn tag(&self) -> u64 {
         match self {
             Self::Transfer(_) => 1,
             Self::DeployActor(_) => 2,
             Self::CallActor(_) => 3,
+            Self::ScheduleTimer(_) => 4,
+            Self::CancelTimer(_) => 5,
+            Self::ExtendTimer(_) => 6,
             Self::RegisterRunner(_) => 16,
             Self::UpdateRunner(_) => 17,
             Self::DeregisterRunner => 18,
@@ -193,13 +247,19 @@ impl Payload {
             Self::RevokeEntitlement(_) => 21,
             Self::SubmitJob(_) => 32,
             Self::SubmitResult(_) => 36,
+            Self::SysCancelTimer(_) => 48,
+            Self::SysUpdateTimerConfig(_) => 49,
+            Self::SysExtendTimer(_) => 50,
+            Self::SetParameter(_) => 51,
         }
     }
 
-    const fn charge(&self) -> Charge {
+    fn charge(&self) -> Charge {
         match self {
             Self::Transfer(_) => meter::TRANSFER,
             Self::DeployActor(_) | Self::CallActor(_) => meter::METERED,
+            Self::ScheduleTimer(timer) => meter::timer(timer.payload.len()),
+            Self::CancelTimer(_) | Self::ExtendTimer(_) => meter::timer(0),
             Self::RegisterRunner(_) => meter::REGISTER_RUNNER,
             Self::UpdateRunner(_) => meter::UPDATE_RUNNER,
             Self::DeregisterRunner => meter::DEREGISTER_RUNNER,
@@ -207,6 +267,10 @@ impl Payload {
             Self::GrantEntitlement(_) | Self::RevokeEntitlement(_) => meter::ENTITLEMENT,
             Self::SubmitJob(_) => meter::SUBMIT_JOB,
             Self::SubmitResult(_) => meter::SUBMIT_RESULT,
+            Self::SysCancelTimer(_)
+            | Self::SysUpdateTimerConfig(_)
+            | Self::SysExtendTimer(_)
+            | Self::SetParameter(_) => meter::SYSTEM,
         }
     }
 
@@ -233,6 +297,9 @@ impl Encode for Payload {
             Self::Transfer(body) => Some(body),
             Self::DeployActor(body) => Some(body),
             Self::CallActor(body) => Some(body),
+            Self::ScheduleTimer(body) => Some(body),
+            Self::CancelTimer(body) | Self::SysCancelTimer(body) => Some(body),
+            Self::ExtendTimer(body) | Self::SysExtendTimer(body) => Some(body),
             Self::RegisterRunner(body) => Some(body),
             Self::UpdateRunner(body) => Some(body),
             Self::DeregisterRunner | Self::RunnerHeartbeat => None,
@@ -240,6 +307,8 @@ impl Encode for Payload {
             Self::RevokeEntitlement(body) => Some(body),
             Self::SubmitJob(body) => Some(body),
             Self::SubmitResult(body) => Some(body),
+            Self::SysUpdateTimerConfig(body) => Some(body),
+            Self::SetParameter(body) => Some(body),
         };
         w.list(1 + usize::from(body.is_some()));
         w.u64(self.tag());
@@ -256,6 +325,9 @@ impl Decode for Payload {
             (1, 2) => Decode::decode(r).map(Self::Transfer),
             (2, 2) => Decode::decode(r).map(Self::DeployActor),
             (3, 2) => Decode::decode(r).map(Self::CallActor),
+            (4, 2) => Decode::decode(r).map(Self::ScheduleTimer),
+            (5, 2) => Decode::decode(r).map(Self::CancelTimer),
+            (6, 2) => Decode::decode(r).map(Self::ExtendTimer),
             (16, 2) => Decode::decode(r).map(Self::RegisterRunner),
             (17, 2) => Decode::decode(r).map(Self::UpdateRunner),
             (18, 1) => Ok(Self::DeregisterRunner),
@@ -264,6 +336,10 @@ impl Decode for Payload {
             (21, 2) => Decode::decode(r).map(Self::RevokeEntitlement),
             (32, 2) => Decode::decode(r).map(Self::SubmitJob),
             (36, 2) => Decode::decode(r).map(Self::SubmitResult),
+            (48, 2) => Decode::decode(r).map(Self::SysCancelTimer),
+            (49, 2) => Decode::decode(r).map(Self::SysUpdateTimerConfig),
+            (50, 2) => Decode::decode(r).map(Self::SysExtendTimer),
+            (51, 2) => Decode::decode(r).map(Self::SetParameter),
             _ => Err(DecodeError::Invalid("unknown transaction kind")),
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! Upon block H, child of the state's head:
 //! 1. P of each ancestor certified in H is derived; the newest is kept.
-//! 2. (timers) 3. Transactions in order. 4. (due timers)
+//! 2. Timers: an epoch's come into the ring, those of H become due.
+//! 3. Transactions in order.
+//! 4. Due timers fire or are removed; before 3 under `gba-auction`.
 //! 5. Jobs: deadlines pass, jobs recorded in H or waiting since are drawn.
 //! 6. (callbacks) 7. (speculation)
 //! 8. Basefees for H + 1; tips to the proposer.
@@ -14,6 +16,8 @@
 pub(super) mod actors;
 mod fees;
 mod jobs;
+mod lane;
+mod timers;
 
 pub use actors::{Failure, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES, Message};
 pub use jobs::candidates_root;
@@ -25,9 +29,12 @@ use super::{
         PresenceUnavailable, RunnerDeregistered, RunnerRegistered, RunnerUpdated,
         SubsetEpochAdvanced, Transferred,
     },
-    receipt::{ActorReceipt, Receipt, Status},
+    receipt::{ActorReceipt, Fire, LaneReport, Receipt, Status},
     state::{KnownPresence, MoneyError, State},
-    transaction::{CallActor, DeployActor, Payload, RegisterRunner, SignedTransaction, Transfer},
+    transaction::{
+        CallActor, CancelTimer, DeployActor, ExtendTimer, Payload, RegisterRunner,
+        SignedTransaction, Transfer,
+    },
 };
 use crate::{
     actor::Budget,
@@ -37,8 +44,10 @@ use crate::{
     primitives::{Address, Cells, Cycles, Hash, Height, Wei},
     record,
     registry::{Order, PoolError, RegistryError},
+    timer::{Ids, ParameterError, Policy, Terms, TimerError},
 };
 use actors::{Delivery, Done, Place};
+use lane::OpenLane;
 use std::sync::Arc;
 
 /// Bytes of an error's text that a receipt keeps: an actor may say anything where it fails.
@@ -82,6 +91,10 @@ pub struct Execution {
     pub state: State,
     /// One per transaction, in order.
     pub receipts: Vec<Receipt>,
+    /// Timers that fired, in order.
+    pub fires: Vec<Fire>,
+    /// What the timer lane did.
+    pub lane: LaneReport,
     /// In the order in which they happened.
     pub events: Vec<Event>,
     /// Per embedded certificate whose votes can be read, ascending by height.
@@ -125,6 +138,12 @@ enum Refusal {
     ResultTooLarge { got: usize, limit: u32 },
     #[error("BadResultSignature: not {0}'s signature over this job and result")]
     BadResultSignature(Address),
+    #[error("Unauthorized: {0} is no system deployer")]
+    NotSystemDeployer(Address),
+    #[error(transparent)]
+    Timer(#[from] TimerError),
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
     #[error(transparent)]
     Actors(#[from] Failure),
     #[error(transparent)]
@@ -153,9 +172,12 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
         state: parent.clone(),
         events: Vec::new(),
         transaction: None,
+        timer: None,
         cycles: Cycles::ZERO,
         cells: Cells::ZERO,
         tips: Wei::ZERO,
+        terms: parent.timer_terms(header.height),
+        fires: Vec::new(),
     };
     run.state.head = Arc::new(header.clone());
     run.state.head_hash = header.hash();
@@ -163,12 +185,21 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
         run.emit(SubsetEpochAdvanced { epoch: header.subset_epoch });
     }
     let derived = run.resolve_certificates()?;
+    let mut lane = run.open_lane();
+    let timers_first = run.terms.policy == Policy::GbaAuction;
+    if timers_first {
+        run.fire_timers(&mut lane);
+    }
     let receipts = block.transactions.iter().map(|signed| run.transaction(signed)).collect();
     run.transaction = None;
+    if !timers_first {
+        run.fire_timers(&mut lane);
+    }
     run.pass_deadlines();
     let draws = run.draw_jobs();
-    run.settle();
-    Ok(Execution { state: run.state, receipts, events: run.events, derived, draws })
+    let lane = run.settle(lane);
+    let Run { state, events, fires, .. } = run;
+    Ok(Execution { state, receipts, fires, lane, events, derived, draws })
 }
 
 /// One block under execution.
@@ -179,9 +210,15 @@ struct Run<'a> {
     events: Vec<Event>,
     /// The transaction under execution, which events are put down to.
     transaction: Option<Hash>,
+    /// The timer that fires, which events are put down to.
+    timer: Option<Hash>,
+    /// What transactions used.
     cycles: Cycles,
     cells: Cells,
     tips: Wei,
+    /// What timers are scheduled under: read once, at the block's start.
+    terms: Terms,
+    fires: Vec<Fire>,
 }
 
 impl Run<'_> {
@@ -190,7 +227,14 @@ impl Run<'_> {
     }
 
     fn emit(&mut self, kind: impl Into<EventKind>) {
-        self.events.push(Event { transaction: self.transaction, kind: kind.into() });
+        let (transaction, timer) = (self.transaction, self.timer);
+        self.events.push(Event { transaction, timer, kind: kind.into() });
+    }
+
+    fn emit_all(&mut self, kinds: Vec<EventKind>) {
+        for kind in kinds {
+            self.emit(kind);
+        }
     }
 
     fn resolve_certificates(&mut self) -> Result<Vec<Derived>, ExecutionError> {
@@ -254,7 +298,7 @@ impl Run<'_> {
         if let Err(refusal) = self.apply(signed, &mut receipt) {
             self.state = before;
             self.events.truncate(events);
-            receipt.status = Status::Failed(shortened(refusal.to_string()));
+            receipt.status = Status::Failed(shortened(refusal.to_string(), MAX_ERROR_BYTES));
         }
         let (mut cycles, mut cells) = signed.least();
         if let Some(ActorReceipt { usage, .. }) = &receipt.actor {
@@ -281,19 +325,32 @@ impl Run<'_> {
                 self.told(done, receipt)?;
             }
             Payload::CallActor(CallActor { actor, handler, payload, value }) => {
-                let header = &self.block.header;
-                let place = Place {
-                    parent: header.parent,
-                    height: header.height,
-                    timestamp_ms: header.timestamp_ms,
-                    transaction: receipt.transaction,
-                };
+                let place = self.place(receipt.transaction, Some(sender));
+                let ids = Ids::of_transaction(nonce, receipt.transaction);
                 let (to, value) = (*actor, *value);
                 let (handler, payload) = (handler.clone(), payload.clone());
                 let first = Delivery { sender, to, handler, payload, value };
-                let done = actors::call(&mut self.state, &place, first, budget(signed));
+                let done = actors::call(&mut self.state, (&place, &ids), first, budget(signed));
                 self.told(done, receipt)?;
             }
+            Payload::ScheduleTimer(request) => {
+                let ids = Ids::of_transaction(nonce, receipt.transaction);
+                self.schedule_timer(sender, request, &ids)?;
+            }
+            Payload::CancelTimer(CancelTimer { timer_id }) => {
+                self.cancel_timer(sender, timer_id)?;
+            }
+            Payload::ExtendTimer(ExtendTimer { timer_id, expires_at }) => {
+                self.extend_timer(sender, timer_id, *expires_at)?;
+            }
+            Payload::SysCancelTimer(CancelTimer { timer_id }) => {
+                self.system_cancel_timer(sender, timer_id)?;
+            }
+            Payload::SysUpdateTimerConfig(config) => self.update_timer_config(sender, *config)?,
+            Payload::SysExtendTimer(ExtendTimer { timer_id, expires_at }) => {
+                self.system_extend_timer(sender, timer_id, *expires_at)?;
+            }
+            Payload::SetParameter(set) => self.set_parameter(sender, set)?,
             Payload::RegisterRunner(register) => self.register(sender, register)?,
             Payload::UpdateRunner(update) => {
                 self.state.registry.update(
@@ -328,18 +385,25 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Where actors run that `cause`, a transaction or a timer, makes run.
+    fn place(&self, cause: Hash, sender: Option<Address>) -> Place {
+        let header = &self.block.header;
+        Place {
+            parent: header.parent,
+            height: header.height,
+            timestamp_ms: header.timestamp_ms,
+            cause,
+            sender,
+            terms: self.terms,
+        }
+    }
+
     /// Puts what actors did into events and the receipt.
     fn told(&mut self, done: Done, receipt: &mut Receipt) -> Result<(), Refusal> {
-        let Done { actor, usage, result, log, deliveries, events, .. } = done;
-        for event in events {
-            self.emit(event);
-        }
-        let (result, ended) = match result {
-            Ok(result) => (result, Ok(())),
-            Err(failure) => (Vec::new(), Err(failure.into())),
-        };
-        receipt.actor = Some(ActorReceipt { actor, usage, result, log, deliveries });
-        ended
+        let (events, outcome, ended) = done.told();
+        self.emit_all(events);
+        receipt.actor = Some(outcome);
+        ended.map_err(Refusal::from)
     }
 
     fn register(&mut self, sender: Address, register: &RegisterRunner) -> Result<(), Refusal> {
@@ -362,16 +426,24 @@ impl Run<'_> {
     }
 
     /// Basefees for the next block; tips to the proposer.
-    fn settle(&mut self) {
+    fn settle(&mut self, lane: OpenLane) -> LaneReport {
+        let (used, report) = self.close_lane(lane);
+        let cycles = self.cycles.saturating_add(used.cycles).get();
+        let cells = self.cells.saturating_add(used.cells).get();
         let state = &mut self.state;
-        state.basefee_cycle =
-            basefee::next(state.basefee_cycle, self.cycles.get(), meter::TARGET_CYCLES);
-        state.basefee_cell =
-            basefee::next(state.basefee_cell, self.cells.get(), meter::TARGET_CELLS);
+        state.timers.lane.last_cycles = cycles;
+        state.basefee_cycle = basefee::next(state.basefee_cycle, cycles, meter::TARGET_CYCLES);
+        state.basefee_cell = basefee::next(state.basefee_cell, cells, meter::TARGET_CELLS);
+        let next = self.block.header.height.next();
+        let begins = self.parent.params.timers.activation.is_some_and(|a| a.height == next);
+        if begins && self.parent.params.timers.policy_at(next) == Policy::Eip1559 {
+            // Until now a cycle of the lane was worth a cycle (CIP-1 §13.2).
+            state.timers.lane.basefee = state.basefee_cycle;
+        }
         let height = self.block.header.height;
         state.note_order(height);
         if self.tips.is_zero() {
-            return;
+            return report;
         }
         let proposer = self
             .parent
@@ -384,6 +456,7 @@ impl Run<'_> {
         if !paid {
             self.state.burned = self.state.burned.saturating_add(self.tips);
         }
+        report
     }
 }
 
@@ -397,10 +470,10 @@ fn budget(signed: &SignedTransaction) -> Budget {
     }
 }
 
-/// An error's text as far as receipts keep it.
-fn shortened(mut text: String) -> String {
-    if text.len() > MAX_ERROR_BYTES {
-        text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
+/// An error's text as far as it is kept.
+fn shortened(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit));
         text.push('…');
     }
     text

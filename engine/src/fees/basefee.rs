@@ -1,4 +1,5 @@
-//! The basefee of cycles and of cells, each with a target of its own (spec chain.md, "Fees").
+//! The basefee of cycles and of cells, each with a target of its own (spec chain.md, "Fees"), and
+//! that of the timer lane (timers.md §4, CIP-1 §5).
 
 use crate::primitives::Wei;
 
@@ -14,7 +15,8 @@ const MAX_CHANGE: u128 = 8;
 /// further than [`MIN_BASEFEE`]. Exact over the whole range; a rise beyond it saturates.
 pub fn next(basefee: Wei, used: u64, target: u64) -> Wei {
     let fee = basefee.get();
-    let step = Wei::new(share(fee, used.abs_diff(target), target) / MAX_CHANGE);
+    let step =
+        Wei::new(share(fee, u128::from(used.abs_diff(target)), u128::from(target)) / MAX_CHANGE);
     if used > target {
         basefee.saturating_add(step.max(Wei::new(1)))
     } else if used < target {
@@ -24,12 +26,31 @@ pub fn next(basefee: Wei, used: u64, target: u64) -> Wei {
     }
 }
 
-/// floor(fee × min(part, whole) / whole), without leaving a u128 on the way.
-fn share(fee: u128, part: u64, whole: u64) -> u128 {
+/// The lane basefee after a block whose timers `consumed` so many cycles of the `lane`.
+///
+/// Moves by (2 × consumed − lane) / lane, at most an eighth: unlike [`next`] the share is not
+/// divided before it is cut, so a lane a sixteenth off half full moves it as far as it goes. Rises
+/// by at least 1 wei, falls no further than [`MIN_BASEFEE`]. Exact over the whole range; a rise
+/// beyond it saturates.
+pub fn next_lane(basefee: Wei, consumed: u64, lane: u64) -> Wei {
+    let fee = basefee.get();
+    let (twice, lane) = (2 * u128::from(consumed), u128::from(lane));
+    let step = Wei::new(share(fee, twice.abs_diff(lane), lane).min(fee / MAX_CHANGE));
+    if twice > lane {
+        basefee.saturating_add(step.max(Wei::new(1)))
+    } else if twice < lane {
+        basefee.saturating_sub(step).max(MIN_BASEFEE)
+    } else {
+        basefee
+    }
+}
+
+/// floor(fee × min(part, whole) / whole) for a `whole` below 2^64, without leaving a u128 on the
+/// way.
+fn share(fee: u128, part: u128, whole: u128) -> u128 {
     if part >= whole {
         return fee;
     }
-    let (part, whole) = (u128::from(part), u128::from(whole));
     // fee = q × whole + r: q × part stays below fee, r × part below 2^128.
     fee / whole * part + fee % whole * part / whole
 }
@@ -65,7 +86,45 @@ mod tests {
         check(8, 0, 0, 8);
     }
 
+    fn check_lane(fee: u128, consumed: u64, lane: u64, expected: u128) {
+        let next = next_lane(Wei::new(fee), consumed, lane);
+        assert_eq!(next.get(), expected, "{fee} {consumed} {lane}");
+    }
+
+    #[test]
+    fn the_lane_s_reaches_its_bound_a_sixteenth_off_half_full() {
+        check_lane(1_000, 50, 100, 1_000);
+        check_lane(1_000, 56, 100, 1_120);
+        check_lane(1_000, 57, 100, 1_125);
+        check_lane(1_000, 44, 100, 880);
+        check_lane(1_000, 43, 100, 875);
+        check_lane(1_000, 0, 100, 875);
+        check_lane(1, 51, 100, 2);
+        check_lane(1, 0, 100, 1);
+        check_lane(0, 0, 100, 1);
+        check_lane(u128::MAX, u64::MAX, u64::MAX, u128::MAX);
+        check_lane(u128::MAX, 0, u64::MAX, u128::MAX - u128::MAX / 8);
+        check_lane(u128::MAX, u64::MAX / 2, u64::MAX, u128::MAX - u128::MAX / u128::from(u64::MAX));
+        check_lane(8, 1, 0, 9);
+    }
+
     proptest! {
+        #[test]
+        fn the_lane_s_agrees_with_the_formula(
+            fee in 0u128..1 << 62, consumed: u64, lane in 1u64..,
+        ) {
+            let (twice, whole) = (2 * i128::from(consumed), i128::from(lane));
+            let step = (fee * (twice - whole).unsigned_abs().min(whole.unsigned_abs()))
+                / whole.unsigned_abs();
+            let step = step.min(fee / 8);
+            let expected = match twice.cmp(&whole) {
+                std::cmp::Ordering::Greater => fee + step.max(1),
+                std::cmp::Ordering::Equal => fee,
+                std::cmp::Ordering::Less => (fee - step).max(1),
+            };
+            check_lane(fee, consumed, lane, expected);
+        }
+
         /// The formula as it is written, where it fits.
         #[test]
         fn agrees_with_the_formula(fee in 0u128..1 << 64, used: u64, target in 1u64..) {

@@ -29,6 +29,13 @@ pub struct Charge {
 pub const TRANSFER: Charge = Charge { cycles: 5_000, cells: 500 };
 /// Deploying and calling actors: what that takes is metered as it runs.
 pub const METERED: Charge = Charge { cycles: 0, cells: 0 };
+/// Scheduling, extending or cancelling a timer: its place in the queue, and a cell per byte of
+/// `payload` (timers.md §1).
+pub const fn timer(payload: usize) -> Charge {
+    Charge { cycles: 200, cells: payload as u64 }
+}
+/// A system instruction: a record or a parameter.
+pub const SYSTEM: Charge = Charge { cycles: 5_000, cells: 100 };
 /// A registration: a record of a few hundred bytes and a place in the order.
 pub const REGISTER_RUNNER: Charge = Charge { cycles: 50_000, cells: 1_000 };
 /// A change of a registration.

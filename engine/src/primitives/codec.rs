@@ -84,7 +84,7 @@ pub fn to_vec<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
 
 /// Reads a value that fills `bytes` and stands there in its one form.
 pub fn from_slice<T: Encode + Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
-    let mut r = Reader(Decoder::new(bytes));
+    let mut r = Reader::new(bytes);
     let value = T::decode(&mut r)?;
     if to_vec(&value) != bytes {
         return Err(DecodeError::NotDeterministic);
@@ -164,6 +164,12 @@ impl Writer {
 pub struct Reader<'a>(Decoder<'a>);
 
 impl<'a> Reader<'a> {
+    /// A reader of bytes that the program itself wrote; what comes from elsewhere goes through
+    /// [`from_slice`].
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(Decoder::new(bytes))
+    }
+
     /// An unsigned integer.
     pub fn u64(&mut self) -> Result<u64, DecodeError> {
         Ok(self.0.u64()?)

@@ -10,7 +10,7 @@ use crate::{
     },
     complete,
     context::{Context, Deadline},
-    error::{CliError, Exit},
+    error::CliError,
 };
 use clap::{Args, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
@@ -26,7 +26,6 @@ use cowboy_engine::{
     },
     primitives::Wei,
 };
-use std::path::Path;
 
 /// `actor call`.
 #[derive(Debug, Args)]
@@ -68,7 +67,7 @@ pub struct Call {
 impl Call {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let payload = payload(&self.payload)?;
+        let payload = args::payload(&self.payload, MAX_PAYLOAD_BYTES)?;
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
         if self.dry_run {
@@ -136,37 +135,4 @@ fn succeeded(tried: &DryRun) -> Result<(), CliError> {
     }
     let reason = reason(tried.error.as_deref(), tried.message.as_deref());
     Err(failure(&reason.unwrap_or_default()))
-}
-
-/// What a handler is given, as typed.
-fn payload(text: &str) -> Result<Vec<u8>, CliError> {
-    if let Some(file) = text.strip_prefix('@') {
-        return args::input(Path::new(file), MAX_PAYLOAD_BYTES as u64);
-    }
-    if text.starts_with("0x") {
-        return text.parse::<Text<Bytes>>().map(|bytes| bytes.0.0).map_err(|error| {
-            CliError::new(Exit::Usage, format!("the payload: {error}"))
-                .hint("text that begins with 0x goes into a file: @FILE, or @- for standard input")
-        });
-    }
-    Ok(text.as_bytes().to_vec())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn payloads_are_text_or_hex() {
-        let check = |text: &str, expected: Option<&[u8]>| {
-            assert_eq!(payload(text).ok().as_deref(), expected, "{text}");
-        };
-        check("", Some(b""));
-        check(r#"{"to": 1}"#, Some(br#"{"to": 1}"#));
-        check("0x", Some(b""));
-        check("0x00ff", Some(&[0, 255]));
-        check("0x0", None);
-        check("0xyz", None);
-        check("@/no/such/file", None);
-    }
 }

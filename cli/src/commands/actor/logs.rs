@@ -1,7 +1,12 @@
 //! `actor logs`: lines of an actor's log, and new ones as their blocks become final.
 
 use crate::args::HeightArg;
-use crate::{complete, context::Context, error::CliError, output::Row};
+use crate::{
+    complete,
+    context::Context,
+    error::CliError,
+    output::{Row, short},
+};
 use clap::{Args, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
@@ -60,7 +65,7 @@ impl Logs {
         let mut blocks = client.follow(Some(next));
         loop {
             let block = blocks.next().await?;
-            if block.height < next || block.transactions == 0 {
+            if block.height < next || (block.transactions == 0 && block.fires == 0) {
                 continue;
             }
             let mut lines = Vec::new();
@@ -91,7 +96,7 @@ async fn all_from(
 }
 
 impl Row for ActorLine {
-    const HEADER: &'static [&'static str] = &[">height", "transaction", "kind", "text"];
+    const HEADER: &'static [&'static str] = &[">height", "cause", "kind", "text"];
 
     fn cells(&self) -> Vec<String> {
         let (kind, text) = match self.kind {
@@ -102,9 +107,12 @@ impl Row for ActorLine {
                 ("event", self.name.clone().unwrap_or_default() + &data)
             }
         };
+        // A transaction as it is; a timer, whose id looks alike, by name.
+        let timer = self.timer.as_ref().map(|timer| format!("timer {}", short(timer)));
+        let cause = self.transaction.as_ref().map(short).or(timer);
         vec![
             self.height.to_string(),
-            crate::output::short(&self.transaction),
+            cause.unwrap_or_else(|| "-".to_owned()),
             kind.to_owned(),
             text,
         ]

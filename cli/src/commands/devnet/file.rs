@@ -6,7 +6,10 @@ use crate::{
     output::{Document, amount, fields, millis, raw, table, warn},
 };
 use clap::{Args, builder::FalseyValueParser};
-use cowboy_devnet::topology::{Name, Overrides, Plan, RunnerPlan, TEMPLATE, Topology, Visibility};
+use cowboy_devnet::topology::{
+    Name, Overrides, Plan, RunnerPlan, TEMPLATE, TimersSection, Topology, Visibility,
+};
+use cowboy_engine::timer::{self, Activation, Policy};
 use serde::Serialize;
 use std::{
     fs::{self, OpenOptions},
@@ -93,6 +96,8 @@ struct Resolved {
     seed: u64,
     /// How reliably runners are present.
     presence: PresenceForecast,
+    /// How timers compete, and their limits.
+    timers: TimersSection,
     /// The validators, in the set's order.
     validators: Vec<Node>,
     /// The runners, in the order they register.
@@ -174,6 +179,7 @@ impl Resolved {
                     Visibility::Never => "never",
                 },
             },
+            timers: TimersSection::of(&plan.timers),
             validators: plan
                 .validators
                 .iter()
@@ -190,9 +196,41 @@ impl Resolved {
                 })
                 .collect(),
             api_port: plan.api_port,
-            warnings: unreliable.then(|| feasibility.to_string()).into_iter().collect(),
+            warnings: unreliable
+                .then(|| feasibility.to_string())
+                .into_iter()
+                .chain(starved(&plan.timers))
+                .collect(),
         }
     }
+
+    fn timers_in_words(&self) -> String {
+        let timers = self.timers.params();
+        let config = timers.config;
+        let mut text = timers.policy.name().to_owned();
+        if let Some(Activation { policy, height }) = timers.activation {
+            text += &format!(", {} from block {height} on", policy.name());
+        }
+        let (lane, window) = (config.lane_timer_cycles, config.fairness_window_blocks);
+        let scope = timers.scope.name();
+        text + &format!("; {lane} cycles a block; fairness by {scope} over {window} blocks")
+    }
+}
+
+/// What keeps timers from ever firing that name no gas limit of their own.
+fn starved(timers: &timer::Params) -> Option<String> {
+    let config = timers.config;
+    let asked = match timers.policy {
+        Policy::Eip1559 => config.max_cycles_per_fire.min(config.max_cycles_per_fire_auction_phase),
+        Policy::Fifo | Policy::GbaAuction => config.max_cycles_per_fire,
+    };
+    let lane = config.lane_timer_cycles;
+    (asked > lane).then(|| {
+        format!(
+            "timers that name no gas limit ask for {asked} cycles and never fire: the lane has \
+             {lane} a block; raise timers.lane_timer_cycles or lower the caps per fire"
+        )
+    })
 }
 
 impl Document for Resolved {
@@ -216,6 +254,7 @@ impl Document for Resolved {
                     presence.visibility,
                 ),
             ),
+            ("timers", self.timers_in_words()),
             ("api port", self.api_port.map_or_else(|| "any".to_owned(), |port| port.to_string())),
         ]);
         let validators =

@@ -2,7 +2,7 @@
 
 use crate::{
     api::types::{ActorLine, ActorLineKind, ActorReceipt, LogLine, StateChange},
-    storage::{Line, StoredLine},
+    storage::{Cause, Line, StoredLine},
 };
 use cowboy_engine::{
     chain::{self, Change},
@@ -33,7 +33,11 @@ pub(in crate::api) fn log(lines: &[(Address, String)]) -> Vec<LogLine> {
 
 /// A line of an actor's log.
 pub(in crate::api) fn line(stored: StoredLine) -> ActorLine {
-    let StoredLine { height, transaction, what, .. } = stored;
+    let StoredLine { height, cause, what, .. } = stored;
+    let (transaction, timer) = match cause {
+        Cause::Transaction(hash) => (Some(hash.into()), None),
+        Cause::Timer(id) => (None, Some(id.into())),
+    };
     let (kind, text, name, data) = match what {
         Line::Log(text) => (ActorLineKind::Log, Some(text), None, None),
         Line::Event { name, data } => {
@@ -41,7 +45,7 @@ pub(in crate::api) fn line(stored: StoredLine) -> ActorLine {
         }
         Line::Error(text) => (ActorLineKind::Error, Some(text), None, None),
     };
-    ActorLine { height: height.get(), transaction: transaction.into(), kind, text, name, data }
+    ActorLine { height: height.get(), transaction, timer, kind, text, name, data }
 }
 
 /// A key before and after.

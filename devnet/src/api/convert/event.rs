@@ -9,9 +9,11 @@ use cowboy_engine::chain::{
     EventKind,
     event::{
         ActorCalled, ActorDeployed, ActorEmitted, EntitlementGranted, EntitlementRevoked,
-        JobAssigned, JobFailed, JobSubmitted, JobVerified, JobWaiting, MruUpdated, PresenceDerived,
-        PresenceUnavailable, RunnerDeregistered, RunnerRegistered, RunnerUpdated,
-        SubsetEpochAdvanced, Transferred,
+        GbaFailed, JobAssigned, JobFailed, JobSubmitted, JobVerified, JobWaiting, MruUpdated,
+        ParameterSet, PresenceDerived, PresenceUnavailable, RunnerDeregistered, RunnerRegistered,
+        RunnerUpdated, SubsetEpochAdvanced, TimerCancelled, TimerCancelledInsufficientFunds,
+        TimerConfigUpdated, TimerExceedsAuctionCap, TimerExpired, TimerExtended, TimerFired,
+        TimerPolicyActivated, TimerPriorityClampedAtSchedule, TimerScheduled, Transferred,
     },
 };
 use serde_json::{Value, json};
@@ -24,7 +26,9 @@ pub(in crate::api) fn event(stored: &StoredEvent) -> Event {
         index: *position,
         kind: event.kind.name().to_owned(),
         transaction: event.transaction.map(Text),
+        timer: event.timer.map(Text),
         job_id: event.job_id().map(Text),
+        timer_id: event.timer_id().map(Text),
         data: data(&event.kind),
     }
 }
@@ -104,5 +108,90 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
             "name": name,
             "data": actor::value(data),
         }),
+        timer => of_timer(timer),
+    }
+}
+
+/// The fields of an event about timers.
+fn of_timer(kind: &EventKind) -> Value {
+    match kind {
+        EventKind::TimerScheduled(TimerScheduled {
+            timer_id,
+            actor,
+            height,
+            expires_at,
+            max_fee_per_cycle,
+            max_priority_fee_per_cycle,
+        }) => json!({
+            "timer_id": hex(&timer_id.0),
+            "actor": address(actor),
+            "height": height.get(),
+            "expires_at": expires_at.get(),
+            "max_fee_per_cycle": amount(*max_fee_per_cycle),
+            "max_priority_fee_per_cycle": amount(*max_priority_fee_per_cycle),
+        }),
+        EventKind::TimerPriorityClampedAtSchedule(TimerPriorityClampedAtSchedule {
+            timer_id,
+            stated,
+            clamped,
+        }) => json!({
+            "timer_id": hex(&timer_id.0),
+            "stated": amount(*stated),
+            "clamped": amount(*clamped),
+        }),
+        EventKind::TimerExceedsAuctionCap(TimerExceedsAuctionCap { timer_id, gas_limit, cap }) => {
+            json!({ "timer_id": hex(&timer_id.0), "gas_limit": gas_limit, "cap": cap })
+        }
+        EventKind::TimerFired(TimerFired {
+            timer_id,
+            actor,
+            success,
+            cycles,
+            priority_per_cycle,
+        }) => json!({
+            "timer_id": hex(&timer_id.0),
+            "actor": address(actor),
+            "success": success,
+            "cycles": cycles,
+            "priority_per_cycle": amount(*priority_per_cycle),
+        }),
+        EventKind::TimerExpired(TimerExpired { timer_id, actor, expires_at }) => json!({
+            "timer_id": hex(&timer_id.0),
+            "actor": address(actor),
+            "expires_at": expires_at.get(),
+        }),
+        EventKind::TimerCancelledInsufficientFunds(TimerCancelledInsufficientFunds {
+            timer_id,
+            fee_payer,
+            required,
+            available,
+        }) => json!({
+            "timer_id": hex(&timer_id.0),
+            "fee_payer": address(fee_payer),
+            "required": amount(*required),
+            "available": amount(*available),
+        }),
+        EventKind::TimerCancelled(TimerCancelled { timer_id, actor, by }) => json!({
+            "timer_id": hex(&timer_id.0),
+            "actor": address(actor),
+            "by": address(by),
+        }),
+        EventKind::TimerExtended(TimerExtended { timer_id, expires_at }) => {
+            json!({ "timer_id": hex(&timer_id.0), "expires_at": expires_at.get() })
+        }
+        EventKind::GbaFailed(GbaFailed { timer_id, gba, reason }) => json!({
+            "timer_id": hex(&timer_id.0),
+            "gba": address(gba),
+            "reason": reason,
+        }),
+        EventKind::TimerConfigUpdated(TimerConfigUpdated { by }) => json!({ "by": address(by) }),
+        EventKind::ParameterSet(ParameterSet { key, before, after }) => {
+            json!({ "key": key, "before": before, "after": after })
+        }
+        EventKind::TimerPolicyActivated(TimerPolicyActivated { policy }) => {
+            json!({ "policy": policy.name() })
+        }
+        // `data` names all others.
+        _ => json!({}),
     }
 }

@@ -3,6 +3,7 @@
 pub(super) mod actor;
 pub(super) mod event;
 pub(super) mod job;
+pub(super) mod timer;
 pub(super) mod transaction;
 
 use cowboy_engine::primitives::{Address, Height, Wei};

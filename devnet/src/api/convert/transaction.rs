@@ -6,14 +6,15 @@ use cowboy_engine::{
     chain::{
         Payload, SignedTransaction, Status,
         transaction::{
-            CallActor, DeployActor, GrantEntitlement, RegisterRunner, RevokeEntitlement,
-            SubmitResult, Transfer, UpdateRunner,
+            CallActor, CancelTimer, DeployActor, ExtendTimer, GrantEntitlement, RegisterRunner,
+            RevokeEntitlement, SetParameter, SubmitResult, Transfer, UpdateRunner,
         },
     },
     primitives::Address,
     registry::Capabilities,
+    timer::{Config, Request, Tier},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// What a transaction of `sender` does: the payload's fields.
 pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> Value {
@@ -65,7 +66,56 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             "result": hex(result),
             "runner_signature": hex(runner_signature.as_bytes()),
         }),
+        Payload::ScheduleTimer(request) => timer(request),
+        Payload::CancelTimer(CancelTimer { timer_id })
+        | Payload::SysCancelTimer(CancelTimer { timer_id }) => {
+            json!({ "timer_id": hex(&timer_id.0) })
+        }
+        Payload::ExtendTimer(ExtendTimer { timer_id, expires_at })
+        | Payload::SysExtendTimer(ExtendTimer { timer_id, expires_at }) => {
+            json!({ "timer_id": hex(&timer_id.0), "expires_at": expires_at.get() })
+        }
+        Payload::SysUpdateTimerConfig(config) => Config::KEYS
+            .iter()
+            .filter_map(|key| Some((key.name.to_owned(), config.get(key.name)?.into())))
+            .collect::<Map<_, _>>()
+            .into(),
+        Payload::SetParameter(SetParameter { key, value }) => {
+            json!({ "key": key, "value": value })
+        }
     }
+}
+
+/// What is asked of a timer; what is null gets a default.
+fn timer(request: &Request) -> Value {
+    let Request {
+        actor,
+        height: due,
+        payload,
+        handler,
+        fee_payer,
+        gas_limit,
+        expires_at,
+        max_fee_per_cycle,
+        max_priority_fee_per_cycle,
+        tier,
+        gba,
+        bid,
+    } = request;
+    json!({
+        "actor": address(actor),
+        "height": due.get(),
+        "payload": hex(payload),
+        "handler": handler,
+        "fee_payer": fee_payer.as_ref().map(address),
+        "gas_limit": gas_limit,
+        "expires_at": expires_at.map(height),
+        "max_fee_per_cycle": max_fee_per_cycle.map(amount),
+        "max_priority_fee_per_cycle": max_priority_fee_per_cycle.map(amount),
+        "tier": tier.map(Tier::name),
+        "gba": gba.as_ref().map(address),
+        "bid": bid,
+    })
 }
 
 fn offers(capabilities: &Capabilities) -> Value {

@@ -178,7 +178,9 @@ fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, A
                 index,
                 kind: kind.name().to_owned(),
                 transaction: None,
+                timer: None,
                 job_id: None,
+                timer_id: None,
                 data: convert::event::data(kind),
             })
             .collect(),
@@ -199,7 +201,7 @@ fn past(view: &View, height: Height) -> Result<chain::State, ApiError> {
 }
 
 /// The actor that an address, or the only one that its beginning stands for.
-fn find(
+pub(super) fn find(
     view: &View,
     state: &chain::State,
     text: &str,

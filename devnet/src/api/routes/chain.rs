@@ -49,7 +49,7 @@ pub(super) fn block(view: &View, height: &str) -> Result<Block, ApiError> {
     let height = view.height(height, view.head())?;
     let chain::Block { header, certificates, transactions } = view.block(height)?;
     let (state_root, finalized_at) = view.executed(height)?;
-    let receipts = view.store().receipts(height)?;
+    let (receipts, fires) = (view.store().receipts(height)?, view.store().fires(height)?);
     let certificate_for = certificate_heights(
         view,
         height,
@@ -68,8 +68,10 @@ pub(super) fn block(view: &View, height: &str) -> Result<Block, ApiError> {
         state_root: state_root.into(),
         executed_height: header.executed.height.get(),
         subset_epoch: header.subset_epoch,
-        cycles_used: receipts.iter().map(|receipt| receipt.cycles.get()).sum(),
-        cells_used: receipts.iter().map(|receipt| receipt.cells.get()).sum(),
+        cycles_used: receipts.iter().map(|receipt| receipt.cycles.get()).sum::<u64>()
+            + fires.iter().map(|fire| fire.cycles.get()).sum::<u64>(),
+        cells_used: receipts.iter().map(|receipt| receipt.cells.get()).sum::<u64>()
+            + fires.iter().map(|fire| fire.cells.get()).sum::<u64>(),
         transactions: transactions
             .iter()
             .zip(&receipts)
@@ -80,6 +82,7 @@ pub(super) fn block(view: &View, height: &str) -> Result<Block, ApiError> {
                 status: convert::transaction::status(&receipt.status),
             })
             .collect(),
+        fires: fires.iter().map(convert::timer::fire).collect(),
         certificate_for,
         open: header.open.iter().map(|open| open.height.get()).collect(),
         events: view.store().events_at(height)?.iter().map(convert::event::event).collect(),

@@ -7,11 +7,13 @@ mod account;
 mod actor;
 pub(super) mod chain;
 mod control;
+mod deferral;
 mod job;
 mod mru;
 mod presence;
 mod runner;
 mod selection;
+mod timer;
 mod validator;
 
 use super::{
@@ -22,10 +24,11 @@ use super::{
     server::Shared,
     types::{
         Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, BlockNotice, DryRun,
-        DryRunRequest, EventPage, EventQuery, Explanation, Head, Job, JobQuery, JobResult,
-        JobSummary, LogQuery, MruRecord, NodeQuery, Parameters, Presence, PresenceCheck, Runner,
-        SelectionCheck, Status, Stopping, StoreQuery, StreamQuery, Transaction,
-        TransactionAccepted, TransactionRequest, Validator, Votes,
+        DryRunRequest, EventPage, EventQuery, Explanation, Fairness, GovernedParameter, Head, Job,
+        JobQuery, JobResult, JobSummary, LaneBlock, LaneQuery, LogQuery, MruRecord, NodeQuery,
+        Parameters, Presence, PresenceCheck, Runner, SelectionCheck, Status, Stopping, StoreQuery,
+        StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary, Transaction, TransactionAccepted,
+        TransactionRequest, Validator, Votes,
     },
     view::{Glance, View},
 };
@@ -65,6 +68,12 @@ pub(super) fn table() -> Vec<Route> {
             "What a signer has to know about the chain, and its limits",
             Answer::one::<Parameters>(),
             |view, (), Nothing {}| chain::parameters(view),
+        ),
+        view(
+            "/v1/chain/governance",
+            "The governed parameters",
+            Answer::many::<GovernedParameter>(),
+            |view, (), Nothing {}| timer::governance(view),
         ),
         view(
             "/v1/chain/blocks/{height}",
@@ -218,6 +227,36 @@ pub(super) fn table() -> Vec<Route> {
             "Filters and draw done anew, compared with what the chain records",
             Answer::one::<SelectionCheck>(),
             |view, id: String, Nothing {}| selection::verify(view, &id),
+        ),
+        view(
+            "/v1/timers",
+            "Timers: those that wait by height, then those that have ended, newest first",
+            Answer::many::<TimerSummary>(),
+            |view, (), query: TimerQuery| timer::list(view, &query),
+        ),
+        view(
+            "/v1/timers/queue",
+            "The calendar queue, tier by tier",
+            Answer::one::<TimerQueue>(),
+            |view, (), Nothing {}| timer::queue(view),
+        ),
+        view(
+            "/v1/timers/fees",
+            "What the timer lane of blocks did, the oldest first",
+            Answer::many::<LaneBlock>(),
+            |view, (), query: LaneQuery| timer::fees(view, &query),
+        ),
+        view(
+            "/v1/timers/fairness",
+            "Who is favoured in the next block's timer lane",
+            Answer::one::<Fairness>(),
+            |view, (), Nothing {}| timer::fairness(view),
+        ),
+        view(
+            "/v1/timers/{timer}",
+            "A timer, what became of it, and why it did not fire where it did not",
+            Answer::one::<Timer>(),
+            |view, timer: String, Nothing {}| timer::show(view, &timer),
         ),
         view(
             "/v1/presence/{height}",

@@ -44,7 +44,7 @@ const BUDGET: Budget = Budget { cycles: 500_000, cells: 300_000 };
 
 impl Devnet {
     /// Makes a metered transaction of `dev-0` final, and says its hash.
-    fn metered(&mut self, payload: Payload) -> Hash {
+    pub(super) fn metered(&mut self, payload: Payload) -> Hash {
         let signed = self.sign("dev-0", payload);
         let signed = signed.transaction.clone().buying(BUDGET).sign(&key("dev-0"));
         self.push(vec![signed.clone()]);
@@ -52,12 +52,17 @@ impl Devnet {
     }
 
     fn deploy(&mut self) -> Address {
+        self.deploy_module(COUNTER)
+    }
+
+    /// Deploys an actor of `dev-0`.
+    pub(super) fn deploy_module(&mut self, source: &str) -> Address {
         let nonce = self.state.account(&address("dev-0")).nonce;
-        self.metered(Payload::DeployActor(DeployActor { source: COUNTER.to_owned() }));
+        self.metered(Payload::DeployActor(DeployActor { source: source.to_owned() }));
         Address::of_actor(&address("dev-0"), nonce)
     }
 
-    fn call(&mut self, actor: Address, handler: &str, payload: &str) -> Hash {
+    pub(super) fn call(&mut self, actor: Address, handler: &str, payload: &str) -> Hash {
         let (handler, payload) = (handler.to_owned(), payload.as_bytes().to_vec());
         let value = Wei::ZERO;
         self.metered(Payload::CallActor(CallActor { actor, handler, payload, value }))
@@ -281,7 +286,10 @@ async fn logs_hold_lines_events_and_failures() {
     let (lines, page) = log(None, None).await;
     assert_eq!((lines.as_slice(), page.next), (&all[..], 7));
     let [first, second, _, fourth, ..] = page.lines.as_slice() else { panic!("{page:?}") };
-    assert_eq!((first.text.as_deref(), *first.transaction), (Some("bumped to 1"), called));
+    assert_eq!(
+        (first.text.as_deref(), first.transaction),
+        (Some("bumped to 1"), Some(called.into()))
+    );
     assert_eq!(second.name.as_deref(), Some("bumped"));
     assert_eq!(second.data.as_ref().map(|data| &data["n"]), Some(&Value::from(1)));
     assert!(fourth.text.as_ref().is_some_and(|text| text.starts_with("ActorError: ")));

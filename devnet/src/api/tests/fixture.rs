@@ -27,14 +27,12 @@ use commonware_cryptography::{Signer as _, ed25519::PrivateKey};
 use commonware_parallel::Sequential;
 use commonware_utils::non_empty;
 use cowboy_engine::{
-    actor,
     chain::{
         self, Block, Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params,
         Payload, SignedTransaction, State, Transaction, Validator,
         block::{certificates_root, certify, transactions_root},
         transaction::{SubmitResult, Transfer},
     },
-    fees::meter,
     job::spec::{CommandWork, JobSpec, Work},
     presence::{Bitmap, ThresholdRule},
     primitives::{Address, Hash, Height, SecretKey, Wei},
@@ -78,7 +76,9 @@ fn consensus_key(validator: u32) -> PrivateKey {
     PrivateKey::from_seed(validator.into())
 }
 
-fn genesis(rule: ThresholdRule) -> Genesis {
+fn genesis(change: impl FnOnce(&mut Params)) -> Genesis {
+    let mut params = Params::default();
+    change(&mut params);
     let validator = |i: u32| Validator {
         pubkey: key(&format!("validator-{i}")).public_key(),
         consensus_key: consensus_key(i).public_key().as_ref().try_into().expect("32 bytes"),
@@ -96,11 +96,7 @@ fn genesis(rule: ThresholdRule) -> Genesis {
     Genesis {
         name: "api".into(),
         timestamp_ms: START_MS,
-        params: Params {
-            threshold_rule: rule,
-            genesis_basefee: Wei::new(meter::GENESIS_BASEFEE),
-            actors: actor::Params::default(),
-        },
+        params,
         validators: (0..VALIDATORS).map(validator).collect(),
         runners: (0..RUNNERS).map(runner).collect(),
         endowments: ["faucet", "dev-0", "runner-0"]
@@ -145,22 +141,24 @@ impl Devnet {
     }
 
     pub async fn with_rule(rule: ThresholdRule) -> Self {
-        Self::with(rule, start).await
+        Self::with(|params| params.threshold_rule = rule, start).await
     }
 
     /// A devnet whose API is not as patient, nor as roomy.
     pub async fn within(limits: Limits) -> Self {
-        Self::with(ThresholdRule::Committee, |listener, backend| {
-            start_within(limits, listener, backend)
-        })
-        .await
+        Self::with(|_| (), |listener, backend| start_within(limits, listener, backend)).await
+    }
+
+    /// A devnet with other parameters.
+    pub async fn of(change: impl FnOnce(&mut Params)) -> Self {
+        Self::with(change, start).await
     }
 
     async fn with(
-        rule: ThresholdRule,
+        change: impl FnOnce(&mut Params),
         start: impl FnOnce(TcpListener, Arc<Backend>) -> Serving,
     ) -> Self {
-        let genesis = genesis(rule);
+        let genesis = genesis(change);
         let (state, seen) = (genesis.state().unwrap(), Seen::default());
         let committee = Arc::new(committee(&genesis).unwrap());
         let mut keys: Vec<_> = (0..VALIDATORS).map(consensus_key).collect();

@@ -270,8 +270,12 @@ pub struct ActorLog {
 pub struct ActorLine {
     /// The block.
     pub height: u64,
-    /// The transaction.
-    pub transaction: HashText,
+    /// The transaction that caused it; absent where a timer's fire did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction: Option<HashText>,
+    /// The timer whose fire caused it; absent where a transaction did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<HashText>,
     /// Which of the three.
     pub kind: ActorLineKind,
     /// The line, or the error with its place and stack; absent for an event.
@@ -293,7 +297,7 @@ pub enum ActorLineKind {
     Log,
     /// Emitted.
     Event,
-    /// The error that ended a transaction's call.
+    /// The error that ended a transaction's call, or a timer's.
     Error,
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     ActorParameters, ActorReceipt, AddressText, AmountText, BytesText, ChainIdText, HashText,
-    TimeText,
+    TimeText, TimerStatus,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -74,15 +74,17 @@ pub struct Block {
     pub subset_epoch: u64,
     /// The block's transactions, in order.
     pub transactions: Vec<BlockTransaction>,
+    /// The timers that fired in it, in order.
+    pub fires: Vec<BlockFire>,
     /// The heights whose finalization certificates it embeds, ascending.
     pub certificate_for: Vec<u64>,
     /// The ancestors that still lack a certificate after it, ascending.
     pub open: Vec<u64>,
     /// What happened in it, in order.
     pub events: Vec<Event>,
-    /// The cycles its transactions used.
+    /// The cycles its transactions and timers used.
     pub cycles_used: u64,
-    /// The cells its transactions used.
+    /// The cells its transactions and timers used.
     pub cells_used: u64,
 }
 
@@ -97,6 +99,27 @@ pub struct BlockTransaction {
     pub sender: AddressText,
     /// What came of it.
     pub status: TransactionStatus,
+}
+
+/// A timer's fire as its block shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BlockFire {
+    /// The timer.
+    pub timer_id: HashText,
+    /// Its owner, whose handler ran.
+    pub actor: AddressText,
+    /// The handler.
+    pub handler: String,
+    /// When it was due.
+    pub due_at: u64,
+    /// `fired` or `failed`.
+    pub status: TimerStatus,
+    /// Cycles paid for.
+    pub cycles: u64,
+    /// Cells paid for.
+    pub cells: u64,
+    /// What the proposer got, in wei per cycle.
+    pub priority_per_cycle: AmountText,
 }
 
 /// What came of a transaction.
@@ -175,9 +198,15 @@ pub struct Event {
     /// The transaction that caused it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction: Option<HashText>,
+    /// The timer whose fire caused it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<HashText>,
     /// The job it is about, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_id: Option<HashText>,
+    /// The timer it is about, or whose fire caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer_id: Option<HashText>,
     /// The event's own fields, amounts and byte strings as text.
     #[schema(value_type = Object)]
     pub data: serde_json::Value,
@@ -231,6 +260,8 @@ pub struct BlockNotice {
     pub finalized_at: Option<TimeText>,
     /// How many transactions it holds.
     pub transactions: u32,
+    /// How many timers fired in it.
+    pub fires: u32,
     /// The heights whose finalization certificates it embeds, ascending.
     pub certificate_for: Vec<u64>,
     /// How many runners the block's presence has.

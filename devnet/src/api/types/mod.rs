@@ -12,6 +12,7 @@
 //! | `GET /v1/status` | | [`Status`] |
 //! | `GET /v1/chain/head` | | [`Head`] |
 //! | `GET /v1/chain/parameters` | | [`Parameters`] |
+//! | `GET /v1/chain/governance` | | `[`[`GovernedParameter`]`]` |
 //! | `GET /v1/chain/blocks/{height}` (a number or `latest`) | | [`Block`] |
 //! | `GET /v1/chain/transactions/{hash}` | | [`Transaction`] |
 //! | `GET /v1/chain/events` | [`EventQuery`] | [`EventPage`] |
@@ -34,6 +35,11 @@
 //! | `GET /v1/jobs/{id}/result` | | [`JobResult`] |
 //! | `GET /v1/jobs/{id}/explain` | | [`Explanation`] |
 //! | `GET /v1/jobs/{id}/verify-selection` | | [`SelectionCheck`] |
+//! | `GET /v1/timers` | [`TimerQuery`] | `[`[`TimerSummary`]`]`, those that wait by height |
+//! | `GET /v1/timers/queue` | | [`TimerQueue`] |
+//! | `GET /v1/timers/fees` | [`LaneQuery`] | `[`[`LaneBlock`]`]`, the oldest first |
+//! | `GET /v1/timers/fairness` | | [`Fairness`] |
+//! | `GET /v1/timers/{timer}` (an id or its beginning) | | [`Timer`] |
 //! | `GET /v1/presence/{height}` (a number or `latest`) | | [`Presence`] |
 //! | `GET /v1/presence/{height}/votes` | | [`Votes`] |
 //! | `GET /v1/presence/{height}/verify` | | [`PresenceCheck`] |
@@ -62,6 +68,7 @@ mod error;
 mod job;
 mod node;
 mod presence;
+mod timer;
 mod value;
 
 pub use actor::{
@@ -70,8 +77,8 @@ pub use actor::{
     LogLine, LogQuery, StateChange, StateEntry, StoreQuery, Usage,
 };
 pub use chain::{
-    Account, Block, BlockNotice, BlockTransaction, Event, EventPage, EventQuery, Fee, Head,
-    Parameters, StreamQuery, Transaction, TransactionAccepted, TransactionRequest,
+    Account, Block, BlockFire, BlockNotice, BlockTransaction, Event, EventPage, EventQuery, Fee,
+    Head, Parameters, StreamQuery, Transaction, TransactionAccepted, TransactionRequest,
     TransactionStatus,
 };
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
@@ -84,6 +91,11 @@ pub use node::{
     Supply, Validator, ValidatorState, ValidatorStatus,
 };
 pub use presence::{AbsentRunner, Mismatch, MismatchKind, Presence, PresenceCheck, Vote, Votes};
+pub use timer::{
+    Deferral, DeferralReason, Fairness, FairnessMember, GovernedParameter, LaneBlock, LaneQuery,
+    Timer, TimerBid, TimerBucket, TimerCharge, TimerQuery, TimerQueue, TimerStatus, TimerSummary,
+    TimerTier,
+};
 pub use value::{
     AddressText, AmountText, Bytes, BytesText, ChainId, ChainIdText, HashText, KeyText, ParseError,
     Text, Textual, TimeText,
@@ -121,3 +133,15 @@ pub const JOB_PAGE: usize = 100;
 
 /// Jobs in a list at most.
 pub const JOB_PAGE_LIMIT: usize = 10_000;
+
+/// Timers in a list where the request does not say.
+pub const TIMER_PAGE: usize = 100;
+
+/// Timers in a list at most.
+pub const TIMER_PAGE_LIMIT: usize = 10_000;
+
+/// Blocks that the timer lane's fees are told of where the request does not say.
+pub const LANE_PAGE: usize = 60;
+
+/// Blocks that the timer lane's fees are told of at most.
+pub const LANE_PAGE_LIMIT: usize = 10_000;

@@ -113,7 +113,7 @@ fn calls() -> usize {
 }
 
 /// Hands `account-{from}`'s next transaction to a running validator; false where it is refused.
-fn send(cluster: &Cluster, from: usize, payload: Payload, budget: Budget) -> bool {
+pub(super) fn send(cluster: &Cluster, from: usize, payload: Payload, budget: Budget) -> bool {
     let services = cluster.running().next().expect("most validators run").services();
     let state = services.ledger.head();
     let sender = key(&format!("account-{from}"));
@@ -160,12 +160,12 @@ fn random_call(context: &mut Context, actors: &[Address]) -> (CallActor, Budget)
 }
 
 /// Deploys three of each module and yields their addresses.
-async fn deploy(cluster: &Cluster) -> Vec<Address> {
+pub(super) async fn deploy(cluster: &Cluster, modules: &[&str]) -> Vec<Address> {
     let mut actors = Vec::new();
-    for (nonce, source) in (0..).zip([BANK, WORK]) {
+    for (nonce, source) in (0..).zip(modules) {
         for from in 0..3 {
             let deployer = key(&format!("account-{from}")).address();
-            let payload = Payload::DeployActor(DeployActor { source: source.to_owned() });
+            let payload = Payload::DeployActor(DeployActor { source: (*source).to_owned() });
             let plenty = Budget { cycles: 1_000_000, cells: 100_000 };
             assert!(send(cluster, from, payload, plenty));
             actors.push(Address::of_actor(&deployer, nonce));
@@ -204,7 +204,7 @@ fn validators_agree_on_every_receipt_of_random_calls() {
         let mut cluster = cluster(context.child("cluster"), Setup::new(4, 0, BLOCK_TIME)).await;
         cluster.start_all().expect("they start");
         assert!(cluster.reach(2, MINUTE).await);
-        let actors = deploy(&cluster).await;
+        let actors = deploy(&cluster, &[BANK, WORK]).await;
         let supply = cluster.genesis().state().expect("a chain").supply().total();
         let mut invariants = Invariants::new(supply);
         let mut watching: Vec<_> = (0..4).map(|index| watch(&cluster, index)).collect();

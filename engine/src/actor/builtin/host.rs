@@ -444,34 +444,23 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Both names take the same: `schedule_timer_ex` is what earlier chains called the longer form.
     fn schedule_timer(&mut self, function: Builtin, args: &Args) -> Result<Value, Fault> {
-        let [height, payload, payer, gas, expires, fee, priority, handler, gba] =
-            if function == Builtin::ScheduleTimer {
-                let names = [
-                    "height",
-                    "payload",
-                    "fee_payer",
-                    "gas_limit",
-                    "expires_at",
-                    "max_fee_per_cycle",
-                    "max_priority_fee_per_cycle",
-                ];
-                let [a, b, c, d, e, f, g] = self.parameters(args, function.name(), names, 2)?;
-                [a, b, c, d, e, f, g, None, None]
-            } else {
-                let names = [
-                    "height",
-                    "payload",
-                    "fee_payer",
-                    "gas_limit",
-                    "expires_at",
-                    "max_fee_per_cycle",
-                    "max_priority_fee_per_cycle",
-                    "handler",
-                    "gba",
-                ];
-                self.parameters(args, function.name(), names, 2)?
-            }
+        let names = [
+            "height",
+            "payload",
+            "fee_payer",
+            "gas_limit",
+            "expires_at",
+            "max_fee_per_cycle",
+            "max_priority_fee_per_cycle",
+            "handler",
+            "gba",
+            "priority_tier_hint",
+            "bid",
+        ];
+        let [height, payload, payer, gas, expires, fee, priority, handler, gba, tier, bid] = self
+            .parameters(args, function.name(), names, 2)?
             .map(|value| value.filter(|value| *value != Value::None));
         self.meter.pay(Cause::Effects, self.meter.schedule.timer)?;
         let payload = self.payload_in(payload)?;
@@ -497,6 +486,10 @@ impl<'a> Machine<'a> {
             Some(handler) => Some(self.name_in(Some(handler), "a handler's name")?),
             None => None,
         };
+        let tier = match tier {
+            Some(tier) => Some(self.name_in(Some(tier), "a priority tier")?),
+            None => None,
+        };
         let timer = Timer {
             height: Height::new(height),
             payload,
@@ -507,9 +500,15 @@ impl<'a> Machine<'a> {
             max_fee_per_cycle,
             max_priority_fee_per_cycle,
             gba,
+            tier,
+            bid: bid.is_some(),
         };
-        if timer.height <= self.host()?.height {
-            return failed("HeightNotInFuture: a timer's height is above the current one");
+        let now = self.host()?.height;
+        if timer.height <= now {
+            let (got, first) = (timer.height, now.next());
+            return failed(format!(
+                "HeightNotInFuture: a timer fires at {first} at the earliest, not at {got}"
+            ));
         }
         // Its id is a hash of what it is.
         self.meter.keccak(timer.payload.len())?;

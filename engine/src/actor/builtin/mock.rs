@@ -16,8 +16,6 @@ use crate::{
 const BLOCK_MS: u64 = 1_000;
 /// The most blocks that one `advance` goes on.
 const MAX_ADVANCE: u64 = 1_000_000;
-/// The handler of a timer that names none (timers.md §1).
-const DEFAULT_HANDLER: &str = "handle_timer";
 
 /// Timers that have not fired, by when they were scheduled.
 #[derive(Clone, Debug, Default)]
@@ -106,8 +104,7 @@ impl Machine<'_> {
                 for (id, timer) in timers.unwrap_or_default() {
                     let id = self.hash_value(id)?;
                     let payload = self.text_of(&timer.payload)?;
-                    let handler = timer.handler.as_deref().unwrap_or(DEFAULT_HANDLER).to_owned();
-                    let handler = self.new_text(&handler)?;
+                    let handler = self.new_text(&timer.call().0)?;
                     let height = Value::Int(timer.height.get() as i64);
                     items.push(self.entry(&[
                         ("timer_id", id),
@@ -303,8 +300,8 @@ impl Machine<'_> {
                 mock.timers.drain(..).partition(|(_, timer)| timer.height <= height);
             mock.timers = later;
             for (_, timer) in due {
-                let handler = timer.handler.as_deref().unwrap_or(DEFAULT_HANDLER);
-                self.call_as(this, Wei::ZERO, handler, &timer.payload)?;
+                let (handler, payload) = timer.call();
+                self.call_as(this, Wei::ZERO, &handler, &payload)?;
             }
         }
         Ok(Value::Int(self.host()?.height.get() as i64))

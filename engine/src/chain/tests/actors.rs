@@ -33,7 +33,7 @@ def fill(ctx, payload):
     pvm_host.set_state("big", "x" * int(payload))
 
 def later(ctx, payload):
-    pvm_host.schedule_timer(ctx.height + 10, "")
+    pvm_host.submit_job({"kind": "http"})
 
 def dice(ctx, payload):
     return pvm_host.randomness("dice")
@@ -75,7 +75,12 @@ def pay(ctx, payload):
 
 const PLENTY: Budget = Budget { cycles: 2_000_000, cells: 100_000 };
 
-fn metered(chain: &Chain, name: &str, payload: Payload, budget: Budget) -> SignedTransaction {
+pub(super) fn metered(
+    chain: &Chain,
+    name: &str,
+    payload: Payload,
+    budget: Budget,
+) -> SignedTransaction {
     let sender = key(name);
     let nonce = chain.state.account(&sender.address()).nonce;
     let (cycle, cell) = (chain.state.basefee_cycle(), chain.state.basefee_cell());
@@ -84,7 +89,7 @@ fn metered(chain: &Chain, name: &str, payload: Payload, budget: Budget) -> Signe
         .sign(&sender)
 }
 
-fn calling(actor: Address, handler: &str, payload: &str, value: Wei) -> Payload {
+pub(super) fn calling(actor: Address, handler: &str, payload: &str, value: Wei) -> Payload {
     let (handler, payload) = (handler.to_owned(), payload.as_bytes().to_vec());
     Payload::CallActor(transaction::CallActor { actor, handler, payload, value })
 }
@@ -99,7 +104,7 @@ impl Chain {
         (receipt, events)
     }
 
-    fn deploy(&mut self, source: &str) -> Address {
+    pub(super) fn deploy(&mut self, source: &str) -> Address {
         let payload = Payload::DeployActor(transaction::DeployActor { source: source.to_owned() });
         let (receipt, events) = self.metered(payload, PLENTY);
         assert_eq!(receipt.status, Status::Success);
@@ -278,7 +283,7 @@ fn a_failing_call_changes_nothing_but_says_why() {
     assert!(chain.fails(actor, "spin", "", Wei::ZERO).starts_with("OutOfCycles: of "));
     assert!(chain.fails(actor, "fill", "500000", Wei::ZERO).starts_with("OutOfCells: of "));
     let error = chain.fails(actor, "later", "", Wei::ZERO);
-    assert!(error.contains("timers are not part of this chain yet"), "{error}");
+    assert!(error.contains("jobs of actors are not part of this chain yet"), "{error}");
     let stranger = key("bob").address();
     let error = chain.fails(stranger, "bump", "", Wei::cby(1));
     assert_eq!(error, format!("UnknownActor: no actor {stranger}"));

@@ -12,18 +12,21 @@
 //! that fails undoes all of them, as a message to an address without an actor does. Fee, nonce and
 //! log stay.
 //!
-//! Timers and jobs of actors are not part of this chain yet: a call that asks for one fails.
+//! A timer is scheduled, extended or cancelled when the call that asked for it has ended. Jobs of
+//! actors are not part of this chain yet: a call that asks for one fails.
 
 use crate::{
     actor::{self, Budget, Call, Effect, JobRequest, Timer, Usage, World},
     chain::{
         actors::{Actor, Code, load},
         event::{ActorCalled, ActorDeployed, ActorEmitted, EventKind, Transferred},
+        receipt::ActorReceipt,
         state::{MoneyError, State},
         transaction::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
     },
     primitives::{Address, Hash, Height, Wei, keccak256},
     registry::JobKind,
+    timer::{self, Ids, Request, Terms, Tier, TimerError},
 };
 use std::collections::{BTreeSet, VecDeque};
 
@@ -32,7 +35,6 @@ pub const MAX_DELIVERIES: u32 = 1_024;
 /// Bytes of payloads that wait at most: as much as the heap of a call by default.
 pub const MAX_WAITING_BYTES: usize = 8 << 20;
 
-const NO_TIMERS: &str = "timers are not part of this chain yet";
 const NO_JOBS: &str = "jobs of actors are not part of this chain yet";
 
 /// Where on the chain actors run.
@@ -44,17 +46,21 @@ pub(in crate::chain) struct Place {
     pub height: Height,
     /// Timestamp of the block, Unix ms.
     pub timestamp_ms: u64,
-    /// The transaction.
-    pub transaction: Hash,
+    /// The transaction, or the timer that fires.
+    pub cause: Hash,
+    /// Who signed the transaction; a fire has nobody.
+    pub sender: Option<Address>,
+    /// What timers are scheduled under.
+    pub terms: Terms,
 }
 
 impl Place {
     /// What the call with this index draws its randomness from.
-    fn seed(&self, index: u32) -> Hash {
+    pub(super) fn seed(&self, index: u32) -> Hash {
         keccak256(&[
             b"cowboy-randomness/v1",
             &self.parent.0,
-            &self.transaction.0,
+            &self.cause.0,
             &u64::from(index).to_be_bytes(),
         ])
     }
@@ -108,6 +114,9 @@ pub enum FailureKind {
     /// Money does not move.
     #[error(transparent)]
     Money(#[from] MoneyError),
+    /// A timer is not scheduled, extended or cancelled.
+    #[error(transparent)]
+    Timer(#[from] TimerError),
     /// Nobody is called.
     #[error("UnknownActor: no actor {0}")]
     UnknownActor(Address),
@@ -189,19 +198,29 @@ pub(in crate::chain) fn deploy(
 /// changed: the caller has to go back to the one before.
 pub(in crate::chain) fn call(
     state: &mut State,
-    place: &Place,
+    (place, ids): (&Place, &Ids),
     first: Delivery,
     budget: Budget,
 ) -> Done {
     let mut done = Done::new(first.to);
-    let mut calls =
-        Calls { state, place, budget, queue: VecDeque::new(), waiting: 0, done: &mut done };
+    let (queue, waiting) = (VecDeque::new(), 0);
+    let mut calls = Calls { state, place, ids, budget, queue, waiting, done: &mut done };
     let result = calls.all(first);
     done.result = result;
     done
 }
 
 impl Done {
+    /// What happened, what a receipt says, and how it ended.
+    pub(super) fn told(self) -> (Vec<EventKind>, ActorReceipt, Result<(), Failure>) {
+        let Self { actor, usage, result, log, deliveries, events, .. } = self;
+        let (result, ended) = match result {
+            Ok(result) => (result, Ok(())),
+            Err(failure) => (Vec::new(), Err(failure)),
+        };
+        (events, ActorReceipt { actor, usage, result, log, deliveries }, ended)
+    }
+
     fn new(actor: Address) -> Self {
         Self {
             actor,
@@ -219,6 +238,8 @@ impl Done {
 struct Calls<'a> {
     state: &'a mut State,
     place: &'a Place,
+    /// Ids of the timers that are scheduled.
+    ids: &'a Ids,
     budget: Budget,
     queue: VecDeque<Delivery>,
     /// Bytes of payloads in the queue.
@@ -289,7 +310,8 @@ impl Calls<'_> {
             timestamp_ms: self.place.timestamp_ms,
             seed: self.place.seed(index),
         };
-        let seen = Seen { state: self.state, actor: to, height: self.place.height };
+        let asking = Some((self.place, self.ids));
+        let seen = Seen { state: self.state, actor: to, height: self.place.height, asking };
         let outcome = module.call(&params, &call, &seen, self.left());
         self.done.usage = self.done.usage.plus(&outcome.usage);
         self.done.log.extend(outcome.log.into_iter().map(|line| (to, line)));
@@ -334,8 +356,19 @@ impl Calls<'_> {
             Effect::Emit { name, data } => {
                 self.done.events.push(ActorEmitted { actor, name, data }.into());
             }
-            Effect::ScheduleTimer { .. } | Effect::CancelTimer(_) | Effect::ExtendTimer { .. } => {
-                return Err(FailureKind::Unsupported(NO_TIMERS));
+            Effect::ScheduleTimer { id, timer } => {
+                let Place { terms, sender, .. } = self.place;
+                let admitted = terms.admit(request(actor, timer)?, *sender)?;
+                self.state.schedule_timer(terms, id, admitted, &mut self.done.events)?;
+            }
+            Effect::CancelTimer(id) => {
+                let owns = |_: &State, timer: &timer::Timer| timer.actor == actor;
+                self.state.cancel_timer(&id, actor, owns, &mut self.done.events)?;
+            }
+            Effect::ExtendTimer { id, expires_at } => {
+                let owns = |_: &State, timer: &timer::Timer| timer.actor == actor;
+                let (terms, events) = (&self.place.terms, &mut self.done.events);
+                self.state.extend_timer(terms, (&id, expires_at), actor, owns, events)?;
             }
             Effect::SubmitJob { .. } => return Err(FailureKind::Unsupported(NO_JOBS)),
         }
@@ -343,11 +376,35 @@ impl Calls<'_> {
     }
 }
 
+/// What an actor's call asks to schedule.
+fn request(actor: Address, timer: Timer) -> Result<Request, TimerError> {
+    let tier = match timer.tier {
+        Some(name) => Some(Tier::named(&name).ok_or(TimerError::UnknownTier(name))?),
+        None => None,
+    };
+    Ok(Request {
+        actor,
+        height: timer.height,
+        payload: timer.payload,
+        handler: timer.handler,
+        fee_payer: timer.fee_payer,
+        gas_limit: timer.gas_limit,
+        expires_at: timer.expires_at,
+        max_fee_per_cycle: timer.max_fee_per_cycle,
+        max_priority_fee_per_cycle: timer.max_priority_fee_per_cycle,
+        tier,
+        gba: timer.gba,
+        bid: timer.bid,
+    })
+}
+
 /// What a call of an actor sees of a state.
-struct Seen<'a> {
-    state: &'a State,
-    actor: Address,
-    height: Height,
+pub(super) struct Seen<'a> {
+    pub state: &'a State,
+    pub actor: Address,
+    pub height: Height,
+    /// What it may schedule timers under; a gas bidding agent may not.
+    pub asking: Option<(&'a Place, &'a Ids)>,
 }
 
 impl World for Seen<'_> {
@@ -365,8 +422,17 @@ impl World for Seen<'_> {
         record.is_live(self.height).then_some(record.runner)
     }
 
-    fn timer(&self, _: &Timer, _: u64) -> Result<Hash, String> {
-        Err(NO_TIMERS.to_owned())
+    fn timer(&self, timer: &Timer, _: u64) -> Result<Hash, String> {
+        let (place, ids) = self.asking.ok_or("a gas bidding agent schedules no timers")?;
+        let admit = || -> Result<Hash, TimerError> {
+            // What is wrong is told at the line that asks.
+            place.terms.admit(request(self.actor, timer.clone())?, place.sender)?;
+            let taken = |id: &Hash| self.state.timers.queue.contains(id);
+            let limit = place.terms.config.max_timers_per_actor;
+            ids.next(&self.actor, timer.height, &timer.payload, taken)
+                .ok_or(TimerError::TooManyTimers { actor: self.actor, limit })
+        };
+        admit().map_err(|error| error.to_string())
     }
 
     fn job(&self, _: &JobRequest, _: u64) -> Result<Hash, String> {

@@ -1,6 +1,8 @@
 //! `chain`: blocks, transactions, events.
 
-use super::actor;
+mod params;
+
+use super::{actor, timer::status as timer_status};
 use crate::{
     args::{self, HeightArg},
     context::{Context, Deadline},
@@ -45,6 +47,9 @@ pub enum Chain {
         #[arg(long, value_name = "HEIGHT")]
         from: Option<HeightArg>,
     },
+    /// Parameters of the chain that are governed
+    #[command(subcommand)]
+    Params(params::Params),
     /// Wait for a height
     Wait {
         /// The height: 120 or +10 (from now)
@@ -60,8 +65,12 @@ pub enum Chain {
 impl Chain {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        if let Self::Params(params) = self {
+            return params.run(cx).await;
+        }
         let client = cx.client()?;
         match self {
+            Self::Params(_) => Ok(()),
             Self::Head => cx.ui.document(&client.head().await?),
             Self::Block { at } => {
                 let at = at.resolve(&client).await?;
@@ -181,6 +190,7 @@ impl Document for Block {
             ("open", list(&self.open)),
             ("cycles, cells", format!("{}, {}", self.cycles_used, self.cells_used)),
             ("transactions", self.transactions.len().to_string()),
+            ("timers fired", self.fires.len().to_string()),
             ("events", self.events.len().to_string()),
         ]);
         if !self.transactions.is_empty() {
@@ -194,6 +204,21 @@ impl Document for Block {
             });
             text += "\n\n";
             text += &table(&["transaction", "kind", "sender", "status"], rows);
+        }
+        if !self.fires.is_empty() {
+            let rows = self.fires.iter().map(|fire| {
+                vec![
+                    fire.timer_id.to_string(),
+                    short(&fire.actor),
+                    fire.handler.clone(),
+                    fire.due_at.to_string(),
+                    timer_status(fire.status).to_owned(),
+                    fire.cycles.to_string(),
+                ]
+            });
+            let header = ["timer", "actor", "handler", ">due at", "status", ">cycles"];
+            text += "\n\n";
+            text += &table(&header, rows);
         }
         if !self.events.is_empty() {
             text += "\n\n";

@@ -1,0 +1,161 @@
+//! `timer cancel` and `timer extend`: by whoever deployed the actor, or by those who govern.
+
+use super::{actor_of, height_of, signer_of};
+use crate::{
+    args::HeightArg,
+    commands::{
+        account::Inclusion,
+        transaction::{self, Signer},
+    },
+    complete,
+    context::{Context, Deadline},
+    error::CliError,
+    output::{Document, fields},
+};
+use clap::{Args, builder::FalseyValueParser};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{AddressText, HashText, Timer},
+    client::Client,
+    orchestrator::home::DevnetHome,
+    topology::GOVERNANCE,
+};
+use cowboy_engine::{
+    chain::transaction::{CancelTimer, ExtendTimer, Payload},
+    primitives::Height,
+};
+use serde::Serialize;
+
+/// Which timer, and by whom.
+#[derive(Debug, Args)]
+struct Target {
+    /// The timer: its id, or enough of the beginning
+    #[arg(add = ArgValueCandidates::new(complete::timers))]
+    timer: String,
+    /// The account that asks and pays for that [default: the actor's deployer]
+    #[arg(long, value_name = "ACCOUNT")]
+    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    from: Option<String>,
+    /// As those who govern, whosever timer it is [default account: governance]
+    #[arg(long, env = "COWBOYCTL_SYSTEM", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    system: bool,
+    #[command(flatten)]
+    inclusion: Inclusion,
+}
+
+/// `timer cancel`.
+#[derive(Debug, Args)]
+pub struct Cancel {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// `timer extend`.
+#[derive(Debug, Args)]
+pub struct Extend {
+    #[command(flatten)]
+    target: Target,
+    /// The last height at which it may fire from now on: 120 or +10 (from now)
+    #[arg(value_name = "HEIGHT")]
+    until: HeightArg,
+}
+
+/// A timer that was changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Changed {
+    timer_id: HashText,
+    actor: AddressText,
+    /// What happened to it.
+    change: &'static str,
+    /// The last height at which it may fire; absent once it is cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<u64>,
+    transaction: HashText,
+    /// The height of the change.
+    height: Option<u64>,
+}
+
+impl Target {
+    async fn find(&self, cx: &Context) -> Result<(DevnetHome, Client, Timer), CliError> {
+        let devnet = cx.running(None)?;
+        let client = cx.client_of(&devnet)?;
+        let timer = client.timer(&self.timer).await?;
+        Ok((devnet, client, timer))
+    }
+
+    async fn send(
+        &self,
+        cx: &Context,
+        (devnet, client, timer): (&DevnetHome, &Client, &Timer),
+        payload: Payload,
+        (change, expires_at): (&'static str, Option<u64>),
+    ) -> Result<(), CliError> {
+        let signer = match (&self.from, self.system) {
+            (None, true) => Signer::find(devnet, GOVERNANCE)?,
+            (from, _) => {
+                let actor = actor_of(client, &timer.actor.to_string()).await?;
+                signer_of(devnet, from.as_deref(), actor.deployer)?
+            }
+        };
+        let deadline = Deadline::after(self.inclusion.timeout);
+        let executed = transaction::execute(cx.ui, client, &signer, payload, deadline).await?;
+        cx.ui.document(&Changed {
+            timer_id: timer.timer_id,
+            actor: timer.actor,
+            change,
+            expires_at,
+            transaction: executed.transaction.hash,
+            height: executed.transaction.height,
+        })
+    }
+}
+
+impl Cancel {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let (devnet, client, timer) = self.target.find(cx).await?;
+        let cancel = CancelTimer { timer_id: *timer.timer_id };
+        let payload = match self.target.system {
+            true => Payload::SysCancelTimer(cancel),
+            false => Payload::CancelTimer(cancel),
+        };
+        self.target.send(cx, (&devnet, &client, &timer), payload, ("cancelled", None)).await
+    }
+}
+
+impl Extend {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let (devnet, client, timer) = self.target.find(cx).await?;
+        let until = height_of(&client, self.until).await?;
+        let extend = ExtendTimer { timer_id: *timer.timer_id, expires_at: Height::new(until) };
+        let payload = match self.target.system {
+            true => Payload::SysExtendTimer(extend),
+            false => Payload::ExtendTimer(extend),
+        };
+        self.target.send(cx, (&devnet, &client, &timer), payload, ("extended", Some(until))).await
+    }
+}
+
+impl Document for Changed {
+    fn text(&self) -> String {
+        let mut lines = vec![
+            ("timer", self.timer_id.to_string()),
+            ("actor", self.actor.to_string()),
+            ("change", self.change.to_owned()),
+        ];
+        if let Some(height) = self.expires_at {
+            lines.push(("expires at", height.to_string()));
+        }
+        if let Some(height) = self.height {
+            lines.push(("block", height.to_string()));
+        }
+        lines.push(("transaction", self.transaction.to_string()));
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        self.timer_id.to_string()
+    }
+}

@@ -1,0 +1,118 @@
+//! `timer fees`: a table of blocks, and above it a chart where a terminal shows it.
+
+use super::chart::bars;
+use crate::{
+    error::CliError,
+    output::{Row, Ui, grouped, wei},
+};
+use cowboy_devnet::api::types::LaneBlock;
+
+/// Bars of a chart at most: with its scale it fits 80 columns.
+const COLUMNS: usize = 60;
+
+/// Prints what the lane of blocks did, the oldest first.
+pub fn print(ui: Ui, blocks: &[LaneBlock]) -> Result<(), CliError> {
+    if let Some(chart) = chart(blocks) {
+        ui.picture(&chart)?;
+    }
+    ui.list(blocks)
+}
+
+/// The lane basefee and the lane's utilisation over the blocks; nothing of a single one.
+fn chart(blocks: &[LaneBlock]) -> Option<String> {
+    let [first, .., last] = blocks else { return None };
+    let span = format!("blocks {} to {}", first.height, last.height);
+    let basefees: Vec<_> = blocks.iter().map(|block| block.lane_basefee.get()).collect();
+    let used: Vec<_> = blocks.iter().map(|b| u128::from(b.utilisation_per_mille)).collect();
+    let price = bars(&basefees, COLUMNS, 5, grouped);
+    let used = bars(&used, COLUMNS, 3, |value| per_cent(value as u64));
+    Some(format!("lane basefee, wei per cycle, {span}\n{price}\n\nlane used\n{used}\n"))
+}
+
+fn per_cent(per_mille: u64) -> String {
+    format!("{}.{}%", per_mille / 10, per_mille % 10)
+}
+
+impl Row for LaneBlock {
+    const HEADER: &'static [&'static str] = &[
+        ">height",
+        "policy",
+        ">lane basefee",
+        ">consumed",
+        ">used",
+        ">fired",
+        ">deferred",
+        ">priced out",
+        ">over cap",
+        ">expired",
+        ">unpaid",
+        ">median tip",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.height.to_string(),
+            self.policy.clone(),
+            wei(*self.lane_basefee),
+            grouped(self.consumed.into()),
+            per_cent(self.utilisation_per_mille),
+            self.fired.to_string(),
+            self.deferred.to_string(),
+            self.priced_out.to_string(),
+            self.over_cap.to_string(),
+            self.expired.to_string(),
+            self.insolvent.to_string(),
+            wei(*self.p50_tip),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.height.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cowboy_devnet::api::types::Text;
+    use cowboy_engine::primitives::Wei;
+
+    fn block(height: u64, basefee: u128, per_mille: u64) -> LaneBlock {
+        LaneBlock {
+            height,
+            policy: "eip1559".to_owned(),
+            lane_basefee: Text(Wei::new(basefee)),
+            capacity: 2_000_000,
+            consumed: 2_000 * per_mille,
+            utilisation_per_mille: per_mille,
+            fired: 1,
+            deferred: 0,
+            priced_out: 0,
+            over_cap: 0,
+            expired: 0,
+            insolvent: 0,
+            p50_tip: Text(Wei::ZERO),
+            least_priority: None,
+        }
+    }
+
+    #[test]
+    fn a_chart_shows_price_and_use() {
+        let blocks: Vec<_> =
+            (0..8).map(|n| block(100 + n, 1_000 + 100 * u128::from(n), 125 * n)).collect();
+        insta::assert_snapshot!(chart(&blocks).unwrap(), @r"
+        lane basefee, wei per cycle, blocks 100 to 107
+        1,700 ┤     ▃▅█
+              ┤ ▁▄▆████
+              ┤▇███████
+              ┤████████
+            0 ┤████████
+
+        lane used
+        87.5% ┤     ▁▄█
+              ┤   ▂▅███
+         0.0% ┤ ▃▆█████
+        ");
+        assert_eq!(chart(&blocks[..1]), None);
+    }
+}

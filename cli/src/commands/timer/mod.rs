@@ -1,0 +1,148 @@
+//! `timer`: calls that the chain makes by itself: what is scheduled, what became of it, and what
+//! the lane charges.
+
+mod change;
+mod chart;
+mod fees;
+mod schedule;
+mod show;
+mod watch;
+
+pub use show::status;
+
+use crate::{
+    args::{self, HeightArg},
+    commands::transaction::Signer,
+    complete,
+    context::Context,
+    error::{CliError, Exit},
+};
+use clap::Subcommand;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{AddressText, LaneQuery, StoreQuery, TimerQuery, TimerStatus},
+    client::Client,
+    orchestrator::home::DevnetHome,
+};
+
+#[derive(Debug, Subcommand)]
+pub enum Timer {
+    /// Have an actor's handler called at a height
+    ///
+    /// Whoever deployed the actor schedules for it, and the actor pays when the timer fires. Fees
+    /// that are left out are what the chain's default agent bids at that moment.
+    Schedule(schedule::Schedule),
+    /// Timers that wait, by height
+    Ls {
+        /// Only timers of this actor: its address, or enough of the beginning
+        #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::actors))]
+        actor: Option<String>,
+        /// Only timers that stand so: scheduled, due, fired, failed, expired, cancelled or
+        /// insufficient_funds
+        #[arg(long, value_parser = args::timer_status, env = "COWBOYCTL_STATUS")]
+        #[arg(hide_env_values = true)]
+        status: Option<TimerStatus>,
+        /// Those that have ended too, the newest end first
+        #[arg(long, short, env = "COWBOYCTL_ALL", hide_env_values = true)]
+        #[arg(value_parser = clap::builder::FalseyValueParser::new())]
+        all: bool,
+        /// How many at most
+        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        limit: usize,
+    },
+    /// A timer: where it stands, why it did not fire in blocks past, where the money went
+    Show {
+        /// The timer: its id, or enough of the beginning
+        #[arg(add = ArgValueCandidates::new(complete::timers))]
+        timer: String,
+    },
+    /// Cancel a timer that has not fired
+    Cancel(change::Cancel),
+    /// Let a timer live longer
+    Extend(change::Extend),
+    /// What happens to timers, block by block
+    ///
+    /// Of one timer what has happened too, until it has ended; else until interrupted.
+    Watch(watch::Watch),
+    /// Where the timers stand: block ring, epoch queue, overflow tree, carry-over
+    Queue,
+    /// What a cycle of the timer lane cost, and how full the lane was; a chart on a terminal
+    Fees {
+        /// How many blocks, the newest
+        #[arg(long, value_name = "N", default_value_t = 60)]
+        #[arg(env = "COWBOYCTL_BLOCKS", hide_env_values = true)]
+        blocks: usize,
+        /// The first block [default: so that the newest is the last]
+        #[arg(long, value_name = "HEIGHT")]
+        from: Option<HeightArg>,
+    },
+    /// Who fired how often of late, and whom that favours in the next block
+    Fairness,
+}
+
+impl Timer {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Schedule(schedule) => schedule.run(cx).await,
+            Self::Ls { actor, status, all, limit } => {
+                let all = all.then_some(true);
+                let query = TimerQuery { actor, status, all, limit: Some(limit) };
+                cx.ui.list(&cx.client()?.timers(&query).await?)
+            }
+            Self::Show { timer } => cx.ui.document(&cx.client()?.timer(&timer).await?),
+            Self::Cancel(cancel) => cancel.run(cx).await,
+            Self::Extend(extend) => extend.run(cx).await,
+            Self::Watch(watch) => watch.run(cx).await,
+            Self::Queue => cx.ui.document(&cx.client()?.timer_queue().await?),
+            Self::Fees { blocks, from } => {
+                let client = cx.client()?;
+                let from = match from {
+                    Some(at) => Some(height_of(&client, at).await?),
+                    None => None,
+                };
+                let query = LaneQuery { from, limit: Some(blocks) };
+                fees::print(cx.ui, &client.timer_fees(&query).await?)
+            }
+            Self::Fairness => cx.ui.document(&cx.client()?.timer_fairness().await?),
+        }
+    }
+}
+
+/// The height that is meant; `latest` is the head's.
+async fn height_of(client: &Client, at: HeightArg) -> Result<u64, CliError> {
+    match at.resolve(client).await? {
+        cowboy_devnet::client::BlockAt::Height(height) => Ok(height),
+        cowboy_devnet::client::BlockAt::Latest => Ok(client.head().await?.height),
+    }
+}
+
+/// An actor, without its store.
+async fn actor_of(
+    client: &Client,
+    actor: &str,
+) -> Result<cowboy_devnet::api::types::Actor, CliError> {
+    let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
+    Ok(client.actor(actor, &query).await?)
+}
+
+/// The key that may change the timers of an actor: as named, else its deployer's.
+fn signer_of(
+    devnet: &DevnetHome,
+    named: Option<&str>,
+    deployer: AddressText,
+) -> Result<Signer, CliError> {
+    if let Some(named) = named {
+        return Signer::find(devnet, named);
+    }
+    let deployer = deployer.to_string();
+    Signer::find(devnet, &deployer).map_err(|_| {
+        CliError::new(
+            Exit::NotFound,
+            format!("the key of the actor's deployer {deployer} is not here"),
+        )
+        .detail(format!("keys are in {}", devnet.accounts_path().display()))
+        .hint("only the deployer, or the actor itself, schedules and changes its timers")
+    })
+}

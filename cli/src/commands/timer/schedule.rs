@@ -1,0 +1,478 @@
+//! `timer schedule`: a timer from the command line, its transaction, and the wait for its fire.
+
+use super::{actor_of, height_of, signer_of};
+use crate::{
+    args::{self, HeightArg},
+    commands::{
+        chain::reason,
+        timer::show::{charge_fields, has_ended, standing, status},
+        transaction::{self, Executed, Signer},
+    },
+    complete,
+    context::{Context, Deadline},
+    error::{CliError, Exit},
+    output::{Document, Ui, amount, fields, warn, wei},
+};
+use clap::{Args, ValueEnum};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{
+        Actor, AddressText, AmountText, Event, HashText, Timer, TimerCharge, TimerStatus,
+        Transaction,
+    },
+    client::Client,
+};
+use cowboy_engine::{
+    actor::effect::called,
+    chain::transaction::Payload,
+    primitives::{Address, Height, Wei},
+    timer::{self, Request, record::MAX_PAYLOAD_BYTES},
+};
+use serde::{Deserialize as _, Serialize};
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+
+/// The handler that `--every` calls, and that schedules itself again.
+const REPEATING: &str = "handle_every";
+
+/// How often a timer that is meant for a few blocks from now is tried anew because its transaction
+/// came into a block too late.
+const ATTEMPTS: u64 = 3;
+
+/// `timer schedule`.
+#[derive(Debug, Args)]
+pub struct Schedule {
+    /// The actor: its address, or enough of the beginning
+    #[arg(add = ArgValueCandidates::new(complete::actors))]
+    actor: String,
+    /// So many blocks after the one that schedules it
+    #[arg(long = "in", value_name = "BLOCKS", conflicts_with = "at")]
+    #[arg(required_unless_present_any = ["at", "every"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=LATEST))]
+    #[arg(env = "COWBOYCTL_IN", hide_env_values = true)]
+    after: Option<u64>,
+    /// At this height, or as soon after it as the lane has room: 120 or +10 (from now)
+    #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_AT", hide_env_values = true)]
+    at: Option<HeightArg>,
+    /// Every so many blocks: calls `handle_every`, which schedules itself again
+    #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u64).range(1..=LATEST))]
+    #[arg(env = "COWBOYCTL_EVERY", hide_env_values = true)]
+    every: Option<u64>,
+    /// What the handler is given: text, bytes as 0x-hex, or what is in @FILE (@- for stdin)
+    #[arg(long, value_name = "PAYLOAD", default_value = "", hide_default_value = true)]
+    #[arg(env = "COWBOYCTL_PAYLOAD", hide_env_values = true)]
+    payload: String,
+    /// The handler [default: handle_timer, or what the payload's envelope names]
+    #[arg(long, value_name = "NAME", env = "COWBOYCTL_HANDLER", hide_env_values = true)]
+    handler: Option<String>,
+    /// Cycles that the fire may use [default: as many as it may]
+    #[arg(long, value_name = "CYCLES", env = "COWBOYCTL_GAS_LIMIT", hide_env_values = true)]
+    gas_limit: Option<u64>,
+    /// Who pays for the fire: the actor, or the sender of this transaction
+    #[arg(long, value_enum, value_name = "WHO", default_value = "actor")]
+    #[arg(env = "COWBOYCTL_PAYER", hide_env_values = true)]
+    payer: Payer,
+    /// The last height at which it may fire: 120 or +10 (from now) [default: as late as it may]
+    #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_EXPIRES", hide_env_values = true)]
+    expires: Option<HeightArg>,
+    /// Most that a cycle may cost, lane basefee and priority together: wei, or cby
+    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_MAX_FEE", hide_env_values = true)]
+    max_fee: Option<Wei>,
+    /// Most of that for the proposer: wei, or cby
+    #[arg(long, value_name = "AMOUNT", conflicts_with = "tier")]
+    #[arg(env = "COWBOYCTL_MAX_PRIORITY", hide_env_values = true)]
+    max_priority: Option<Wei>,
+    /// How urgent it is, which sets the priority: 0.8, 1, 1.5 or 2.5 times the median tip
+    #[arg(long, value_enum, env = "COWBOYCTL_TIER", hide_env_values = true)]
+    tier: Option<Tier>,
+    /// The actor that is asked for a bid when the timer is due, instead of the two fees
+    #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_GBA", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::actors))]
+    gba: Option<String>,
+    /// The account that schedules and pays for that [default: the actor's deployer]
+    #[arg(long, value_name = "ACCOUNT")]
+    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    from: Option<String>,
+    /// Wait until it has fired, or ended otherwise
+    #[arg(long)]
+    wait: bool,
+    /// How long to wait at most, for the transaction's block and with --wait for the end
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+}
+
+/// The end of the key under which the lane's size is governed.
+const LANE_KEY: &str = ":lane_timer_cycles";
+
+/// The most blocks that a timer can be ahead: a year at a block a second.
+const LATEST: u64 = 31_536_000;
+
+/// Who pays for a fire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Payer {
+    /// The actor.
+    Actor,
+    /// The account that schedules.
+    Sender,
+}
+
+/// How urgent a timer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Tier {
+    /// Below the median tip.
+    Economy,
+    /// The median tip.
+    Standard,
+    /// Above it.
+    Fast,
+    /// Far above it.
+    Urgent,
+}
+
+impl From<Tier> for timer::Tier {
+    fn from(tier: Tier) -> Self {
+        match tier {
+            Tier::Economy => Self::Economy,
+            Tier::Standard => Self::Standard,
+            Tier::Fast => Self::Fast,
+            Tier::Urgent => Self::Urgent,
+        }
+    }
+}
+
+/// A timer that was scheduled, and what became of it where that was waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Scheduled {
+    timer_id: HashText,
+    actor: AddressText,
+    handler: String,
+    height: u64,
+    expires_at: u64,
+    max_fee_per_cycle: AmountText,
+    max_priority_fee_per_cycle: AmountText,
+    /// The transaction that scheduled it, and its block.
+    transaction: HashText,
+    scheduled_at: Option<u64>,
+    #[serde(flatten)]
+    end: Option<Waited>,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Waited {
+    status: TimerStatus,
+    fired_at: Option<u64>,
+    ended_at: Option<u64>,
+    deferred_blocks: u64,
+    charged: Option<TimerCharge>,
+    cycles: Option<u64>,
+    cells: Option<u64>,
+    result: Option<Value>,
+    error: Option<String>,
+}
+
+/// The event that scheduled it.
+#[derive(Debug, serde::Deserialize)]
+struct Told {
+    timer_id: HashText,
+    height: u64,
+    expires_at: u64,
+    max_fee_per_cycle: AmountText,
+    max_priority_fee_per_cycle: AmountText,
+}
+
+impl Schedule {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let payload = args::payload(&self.payload, MAX_PAYLOAD_BYTES)?;
+        let devnet = cx.running(None)?;
+        let client = cx.client_of(&devnet)?;
+        let actor = actor_of(&client, &self.actor).await?;
+        let (handler, payload) = self.call(&actor, payload)?;
+        let signer = signer_of(&devnet, self.from.as_deref(), actor.deployer)?;
+        let gba = match &self.gba {
+            Some(gba) => Some(*actor_of(&client, gba).await?.actor),
+            None => None,
+        };
+        let deadline = Deadline::after(self.timeout);
+        let executed =
+            self.send(cx.ui, &client, &signer, (*actor.actor, &payload, gba), deadline).await?;
+        let transaction = executed.succeeded()?;
+        let told = told(transaction)?;
+        warn_of(&transaction.events);
+
+        let id = told.timer_id.to_string();
+        // A devnet that cannot say more of it has scheduled it nevertheless.
+        let mut known = client.timer(&id).await.ok();
+        if let Some(timer) = &known {
+            warn_of_debts(timer);
+            warn_of_size(&client, timer).await;
+        }
+        if self.wait {
+            known = Some(until_ended(cx.ui, &client, &id, deadline).await?);
+        }
+        let ended = known.filter(|_| self.wait);
+        cx.ui.document(&Scheduled {
+            timer_id: told.timer_id,
+            actor: actor.actor,
+            handler,
+            height: told.height,
+            expires_at: told.expires_at,
+            max_fee_per_cycle: told.max_fee_per_cycle,
+            max_priority_fee_per_cycle: told.max_priority_fee_per_cycle,
+            transaction: transaction.hash,
+            scheduled_at: transaction.height,
+            end: ended.as_ref().map(Waited::of),
+        })?;
+        ended.map_or(Ok(()), |timer| fired(&timer))
+    }
+
+    /// The handler that will be called, and the payload that selects it: known to be there.
+    fn call(&self, actor: &Actor, payload: Vec<u8>) -> Result<(String, Vec<u8>), CliError> {
+        let (handler, payload) = match self.every {
+            None => (called(self.handler.as_deref(), &payload).0, payload),
+            Some(every) => {
+                let text = String::from_utf8(payload).map_err(|_| {
+                    CliError::new(Exit::Usage, "the payload of a timer with --every is text")
+                })?;
+                let terms = json!({"every": every, "payload": text}).to_string().into_bytes();
+                (self.handler.clone().unwrap_or_else(|| REPEATING.to_owned()), terms)
+            }
+        };
+        if actor.handlers.iter().any(|known| known.name == handler) {
+            return Ok((handler, payload));
+        }
+        let names: Vec<_> = actor.handlers.iter().map(|known| known.name.as_str()).collect();
+        let what = format!("actor {} has no handler `{handler}`", actor.actor);
+        let error = CliError::new(Exit::NotFound, what);
+        Err(match self.every {
+            Some(_) => error
+                .detail(
+                    "a timer fires once: to come again, its handler has to schedule the next one",
+                )
+                .hint("how: examples/actors/heartbeat.star; or name another with --handler"),
+            None => error
+                .detail(format!("it has: {}", names.join(", ")))
+                .hint("say which is to be called: --handler NAME"),
+        })
+    }
+
+    /// Sends the transaction; once more where it came into a block that was too late.
+    async fn send(
+        &self,
+        ui: Ui,
+        client: &Client,
+        signer: &Signer,
+        (actor, payload, gba): (Address, &[u8], Option<Address>),
+        deadline: Deadline,
+    ) -> Result<Executed, CliError> {
+        let expires_at = match self.expires {
+            Some(at) => Some(Height::new(height_of(client, at).await?)),
+            None => None,
+        };
+        // Where it is to come again, it comes first after as many blocks.
+        let after = self.after.or(self.every).unwrap_or_default();
+        let mut attempt = 1;
+        loop {
+            let head = client.head().await?.height;
+            let height = match self.at {
+                Some(at) => height_of(client, at).await?,
+                None => head.saturating_add(attempt + after),
+            };
+            // What the chain would refuse is refused before it costs a fee.
+            if height <= head + 1 {
+                let what = format!(
+                    "HeightNotInFuture: the next block, which schedules it, is {}; {height} is not \
+                     after it",
+                    head + 1,
+                );
+                return Err(CliError::new(Exit::Rejected, what)
+                    .hint("say how many blocks from then: --in 1"));
+            }
+            let request = Request {
+                actor,
+                height: Height::new(height),
+                payload: payload.to_vec(),
+                handler: self.handler.clone().or(self.every.map(|_| REPEATING.to_owned())),
+                fee_payer: (self.payer == Payer::Sender).then(|| signer.address()),
+                gas_limit: self.gas_limit,
+                expires_at,
+                max_fee_per_cycle: self.max_fee,
+                max_priority_fee_per_cycle: self.max_priority,
+                tier: self.tier.map(Into::into),
+                gba,
+                bid: false,
+            };
+            let payload = Payload::ScheduleTimer(Arc::new(request));
+            let executed = transaction::settle(ui, client, signer, payload, None, deadline).await?;
+            let late = executed.transaction.error.as_deref() == Some("HeightNotInFuture");
+            if !late || self.at.is_some() || attempt == ATTEMPTS {
+                return Ok(executed);
+            }
+            attempt += 1;
+        }
+    }
+}
+
+/// What the chain said of the timer that a transaction scheduled.
+fn told(transaction: &Transaction) -> Result<Told, CliError> {
+    let event = transaction.events.iter().find(|event| event.kind == "TimerScheduled");
+    let told = event.and_then(|event| Told::deserialize(&event.data).ok());
+    told.ok_or_else(|| {
+        CliError::failed(format!("transaction {} tells of no timer", transaction.hash))
+            .hint("the devnet may be of another version: restart it with this cowboyctl")
+    })
+}
+
+/// Says what the chain changed, and what will keep it from firing.
+fn warn_of(events: &[Event]) {
+    for event in events {
+        let of = |key: &str| event.data.get(key).map(plain).unwrap_or_default();
+        match event.kind.as_str() {
+            "TimerPriorityClampedAtSchedule" => warn(&format!(
+                "its priority is {} wei per cycle, not {}: that is what its cap leaves above the \
+                 lane basefee",
+                of("clamped"),
+                of("stated"),
+            )),
+            "TimerExceedsAuctionCap" => warn(&format!(
+                "it cannot fire: it asks for {} cycles, a fire under this policy has {} at most",
+                of("gas_limit"),
+                of("cap"),
+            )),
+            _ => {}
+        }
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Says where the payer cannot pay for the fire, as things stand.
+fn warn_of_debts(timer: &Timer) {
+    let Some(max_cost) = timer.max_cost.as_ref().filter(|cost| ***cost > *timer.payer_balance)
+    else {
+        return;
+    };
+    warn(&format!(
+        "its payer {} has {}, and the fire may cost {}: it would be removed when it is due; \
+         fund it: cowboyctl account fund {} {}cby",
+        timer.fee_payer,
+        amount(*timer.payer_balance),
+        amount(**max_cost),
+        timer.fee_payer,
+        max_cost.get() / cowboy_engine::primitives::CBY + 1,
+    ));
+}
+
+/// Says where not even an empty lane has room for the fire.
+async fn warn_of_size(client: &Client, timer: &Timer) {
+    let parameters = client.governance().await.unwrap_or_default();
+    let lane = parameters.iter().find(|parameter| parameter.key.ends_with(LANE_KEY));
+    if let Some(lane) = lane.filter(|lane| lane.value < timer.gas_limit) {
+        warn(&format!(
+            "it cannot fire: it asks for {} cycles, and the lane has {} a block; \
+             give it a smaller --gas-limit",
+            timer.gas_limit, lane.value,
+        ));
+    }
+}
+
+/// Waits until a timer has fired, or ended otherwise.
+async fn until_ended(
+    ui: Ui,
+    client: &Client,
+    id: &str,
+    deadline: Deadline,
+) -> Result<Timer, CliError> {
+    let awaited = format!("timer {id}");
+    deadline
+        .wait_for(ui, &awaited, async |wait| {
+            let mut blocks = client.follow(None);
+            blocks.connect().await?;
+            loop {
+                let timer = client.timer(id).await?;
+                if has_ended(timer.status) {
+                    return Ok(timer);
+                }
+                wait.saw(standing(&timer));
+                blocks.next().await?;
+            }
+        })
+        .await
+}
+
+/// A failure for a timer that ended otherwise than by a fire that succeeded.
+fn fired(timer: &Timer) -> Result<(), CliError> {
+    let (exit, what) = match timer.status {
+        TimerStatus::Scheduled | TimerStatus::Due | TimerStatus::Fired => return Ok(()),
+        TimerStatus::Failed => {
+            let reason = reason(None, timer.error.as_deref());
+            (Exit::Rejected, reason.unwrap_or_else(|| "its handler failed".to_owned()))
+        }
+        TimerStatus::Expired => {
+            let what = format!("TimerExpired: it did not fire by {}", timer.expires_at);
+            (Exit::Rejected, what)
+        }
+        TimerStatus::InsufficientFunds => {
+            let what = format!(
+                "TimerCancelledInsufficientFunds: {} could not pay for the fire",
+                timer.fee_payer
+            );
+            (Exit::Rejected, what)
+        }
+        TimerStatus::Cancelled => (Exit::Failed, "it was cancelled".to_owned()),
+    };
+    Err(CliError::new(exit, what).hint(format!("see why: cowboyctl timer show {}", timer.timer_id)))
+}
+
+impl Waited {
+    fn of(timer: &Timer) -> Self {
+        Self {
+            status: timer.status,
+            fired_at: timer.fired_at,
+            ended_at: timer.ended_at,
+            deferred_blocks: timer.deferred_blocks,
+            charged: timer.charged.clone(),
+            cycles: timer.cycles,
+            cells: timer.cells,
+            result: timer.result.clone(),
+            error: timer.error.clone(),
+        }
+    }
+}
+
+impl Document for Scheduled {
+    fn text(&self) -> String {
+        let mut lines = vec![
+            ("timer", self.timer_id.to_string()),
+            ("calls", format!("{} of {}", self.handler, self.actor)),
+            ("height", self.height.to_string()),
+            ("expires at", self.expires_at.to_string()),
+            ("fee at most", format!("{} per cycle", wei(*self.max_fee_per_cycle))),
+            ("priority", format!("{} per cycle at most", wei(*self.max_priority_fee_per_cycle))),
+        ];
+        if let Some(height) = self.scheduled_at {
+            lines.push(("scheduled at", height.to_string()));
+        }
+        if let Some(end) = &self.end {
+            lines.push(("status", status(end.status).to_owned()));
+            if let Some(height) = end.fired_at.or(end.ended_at) {
+                let late = height.saturating_sub(self.height);
+                let late = if late > 0 { format!(", {late} blocks late") } else { String::new() };
+                lines.push(("ended at", format!("{height}{late}")));
+            }
+            if let Some(result) = &end.result {
+                lines.push(("result", result.to_string()));
+            }
+            lines.extend(charge_fields(end.charged.as_ref(), end.cycles, end.cells));
+        }
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        self.timer_id.to_string()
+    }
+}

@@ -1,0 +1,296 @@
+//! What people see of timers.
+
+use crate::{
+    commands::chain::event_table,
+    output::{Document, Row, amount, fields, short, table, wei},
+};
+use cowboy_devnet::api::types::{
+    Deferral, DeferralReason, Fairness, Timer, TimerCharge, TimerQueue, TimerStatus, TimerSummary,
+    TimerTier,
+};
+use cowboy_engine::timer::Policy;
+
+/// Where a timer stands, as JSON has it.
+pub fn status(status: TimerStatus) -> &'static str {
+    match status {
+        TimerStatus::Scheduled => "scheduled",
+        TimerStatus::Due => "due",
+        TimerStatus::Fired => "fired",
+        TimerStatus::Failed => "failed",
+        TimerStatus::Expired => "expired",
+        TimerStatus::Cancelled => "cancelled",
+        TimerStatus::InsufficientFunds => "insufficient_funds",
+    }
+}
+
+/// Whether a timer with this status waits no more.
+pub fn has_ended(status: TimerStatus) -> bool {
+    !matches!(status, TimerStatus::Scheduled | TimerStatus::Due)
+}
+
+fn tier(tier: TimerTier) -> &'static str {
+    match tier {
+        TimerTier::Ring => "block ring",
+        TimerTier::Epoch => "epoch queue",
+        TimerTier::Overflow => "overflow tree",
+        TimerTier::CarryOver => "carry-over",
+    }
+}
+
+fn why(reason: DeferralReason) -> &'static str {
+    match reason {
+        DeferralReason::PricedOut => "priced out",
+        DeferralReason::OverCap => "over the cap",
+        DeferralReason::LaneFull => "lane full",
+        DeferralReason::InsufficientFunds => "payer short of funds",
+        DeferralReason::GcWaiting => "expired, not removed yet",
+    }
+}
+
+/// Where a timer stands, in a few words.
+pub fn standing(timer: &Timer) -> String {
+    match (timer.status, timer.deferrals.last()) {
+        (TimerStatus::Scheduled, _) => format!("scheduled for {}", timer.height),
+        (TimerStatus::Due, Some(Deferral { to, reason, .. })) => {
+            format!("due since {}, {} in block {to}", timer.height, why(*reason))
+        }
+        (TimerStatus::Due, None) => format!("due since {}", timer.height),
+        (ended, _) => status(ended).to_owned(),
+    }
+}
+
+/// Where the payer's money went, as fields; nothing where the timer did not fire.
+pub fn charge_fields(
+    charge: Option<&TimerCharge>,
+    cycles: Option<u64>,
+    cells: Option<u64>,
+) -> Vec<(&'static str, String)> {
+    let Some(charge) = charge else { return Vec::new() };
+    let TimerCharge { burned_cycle, burned_lane, tip, cells: of_cells, refunded } = charge;
+    let paid = [burned_lane, tip, of_cells]
+        .into_iter()
+        .fold(**burned_cycle, |sum, part| sum.saturating_add(**part));
+    let units = |units: Option<u64>| units.unwrap_or_default();
+    let parts =
+        [("basefee", burned_cycle), ("lane", burned_lane), ("tip", tip), ("cells", of_cells)];
+    let parts = parts.map(|(name, part)| format!("{name} {}", amount(**part)));
+    vec![
+        ("used", format!("{} cycles, {} cells", units(cycles), units(cells))),
+        ("paid", format!("{} ({})", amount(paid), parts.join(", "))),
+        ("refunded", amount(**refunded)),
+    ]
+}
+
+fn or_dash<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+impl Row for TimerSummary {
+    const HEADER: &'static [&'static str] = &[
+        "timer",
+        "actor",
+        "handler",
+        ">height",
+        ">expires at",
+        "status",
+        "tier",
+        ">fired at",
+        ">max fee",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.timer_id.to_string(),
+            short(&self.actor),
+            self.handler.clone(),
+            self.height.to_string(),
+            self.expires_at.to_string(),
+            status(self.status).to_owned(),
+            or_dash(self.tier.map(tier)),
+            or_dash(self.fired_at),
+            wei(*self.max_fee_per_cycle),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.timer_id.to_string()
+    }
+}
+
+/// The longest payload shown: JSON output has it whole.
+const PAYLOAD_CHARS: usize = 200;
+
+fn brief(text: &str) -> String {
+    match text.char_indices().nth(PAYLOAD_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+impl Document for Timer {
+    fn text(&self) -> String {
+        let payload = self.payload_text.clone().unwrap_or_else(|| self.payload.to_string());
+        let per_cycle =
+            |wei_per: cowboy_engine::primitives::Wei| format!("{} per cycle at most", wei(wei_per));
+        let mut lines = vec![
+            ("timer", self.timer_id.to_string()),
+            ("actor", self.actor.to_string()),
+            ("handler", self.handler.clone()),
+            ("payload", brief(&payload)),
+            ("status", standing(self)),
+            ("height", self.height.to_string()),
+            ("scheduled at", self.scheduled_at.to_string()),
+            ("expires at", self.expires_at.to_string()),
+        ];
+        if let Some(place) = self.tier {
+            lines.push(("tier", tier(place).to_owned()));
+        }
+        if let Some(height) = self.fired_at.or(self.ended_at) {
+            let late = height.saturating_sub(self.height);
+            let late = if late > 0 { format!(" ({late} blocks late)") } else { String::new() };
+            let name = if self.fired_at.is_some() { "fired at" } else { "ended at" };
+            lines.push((name, format!("{height}{late}")));
+        }
+        lines.push(("gas limit", format!("{} cycles", self.gas_limit)));
+        match (&self.gba, &self.bid) {
+            (Some(gba), Some(bid)) => {
+                lines.push(("bids", format!("{gba} ({} cycles)", bid.cycles)));
+                lines.push(("fee", per_cycle(*bid.max_fee_per_cycle)));
+                lines.push(("priority", per_cycle(*bid.max_priority_fee_per_cycle)));
+            }
+            (gba, _) => {
+                if let Some(gba) = gba {
+                    lines.push(("bids", format!("{gba} (not asked yet)")));
+                }
+                lines.push(("fee", per_cycle(*self.max_fee_per_cycle)));
+                lines.push(("priority", per_cycle(*self.max_priority_fee_per_cycle)));
+            }
+        }
+        lines.push(("payer", self.fee_payer.to_string()));
+        if let Some(max_cost) = &self.max_cost {
+            let has = amount(*self.payer_balance);
+            lines.push(("costs at most", format!("{} (the payer has {has})", amount(**max_cost))));
+        }
+        lines.extend(charge_fields(self.charged.as_ref(), self.cycles, self.cells));
+        if let Some(error) = &self.error {
+            lines.push(("error", error.clone()));
+        }
+        if let Some(result) = &self.result {
+            lines.push(("result", result.to_string()));
+        }
+        if self.deferred_blocks > 0 {
+            lines.push(("deferred", format!("in {} blocks", self.deferred_blocks)));
+        }
+        let mut text = fields(&lines);
+        if !self.deferrals.is_empty() {
+            let rows = self.deferrals.iter().map(|deferral| {
+                let Deferral { from, to, reason, explanation } = deferral;
+                let blocks = if from == to { from.to_string() } else { format!("{from}-{to}") };
+                vec![blocks, why(*reason).to_owned(), explanation.clone()]
+            });
+            text += "\n\n";
+            text += &table(&[">blocks", "deferred", "why"], rows);
+        }
+        if !self.log.is_empty() {
+            text += "\n\n";
+            text += &table(&["log"], self.log.iter().map(|line| vec![line.clone()]));
+        }
+        if !self.events.is_empty() {
+            text += "\n\n";
+            text += &event_table(&self.events);
+        }
+        text
+    }
+
+    fn id(&self) -> String {
+        self.timer_id.to_string()
+    }
+}
+
+/// Buckets shown of a tier: JSON output has all.
+const BUCKETS: usize = 20;
+
+impl Document for TimerQueue {
+    fn text(&self) -> String {
+        let count = |buckets: &[cowboy_devnet::api::types::TimerBucket]| -> u64 {
+            buckets.iter().map(|bucket| bucket.timers).sum()
+        };
+        let next = self.epoch_blocks - self.height % self.epoch_blocks;
+        let tiers = [
+            ("carry-over", self.carry_over, "due, and not fired yet".to_owned()),
+            ("block ring", count(&self.ring), "by height".to_owned()),
+            (
+                "epoch queue",
+                count(&self.epochs),
+                format!("by epoch; the next begins in {next} blocks"),
+            ),
+            ("overflow tree", self.overflow, "beyond the epoch queue".to_owned()),
+        ];
+        let mut text = fields(&[
+            ("after block", self.height.to_string()),
+            ("epoch", format!("{} of {} blocks", self.epoch, self.epoch_blocks)),
+            ("root", self.root.to_string()),
+            ("timers", self.timers.to_string()),
+        ]);
+        let rows =
+            tiers.map(|(tier, timers, what)| vec![tier.to_owned(), timers.to_string(), what]);
+        text += "\n\n";
+        text += &table(&["tier", ">timers", ""], rows);
+        for (name, buckets) in [("height", &self.ring), ("epoch", &self.epochs)] {
+            if buckets.is_empty() {
+                continue;
+            }
+            let shown = buckets.iter().take(BUCKETS);
+            let rows = shown.map(|bucket| vec![bucket.at.to_string(), bucket.timers.to_string()]);
+            text += "\n\n";
+            text += &table(&[&format!(">{name}"), ">timers"], rows);
+            if let Some(more) = buckets.len().checked_sub(BUCKETS).filter(|more| *more > 0) {
+                text += &format!("\nand {more} more: -o json has all");
+            }
+        }
+        text
+    }
+
+    fn id(&self) -> String {
+        self.timers.to_string()
+    }
+}
+
+impl Document for Fairness {
+    fn text(&self) -> String {
+        let priced = self.policy == Policy::Eip1559.name();
+        let mut lines =
+            vec![("after block", self.height.to_string()), ("policy", self.policy.clone())];
+        if priced {
+            let median = format!("{}.{}", self.twice_median / 2, self.twice_median % 2 * 5);
+            lines.push(("counted by", self.scope.clone()));
+            lines.push(("window", format!("{} blocks", self.window_blocks)));
+            lines.push(("median", format!("{median} fires, of those that fired")));
+        }
+        let mut text = fields(&lines) + "\n\n";
+        if self.members.is_empty() {
+            text += match priced {
+                true => "nobody fired in the window: all have weight 2",
+                false if self.policy == Policy::Fifo.name() => {
+                    "first come, first served: no weights"
+                }
+                false => "all have weight 1; weights follow from how actors fare over an epoch",
+            };
+            return text;
+        }
+        let rows = self.members.iter().map(|member| {
+            let weight = member.weight_per_mille;
+            vec![
+                member.account.to_string(),
+                member.recent.to_string(),
+                format!("{}.{:03}", weight / 1_000, weight % 1_000),
+            ]
+        });
+        text += &table(&[if priced { &self.scope } else { "actor" }, ">fires", ">weight"], rows);
+        text
+    }
+
+    fn id(&self) -> String {
+        self.members.iter().map(|member| member.account.to_string()).collect::<Vec<_>>().join("\n")
+    }
+}

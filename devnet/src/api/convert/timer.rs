@@ -1,0 +1,115 @@
+//! Timers, their fires and the lane.
+
+use super::{actor, count};
+use crate::{
+    api::types::{BlockFire, LaneBlock, TimerBid, TimerCharge, TimerStatus, TimerTier},
+    storage::{End, StoredLane},
+};
+use cowboy_engine::{
+    chain::{Fire, Status, receipt::Charged},
+    primitives::Height,
+    timer::{Bid, Place, Timer},
+};
+use serde_json::Value;
+
+/// Where a timer stands that has not ended, after the block at `head`.
+pub(in crate::api) fn waiting(timer: &Timer, head: Height) -> TimerStatus {
+    if timer.height <= head { TimerStatus::Due } else { TimerStatus::Scheduled }
+}
+
+/// How a timer ended.
+pub(in crate::api) const fn ended(end: End) -> TimerStatus {
+    match end {
+        End::Fired => TimerStatus::Fired,
+        End::Failed => TimerStatus::Failed,
+        End::Expired => TimerStatus::Expired,
+        End::Cancelled => TimerStatus::Cancelled,
+        End::InsufficientFunds => TimerStatus::InsufficientFunds,
+    }
+}
+
+/// Where the queue has a timer after the block at `head`.
+pub(in crate::api) const fn tier(timer: &Timer, head: Height) -> TimerTier {
+    match Place::of(timer.height, timer.scheduled_at, head) {
+        Place::CarryOver => TimerTier::CarryOver,
+        Place::Ring => TimerTier::Ring,
+        Place::Epoch => TimerTier::Epoch,
+        Place::Overflow => TimerTier::Overflow,
+    }
+}
+
+/// An agent's answer.
+pub(in crate::api) fn bid(bid: Bid) -> TimerBid {
+    TimerBid {
+        max_fee_per_cycle: bid.max_fee_per_cycle.into(),
+        max_priority_fee_per_cycle: bid.max_priority_fee_per_cycle.into(),
+        cycles: bid.cycles,
+    }
+}
+
+/// Where the money for a fire went.
+pub(in crate::api) fn charge(charged: Charged) -> TimerCharge {
+    TimerCharge {
+        burned_cycle: charged.burned_cycle.into(),
+        burned_lane: charged.burned_lane.into(),
+        tip: charged.tip.into(),
+        cells: charged.cells.into(),
+        refunded: charged.refunded.into(),
+    }
+}
+
+/// What a handler returned.
+pub(in crate::api) fn result(fire: &Fire) -> Option<Value> {
+    let result = &fire.outcome.result;
+    (!result.is_empty()).then(|| actor::value(result))
+}
+
+/// A fire in its block.
+pub(in crate::api) fn fire(fire: &Fire) -> BlockFire {
+    let success = fire.status == Status::Success;
+    BlockFire {
+        timer_id: fire.timer_id.into(),
+        actor: fire.actor.into(),
+        handler: fire.handler.clone(),
+        due_at: fire.due_at.get(),
+        status: if success { TimerStatus::Fired } else { TimerStatus::Failed },
+        cycles: fire.cycles.get(),
+        cells: fire.cells.get(),
+        priority_per_cycle: fire.priority_per_cycle.into(),
+    }
+}
+
+/// What a block's lane did.
+pub(in crate::api) fn lane(stored: &StoredLane) -> LaneBlock {
+    let report = &stored.report;
+    let share = u128::from(report.consumed) * 1_000 / u128::from(report.capacity.max(1));
+    LaneBlock {
+        height: stored.height.get(),
+        policy: report.policy.name().to_owned(),
+        lane_basefee: report.basefee.into(),
+        capacity: report.capacity,
+        consumed: report.consumed,
+        utilisation_per_mille: u64::try_from(share).unwrap_or(u64::MAX),
+        fired: report.fired,
+        deferred: report.deferred,
+        priced_out: report.priced_out,
+        over_cap: report.over_cap,
+        expired: report.expired,
+        insolvent: report.insolvent,
+        p50_tip: report.p50.into(),
+        least_priority: report.least_priority.map(Into::into),
+    }
+}
+
+/// Numbers of timers by height or epoch.
+pub(in crate::api) fn buckets(
+    buckets: impl IntoIterator<Item = (u64, u64)>,
+) -> Vec<crate::api::types::TimerBucket> {
+    let bucket = |(at, timers)| crate::api::types::TimerBucket { at, timers };
+    buckets.into_iter().map(bucket).collect()
+}
+
+/// A limit in a request, as the store takes it.
+pub(in crate::api) fn limit(asked: Option<usize>, default: usize, most: usize) -> u32 {
+    count(asked.unwrap_or(default).min(most))
+}

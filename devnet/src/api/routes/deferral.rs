@@ -1,0 +1,316 @@
+//! Why a due timer did not fire, block by block: derived from what the lanes of those blocks did.
+//!
+//! Nothing is stored of a timer that waits. What the chain did with it follows from its record and
+//! the block's lane, in the order in which the chain looks (timers.md §3 to §6): its time has
+//! passed and it waits for the GC budget; its cap is below the block's price; it asks for more
+//! cycles than a fire gets; its gas limit still fitted what the lane used, so that only its payer
+//! can have held it back; else the lane was full.
+//!
+//! That is exact but for two things. Whether the payer could pay is told only where there was room:
+//! where the lane was full it is not asked about. And the bids of an agent are known as of the last
+//! one: for blocks before, it is held against how many timers the block priced out, and otherwise
+//! taken as it is, which the explanation says.
+
+use crate::{
+    api::types::{Deferral, DeferralReason},
+    storage::StoredLane,
+};
+use cowboy_engine::{
+    primitives::Height,
+    timer::{Policy, Timer},
+};
+use std::collections::BTreeSet;
+
+/// Runs that are told of at most: the newest ones.
+pub(super) const RUNS: usize = 1_000;
+
+/// What is known of a timer that waits, or waited.
+pub(super) struct Subject<'a> {
+    /// Its record: the payload does not matter.
+    pub timer: &'a Timer,
+    /// Its extensions, ascending: from which block on it lived until when. Before the first of
+    /// them, or without any, the record tells.
+    pub lives: &'a [(Height, Height)],
+    /// Blocks in which its agent gave no bid.
+    pub unanswered: &'a BTreeSet<Height>,
+}
+
+/// Why the timer did not fire in these blocks, in all of which it was due: ascending.
+pub(super) fn explain(subject: &Subject<'_>, lanes: &[StoredLane]) -> Vec<Deferral> {
+    let mut runs: Vec<(Height, &StoredLane, DeferralReason)> = Vec::new();
+    for lane in lanes {
+        let reason = subject.reason(lane);
+        match runs.last_mut() {
+            Some((_, last, same)) if *same == reason && last.height.next() == lane.height => {
+                *last = lane;
+            }
+            _ => runs.push((lane.height, lane, reason)),
+        }
+    }
+    let told = &runs[runs.len().saturating_sub(RUNS)..];
+    told.iter()
+        .map(|(from, last, reason)| Deferral {
+            from: from.get(),
+            to: last.height.get(),
+            reason: *reason,
+            explanation: subject.in_words(*reason, last),
+        })
+        .collect()
+}
+
+impl Subject<'_> {
+    fn expires_at(&self, at: Height) -> Height {
+        let since = self.lives.partition_point(|(from, _)| *from <= at);
+        let life = since.checked_sub(1).and_then(|index| self.lives.get(index));
+        life.map_or(self.timer.expires_at, |(_, expires_at)| *expires_at)
+    }
+
+    fn reason(&self, lane: &StoredLane) -> DeferralReason {
+        let report = &lane.report;
+        if lane.height > self.expires_at(lane.height) {
+            DeferralReason::GcWaiting
+        } else if self.is_priced_out(lane) {
+            DeferralReason::PricedOut
+        } else if self.timer.gas_limit > lane.cap {
+            DeferralReason::OverCap
+        } else if report.consumed.saturating_add(self.timer.gas_limit) <= report.capacity {
+            DeferralReason::InsufficientFunds
+        } else {
+            DeferralReason::LaneFull
+        }
+    }
+
+    fn is_priced_out(&self, lane: &StoredLane) -> bool {
+        let report = &lane.report;
+        let price = match report.policy {
+            Policy::Eip1559 => report.basefee,
+            Policy::Fifo => return false,
+            Policy::GbaAuction => lane.basefee_cycle,
+        };
+        let bid = match (self.timer.gba, self.timer.bid) {
+            (None, _) => return self.timer.max_fee_per_cycle < price,
+            // The default bid covers the price.
+            (Some(_), None) => return false,
+            (Some(_), Some(bid)) => bid,
+        };
+        if report.priced_out == 0 || self.unanswered.contains(&lane.height) {
+            return false;
+        }
+        let all = report.priced_out.saturating_add(report.over_cap) >= report.deferred;
+        bid.max_fee_per_cycle < price || (all && self.timer.gas_limit <= lane.cap)
+    }
+
+    fn in_words(&self, reason: DeferralReason, lane: &StoredLane) -> String {
+        let StoredLane { height, report, cap, .. } = lane;
+        let policy = report.policy.name();
+        let gas_limit = self.timer.gas_limit;
+        let left = report.capacity.saturating_sub(report.consumed);
+        match reason {
+            DeferralReason::PricedOut => {
+                let (price, what) = match report.policy {
+                    Policy::GbaAuction => (lane.basefee_cycle, "the cycle basefee"),
+                    _ => (report.basefee, "the lane basefee"),
+                };
+                match self.timer.bid.filter(|_| self.timer.gba.is_some()) {
+                    Some(bid) => format!(
+                        "its agent's bid is below {what} of {price} wei per cycle; the last bid \
+                         known is {} wei, earlier ones may have been others",
+                        bid.max_fee_per_cycle
+                    ),
+                    None => format!(
+                        "its cap of {} wei per cycle is below {what} of {price} wei",
+                        self.timer.max_fee_per_cycle
+                    ),
+                }
+            }
+            DeferralReason::OverCap => format!(
+                "it asks for {gas_limit} cycles, and under {policy} a fire gets {cap} at most"
+            ),
+            DeferralReason::LaneFull if gas_limit > report.capacity => format!(
+                "it asks for {gas_limit} cycles, and the lane has {} in all",
+                report.capacity
+            ),
+            DeferralReason::LaneFull => {
+                let least = match (report.policy, report.least_priority) {
+                    (Policy::Fifo, _) | (_, None) => String::new(),
+                    (_, Some(least)) => format!(" with a priority of {least} wei or more"),
+                };
+                format!(
+                    "{} others{least} came first and left {left} of {} cycles; it asks for \
+                     {gas_limit}",
+                    report.fired, report.capacity
+                )
+            }
+            DeferralReason::InsufficientFunds => format!(
+                "{left} cycles were left, and its payer could not cover the most that it may cost"
+            ),
+            DeferralReason::GcWaiting => format!(
+                "its time passed at {}; block {height} removed {} other timers, which was all \
+                 that the GC budget paid for",
+                self.expires_at(*height),
+                report.expired.saturating_add(report.insolvent)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cowboy_engine::{
+        chain::LaneReport,
+        primitives::{Address, Hash, Wei},
+        timer::Bid,
+    };
+
+    fn timer() -> Timer {
+        Timer {
+            id: Hash::ZERO,
+            seq: 0,
+            actor: Address([1; 20]),
+            height: Height::new(10),
+            payload: vec![],
+            handler: None,
+            fee_payer: Address([1; 20]),
+            gas_limit: 100,
+            expires_at: Height::new(30),
+            max_fee_per_cycle: Wei::new(50),
+            max_priority_fee_per_cycle: Wei::new(5),
+            scheduled_at: Height::new(5),
+            gba: None,
+            bid: None,
+        }
+    }
+
+    /// A full lane of 1,000 cycles whose basefee is 20.
+    fn lane(height: u64) -> StoredLane {
+        let report = LaneReport {
+            policy: Policy::Eip1559,
+            basefee: Wei::new(20),
+            capacity: 1_000,
+            consumed: 950,
+            fired: 9,
+            deferred: 3,
+            priced_out: 1,
+            over_cap: 0,
+            expired: 2,
+            insolvent: 1,
+            p50: Wei::ZERO,
+            least_priority: Some(Wei::new(4)),
+        };
+        let (height, basefee_cycle) = (Height::new(height), Wei::new(60));
+        StoredLane { height, basefee_cycle, cap: 250, report }
+    }
+
+    fn dear(height: u64, basefee: u128) -> StoredLane {
+        let mut dear = lane(height);
+        dear.report.basefee = Wei::new(basefee);
+        dear
+    }
+
+    fn check(timer: &Timer, lanes: &[StoredLane], expected: &[(u64, u64, DeferralReason, &str)]) {
+        let subject = Subject { timer, lives: &[], unanswered: &BTreeSet::new() };
+        let runs = explain(&subject, lanes);
+        let told: Vec<_> =
+            runs.iter().map(|d| (d.from, d.to, d.reason, d.explanation.as_str())).collect();
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn runs_of_one_reason_are_joined_and_told_with_their_last_figures() {
+        let lanes = [lane(10), lane(11), dear(12, 51), dear(13, 52), lane(14)];
+        check(
+            &timer(),
+            &lanes,
+            &[
+                (
+                    10,
+                    11,
+                    DeferralReason::LaneFull,
+                    "9 others with a priority of 4 wei or more came first and left 50 of 1000 \
+                     cycles; it asks for 100",
+                ),
+                (
+                    12,
+                    13,
+                    DeferralReason::PricedOut,
+                    "its cap of 50 wei per cycle is below the lane basefee of 52 wei",
+                ),
+                (
+                    14,
+                    14,
+                    DeferralReason::LaneFull,
+                    "9 others with a priority of 4 wei or more came first and left 50 of 1000 \
+                     cycles; it asks for 100",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn reasons_are_tried_in_the_order_of_the_chain() {
+        let late = "its time passed at 30; block 31 removed 3 other timers, which was all that the \
+                    GC budget paid for";
+        check(&timer(), &[dear(31, 99)], &[(31, 31, DeferralReason::GcWaiting, late)]);
+        let over = Timer { gas_limit: 251, ..timer() };
+        let capped = "it asks for 251 cycles, and under eip1559 a fire gets 250 at most";
+        check(&over, &[lane(10)], &[(10, 10, DeferralReason::OverCap, capped)]);
+        let priced = "its cap of 50 wei per cycle is below the lane basefee of 51 wei";
+        check(&over, &[dear(10, 51)], &[(10, 10, DeferralReason::PricedOut, priced)]);
+        let small = Timer { gas_limit: 50, ..timer() };
+        let poor = "50 cycles were left, and its payer could not cover the most that it may cost";
+        check(&small, &[lane(10)], &[(10, 10, DeferralReason::InsufficientFunds, poor)]);
+        let mut wide = lane(10);
+        wide.cap = 9_999;
+        let whole = "it asks for 2000 cycles, and the lane has 1000 in all";
+        let large = Timer { gas_limit: 2_000, ..timer() };
+        check(&large, &[wide], &[(10, 10, DeferralReason::LaneFull, whole)]);
+    }
+
+    #[test]
+    fn each_policy_has_its_price() {
+        let mut fifo = dear(10, 99);
+        fifo.report.policy = Policy::Fifo;
+        let full = "9 others came first and left 50 of 1000 cycles; it asks for 100";
+        check(&timer(), &[fifo], &[(10, 10, DeferralReason::LaneFull, full)]);
+        let mut auction = dear(10, 0);
+        auction.report.policy = Policy::GbaAuction;
+        let priced = "its cap of 50 wei per cycle is below the cycle basefee of 60 wei";
+        check(&timer(), &[auction], &[(10, 10, DeferralReason::PricedOut, priced)]);
+    }
+
+    #[test]
+    fn an_agents_bid_is_held_against_what_the_block_priced_out() {
+        let bid = |max_fee| {
+            let (max_fee_per_cycle, max_priority_fee_per_cycle) = (Wei::new(max_fee), Wei::ZERO);
+            Some(Bid { max_fee_per_cycle, max_priority_fee_per_cycle, cycles: 9 })
+        };
+        let asking = |bid| Timer { gba: Some(Address([2; 20])), bid, ..timer() };
+        let reason = |timer: &Timer, lane: &StoredLane, unanswered: &[u64]| {
+            let unanswered = unanswered.iter().copied().map(Height::new).collect();
+            let subject = Subject { timer, lives: &[], unanswered: &unanswered };
+            explain(&subject, std::slice::from_ref(lane))[0].reason
+        };
+        use DeferralReason::{LaneFull, PricedOut};
+        assert_eq!(reason(&asking(bid(19)), &lane(10), &[]), PricedOut);
+        assert_eq!(reason(&asking(bid(20)), &lane(10), &[]), LaneFull);
+        // The default bid covers the price: nobody has asked, or the agent failed.
+        assert_eq!(reason(&asking(None), &lane(10), &[]), LaneFull);
+        assert_eq!(reason(&asking(bid(19)), &lane(10), &[10]), LaneFull);
+        // None was priced out, or all of them were.
+        let (mut none, mut all) = (lane(10), lane(10));
+        (none.report.priced_out, all.report.priced_out) = (0, 3);
+        assert_eq!(reason(&asking(bid(19)), &none, &[]), LaneFull);
+        assert_eq!(reason(&asking(bid(20)), &all, &[]), PricedOut);
+    }
+
+    #[test]
+    fn an_extension_counts_from_its_block_on() {
+        let lives = [(Height::new(5), Height::new(11)), (Height::new(13), Height::new(30))];
+        let subject = Subject { timer: &timer(), lives: &lives, unanswered: &BTreeSet::new() };
+        let runs = explain(&subject, &[lane(11), lane(12), lane(13)]);
+        let reasons: Vec<_> = runs.iter().map(|run| (run.from, run.reason)).collect();
+        use DeferralReason::{GcWaiting, LaneFull};
+        assert_eq!(reasons, [(11, LaneFull), (12, GcWaiting), (13, LaneFull)]);
+    }
+}

@@ -1,0 +1,375 @@
+//! Timers, the lane that they fire in, and what governs them.
+//!
+//! Lists are answered from the store, which has an index for each, so that they cost what they
+//! yield; counts are the calendar's own. No list reads a payload.
+
+use super::{
+    actor,
+    deferral::{self, Subject},
+};
+use crate::{
+    api::{
+        convert,
+        error::ApiError,
+        types::{
+            Bytes, Deferral, Fairness, FairnessMember, GovernedParameter, LANE_PAGE,
+            LANE_PAGE_LIMIT, LaneBlock, LaneQuery, TIMER_PAGE, TIMER_PAGE_LIMIT, Text, Timer,
+            TimerQuery, TimerQueue, TimerStatus, TimerSummary,
+        },
+        view::{self, View},
+    },
+    storage::{End, StoredEvent, StoredTimer, TimerFilter},
+};
+use cowboy_engine::{
+    chain::{
+        EventKind, Fire,
+        event::{TimerCancelled, TimerExtended, TimerScheduled},
+    },
+    primitives::{Address, Hash, Height, Wei},
+    timer::{
+        self, Config, EPOCH_BLOCKS, Notice, Policy, fairness::weight_numerator, lane::Prices,
+        queue::epoch,
+    },
+};
+use std::{cmp::Reverse, collections::BTreeSet};
+
+/// Blocks that a timer's deferrals are derived for at most: the last ones.
+const DEFERRED_BLOCKS: u64 = 10_000;
+/// Events that are told of a timer at most: the newest ones.
+const EVENTS: u32 = 1_000;
+/// Members of the fairness list at most.
+const MEMBERS: usize = 1_000;
+
+/// `GET /v1/timers`: at most as many rows as the limit are read of each status asked for.
+pub(super) fn list(view: &View, query: &TimerQuery) -> Result<Vec<TimerSummary>, ApiError> {
+    let actor = query.actor.as_deref().map(|text| actor::find(view, &view.state, text));
+    let actor = actor.transpose()?.map(|(address, _)| address);
+    let limit = convert::timer::limit(query.limit, TIMER_PAGE, TIMER_PAGE_LIMIT);
+    let (filter, head) = (TimerFilter { actor, limit }, view.head());
+    let wanted = |status| match query.status {
+        Some(only) => only == status,
+        None => {
+            query.all == Some(true) || matches!(status, TimerStatus::Scheduled | TimerStatus::Due)
+        }
+    };
+    let mut timers = Vec::new();
+    let last = Height::new(u64::MAX);
+    for (status, heights) in
+        [(TimerStatus::Due, (Height::GENESIS, head)), (TimerStatus::Scheduled, (head.next(), last))]
+    {
+        if wanted(status) {
+            timers.extend(view.store().waiting_timers(filter, heights)?);
+        }
+    }
+    let mut ended = Vec::new();
+    for end in End::ALL.into_iter().filter(|end| wanted(convert::timer::ended(*end))) {
+        ended.extend(view.store().ended_timers(filter, end)?);
+    }
+    ended.sort_by_key(|stored| Reverse((stored.ended.map(|(height, _)| height), stored.timer.seq)));
+    timers.extend(ended);
+    timers.truncate(limit as usize);
+    Ok(timers.iter().map(|stored| summary(stored, head)).collect())
+}
+
+fn summary(stored: &StoredTimer, head: Height) -> TimerSummary {
+    let StoredTimer { timer, ended } = stored;
+    let (status, fired_at) = status(stored, head);
+    TimerSummary {
+        timer_id: timer.id.into(),
+        actor: timer.actor.into(),
+        height: timer.height.get(),
+        expires_at: timer.expires_at.get(),
+        handler: timer.call().0,
+        status,
+        tier: ended.is_none().then(|| convert::timer::tier(timer, head)),
+        fired_at,
+        gas_limit: timer.gas_limit,
+        max_fee_per_cycle: timer.max_fee_per_cycle.into(),
+        max_priority_fee_per_cycle: timer.max_priority_fee_per_cycle.into(),
+    }
+}
+
+/// Where a timer stands, and when it fired.
+fn status(stored: &StoredTimer, head: Height) -> (TimerStatus, Option<u64>) {
+    match stored.ended {
+        None => (convert::timer::waiting(&stored.timer, head), None),
+        Some((height, end)) => {
+            let fired = matches!(end, End::Fired | End::Failed).then(|| height.get());
+            (convert::timer::ended(end), fired)
+        }
+    }
+}
+
+/// `GET /v1/timers/{timer}`
+pub(super) fn show(view: &View, text: &str) -> Result<Timer, ApiError> {
+    let stored = find(view, text)?;
+    let (head, id) = (view.head(), stored.timer.id);
+    let payload = view.store().timer_payload(&id)?;
+    let fire = match stored.ended {
+        Some((_, End::Fired | End::Failed)) => view.store().fire(&id)?.map(|(_, fire)| fire),
+        _ => None,
+    };
+    let events = events(view, &stored)?;
+    let (deferrals, deferred_blocks) = deferrals(view, &stored, &events)?;
+    let (status, fired_at) = status(&stored, head);
+    let StoredTimer { timer, ended } = &stored;
+    Ok(Timer {
+        timer_id: id.into(),
+        actor: timer.actor.into(),
+        height: timer.height.get(),
+        tier: ended.is_none().then(|| convert::timer::tier(timer, head)),
+        status,
+        scheduled_at: timer.scheduled_at.get(),
+        expires_at: timer.expires_at.get(),
+        fired_at,
+        ended_at: ended.map(|(height, _)| height.get()),
+        handler: timer.call().0,
+        payload_text: convert::job::text(&payload),
+        payload: Text(Bytes(payload)),
+        fee_payer: timer.fee_payer.into(),
+        gas_limit: timer.gas_limit,
+        max_fee_per_cycle: timer.max_fee_per_cycle.into(),
+        max_priority_fee_per_cycle: timer.max_priority_fee_per_cycle.into(),
+        gba: timer.gba.map(Text),
+        bid: timer.bid.map(convert::timer::bid),
+        max_cost: if ended.is_none() { max_cost(view, timer).map(Text) } else { None },
+        payer_balance: view.state.account(&timer.fee_payer).balance.into(),
+        deferrals,
+        deferred_blocks,
+        charged: fire.as_ref().map(|fire| convert::timer::charge(fire.charged)),
+        cycles: fire.as_ref().map(|fire| fire.cycles.get()),
+        cells: fire.as_ref().map(|fire| fire.cells.get()),
+        result: fire.as_ref().and_then(convert::timer::result),
+        error: fire.as_ref().and_then(|fire| fire.status.error()).map(str::to_owned),
+        log: fire.map(log).unwrap_or_default(),
+        events: events.iter().map(convert::event::event).collect(),
+    })
+}
+
+fn log(fire: Fire) -> Vec<String> {
+    fire.outcome.log.into_iter().map(|(_, line)| line).collect()
+}
+
+/// The timer that an id, or the only one that its beginning stands for: as the state has it where
+/// it is still there. The store may be a block ahead of the state.
+fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
+    let (shown, lower) = (view::shown(text), text.to_ascii_lowercase());
+    let digits = lower.strip_prefix("0x").unwrap_or_default();
+    if !(1..=64).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(ApiError::bad_request(format!("`{shown}` is no timer id"))
+            .hint("expected an id, or enough of its beginning: 0x and hex digits"));
+    }
+    let first = view::hash("timer id", &format!("0x{digits:0<64}"))?;
+    let begins = |stored: &StoredTimer| stored.timer.id.to_string().starts_with(&lower);
+    let mut found = view.store().timers_from(&first, 2)?.into_iter().filter(begins);
+    match (found.next(), found.next()) {
+        (Some(mut stored), None) => {
+            if let Some(timer) = view.state.timer(&stored.timer.id) {
+                let handler = Some(timer.call().0);
+                let timer = timer::Timer { handler, payload: Vec::new(), ..timer };
+                stored = StoredTimer { timer, ended: None };
+            }
+            Ok(stored)
+        }
+        (None, _) => Err(unknown(view, &first, digits.len() == 64, &shown)?),
+        (Some(one), Some(other)) => Err(ApiError::bad_request(format!(
+            "{shown} is the beginning of {}, of {} and maybe of others",
+            one.timer.id, other.timer.id
+        ))
+        .hint("give more of the id")),
+    }
+}
+
+/// What to say of an id that no timer has.
+fn unknown(view: &View, id: &Hash, whole: bool, shown: &str) -> Result<ApiError, ApiError> {
+    let hint = "list them: cowboyctl timer ls";
+    if !whole {
+        return Ok(ApiError::not_found(format!("no timer's id begins with {shown}")).hint(hint));
+    }
+    let gone = view.store().events_of_timer(id, 1)?.pop();
+    Ok(match gone {
+        Some(StoredEvent { height, .. }) => ApiError::not_found(format!(
+            "timer {id} was scheduled and cancelled in block {height}: it never waited"
+        ))
+        .hint(format!("see the block's events: cowboyctl chain block {height}")),
+        None => ApiError::not_found(format!("there is no timer {id}")).hint(hint),
+    })
+}
+
+/// Events about a timer and of its fire, in order.
+fn events(view: &View, stored: &StoredTimer) -> Result<Vec<StoredEvent>, ApiError> {
+    let id = stored.timer.id;
+    let mut events = view.store().events_of_timer(&id, EVENTS)?;
+    if let Some((height, End::Fired | End::Failed)) = stored.ended {
+        // Events of its fire about other timers are found under those.
+        let of_fire = |found: &StoredEvent| {
+            found.event.timer == Some(id) && found.event.timer_id() != Some(id)
+        };
+        events.extend(view.store().events_at(height)?.into_iter().filter(of_fire));
+        events.sort_by_key(|stored| (stored.height, stored.position));
+        events.drain(..events.len().saturating_sub(EVENTS as usize));
+    }
+    events.retain(|event| event.height <= view.head());
+    Ok(events)
+}
+
+/// Why a timer did not fire while it was due, and in how many blocks.
+fn deferrals(
+    view: &View,
+    stored: &StoredTimer,
+    events: &[StoredEvent],
+) -> Result<(Vec<Deferral>, u64), ApiError> {
+    let timer = &stored.timer;
+    let last = match stored.ended {
+        None => Some(view.head()),
+        // Under that policy transactions come after the timers: it was passed over once more.
+        Some((height, End::Cancelled)) if cancelled_after_lane(view, height, events)? => {
+            Some(height)
+        }
+        Some((height, _)) => height.previous(),
+    };
+    let Some(last) = last.filter(|last| *last >= timer.height) else {
+        return Ok((Vec::new(), 0));
+    };
+    let oldest = Height::new(last.get().saturating_sub(DEFERRED_BLOCKS - 1));
+    let lanes = view.store().lanes(timer.height.max(oldest), last)?;
+    let (mut lives, mut unanswered) = (Vec::new(), BTreeSet::new());
+    for StoredEvent { height, event, .. } in events {
+        match &event.kind {
+            EventKind::TimerScheduled(TimerScheduled { timer_id, expires_at, .. })
+            | EventKind::TimerExtended(TimerExtended { timer_id, expires_at })
+                if *timer_id == timer.id =>
+            {
+                lives.push((*height, *expires_at));
+            }
+            EventKind::GbaFailed(_) => {
+                unanswered.insert(*height);
+            }
+            _ => {}
+        }
+    }
+    let subject = Subject { timer, lives: &lives, unanswered: &unanswered };
+    Ok((deferral::explain(&subject, &lanes), last.since(timer.height) + 1))
+}
+
+/// Whether the block at `height` cancelled a timer after its lane had passed it over.
+fn cancelled_after_lane(
+    view: &View,
+    height: Height,
+    events: &[StoredEvent],
+) -> Result<bool, ApiError> {
+    let cancelled = |stored: &&StoredEvent| {
+        matches!(stored.event.kind, EventKind::TimerCancelled(TimerCancelled { .. }))
+    };
+    let by_transaction = events.iter().rfind(cancelled).is_some_and(|s| s.event.timer.is_none());
+    let lane = view.store().lanes(height, height)?.pop();
+    Ok(by_transaction && lane.is_some_and(|lane| lane.report.policy == Policy::GbaAuction))
+}
+
+/// The most that a fire costs in the next block; `None` where its cap does not cover the price.
+fn max_cost(view: &View, timer: &timer::Timer) -> Option<Wei> {
+    let state = &view.state;
+    let next = state.height().next();
+    let prices = Prices {
+        policy: state.params().timers.policy_at(next),
+        basefee_cycle: state.basefee_cycle(),
+        basefee_lane: state.lane_basefee(next),
+        basefee_cell: state.basefee_cell(),
+        p50: state.lane().p50,
+        config: state.lane().config,
+    };
+    let priority = prices.priority(&Notice::of(timer).due)?;
+    Some(prices.max_cost(timer.gas_limit, priority))
+}
+
+/// `GET /v1/timers/queue`: at most 4,095 heights and 720 epochs.
+pub(super) fn queue(view: &View) -> Result<TimerQueue, ApiError> {
+    let (state, queue) = (&view.state, view.state.timers());
+    let buckets = state.timer_buckets();
+    Ok(TimerQueue {
+        height: state.height().get(),
+        epoch: epoch(state.height()),
+        epoch_blocks: EPOCH_BLOCKS,
+        root: queue.root().into(),
+        timers: queue.len() as u64,
+        ring: convert::timer::buckets(buckets.ring.into_iter().map(|(h, n)| (h.get(), n))),
+        epochs: convert::timer::buckets(buckets.epochs),
+        overflow: buckets.overflow,
+        carry_over: buckets.carry_over,
+    })
+}
+
+/// `GET /v1/timers/fees`
+pub(super) fn fees(view: &View, query: &LaneQuery) -> Result<Vec<LaneBlock>, ApiError> {
+    let limit = convert::timer::limit(query.limit, LANE_PAGE, LANE_PAGE_LIMIT);
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let (head, blocks) = (view.head().get(), u64::from(limit));
+    let from = query.from.unwrap_or_else(|| (head + 1).saturating_sub(blocks));
+    let to = head.min(from.saturating_add(blocks - 1));
+    let lanes = view.store().lanes(Height::new(from), Height::new(to))?;
+    Ok(lanes.iter().map(convert::timer::lane).collect())
+}
+
+/// `GET /v1/timers/fairness`: one pass over those that have a weight of their own.
+pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
+    let state = &view.state;
+    let (next, params) = (state.height().next(), &state.params().timers);
+    let (policy, window) = (params.policy_at(next), state.lane().config.fairness_window_blocks);
+    // As the next block will find it.
+    let mut known = state.fairness().clone();
+    known.slide(next, window);
+    let twice_median = known.twice_median();
+    let weight = |recent: u64| {
+        let numerator = u128::from(weight_numerator(recent, twice_median));
+        u64::try_from(numerator * 1_000 / u128::from(twice_median)).unwrap_or(u64::MAX)
+    };
+    let mut members: Vec<(Reverse<u64>, Address)> = match policy {
+        Policy::Eip1559 => known.iter().map(|(account, n)| (Reverse(n), *account)).collect(),
+        Policy::Fifo => Vec::new(),
+        Policy::GbaAuction => {
+            state.auction().weights().map(|(account, w)| (Reverse(w), *account)).collect()
+        }
+    };
+    if members.len() > MEMBERS {
+        members.select_nth_unstable(MEMBERS);
+        members.truncate(MEMBERS);
+    }
+    members.sort_unstable();
+    let member = |(Reverse(n), account): (Reverse<u64>, Address)| match policy {
+        Policy::GbaAuction => FairnessMember {
+            account: account.into(),
+            recent: known.recent(&account),
+            weight_per_mille: n / 1_000,
+        },
+        Policy::Eip1559 | Policy::Fifo => {
+            FairnessMember { account: account.into(), recent: n, weight_per_mille: weight(n) }
+        }
+    };
+    Ok(Fairness {
+        height: state.height().get(),
+        policy: policy.name().to_owned(),
+        scope: params.scope.name().to_owned(),
+        window_blocks: window,
+        twice_median,
+        members: members.into_iter().map(member).collect(),
+    })
+}
+
+/// `GET /v1/chain/governance`
+pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError> {
+    let (now, genesis) = (&view.state.lane().config, &view.state.params().timers.config);
+    let parameter = |key: &timer::params::Key| {
+        let value = |config: &Config| config.get(key.name).unwrap_or_default();
+        GovernedParameter {
+            key: key.name.to_owned(),
+            value: value(now),
+            genesis: value(genesis),
+            min: key.min,
+            max: key.max,
+            about: key.about.to_owned(),
+        }
+    };
+    Ok(Config::KEYS.iter().map(parameter).collect())
+}

@@ -1,0 +1,355 @@
+//! Timers: what was scheduled, what became of it, and what the lane of each block did.
+//!
+//! A block writes about a timer where it is scheduled, extended or ended, and one row about its
+//! lane. A timer that is due and waits costs nothing: why it waited follows from the lanes' rows,
+//! and the last bid of an agent is in the state before the block that ends its timer.
+
+use super::{
+    BlockRecord, StorageError, Store,
+    query::{self, StoredEvent, decode},
+};
+use cowboy_engine::{
+    chain::{
+        EventKind, Fire, LaneReport, Status,
+        event::{
+            TimerCancelled, TimerCancelledInsufficientFunds, TimerExpired, TimerExtended,
+            TimerScheduled,
+        },
+    },
+    primitives::{Address, Hash, Height, Wei, codec::to_vec},
+    timer::{Timer, lane::Prices},
+};
+use rusqlite::{OptionalExtension as _, Row, ToSql, Transaction, params};
+
+/// How a timer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its handler ran and succeeded.
+    Fired,
+    /// Its handler ran and failed.
+    Failed,
+    /// Its time passed.
+    Expired,
+    /// Somebody who may cancelled it.
+    Cancelled,
+    /// Its payer could not pay.
+    InsufficientFunds,
+}
+
+impl End {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Fired, Self::Failed, Self::Expired, Self::Cancelled, Self::InsufficientFunds];
+
+    /// Its name in the table.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fired => "fired",
+            Self::Failed => "failed",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+            Self::InsufficientFunds => "insufficient_funds",
+        }
+    }
+}
+
+/// What stands in the table while a timer has not ended.
+const WAITING: &str = "waiting";
+
+/// A timer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredTimer {
+    /// Its record as of its last block in the state, without the payload and with the handler that
+    /// it calls.
+    pub timer: Timer,
+    /// Which block ended it, and how.
+    pub ended: Option<(Height, End)>,
+}
+
+/// What the timer lane of a block did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredLane {
+    /// The block.
+    pub height: Height,
+    /// Price of a cycle in it, before the lane's.
+    pub basefee_cycle: Wei,
+    /// Cycles above which a timer was not attempted.
+    pub cap: u64,
+    /// What it did.
+    pub report: LaneReport,
+}
+
+/// Which timers to list.
+#[derive(Clone, Copy, Debug)]
+pub struct TimerFilter {
+    /// Of this actor only.
+    pub actor: Option<Address>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+pub(super) fn insert(
+    transaction: &Transaction<'_>,
+    record: &BlockRecord<'_>,
+) -> Result<(), StorageError> {
+    insert_lane(transaction, record)?;
+    let BlockRecord { block, parent, execution, .. } = record;
+    let height = block.header.height;
+    let state = &execution.state;
+    let mut add = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO timer (seq, timer_id, actor, scheduled_at, height, status, body)
+         VALUES (?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    let mut add_payload = transaction
+        .prepare_cached("INSERT OR REPLACE INTO timer_payload (seq, payload) VALUES (?, ?)")?;
+    let mut change = transaction.prepare_cached("UPDATE timer SET body = ?2 WHERE seq = ?1")?;
+    let mut close = transaction.prepare_cached(
+        "UPDATE timer SET status = ?2, ended_at = ?3, position = ?4, body = coalesce(?5, body)
+         WHERE seq = ?1",
+    )?;
+    let mut end = |id: &Hash, end: End, position: Option<usize>| -> Result<(), StorageError> {
+        // One that this block scheduled has no row.
+        let Some(timer) = parent.timer(id) else { return Ok(()) };
+        let seq = timer.seq;
+        // What the table has of it already is the same, but for the answer of an agent.
+        let last = timer.bid.is_some().then(|| body(timer).0);
+        close.execute(params![seq, end.name(), height.get(), position, last])?;
+        Ok(())
+    };
+    for event in &execution.events {
+        match &event.kind {
+            EventKind::TimerScheduled(TimerScheduled { timer_id, .. }) => {
+                // One that the same block cancelled is in no state, and gets no row.
+                let Some(timer) = state.timer(timer_id) else { continue };
+                let Timer { seq, actor, scheduled_at, height: due, .. } = timer;
+                let (id, at, due) = (timer_id.0, scheduled_at.get(), due.get());
+                let (body, payload) = body(timer);
+                add.execute(params![seq, id, actor.0, at, due, WAITING, body])?;
+                if !payload.is_empty() {
+                    add_payload.execute(params![seq, payload])?;
+                }
+            }
+            EventKind::TimerExtended(TimerExtended { timer_id, .. }) => {
+                if let Some(timer) = state.timer(timer_id) {
+                    let seq = timer.seq;
+                    change.execute(params![seq, body(timer).0])?;
+                }
+            }
+            EventKind::TimerExpired(TimerExpired { timer_id, .. }) => {
+                end(timer_id, End::Expired, None)?;
+            }
+            EventKind::TimerCancelled(TimerCancelled { timer_id, .. }) => {
+                end(timer_id, End::Cancelled, None)?;
+            }
+            EventKind::TimerCancelledInsufficientFunds(TimerCancelledInsufficientFunds {
+                timer_id,
+                ..
+            }) => end(timer_id, End::InsufficientFunds, None)?,
+            _ => {}
+        }
+    }
+    let mut add_fire = transaction.prepare_cached(
+        "INSERT INTO fire (height, position, timer_id, receipt) VALUES (?, ?, ?, ?)",
+    )?;
+    for (position, fire) in execution.fires.iter().enumerate() {
+        let success = fire.status == Status::Success;
+        let how = if success { End::Fired } else { End::Failed };
+        end(&fire.timer_id, how, Some(position))?;
+        add_fire.execute(params![height.get(), position, fire.timer_id.0, to_vec(fire)])?;
+    }
+    Ok(())
+}
+
+fn insert_lane(
+    transaction: &Transaction<'_>,
+    record: &BlockRecord<'_>,
+) -> Result<(), StorageError> {
+    let BlockRecord { block, parent, execution, .. } = record;
+    let report = &execution.lane;
+    let prices = Prices {
+        policy: report.policy,
+        basefee_cycle: parent.basefee_cycle(),
+        basefee_lane: report.basefee,
+        basefee_cell: parent.basefee_cell(),
+        p50: parent.lane().p50,
+        config: parent.lane().config,
+    };
+    transaction
+        .prepare_cached(
+            "INSERT INTO lane (height, basefee_cycle, cap, report) VALUES (?, ?, ?, ?)",
+        )?
+        .execute(params![
+            block.header.height.get(),
+            parent.basefee_cycle().get().to_be_bytes(),
+            prices.cap(),
+            to_vec(report)
+        ])?;
+    Ok(())
+}
+
+/// A timer's record without its payload, which may have named the handler, and the payload.
+fn body(mut timer: Timer) -> (Vec<u8>, Vec<u8>) {
+    timer.handler = Some(timer.call().0);
+    let payload = std::mem::take(&mut timer.payload);
+    (to_vec(&timer), payload)
+}
+
+impl Store {
+    /// A timer, as [`Store::timers_from`] lists it.
+    pub fn timer(&self, id: &Hash) -> Result<Option<StoredTimer>, StorageError> {
+        Ok(self.timers_from(id, 1)?.into_iter().find(|stored| stored.timer.id == *id))
+    }
+
+    /// Timers by id, from one on, which need not be there.
+    pub fn timers_from(&self, id: &Hash, limit: u32) -> Result<Vec<StoredTimer>, StorageError> {
+        let sql = "SELECT height, status, ended_at, body FROM timer
+                   WHERE timer_id >= ? ORDER BY timer_id LIMIT ?";
+        self.read_timers(sql, params![id.0, limit])
+    }
+
+    /// Timers that have not ended and are due from one height to another, both included: by
+    /// height, then in the order in which they were scheduled.
+    pub fn waiting_timers(
+        &self,
+        filter: TimerFilter,
+        (from, to): (Height, Height),
+    ) -> Result<Vec<StoredTimer>, StorageError> {
+        // An index for each.
+        let of_actor = if filter.actor.is_some() { "actor = ?1" } else { "?1 IS NULL" };
+        let sql = format!(
+            "SELECT height, status, ended_at, body FROM timer
+             WHERE {of_actor} AND height BETWEEN ?2 AND ?3 AND ended_at IS NULL
+             ORDER BY height, seq LIMIT ?4"
+        );
+        let actor = filter.actor.map(|actor| actor.0);
+        self.read_timers(&sql, params![actor, signed(from), signed(to), filter.limit])
+    }
+
+    /// Timers that ended so, the newest end first.
+    pub fn ended_timers(
+        &self,
+        filter: TimerFilter,
+        end: End,
+    ) -> Result<Vec<StoredTimer>, StorageError> {
+        let of_actor = if filter.actor.is_some() { "actor = ?1" } else { "?1 IS NULL" };
+        let sql = format!(
+            "SELECT height, status, ended_at, body FROM timer
+             WHERE {of_actor} AND status = ?2 AND ended_at IS NOT NULL
+             ORDER BY ended_at DESC, seq DESC LIMIT ?3"
+        );
+        let actor = filter.actor.map(|actor| actor.0);
+        self.read_timers(&sql, params![actor, end.name(), filter.limit])
+    }
+
+    fn read_timers(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+    ) -> Result<Vec<StoredTimer>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(sql)?;
+        let rows = statement.query_map(values, stored)?;
+        rows.map(|row| {
+            let (due, ended, body) = row?;
+            Ok(StoredTimer { timer: decode("timer", due, &body)?, ended })
+        })
+        .collect()
+    }
+
+    /// What a timer's handler is given.
+    pub fn timer_payload(&self, id: &Hash) -> Result<Vec<u8>, StorageError> {
+        let payload = self
+            .lock()
+            .prepare_cached(
+                "SELECT payload FROM timer JOIN timer_payload USING (seq) WHERE timer_id = ?",
+            )?
+            .query_row(params![id.0], |row| row.get(0))
+            .optional()?;
+        Ok(payload.unwrap_or_default())
+    }
+
+    /// The block in which a timer fired, and its receipt.
+    pub fn fire(&self, id: &Hash) -> Result<Option<(Height, Fire)>, StorageError> {
+        let row: Option<(Height, Vec<u8>)> = self
+            .lock()
+            .prepare_cached(
+                "SELECT fire.height, receipt FROM timer
+                 JOIN fire ON fire.height = ended_at AND fire.position = timer.position
+                 WHERE timer.timer_id = ?",
+            )?
+            .query_row(params![id.0], |row| Ok((query::height(row, 0)?, row.get(1)?)))
+            .optional()?;
+        row.map(|(height, bytes)| Ok((height, decode("fire", height, &bytes)?))).transpose()
+    }
+
+    /// Receipts of the timers that fired in a block, in order.
+    pub fn fires(&self, at: Height) -> Result<Vec<Fire>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection
+            .prepare_cached("SELECT receipt FROM fire WHERE height = ? ORDER BY position")?;
+        let rows = statement.query_map(params![at.get()], |row| row.get::<_, Vec<u8>>(0))?;
+        rows.map(|bytes| decode("fire", at, &bytes?)).collect()
+    }
+
+    /// How many timers fired in a block.
+    pub fn count_fires(&self, at: Height) -> Result<u32, StorageError> {
+        Ok(self
+            .lock()
+            .prepare_cached("SELECT count(*) FROM fire WHERE height = ?")?
+            .query_row(params![at.get()], |row| row.get(0))?)
+    }
+
+    /// Events about one timer, or through its fire where they are about no other, in order: those
+    /// of the blocks that scheduled and ended it, and the newest of those between.
+    pub fn events_of_timer(
+        &self,
+        timer: &Hash,
+        limit: u32,
+    ) -> Result<Vec<StoredEvent>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT height, position, body FROM event WHERE timer_id = ?1
+               AND height IN (SELECT scheduled_at FROM timer WHERE timer_id = ?1
+                              UNION SELECT ended_at FROM timer WHERE timer_id = ?1)
+             UNION
+             SELECT height, position, body FROM event WHERE timer_id = ?1
+               AND kind IN ('GbaFailed', 'TimerCancelled', 'TimerExtended')
+             ORDER BY height DESC, position DESC LIMIT ?2",
+        )?;
+        let rows = statement.query_map(params![timer.0, limit], query::stored_event)?;
+        let mut rows: Vec<_> = rows.map(|row| query::event(row?)).collect::<Result<_, _>>()?;
+        rows.reverse();
+        Ok(rows)
+    }
+
+    /// What the timer lanes of blocks did, from one height to another, both included.
+    pub fn lanes(&self, from: Height, to: Height) -> Result<Vec<StoredLane>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT height, basefee_cycle, cap, report FROM lane
+             WHERE height BETWEEN ? AND ? ORDER BY height",
+        )?;
+        let rows = statement.query_map(params![signed(from), signed(to)], |row| {
+            let basefee = u128::from_be_bytes(row.get(1)?);
+            Ok((query::height(row, 0)?, Wei::new(basefee), row.get(2)?, row.get::<_, Vec<u8>>(3)?))
+        })?;
+        rows.map(|row| {
+            let (height, basefee_cycle, cap, report) = row?;
+            Ok(StoredLane { height, basefee_cycle, cap, report: decode("lane", height, &report)? })
+        })
+        .collect()
+    }
+}
+
+type TimerRow = (Height, Option<(Height, End)>, Vec<u8>);
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<TimerRow> {
+    let (status, ended_at): (String, Option<u64>) = (row.get(1)?, row.get(2)?);
+    let end = End::ALL.into_iter().find(|end| end.name() == status);
+    Ok((query::height(row, 0)?, ended_at.map(Height::new).zip(end), row.get(3)?))
+}
+
+/// A height as SQLite compares it: what lies beyond its integers is cut.
+fn signed(height: Height) -> i64 {
+    i64::try_from(height.get()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,243 @@
+//! `timers`: how timers compete for the lane, and the first values of what is governed.
+//!
+//! Bounds are those of [`timer::Config::KEYS`], which also hold for every later value.
+
+use super::{Amount, Within};
+use cowboy_engine::{
+    primitives::{Height, Wei},
+    timer::{self, Config, Tiers},
+};
+use serde::{Deserialize, Serialize};
+
+/// Cycles, or cells, of a governed limit at most.
+const MOST: u64 = 1_000_000_000;
+/// Blocks of a year at a block a second.
+const YEAR: u64 = 31_536_000;
+/// A height that no devnet reaches, and the most that a timer can name.
+const LAST: u64 = (u32::MAX - 1) as u64;
+
+/// `timers`: how timers compete for the lane, and the first values of what is governed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "the fields of `timers`")]
+pub struct TimersSection {
+    /// How due timers compete.
+    pub policy: Policy,
+    /// Another policy from some block on.
+    pub activation: Option<ActivationSection>,
+    /// Blocks after the activation in which `bid` is still accepted and ignored.
+    pub deprecation_blocks: Within<0, YEAR>,
+    /// Who is favoured.
+    pub fairness: FairnessSection,
+    /// Lane basefee of block 1, per cycle.
+    pub genesis_lane_basefee: Amount,
+    /// Blocks from scheduling to the last height at which a timer may fire.
+    pub max_ttl_blocks: Within<1, YEAR>,
+    /// Cycles that a timer may ask for.
+    pub max_cycles_per_fire: Within<1, MOST>,
+    /// Cells that a fire may use, set aside at its start.
+    pub max_cells_per_fire: Within<0, MOST>,
+    /// Timers that an actor may have.
+    pub max_timers_per_actor: Within<0, 1_000_000>,
+    /// Cycles per block for removing timers.
+    pub gc_cycles_per_block: Within<0, MOST>,
+    /// Cycles per block for firing timers.
+    pub lane_timer_cycles: Within<1, MOST>,
+    /// Cycles above which a timer is not attempted under `eip1559`.
+    pub max_cycles_per_fire_auction_phase: Within<1, MOST>,
+    /// What tiers make of the median tip.
+    pub priority_tier_multipliers: TiersSection,
+}
+
+/// How due timers compete; [`timer::Policy`] as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// Basefee and priority tip, weighted by fairness.
+    #[default]
+    Eip1559,
+    /// In the order in which they were scheduled.
+    Fifo,
+    /// Bids of gas bidding agents, before the transactions.
+    GbaAuction,
+}
+
+/// `timers.activation`: another policy from some block on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the fields of `timers.activation`")]
+pub struct ActivationSection {
+    /// The policy.
+    pub policy: Policy,
+    /// The first block under it.
+    pub height: Within<1, LAST>,
+}
+
+/// `timers.fairness`: who is favoured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "the fields of `timers.fairness`")]
+pub struct FairnessSection {
+    /// Whose fires count together.
+    pub scope: Scope,
+    /// Blocks whose fires count.
+    pub window_blocks: Within<1, 100_000>,
+}
+
+/// Whose fires count together; [`timer::Scope`] as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Each actor's by itself.
+    #[default]
+    Actor,
+    /// Those of all actors of one deployer.
+    Deployer,
+}
+
+/// `timers.priority_tier_multipliers`: what tiers make of the median tip, per mille.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "the fields of `timers.priority_tier_multipliers`"
+)]
+pub struct TiersSection {
+    /// Below the median tip.
+    pub economy: Within<0, 1_000_000>,
+    /// The median tip.
+    pub standard: Within<0, 1_000_000>,
+    /// Above it.
+    pub fast: Within<0, 1_000_000>,
+    /// Far above it.
+    pub urgent: Within<0, 1_000_000>,
+}
+
+impl Default for TimersSection {
+    fn default() -> Self {
+        Self::of(&timer::Params::default())
+    }
+}
+
+impl Default for FairnessSection {
+    fn default() -> Self {
+        TimersSection::default().fairness
+    }
+}
+
+impl Default for TiersSection {
+    fn default() -> Self {
+        TimersSection::default().priority_tier_multipliers
+    }
+}
+
+/// The names of two enums that mean the same.
+macro_rules! same {
+    ($mine:ident = $engine:ty: $($variant:ident),*) => {
+        impl From<$mine> for $engine {
+            fn from(value: $mine) -> Self {
+                match value {
+                    $($mine::$variant => Self::$variant),*
+                }
+            }
+        }
+
+        impl From<$engine> for $mine {
+            fn from(value: $engine) -> Self {
+                match value {
+                    $(<$engine>::$variant => Self::$variant),*
+                }
+            }
+        }
+    };
+}
+
+same!(Policy = timer::Policy: Eip1559, Fifo, GbaAuction);
+same!(Scope = timer::Scope: Actor, Deployer);
+
+impl TimersSection {
+    /// What a genesis says, as written. Its values lie in the ranges of the file.
+    pub fn of(params: &timer::Params) -> Self {
+        let config = &params.config;
+        Self {
+            policy: params.policy.into(),
+            activation: params.activation.map(|activation| ActivationSection {
+                policy: activation.policy.into(),
+                height: within(activation.height.get()),
+            }),
+            deprecation_blocks: within(params.deprecation_blocks),
+            fairness: FairnessSection {
+                scope: params.scope.into(),
+                window_blocks: within(config.fairness_window_blocks),
+            },
+            genesis_lane_basefee: Amount(params.genesis_lane_basefee),
+            max_ttl_blocks: within(config.max_ttl_blocks),
+            max_cycles_per_fire: within(config.max_cycles_per_fire),
+            max_cells_per_fire: within(config.max_cells_per_fire),
+            max_timers_per_actor: within(config.max_timers_per_actor),
+            gc_cycles_per_block: within(config.gc_cycles_per_block),
+            lane_timer_cycles: within(config.lane_timer_cycles),
+            max_cycles_per_fire_auction_phase: within(config.max_cycles_per_fire_auction_phase),
+            priority_tier_multipliers: TiersSection {
+                economy: within(config.priority_tier_multipliers.economy),
+                standard: within(config.priority_tier_multipliers.standard),
+                fast: within(config.priority_tier_multipliers.fast),
+                urgent: within(config.priority_tier_multipliers.urgent),
+            },
+        }
+    }
+
+    /// What a genesis says.
+    pub fn params(&self) -> timer::Params {
+        let tiers = &self.priority_tier_multipliers;
+        timer::Params {
+            policy: self.policy.into(),
+            activation: self.activation.map(|activation| timer::Activation {
+                policy: activation.policy.into(),
+                height: Height::new(activation.height.get()),
+            }),
+            deprecation_blocks: self.deprecation_blocks.get(),
+            scope: self.fairness.scope.into(),
+            genesis_lane_basefee: self.genesis_lane_basefee.0,
+            config: Config {
+                max_ttl_blocks: self.max_ttl_blocks.get(),
+                max_cycles_per_fire: self.max_cycles_per_fire.get(),
+                max_cells_per_fire: self.max_cells_per_fire.get(),
+                max_timers_per_actor: self.max_timers_per_actor.get(),
+                gc_cycles_per_block: self.gc_cycles_per_block.get(),
+                lane_timer_cycles: self.lane_timer_cycles.get(),
+                max_cycles_per_fire_auction_phase: self.max_cycles_per_fire_auction_phase.get(),
+                fairness_window_blocks: self.fairness.window_blocks.get(),
+                priority_tier_multipliers: Tiers {
+                    economy: tiers.economy.get(),
+                    standard: tiers.standard.get(),
+                    fast: tiers.fast.get(),
+                    urgent: tiers.urgent.get(),
+                },
+            },
+        }
+    }
+
+    /// What is wrong with the fields together: which field, and why.
+    pub(super) fn check(&self) -> Result<(), (&'static [&'static str], String)> {
+        if self.activation.is_some_and(|activation| activation.policy == self.policy) {
+            let policy = timer::Policy::from(self.policy).name();
+            let message = format!(
+                "`{policy}` is the policy from the start; expected another one, or no activation"
+            );
+            return Err((&["timers", "activation", "policy"], message));
+        }
+        let basefee = self.genesis_lane_basefee.0;
+        if basefee.is_zero() || basefee > MOST_BASEFEE {
+            let message = format!(
+                "{basefee} wei per cycle is no lane basefee: expected 1 to {MOST_BASEFEE} wei"
+            );
+            return Err((&["timers", "genesis_lane_basefee"], message));
+        }
+        Ok(())
+    }
+}
+
+/// The most that a timer can offer per cycle: above it nothing could be scheduled.
+const MOST_BASEFEE: Wei = Wei::new(u64::MAX as u128 - 1);
+
+fn within<const MIN: u64, const MAX: u64>(number: u64) -> Within<MIN, MAX> {
+    Within::new(number).expect("a plan's numbers lie in the ranges of the file")
+}

@@ -1,0 +1,159 @@
+//! What a block's timer lane costs, handlers and all: `cargo bench -p cowboy-engine --bench fires`.
+//!
+//! A block of 1,000 timers whose handlers write a counter, beside the same 1,000 handlers called by
+//! messages (which no lane, ranking, charge or receipt of their own stands around), and a block of
+//! 1,000 timers that name an agent. The lane is wide enough for all of them. Each is the execution
+//! of one block, as a validator does it once the block is final: the calendar comes along from the
+//! block before.
+
+use cowboy_engine::{
+    actor::Budget,
+    chain::{
+        Block, Endowment, Genesis, Header, Params, Payload, State, Status, Transaction, Validator,
+        block::transactions_root,
+        execute,
+        transaction::{CallActor, DeployActor, SignedTransaction, Transfer},
+    },
+    primitives::{Address, SecretKey, Wei},
+};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+
+const TIMERS: u64 = 1_000;
+/// When they are due.
+const DUE: u64 = 20;
+
+const ACTOR: &str = r#"
+def handle_timer(ctx, payload):
+    pvm_host.set_state("n", pvm_host.get_state("n", 0) + 1)
+
+def schedule(ctx, payload):
+    args = json_decode(payload)
+    for n in range(250):
+        pvm_host.schedule_timer(args["at"], str(n), gas_limit = 5000, gba = args["gba"])
+
+def send(ctx, payload):
+    for _ in range(1000):
+        pvm_host.send_message(ctx.self, "handle_timer")
+
+def getGasBid(context: GBAContext) -> TxFeeParams:
+    return TxFeeParams(
+        max_fee_per_cycle           = 2 * context.basefee_lane_timer,
+        max_priority_fee_per_cycle  = context.previous_block_p50_priority_tip_per_cycle,
+        max_fee_per_cell            = context.basefee_cell,
+        max_priority_fee_per_cell   = 0,
+    )
+"#;
+
+struct Chain {
+    key: SecretKey,
+    state: State,
+}
+
+impl Chain {
+    /// A chain with an actor that has money.
+    fn new() -> (Self, Address) {
+        let key = SecretKey::derive(b"bench", "alice");
+        let mut params = Params::default();
+        params.timers.config.lane_timer_cycles = 100_000_000;
+        params.timers.config.max_cells_per_fire = 1_000;
+        let genesis = Genesis {
+            name: "bench".into(),
+            timestamp_ms: 0,
+            params,
+            validators: vec![Validator { pubkey: key.public_key(), consensus_key: [1; 32] }],
+            runners: vec![],
+            endowments: vec![Endowment { account: key.address(), balance: Wei::cby(10_000_000) }],
+        };
+        let mut chain = Self { key, state: genesis.state().expect("a chain") };
+        chain.send(Payload::DeployActor(DeployActor { source: ACTOR.into() }));
+        let actor = Address::of_actor(&chain.key.address(), 0);
+        chain.send(Payload::Transfer(Transfer { to: actor, amount: Wei::cby(1_000_000) }));
+        (chain, actor)
+    }
+
+    fn sign(&self, payload: Payload) -> SignedTransaction {
+        let nonce = self.state.account(&self.key.address()).nonce;
+        let (cycle, cell) = (self.state.basefee_cycle(), self.state.basefee_cell());
+        Transaction::with_limits(self.state.chain_id(), nonce, cycle, cell, payload)
+            .buying(Budget { cycles: 15_000_000, cells: 500_000 })
+            .sign(&self.key)
+    }
+
+    fn send(&mut self, payload: Payload) {
+        let block = child(&self.state, vec![self.sign(payload)]);
+        let executed = execute(&self.state, &block).expect("a child");
+        assert_eq!(executed.receipts[0].status, Status::Success);
+        self.state = executed.state;
+    }
+
+    fn call(actor: Address, handler: &str, payload: String) -> Payload {
+        let (handler, payload) = (handler.to_owned(), payload.into_bytes());
+        Payload::CallActor(CallActor { actor, handler, payload, value: Wei::ZERO })
+    }
+
+    /// The state two blocks before the timers are due.
+    fn waiting(gba: Option<Address>) -> State {
+        let (mut chain, actor) = Self::new();
+        let gba = gba.map_or_else(|| "null".to_owned(), |_| format!("\"{actor}\""));
+        for _ in 0..TIMERS / 250 {
+            let payload = format!("{{\"at\": {DUE}, \"gba\": {gba}}}");
+            chain.send(Self::call(actor, "schedule", payload));
+        }
+        while chain.state.height().get() < DUE - 2 {
+            chain.state =
+                execute(&chain.state, &child(&chain.state, vec![])).expect("a child").state;
+        }
+        chain.state
+    }
+}
+
+fn child(state: &State, transactions: Vec<SignedTransaction>) -> Block {
+    let header = Header {
+        height: state.height().next(),
+        parent: state.head_hash(),
+        timestamp_ms: state.head().timestamp_ms + 1_000,
+        transactions_root: transactions_root(&transactions),
+        proposer: [1; 32],
+        ..state.head().clone()
+    };
+    Block { header, certificates: vec![], transactions }
+}
+
+fn fires(c: &mut Criterion) {
+    let mut group = c.benchmark_group("fires");
+    group.sample_size(30).throughput(Throughput::Elements(TIMERS));
+    for (name, gba) in [("1000 timers", None), ("1000 timers with agents", Some(Address([0; 20])))]
+    {
+        let before = Chain::waiting(gba);
+        let last = child(&before, vec![]);
+        let parent = || execute(&before, &last).expect("a child").state;
+        let due = child(&parent(), vec![]);
+        let executed = execute(&parent(), &due).expect("a child");
+        assert_eq!(executed.fires.len() as u64, TIMERS);
+        assert!(executed.fires.iter().all(|fire| fire.status == Status::Success));
+        group.bench_function(name, |b| {
+            b.iter_batched(parent, |parent| execute(&parent, &due), BatchSize::PerIteration);
+        });
+        let root = |parent: State| execute(&parent, &due).map(|executed| executed.state.root());
+        group.bench_function(format!("{name}, and root"), |b| {
+            b.iter_batched(
+                || {
+                    let parent = parent();
+                    parent.root();
+                    parent
+                },
+                root,
+                BatchSize::PerIteration,
+            );
+        });
+    }
+    let (chain, actor) = Chain::new();
+    let block = child(&chain.state, vec![chain.sign(Chain::call(actor, "send", String::new()))]);
+    let executed = execute(&chain.state, &block).expect("a child");
+    assert_eq!(executed.receipts[0].status, Status::Success);
+    group.bench_function("1000 messages", |b| b.iter(|| execute(&chain.state, &block)));
+    group.finish();
+}
+
+criterion_group!(benches, fires);
+criterion_main!(benches);

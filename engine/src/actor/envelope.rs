@@ -1,0 +1,105 @@
+//! Which handler a timer's payload selects (timers.md §1).
+//!
+//! A payload that is a JSON object of strings with `_handler`, and perhaps `_payload`, names its
+//! handler and carries what that is given, in base64:
+//! `{"_handler": "tick", "_payload": "aGVsbG8="}`. Anything else is the payload itself, also an
+//! object that is not quite this: a timer never fails for how its payload is read.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+/// The handler and payload that an envelope names; `None` where it is none.
+///
+/// One pass over the bytes, without recursion, that ends at the first that does not belong.
+pub fn open(payload: &[u8]) -> Option<(String, Vec<u8>)> {
+    let mut rest = Rest(payload.trim_ascii());
+    rest.take(b'{')?;
+    let (mut handler, mut inner) = (None, None);
+    loop {
+        let key = rest.string()?;
+        rest.take(b':')?;
+        let value = rest.string()?;
+        match key.as_str() {
+            "_handler" if handler.is_none() => handler = Some(value),
+            "_payload" if inner.is_none() => inner = Some(STANDARD.decode(value).ok()?),
+            _ => return None,
+        }
+        if rest.take(b',').is_none() {
+            rest.take(b'}')?;
+            break;
+        }
+    }
+    rest.0.is_empty().then_some((handler?, inner.unwrap_or_default()))
+}
+
+/// What is left to read.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    /// A byte, and the white space before it.
+    fn take(&mut self, byte: u8) -> Option<()> {
+        self.0 = self.0.trim_ascii_start().strip_prefix(&[byte])?;
+        Some(())
+    }
+
+    /// A JSON string without escapes of characters beyond the basic plane: names and base64 need
+    /// none.
+    fn string(&mut self) -> Option<String> {
+        self.take(b'"')?;
+        let mut text = Vec::new();
+        loop {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            match byte {
+                b'"' => return String::from_utf8(text).ok(),
+                b'\\' => {
+                    let (escape, rest) = self.0.split_first()?;
+                    self.0 = rest;
+                    match escape {
+                        b'"' | b'\\' | b'/' => text.push(*escape),
+                        b'u' => {
+                            let (digits, rest) = self.0.split_at_checked(4)?;
+                            self.0 = rest;
+                            let digits = std::str::from_utf8(digits).ok()?;
+                            let code = u32::from_str_radix(digits, 16).ok()?;
+                            let mut utf8 = [0; 4];
+                            let char = char::from_u32(code)?.encode_utf8(&mut utf8);
+                            text.extend_from_slice(char.as_bytes());
+                        }
+                        _ => return None,
+                    }
+                }
+                0..=0x1f => return None,
+                _ => text.push(*byte),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_envelope_names_a_handler_and_carries_a_payload() {
+        let check = |payload: &str, expected: Option<(&str, &[u8])>| {
+            let got = open(payload.as_bytes());
+            let got = got.as_ref().map(|(name, inner)| (name.as_str(), inner.as_slice()));
+            assert_eq!(got, expected, "{payload}");
+        };
+        check(r#"{"_handler":"tick","_payload":"aGVsbG8="}"#, Some(("tick", b"hello")));
+        check(r#" { "_payload" : "aGVsbG8=" , "_handler" : "tick" } "#, Some(("tick", b"hello")));
+        check(r#"{"_handler":"ti\u0063k"}"#, Some(("tick", b"")));
+        check(r#"{"_payload":"aGVsbG8="}"#, None);
+        check(r#"{"_handler":"tick","_payload":"aGVsbG8"}"#, None);
+        check(r#"{"_handler":"tick","other":"x"}"#, None);
+        check(r#"{"_handler":"tick","_handler":"tock"}"#, None);
+        check(r#"{"_handler":7}"#, None);
+        check(r#"{"_handler":"tick"} more"#, None);
+        check(r#"{"_handler":"tick","#, None);
+        check(r#"{"_handler":"tic\"#, None);
+        check(r#"{"_handler":"\ud83d\ude00"}"#, None);
+        check("{}", None);
+        check("", None);
+        check("thump", None);
+    }
+}

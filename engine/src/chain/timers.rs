@@ -1,0 +1,335 @@
+//! Timers as the chain keeps them: what is scheduled, and the prices that all timers share (spec
+//! timers.md).
+
+use super::{
+    event::{
+        EventKind, TimerCancelled, TimerExceedsAuctionCap, TimerExtended,
+        TimerPriorityClampedAtSchedule, TimerScheduled,
+    },
+    state::State,
+};
+use crate::{
+    primitives::{
+        Address, Hash, Height, Wei,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+    },
+    record,
+    timer::{
+        Admitted, Auction, Calendar, Config, Fairness, Params, Place, Policy, Queue, Scope, Terms,
+        Timer, TimerError, lane::Buffers, queue,
+    },
+};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// What all timers of a block share. It follows from the blocks before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// The governed parameters.
+    pub config: Config,
+    /// Price of a cycle of the lane in the next block, beside the cycle basefee. Counts under
+    /// `eip1559` alone.
+    pub basefee: Wei,
+    /// Median priority of the timers that fired in the newest block, wei per cycle.
+    pub p50: Wei,
+    /// Cycles that the newest block used, lane included.
+    pub last_cycles: u64,
+    /// Lane basefees burned since genesis: part of what is burned in all.
+    pub burned: Wei,
+}
+record!(Lane { config, basefee, p50, last_cycles, burned });
+
+impl Lane {
+    /// Before block 1.
+    pub(super) fn genesis(params: &Params) -> Self {
+        Self {
+            config: params.config,
+            basefee: params.genesis_lane_basefee,
+            p50: Wei::ZERO,
+            last_cycles: 0,
+            burned: Wei::ZERO,
+        }
+    }
+}
+
+/// The timers of a state.
+#[derive(Clone, Debug)]
+pub(super) struct Timers {
+    /// Every timer that is scheduled.
+    pub queue: Queue,
+    /// Prices and parameters.
+    pub lane: Lane,
+    /// Fires of the last blocks.
+    pub fairness: Fairness,
+    /// Weights under `gba-auction`.
+    pub auction: Auction,
+    /// What the next block's execution works with.
+    pub desk: Parked,
+}
+record!(Timers { queue, lane, fairness, auction, desk });
+
+/// What the execution of a block works with: it follows from the queue, and costs to make.
+pub(super) struct Desk {
+    /// Finds the queue's timers by height.
+    pub calendar: Calendar,
+    /// Memory for ranking.
+    pub buffers: Buffers,
+}
+
+/// Where a desk waits for the block after a state: whoever executes that block takes it along, and
+/// whoever comes second makes another from the queue. Clones share the place; it is no content.
+#[derive(Clone, Default)]
+pub(super) struct Parked(Arc<Mutex<Option<Box<Desk>>>>);
+
+impl Parked {
+    pub(super) fn new(desk: Box<Desk>) -> Self {
+        Self(Arc::new(Mutex::new(Some(desk))))
+    }
+
+    fn take(&self) -> Option<Box<Desk>> {
+        // A desk is put in whole: whoever panicked beside it harms nothing.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl fmt::Debug for Parked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parked")
+    }
+}
+
+/// A record with one leaves it out.
+impl Encode for Parked {
+    fn encode(&self, _: &mut Writer) {}
+
+    fn is_absent(&self) -> bool {
+        true
+    }
+}
+
+impl Decode for Parked {
+    fn decode(_: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Err(DecodeError::Invalid("a desk is no content"))
+    }
+
+    fn absent(_: &'static str) -> Result<Self, DecodeError> {
+        Ok(Self::default())
+    }
+}
+
+impl Timers {
+    pub(super) fn genesis(params: &Params) -> Self {
+        Self {
+            queue: Queue::default(),
+            lane: Lane::genesis(params),
+            fairness: Fairness::default(),
+            auction: Auction::default(),
+            desk: Parked::default(),
+        }
+    }
+
+    /// The desk as the block at `height`, whose state this is, left it.
+    pub(super) fn take_desk(&mut self, height: Height) -> Box<Desk> {
+        self.desk.take().unwrap_or_else(|| {
+            let calendar = Calendar::rebuild(&mut self.queue, height);
+            Box::new(Desk { calendar, buffers: Buffers::default() })
+        })
+    }
+}
+
+/// Numbers of timers by where the calendar queue has them.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Buckets {
+    /// Tier 1: heights that have timers, ascending.
+    pub ring: Vec<(Height, u64)>,
+    /// Tier 2: epochs that have timers, ascending.
+    pub epochs: Vec<(u64, u64)>,
+    /// Tier 3.
+    pub overflow: u64,
+    /// Due and carried over.
+    pub carry_over: u64,
+}
+
+impl Timers {
+    /// Counts the queue's timers one by one.
+    fn count(&self, now: Height) -> Buckets {
+        let (mut ring, mut epochs) = (BTreeMap::new(), BTreeMap::new());
+        let mut buckets = Buckets::default();
+        for timer in self.queue.iter() {
+            match Place::of(timer.height, timer.scheduled_at, now) {
+                Place::CarryOver => buckets.carry_over += 1,
+                Place::Ring => *ring.entry(timer.height).or_default() += 1,
+                Place::Epoch => *epochs.entry(queue::epoch(timer.height)).or_default() += 1,
+                Place::Overflow => buckets.overflow += 1,
+            }
+        }
+        Buckets {
+            ring: ring.into_iter().collect(),
+            epochs: epochs.into_iter().collect(),
+            ..buckets
+        }
+    }
+}
+
+impl State {
+    /// Numbers of timers by where they are, for display. The newest state of a chain has its
+    /// calendar and asks that; for others, and after a restart, the timers are counted one by one.
+    pub fn timer_buckets(&self) -> Buckets {
+        let Timers { queue, desk, .. } = &self.timers;
+        let now = self.height();
+        let parked = desk.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match parked.as_deref().map(|desk| &desk.calendar).filter(|found| found.now() == now) {
+            Some(calendar) => Buckets {
+                ring: calendar.ring().collect(),
+                epochs: calendar.epochs().collect(),
+                overflow: queue.overflow_len() as u64,
+                carry_over: calendar.counts().carry_over,
+            },
+            None => {
+                drop(parked);
+                self.timers.count(now)
+            }
+        }
+    }
+
+    /// Prices and parameters of the timer lane.
+    pub const fn lane(&self) -> &Lane {
+        &self.timers.lane
+    }
+
+    /// A timer that has not fired yet.
+    pub fn timer(&self, id: &Hash) -> Option<Timer> {
+        self.timers.queue.get(id)
+    }
+
+    /// The timers.
+    pub const fn timers(&self) -> &Queue {
+        &self.timers.queue
+    }
+
+    /// Fires of the last blocks.
+    pub const fn fairness(&self) -> &Fairness {
+        &self.timers.fairness
+    }
+
+    /// Weights under `gba-auction`.
+    pub const fn auction(&self) -> &Auction {
+        &self.timers.auction
+    }
+
+    /// What a cycle of the lane costs in the block at `height`, a child of this state's, beside
+    /// the cycle basefee: nothing where the policy has no lane basefee.
+    pub fn lane_basefee(&self, height: Height) -> Wei {
+        match self.params.timers.policy_at(height) {
+            Policy::Eip1559 => self.timers.lane.basefee,
+            Policy::Fifo | Policy::GbaAuction => Wei::ZERO,
+        }
+    }
+
+    /// What timers are scheduled under in the block at `height`, a child of this state's.
+    pub fn timer_terms(&self, height: Height) -> Terms {
+        let params = &self.params.timers;
+        let policy = params.policy_at(height);
+        Terms {
+            now: height,
+            policy,
+            config: self.timers.lane.config,
+            lane_price: match policy {
+                Policy::Eip1559 => self.timers.lane.basefee,
+                Policy::Fifo | Policy::GbaAuction => self.basefee_cycle,
+            },
+            p50: self.timers.lane.p50,
+            takes_bid: params.takes_bid(height),
+        }
+    }
+
+    /// Puts a timer into the queue under this id.
+    pub(super) fn schedule_timer(
+        &mut self,
+        terms: &Terms,
+        id: Hash,
+        admitted: Admitted,
+        events: &mut Vec<EventKind>,
+    ) -> Result<(), TimerError> {
+        let Admitted { mut timer, clamped_from, exceeds_cap } = admitted;
+        let (actor, limit) = (timer.actor, terms.config.max_timers_per_actor);
+        if self.timers.queue.count_of(&actor) >= limit {
+            return Err(TimerError::TooManyTimers { actor, limit });
+        }
+        timer.id = id;
+        events.push(
+            TimerScheduled {
+                timer_id: id,
+                actor,
+                height: timer.height,
+                expires_at: timer.expires_at,
+                max_fee_per_cycle: timer.max_fee_per_cycle,
+                max_priority_fee_per_cycle: timer.max_priority_fee_per_cycle,
+            }
+            .into(),
+        );
+        if let Some(stated) = clamped_from {
+            let clamped = timer.max_priority_fee_per_cycle;
+            events.push(TimerPriorityClampedAtSchedule { timer_id: id, stated, clamped }.into());
+        }
+        if let Some(cap) = exceeds_cap {
+            let gas_limit = timer.gas_limit;
+            events.push(TimerExceedsAuctionCap { timer_id: id, gas_limit, cap }.into());
+        }
+        self.timers.queue.schedule(timer);
+        Ok(())
+    }
+
+    /// Takes a timer out of the queue. `by` is told; `may` says whose timers it may be.
+    pub(super) fn cancel_timer(
+        &mut self,
+        id: &Hash,
+        by: Address,
+        may: impl Fn(&Self, &Timer) -> bool,
+        events: &mut Vec<EventKind>,
+    ) -> Result<(), TimerError> {
+        let timer = self.timers.queue.get(id).ok_or(TimerError::UnknownTimer(*id))?;
+        let actor = timer.actor;
+        if !may(self, &timer) {
+            return Err(TimerError::Unauthorized { who: by, actor });
+        }
+        self.timers.queue.remove(id);
+        events.push(TimerCancelled { timer_id: *id, actor, by }.into());
+        Ok(())
+    }
+
+    /// Lets a timer live longer.
+    pub(super) fn extend_timer(
+        &mut self,
+        terms: &Terms,
+        (id, expires_at): (&Hash, Height),
+        by: Address,
+        may: impl Fn(&Self, &Timer) -> bool,
+        events: &mut Vec<EventKind>,
+    ) -> Result<(), TimerError> {
+        let mut timer = self.timers.queue.get(id).ok_or(TimerError::UnknownTimer(*id))?;
+        if !may(self, &timer) {
+            return Err(TimerError::Unauthorized { who: by, actor: timer.actor });
+        }
+        terms.extend(&mut timer, expires_at)?;
+        self.timers.queue.replace(&timer);
+        events.push(TimerExtended { timer_id: *id, expires_at }.into());
+        Ok(())
+    }
+
+    /// Whether `who` deployed the actor of this timer.
+    pub(super) fn deployed(&self, who: Address, timer: &Timer) -> bool {
+        self.actor(&timer.actor).is_some_and(|actor| actor.deployer == who)
+    }
+
+    /// Whose fires count together with those of `actor` (timers.md §4).
+    pub(super) fn fairness_key(&self, actor: Address) -> Address {
+        match self.params.timers.scope {
+            Scope::Actor => actor,
+            Scope::Deployer => self.actor(&actor).map_or(actor, |found| found.deployer),
+        }
+    }
+}

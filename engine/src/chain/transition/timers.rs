@@ -1,0 +1,123 @@
+//! Transactions about timers, and what governs them (spec timers.md §1, §3).
+//!
+//! An actor's timers are scheduled, extended and cancelled by the actor (see `actors`) and by its
+//! deployer; a system deployer may cancel and extend anybody's. Parameters are read once per
+//! block: what one transaction sets holds from the next block on.
+
+use super::{Refusal, Run, actors::FailureKind};
+use crate::{
+    chain::{
+        event::{ParameterSet, TimerConfigUpdated},
+        transaction::SetParameter,
+    },
+    primitives::{Address, Hash, Height},
+    timer::{Config, Ids, Request, TimerError},
+};
+
+impl Run<'_> {
+    pub(super) fn schedule_timer(
+        &mut self,
+        sender: Address,
+        request: &Request,
+        ids: &Ids,
+    ) -> Result<(), Refusal> {
+        let actor = request.actor;
+        let Some(found) = self.state.actor(&actor) else {
+            return Err(Refusal::Actors(FailureKind::UnknownActor(actor).into()));
+        };
+        if found.deployer != sender {
+            return Err(TimerError::Unauthorized { who: sender, actor }.into());
+        }
+        let admitted = self.terms.admit(request.clone(), Some(sender))?;
+        let taken = |id: &Hash| self.state.timers.queue.contains(id);
+        let limit = self.terms.config.max_timers_per_actor;
+        let id = ids
+            .next(&actor, request.height, &request.payload, taken)
+            .ok_or(TimerError::TooManyTimers { actor, limit })?;
+        let mut events = Vec::new();
+        self.state.schedule_timer(&self.terms, id, admitted, &mut events)?;
+        self.emit_all(events);
+        Ok(())
+    }
+
+    pub(super) fn cancel_timer(&mut self, sender: Address, id: &Hash) -> Result<(), Refusal> {
+        let mut events = Vec::new();
+        self.state.cancel_timer(id, sender, |state, t| state.deployed(sender, t), &mut events)?;
+        self.emit_all(events);
+        Ok(())
+    }
+
+    pub(super) fn extend_timer(
+        &mut self,
+        sender: Address,
+        id: &Hash,
+        expires_at: Height,
+    ) -> Result<(), Refusal> {
+        let (mut events, terms) = (Vec::new(), self.terms);
+        let may = |state: &crate::chain::State, timer: &_| state.deployed(sender, timer);
+        self.state.extend_timer(&terms, (id, expires_at), sender, may, &mut events)?;
+        self.emit_all(events);
+        Ok(())
+    }
+
+    /// A timer that is gone already is no error here: whoever acts in an emergency may be late.
+    pub(super) fn system_cancel_timer(
+        &mut self,
+        sender: Address,
+        id: &Hash,
+    ) -> Result<(), Refusal> {
+        self.check_system(sender)?;
+        let mut events = Vec::new();
+        match self.state.cancel_timer(id, sender, |_, _| true, &mut events) {
+            Ok(()) | Err(TimerError::UnknownTimer(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.emit_all(events);
+        Ok(())
+    }
+
+    pub(super) fn system_extend_timer(
+        &mut self,
+        sender: Address,
+        id: &Hash,
+        expires_at: Height,
+    ) -> Result<(), Refusal> {
+        self.check_system(sender)?;
+        let (mut events, terms) = (Vec::new(), self.terms);
+        self.state.extend_timer(&terms, (id, expires_at), sender, |_, _| true, &mut events)?;
+        self.emit_all(events);
+        Ok(())
+    }
+
+    pub(super) fn update_timer_config(
+        &mut self,
+        sender: Address,
+        config: Config,
+    ) -> Result<(), Refusal> {
+        self.check_system(sender)?;
+        config.check()?;
+        self.state.timers.lane.config = config;
+        self.emit(TimerConfigUpdated { by: sender });
+        Ok(())
+    }
+
+    pub(super) fn set_parameter(
+        &mut self,
+        sender: Address,
+        SetParameter { key, value }: &SetParameter,
+    ) -> Result<(), Refusal> {
+        self.check_system(sender)?;
+        let config = &mut self.state.timers.lane.config;
+        let before = config.get(key).unwrap_or_default();
+        config.set(key, *value)?;
+        self.emit(ParameterSet { key: key.clone(), before, after: *value });
+        Ok(())
+    }
+
+    fn check_system(&self, sender: Address) -> Result<(), Refusal> {
+        match self.parent.params.system_deployers.contains(&sender) {
+            true => Ok(()),
+            false => Err(Refusal::NotSystemDeployer(sender)),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Weights of policy `gba-auction` (timers.md §6; the original CIP-1 §3, step 5).
+//!
+//! Everything is in millionths, floored at each step. An actor's weight starts at 1,000,000; who
+//! has that holds no state. Upon a block: [`Auction::record`] takes what each actor's due timers
+//! did. Upon an epoch's first block, before its timers: [`Auction::rollover`] makes weight' =
+//! (1 − λ) × weight + λ × S, where S is the mean of four terms over the epoch that ended:
+//!
+//! 1. Tip: of the actors with due timers, the share whose mean effective tip is at most this
+//!    one's, itself included. The mean is over every block and every timer due in it, in wei,
+//!    floored; a timer that is priced out counts with a tip of 0.
+//! 2. Success: fired / (carried into the epoch + became due in it).
+//! 3. Lateness: the mean of min(32, now − height) / 32, over the same.
+//! 4. Thrift: 1 − cycles consumed / lane budget of all the epoch's blocks.
+//!
+//! A timer counts as due while it has not fired and its lifetime is not over, whether or not it can
+//! be paid for. The result is kept within 0.5 and 2.0; where a timer of the actor stayed behind in
+//! its eighth block or later, it is at least 1.5. An actor without a due timer in the epoch moves
+//! toward 1,000,000: of the distance, 1 − λ is left.
+//!
+//! How weights order timers and cut the lane into slices stands in [`lane`](super::lane).
+
+use crate::{
+    primitives::{
+        Address, Hash, Wei,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+        keccak256,
+        merkle::Map,
+    },
+    record,
+};
+
+/// The whole: 1.0 in the unit of weights (timers.md §6).
+const ONE: u64 = 1_000_000;
+/// The weight of an actor of which nothing is known, in millionths (timers.md §6).
+pub const START_WEIGHT: u64 = ONE;
+/// The least weight, in millionths (timers.md §6).
+pub const MIN_WEIGHT: u64 = ONE / 2;
+/// The most, in millionths (timers.md §6).
+pub const MAX_WEIGHT: u64 = 2 * ONE;
+/// The least weight of an actor whose timers waited too long, in millionths (timers.md §6).
+pub const STARVED_WEIGHT: u64 = ONE / 2 * 3;
+/// λ, in millionths (timers.md §6).
+const LAMBDA: u64 = 200_000;
+/// Lateness counts up to so many blocks (timers.md §6).
+const MOST_LATE: u32 = 32;
+/// A timer that was deferred in so many blocks has waited too long (timers.md §6).
+const STARVED_BLOCKS: u32 = 8;
+
+/// What an actor's due timers did in a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// How many were due.
+    pub due: u64,
+    /// How many of them became due in this block.
+    pub fresh: u64,
+    /// The sum of their effective tips, in wei per cycle.
+    pub tips: u128,
+    /// The sum of the blocks they were late, at most 32 each.
+    pub late: u64,
+    /// How many were in their eighth block or later and did not fire.
+    pub starved: u64,
+    /// How many fired.
+    pub fired: u64,
+    /// Cycles that these took.
+    pub consumed: u64,
+}
+
+impl Standing {
+    /// A timer is due that was to fire so many blocks ago; one that is priced out has no tip.
+    pub const fn note(&mut self, waited: u32, tip: Option<u64>) {
+        self.due += 1;
+        self.fresh += (waited == 0) as u64;
+        self.late += if waited < MOST_LATE { waited } else { MOST_LATE } as u64;
+        self.starved += (waited + 1 >= STARVED_BLOCKS) as u64;
+        if let Some(tip) = tip {
+            self.tips = self.tips.saturating_add(tip as u128);
+        }
+    }
+
+    /// One that was noted fires.
+    pub const fn fire(&mut self, waited: u32, cycles: u64) {
+        self.fired += 1;
+        self.consumed = self.consumed.saturating_add(cycles);
+        if waited + 1 >= STARVED_BLOCKS {
+            self.starved = self.starved.saturating_sub(1);
+        }
+    }
+}
+
+/// What an actor's due timers did in an epoch so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    /// Timers due, summed over the blocks; never 0.
+    due: u64,
+    /// Different ones.
+    entered: u64,
+    tips: Wei,
+    late: u64,
+    starved: bool,
+    fired: u64,
+    consumed: u64,
+}
+record!(Tally { due, entered, tips, late, starved, fired, consumed });
+
+impl Tally {
+    /// Mean effective tip, in wei per cycle.
+    const fn mean_tip(&self) -> u128 {
+        self.tips.get() / self.due as u128
+    }
+
+    /// S in millionths, the first term given.
+    fn score(&self, tip: u64, budget: u64) -> u64 {
+        let success = share(self.fired, self.entered);
+        let late = share(self.late, self.due.saturating_mul(u64::from(MOST_LATE)));
+        let thrift = ONE - share(self.consumed, budget);
+        (tip + success + late + thrift) / 4
+    }
+}
+
+/// floor(part / whole) in millionths, at most 1; 0 of nothing.
+fn share(part: u64, whole: u64) -> u64 {
+    let share = (u128::from(part.min(whole)) * u128::from(ONE)).checked_div(whole.into());
+    share.unwrap_or(0) as u64
+}
+
+/// The actors' weights, and what the epoch at hand will make of them. Clones are O(1) and
+/// independent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Auction {
+    /// In millionths; those that are not [`START_WEIGHT`].
+    weights: Map<Address, u64>,
+    tallies: Map<Address, Tally>,
+    /// Cycles of the lane over the epoch's blocks so far.
+    budget: u64,
+}
+
+impl Auction {
+    /// An actor's weight, in millionths.
+    pub fn weight(&self, actor: &Address) -> u64 {
+        self.weights.get(actor).copied().unwrap_or(START_WEIGHT)
+    }
+
+    /// The weights other than [`START_WEIGHT`], in order of actor.
+    pub fn weights(&self) -> impl Iterator<Item = (&Address, u64)> {
+        self.weights.iter().map(|(actor, weight)| (actor, *weight))
+    }
+
+    /// Takes what a block's due timers did, each actor with some once, where the lane had so many
+    /// cycles.
+    pub fn record(&mut self, lane: u64, block: impl IntoIterator<Item = (Address, Standing)>) {
+        self.budget = self.budget.saturating_add(lane);
+        for (actor, standing) in block {
+            if standing.due == 0 {
+                continue;
+            }
+            let known = self.tallies.get(&actor).copied();
+            // Whatever is due when an epoch first sees the actor was carried into it or is new.
+            let entered = if known.is_some() { standing.fresh } else { standing.due };
+            let tally = known.unwrap_or_default();
+            let tally = Tally {
+                due: tally.due.saturating_add(standing.due),
+                entered: tally.entered.saturating_add(entered),
+                tips: tally.tips.saturating_add(Wei::new(standing.tips)),
+                late: tally.late.saturating_add(standing.late),
+                starved: tally.starved || standing.starved > 0,
+                fired: tally.fired.saturating_add(standing.fired),
+                consumed: tally.consumed.saturating_add(standing.consumed),
+            };
+            self.tallies.insert(actor, tally);
+        }
+    }
+
+    /// Ends the epoch: new weights, tallies of nothing.
+    pub fn rollover(&mut self) {
+        let idle: Vec<_> = self.weights.iter().map(|(actor, weight)| (*actor, *weight)).collect();
+        for (actor, weight) in idle {
+            if !self.tallies.contains_key(&actor) {
+                self.set(actor, rested(weight));
+            }
+        }
+        let mut tips: Vec<_> = self.tallies.iter().map(|(_, tally)| tally.mean_tip()).collect();
+        tips.sort_unstable();
+        for (actor, tally) in std::mem::take(&mut self.tallies).iter() {
+            let mean = tally.mean_tip();
+            let at_most = tips.partition_point(|tip| *tip <= mean);
+            let score = tally.score(share(at_most as u64, tips.len() as u64), self.budget);
+            let blended = ((ONE - LAMBDA) * self.weight(actor) + LAMBDA * score) / ONE;
+            let least = if tally.starved { STARVED_WEIGHT } else { MIN_WEIGHT };
+            self.set(*actor, blended.clamp(least, MAX_WEIGHT));
+        }
+        self.budget = 0;
+    }
+
+    /// The hash over weights and tallies.
+    pub fn root(&self) -> Hash {
+        let budget = self.budget.to_be_bytes();
+        keccak256(&[&self.weights.root().0, &self.tallies.root().0, &budget])
+    }
+
+    fn set(&mut self, actor: Address, weight: u64) {
+        if weight == START_WEIGHT {
+            self.weights.remove(&actor);
+        } else {
+            self.weights.insert(actor, weight);
+        }
+    }
+}
+
+/// The weight after an epoch without a due timer.
+const fn rested(weight: u64) -> u64 {
+    // Floored, so that the distance comes to its end.
+    let distance = weight.abs_diff(START_WEIGHT) * (ONE - LAMBDA) / ONE;
+    if weight < START_WEIGHT { START_WEIGHT - distance } else { START_WEIGHT + distance }
+}
+
+/// As [`Auction`] is stored, before it is checked.
+struct Stored {
+    weights: Map<Address, u64>,
+    tallies: Map<Address, Tally>,
+    budget: u64,
+}
+record!(Stored { weights, tallies, budget });
+
+impl Encode for Auction {
+    fn encode(&self, w: &mut Writer) {
+        let Self { weights, tallies, budget } = self.clone();
+        Stored { weights, tallies, budget }.encode(w);
+    }
+}
+
+impl Decode for Auction {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let Stored { weights, tallies, budget } = Stored::decode(r)?;
+        let kept =
+            |weight: &u64| (MIN_WEIGHT..=MAX_WEIGHT).contains(weight) && *weight != START_WEIGHT;
+        if !weights.iter().all(|(_, weight)| kept(weight)) {
+            return Err(DecodeError::Invalid("a weight is from 0.5 to 2.0, and stored if not 1.0"));
+        }
+        if tallies.iter().any(|(_, tally)| tally.due == 0) {
+            return Err(DecodeError::Invalid("an actor is tallied where it has due timers"));
+        }
+        Ok(Self { weights, tallies, budget })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! Timers by id: what the chain agrees on, in little memory.
+//!
+//! A timer is a record of [pages](super::pages) under its id. Its body is a CBOR list by position,
+//! not the map by names that others read, since there may be ten million of them; in it an absent
+//! field is an empty list, a present one a list of its parts, and a payer that is the actor is
+//! absent.
+
+use super::{
+    Bid, Timer,
+    pages::{Key, Pages},
+};
+use crate::primitives::{
+    Hash,
+    codec::{Decode, DecodeError, Encode, Reader, Writer},
+};
+
+/// Fields of a body.
+const FIELDS: usize = 13;
+
+/// Timers by id. Clones are O(1) and independent; finding and changing one is O(log n).
+#[derive(Clone, Default)]
+pub struct Book(Pages);
+
+impl Book {
+    /// Number of timers.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The hash over all timers; [`Hash::ZERO`] of none.
+    pub fn root(&self) -> Hash {
+        self.0.root()
+    }
+
+    /// The timer `id`.
+    pub fn get(&self, id: &Hash) -> Option<Timer> {
+        self.0.get(id.as_bytes()).map(|body| timer(id.as_bytes(), body))
+    }
+
+    /// Whether there is a timer `id`.
+    pub fn contains(&self, id: &Hash) -> bool {
+        self.0.get(id.as_bytes()).is_some()
+    }
+
+    /// The timer whose id begins with `prefix` and whose place in the order of insertion ends in
+    /// `seq`: what a [`Due`](super::Due) says of its timer.
+    pub fn find(&self, prefix: u64, seq: u32) -> Option<Timer> {
+        let alike = self.0.with_prefix(prefix.to_be_bytes());
+        alike.map(|(id, body)| timer(id, body)).find(|timer| timer.seq as u32 == seq)
+    }
+
+    /// Puts a timer under its id and yields the one that was there.
+    pub fn insert(&mut self, timer: &Timer) -> Option<Timer> {
+        let mut w = Writer::new();
+        write(timer, &mut w);
+        let id = timer.id.as_bytes();
+        self.0.insert(id, &w.finish()).map(|body| self::timer(id, &body))
+    }
+
+    /// Removes the timer `id` and yields it.
+    pub fn remove(&mut self, id: &Hash) -> Option<Timer> {
+        self.0.remove(id.as_bytes()).map(|body| timer(id.as_bytes(), &body))
+    }
+
+    /// All timers, by id.
+    pub fn iter(&self) -> impl Iterator<Item = Timer> {
+        self.0.iter().map(|(id, body)| timer(id, body))
+    }
+}
+
+fn timer(id: &Key, body: &[u8]) -> Timer {
+    read(Hash(*id), &mut Reader::new(body)).expect("the book has what it wrote")
+}
+
+/// Appends a timer's body.
+pub fn write(timer: &Timer, w: &mut Writer) {
+    w.list(FIELDS);
+    timer.seq.encode(w);
+    timer.actor.encode(w);
+    timer.height.encode(w);
+    timer.payload.encode(w);
+    optional(timer.handler.as_ref(), w);
+    optional(Some(&timer.fee_payer).filter(|payer| **payer != timer.actor), w);
+    timer.gas_limit.encode(w);
+    timer.expires_at.encode(w);
+    timer.max_fee_per_cycle.encode(w);
+    timer.max_priority_fee_per_cycle.encode(w);
+    timer.scheduled_at.encode(w);
+    optional(timer.gba.as_ref(), w);
+    w.list(if timer.bid.is_some() { 3 } else { 0 });
+    if let Some(bid) = &timer.bid {
+        bid.max_fee_per_cycle.encode(w);
+        bid.max_priority_fee_per_cycle.encode(w);
+        bid.cycles.encode(w);
+    }
+}
+
+/// Reads the body of the timer `id`.
+pub fn read(id: Hash, r: &mut Reader<'_>) -> Result<Timer, DecodeError> {
+    if r.list(FIELDS)? != FIELDS {
+        return Err(DecodeError::Invalid("a timer has 13 fields"));
+    }
+    let seq = Decode::decode(r)?;
+    let actor = Decode::decode(r)?;
+    Ok(Timer {
+        id,
+        seq,
+        actor,
+        height: Decode::decode(r)?,
+        payload: Decode::decode(r)?,
+        handler: read_optional(r)?,
+        fee_payer: read_optional(r)?.unwrap_or(actor),
+        gas_limit: Decode::decode(r)?,
+        expires_at: Decode::decode(r)?,
+        max_fee_per_cycle: Decode::decode(r)?,
+        max_priority_fee_per_cycle: Decode::decode(r)?,
+        scheduled_at: Decode::decode(r)?,
+        gba: read_optional(r)?,
+        bid: match r.list(3)? {
+            0 => None,
+            3 => Some(Bid {
+                max_fee_per_cycle: Decode::decode(r)?,
+                max_priority_fee_per_cycle: Decode::decode(r)?,
+                cycles: Decode::decode(r)?,
+            }),
+            _ => return Err(DecodeError::Invalid("a bid has 3 parts")),
+        },
+    })
+}
+
+fn optional<T: Encode>(value: Option<&T>, w: &mut Writer) {
+    w.list(usize::from(value.is_some()));
+    if let Some(value) = value {
+        value.encode(w);
+    }
+}
+
+fn read_optional<T: Decode>(r: &mut Reader<'_>) -> Result<Option<T>, DecodeError> {
+    (r.list(1)? == 1).then(|| T::decode(r)).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::{Address, Height, Wei, keccak256};
+
+    fn sample(n: u64) -> Timer {
+        let id = keccak256(&[&n.to_be_bytes()]);
+        let actor = Address([n as u8; 20]);
+        Timer {
+            id,
+            seq: n,
+            actor,
+            height: Height::new(n + 1),
+            payload: vec![0; n as usize % 40],
+            handler: (n % 2 == 1).then(|| "tick".to_owned()),
+            fee_payer: if n % 3 == 1 { Address([255; 20]) } else { actor },
+            gas_limit: 100_000,
+            expires_at: Height::new(n + 1_000),
+            max_fee_per_cycle: Wei::new(u128::from(n) << 30),
+            max_priority_fee_per_cycle: Wei::new(7),
+            scheduled_at: Height::new(n),
+            gba: (n % 5 == 1).then_some(Address([9; 20])),
+            bid: (n % 10 == 1).then_some(Bid {
+                max_fee_per_cycle: Wei::new(1 << 100),
+                max_priority_fee_per_cycle: Wei::ZERO,
+                cycles: 20_000,
+            }),
+        }
+    }
+
+    #[test]
+    fn timers_come_back_as_they_went_in() {
+        let mut book = Book::default();
+        for n in 0..100 {
+            assert_eq!(book.insert(&sample(n)), None);
+        }
+        for n in 0..100 {
+            let timer = sample(n);
+            let [prefix, ..] = timer.id.0.as_chunks().0 else { panic!("32 bytes") };
+            let prefix = u64::from_be_bytes(*prefix);
+            assert_eq!(book.get(&timer.id), Some(timer.clone()));
+            assert_eq!(book.find(prefix, n as u32), Some(timer.clone()));
+            assert_eq!(book.find(prefix, n as u32 + 1), None);
+        }
+        let mut expected: Vec<_> = (0..100).map(sample).collect();
+        expected.sort_unstable_by_key(|timer| timer.id);
+        assert_eq!(book.iter().collect::<Vec<_>>(), expected);
+
+        let extended = Timer { expires_at: Height::new(5_000), ..sample(7) };
+        assert_eq!(book.insert(&extended), Some(sample(7)));
+        assert_eq!(book.remove(&extended.id), Some(extended));
+        assert_eq!((book.len(), book.get(&sample(7).id)), (99, None));
+    }
+}

@@ -1,0 +1,429 @@
+//! The tiered calendar: finds timers by height (timers.md §2).
+//!
+//! | file | subject |
+//! |---|---|
+//! | `buckets` | entries of a height or an epoch: lists of blocks out of one pool |
+//! | `cancelled` | timers that are gone while their entries are not |
+//! | `accounts` | addresses as small numbers |
+//!
+//! A [`Calendar`] stands at a height and belongs to the queue of that height's state. Upon block
+//! H:
+//!
+//! * [`Calendar::advance`] takes what the journal says of the blocks before. If H is the first of
+//!   its epoch, the epoch's bucket moves into the ring, and timers that came within range move
+//!   from the overflow tree into epoch buckets. Then the ring's bucket of H becomes due: its
+//!   entries are added to the carry-over.
+//! * [`Calendar::apply`] takes what the journal says of this block so far: at any time, before the
+//!   entries are ranked at the latest.
+//! * [`Calendar::kill`] and [`Calendar::set_bid`] change a due entry at once; the journal, which
+//!   says the same later, finds it done.
+//!
+//! The carry-over is in order of height, then of insertion, the longest waiting first; so a timer
+//! is found in it by halving. Buckets are in order of insertion but where those of an epoch met
+//! those placed in the ring directly: these are sorted when they become due.
+//!
+//! A timer that is not due yet is cancelled by a mark; the entry is dropped when its bucket is
+//! read, or once most of the bucket is marked. So cancelling is O(1) on average over a bucket's
+//! cancelled timers, and a single cancellation reads one bucket at the worst. A timer that is
+//! extended is kept apart until its entry is read.
+
+mod accounts;
+mod buckets;
+mod cancelled;
+
+use self::{
+    accounts::Accounts,
+    buckets::{Bucket, Pool},
+    cancelled::Cancelled,
+};
+use super::{
+    Change, Due, EPOCH_BLOCKS, EPOCH_QUEUE_LEN, Notice, Place, Position, Queue, RING_BUFFER_SIZE,
+    journal::narrow, queue::epoch,
+};
+use crate::primitives::{Address, Height};
+use std::{collections::BTreeMap, mem};
+
+/// A bucket is cleared of cancelled timers' entries once it has this many for each live one, and
+/// [`SLACK`]: looking at four entries for each three that go.
+const STALE: u32 = 4;
+/// Entries that a bucket may have whatever is live: about a block.
+const SLACK: u32 = 20;
+
+/// A bucket, and how many of its timers are still there.
+#[derive(Clone, Copy)]
+struct Slot {
+    bucket: Bucket,
+    live: u32,
+}
+
+impl Slot {
+    const EMPTY: Self = Self { bucket: Bucket::EMPTY, live: 0 };
+}
+
+/// Number of timers in each place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Due.
+    pub carry_over: u64,
+    /// In tier 1.
+    pub ring: u64,
+    /// In tier 2.
+    pub epochs: u64,
+}
+
+/// The timers of a queue that are due, and those to be due within 30 days, by height.
+pub struct Calendar {
+    now: Height,
+    accounts: Accounts,
+    pool: Pool,
+    /// By height, modulo its length.
+    ring: Box<[Slot]>,
+    /// By epoch, modulo its length: those after the current one.
+    epochs: Box<[Slot]>,
+    cancelled: Cancelled,
+    /// Timers replaced before they were due, by their place in the order: what their entries ought
+    /// to be.
+    replaced: BTreeMap<u64, Due>,
+    /// The latest place in the order of insertion that was seen: what the low bits in an entry
+    /// count back from.
+    latest: u64,
+    due: Vec<Due>,
+    /// Due entries that are dead.
+    dead: usize,
+    /// Due entries with an agent, by their indexes: ascending.
+    agents: Vec<u32>,
+}
+
+impl Calendar {
+    /// The calendar of `queue` in block `now`, after that block's maintenance: from nothing but
+    /// the queue. What an earlier calendar had not taken from the journal yet is in it.
+    pub fn rebuild(queue: &mut Queue, now: Height) -> Self {
+        drop(queue.take_journal());
+        let mut calendar = Self {
+            now,
+            accounts: Accounts::new(),
+            pool: Pool::new(),
+            ring: vec![Slot::EMPTY; RING_BUFFER_SIZE as usize].into(),
+            epochs: vec![Slot::EMPTY; EPOCH_QUEUE_LEN as usize].into(),
+            cancelled: Cancelled::default(),
+            replaced: BTreeMap::new(),
+            latest: queue.next_seq().saturating_sub(1),
+            due: Vec::new(),
+            dead: 0,
+            agents: Vec::new(),
+        };
+        let mut carried = Vec::new();
+        for timer in queue.iter() {
+            let notice = Notice::of(&timer);
+            // Buckets are out of order now: they are sorted when they become due.
+            if timer.height > now {
+                calendar.schedule(&notice);
+            } else {
+                carried.push(notice);
+            }
+        }
+        carried.sort_unstable_by_key(|notice| (notice.position.height, notice.position.seq));
+        for (index, notice) in (0..).zip(&carried) {
+            let entry = calendar.entry(notice);
+            calendar.due.push(entry);
+            if notice.has_agent {
+                calendar.agents.push(index);
+            }
+        }
+        calendar
+    }
+
+    /// The height at which it stands.
+    pub const fn now(&self) -> Height {
+        self.now
+    }
+
+    /// Moves on to block `now`, the child of the one at hand: what is to fire at its height is due
+    /// afterwards. Indexes into [`Calendar::due`] from before no longer hold.
+    pub fn advance(&mut self, now: Height, queue: &mut Queue) {
+        debug_assert_eq!(now, self.now.next(), "blocks follow one another");
+        self.apply(queue);
+        self.now = now;
+        self.compact();
+        if now.get().is_multiple_of(EPOCH_BLOCKS) {
+            self.open_epoch();
+            for timer in queue.maintain(now) {
+                self.schedule(&Notice::of(&timer));
+            }
+        }
+        self.ripen();
+    }
+
+    /// Takes what the queue's journal says.
+    pub fn apply(&mut self, queue: &mut Queue) {
+        for change in queue.take_journal() {
+            match change {
+                Change::Scheduled(notice) => self.schedule(&notice),
+                Change::Removed(position) => self.cancel(&position),
+                Change::Replaced(notice) => self.replace(&notice),
+            }
+        }
+    }
+
+    /// Adds a timer whose height is still to come.
+    pub fn schedule(&mut self, notice: &Notice) {
+        self.latest = self.latest.max(notice.position.seq);
+        let place = self.place(&notice.position);
+        debug_assert!(place != Place::CarryOver, "a timer fires in a later block");
+        if place == Place::Overflow {
+            // The queue yields it when it comes within range.
+            return;
+        }
+        let mut entry = self.entry(notice);
+        if notice.has_agent && entry.max_fee != Due::DEFAULT_BID {
+            // In a bucket that fee is what tells that there is an agent.
+            self.replaced.insert(notice.position.seq, entry);
+            entry.max_fee = Due::DEFAULT_BID;
+        }
+        let Self { ring, epochs, pool, .. } = self;
+        let slot = slot(ring, epochs, place, notice.position.height);
+        slot.live += 1;
+        pool.push(&mut slot.bucket, entry);
+    }
+
+    /// Removes a timer.
+    pub fn cancel(&mut self, position: &Position) {
+        match self.place(position) {
+            Place::CarryOver => {
+                if let Some(index) = self.find(position) {
+                    self.kill(index);
+                }
+            }
+            Place::Overflow => {}
+            place => {
+                self.cancelled.insert(position.seq);
+                if !self.replaced.is_empty() {
+                    self.replaced.remove(&position.seq);
+                }
+                let Self { ring, epochs, pool, cancelled, accounts, latest, .. } = self;
+                let slot = slot(ring, epochs, place, position.height);
+                slot.live -= 1;
+                if slot.bucket.len() > STALE * slot.live + SLACK {
+                    pool.retain(&mut slot.bucket, |entry| {
+                        let gone = cancelled.remove(Self::seq(*latest, entry.seq));
+                        if gone {
+                            release(accounts, entry);
+                        }
+                        !gone
+                    });
+                }
+            }
+        }
+    }
+
+    /// Changes a timer: its last height, or its agent's bid.
+    pub fn replace(&mut self, notice: &Notice) {
+        match self.place(&notice.position) {
+            Place::CarryOver => {
+                if let Some(index) = self.find(&notice.position) {
+                    let Due { actor, payer, .. } = self.due[index as usize];
+                    self.due[index as usize] = Due { actor, payer, ..notice.due };
+                }
+            }
+            Place::Overflow => {}
+            _ => {
+                self.replaced.insert(notice.position.seq, notice.due);
+            }
+        }
+    }
+
+    /// The carry-over, the longest waiting first. Some entries are [dead](Due::is_live).
+    pub fn due(&self) -> &[Due] {
+        &self.due
+    }
+
+    /// The indexes of live due entries that have an agent, the longest waiting first.
+    pub fn agents(&self) -> impl Iterator<Item = u32> {
+        self.agents.iter().copied().filter(|index| self.due[*index as usize].is_live())
+    }
+
+    /// A due entry, dead or live.
+    pub fn get(&self, index: u32) -> Option<&Due> {
+        self.due.get(index as usize)
+    }
+
+    /// The account that has a number; it has it as long as a live entry names it.
+    pub fn address(&self, number: u32) -> Address {
+        self.accounts.address(number)
+    }
+
+    /// How many numbers accounts can have: one more than the highest.
+    pub fn accounts(&self) -> u32 {
+        self.accounts.bound()
+    }
+
+    /// Marks a due entry as dead: its timer fired, expired, or is cancelled.
+    pub fn kill(&mut self, index: u32) {
+        let entry = &mut self.due[index as usize];
+        if entry.is_live() {
+            entry.gas_limit = Due::DEAD;
+            release(&mut self.accounts, entry);
+            self.dead += 1;
+        }
+    }
+
+    /// Gives a due entry the fees that its agent answered, or [`Due::DEFAULT_BID`].
+    pub fn set_bid(&mut self, index: u32, max_fee: u64, max_priority: u64) {
+        let entry = &mut self.due[index as usize];
+        (entry.max_fee, entry.max_priority) = (max_fee, max_priority);
+    }
+
+    /// Number of timers in each place but the overflow tree.
+    pub fn counts(&self) -> Counts {
+        let sum = |slots: &[Slot]| slots.iter().map(|slot| u64::from(slot.live)).sum();
+        let carry_over = (self.due.len() - self.dead) as u64;
+        Counts { carry_over, ring: sum(&self.ring), epochs: sum(&self.epochs) }
+    }
+
+    /// The ring's buckets that are not empty: heights and numbers of timers, ascending.
+    pub fn ring(&self) -> impl Iterator<Item = (Height, u64)> {
+        let heights = (1..RING_BUFFER_SIZE).map(|blocks| self.now.after(blocks));
+        heights.filter_map(|height| {
+            let live = self.ring[(height.get() % RING_BUFFER_SIZE) as usize].live;
+            (live > 0).then_some((height, u64::from(live)))
+        })
+    }
+
+    /// The epochs' buckets that are not empty: epochs and numbers of timers, ascending.
+    pub fn epochs(&self) -> impl Iterator<Item = (u64, u64)> {
+        let epochs = (1..=EPOCH_QUEUE_LEN).map(|ahead| epoch(self.now) + ahead);
+        epochs.filter_map(|epoch| {
+            let live = self.epochs[(epoch % EPOCH_QUEUE_LEN) as usize].live;
+            (live > 0).then_some((epoch, u64::from(live)))
+        })
+    }
+
+    fn place(&self, position: &Position) -> Place {
+        Place::of(position.height, position.scheduled_at, self.now)
+    }
+
+    /// A timer's entry, which names accounts from now on.
+    fn entry(&mut self, notice: &Notice) -> Due {
+        let actor = self.accounts.hold(&notice.actor);
+        let own = notice.payer == notice.actor;
+        let payer = if own { actor } else { self.accounts.hold(&notice.payer) };
+        Due { actor, payer, ..notice.due }
+    }
+
+    /// The place in the order of insertion of which an entry has the low bits.
+    fn seq(latest: u64, low: u32) -> u64 {
+        latest.wrapping_sub(u64::from((latest as u32).wrapping_sub(low)))
+    }
+
+    /// Where in the carry-over a timer is.
+    fn find(&self, position: &Position) -> Option<u32> {
+        let key = |entry: &Due| (entry.height, Self::seq(self.latest, entry.seq));
+        let found =
+            self.due.binary_search_by_key(&(narrow(position.height.get()), position.seq), key);
+        found.ok().map(|index| index as u32)
+    }
+
+    /// Adds the ring's bucket of the current height to the carry-over.
+    fn ripen(&mut self) {
+        let slot = &mut self.ring[(self.now.get() % RING_BUFFER_SIZE) as usize];
+        if slot.bucket.len() == 0 {
+            return;
+        }
+        let start = self.due.len();
+        let Self { pool, due, cancelled, accounts, latest, .. } = self;
+        due.reserve(slot.bucket.len() as usize);
+        slot.live = 0;
+        while let Some(entries) = pool.take(&mut slot.bucket) {
+            if cancelled.is_empty() {
+                due.extend_from_slice(entries);
+                continue;
+            }
+            for entry in entries {
+                if cancelled.remove(Self::seq(*latest, entry.seq)) {
+                    release(accounts, entry);
+                } else {
+                    due.push(*entry);
+                }
+            }
+        }
+        let added = &mut due[start..];
+        let seq = |entry: &Due| Self::seq(*latest, entry.seq);
+        if !added.is_sorted_by_key(seq) {
+            added.sort_unstable_by_key(seq);
+        }
+        for (index, entry) in (start as u32..).zip(added) {
+            if entry.max_fee == Due::DEFAULT_BID {
+                self.agents.push(index);
+            }
+            if !self.replaced.is_empty()
+                && let Some(other) = self.replaced.remove(&Self::seq(*latest, entry.seq))
+            {
+                let Due { actor, payer, .. } = *entry;
+                *entry = Due { actor, payer, ..other };
+            }
+        }
+    }
+
+    /// Moves the bucket of the current epoch into the ring.
+    fn open_epoch(&mut self) {
+        let Self { ring, epochs, pool, cancelled, accounts, latest, .. } = self;
+        let opened = &mut epochs[(epoch(self.now) % EPOCH_QUEUE_LEN) as usize];
+        let Slot { bucket, .. } = mem::replace(opened, Slot::EMPTY);
+        pool.move_out(bucket, |entry, pool| {
+            if !cancelled.is_empty() && cancelled.remove(Self::seq(*latest, entry.seq)) {
+                release(accounts, entry);
+                return;
+            }
+            let slot = &mut ring[entry.height as usize % RING_BUFFER_SIZE as usize];
+            slot.live += 1;
+            pool.push(&mut slot.bucket, *entry);
+        });
+    }
+
+    /// Drops dead entries from the carry-over once they are a quarter of it: who reads all of it
+    /// reads few of them, and each that died pays for moving four.
+    fn compact(&mut self) {
+        if self.dead * 4 <= self.due.len() {
+            return;
+        }
+        let mut agents = mem::take(&mut self.agents).into_iter().peekable();
+        let mut kept = 0;
+        for index in 0..self.due.len() {
+            let has_agent = agents.next_if_eq(&(index as u32)).is_some();
+            let entry = self.due[index];
+            if entry.is_live() {
+                self.due[kept] = entry;
+                if has_agent {
+                    self.agents.push(kept as u32);
+                }
+                kept += 1;
+            }
+        }
+        self.due.truncate(kept);
+        self.dead = 0;
+    }
+}
+
+/// The bucket for `height` in a tier.
+fn slot<'a>(
+    ring: &'a mut [Slot],
+    epochs: &'a mut [Slot],
+    place: Place,
+    height: Height,
+) -> &'a mut Slot {
+    match place {
+        Place::Ring => &mut ring[(height.get() % RING_BUFFER_SIZE) as usize],
+        _ => &mut epochs[(epoch(height) % EPOCH_QUEUE_LEN) as usize],
+    }
+}
+
+/// An entry that goes no longer names its accounts.
+fn release(accounts: &mut Accounts, entry: &Due) {
+    accounts.release(entry.actor);
+    if entry.payer != entry.actor {
+        accounts.release(entry.payer);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Accounts as small numbers, which entries have instead of addresses.
+
+use crate::primitives::Address;
+use std::collections::BTreeMap;
+
+/// Accounts that are found without the tree, by the first 16 bits of their addresses. Whoever looks
+/// for addresses that meet there finds the tree, not a list.
+const RECENT: usize = 1 << 16;
+
+/// The accounts that some entry names. A number is given to another account once no entry names
+/// the one that had it.
+pub(super) struct Accounts {
+    numbers: BTreeMap<Address, u32>,
+    named: Vec<Named>,
+    /// Numbers that no account has.
+    free: Vec<u32>,
+    /// The numbers of those looked up last; only what `named` confirms holds.
+    recent: Box<[u32]>,
+}
+
+struct Named {
+    address: Address,
+    /// How many entries name it.
+    entries: u32,
+}
+
+impl Accounts {
+    pub(super) fn new() -> Self {
+        let (numbers, named, free) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { numbers, named, free, recent: vec![0; RECENT].into() }
+    }
+
+    /// The number of an account that one more entry names.
+    pub(super) fn hold(&mut self, address: &Address) -> u32 {
+        let recent =
+            &mut self.recent[usize::from(u16::from_be_bytes([address.0[0], address.0[1]]))];
+        if let Some(named) = self.named.get_mut(*recent as usize)
+            && named.address == *address
+            && named.entries > 0
+        {
+            named.entries += 1;
+            return *recent;
+        }
+        let number = match self.numbers.get(address) {
+            Some(&number) => {
+                self.named[number as usize].entries += 1;
+                number
+            }
+            None => {
+                let named = Named { address: *address, entries: 1 };
+                let number = match self.free.pop() {
+                    Some(number) => {
+                        self.named[number as usize] = named;
+                        number
+                    }
+                    None => {
+                        self.named.push(named);
+                        self.named.len() as u32 - 1
+                    }
+                };
+                self.numbers.insert(*address, number);
+                number
+            }
+        };
+        *recent = number;
+        number
+    }
+
+    /// One entry less names the account.
+    pub(super) fn release(&mut self, number: u32) {
+        let Named { address, entries } = &mut self.named[number as usize];
+        *entries -= 1;
+        if *entries == 0 {
+            self.numbers.remove(address);
+            self.free.push(number);
+        }
+    }
+
+    /// The account that has a number.
+    pub(super) fn address(&self, number: u32) -> Address {
+        self.named[number as usize].address
+    }
+
+    /// One more than the highest number that was ever given.
+    pub(super) fn bound(&self) -> u32 {
+        self.named.len() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_dense_and_used_again() {
+        let mut accounts = Accounts::new();
+        let address = |n: u8| Address([n; 20]);
+        assert_eq!([1, 2, 1, 3].map(|n| accounts.hold(&address(n))), [0, 1, 0, 2]);
+        accounts.release(0);
+        assert_eq!(accounts.address(0), address(1), "another entry names it");
+        accounts.release(0);
+        accounts.release(1);
+        assert_eq!([2, 4, 3, 5].map(|n| accounts.hold(&address(n))), [1, 0, 2, 3]);
+        assert_eq!((accounts.address(0), accounts.bound()), (address(4), 4));
+    }
+}

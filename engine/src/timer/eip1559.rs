@@ -1,0 +1,101 @@
+//! Prices, bids and tips of policy `eip1559` (timers.md §4; CIP-1 §3, §7).
+//!
+//! A timer states the most that it pays per cycle, lane basefee and priority together, and the
+//! most of that which is priority. The lane basefee is the block's; what it leaves of the first
+//! bounds the second. All arithmetic is exact; what would leave a u128 saturates.
+
+use super::{Tier, Tiers};
+use crate::primitives::Wei;
+
+/// What a gas bidding agent answers (CIP-1 §7.1, `TxFeeParams`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TxFeeParams {
+    /// Most wei per cycle, lane basefee and priority together.
+    pub max_fee_per_cycle: Wei,
+    /// Most wei per cycle for the proposer.
+    pub max_priority_fee_per_cycle: Wei,
+    /// Most wei per cell; a fire pays the basefee, whatever this says.
+    pub max_fee_per_cell: Wei,
+    /// Most wei per cell for the proposer; nobody is paid it.
+    pub max_priority_fee_per_cell: Wei,
+}
+
+/// What a cycle pays the proposer: min(max_priority, max_fee − lane basefee), in wei. `None`: the
+/// lane costs more than the timer pays, and it waits.
+pub fn priority(max_fee: Wei, max_priority: Wei, lane_basefee: Wei) -> Option<Wei> {
+    max_fee.checked_sub(lane_basefee).map(|rest| rest.min(max_priority))
+}
+
+/// The lower median of the priorities, in wei per cycle, that a block's fired timers paid; 0 where
+/// none fired. Leaves them in another order.
+pub fn p50(tips: &mut [Wei]) -> Wei {
+    match tips.len().checked_sub(1) {
+        Some(last) => *tips.select_nth_unstable(last / 2).1,
+        None => Wei::ZERO,
+    }
+}
+
+/// What the agent bids that every timer has which names none (CIP-1 §7.1).
+pub const fn default_bid(lane_basefee: Wei, basefee_cell: Wei, p50: Wei) -> TxFeeParams {
+    TxFeeParams {
+        max_fee_per_cycle: lane_basefee.saturating_mul(2),
+        max_priority_fee_per_cycle: p50,
+        max_fee_per_cell: basefee_cell,
+        max_priority_fee_per_cell: Wei::ZERO,
+    }
+}
+
+/// What a tier makes of the median tip: floor(p50 × multiplier / 1000) wei per cycle (CIP-1 §7.3).
+pub const fn tier_priority(p50: Wei, tier: Tier, multipliers: &Tiers) -> Wei {
+    let (per_mille, p50) = (multipliers.of(tier) as u128, p50.get());
+    // p50 = q × 1000 + r: the product itself could leave a u128 where the result does not.
+    let whole = Wei::new(p50 / 1_000).saturating_mul(per_mille);
+    whole.saturating_add(Wei::new(p50 % 1_000 * per_mille / 1_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timer::Config;
+
+    #[test]
+    fn the_lane_basefee_comes_first() {
+        let check = |max_fee, max_priority, expected: Option<u128>| {
+            let wei = Wei::new;
+            let got = priority(wei(max_fee), wei(max_priority), wei(100));
+            assert_eq!(got.map(Wei::get), expected, "{max_fee} {max_priority}");
+        };
+        check(99, 5, None);
+        check(100, 5, Some(0));
+        check(103, 5, Some(3));
+        check(200, 5, Some(5));
+        check(u128::MAX, u128::MAX, Some(u128::MAX - 100));
+    }
+
+    #[test]
+    fn the_median_is_the_lower_one() {
+        let check = |tips: &[u128], expected| {
+            let mut tips: Vec<_> = tips.iter().copied().map(Wei::new).collect();
+            assert_eq!(p50(&mut tips).get(), expected);
+        };
+        check(&[], 0);
+        check(&[7], 7);
+        check(&[9, 3], 3);
+        check(&[9, 3, 5], 5);
+        check(&[9, 3, 5, 4], 4);
+    }
+
+    #[test]
+    fn tiers_are_exact_to_the_end_of_the_range() {
+        let tiers = Config::default().priority_tier_multipliers;
+        let check = |p50, tier, expected| {
+            assert_eq!(tier_priority(Wei::new(p50), tier, &tiers).get(), expected, "{p50}");
+        };
+        check(1_001, Tier::Economy, 800);
+        check(1_001, Tier::Fast, 1_501);
+        check(3, Tier::Urgent, 7);
+        check(u128::MAX, Tier::Standard, u128::MAX);
+        check(u128::MAX, Tier::Urgent, u128::MAX);
+        check(u128::MAX / 1_000 * 1_000, Tier::Economy, u128::MAX / 1_000 * 800);
+    }
+}

@@ -1,0 +1,268 @@
+//! Fires over a window of blocks, and the weight that follows (timers.md §4; CIP-1 §8).
+//!
+//! W(actor) = clip(2 − recent / max(1, median), 1, 2), where `recent` counts the actor's fires in
+//! the last `fairness_window_blocks` blocks before this one and `median` is over the actors with at
+//! least one. All weights of a block have one denominator, twice the median, so that their
+//! numerators alone order them, in whole numbers.
+//!
+//! Who is counted is the caller's choice, an actor or its deployer (§1, `fairness.scope`): here it
+//! is a key. Upon a block: [`Fairness::slide`] before the timers, [`Fairness::record`] after them.
+
+use crate::primitives::{
+    Address, Hash, Height,
+    codec::{Decode, DecodeError, Encode, Reader, Writer},
+    merkle::Map,
+};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// A block's fires by key: ascending, none of them 0. Shared, since trees copy their entries.
+type Fires = Arc<Vec<(Address, u32)>>;
+
+/// Who fired how often in the window. Clones are O(1) and independent.
+///
+/// A key without a fire in the window holds no state.
+#[derive(Clone, Debug, Default)]
+pub struct Fairness {
+    /// The window's blocks that had fires: all that is stored and hashed.
+    blocks: Map<Height, Fires>,
+    /// The sum over the blocks, by key. It follows from them, as `tally` does.
+    sums: Map<Address, u64>,
+    /// How many keys have which sum. Sums add up to the window's fires, so that n different ones
+    /// take n²/2 fires: a few hundred entries, cheap to copy and to walk.
+    tally: Arc<BTreeMap<u64, u64>>,
+}
+
+impl Fairness {
+    /// Notes what fired in the block at `height`, which has not been noted before.
+    pub fn record(&mut self, height: Height, fires: &BTreeMap<Address, u32>) {
+        debug_assert!(!self.blocks.contains_key(&height), "a block is noted once");
+        let fires: Vec<_> = fires.iter().filter(|(_, n)| **n > 0).map(|(k, n)| (*k, *n)).collect();
+        if !fires.is_empty() {
+            self.count(&fires);
+            self.blocks.insert(height, Arc::new(fires));
+        }
+    }
+
+    /// Forgets the blocks before the last `window` ones before `now`.
+    ///
+    /// A governed window that shrinks forgets more at once; one that grows fills up again.
+    pub fn slide(&mut self, now: Height, window: u64) {
+        let heights = self.blocks.iter().map(|(height, _)| *height);
+        let past: Vec<_> = heights.take_while(|height| now.since(*height) > window).collect();
+        for height in past {
+            let fires = self.blocks.remove(&height).unwrap_or_default();
+            for &(key, n) in fires.iter() {
+                self.change(key, |sum| sum.saturating_sub(u64::from(n)));
+            }
+        }
+    }
+
+    /// Fires of a key in the window.
+    pub fn recent(&self, key: &Address) -> u64 {
+        self.sums.get(key).copied().unwrap_or(0)
+    }
+
+    /// Number of keys with a fire in the window.
+    pub const fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// Whether nothing fired in the window.
+    pub const fn is_empty(&self) -> bool {
+        self.sums.is_empty()
+    }
+
+    /// The keys with a fire in the window and their fires, in order of key.
+    pub fn iter(&self) -> impl Iterator<Item = (&Address, u64)> {
+        self.sums.iter().map(|(key, sum)| (key, *sum))
+    }
+
+    /// Twice the median of the sums, so that it stays whole; never below 2.
+    pub fn twice_median(&self) -> u64 {
+        let nth = |rank: u64| {
+            let mut below = 0;
+            let mut sums = self.tally.iter();
+            let found = sums.find(|(_, keys)| {
+                below += **keys;
+                rank < below
+            });
+            found.map_or(0, |(sum, _)| *sum)
+        };
+        let keys = self.sums.len() as u64;
+        (nth(keys.saturating_sub(1) / 2) + nth(keys / 2)).max(2)
+    }
+
+    /// The hash over the window's fires.
+    pub fn root(&self) -> Hash {
+        self.blocks.root()
+    }
+
+    fn count(&mut self, fires: &[(Address, u32)]) {
+        for &(key, n) in fires {
+            self.change(key, |sum| sum.saturating_add(u64::from(n)));
+        }
+    }
+
+    /// Gives a key another sum.
+    fn change(&mut self, key: Address, change: impl Fn(u64) -> u64) {
+        let old = self.recent(&key);
+        let new = change(old);
+        let tally = Arc::make_mut(&mut self.tally);
+        if let Some(with) = tally.get_mut(&old) {
+            *with -= 1;
+            if *with == 0 {
+                tally.remove(&old);
+            }
+        }
+        if new == 0 {
+            self.sums.remove(&key);
+        } else {
+            *tally.entry(new).or_default() += 1;
+            self.sums.insert(key, new);
+        }
+    }
+}
+
+/// W × `twice_median`, the common denominator: from `twice_median` (W = 1) to twice that (W = 2).
+/// Saturates beyond 2^64, where no chain has so many fires.
+pub const fn weight_numerator(recent: u64, twice_median: u64) -> u64 {
+    let (doubled, most) = (recent.saturating_mul(2), twice_median.saturating_mul(2));
+    most.saturating_sub(if doubled < twice_median { doubled } else { twice_median })
+}
+
+impl PartialEq for Fairness {
+    fn eq(&self, other: &Self) -> bool {
+        self.blocks == other.blocks
+    }
+}
+
+impl Eq for Fairness {}
+
+impl Encode for Fairness {
+    fn encode(&self, w: &mut Writer) {
+        self.blocks.encode(w);
+    }
+}
+
+impl Decode for Fairness {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let blocks = Map::<Height, Fires>::decode(r)?;
+        let mut fairness = Self { blocks: blocks.clone(), ..Self::default() };
+        for (_, fires) in blocks.iter() {
+            let canonical = fires.is_sorted_by(|a, b| a.0 < b.0) && fires.iter().all(|f| f.1 > 0);
+            if fires.is_empty() || !canonical {
+                return Err(DecodeError::Invalid("fires of a block: ascending by key, none of 0"));
+            }
+            fairness.count(fires);
+        }
+        Ok(fairness)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::codec::{from_slice, to_vec};
+    use proptest::prelude::*;
+
+    fn key(n: u8) -> Address {
+        Address([n; 20])
+    }
+
+    fn fires(of: &[(u8, u32)]) -> BTreeMap<Address, u32> {
+        of.iter().map(|&(n, fires)| (key(n), fires)).collect()
+    }
+
+    /// `oracle.twice_median`.
+    fn twice_median(mut counts: Vec<u64>) -> u64 {
+        counts.retain(|&count| count >= 1);
+        counts.sort_unstable();
+        let mid = counts.len() / 2;
+        let doubled = match counts.len() {
+            0 => 0,
+            odd if odd % 2 == 1 => 2 * counts[mid],
+            _ => counts[mid - 1] + counts[mid],
+        };
+        doubled.max(2)
+    }
+
+    #[test]
+    fn the_window_ends_before_the_block_at_hand() {
+        let mut fairness = Fairness::default();
+        fairness.record(Height::new(5), &fires(&[(1, 2), (2, 0)]));
+        fairness.record(Height::new(6), &fires(&[(1, 1), (3, 7)]));
+        let check = |fairness: &Fairness, expected: [u64; 3]| {
+            assert_eq!([1, 2, 3].map(|n| fairness.recent(&key(n))), expected);
+        };
+        let mut fork = fairness.clone();
+        fork.slide(Height::new(8), 3);
+        check(&fork, [3, 0, 7]);
+        fork.slide(Height::new(9), 3);
+        check(&fork, [1, 0, 7]);
+        fork.slide(Height::new(10), 3);
+        check(&fork, [0, 0, 0]);
+        assert_eq!((fork.len(), fork.root()), (0, Hash::ZERO), "nobody holds state");
+        check(&fairness, [3, 0, 7]);
+        fairness.slide(Height::new(8), 1);
+        check(&fairness, [0, 0, 0]);
+    }
+
+    #[test]
+    fn weights_fall_from_two_to_one() {
+        let check = |recent, m2, expected| assert_eq!(weight_numerator(recent, m2), expected);
+        check(0, 2, 4);
+        check(1, 2, 2);
+        check(9, 2, 2);
+        check(1, 5, 8);
+        check(2, 5, 6);
+        check(3, 5, 5);
+        check(u64::MAX, 7, 7);
+    }
+
+    #[test]
+    fn fires_that_no_block_records_are_refused() {
+        let check = |of: &[(u8, u32)]| {
+            let of = of.iter().map(|&(n, fires)| (key(n), fires)).collect();
+            let blocks = Map::<Height, Fires>::from_iter([(Height::new(1), Arc::new(of))]);
+            assert!(from_slice::<Fairness>(&to_vec(&blocks)).is_err());
+        };
+        check(&[]);
+        check(&[(1, 0)]);
+        check(&[(2, 1), (1, 1)]);
+        check(&[(1, 1), (1, 1)]);
+    }
+
+    proptest! {
+        /// Sums and median are those of a pass over all blocks, whatever the window does, and
+        /// what is read back has the same.
+        #[test]
+        fn agrees_with_a_pass_over_the_window(
+            blocks in prop::collection::vec(
+                (prop::collection::btree_map(0u8..12, 0u32..5, 0..6), 1u64..20), 1..60,
+            ),
+        ) {
+            let mut fairness = Fairness::default();
+            let mut kept: Vec<(u64, BTreeMap<Address, u32>)> = Vec::new();
+            for (height, (fired, window)) in (1..).zip(blocks) {
+                fairness.slide(Height::new(height), window);
+                kept.retain(|(at, _)| at + window >= height);
+                let sum = |n: u8| -> u64 {
+                    let fires = kept.iter().filter_map(|(_, fires)| fires.get(&key(n)));
+                    fires.map(|&n| u64::from(n)).sum()
+                };
+                let sums: Vec<u64> = (0..12).map(sum).collect();
+                let got: Vec<u64> = (0..12).map(|n| fairness.recent(&key(n))).collect();
+                prop_assert_eq!(&got, &sums);
+                prop_assert_eq!(fairness.len(), sums.iter().filter(|&&sum| sum > 0).count());
+                prop_assert_eq!(fairness.twice_median(), twice_median(sums));
+                let read: Fairness = from_slice(&to_vec(&fairness)).unwrap();
+                prop_assert_eq!(&read, &fairness);
+                prop_assert_eq!(&read.tally, &fairness.tally);
+                prop_assert_eq!(&read.sums, &fairness.sums);
+                let fired: Vec<_> = fired.into_iter().collect();
+                fairness.record(Height::new(height), &fires(&fired));
+                kept.push((height, fires(&fired)));
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Which due timers go, in which order, and which are removed (timers.md §3–§6).
+//!
+//! Upon a block, [`scan`] reads every due timer once and sends it one of these ways, the first that
+//! applies:
+//!
+//! 1. Its lifetime is over (now > expires_at): to be removed.
+//! 2. It is priced out: its cap is below the lane basefee (`eip1559`) or the basefee
+//!    (`gba-auction`): it waits.
+//! 3. Its payer has less than its max_cost: to be removed; under `gba-auction` it waits.
+//! 4. It may use more cycles than the policy lets a fire use: it waits.
+//! 5. Else it is ranked.
+//!
+//! What is to be removed is so in due order while the GC budget lasts, and waits otherwise,
+//! unranked. The [`Ranking`] that the scan leaves yields the rest best first: `fifo` in due order,
+//! `eip1559` by priority × W, `gba-auction` by effective tip, then weight; ties go to the lower
+//! timer_id, then to the earlier insertion. (A [`Due`] has the first 8 bytes of the id. Two timers
+//! that share those and rank equal otherwise do not happen by chance, and whoever finds a pair on
+//! purpose gets an order that every validator agrees on: insertion is part of the state.)
+//!
+//! A million timers are ranked for the hundred of them that fit. So nothing is sorted but a batch
+//! of the best ([`top`]), the next batch is looked for only where the first runs out, and accounts
+//! are asked for once each and their answers kept in flat arrays. What the pass calls for every
+//! timer is marked `inline`: the pass is generic and compiled into the crate that calls it.
+
+mod prices;
+mod ranking;
+mod table;
+mod top;
+
+pub use prices::Prices;
+pub use ranking::{Pick, Ranking};
+
+use super::{Due, GC_CYCLES, Policy};
+use crate::primitives::{Height, Wei};
+use prices::Rates;
+use ranking::Ready;
+use table::Table;
+use top::Top;
+
+/// What the scan asks about accounts, by their numbers in the calendar: each question at most once
+/// per account and block.
+pub trait Accounts {
+    /// What the account has.
+    fn balance(&mut self, number: u32) -> Wei;
+
+    /// The actor's weight: the numerator of W under `eip1559`
+    /// ([`weight_numerator`](super::fairness::weight_numerator)), millionths under `gba-auction`;
+    /// not asked under `fifo`.
+    fn weight(&mut self, number: u32) -> u64;
+}
+
+/// Memory that one block leaves to the next. What is in it matters to nobody.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    table: Table,
+    ready: Ready,
+    top: Top,
+}
+
+/// What became of the due timers.
+#[derive(Debug)]
+pub struct Scan<'a> {
+    /// Indexes of timers to remove since their lifetime is over, in due order.
+    pub expired: Vec<u32>,
+    /// Indexes of timers to remove since their payer has too little, in due order. With the
+    /// above at most as many as the GC budget pays for.
+    pub insolvent: Vec<u32>,
+    /// How many more removals the GC budget pays for.
+    pub gc_left: u64,
+    /// How many went which way.
+    pub counts: Counts,
+    /// The others, best first.
+    pub ranking: Ranking<'a>,
+}
+
+/// How many due timers went which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All that are live.
+    pub live: u64,
+    /// Those that are ranked.
+    pub ranked: u64,
+    /// Those that wait since their cap is too low.
+    pub priced_out: u64,
+    /// Those that wait since their payer has too little (`gba-auction`).
+    pub uncovered: u64,
+    /// Those that wait since they may use more cycles than a fire may.
+    pub over_cap: u64,
+    /// Those that wait to be removed, beyond the GC budget.
+    pub gc_waiting: u64,
+}
+
+/// Reads what is due at `now`, in due order, and ranks what may fire.
+pub fn scan<'a>(
+    due: &'a [Due],
+    now: Height,
+    prices: &Prices,
+    accounts: &mut impl Accounts,
+    buffers: &'a mut Buffers,
+) -> Scan<'a> {
+    let rates = Rates::new(prices);
+    let auction = prices.policy == Policy::GbaAuction;
+    let lane = prices.config.lane_timer_cycles;
+    let mut gc_left = prices.config.gc_cycles_per_block / GC_CYCLES;
+    // A height that no timer's is beyond: cut like theirs.
+    let now = u32::try_from(now.get()).unwrap_or(u32::MAX);
+
+    let (mut expired, mut insolvent) = (Vec::new(), Vec::new());
+    let mut counts = Counts::default();
+    let mut least_gas = u64::MAX;
+    let mut collect = |list: &mut Vec<u32>, waiting: &mut u64, index: u32| {
+        if gc_left == 0 {
+            *waiting += 1;
+        } else {
+            gc_left -= 1;
+            list.push(index);
+        }
+    };
+    let Buffers { table, ready, top } = &mut *buffers;
+    table.start();
+    ready.start(due.len());
+    top.start();
+    for (index, due) in (0..).zip(due) {
+        if !due.is_live() {
+            continue;
+        }
+        counts.live += 1;
+        if due.expires_at < now {
+            collect(&mut expired, &mut counts.gc_waiting, index);
+            continue;
+        }
+        let priority = rates.priority(due);
+        if auction {
+            let waited = now.saturating_sub(due.height);
+            table.enter(due.actor, accounts).standing.note(waited, priority);
+        }
+        let Some(priority) = priority else {
+            counts.priced_out += 1;
+            continue;
+        };
+        if table.balance(due.payer, accounts) < rates.max_cost(due.gas_limit, priority) {
+            if auction {
+                counts.uncovered += 1;
+            } else {
+                collect(&mut insolvent, &mut counts.gc_waiting, index);
+            }
+            continue;
+        }
+        let gas_limit = u64::from(due.gas_limit);
+        if gas_limit > rates.cap {
+            counts.over_cap += 1;
+            continue;
+        }
+        counts.ranked += 1;
+        least_gas = least_gas.min(gas_limit);
+        ready.set(index);
+        if gas_limit <= lane {
+            let weight = || table.weight(due.actor, accounts);
+            top.offer(rates.rank(index, due, priority, weight));
+        }
+    }
+    top.finish();
+    // Where no slice has room for any timer, the first round is over before it begins.
+    let slices = auction && table.apportion(lane) >= least_gas;
+    let ranking = Ranking { due, now, rates, least_gas, slices, running: None, buffers };
+    Scan { expired, insolvent, gc_left, counts, ranking }
+}
+
+#[cfg(test)]
+mod tests;

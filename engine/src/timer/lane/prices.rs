@@ -1,0 +1,133 @@
+//! What a block's timers pay, and what that makes of a timer's rank.
+
+use super::top::Rank;
+use crate::{
+    primitives::Wei,
+    timer::{Config, Due, Policy, eip1559, record},
+};
+
+/// What a block's timers pay, the same for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prices {
+    /// The block's policy.
+    pub policy: Policy,
+    /// Basefee of a cycle, in wei.
+    pub basefee_cycle: Wei,
+    /// What a cycle of the lane costs beside it, in wei; read under `eip1559` alone.
+    pub basefee_lane: Wei,
+    /// Basefee of a cell, in wei.
+    pub basefee_cell: Wei,
+    /// Median priority of the previous block's fires, in wei per cycle.
+    pub p50: Wei,
+    /// Limits.
+    pub config: Config,
+}
+
+impl Prices {
+    /// What a timer pays the proposer if it fires in this block, in wei per cycle; `None`: its cap
+    /// is too low and it waits.
+    ///
+    /// Its agent, where it has one that has not answered yet, bids 2 × the price that its cap must
+    /// reach and a priority of p50: `eip1559`'s default bid, and the like under `gba-auction`.
+    pub fn priority(&self, due: &Due) -> Option<Wei> {
+        Rates::new(self).priority(due).map(|wei| Wei::new(u128::from(wei)))
+    }
+
+    /// What a cycle of a fire with that priority costs, in wei: basefee, lane basefee and priority
+    /// (timers.md §3).
+    pub fn cycle_price(&self, priority: Wei) -> Wei {
+        Rates::new(self).base.saturating_add(priority)
+    }
+
+    /// The most that such a fire costs, in wei.
+    pub fn max_cost(&self, gas_limit: u64, priority: Wei) -> Wei {
+        let cells = self.config.max_cells_per_fire;
+        record::max_cost(gas_limit, self.cycle_price(priority), cells, self.basefee_cell)
+    }
+
+    /// Cycles beyond which a timer is not attempted.
+    pub const fn cap(&self) -> u64 {
+        match self.policy {
+            Policy::Eip1559 => self.config.max_cycles_per_fire_auction_phase,
+            Policy::Fifo | Policy::GbaAuction => self.config.max_cycles_per_fire,
+        }
+    }
+}
+
+/// [`Prices`] as a pass over all due timers reads them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    pub(super) policy: Policy,
+    /// The price that a timer's cap must reach. Cut to the width of the cap, which is always below
+    /// the most: a price that is wider is out of reach still.
+    floor: u64,
+    /// The priority of the default bid.
+    default: u64,
+    /// The most that a priority can be.
+    most: u64,
+    /// What a cycle costs without priority.
+    base: Wei,
+    /// What the cells of a fire cost at most.
+    cells: Wei,
+    /// See [`Prices::cap`].
+    pub(super) cap: u64,
+}
+
+impl Rates {
+    pub(super) fn new(prices: &Prices) -> Self {
+        let (floor, lane, most) = match prices.policy {
+            Policy::Eip1559 => (prices.basefee_lane, prices.basefee_lane, u64::MAX),
+            Policy::Fifo => (Wei::ZERO, Wei::ZERO, 0),
+            Policy::GbaAuction => (prices.basefee_cycle, Wei::ZERO, u64::MAX),
+        };
+        let bid = eip1559::default_bid(floor, prices.basefee_cell, prices.p50);
+        let default =
+            eip1559::priority(bid.max_fee_per_cycle, bid.max_priority_fee_per_cycle, floor)
+                .unwrap_or(Wei::ZERO);
+        let cut = |wei: Wei| u64::try_from(wei.get()).unwrap_or(u64::MAX);
+        Self {
+            policy: prices.policy,
+            floor: cut(floor),
+            default: cut(default).min(most),
+            most,
+            base: prices.basefee_cycle.saturating_add(lane),
+            cells: prices.basefee_cell.saturating_mul(u128::from(prices.config.max_cells_per_fire)),
+            cap: prices.cap(),
+        }
+    }
+
+    /// See [`Prices::priority`].
+    #[inline]
+    pub(super) fn priority(&self, due: &Due) -> Option<u64> {
+        if due.max_fee == Due::DEFAULT_BID {
+            return Some(self.default);
+        }
+        let rest = due.max_fee.checked_sub(self.floor)?;
+        Some(rest.min(due.max_priority).min(self.most))
+    }
+
+    /// See [`Prices::max_cost`].
+    #[inline]
+    pub(super) fn max_cost(&self, gas_limit: u32, priority: u64) -> Wei {
+        let price = self.base.saturating_add(Wei::new(u128::from(priority)));
+        price.saturating_mul(u128::from(gas_limit)).saturating_add(self.cells)
+    }
+
+    /// Where a timer stands among those of its block.
+    #[inline]
+    pub(super) fn rank(
+        &self,
+        index: u32,
+        due: &Due,
+        priority: u64,
+        weight: impl FnOnce() -> u64,
+    ) -> Rank {
+        let priority = u128::from(priority);
+        let key = match self.policy {
+            Policy::Fifo => return Rank::in_turn(index),
+            Policy::Eip1559 => priority * u128::from(weight()),
+            Policy::GbaAuction => priority << 64 | u128::from(weight()),
+        };
+        Rank::by_key(key, due, index)
+    }
+}

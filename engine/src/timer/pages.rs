@@ -1,0 +1,491 @@
+//! Records by key: a persistent Merkle trie whose leaves are pages of records, not records.
+//!
+//! A leaf per record costs an allocation, a pointer and a hash for each, which for a hundred bytes
+//! is more than the record itself. So neighbours share a page:
+//!
+//! * a page is the records of a subtree in order of their keys, one after the other:
+//!   length of the body (4 bytes, big-endian) ‖ key ‖ body.
+//! * a subtree is a page if it has one record, or if its records take [`PAGE_BYTES`] at most.
+//!   Otherwise it is a branch by the first two bits (aligned, a *digit*) in which its keys differ.
+//!
+//! Both follow from the contents, so the shape does, and with it the root. Keys that agree in
+//! their first digits make no chain of branches with one child: there are at most 128 levels, and
+//! with keys that are hashes about log4(n / 5).
+//!
+//! page = keccak256(0x00 ‖ records), branch = keccak256(0x01 ‖ digit ‖ bitmap ‖ children), where
+//! bit i of the bitmap says that there is a child with digit i; the root of nothing is 32 zero
+//! bytes. A branch with four children is hashed in one permutation of keccak. Hashes are kept per
+//! node and made when they are asked for: k changes between two roots hash about k paths.
+
+use crate::primitives::{Hash, keccak256};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
+
+/// The most that several records in one page take, in bytes. Copying and hashing a page grow with
+/// it, the memory for what is not records shrinks with it.
+const PAGE_BYTES: usize = 1_024;
+/// Children of a branch: one for each value of two bits.
+const FAN_OUT: usize = 4;
+/// Bytes of a record before its key.
+const LENGTH_BYTES: usize = 4;
+/// Bytes of a record before its body.
+const HEAD_BYTES: usize = LENGTH_BYTES + KEY_BYTES;
+/// Bytes of a key.
+pub const KEY_BYTES: usize = 32;
+
+const PAGE: &[u8] = &[0];
+const BRANCH: &[u8] = &[1];
+
+/// What records are found by.
+pub type Key = [u8; KEY_BYTES];
+
+/// Bodies of bytes by key, in ascending order of key. Clones are O(1) and independent.
+#[derive(Clone, Default)]
+pub struct Pages {
+    root: Option<Node>,
+    len: usize,
+}
+
+#[derive(Clone)]
+enum Node {
+    Page(Arc<Page>),
+    Branch(Arc<Branch>),
+}
+
+struct Page {
+    hash: OnceLock<Hash>,
+    records: Box<[u8]>,
+}
+
+/// The keys below agree in all digits before `digit`, and not in it.
+#[derive(Clone)]
+struct Branch {
+    hash: OnceLock<Hash>,
+    digit: u8,
+    /// What the records below take.
+    bytes: usize,
+    children: [Option<Node>; FAN_OUT],
+}
+
+impl Pages {
+    /// Number of records.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The body under `key`.
+    pub fn get(&self, key: &Key) -> Option<&[u8]> {
+        let page = nearest(self.root.as_ref()?, key);
+        Records(page)
+            .find(|record| record.key >= key)
+            .filter(|record| record.key == key)
+            .map(|record| record.body)
+    }
+
+    /// Puts a body under `key` and yields the one that was there.
+    pub fn insert(&mut self, key: &Key, body: &[u8]) -> Option<Vec<u8>> {
+        let split =
+            self.root.as_ref().and_then(|root| first_difference(first(nearest(root, key)), key));
+        let length = u32::try_from(body.len()).expect("a record is shorter than 4 GiB");
+        let record = [&length.to_be_bytes(), key.as_slice(), body].concat();
+        let replaced = put(&mut self.root, split, key, record);
+        self.len += usize::from(replaced.is_none());
+        replaced
+    }
+
+    /// Removes what is under `key` and yields it.
+    pub fn remove(&mut self, key: &Key) -> Option<Vec<u8>> {
+        // Asked first, so that a miss copies no shared path.
+        self.get(key)?;
+        self.len -= 1;
+        Some(take(&mut self.root, key))
+    }
+
+    /// The hash over the contents; [`Hash::ZERO`] of nothing.
+    pub fn root(&self) -> Hash {
+        self.root.as_ref().map_or(Hash::ZERO, Node::hash)
+    }
+
+    /// The records in ascending order of key.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &[u8])> {
+        let open = self.root.iter().collect();
+        Iter { open, records: Records(&[]) }.map(|record| (record.key, record.body))
+    }
+
+    /// The records whose keys begin with `prefix`, in ascending order.
+    pub fn with_prefix(&self, prefix: [u8; 8]) -> impl Iterator<Item = (&Key, &[u8])> {
+        let mut from = [0; KEY_BYTES];
+        from[..prefix.len()].copy_from_slice(&prefix);
+        // Branches whose digit is beyond the prefix have on all sides what it may stand for.
+        let mut at = self.root.as_ref();
+        while let Some(Node::Branch(branch)) = at
+            && usize::from(branch.digit) < prefix.len() * 4
+        {
+            at = branch.children[digit(&from, branch.digit)].as_ref();
+        }
+        Iter { open: at.into_iter().collect(), records: Records(&[]) }
+            .map(|record| (record.key, record.body))
+            .filter(move |(key, _)| key.starts_with(&prefix))
+    }
+}
+
+impl Node {
+    fn hash(&self) -> Hash {
+        match self {
+            Self::Page(page) => {
+                *page.hash.get_or_init(|| keccak256(&[PAGE, page.records.as_ref()]))
+            }
+            Self::Branch(branch) => *branch.hash.get_or_init(|| branch.make_hash()),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Page(page) => page.records.len(),
+            Self::Branch(branch) => branch.bytes,
+        }
+    }
+
+    fn page(records: Vec<u8>) -> Self {
+        Self::Page(Arc::new(Page { hash: OnceLock::new(), records: records.into() }))
+    }
+
+    /// The node over these records, of which there is one at least.
+    fn build(records: Vec<u8>) -> Self {
+        let mut keys = Records(&records).map(|record| record.key);
+        let first = keys.next().expect("a node has a record");
+        match keys.last() {
+            Some(last) if records.len() > PAGE_BYTES => {
+                let at = first_difference(first, last).expect("keys differ");
+                let mut parts: [Vec<u8>; FAN_OUT] = Default::default();
+                let mut rest = records.as_slice();
+                while let Some(record) = Records(rest).next() {
+                    let (whole, after) = rest.split_at(record.len());
+                    parts[digit(record.key, at)].extend_from_slice(whole);
+                    rest = after;
+                }
+                let children = parts.map(|part| (!part.is_empty()).then(|| Self::build(part)));
+                Self::branch(at, children)
+            }
+            _ => Self::page(records),
+        }
+    }
+
+    fn branch(digit: u8, children: [Option<Self>; FAN_OUT]) -> Self {
+        let bytes = children.iter().flatten().map(Self::bytes).sum();
+        Self::Branch(Arc::new(Branch { hash: OnceLock::new(), digit, bytes, children }))
+    }
+}
+
+impl Branch {
+    fn make_hash(&self) -> Hash {
+        let mut head = [BRANCH[0], self.digit, 0];
+        let mut hashes = [0; FAN_OUT * 32];
+        let mut end = 0;
+        for (index, child) in self.children.iter().enumerate() {
+            if let Some(child) = child {
+                head[2] |= 1 << index;
+                hashes[end..end + 32].copy_from_slice(child.hash().as_bytes());
+                end += 32;
+            }
+        }
+        keccak256(&[&head, &hashes[..end]])
+    }
+
+    /// A branch of one's own, to be changed on the way to `key`: its hash no longer holds.
+    fn change<'a>(shared: &'a mut Arc<Self>, key: &Key) -> (&'a mut usize, &'a mut Option<Node>) {
+        let branch = Arc::make_mut(shared);
+        branch.hash.take();
+        (&mut branch.bytes, &mut branch.children[digit(key, branch.digit)])
+    }
+}
+
+/// The page that has `key` if any has; otherwise one whose keys share the longest prefix with it
+/// that any share.
+fn nearest<'a>(root: &'a Node, key: &Key) -> &'a [u8] {
+    let mut at = root;
+    loop {
+        match at {
+            Node::Page(page) => return &page.records,
+            Node::Branch(branch) => {
+                let child = branch.children[digit(key, branch.digit)].as_ref();
+                let any = || branch.children.iter().flatten().next();
+                at = child.or_else(any).expect("a branch has children");
+            }
+        }
+    }
+}
+
+/// Puts a record where its key belongs; yields the body it replaces. `split`: the digit that
+/// divides it from what is there already, `None` where it replaces or where nothing is there.
+fn put(at: &mut Option<Node>, split: Option<u8>, key: &Key, record: Vec<u8>) -> Option<Vec<u8>> {
+    let replaced = match at {
+        None => {
+            *at = Some(Node::page(record));
+            return None;
+        }
+        Some(Node::Page(page)) => {
+            let (range, replaced) = locate(&page.records, key);
+            let records = [&page.records[..range.start], &record, &page.records[range.end..]];
+            *at = Some(Node::build(records.concat()));
+            return replaced;
+        }
+        Some(Node::Branch(branch)) if split.is_none_or(|digit| branch.digit <= digit) => {
+            let (bytes, child) = Branch::change(branch, key);
+            *bytes -= child.as_ref().map_or(0, Node::bytes);
+            let replaced = put(child, split, key, record);
+            *bytes += child.as_ref().map_or(0, Node::bytes);
+            replaced
+        }
+        Some(node) => {
+            let split = split.expect("only a branch that is divided gets here");
+            let mut children = [const { None }; FAN_OUT];
+            let other = digit(first(nearest(node, key)), split);
+            children[other] = at.take();
+            children[digit(key, split)] = Some(Node::page(record));
+            *at = Some(Node::branch(split, children));
+            return None;
+        }
+    };
+    settle(at);
+    replaced
+}
+
+/// Takes out the record of `key`, which must be there; yields its body.
+fn take(at: &mut Option<Node>, key: &Key) -> Vec<u8> {
+    let removed = match at {
+        None => unreachable!("only what is there is taken"),
+        Some(Node::Page(page)) => {
+            let (range, removed) = locate(&page.records, key);
+            let rest = [&page.records[..range.start], &page.records[range.end..]].concat();
+            *at = (!rest.is_empty()).then(|| Node::page(rest));
+            return removed.expect("only what is there is taken");
+        }
+        Some(Node::Branch(branch)) => {
+            let (bytes, child) = Branch::change(branch, key);
+            *bytes -= child.as_ref().map_or(0, Node::bytes);
+            let removed = take(child, key);
+            *bytes += child.as_ref().map_or(0, Node::bytes);
+            removed
+        }
+    };
+    settle(at);
+    removed
+}
+
+/// Makes of a branch whose records became fewer or shorter what its contents ask for.
+fn settle(at: &mut Option<Node>) {
+    let Some(Node::Branch(branch)) = at else { return };
+    if branch.bytes <= PAGE_BYTES {
+        let mut records = Vec::with_capacity(branch.bytes);
+        let mut open: Vec<&Node> = branch.children.iter().rev().flatten().collect();
+        while let Some(node) = open.pop() {
+            match node {
+                Node::Page(page) => records.extend_from_slice(&page.records),
+                Node::Branch(below) => open.extend(below.children.iter().rev().flatten()),
+            }
+        }
+        *at = Some(Node::page(records));
+        return;
+    }
+    let mut children = branch.children.iter().flatten();
+    if let (Some(only), None) = (children.next(), children.next()) {
+        *at = Some(only.clone());
+    }
+}
+
+/// The first key of a page.
+fn first(page: &[u8]) -> &Key {
+    Records(page).next().expect("a page has a record").key
+}
+
+/// Where a page has the record of `key` and what its body is; where it would stand if not.
+fn locate(page: &[u8], key: &Key) -> (Range<usize>, Option<Vec<u8>>) {
+    let mut start = 0;
+    for record in Records(page) {
+        if record.key == key {
+            return (start..start + record.len(), Some(record.body.to_vec()));
+        }
+        if record.key > key {
+            break;
+        }
+        start += record.len();
+    }
+    (start..start, None)
+}
+
+/// Two bits of a key; 0 the most significant of the first byte.
+fn digit(key: &Key, digit: u8) -> usize {
+    usize::from(key[usize::from(digit / 4)] >> (6 - digit % 4 * 2) & 3)
+}
+
+/// The first digit in which two keys differ.
+fn first_difference(a: &Key, b: &Key) -> Option<u8> {
+    let (byte, (a, b)) = a.iter().zip(b).enumerate().find(|(_, (a, b))| a != b)?;
+    Some(byte as u8 * 4 + (a ^ b).leading_zeros() as u8 / 2)
+}
+
+struct Record<'a> {
+    key: &'a Key,
+    body: &'a [u8],
+}
+
+impl Record<'_> {
+    /// What it takes in a page, in bytes.
+    const fn len(&self) -> usize {
+        HEAD_BYTES + self.body.len()
+    }
+}
+
+/// The records of a page, or of the rest of one.
+struct Records<'a>(&'a [u8]);
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        let (length, rest) = self.0.split_first_chunk::<LENGTH_BYTES>()?;
+        let (key, rest) = rest.split_first_chunk().expect("a record has a key");
+        let (body, rest) = rest.split_at(u32::from_be_bytes(*length) as usize);
+        self.0 = rest;
+        Some(Record { key, body })
+    }
+}
+
+/// All records below some nodes.
+struct Iter<'a> {
+    /// The nodes still to visit, the next on top.
+    open: Vec<&'a Node>,
+    /// What is left of the page at hand.
+    records: Records<'a>,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        loop {
+            if let Some(record) = self.records.next() {
+                return Some(record);
+            }
+            match self.open.pop()? {
+                Node::Page(page) => self.records = Records(&page.records),
+                Node::Branch(branch) => self.open.extend(branch.children.iter().rev().flatten()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{array, collections::BTreeMap};
+
+    type Model = BTreeMap<Key, Vec<u8>>;
+
+    /// The root over the same contents, made at once: what the shape is defined as.
+    fn expected(model: &Model) -> Hash {
+        let record = |(key, body): (&Key, &Vec<u8>)| {
+            [&(body.len() as u32).to_be_bytes(), key.as_slice(), body].concat()
+        };
+        let records: Vec<u8> = model.iter().flat_map(record).collect();
+        if records.is_empty() { Hash::ZERO } else { Node::build(records).hash() }
+    }
+
+    fn check(pages: &Pages, model: &Model) {
+        assert_eq!(pages.root(), expected(model));
+        assert_eq!(pages.len(), model.len());
+        assert!(pages.iter().eq(model.iter().map(|(key, body)| (key, body.as_slice()))));
+    }
+
+    fn random(n: u64) -> Key {
+        keccak256(&[&n.to_be_bytes()]).0
+    }
+
+    #[test]
+    fn contents_alone_decide() {
+        let (mut pages, mut model) = (Pages::default(), Model::new());
+        for step in 0..6_000u64 {
+            let draw = random(step);
+            // 512 keys, half of which differ late; bodies from nothing to more than a page.
+            let mut key = random(u64::from(draw[0]));
+            if draw[1] < 128 {
+                key[..12].fill(7);
+            }
+            let body = vec![draw[2]; [0, 9, 70, 300, 2_000][usize::from(draw[3] % 5)]];
+            let before = (pages.clone(), pages.root());
+            if draw[4] < [96, 200][usize::from(step > 3_000)] {
+                assert_eq!(pages.remove(&key), model.remove(&key), "step {step}");
+            } else {
+                assert_eq!(pages.insert(&key, &body), model.insert(key, body), "step {step}");
+            }
+            assert_eq!(before.0.root(), before.1, "a clone stays what it was");
+            assert_eq!(pages.get(&key), model.get(&key).map(Vec::as_slice));
+            if step % 50 == 0 {
+                check(&pages, &model);
+            }
+        }
+        for key in model.keys() {
+            pages.remove(key);
+        }
+        check(&pages, &Model::new());
+    }
+
+    #[test]
+    fn the_deepest_trie_holds() {
+        // Each key leaves the one of zeros a digit later: no hash does that, but the worst is
+        // bounded.
+        let key = |digit: usize| {
+            let mut key = [0; KEY_BYTES];
+            key[digit / 4] |= 0x80 >> (digit % 4 * 2);
+            key
+        };
+        let keys: Vec<Key> = (0..128).map(key).chain([[0; KEY_BYTES]]).collect();
+        let (mut pages, mut model) = (Pages::default(), Model::new());
+        for key in &keys {
+            let body = vec![1; PAGE_BYTES];
+            pages.insert(key, &body);
+            model.insert(*key, body);
+        }
+        check(&pages, &model);
+        for key in &keys {
+            assert_eq!(pages.remove(key), model.remove(key));
+            check(&pages, &model);
+        }
+    }
+
+    #[test]
+    fn keys_are_found_by_their_first_bytes() {
+        let mut pages = Pages::default();
+        let keys: Vec<Key> = (0..2_000)
+            .map(|n| {
+                let mut key = random(n);
+                key[..8].copy_from_slice(&random(n % 100)[..8]);
+                key
+            })
+            .collect();
+        for key in &keys {
+            pages.insert(key, b"body");
+        }
+        for n in 0..101 {
+            let prefix: [u8; 8] = array::from_fn(|i| random(n)[i]);
+            let mut expected: Vec<_> = keys.iter().filter(|key| key.starts_with(&prefix)).collect();
+            expected.sort_unstable();
+            let found: Vec<_> = pages.with_prefix(prefix).map(|(key, _)| key).collect();
+            assert_eq!(found, expected);
+            assert_eq!(found.len(), if n < 100 { 20 } else { 0 });
+        }
+    }
+
+    #[test]
+    fn a_root_is_frozen() {
+        let mut pages = Pages::default();
+        for n in 0..100u64 {
+            pages.insert(&random(n), &n.to_be_bytes());
+        }
+        let root = "0xb31a63285a9f6d97dda32a7d0bae51afc69a4692d954fb82cf3f5d5fb8d2124f";
+        assert_eq!(pages.root().to_string(), root);
+    }
+}

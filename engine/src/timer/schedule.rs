@@ -1,0 +1,422 @@
+//! From what is asked for to a timer: defaults, bounds, the id (timers.md §1, §4).
+//!
+//! Upon a request to schedule:
+//! 1. Height, payload, handler, payer, gas limit and expiry are held against their bounds; what
+//!    was left out gets its default.
+//! 2. Fees left out are those of the default gas bidding agent at this moment, or of a tier.
+//! 3. Under `eip1559` a cap below the lane basefee is refused, a priority above what the cap
+//!    leaves is cut, and a gas limit above the auction-phase cap is told of.
+//!
+//! Nothing is escrowed: a fire is paid for when it happens.
+
+use super::{
+    Config, Policy, Tier, eip1559,
+    record::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES, Timer, TimerError},
+};
+use crate::{
+    primitives::{Address, Hash, Height, Wei},
+    record,
+};
+use sha3::{Digest as _, Keccak256};
+use std::{cell::RefCell, collections::BTreeMap};
+
+/// System actors have the addresses 0x01 to this; nobody pays from there or from zero.
+const LAST_SYSTEM_ACTOR: u8 = 0x0f;
+/// The most that a fee field holds; one more stands for no fee of its own (see [`super::Due`]).
+const MAX_FEE: Wei = Wei::new(u64::MAX as u128 - 1);
+
+/// What is asked for; what is absent gets a default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// The owner.
+    pub actor: Address,
+    /// When it is due.
+    pub height: Height,
+    /// What its handler is given.
+    pub payload: Vec<u8>,
+    /// The handler.
+    pub handler: Option<String>,
+    /// Who pays (default: the actor).
+    pub fee_payer: Option<Address>,
+    /// Cycles that a fire may use (default: as many as it may).
+    pub gas_limit: Option<u64>,
+    /// The last height at which it may fire (default: as late as it may).
+    pub expires_at: Option<Height>,
+    /// Most wei per cycle.
+    pub max_fee_per_cycle: Option<Wei>,
+    /// Most wei per cycle for the proposer.
+    pub max_priority_fee_per_cycle: Option<Wei>,
+    /// How urgent it is, where no priority is given.
+    pub tier: Option<Tier>,
+    /// The actor asked for a bid when it is due.
+    pub gba: Option<Address>,
+    /// Whether the withdrawn `bid` was given.
+    pub bid: bool,
+}
+record!(Request {
+    actor,
+    height,
+    payload,
+    handler,
+    fee_payer,
+    gas_limit,
+    expires_at,
+    max_fee_per_cycle,
+    max_priority_fee_per_cycle,
+    tier,
+    gba,
+    bid,
+});
+
+/// What a block's timers are scheduled under.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// Height of the block.
+    pub now: Height,
+    /// Its policy.
+    pub policy: Policy,
+    /// The governed parameters.
+    pub config: Config,
+    /// The lane basefee, or what stands for it where the policy has none: the cycle basefee.
+    pub lane_price: Wei,
+    /// Median tip of the timers that fired in the previous block.
+    pub p50: Wei,
+    /// Whether `bid` is still accepted.
+    pub takes_bid: bool,
+}
+
+/// A timer that can be scheduled once it has an id, and what its scheduler is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// The timer, its id zero and its number 0.
+    pub timer: Timer,
+    /// The priority that was asked for, where it was cut.
+    pub clamped_from: Option<Wei>,
+    /// The cap above which it cannot fire, where its gas limit is above it.
+    pub exceeds_cap: Option<u64>,
+}
+
+impl Terms {
+    /// The last height until which a timer may live.
+    pub fn latest(&self) -> Height {
+        self.now.after(self.config.max_ttl_blocks)
+    }
+
+    /// Cycles that a fire gets where it does not ask.
+    pub fn default_gas_limit(&self) -> u64 {
+        match self.policy {
+            Policy::Eip1559 => {
+                let cap = self.config.max_cycles_per_fire_auction_phase;
+                cap.min(self.config.max_cycles_per_fire)
+            }
+            Policy::Fifo | Policy::GbaAuction => self.config.max_cycles_per_fire,
+        }
+    }
+
+    /// Whether a timer may live until `expires_at`.
+    fn check_expiry(&self, height: Height, expires_at: Height) -> Result<(), TimerError> {
+        let (min, max) = (height, self.latest());
+        match (min..=max).contains(&expires_at) {
+            true => Ok(()),
+            false => Err(TimerError::ExpiryOutOfRange { got: expires_at, min, max }),
+        }
+    }
+
+    /// The timer that a request makes, or why it makes none. `sender` is the account whose
+    /// transaction asks; a fire has none.
+    pub fn admit(&self, request: Request, sender: Option<Address>) -> Result<Admitted, TimerError> {
+        let Request { actor, height, payload, handler, fee_payer, gas_limit, expires_at, .. } =
+            request;
+        if request.bid && !self.takes_bid {
+            return Err(TimerError::TimerArgDeprecated);
+        }
+        if height <= self.now {
+            return Err(TimerError::HeightNotInFuture { got: height, now: self.now.next() });
+        }
+        let (got, limit) = (payload.len(), MAX_PAYLOAD_BYTES);
+        if got > limit {
+            return Err(TimerError::PayloadTooLarge { got, limit });
+        }
+        let (got, limit) = (handler.as_ref().map_or(0, String::len), MAX_HANDLER_BYTES);
+        if got > limit {
+            return Err(TimerError::HandlerNameTooLong { got, limit });
+        }
+        let fee_payer = fee_payer.unwrap_or(actor);
+        let known = fee_payer == actor || sender == Some(fee_payer);
+        if !known || is_system(&fee_payer) {
+            return Err(TimerError::InvalidFeePayer(fee_payer));
+        }
+        let limit = self.config.max_cycles_per_fire;
+        let gas_limit = gas_limit.unwrap_or_else(|| self.default_gas_limit());
+        if gas_limit > limit {
+            return Err(TimerError::GasLimitTooHigh { got: gas_limit, limit });
+        }
+        // A height beyond every lifetime is told as what it is.
+        let expires_at = expires_at.unwrap_or_else(|| self.latest().max(height));
+        self.check_expiry(height, expires_at)?;
+
+        // A timer has no say in what a cell costs.
+        let default = eip1559::default_bid(self.lane_price, Wei::ZERO, self.p50);
+        let max_fee = request.max_fee_per_cycle.unwrap_or(default.max_fee_per_cycle);
+        let stated = request.max_priority_fee_per_cycle.unwrap_or_else(|| match request.tier {
+            Some(tier) => {
+                let multipliers = &self.config.priority_tier_multipliers;
+                eip1559::tier_priority(self.p50, tier, multipliers)
+            }
+            None => default.max_priority_fee_per_cycle,
+        });
+        let (mut priority, mut exceeds_cap) = (stated, None);
+        if self.policy == Policy::Eip1559 {
+            let room = max_fee.checked_sub(self.lane_price).ok_or(
+                TimerError::TimerRejectedBelowBasefee { got: max_fee, basefee: self.lane_price },
+            )?;
+            priority = stated.min(room);
+            let cap = self.config.max_cycles_per_fire_auction_phase;
+            exceeds_cap = (gas_limit > cap).then_some(cap);
+        }
+        let timer = Timer {
+            id: Hash::ZERO,
+            seq: 0,
+            actor,
+            height,
+            payload,
+            handler,
+            fee_payer,
+            gas_limit,
+            expires_at,
+            max_fee_per_cycle: max_fee.min(MAX_FEE),
+            max_priority_fee_per_cycle: priority.min(MAX_FEE),
+            scheduled_at: self.now,
+            gba: request.gba,
+            bid: None,
+        };
+        Ok(Admitted { timer, clamped_from: (priority != stated).then_some(stated), exceeds_cap })
+    }
+
+    /// Moves a timer's expiry, never to an earlier height.
+    pub fn extend(&self, timer: &mut Timer, expires_at: Height) -> Result<(), TimerError> {
+        self.check_expiry(timer.expires_at, expires_at)?;
+        timer.expires_at = expires_at;
+        Ok(())
+    }
+}
+
+fn is_system(address: &Address) -> bool {
+    let (last, rest) = address.0.split_last().expect("an address has 20 bytes");
+    *last <= LAST_SYSTEM_ACTOR && rest.iter().all(|byte| *byte == 0)
+}
+
+/// Hands out the ids of the timers that one transaction, or one fire, schedules.
+///
+/// The nonce in the id is the transaction's. A second timer with the same inputs gets a counter in
+/// the nonce's upper 16 bits, from 1. Where an id is taken by a timer of another transaction (of
+/// another sender with the same nonce, or of an earlier fire) the counter goes on at a place that
+/// follows from the transaction's hash, so that long runs of equal timers are not walked.
+#[derive(Debug)]
+pub struct Ids {
+    nonce: u64,
+    hash: Hash,
+    /// The counter after the last one used, by the id with counter 0.
+    next: RefCell<BTreeMap<Hash, u64>>,
+}
+
+/// Bits of a nonce below the counter.
+const NONCE_BITS: u32 = 48;
+/// What marks the nonce of a fire: the block's height with this bit, as a fire has no nonce of its
+/// own.
+const FIRE: u64 = 1 << (NONCE_BITS - 1);
+const COUNTERS: u64 = 1 << (u64::BITS - NONCE_BITS);
+
+impl Ids {
+    /// For a transaction with this nonce and hash.
+    pub fn of_transaction(nonce: u64, hash: Hash) -> Self {
+        Self { nonce, hash, next: RefCell::default() }
+    }
+
+    /// For the fire of this timer in the block at `height`.
+    pub fn of_fire(height: Height, timer: Hash) -> Self {
+        Self::of_transaction(height.get() | FIRE, timer)
+    }
+
+    /// The next id for these inputs that is not taken.
+    pub fn next(
+        &self,
+        actor: &Address,
+        height: Height,
+        payload: &[u8],
+        taken: impl Fn(&Hash) -> bool,
+    ) -> Option<Hash> {
+        // The payload, which may be long, is hashed once.
+        let inputs = Keccak256::new()
+            .chain_update(actor.0)
+            .chain_update(height.to_be_bytes())
+            .chain_update(payload);
+        let id = |counter: u64| {
+            let nonce = self.nonce | counter << NONCE_BITS;
+            Hash(inputs.clone().chain_update(nonce.to_be_bytes()).finalize().into())
+        };
+        let mut next = self.next.borrow_mut();
+        let next = next.entry(id(0)).or_insert(0);
+        let [first, second, ..] = self.hash.0;
+        let mut jumped = false;
+        while *next < COUNTERS {
+            let got = id(*next);
+            *next += 1;
+            if !taken(&got) {
+                return Some(got);
+            }
+            if !jumped {
+                jumped = true;
+                *next = (*next).max(u64::from(u16::from_be_bytes([first, second])));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timer::record::timer_id;
+    use std::collections::BTreeSet;
+
+    const ACTOR: Address = Address([0xaa; 20]);
+    const SENDER: Address = Address([0xbb; 20]);
+
+    fn terms(policy: Policy) -> Terms {
+        Terms {
+            now: Height::new(100),
+            policy,
+            config: Config::default(),
+            lane_price: Wei::new(50),
+            p50: Wei::new(8),
+            takes_bid: false,
+        }
+    }
+
+    fn request() -> Request {
+        Request { actor: ACTOR, height: Height::new(101), ..Request::default() }
+    }
+
+    #[test]
+    fn what_is_left_out_gets_its_default() {
+        let Admitted { timer, clamped_from, exceeds_cap } =
+            terms(Policy::Eip1559).admit(request(), None).unwrap();
+        assert_eq!((clamped_from, exceeds_cap), (None, None));
+        assert_eq!(timer.fee_payer, ACTOR);
+        assert_eq!(timer.gas_limit, 250_000);
+        assert_eq!(timer.expires_at, Height::new(2_592_100));
+        assert_eq!(timer.max_fee_per_cycle, Wei::new(100));
+        assert_eq!(timer.max_priority_fee_per_cycle, Wei::new(8));
+        assert_eq!(timer.scheduled_at, Height::new(100));
+        let fifo = terms(Policy::Fifo).admit(request(), None).unwrap();
+        assert_eq!(fifo.timer.gas_limit, 550_000);
+    }
+
+    #[test]
+    fn tiers_multiply_the_median_tip() {
+        let check = |tier, expected: u128| {
+            let request = Request { tier: Some(tier), ..request() };
+            let admitted = terms(Policy::Eip1559).admit(request, None).unwrap();
+            assert_eq!(admitted.timer.max_priority_fee_per_cycle, Wei::new(expected));
+        };
+        check(Tier::Economy, 6);
+        check(Tier::Standard, 8);
+        check(Tier::Fast, 12);
+        check(Tier::Urgent, 20);
+    }
+
+    #[test]
+    fn bounds_are_held_by_name() {
+        let check = |change: &dyn Fn(&mut Request), expected: &str| {
+            let mut request = request();
+            change(&mut request);
+            let error = terms(Policy::Eip1559).admit(request, Some(SENDER)).unwrap_err();
+            assert!(error.to_string().starts_with(expected), "{error}");
+        };
+        check(&|r| r.height = Height::new(100), "HeightNotInFuture: a timer fires at 101 at");
+        check(&|r| r.payload = vec![0; (1 << 20) + 1], "PayloadTooLarge: ");
+        check(&|r| r.handler = Some("h".repeat(257)), "HandlerNameTooLong: ");
+        check(&|r| r.fee_payer = Some(Address([1; 20])), "InvalidFeePayer: ");
+        check(&|r| r.gas_limit = Some(550_001), "GasLimitTooHigh: a fire uses at most 550000");
+        check(&|r| r.expires_at = Some(Height::new(100)), "ExpiryOutOfRange: 100 is not from 101");
+        check(&|r| r.expires_at = Some(Height::new(2_592_101)), "ExpiryOutOfRange: 2592101 is ");
+        check(&|r| r.height = Height::new(2_592_101), "ExpiryOutOfRange: ");
+        check(&|r| r.max_fee_per_cycle = Some(Wei::new(49)), "TimerRejectedBelowBasefee: ");
+        check(&|r| r.bid = true, "TimerArgDeprecated: ");
+        for system in [0, 1, 0x0f] {
+            let mut address = Address([0; 20]);
+            address.0[19] = system;
+            let request = Request { fee_payer: Some(address), ..request() };
+            let error = terms(Policy::Fifo).admit(request, Some(address)).unwrap_err();
+            assert_eq!(error, TimerError::InvalidFeePayer(address));
+        }
+    }
+
+    #[test]
+    fn the_sender_may_pay_and_a_priority_is_cut_to_what_the_cap_leaves() {
+        let request = Request {
+            fee_payer: Some(SENDER),
+            max_fee_per_cycle: Some(Wei::new(60)),
+            max_priority_fee_per_cycle: Some(Wei::new(11)),
+            gas_limit: Some(250_001),
+            ..request()
+        };
+        let Admitted { timer, clamped_from, exceeds_cap } =
+            terms(Policy::Eip1559).admit(request.clone(), Some(SENDER)).unwrap();
+        assert_eq!(timer.fee_payer, SENDER);
+        assert_eq!(timer.max_priority_fee_per_cycle, Wei::new(10));
+        assert_eq!((clamped_from, exceeds_cap), (Some(Wei::new(11)), Some(250_000)));
+        let refused = terms(Policy::Eip1559).admit(request, None).unwrap_err();
+        assert_eq!(refused, TimerError::InvalidFeePayer(SENDER), "a fire has no sender");
+    }
+
+    #[test]
+    fn an_expiry_moves_to_later_heights_alone() {
+        let terms = terms(Policy::Eip1559);
+        let mut timer = terms.admit(request(), None).unwrap().timer;
+        timer.expires_at = Height::new(500);
+        assert!(terms.extend(&mut timer, Height::new(499)).is_err());
+        assert!(terms.extend(&mut timer, Height::new(2_592_101)).is_err());
+        terms.extend(&mut timer, Height::new(700)).unwrap();
+        assert_eq!(timer.expires_at, Height::new(700));
+    }
+
+    #[test]
+    fn equal_timers_of_a_transaction_are_counted_in_the_nonces_upper_bits() {
+        let ids = Ids::of_transaction(7, Hash([9; 32]));
+        let height = Height::new(200);
+        let next = |ids: &Ids, payload: &[u8]| ids.next(&ACTOR, height, payload, |_| false);
+        let expected = |payload: &[u8], counter: u64| {
+            Some(timer_id(&ACTOR, height, payload, 7 | counter << 48))
+        };
+        assert_eq!(next(&ids, b"a"), expected(b"a", 0));
+        assert_eq!(next(&ids, b"a"), expected(b"a", 1));
+        assert_eq!(next(&ids, b"b"), expected(b"b", 0));
+        assert_eq!(next(&ids, b"a"), expected(b"a", 2));
+    }
+
+    #[test]
+    fn ids_of_other_transactions_are_passed_over_in_a_leap() {
+        let height = Height::new(200);
+        let mut taken = BTreeSet::new();
+        let mut asked = 0;
+        for sender in 0..300u64 {
+            let hash = crate::primitives::keccak256(&[&sender.to_be_bytes()]);
+            let count = std::cell::Cell::new(0);
+            let ids = Ids::of_transaction(7, hash);
+            let is_taken = |id: &Hash| {
+                count.set(count.get() + 1);
+                taken.contains(id)
+            };
+            let id = ids.next(&ACTOR, height, b"a", is_taken).unwrap();
+            asked += count.get();
+            assert!(taken.insert(id), "no id twice");
+        }
+        assert!(asked < 700, "{asked} ids were tried for 300 timers");
+        assert_ne!(
+            Ids::of_fire(Height::new(7), Hash::ZERO).next(&ACTOR, height, b"a", |_| false),
+            Ids::of_transaction(7, Hash::ZERO).next(&ACTOR, height, b"a", |_| false),
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! A chain in memory whose blocks a program writes one after the other: the engine's transition and
+//! nothing else. No network and no clock; a thousand blocks take seconds.
+
+use cowboy_engine::{
+    actor::Budget,
+    chain::{
+        Block, Endowment, EventKind, Executed, Execution, Genesis, Header, Params, Payload, Round,
+        SignedTransaction, State, Status, Transaction, Validator,
+        block::{certificates_root, transactions_root},
+        event::ActorDeployed,
+        execute,
+        transaction::{DeployActor, Transfer},
+    },
+    fees::meter::{MAX_BLOCK_CELLS, MAX_BLOCK_CYCLES},
+    primitives::{Address, Height, SecretKey, Wei},
+    timer::{self, Request},
+};
+use std::sync::Arc;
+
+/// Spins as often as its payload says, in its `handle_timer`.
+const SPINNER: &str = include_str!("actors/spammer.star");
+/// What its deployment may use beside the intrinsic part.
+const DEPLOYMENT: Budget = Budget { cycles: 100_000, cells: 40_000 };
+/// What an account, or an actor, has.
+const FORTUNE: Wei = Wei::cby(1_000_000);
+/// Cycles that a spinner's timer may use, and how often it spins so that it uses nearly all.
+pub const GAS_LIMIT: u64 = 20_000;
+const TURNS: u64 = 170;
+
+/// A chain of one validator.
+pub struct Chain {
+    /// After the newest block.
+    pub state: State,
+}
+
+fn key(name: &str) -> SecretKey {
+    SecretKey::derive(b"example", name)
+}
+
+/// The address of an account.
+pub fn account(name: &str) -> Address {
+    key(name).address()
+}
+
+impl Chain {
+    /// A chain with these accounts.
+    pub fn new(timers: timer::Params, accounts: &[String]) -> Self {
+        let balance = FORTUNE.saturating_mul(1_000);
+        let validator = Validator { pubkey: key("validator").public_key(), consensus_key: [1; 32] };
+        let genesis = Genesis {
+            name: "example".to_owned(),
+            timestamp_ms: 0,
+            params: Params { timers, ..Params::default() },
+            validators: vec![validator],
+            runners: Vec::new(),
+            endowments: accounts
+                .iter()
+                .map(|name| Endowment { account: account(name), balance })
+                .collect(),
+        };
+        Self { state: genesis.state().expect("every account stands in it once") }
+    }
+
+    /// The next block's height.
+    pub fn next(&self) -> u64 {
+        self.state.height().get() + 1
+    }
+
+    /// The next block, with these transactions.
+    pub fn block(&mut self, transactions: Vec<SignedTransaction>) -> Execution {
+        let head = self.state.head();
+        let height = head.height.next();
+        let header = Header {
+            height,
+            parent: self.state.head_hash(),
+            round: Round { epoch: 0, view: height.get(), parent_view: head.height.get() },
+            proposer: [1; 32],
+            timestamp_ms: head.timestamp_ms + 1_000,
+            subset_epoch: State::subset_epoch(height),
+            transactions_root: transactions_root(&transactions),
+            certificates_root: certificates_root(&[]),
+            open: head.candidates(self.state.head_hash()),
+            executed: Executed { height: head.height, state_root: self.state.root() },
+        };
+        let block = Block { header, certificates: Vec::new(), transactions };
+        let execution = execute(&self.state, &block).expect("it extends the head");
+        self.state = execution.state.clone();
+        execution
+    }
+
+    /// A transaction of an account, `ahead` of which come before it in the same block.
+    pub fn sign(&self, from: &str, ahead: u64, payload: Payload) -> SignedTransaction {
+        let key = key(from);
+        let nonce = self.state.account(&key.address()).nonce + ahead;
+        let (cycle, cell) = (self.state.basefee_cycle(), self.state.basefee_cell());
+        let deploys = matches!(payload, Payload::DeployActor(_));
+        let chain_id = self.state.chain_id();
+        let transaction = Transaction::with_limits(chain_id, nonce, cycle, cell, payload);
+        if deploys { transaction.buying(DEPLOYMENT) } else { transaction }.sign(&key)
+    }
+
+    /// Sends transactions of an account, in as many blocks as they take.
+    pub fn send(&mut self, from: &str, payloads: Vec<Payload>) -> Vec<Execution> {
+        let mut payloads = payloads.into_iter().peekable();
+        let mut executions = Vec::new();
+        while payloads.peek().is_some() {
+            let (mut block, mut cycles, mut cells) = (Vec::new(), 0, 0);
+            while let Some(payload) = payloads.peek() {
+                let signed = self.sign(from, block.len() as u64, payload.clone());
+                let least = signed.reserve();
+                (cycles, cells) = (cycles + least.0.get(), cells + least.1.get());
+                if cycles > MAX_BLOCK_CYCLES || cells > MAX_BLOCK_CELLS {
+                    break;
+                }
+                block.push(signed);
+                payloads.next();
+            }
+            let execution = self.block(block);
+            for receipt in &execution.receipts {
+                assert_eq!(receipt.status, Status::Success, "these transactions cannot fail");
+            }
+            executions.push(execution);
+        }
+        executions
+    }
+
+    /// Deploys so many spinners and gives each a fortune.
+    pub fn spinners(&mut self, deployer: &str, count: usize) -> Vec<Address> {
+        let deploy = Payload::DeployActor(DeployActor { source: SPINNER.to_owned() });
+        let executions = self.send(deployer, vec![deploy; count]);
+        let deployed =
+            executions.iter().flat_map(|execution| &execution.events).filter_map(|event| {
+                match &event.kind {
+                    EventKind::ActorDeployed(ActorDeployed { actor, .. }) => Some(*actor),
+                    _ => None,
+                }
+            });
+        let spinners: Vec<_> = deployed.collect();
+        let fund = |to: &Address| Payload::Transfer(Transfer { to: *to, amount: FORTUNE });
+        self.send(deployer, spinners.iter().map(fund).collect());
+        spinners
+    }
+}
+
+/// A timer that spins for nearly all of [`GAS_LIMIT`].
+pub fn spinning(actor: Address, height: u64, max_fee: Wei, tip: Wei) -> Request {
+    Request {
+        actor,
+        height: Height::new(height),
+        payload: TURNS.to_string().into_bytes(),
+        gas_limit: Some(GAS_LIMIT),
+        max_fee_per_cycle: Some(max_fee),
+        max_priority_fee_per_cycle: Some(tip),
+        ..Request::default()
+    }
+}
+
+/// Schedules a timer.
+pub fn schedule(request: Request) -> Payload {
+    Payload::ScheduleTimer(Arc::new(request))
+}
