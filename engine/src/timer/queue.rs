@@ -1,6 +1,6 @@
 //! The queue that the chain agrees on: every timer, and one hash over all of them.
 //!
-//! Timers stand in the [book](super::book) by their ids. Of the four places where one can be
+//! Timers stand in the [book] by their ids. Of the four places where one can be
 //! (timers.md §2), three follow from its heights and the current one, see [`Place::of`], and cost
 //! nothing to tell apart; the fourth, the overflow tree, is content. So the commitment is
 //!
