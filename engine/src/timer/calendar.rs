@@ -15,8 +15,8 @@
 //!   entries are added to the carry-over.
 //! * [`Calendar::apply`] takes what the journal says of this block so far: at any time, before the
 //!   entries are ranked at the latest.
-//! * [`Calendar::kill`] and [`Calendar::set_bid`] change a due entry at once; the journal, which
-//!   says the same later, finds it done.
+//! * [`Calendar::kill`] takes a due entry out at once; the journal, which says the same later,
+//!   finds it done.
 //!
 //! The carry-over is in order of height, then of insertion, the longest waiting first; so a timer
 //! is found in it by halving. Buckets are in order of insertion but where those of an epoch met
@@ -265,12 +265,6 @@ impl Calendar {
             release(&mut self.accounts, entry);
             self.dead += 1;
         }
-    }
-
-    /// Gives a due entry the fees that its agent answered, or [`Due::DEFAULT_BID`].
-    pub fn set_bid(&mut self, index: u32, max_fee: u64, max_priority: u64) {
-        let entry = &mut self.due[index as usize];
-        (entry.max_fee, entry.max_priority) = (max_fee, max_priority);
     }
 
     /// Number of timers in each place but the overflow tree.

@@ -154,11 +154,6 @@ impl Queue {
         self.counts.of(actor)
     }
 
-    /// The timers of an actor, by id. Looks at all there are: for people, not for the chain.
-    pub fn of_actor(&self, actor: &Address) -> impl Iterator<Item = Timer> {
-        self.iter().filter(move |timer| timer.actor == *actor)
-    }
-
     /// All timers, by id.
     pub fn iter(&self) -> impl Iterator<Item = Timer> {
         self.book.iter()

@@ -255,8 +255,6 @@ impl Chain {
             let own = self.model.values().filter(|timer| timer.actor == address(n)).count();
             assert_eq!(self.queue.count_of(&address(n)), own as u64);
         }
-        let actor = address(7);
-        assert_eq!(self.queue.of_actor(&actor).count() as u64, self.queue.count_of(&actor));
     }
 
     /// A node that starts again from what it stored goes on as if it had not stopped.
