@@ -1,17 +1,16 @@
-//! What timers cost to keep: `cargo bench -p cowboy-engine --bench timers -- [MOST] [ONLY]`, with
-//! at most so many timers, and `memory`, `commitment` or a structure's name alone.
+//! What timers cost to keep: `cargo bench -p cowboy-engine --bench timers -- [FILTER]`, with up to a
+//! million of them; `TIMERS_MOST=10000000` before it makes it ten million.
 //!
-//! Three things are measured, each printed as a table. Every figure is the least of some runs in
-//! this process, two where there are ten million timers: criterion's repetitions would take hours
-//! at that size.
-//!
-//! * **Places**: nanoseconds per timer to schedule n of them, to cancel all in random order, to
-//!   cancel all and go through all blocks, and to fire all block by block; over an hour and over
-//!   30 days. The third is there because some only mark what is cancelled and leave the rest of
-//!   the work, and the memory, to the blocks that go by. All structures are given the same timers
-//!   in the same order, keep the same 48 bytes for each (but for `vectors 16`), and hand them out
-//!   at their heights. What is fired is summed up; ours is also taken out of the carry-over. The
-//!   calendar is without the commitment, but gives accounts their numbers as on a chain.
+//! * **Memory**, printed first unless there is a filter: resident bytes per timer of queue and
+//!   calendar together, without the payload, in a process of their own.
+//! * **Schedule, cancel, cancel and pass, fire**, over an hour and over 30 days: the time for n
+//!   timers to schedule all, to cancel all in random order, to cancel all and go through all
+//!   blocks, and to fire all block by block. The third is there because some only mark what is
+//!   cancelled and leave the rest of the work, and the memory, to the blocks that go by. All
+//!   structures are new, are given the same timers in the same order, keep the same 48 bytes for
+//!   each (but for `vectors 16`), and hand them out at their heights. What is fired is summed up;
+//!   ours is also taken out of the carry-over. The calendar is without the commitment, but gives
+//!   accounts their numbers as on a chain.
 //!   - `btree`: `BTreeMap` from height and order to entry.
 //!   - `wheel`: the cancellable hierarchical wheel of `hierarchical_hash_wheel_timer`, which looks
 //!     ids up in a hash map.
@@ -19,10 +18,13 @@
 //!     that it has no blocks to go through.
 //!   - `vectors 48`, `vectors 16`: a bare `Vec` per height, with whole entries or with an id and a
 //!     height alone. They cannot cancel, and no chain could keep one per height.
-//! * **Commitment**: microseconds per changed timer where each block schedules 100, removes 100 and
-//!   asks for the root: the queue, and the Merkle map that the rest of the state is made of.
-//! * **Memory**: resident bytes per timer of queue and calendar together, without the payload, in
-//!   a process of their own.
+//! * **Commitment**: blocks that schedule 100, remove 100 and ask for the root: the queue, and the
+//!   Merkle map that the rest of the state is made of.
+//!
+//! What glibc gives back to the system depends on what ran before, and so would the page faults of
+//! each structure. So the process starts itself again with a heap that keeps its memory.
+
+#![expect(clippy::print_stdout, reason = "memory is no time: a table beside criterion's lines")]
 
 use cowboy_engine::{
     primitives::{
@@ -33,18 +35,19 @@ use cowboy_engine::{
     },
     timer::{Calendar, Due, Notice, Position, Queue, Timer},
 };
+use criterion::{BatchSize, BenchmarkId, Criterion, SamplingMode, Throughput};
 use hierarchical_hash_wheel_timer::wheels::{
     TimerEntryWithDelay,
     cancellable::{CancellableTimerEntry, QuadWheelWithOverflow},
 };
 use std::{
+    cell::LazyCell,
     collections::BTreeMap,
     env, fs,
     future::poll_fn,
     hint::black_box,
-    io::{self, Write, stdout},
-    mem,
-    process::Command,
+    io, mem,
+    process::{Command, ExitCode},
     time::{Duration, Instant},
 };
 use tokio_util::time::{DelayQueue, delay_queue};
@@ -54,10 +57,12 @@ const SPANS: [(&str, u64); 2] = [("an hour", 3_600), ("30 days", 2_592_000)];
 const SIZES: [usize; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
 /// Actors that so many timers are spread over: about as few as the limit of 1,024 each allows.
 fn actors(timers: usize) -> Vec<Address> {
-    (0..(timers as u64 / 1_000).max(1_000)).map(address).collect()
+    (0..timers as u64 / 1_000).map(address).collect()
 }
 
 const PAYLOAD_BYTES: usize = 32;
+/// All allocations come from a heap that keeps what is freed.
+const HEAP: &str = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=64000000000";
 
 /// Pseudo-random, the same in every run.
 fn random(n: u64) -> u64 {
@@ -107,12 +112,14 @@ struct Named {
 
 /// What a structure that finds timers by height does.
 trait Places {
+    /// Whether it can cancel.
+    const CANCELS: bool = true;
     fn new(span: u64) -> Self;
     fn schedule(&mut self, notice: &Notice);
     /// Yields a sum over what fired by the end.
     fn fire(&mut self, span: u64) -> u64;
-    /// `None` where it cannot.
-    fn cancel(&mut self, timer: &Named) -> Option<()>;
+    /// Whether it was there.
+    fn cancel(&mut self, timer: &Named) -> bool;
 }
 
 struct Ours(Calendar, Queue);
@@ -142,9 +149,9 @@ impl Places for Ours {
         sum
     }
 
-    fn cancel(&mut self, timer: &Named) -> Option<()> {
+    fn cancel(&mut self, timer: &Named) -> bool {
         self.0.cancel(&timer.position);
-        Some(())
+        true
     }
 }
 
@@ -171,8 +178,8 @@ impl Places for Tree {
         sum
     }
 
-    fn cancel(&mut self, timer: &Named) -> Option<()> {
-        self.remove(&(timer.position.height.get(), timer.position.seq)).map(drop)
+    fn cancel(&mut self, timer: &Named) -> bool {
+        self.remove(&(timer.position.height.get(), timer.position.seq)).is_some()
     }
 }
 
@@ -212,8 +219,8 @@ impl Places for QuadWheelWithOverflow<Entry> {
         (1..=span).fold(0, |sum, _| self.tick().iter().fold(sum, |sum, entry| sum ^ entry.due.id))
     }
 
-    fn cancel(&mut self, timer: &Named) -> Option<()> {
-        self.cancel(&timer.id).ok()
+    fn cancel(&mut self, timer: &Named) -> bool {
+        self.cancel(&timer.id).is_ok()
     }
 }
 
@@ -257,9 +264,9 @@ impl Places for Delays {
         })
     }
 
-    fn cancel(&mut self, timer: &Named) -> Option<()> {
+    fn cancel(&mut self, timer: &Named) -> bool {
         let _entered = self.runtime.enter();
-        self.queue.try_remove(&self.keys[timer.position.seq as usize]).map(drop)
+        self.queue.try_remove(&self.keys[timer.position.seq as usize]).is_some()
     }
 }
 
@@ -292,6 +299,8 @@ impl Kept for (u64, u64) {
 }
 
 impl<T: Kept> Places for Vectors<T> {
+    const CANCELS: bool = false;
+
     fn new(span: u64) -> Self {
         Self((0..=span).map(|_| Vec::new()).collect())
     }
@@ -305,14 +314,9 @@ impl<T: Kept> Places for Vectors<T> {
         heights.flat_map(mem::take).fold(0, |sum, entry| sum ^ entry.id())
     }
 
-    fn cancel(&mut self, _: &Named) -> Option<()> {
-        None
+    fn cancel(&mut self, _: &Named) -> bool {
+        false
     }
-}
-
-/// Whatever else the machine does only adds to a time.
-fn least(times: Vec<Duration>) -> Duration {
-    times.into_iter().min().unwrap_or_default()
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
@@ -321,76 +325,115 @@ fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     (start.elapsed(), result)
 }
 
-/// Nanoseconds per timer to schedule, to cancel, to cancel and be rid of, to fire.
-type Figures = [Option<f64>; 4];
-
-fn measure<P: Places>(notices: &[Notice], shuffled: &[Named], span: u64) -> Figures {
-    let runs = (5_000_000 / notices.len()).clamp(2, 50);
-    let mut times = [const { Vec::new() }; 4];
-    let expected = notices.iter().fold(0, |sum, notice| sum ^ notice.due.id);
-    for _ in 0..runs {
-        for cancels in [false, true] {
-            let mut places = P::new(span);
-            let (time, ()) = timed(|| notices.iter().for_each(|n| places.schedule(n)));
-            times[0].push(time);
-            if cancels {
-                let cancel = |timer| places.cancel(timer);
-                let (time, cancelled) = timed(|| shuffled.iter().map_while(cancel).count());
-                if cancelled > 0 {
-                    assert_eq!(cancelled, notices.len());
-                    let (after, sum) = timed(|| places.fire(span));
-                    assert_eq!(sum, 0, "none fires");
-                    times[1].push(time);
-                    times[2].push(time + after);
-                }
-            } else {
-                let (time, sum) = timed(|| places.fire(span));
-                assert_eq!(sum, expected, "each fires once");
-                times[3].push(time);
-            }
-        }
-    }
-    times.map(|times| {
-        (!times.is_empty()).then(|| least(times).as_secs_f64() * 1e9 / notices.len() as f64)
-    })
+/// What all structures are given.
+struct Input {
+    span: u64,
+    notices: Vec<Notice>,
+    /// The same timers in no order.
+    shuffled: Vec<Named>,
+    /// Over the ids of all.
+    sum: u64,
 }
 
-type Measure = fn(&[Notice], &[Named], u64) -> Figures;
+impl Input {
+    fn new(size: usize, span: u64) -> Self {
+        let actors = actors(size);
+        let notices: Vec<Notice> =
+            (0..size as u64).map(|n| Notice::of(&timer(n, span, &actors))).collect();
+        let named =
+            |Notice { due, position, .. }: &Notice| Named { id: due.id, position: *position };
+        let mut shuffled: Vec<Named> = notices.iter().map(named).collect();
+        shuffled.sort_unstable_by_key(|timer| random(timer.position.seq << 20));
+        let sum = notices.iter().fold(0, |sum, notice| sum ^ notice.due.id);
+        Self { span, notices, shuffled, sum }
+    }
+}
 
-const STRUCTURES: [(&str, Measure); 6] = [
-    ("calendar", measure::<Ours>),
-    ("btree", measure::<Tree>),
-    ("wheel", measure::<QuadWheelWithOverflow<Entry>>),
-    ("delay queue", measure::<Delays>),
-    ("vectors 48", measure::<Vectors<Due>>),
-    ("vectors 16", measure::<Vectors<(u64, u64)>>),
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Schedule,
+    Cancel,
+    CancelAndPass,
+    Fire,
+}
+
+impl Work {
+    const ALL: [(&str, Self); 4] = [
+        ("schedule", Self::Schedule),
+        ("cancel", Self::Cancel),
+        ("cancel and pass", Self::CancelAndPass),
+        ("fire", Self::Fire),
+    ];
+}
+
+fn measure<P: Places>(input: &Input, work: Work) -> Duration {
+    let mut places = P::new(input.span);
+    let (schedule, ()) = timed(|| input.notices.iter().for_each(|n| places.schedule(n)));
+    if work == Work::Schedule {
+        return schedule;
+    }
+    if work == Work::Fire {
+        let (fire, sum) = timed(|| places.fire(input.span));
+        assert_eq!(sum, input.sum, "each fires once");
+        return fire;
+    }
+    let (cancel, all) = timed(|| input.shuffled.iter().all(|timer| places.cancel(timer)));
+    assert!(all, "all were there");
+    if work == Work::Cancel {
+        return cancel;
+    }
+    let (pass, sum) = timed(|| places.fire(input.span));
+    assert_eq!(sum, 0, "none fires");
+    cancel + pass
+}
+
+struct Structure {
+    name: &'static str,
+    cancels: bool,
+    measure: fn(&Input, Work) -> Duration,
+}
+
+impl Structure {
+    const fn new<P: Places>(name: &'static str) -> Self {
+        Self { name, cancels: P::CANCELS, measure: measure::<P> }
+    }
+}
+
+const STRUCTURES: [Structure; 6] = [
+    Structure::new::<Ours>("calendar"),
+    Structure::new::<Tree>("btree"),
+    Structure::new::<QuadWheelWithOverflow<Entry>>("wheel"),
+    Structure::new::<Delays>("delay queue"),
+    Structure::new::<Vectors<Due>>("vectors 48"),
+    Structure::new::<Vectors<(u64, u64)>>("vectors 16"),
 ];
 
-/// `only`: what a structure's name contains.
-fn places(out: &mut impl Write, most: usize, only: &str) -> io::Result<()> {
-    for (name, span) in SPANS {
-        writeln!(
-            out,
-            "\nplaces over {name}, ns per timer: schedule, cancel, cancel and pass, fire"
-        )?;
-        for size in SIZES.into_iter().filter(|size| *size <= most) {
-            let actors = actors(size);
-            let notices: Vec<Notice> =
-                (0..size as u64).map(|n| Notice::of(&timer(n, span, &actors))).collect();
-            let named =
-                |Notice { due, position, .. }: &Notice| Named { id: due.id, position: *position };
-            let mut shuffled: Vec<Named> = notices.iter().map(named).collect();
-            shuffled.sort_unstable_by_key(|timer| random(timer.position.seq << 20));
-            for (structure, measure) in STRUCTURES.iter().filter(|(name, _)| name.contains(only)) {
-                let figures = measure(&notices, &shuffled, span)
-                    .map(|figure| figure.map_or_else(|| "-".to_owned(), |ns| format!("{ns:.1}")));
-                let [schedule, cancel, pass, fire] = figures;
-                let figures = format!("{schedule:>9} {cancel:>9} {pass:>9} {fire:>9}");
-                writeln!(out, "{size:>10} {structure:<12} {figures}")?;
+fn places(c: &mut Criterion, most: usize) {
+    for (over, span) in SPANS {
+        let sizes = SIZES.into_iter().filter(|size| *size <= most);
+        // Made once a benchmark asks for it.
+        let inputs: Vec<_> =
+            sizes.map(|size| (size, LazyCell::new(move || Input::new(size, span)))).collect();
+        for (name, work) in Work::ALL {
+            let mut group = c.benchmark_group(format!("{name} over {over}"));
+            group.sampling_mode(SamplingMode::Flat).sample_size(10);
+            group.warm_up_time(Duration::from_millis(300));
+            group.measurement_time(Duration::from_secs(1));
+            let can = |structure: &&Structure| {
+                structure.cancels || matches!(work, Work::Schedule | Work::Fire)
+            };
+            for (size, input) in &inputs {
+                group.throughput(Throughput::Elements(*size as u64));
+                for Structure { name, measure, .. } in STRUCTURES.iter().filter(can) {
+                    group.bench_function(BenchmarkId::new(*name, size), |b| {
+                        b.iter_custom(|iterations| {
+                            (0..iterations).map(|_| measure(input, work)).sum()
+                        });
+                    });
+                }
             }
         }
     }
-    Ok(())
 }
 
 /// Bytes of a timer as the Merkle map's value.
@@ -403,60 +446,61 @@ impl Encode for Bytes {
     }
 }
 
-fn commitment(out: &mut impl Write, most: usize) -> io::Result<()> {
-    const CHANGES: u64 = 100;
-    const BLOCKS: u64 = 20;
-    writeln!(out, "\ncommitment, µs per changed timer: queue, Merkle map")?;
+fn commitment(c: &mut Criterion, most: usize) {
+    const CHANGES: usize = 100;
+    let mut group = c.benchmark_group("commitment");
+    group.throughput(Throughput::Elements(2 * CHANGES as u64));
+    // The same bytes as the queue's records have, about.
+    let bytes = |timer: &Timer| Bytes([timer.id.0.as_slice(), &[7; 64], &timer.payload].concat());
     for size in [10_000, 1_000_000].into_iter().filter(|size| *size <= most) {
         let actors = actors(size);
-        let make = |n| timer(n, 2_592_000, &actors);
-        // The same bytes as the queue's records have, about.
-        let bytes =
-            |timer: &Timer| Bytes([timer.id.0.as_slice(), &[7; 64], &timer.payload].concat());
-        let (mut queue, mut map) = (Queue::default(), Map::new());
-        let mut calendar = Calendar::rebuild(&mut queue, Height::GENESIS);
-        for n in 0..size as u64 {
-            let timer = make(n);
-            map.insert(timer.id, bytes(&timer));
-            queue.schedule(timer);
-        }
-        calendar.apply(&mut queue);
-        black_box((queue.root(), map.root()));
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for block in 0..BLOCKS {
-            let old: Vec<_> = (block * CHANGES..).take(CHANGES as usize).map(make).collect();
-            let new: Vec<_> =
-                (size as u64 + block * CHANGES..).take(CHANGES as usize).map(make).collect();
-            // A state is forked before each block.
-            let before = (queue.clone(), map.clone());
-            ours.push(
-                timed(|| {
-                    for (old, new) in old.iter().zip(&new) {
+        let make = |n: usize| timer(n as u64, 2_592_000, &actors);
+        let old: Vec<_> = (0..CHANGES).map(make).collect();
+        let new: Vec<_> = (size..size + CHANGES).map(make).collect();
+        let queue = LazyCell::new(|| {
+            let mut queue = Queue::default();
+            for n in 0..size {
+                queue.schedule(make(n));
+            }
+            queue.root();
+            // It takes the journal.
+            drop(Calendar::rebuild(&mut queue, Height::GENESIS));
+            queue
+        });
+        let map = LazyCell::new(|| {
+            let mut map = Map::new();
+            (0..size).map(make).for_each(|timer| drop(map.insert(timer.id, bytes(&timer))));
+            map.root();
+            map
+        });
+        // A state is forked before each block.
+        group.bench_function(BenchmarkId::new("queue", size), |b| {
+            b.iter_batched(
+                || (queue.clone(), new.clone()),
+                |(mut queue, new)| {
+                    for (old, new) in old.iter().zip(new) {
                         queue.remove(&old.id);
-                        queue.schedule(new.clone());
+                        queue.schedule(new);
                     }
-                    queue.root()
-                })
-                .0,
+                    (queue.root(), queue)
+                },
+                BatchSize::PerIteration,
             );
-            theirs.push(
-                timed(|| {
+        });
+        group.bench_function(BenchmarkId::new("merkle map", size), |b| {
+            b.iter_batched(
+                || map.clone(),
+                |mut map| {
                     for (old, new) in old.iter().zip(&new) {
                         map.remove(&old.id);
                         map.insert(new.id, bytes(new));
                     }
-                    map.root()
-                })
-                .0,
+                    (map.root(), map)
+                },
+                BatchSize::PerIteration,
             );
-            drop(before);
-            calendar.apply(&mut queue);
-        }
-        let [ours, theirs] =
-            [ours, theirs].map(|times| least(times).as_secs_f64() * 1e6 / (2 * CHANGES) as f64);
-        writeln!(out, "{size:>10} {ours:>9.2} {theirs:>9.2}")?;
+        });
     }
-    Ok(())
 }
 
 /// Bytes that the process has in memory.
@@ -468,7 +512,7 @@ fn resident() -> u64 {
 
 /// The child process that [`memory`] starts: prints bytes per timer of the queue, of the calendar
 /// and of both.
-fn weigh(out: &mut impl Write, size: usize) -> io::Result<()> {
+fn weigh(size: usize) {
     let actors = actors(size);
     let timers = || (0..size as u64).map(|n| timer(n, 2_592_000, &actors));
     let start = resident();
@@ -486,41 +530,43 @@ fn weigh(out: &mut impl Write, size: usize) -> io::Result<()> {
     let each = |bytes: u64| bytes as f64 / size as f64;
     let (calendar, both) = (each(between - start), each(resident() - between));
     let both = both - PAYLOAD_BYTES as f64;
-    writeln!(out, "{size:>10} {:>9.1} {calendar:>9.1} {both:>9.1}", both - calendar)
+    println!("{size:>10} {:>9.1} {calendar:>9.1} {both:>9.1}", both - calendar);
 }
 
-fn memory(out: &mut impl Write, most: usize) -> io::Result<()> {
-    writeln!(out, "\nmemory, bytes per timer beside a payload of 32: queue, calendar, both")?;
-    out.flush()?;
+fn memory(most: usize) -> io::Result<()> {
+    println!("memory, bytes per timer beside a payload of 32: queue, calendar, both");
     for size in SIZES.into_iter().filter(|size| *size <= most) {
         Command::new(env::current_exe()?).args(["--weigh", &size.to_string()]).status()?;
     }
+    println!();
     Ok(())
 }
 
-fn main() -> io::Result<()> {
-    let mut out = stdout().lock();
+fn main() -> io::Result<ExitCode> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let size = arguments.iter().find_map(|argument| argument.parse::<usize>().ok());
-    if arguments.iter().any(|argument| argument == "--weigh") {
-        return weigh(&mut out, size.unwrap_or(SIZES[0]));
-    }
-    if arguments.iter().any(|argument| argument == "--list") {
-        // It has no tests.
-        return Ok(());
+    if let [weighs, size] = arguments.as_slice()
+        && weighs == "--weigh"
+    {
+        weigh(size.parse().map_err(io::Error::other)?);
+        return Ok(ExitCode::SUCCESS);
     }
     // Without `--bench` it only has to run.
     let benches = arguments.iter().any(|argument| argument == "--bench");
-    let most = size.unwrap_or(if benches { SIZES[3] } else { SIZES[0] });
-    let only = arguments.iter().find(|argument| argument.starts_with(|c: char| c.is_alphabetic()));
-    match only.map(String::as_str) {
-        Some("memory") => memory(&mut out, most),
-        Some("commitment") => commitment(&mut out, most),
-        Some(structure) => places(&mut out, most, structure),
-        None => {
-            memory(&mut out, most)?;
-            commitment(&mut out, most)?;
-            places(&mut out, most, "")
+    let most = match env::var("TIMERS_MOST") {
+        Ok(most) => most.parse().map_err(io::Error::other)?,
+        Err(_) => SIZES[if benches { 2 } else { 0 }],
+    };
+    if benches && env::var_os("GLIBC_TUNABLES").is_none() {
+        if arguments.len() == 1 {
+            memory(most)?;
         }
+        let mut again = Command::new(env::current_exe()?);
+        again.args(arguments).env("GLIBC_TUNABLES", HEAP);
+        return Ok(if again.status()?.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
+    let mut criterion = Criterion::default().configure_from_args();
+    places(&mut criterion, most);
+    commitment(&mut criterion, most);
+    criterion.final_summary();
+    Ok(ExitCode::SUCCESS)
 }

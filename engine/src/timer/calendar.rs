@@ -2,7 +2,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `buckets` | entries of a height or an epoch: lists of blocks out of one pool |
+//! | `buckets` | entries of a height or an epoch: lists of pieces out of one pool |
 //! | `cancelled` | timers that are gone while their entries are not |
 //! | `accounts` | addresses as small numbers |
 //!
@@ -46,7 +46,7 @@ use std::{collections::BTreeMap, mem};
 /// A bucket is cleared of cancelled timers' entries once it has this many for each live one, and
 /// [`SLACK`]: looking at four entries for each three that go.
 const STALE: u32 = 4;
-/// Entries that a bucket may have whatever is live: about a block.
+/// Entries that a bucket may have whatever is live: its first two pieces.
 const SLACK: u32 = 20;
 
 /// A bucket, and how many of its timers are still there.
@@ -297,6 +297,7 @@ impl Calendar {
     }
 
     /// A timer's entry, which names accounts from now on.
+    #[inline]
     fn entry(&mut self, notice: &Notice) -> Due {
         let actor = self.accounts.hold(&notice.actor);
         let own = notice.payer == notice.actor;

@@ -27,20 +27,26 @@ struct Named {
 impl Accounts {
     pub(super) fn new() -> Self {
         let (numbers, named, free) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { numbers, named, free, recent: vec![0; RECENT].into() }
+        let recent = vec![0; RECENT].into();
+        Self { numbers, named, free, recent }
     }
 
     /// The number of an account that one more entry names.
+    #[inline]
     pub(super) fn hold(&mut self, address: &Address) -> u32 {
-        let recent =
-            &mut self.recent[usize::from(u16::from_be_bytes([address.0[0], address.0[1]]))];
-        if let Some(named) = self.named.get_mut(*recent as usize)
-            && named.address == *address
-            && named.entries > 0
-        {
-            named.entries += 1;
-            return *recent;
+        let number = self.recent[recent(address)];
+        match self.named.get_mut(number as usize) {
+            Some(named) if named.address == *address && named.entries > 0 => {
+                named.entries += 1;
+                number
+            }
+            _ => self.find(address),
         }
+    }
+
+    /// As [`Accounts::hold`], for an account that was not looked up last of those that meet there.
+    #[inline(never)]
+    fn find(&mut self, address: &Address) -> u32 {
         let number = match self.numbers.get(address) {
             Some(&number) => {
                 self.named[number as usize].entries += 1;
@@ -62,7 +68,7 @@ impl Accounts {
                 number
             }
         };
-        *recent = number;
+        self.recent[recent(address)] = number;
         number
     }
 
@@ -85,6 +91,12 @@ impl Accounts {
     pub(super) fn bound(&self) -> u32 {
         self.named.len() as u32
     }
+}
+
+/// Where an address is looked for before the tree.
+fn recent(address: &Address) -> usize {
+    let [high, low, ..] = address.0;
+    usize::from(u16::from_be_bytes([high, low]))
 }
 
 #[cfg(test)]

@@ -1,31 +1,62 @@
-//! Buckets of entries: lists of blocks out of one pool.
+//! Buckets of entries: lists of pieces out of one pool.
 //!
 //! A bucket that grew by doubling would copy itself and leave half of itself unused, thousands of
-//! times over. Here a bucket is a list of blocks of [`BLOCK`] entries, all but the last of them
-//! full, and blocks come from slabs that are never given back: what one bucket leaves, another
+//! times over. Here a bucket is a list of pieces, all but the last of them full. The first is short,
+//! since most buckets have few entries; later ones are long, since memory is read fastest in its
+//! own order. Pieces come from slabs that are never given back: what one bucket leaves, another
 //! takes.
 
 use super::Due;
 use std::mem;
 
-/// Entries of a block: a kilobyte.
-const BLOCK: usize = 21;
-/// Blocks of a slab, which is what the pool grows by.
-const SLAB: usize = 64;
-/// No block.
-const NONE: u32 = u32::MAX;
+/// Entries of a bucket's first piece, of its second, and of all after it.
+const SIZES: [usize; 3] = [4, 16, 32];
+/// Pieces start at multiples of so many entries, of which all sizes are multiples.
+const UNIT: usize = SIZES[0];
+/// Entries of a slab, which is what the pool grows by.
+const SLAB: usize = 1_024;
+
+/// Entries next to each other: where they start in units, and above that the index of their size.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Piece(u32);
+
+impl Piece {
+    const NONE: Self = Self(u32::MAX);
+    const SIZE_SHIFT: u32 = 30;
+
+    const fn new(start: usize, size: usize) -> Self {
+        Self((start / UNIT) as u32 | (size as u32) << Self::SIZE_SHIFT)
+    }
+
+    /// The index of its size.
+    const fn size(self) -> usize {
+        (self.0 >> Self::SIZE_SHIFT) as usize
+    }
+
+    const fn entries(self) -> usize {
+        SIZES[self.size()]
+    }
+
+    /// Its place among all pieces: counted in units.
+    const fn unit(self) -> usize {
+        (self.0 & ((1 << Self::SIZE_SHIFT) - 1)) as usize
+    }
+}
 
 /// A list of entries in the order in which they were added.
 #[derive(Clone, Copy)]
 pub(super) struct Bucket {
-    first: u32,
-    last: u32,
+    first: Piece,
+    last: Piece,
     entries: u32,
+    /// Entries that there still is room for in the last piece.
+    room: u32,
 }
 
 impl Bucket {
     /// A bucket of nothing.
-    pub(super) const EMPTY: Self = Self { first: NONE, last: NONE, entries: 0 };
+    pub(super) const EMPTY: Self =
+        Self { first: Piece::NONE, last: Piece::NONE, entries: 0, room: 0 };
 
     /// Number of entries.
     pub(super) const fn len(&self) -> u32 {
@@ -33,96 +64,116 @@ impl Bucket {
     }
 }
 
-#[derive(Clone)]
-struct Block {
-    entries: [Due; BLOCK],
-    next: u32,
-}
-
-/// Where the blocks of all buckets are.
+/// Where the entries of all buckets are.
 pub(super) struct Pool {
-    slabs: Vec<Box<[Block]>>,
-    /// The first of the blocks that no bucket has.
-    free: u32,
-    /// Blocks that no bucket ever had: from here on in the last slab.
+    slabs: Vec<Box<[Due]>>,
+    /// The piece after the one that starts at a unit: of its bucket, or of those that are free.
+    next: Vec<Piece>,
+    /// The first of the pieces that no bucket has, of each size.
+    free: [Piece; SIZES.len()],
+    /// Entries of the last slab that were never in a piece: those from here on.
     fresh: usize,
 }
 
 impl Pool {
     pub(super) const fn new() -> Self {
-        Self { slabs: Vec::new(), free: NONE, fresh: SLAB }
+        Self { slabs: Vec::new(), next: Vec::new(), free: [Piece::NONE; SIZES.len()], fresh: SLAB }
     }
 
     /// Adds an entry to a bucket.
+    #[inline]
     pub(super) fn push(&mut self, bucket: &mut Bucket, entry: Due) {
-        let at = bucket.entries as usize % BLOCK;
-        if at == 0 {
-            let block = self.allocate();
-            match bucket.last {
-                NONE => bucket.first = block,
-                last => self.block(last).next = block,
-            }
-            bucket.last = block;
+        if bucket.room == 0 {
+            self.extend(bucket);
         }
-        self.block(bucket.last).entries[at] = entry;
+        let at = bucket.last.unit() * UNIT + bucket.last.entries() - bucket.room as usize;
+        self.slabs[at / SLAB][at % SLAB] = entry;
         bucket.entries += 1;
+        bucket.room -= 1;
     }
 
-    /// Takes the entries of the first block out of a bucket.
+    /// Takes the entries of the first piece out of a bucket.
     pub(super) fn take(&mut self, bucket: &mut Bucket) -> Option<&[Due]> {
         if bucket.entries == 0 {
             return None;
         }
-        let (at, free) = (bucket.first, self.free);
-        self.free = at;
-        let here = bucket.entries.min(BLOCK as u32);
-        let block = self.block(at);
-        bucket.first = mem::replace(&mut block.next, free);
-        bucket.entries -= here;
-        if bucket.entries == 0 {
+        let piece = bucket.first;
+        let free = mem::replace(&mut self.free[piece.size()], piece);
+        let next = mem::replace(&mut self.next[piece.unit()], free);
+        let here = if next == Piece::NONE {
+            let here = piece.entries() - bucket.room as usize;
             *bucket = Bucket::EMPTY;
-        }
-        Some(&self.block(at).entries[..here as usize])
+            here
+        } else {
+            bucket.first = next;
+            bucket.entries -= piece.entries() as u32;
+            piece.entries()
+        };
+        let at = piece.unit() * UNIT;
+        Some(&self.slabs[at / SLAB][at % SLAB..][..here])
     }
 
     /// Takes all entries out of a bucket: calls `put` with each, in order, and with the pool.
     pub(super) fn move_out(&mut self, mut bucket: Bucket, mut put: impl FnMut(&Due, &mut Self)) {
-        let mut entries = Vec::with_capacity(BLOCK);
-        while let Some(block) = self.take(&mut bucket) {
-            // Copied, since the block may be the next that is given out.
-            entries.extend_from_slice(block);
+        let mut entries = Vec::with_capacity(SIZES[SIZES.len() - 1]);
+        while let Some(piece) = self.take(&mut bucket) {
+            // Copied, since the piece may be the next that is given out.
+            entries.extend_from_slice(piece);
             entries.drain(..).for_each(|entry| put(&entry, self));
         }
     }
 
     /// Keeps those entries of a bucket for which `keep` says so, in their order.
     pub(super) fn retain(&mut self, bucket: &mut Bucket, mut keep: impl FnMut(&Due) -> bool) {
-        let mut entries = Vec::with_capacity(BLOCK);
+        let mut entries = Vec::with_capacity(SIZES[SIZES.len() - 1]);
         let mut kept = Bucket::EMPTY;
-        while let Some(block) = self.take(bucket) {
-            entries.extend(block.iter().filter(|entry| keep(entry)));
+        while let Some(piece) = self.take(bucket) {
+            entries.extend(piece.iter().filter(|entry| keep(entry)));
             entries.drain(..).for_each(|entry| self.push(&mut kept, entry));
         }
         *bucket = kept;
     }
 
-    fn allocate(&mut self) -> u32 {
-        if self.free != NONE {
-            let block = self.free;
-            self.free = mem::replace(&mut self.block(block).next, NONE);
-            return block;
+    /// Adds a piece to a bucket.
+    #[inline(never)]
+    fn extend(&mut self, bucket: &mut Bucket) {
+        let piece = match bucket.last {
+            Piece::NONE => self.allocate(0),
+            last => self.allocate((last.size() + 1).min(SIZES.len() - 1)),
+        };
+        match bucket.last {
+            Piece::NONE => bucket.first = piece,
+            last => self.next[last.unit()] = piece,
         }
-        if self.fresh == SLAB {
-            let empty = Block { entries: [Due::default(); BLOCK], next: NONE };
-            self.slabs.push(vec![empty; SLAB].into());
-            self.fresh = 0;
-        }
-        self.fresh += 1;
-        ((self.slabs.len() - 1) * SLAB + self.fresh - 1) as u32
+        bucket.last = piece;
+        bucket.room = piece.entries() as u32;
     }
 
-    fn block(&mut self, at: u32) -> &mut Block {
-        &mut self.slabs[at as usize / SLAB][at as usize % SLAB]
+    /// A piece of the size with that index.
+    fn allocate(&mut self, size: usize) -> Piece {
+        let piece = self.free[size];
+        if piece != Piece::NONE {
+            self.free[size] = mem::replace(&mut self.next[piece.unit()], Piece::NONE);
+            return piece;
+        }
+        if SLAB - self.fresh < SIZES[size] {
+            // What is left of the slab is good for short pieces.
+            while self.fresh < SLAB {
+                let short = self.cut(0);
+                self.next[short.unit()] = mem::replace(&mut self.free[0], short);
+            }
+            self.slabs.push(vec![Due::default(); SLAB].into());
+            self.next.resize(self.slabs.len() * SLAB / UNIT, Piece::NONE);
+            self.fresh = 0;
+        }
+        self.cut(size)
+    }
+
+    /// The next piece of the last slab.
+    fn cut(&mut self, size: usize) -> Piece {
+        let start = (self.slabs.len() - 1) * SLAB + self.fresh;
+        self.fresh += SIZES[size];
+        Piece::new(start, size)
     }
 }
 
@@ -135,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_keeps_its_order_and_leaves_its_blocks() {
+    fn a_bucket_keeps_its_order_and_leaves_its_pieces() {
         let mut pool = Pool::new();
         let all = entries(0..10_000);
         for _ in 0..3 {
@@ -154,6 +205,6 @@ mod tests {
                 assert_eq!(got, expected);
             }
         }
-        assert_eq!(pool.slabs.len(), 10_000_usize.div_ceil(BLOCK * SLAB), "used again");
+        assert_eq!(pool.slabs.len(), 10_000_usize.div_ceil(SLAB), "used again");
     }
 }
