@@ -18,6 +18,7 @@
 //!     that it has no blocks to go through.
 //!   - `vectors 48`, `vectors 16`: a bare `Vec` per height, with whole entries or with an id and a
 //!     height alone. They cannot cancel, and no chain could keep one per height.
+//! * **Open an epoch**: the first block of an epoch for which all n timers are.
 //! * **Commitment**: blocks that schedule 100, remove 100 and ask for the root: the queue, and the
 //!   Merkle map that the rest of the state is made of.
 //!
@@ -33,7 +34,7 @@ use cowboy_engine::{
         keccak256,
         merkle::Map,
     },
-    timer::{Calendar, Due, Notice, Position, Queue, Timer},
+    timer::{Calendar, Due, EPOCH_BLOCKS, Notice, Position, Queue, RING_BUFFER_SIZE, Timer},
 };
 use criterion::{BatchSize, BenchmarkId, Criterion, SamplingMode, Throughput};
 use hierarchical_hash_wheel_timer::wheels::{
@@ -436,6 +437,41 @@ fn places(c: &mut Criterion, most: usize) {
     }
 }
 
+/// The first block of an epoch for which all timers are.
+fn epoch(c: &mut Criterion, most: usize) {
+    let mut group = c.benchmark_group("open an epoch");
+    group.sampling_mode(SamplingMode::Flat).sample_size(10);
+    for size in SIZES.into_iter().filter(|size| *size <= most) {
+        let actors = actors(size);
+        let notices = LazyCell::new(|| {
+            let timers = (0..size as u64).map(|n| {
+                // Those of its first blocks are in the ring before.
+                let timer = timer(n, 2 * EPOCH_BLOCKS - RING_BUFFER_SIZE - 1, &actors);
+                Timer { height: timer.height.after(RING_BUFFER_SIZE), ..timer }
+            });
+            timers.map(|timer| Notice::of(&timer)).collect::<Vec<_>>()
+        });
+        group.throughput(Throughput::Elements(size as u64));
+        group.bench_function(BenchmarkId::new("calendar", size), |b| {
+            b.iter_custom(|iterations| {
+                let open = |_| {
+                    let mut queue = Queue::default();
+                    let mut calendar = Calendar::rebuild(&mut queue, Height::GENESIS);
+                    notices.iter().for_each(|notice| calendar.schedule(notice));
+                    for height in 1..EPOCH_BLOCKS {
+                        calendar.advance(Height::new(height), &mut queue);
+                    }
+                    assert_eq!(calendar.counts().epochs, size as u64, "all wait for the epoch");
+                    let (time, ()) =
+                        timed(|| calendar.advance(Height::new(EPOCH_BLOCKS), &mut queue));
+                    time
+                };
+                (0..iterations).map(open).sum()
+            });
+        });
+    }
+}
+
 /// Bytes of a timer as the Merkle map's value.
 #[derive(Clone)]
 struct Bytes(Vec<u8>);
@@ -566,6 +602,7 @@ fn main() -> io::Result<ExitCode> {
     }
     let mut criterion = Criterion::default().configure_from_args();
     places(&mut criterion, most);
+    epoch(&mut criterion, most);
     commitment(&mut criterion, most);
     criterion.final_summary();
     Ok(ExitCode::SUCCESS)

@@ -1,10 +1,11 @@
 //! What a devnet of four validators and eight runners gets done.
 //!
-//! `cargo bench -p cowboy-devnet --bench devnet [simulated] [empty] [transfers] [jobs]`
+//! `cargo bench -p cowboy-devnet --bench devnet [simulated] [empty] [transfers] [timers] [jobs]`
 //!
 //! * `simulated`: blocks per second in the simulator (5 ± 1 ms links);
-//! * `empty`, `transfers`: blocks per second in real time over the loopback and the disk with no
-//!   pacing, with empty blocks and with 500 transfers submitted per block;
+//! * `empty`, `transfers`, `timers`: blocks per second in real time over the loopback and the disk
+//!   with no pacing, with empty blocks, with 500 transfers submitted per block, and with 1,000
+//!   timers that fire in each and come again;
 //! * `jobs`: from the block that assigns a job to the start of its command, beside the round trip
 //!   of a new stream on a bare QUIC connection, while the chain rests and right after a block.
 //!
@@ -28,14 +29,18 @@ fn main() -> io::Result<()> {
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == name);
     if wanted("simulated") {
-        blocks("simulated, unpaced", chain::simulated(Duration::ZERO, 500))?;
-        blocks("simulated, 250 ms", chain::simulated(Duration::from_millis(250), 500))?;
+        blocks("simulated, unpaced", chain::simulated(Duration::ZERO, 500), "transactions")?;
+        let paced = chain::simulated(Duration::from_millis(250), 500);
+        blocks("simulated, 250 ms", paced, "transactions")?;
     }
     if wanted("empty") {
-        blocks("real time, empty blocks", chain::real_time(0, 1_000))?;
+        blocks("real time, empty blocks", chain::real_time(0, 1_000), "transactions")?;
     }
     if wanted("transfers") {
-        blocks("real time, 500 transfers", chain::real_time(500, 100))?;
+        blocks("real time, 500 transfers", chain::real_time(500, 100), "transactions")?;
+    }
+    if wanted("timers") {
+        blocks("real time, 1,000 timers", chain::fires(100), "fires")?;
     }
     if wanted("jobs") {
         let mut latencies = jobs::latencies(200);
@@ -46,12 +51,13 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn blocks(name: &str, (blocks, took, transactions): (u64, Duration, u64)) -> io::Result<()> {
+/// `done`: how much of `what` the blocks had.
+fn blocks(name: &str, (blocks, took, done): (u64, Duration, u64), what: &str) -> io::Result<()> {
     let per_second = u128::from(blocks) * 10_000 / took.as_millis().max(1);
-    let each = transactions / blocks.max(1);
+    let each = done / blocks.max(1);
     writeln!(
         io::stdout(),
-        "{name:<27} {blocks:>5} blocks in {took:.2?}: {}.{} blocks/s, {each} transactions each",
+        "{name:<27} {blocks:>5} blocks in {took:.2?}: {}.{} blocks/s, {each} {what} each",
         per_second / 10,
         per_second % 10,
     )
