@@ -138,9 +138,12 @@ pub async fn settle(
 fn rejection(transaction: &Transaction) -> CliError {
     let reason = reason(transaction.error.as_deref(), transaction.message.as_deref());
     let reason = reason.unwrap_or_else(|| "without a reason".to_owned());
-    let outcome = name_of(transaction.status);
+    let outcome = match transaction.status {
+        TransactionStatus::Failed => "failed".to_owned(),
+        status => format!("was {}", name_of(status)),
+    };
     CliError::new(Exit::Rejected, reason)
-        .detail(format!("transaction {} was {outcome}", transaction.hash))
+        .detail(format!("transaction {} {outcome}", transaction.hash))
         .hint(format!("see it: cowboyctl chain tx {}", transaction.hash))
 }
 
