@@ -47,13 +47,47 @@ fn an_unreliable_topology_warns_and_an_impossible_one_is_refused() {
     fs::write(folder.path("seven.yaml"), "validators: 7\n").unwrap();
     let seven = folder.run(&["devnet", "validate", "seven.yaml", "-q"]);
     assert_eq!((seven.code, seven.stdout.as_str()), (0, "local\n"));
-    insta::assert_snapshot!(seven.stderr, @"warning: with 7 validators under `committee` a runner needs 3 of its 4 validators among the 5 votes of a certificate, which leave out 2: it is not certain to be present");
+    insta::assert_snapshot!(seven.stderr, @"warning: with 7 validators under `committee` a runner needs 3 of its 4 validators among the 5 votes of a certificate, which leave out 2: where all are left out equally often, it is present in 71.4 % of the blocks");
 
     fs::write(folder.path("sixteen.yaml"), "name: big\nvalidators: 16\n").unwrap();
     insta::assert_snapshot!(folder.fails(2, &["devnet", "validate", "sixteen.yaml"]), @r"
     error: sixteen.yaml:1: chain.presence.threshold_rule: with 16 validators `committee` needs 6 votes and a runner has 5 connections: no runner would ever be present; expected `subset`, or fewer validators
       every field with its default: cowboyctl devnet init -
     ");
+}
+
+#[test]
+fn what_validators_and_rules_allow_is_told_without_a_devnet() {
+    let folder = Folder::new();
+    insta::assert_snapshot!(folder.prints(&["presence", "feasibility", "6..7"]), @r"
+    VALIDATORS  RULE       SUBSET  QUORUM  NEEDED  PRESENT  TO FABRICATE  TO HIDE
+             6  committee       4       5       2  100.0 %             2        2
+             6  quorum          4       5       2  100.0 %             2        2
+             6  subset          4       5       1  100.0 %             1        3
+             7  committee       4       5       3   71.4 %             3        0
+             7  quorum          4       5       2  100.0 %             2        1
+             7  subset          4       5       1  100.0 %             1        2
+    ");
+    let seven = ["presence", "feasibility", "7", "--rule", "committee", "-o", "json"];
+    insta::assert_snapshot!(folder.prints(&seven), @r#"
+    [
+      {
+        "validators": 7,
+        "rule": "committee",
+        "subset": 4,
+        "quorum": 5,
+        "threshold": 3,
+        "present": "5",
+        "out_of": "7",
+        "to_fabricate": 3,
+        "to_hide": 0
+      }
+    ]
+    "#);
+    for wrong in ["0", "65", "7..6", "4..", "many"] {
+        let refused = folder.fails(2, &["presence", "feasibility", wrong]);
+        assert!(refused.contains("expected a number from 1 to 64"), "{refused}");
+    }
 }
 
 #[test]

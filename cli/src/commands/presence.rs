@@ -1,5 +1,9 @@
 //! `presence`: P(H), the votes behind it, and whether it follows from them.
 
+mod feasibility;
+mod watch;
+
+use self::feasibility::Feasibility;
 use crate::{
     args::HeightArg,
     context::Context,
@@ -39,27 +43,45 @@ pub enum Presence {
         #[arg(value_name = "HEIGHT", default_value = "latest")]
         at: HeightArg,
     },
+    /// Who comes and who goes, block by block, until interrupted
+    ///
+    /// A line for each block whose certificate shows others than the one before; the first shows
+    /// everybody.
+    Watch,
+    /// What validators and rules allow: how often a runner is present, what it takes to deceive
+    ///
+    /// PRESENT is how often a runner is that is connected to all validators of its subset, where all
+    /// are up and every set of votes that a certificate can have is as likely as the others. TO
+    /// FABRICATE is how many dishonest validators can show a runner present that no honest one sees,
+    /// TO HIDE how many can show that connected one absent, in the block that suits them best; 0:
+    /// chance can. No devnet is needed.
+    Feasibility(Feasibility),
 }
 
 impl Presence {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let client = cx.client()?;
         match self {
+            Self::Feasibility(command) => command.run(cx),
+            Self::Watch => watch::run(cx, &cx.client()?).await,
             Self::Show { at } => {
+                let client = cx.client()?;
                 let at = at.resolve(&client).await?;
                 cx.ui.document(&client.presence(at).await?)
             }
             Self::Votes { at } => {
+                let client = cx.client()?;
                 let at = at.resolve(&client).await?;
                 cx.ui.document(&client.votes(at).await?)
             }
             Self::Diff { a, b } => {
+                let client = cx.client()?;
                 let a = client.presence(a.resolve(&client).await?).await?;
                 let b = client.presence(b.resolve(&client).await?).await?;
                 cx.ui.document(&Diff::between(&a, &b))
             }
             Self::Verify { at } => {
+                let client = cx.client()?;
                 let at = at.resolve(&client).await?;
                 let check = client.verify_presence(at).await?;
                 cx.ui.document(&check)?;
@@ -91,9 +113,6 @@ struct Diff {
 
 impl Diff {
     fn between(a: &Canonical, b: &Canonical) -> Self {
-        let only = |these: &[String], those: &[String]| -> Vec<String> {
-            these.iter().filter(|name| !those.contains(name)).cloned().collect()
-        };
         Self {
             a: a.height,
             b: b.height,
@@ -102,6 +121,11 @@ impl Diff {
             vanished: only(&a.present, &b.present),
         }
     }
+}
+
+/// Those of some names that are not among others.
+fn only(these: &[String], those: &[String]) -> Vec<String> {
+    these.iter().filter(|name| !those.contains(name)).cloned().collect()
 }
 
 fn names(names: &[String]) -> String {
@@ -119,10 +143,15 @@ impl Document for Diff {
     }
 
     fn id(&self) -> String {
-        let came = self.appeared.iter().map(|name| format!("+{name}"));
-        let went = self.vanished.iter().map(|name| format!("-{name}"));
-        came.chain(went).collect::<Vec<_>>().join("\n")
+        signed(&self.appeared, &self.vanished).join("\n")
     }
+}
+
+/// Who came, each with a plus, and who went, with a minus.
+fn signed(appeared: &[String], vanished: &[String]) -> Vec<String> {
+    let came = appeared.iter().map(|name| format!("+{name}"));
+    let went = vanished.iter().map(|name| format!("-{name}"));
+    came.chain(went).collect()
 }
 
 impl Document for Canonical {

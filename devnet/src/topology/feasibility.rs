@@ -1,6 +1,6 @@
 //! Whether presence can work at all with so many validators under a rule.
 
-use cowboy_engine::presence::{ThresholdRule, subset, threshold};
+use cowboy_engine::presence::{ThresholdRule, feasibility, subset, threshold};
 use std::fmt;
 
 /// How often a runner that is connected to its whole subset is present.
@@ -28,10 +28,18 @@ pub struct Feasibility {
     pub subset: u32,
     /// Votes that a certificate has.
     pub quorum: u32,
-    /// Votes that a runner needs.
+    /// Votes that a runner needs; under [`ThresholdRule::Subset`] of those by its own validators,
+    /// if they all say the same.
     pub threshold: u32,
     /// How often a connected runner is present.
     pub visibility: Visibility,
+    /// The same as a fraction, the number of certificates that show it and of all that there can
+    /// be, in lowest terms. `None` for more validators than a topology may have.
+    pub present: Option<(u128, u128)>,
+    /// Dishonest validators that it takes to make a runner present which no honest one sees.
+    pub to_fabricate: u32,
+    /// Dishonest validators that it takes to hide a connected runner; 0: chance can.
+    pub to_hide: u32,
 }
 
 impl Feasibility {
@@ -54,13 +62,47 @@ impl Feasibility {
         } else {
             Visibility::Always
         };
-        Self { rule, validators, subset, quorum, threshold, visibility }
+        let present = threshold::visibility(validators, subset, threshold);
+        Self {
+            rule,
+            validators,
+            subset,
+            quorum,
+            threshold,
+            visibility,
+            present: present.map(|(some, all)| {
+                let divisor = greatest_common_divisor(some, all);
+                (some / divisor, all / divisor)
+            }),
+            to_fabricate: feasibility::to_fabricate(validators, rule),
+            to_hide: feasibility::to_hide(validators, rule),
+        }
     }
+
+    /// In how many of 100 blocks a connected runner is present: `71.4 %`, rounded down.
+    pub fn present_in(&self) -> String {
+        match self.present {
+            Some((some, all)) => {
+                let per_mille = some * 1_000 / all;
+                format!("{}.{} %", per_mille / 10, per_mille % 10)
+            }
+            None => "?".to_owned(),
+        }
+    }
+}
+
+/// Of two numbers, of which the second is not zero.
+fn greatest_common_divisor(a: u128, b: u128) -> u128 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 impl fmt::Display for Feasibility {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rule, validators, subset, quorum, threshold, visibility } = *self;
+        let Self { rule, validators, subset, quorum, threshold, visibility, .. } = *self;
         match visibility {
             Visibility::Always => write!(
                 f,
@@ -71,8 +113,9 @@ impl fmt::Display for Feasibility {
                 f,
                 "with {validators} validators under `{rule}` a runner needs {threshold} of its \
                  {subset} validators among the {quorum} votes of a certificate, which leave out \
-                 {}: it is not certain to be present",
-                validators - quorum
+                 {}: where all are left out equally often, it is present in {} of the blocks",
+                validators - quorum,
+                self.present_in(),
             ),
             Visibility::Never => write!(
                 f,

@@ -353,8 +353,20 @@ fn feasibility_follows_the_known_limits() {
         };
         let feasibility = Feasibility::of(n, ThresholdRule::Committee);
         assert_eq!(feasibility.visibility, expected, "{n}");
+        let (some, all) = feasibility.present.expect("a u128 holds it");
+        let visibility = match some {
+            0 => Visibility::Never,
+            _ if some == all => Visibility::Always,
+            _ => Visibility::Sometimes,
+        };
+        assert_eq!(visibility, expected, "{n}");
     }
-    assert_eq!(Feasibility::of(4, ThresholdRule::Quorum).threshold, 1);
+    // The numbers that the spec names.
+    let [seven, ten] = [7, 10].map(|n| Feasibility::of(n, ThresholdRule::Committee));
+    assert_eq!((seven.present, seven.present_in().as_str()), (Some((5, 7)), "71.4 %"));
+    assert_eq!((ten.present, ten.present_in().as_str()), (Some((1, 2)), "50.0 %"));
+    let literal = Feasibility::of(4, ThresholdRule::Quorum);
+    assert_eq!((literal.threshold, literal.to_fabricate), (1, 1));
     // One vote will do, and a certificate leaves out (n - 1) / 3 of them.
     for n in 1..=64 {
         let feasibility = Feasibility::of(n, ThresholdRule::Subset);

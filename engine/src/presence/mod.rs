@@ -7,6 +7,7 @@
 //! runner is connected to is [`subset`]'s to say.
 
 pub mod bitmap;
+pub mod feasibility;
 pub mod subset;
 pub mod threshold;
 pub mod view;

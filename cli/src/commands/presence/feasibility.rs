@@ -1,0 +1,124 @@
+//! `presence feasibility`: the rules' known limits, in numbers.
+
+use crate::{context::Context, error::CliError, output::Row};
+use clap::Args;
+use cowboy_devnet::topology::{self, MAX_VALIDATORS};
+use cowboy_engine::presence::ThresholdRule;
+use serde::Serialize;
+use std::str::FromStr;
+
+/// `presence feasibility`.
+#[derive(Debug, Args)]
+pub struct Feasibility {
+    /// How many validators: 7, or 4..12
+    #[arg(value_name = "VALIDATORS", default_value = "1..20")]
+    validators: Validators,
+    /// Only this threshold rule: committee, quorum or subset
+    #[arg(long, env = "COWBOYCTL_RULE", hide_env_values = true)]
+    rule: Option<ThresholdRule>,
+}
+
+impl Feasibility {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        let Self { validators: Validators { first, last }, rule } = self;
+        let rules: Vec<_> = rule.map_or(ThresholdRule::ALL.to_vec(), |rule| vec![rule]);
+        let rows = (first..=last).flat_map(|n| rules.iter().map(move |rule| Outlook::of(n, *rule)));
+        cx.ui.list(&rows.collect::<Vec<_>>())
+    }
+}
+
+/// Numbers of validators, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Validators {
+    first: usize,
+    last: usize,
+}
+
+impl FromStr for Validators {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let most = MAX_VALIDATORS as usize;
+        let number = |text: &str| text.parse().ok().filter(|n| (1..=most).contains(n));
+        let (first, last) = text.split_once("..").unwrap_or((text, text));
+        match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(Self { first, last }),
+            _ => Err(format!("expected a number from 1 to {most}, or two with .. between: 4..12")),
+        }
+    }
+}
+
+/// What holds for so many validators under a rule.
+#[derive(Debug, Serialize)]
+struct Outlook {
+    validators: u32,
+    rule: &'static str,
+    /// Validators that a runner is connected to.
+    subset: u32,
+    /// Votes that a certificate has.
+    quorum: u32,
+    /// Votes that a runner needs.
+    threshold: u32,
+    /// Certificates that show the runner present, as a decimal number of any length,
+    present: Option<String>,
+    /// of so many that there can be: both in lowest terms.
+    out_of: Option<String>,
+    /// Dishonest validators that can show a runner present that no honest one sees.
+    to_fabricate: u32,
+    /// Dishonest validators that can hide a connected runner.
+    to_hide: u32,
+    #[serde(skip)]
+    present_in: String,
+}
+
+impl Outlook {
+    fn of(validators: usize, rule: ThresholdRule) -> Self {
+        let feasibility = topology::Feasibility::of(validators, rule);
+        let present_in = feasibility.present_in();
+        let topology::Feasibility { validators, subset, quorum, threshold, present, .. } =
+            feasibility;
+        Self {
+            validators,
+            rule: rule.name(),
+            subset,
+            quorum,
+            threshold,
+            out_of: present.map(|(_, all)| all.to_string()),
+            present: present.map(|(some, _)| some.to_string()),
+            to_fabricate: feasibility.to_fabricate,
+            to_hide: feasibility.to_hide,
+            present_in,
+        }
+    }
+}
+
+impl Row for Outlook {
+    const HEADER: &'static [&'static str] = &[
+        ">validators",
+        "rule",
+        ">subset",
+        ">quorum",
+        ">needed",
+        ">present",
+        ">to fabricate",
+        ">to hide",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.validators.to_string(),
+            self.rule.to_owned(),
+            self.subset.to_string(),
+            self.quorum.to_string(),
+            self.threshold.to_string(),
+            self.present_in.clone(),
+            self.to_fabricate.to_string(),
+            self.to_hide.to_string(),
+        ]
+    }
+
+    fn id(&self) -> String {
+        format!("{} {} {}", self.validators, self.rule, self.present_in)
+    }
+}

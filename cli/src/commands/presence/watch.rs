@@ -1,0 +1,60 @@
+//! `presence watch`: changes of presence as lines, while the blocks that show them become final.
+
+use super::{only, signed};
+use crate::{context::Context, error::CliError, output::Row};
+use cowboy_devnet::client::{BlockAt, Client};
+use serde::Serialize;
+
+/// Runs the command, until it is interrupted.
+pub async fn run(cx: &Context, client: &Client) -> Result<(), CliError> {
+    let mut blocks = client.follow(None);
+    let mut last: Option<Vec<String>> = None;
+    loop {
+        for height in blocks.next().await?.certificate_for {
+            let now = client.presence(BlockAt::Height(height)).await?;
+            let before = last.as_deref().unwrap_or_default();
+            let change = Change {
+                height,
+                appeared: only(&now.present, before),
+                vanished: only(before, &now.present),
+                present: now.present.len(),
+                registry_len: now.registry_len,
+            };
+            if last.is_none() || !change.appeared.is_empty() || !change.vanished.is_empty() {
+                cx.ui.record(&change)?;
+            }
+            last = Some(now.present);
+        }
+    }
+}
+
+/// What a block's presence has that the one's before had not.
+#[derive(Debug, Serialize)]
+struct Change {
+    /// The block that the votes are on.
+    height: u64,
+    /// Runners that are present now.
+    appeared: Vec<String>,
+    /// Runners that no longer are.
+    vanished: Vec<String>,
+    /// How many are present.
+    present: usize,
+    /// How many are registered.
+    registry_len: u32,
+}
+
+impl Row for Change {
+    const HEADER: &'static [&'static str] = &[">block", "present", "change"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.height.to_string(),
+            format!("{} of {}", self.present, self.registry_len),
+            self.id(),
+        ]
+    }
+
+    fn id(&self) -> String {
+        signed(&self.appeared, &self.vanished).join(" ")
+    }
+}
