@@ -1,5 +1,5 @@
-//! What timers cost to keep: `cargo bench -p cowboy-engine --bench timers -- [FILTER]`, with up to a
-//! million of them; `TIMERS_MOST=10000000` before it makes it ten million.
+//! What timers cost to keep: `cargo bench -p cowboy-engine --bench timers -- [FILTER]`, with up to
+//! a million of them; `TIMERS_MOST=10000000` before it makes it ten million.
 //!
 //! * **Memory**, printed first unless there is a filter: resident bytes per timer of queue and
 //!   calendar together, without the payload, in a process of their own.

@@ -1,6 +1,7 @@
 //! Validators in real time: sockets on the loopback, files on the disk, stopped and started.
 
 mod loopback;
+mod refusals;
 
 use commonware_runtime::{Clock as _, Supervisor as _};
 use cowboy_devnet::simulation::{Setup, cluster::transfer};

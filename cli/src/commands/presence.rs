@@ -50,11 +50,11 @@ pub enum Presence {
     Watch,
     /// What validators and rules allow: how often a runner is present, what it takes to deceive
     ///
-    /// PRESENT is how often a runner is that is connected to all validators of its subset, where all
-    /// are up and every set of votes that a certificate can have is as likely as the others. TO
-    /// FABRICATE is how many dishonest validators can show a runner present that no honest one sees,
-    /// TO HIDE how many can show that connected one absent, in the block that suits them best; 0:
-    /// chance can. No devnet is needed.
+    /// PRESENT is how often a runner is that is connected to all validators of its subset, where
+    /// all are up and every set of votes that a certificate can have is as likely as the others. TO
+    /// FABRICATE is how many dishonest validators can show a runner present that no honest one
+    /// sees, TO HIDE how many can show that connected one absent, in the block that suits them
+    /// best; 0: chance can. No devnet is needed.
     Feasibility(Feasibility),
 }
 

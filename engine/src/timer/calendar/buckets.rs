@@ -1,10 +1,10 @@
 //! Buckets of entries: lists of pieces out of one pool.
 //!
 //! A bucket that grew by doubling would copy itself and leave half of itself unused, thousands of
-//! times over. Here a bucket is a list of pieces, all but the last of them full. The first is short,
-//! since most buckets have few entries; later ones are long, since memory is read fastest in its
-//! own order. Pieces come from slabs that are never given back: what one bucket leaves, another
-//! takes.
+//! times over. Here a bucket is a list of pieces, all but the last of them full. The first is
+//! short, since most buckets have few entries; later ones are long, since memory is read fastest
+//! in its own order. Pieces come from slabs that are never given back: what one bucket leaves,
+//! another takes.
 
 use super::Due;
 use std::mem;

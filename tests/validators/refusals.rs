@@ -1,0 +1,509 @@
+//! Every reason to refuse a runner (spec connectivity.md §2), told by a validator's listener to a
+//! client that writes its own frames, while another runner stays connected.
+//!
+//! `COWBOYCTL_BAD_HANDSHAKES=100000` makes it as many in the test of memory.
+
+use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio as runtime};
+use cowboy_devnet::{
+    simulation::{
+        Setup,
+        cluster::{key, validator_keys},
+    },
+    transport::{
+        Connection as _, Dial as _, RecvStream as _, SendStream as _, TransportError,
+        quic::{Client, Listener, QuicConnection, QuicRecv, QuicSend},
+        tls::Identity,
+    },
+    validator::{
+        gateway::{self, Gateway},
+        limiter::Limits,
+    },
+};
+use cowboy_engine::{
+    chain::{
+        Block, Endowment, Header, Payload, State, Transaction, block::transactions_root, execute,
+    },
+    primitives::{Height, SecretKey, Wei, keccak256},
+    wire::{
+        Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, Hello, HelloAck,
+        Message as _, Role, VERSION,
+    },
+};
+use futures::StreamExt as _;
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    net::{Ipv4Addr, SocketAddr},
+    ops::Range,
+    time::Duration,
+};
+use tokio::time::timeout;
+
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// Long enough for a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Runners take four of these.
+const VALIDATORS: usize = 5;
+const RUNNERS: usize = 20;
+/// Who stays connected, who deregisters, who never registers.
+const BYSTANDER: &str = "runner-0";
+const DEREGISTERED: &str = "runner-1";
+const STRANGER: &str = "stranger";
+const BYSTANDERS_NONCE: [u8; 32] = [7; 32];
+
+/// A chain on which a runner has deregistered.
+fn state() -> State {
+    let mut setup = Setup::new(VALIDATORS, RUNNERS, Duration::ZERO);
+    let leaver = key(DEREGISTERED);
+    setup.genesis.endowments.push(Endowment { account: leaver.address(), balance: Wei::cby(10) });
+    let state = setup.genesis.state().expect("a chain");
+    let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
+    let leave = Payload::DeregisterRunner;
+    let leave = Transaction::with_limits(state.chain_id(), 0, cycle, cell, leave);
+    let transactions = vec![leave.sign(&leaver)];
+    let header = Header {
+        height: state.height().next(),
+        parent: state.head_hash(),
+        timestamp_ms: state.head().timestamp_ms + 1_000,
+        transactions_root: transactions_root(&transactions),
+        proposer: [1; 32],
+        ..state.head().clone()
+    };
+    let block = Block { header, certificates: Vec::new(), transactions };
+    execute(&state, &block).expect("a child").state
+}
+
+/// A validator's listener, and what it keeps of its runners.
+struct World {
+    context: runtime::Context,
+    state: State,
+    gateway: Gateway,
+    address: SocketAddr,
+    client: Client,
+}
+
+/// Runs `test` on a validator that takes so many handshakes.
+fn run(limits: Limits, test: impl AsyncFnOnce(World)) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config =
+        runtime::Config::new().with_storage_directory(folder.path()).with_worker_threads(2);
+    runtime::Runner::new(config).start(async |context| {
+        let (state, own) = (state(), validator_keys(0).identity);
+        let identity = Identity::new(&own).expect("an identity");
+        let listener = Listener::bind(&identity, LOOPBACK, |_| true).expect("a port");
+        let address = listener.address();
+        let config = gateway::Config { key: own, limits, state: state.clone() };
+        let (gateway, _results) = Gateway::new(config);
+        let serving = gateway.clone();
+        context.child("gateway").spawn(|context| async move {
+            serving.serve(context, listener).await;
+        });
+        let client = Client::bind(LOOPBACK).expect("a socket");
+        test(World { context, state, gateway, address, client }).await;
+    });
+}
+
+const PLENTY: Limits = Limits { burst: u32::MAX, per_second: u32::MAX };
+
+/// A runner's end of a connection, frame by frame.
+struct Peer {
+    connection: QuicConnection,
+    chain_id: u64,
+    key: SecretKey,
+    send: QuicSend,
+    recv: QuicRecv,
+    reader: FrameReader,
+    /// Bytes that came and were not read yet.
+    rest: Vec<u8>,
+}
+
+impl Peer {
+    async fn connect(world: &World, key: SecretKey) -> Self {
+        let dialer = world.client.dialer(Identity::new(&key).expect("an identity"));
+        let validator = validator_keys(0).identity.public_key();
+        let connection = dialer.dial(world.address, &validator).await.expect("a connection");
+        let (send, recv) = connection.open().await.expect("a stream");
+        let (chain_id, reader) = (world.state.chain_id(), FrameReader::new(Channel::Control));
+        Self { connection, chain_id, key, send, recv, reader, rest: Vec::new() }
+    }
+
+    /// Writes bytes; those to a validator that has closed already go nowhere.
+    async fn write(&mut self, bytes: &[u8]) {
+        let _closed = self.send.write(bytes).await;
+    }
+
+    /// The next frame; `None` once there is no more.
+    async fn read(&mut self) -> Option<Control> {
+        loop {
+            let mut rest = self.rest.as_slice();
+            let frame = self.reader.feed(&mut rest).expect("validators write frames");
+            self.rest = rest.to_vec();
+            if let Some(frame) = frame {
+                return Some(Control::decode(&frame).expect("of the table"));
+            }
+            let more = timeout(PATIENCE, self.recv.read(4_096)).await.expect("an answer");
+            self.rest.extend_from_slice(&more.ok()??);
+        }
+    }
+
+    fn hello(&self, challenge_nonce: [u8; 32]) -> Hello {
+        Hello {
+            version: VERSION,
+            party_pubkey: self.key.public_key(),
+            party_role: Role::Runner,
+            block_height: Height::GENESIS,
+            challenge_nonce,
+        }
+    }
+
+    /// The validator's challenge, once it has taken a hello and proved who it is.
+    async fn challenge(&mut self, nonce: &[u8; 32]) -> [u8; 32] {
+        let Some(Control::Hello(theirs)) = self.read().await else { panic!("no hello") };
+        let Some(Control::HelloAck(ack)) = self.read().await else { panic!("no ack") };
+        assert!(ack.verify(self.chain_id, nonce), "the validator proves who it is");
+        theirs.challenge_nonce
+    }
+
+    /// Both sides prove who they are; the first pong has come.
+    async fn shake_hands(&mut self, nonce: [u8; 32]) {
+        self.write(&self.hello(nonce).to_frame()).await;
+        let challenge = self.challenge(&nonce).await;
+        self.write(&self.ack(&challenge).to_frame()).await;
+        assert!(matches!(self.read().await, Some(Control::Pong(_))), "a pong");
+    }
+
+    fn ack(&self, challenge: &[u8; 32]) -> HelloAck {
+        HelloAck::signed(self.chain_id, &self.key, Role::Runner, Height::GENESIS, challenge)
+    }
+
+    fn ping(&self, nonce: u64) -> Vec<u8> {
+        HeartbeatPing::signed(self.chain_id, &self.key, Height::GENESIS, nonce).to_frame()
+    }
+
+    /// How it ends: the validator's goodbye and the words that the connection was closed with.
+    async fn end(mut self) -> (Option<GoodbyeReason>, String) {
+        let mut goodbye = None;
+        while let Some(frame) = self.read().await {
+            if let Control::Goodbye(Goodbye { reason }) = frame {
+                goodbye = Some(reason);
+            }
+        }
+        let closed = timeout(PATIENCE, self.connection.accept()).await.expect("it is closed");
+        match closed {
+            Err(TransportError::ClosedByPeer { reason }) => (goodbye, reason),
+            Err(error) => panic!("{goodbye:?}, then {error}"),
+            Ok(_) => panic!("the validator opened a stream"),
+        }
+    }
+}
+
+/// Something that a validator refuses.
+struct Case {
+    reason: GoodbyeReason,
+    /// By whose key the connection is.
+    party: String,
+    stage: Stage,
+    words: Words,
+}
+
+/// When it is said.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Where the hello belongs.
+    Hello,
+    /// Where the answer to the validator's challenge belongs.
+    Ack,
+    /// After the handshake.
+    Later,
+}
+
+/// What a runner writes: made from its fresh nonce, or from the validator's challenge.
+type Words = fn(&Peer, [u8; 32]) -> Vec<u8>;
+
+impl Case {
+    async fn play(&self, world: &World, nonce: [u8; 32]) -> (Option<GoodbyeReason>, String) {
+        let mut peer = Peer::connect(world, key(&self.party)).await;
+        let words = match self.stage {
+            Stage::Hello => (self.words)(&peer, nonce),
+            Stage::Ack => {
+                peer.write(&peer.hello(nonce).to_frame()).await;
+                let challenge = peer.challenge(&nonce).await;
+                (self.words)(&peer, challenge)
+            }
+            Stage::Later => {
+                peer.shake_hands(nonce).await;
+                (self.words)(&peer, nonce)
+            }
+        };
+        peer.write(&words).await;
+        peer.end().await
+    }
+}
+
+/// A frame with any payload.
+fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len() + 1).expect("a short frame");
+    [&length.to_be_bytes()[..], &[kind], payload].concat()
+}
+
+/// Whether the runner of a name may connect to the validator.
+fn admitted(state: &State, name: &str) -> Result<(), GoodbyeReason> {
+    let validator = validator_keys(0).identity.public_key();
+    state.admit(&key(name).public_key(), &validator).map(drop)
+}
+
+/// The first runner of which that is what the chain says.
+fn runner(state: &State, verdict: Result<(), GoodbyeReason>) -> String {
+    let mut names = (2..RUNNERS).map(|index| format!("runner-{index}"));
+    names.find(|name| admitted(state, name) == verdict).expect("one in five is outside")
+}
+
+/// What spec §2 has one connection refused for.
+fn cases(state: &State) -> Vec<Case> {
+    use GoodbyeReason as R;
+    let good = runner(state, Ok(()));
+    let outsider = runner(state, Err(R::NotInSubset));
+    let mut cases = Vec::new();
+    let mut case = |reason, party: &str, stage, words| {
+        cases.push(Case { reason, party: party.to_owned(), stage, words });
+    };
+    let hello: Words = |peer, nonce| peer.hello(nonce).to_frame();
+    case(R::UnsupportedVersion, &good, Stage::Hello, |peer, nonce| {
+        Hello { version: 2, ..peer.hello(nonce) }.to_frame()
+    });
+    case(R::UnsupportedVersion, &good, Stage::Hello, |peer, nonce| {
+        Hello { version: 0, ..peer.hello(nonce) }.to_frame()
+    });
+    case(R::WrongRole, &good, Stage::Hello, |peer, nonce| {
+        Hello { party_role: Role::Validator, ..peer.hello(nonce) }.to_frame()
+    });
+    case(R::UnknownRunner, STRANGER, Stage::Hello, hello);
+    case(R::Deregistered, DEREGISTERED, Stage::Hello, hello);
+    case(R::NotInSubset, &outsider, Stage::Hello, hello);
+    case(R::IdentityMismatch, &good, Stage::Hello, |peer, nonce| {
+        Hello { party_pubkey: key(BYSTANDER).public_key(), ..peer.hello(nonce) }.to_frame()
+    });
+    case(R::ReplayedNonce, &good, Stage::Hello, |peer, _| peer.hello(BYSTANDERS_NONCE).to_frame());
+    // No type, a type of job streams, one of nobody, one to be ignored on a job stream alone.
+    case(R::MalformedFrame, &good, Stage::Hello, |_, _| vec![0; 4]);
+    case(R::MalformedFrame, &good, Stage::Hello, |_, _| frame(0x20, &[0xa0]));
+    case(R::MalformedFrame, &good, Stage::Hello, |_, _| frame(0x7f, &[]));
+    case(R::MalformedFrame, &good, Stage::Hello, |_, _| frame(0x80, &[]));
+    // No map, a map without end, a hello with something behind it, without its last byte.
+    case(R::MalformedFrame, &good, Stage::Hello, |_, _| frame(0x01, b"hello"));
+    case(R::MalformedFrame, &good, Stage::Hello, |_, _| frame(0x01, &[0xbf, 0xff]));
+    case(R::MalformedFrame, &good, Stage::Hello, |peer, nonce| {
+        frame(0x01, &[&peer.hello(nonce).to_frame()[5..], &[0]].concat())
+    });
+    case(R::MalformedFrame, &good, Stage::Hello, |peer, nonce| {
+        let hello = peer.hello(nonce).to_frame();
+        frame(0x01, &hello[5..hello.len() - 1])
+    });
+    // What belongs later, and what came before.
+    case(R::MalformedFrame, &good, Stage::Hello, |peer, _| peer.ping(1));
+    case(R::MalformedFrame, &good, Stage::Ack, |peer, _| peer.ping(1));
+    case(R::MalformedFrame, &good, Stage::Ack, |peer, challenge| peer.hello(challenge).to_frame());
+    case(R::MalformedFrame, &good, Stage::Later, |peer, nonce| peer.hello(nonce).to_frame());
+    case(R::MalformedFrame, &good, Stage::Later, |peer, nonce| peer.ack(&nonce).to_frame());
+    // 64 KiB and a byte, and as much as a length can say: refused before any of it has come.
+    case(R::FrameTooLarge, &good, Stage::Hello, |_, _| vec![0, 1, 0, 1]);
+    case(R::FrameTooLarge, &good, Stage::Ack, |_, _| vec![0xff; 4]);
+    case(R::FrameTooLarge, &good, Stage::Later, |_, _| vec![0xff; 4]);
+
+    case(R::UnsupportedVersion, &good, Stage::Ack, |peer, challenge| {
+        HelloAck { version: 2, ..peer.ack(&challenge) }.to_frame()
+    });
+    case(R::WrongRole, &good, Stage::Ack, |peer, challenge| {
+        HelloAck { party_role: Role::Validator, ..peer.ack(&challenge) }.to_frame()
+    });
+    case(R::IdentityMismatch, &good, Stage::Ack, |peer, challenge| {
+        let other = key(BYSTANDER);
+        HelloAck::signed(peer.chain_id, &other, Role::Runner, Height::GENESIS, &challenge)
+            .to_frame()
+    });
+    // Of another challenge, for another chain, by another key, of a ping, and no signature at all.
+    case(R::BadSignature, &good, Stage::Ack, |peer, _| peer.ack(&[0; 32]).to_frame());
+    case(R::BadSignature, &good, Stage::Ack, |peer, challenge| {
+        let chain = peer.chain_id ^ 1;
+        HelloAck::signed(chain, &peer.key, Role::Runner, Height::GENESIS, &challenge).to_frame()
+    });
+    case(R::BadSignature, &good, Stage::Ack, |peer, challenge| {
+        let party_pubkey = peer.key.public_key();
+        let key = key(BYSTANDER);
+        let by_other =
+            HelloAck::signed(peer.chain_id, &key, Role::Runner, Height::GENESIS, &challenge);
+        HelloAck { party_pubkey, ..by_other }.to_frame()
+    });
+    case(R::BadSignature, &good, Stage::Ack, |peer, challenge| {
+        let ping = HeartbeatPing::signed(peer.chain_id, &peer.key, Height::GENESIS, 1);
+        HelloAck { signed_challenge: ping.signed, ..peer.ack(&challenge) }.to_frame()
+    });
+    case(R::BadSignature, &good, Stage::Later, |peer, _| {
+        HeartbeatPing::signed(peer.chain_id ^ 1, &peer.key, Height::GENESIS, 1).to_frame()
+    });
+    case(R::BadSignature, &good, Stage::Later, |peer, _| {
+        HeartbeatPing::signed(peer.chain_id, &key(BYSTANDER), Height::GENESIS, 1).to_frame()
+    });
+    case(R::BadSignature, &good, Stage::Later, |peer, _| {
+        let ping = HeartbeatPing::signed(peer.chain_id, &peer.key, Height::GENESIS, 1);
+        HeartbeatPing { nonce: 2, ..ping }.to_frame()
+    });
+    // Pings whose nonces do not grow.
+    case(R::ReplayedNonce, &good, Stage::Later, |peer, _| [peer.ping(7), peer.ping(7)].concat());
+    case(R::ReplayedNonce, &good, Stage::Later, |peer, _| [peer.ping(7), peer.ping(6)].concat());
+    cases
+}
+
+/// A nonce that no connection had before.
+fn fresh(number: usize) -> [u8; 32] {
+    keccak256(&[b"nonce", &number.to_be_bytes()]).0
+}
+
+/// Connects the bystander and waits until it counts as present.
+async fn bystander(world: &World) -> Peer {
+    let mut peer = Peer::connect(world, key(BYSTANDER)).await;
+    peer.shake_hands(BYSTANDERS_NONCE).await;
+    peer.write(&peer.ping(1)).await;
+    peer
+}
+
+/// The bystander is connected, and the only one.
+fn is_alone(world: &World) -> bool {
+    let connected = world.gateway.connected();
+    connected.len() == 1 && connected[0].runner == key(BYSTANDER).address()
+}
+
+#[test]
+fn whatever_is_wrong_is_refused_for_its_reason_and_others_stay_connected() {
+    run(PLENTY, async |world| {
+        let bystander = bystander(&world).await;
+        let mut told = BTreeSet::new();
+        for (number, case) in cases(&world.state).iter().enumerate() {
+            let (goodbye, words) = case.play(&world, fresh(number)).await;
+            let (reason, stage) = (case.reason, case.stage);
+            assert_eq!(goodbye, Some(reason), "case {number}, {stage:?}");
+            assert_eq!(words, format!("closed: {reason}"), "case {number}, {stage:?}");
+            told.insert(reason);
+            assert!(is_alone(&world), "case {number}, {stage:?}: {:?}", world.gateway.connected());
+        }
+        // It was not cut off on the way: this is the first that it is refused for.
+        let mut bystander = bystander;
+        bystander.write(&bystander.ping(1)).await;
+        assert_eq!(bystander.end().await.0, Some(GoodbyeReason::ReplayedNonce));
+        // The others have tests of their own, but that no chain lets a stake become too small yet.
+        for reason in [
+            GoodbyeReason::InsufficientStake,
+            GoodbyeReason::RateLimited,
+            GoodbyeReason::DuplicateConnection,
+            GoodbyeReason::ShuttingDown,
+        ] {
+            assert!(told.insert(reason), "{reason}");
+        }
+        assert_eq!(told.len(), GoodbyeReason::ALL.len(), "{told:?}");
+    });
+}
+
+#[test]
+fn attempts_are_counted_but_not_those_of_a_connected_runner() {
+    run(Limits { burst: 3, per_second: 0 }, async |world| {
+        let first = bystander(&world).await;
+        // It comes again, as often as it likes: the newer connection counts.
+        let mut last = first;
+        for number in 0..5 {
+            let mut again = Peer::connect(&world, key(BYSTANDER)).await;
+            again.shake_hands(fresh(number)).await;
+            let (goodbye, _) = last.end().await;
+            assert_eq!(goodbye, Some(GoodbyeReason::DuplicateConnection));
+            last = again;
+        }
+        // Two attempts are left for everybody else at this address.
+        let stranger = Case {
+            reason: GoodbyeReason::UnknownRunner,
+            party: STRANGER.to_owned(),
+            stage: Stage::Hello,
+            words: |peer, nonce| peer.hello(nonce).to_frame(),
+        };
+        let mut reasons = Vec::new();
+        for number in 10..14 {
+            reasons.push(stranger.play(&world, fresh(number)).await.0.expect("a goodbye"));
+        }
+        let (unknown, limited) = (GoodbyeReason::UnknownRunner, GoodbyeReason::RateLimited);
+        assert_eq!(reasons, [unknown, unknown, limited, limited]);
+        assert!(is_alone(&world));
+        let mut again = Peer::connect(&world, key(BYSTANDER)).await;
+        again.shake_hands(fresh(20)).await;
+        assert_eq!(last.end().await.0, Some(GoodbyeReason::DuplicateConnection));
+    });
+}
+
+#[test]
+fn who_does_not_finish_the_handshake_is_dropped() {
+    run(PLENTY, async |world| {
+        let silent = Peer::connect(&world, key(BYSTANDER)).await;
+        let mut mute = Peer::connect(&world, key(BYSTANDER)).await;
+        mute.write(&mute.hello(fresh(1)).to_frame()).await;
+        mute.challenge(&fresh(1)).await;
+        for peer in [silent, mute] {
+            let (goodbye, words) = peer.end().await;
+            assert_eq!((goodbye, words.as_str()), (None, "handshake not complete in time"));
+        }
+        assert!(world.gateway.connected().is_empty());
+    });
+}
+
+#[test]
+fn a_validator_that_stops_says_so_to_everybody() {
+    run(PLENTY, async |world| {
+        let bystander = bystander(&world).await;
+        world.gateway.close(&world.context).await;
+        assert_eq!(bystander.end().await.0, Some(GoodbyeReason::ShuttingDown));
+        let late = Case {
+            reason: GoodbyeReason::ShuttingDown,
+            party: BYSTANDER.to_owned(),
+            stage: Stage::Hello,
+            words: |peer, nonce| peer.hello(nonce).to_frame(),
+        };
+        assert_eq!(late.play(&world, fresh(1)).await.0, Some(GoodbyeReason::ShuttingDown));
+    });
+}
+
+/// Bytes that the process has in memory.
+fn resident() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm").expect("Linux says so");
+    let pages = pages.split(' ').nth(1).expect("the second word");
+    pages.parse::<u64>().expect("a number") * 4_096
+}
+
+/// Both ends are in this process: what neither keeps is not there afterwards.
+#[test]
+#[cfg(target_os = "linux")]
+fn bad_handshakes_leave_nothing() {
+    /// At the same time.
+    const AT_ONCE: usize = 16;
+    let wanted = env::var("COWBOYCTL_BAD_HANDSHAKES").ok();
+    let count = wanted.map_or(600, |n| n.parse().expect("COWBOYCTL_BAD_HANDSHAKES is a number"));
+    run(PLENTY, async |world| {
+        let _bystander = bystander(&world).await;
+        // But for the nonce, which is forgotten after many.
+        let mut cases = cases(&world.state);
+        cases.retain(|case| {
+            !matches!(case.stage, Stage::Later) && case.reason != GoodbyeReason::ReplayedNonce
+        });
+        let play = async |numbers: Range<usize>| {
+            let plays = futures::stream::iter(numbers).map(async |number| {
+                let case = &cases[number % cases.len()];
+                let (goodbye, _) = case.play(&world, fresh(number)).await;
+                assert_eq!(goodbye, Some(case.reason), "{number}");
+            });
+            plays.buffer_unordered(AT_ONCE).collect::<()>().await;
+        };
+        // Until pools and caches have their size; of nonces alone there may be 8,192.
+        let warm = (count / 3).min(12_000);
+        play(0..warm).await;
+        let before = resident();
+        play(warm..count).await;
+        let grown = resident().saturating_sub(before);
+        assert!(grown < 16 << 20, "{grown} bytes after {} bad handshakes", count - warm);
+        assert!(is_alone(&world));
+    });
+}
