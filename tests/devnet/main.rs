@@ -6,6 +6,7 @@ mod actors;
 mod chain;
 mod faults;
 mod kill;
+mod policies;
 mod presence;
 mod refusals;
 mod scripts;

@@ -3,13 +3,14 @@
 use crate::support::{Home, list};
 use serde_json::Value;
 
-const HEARTBEAT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/actors/heartbeat.star");
+pub const HEARTBEAT: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/actors/heartbeat.star");
 
-fn text(value: &Value) -> &str {
+pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
 }
 
-fn number(value: &Value) -> u64 {
+pub fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
 }
 
