@@ -12,3 +12,4 @@ mod refusals;
 mod scripts;
 mod support;
 mod timers;
+mod watch;

@@ -66,9 +66,11 @@ async fn one(cx: &Context, client: &Client, timer: &str) -> Result<(), CliError>
         for event in blocks.next().await?.events {
             // The stream may have begun before the timer was asked for.
             let new = told.is_none_or(|told| (event.height, event.index) > told);
-            if event.timer_id == Some(timer.timer_id) && new {
+            let about = event.timer_id == Some(timer.timer_id);
+            // What its fire does to other timers is told of as what its handler emits.
+            if new && (about || event.timer == Some(timer.timer_id)) {
                 cx.ui.record(&event)?;
-                ended |= ENDS.contains(&event.kind.as_str());
+                ended |= about && ENDS.contains(&event.kind.as_str());
             }
         }
     }
@@ -89,10 +91,11 @@ async fn of_actor(cx: &Context, client: &Client, actor: &str) -> Result<(), CliE
     loop {
         for event in blocks.next().await?.events {
             let Some(id) = event.timer_id.as_ref().map(ToString::to_string) else { continue };
+            let fired = event.timer.as_ref().map(ToString::to_string);
             if is_of(&event, &actor) {
                 known.insert(id.clone());
             }
-            if known.contains(&id) {
+            if known.contains(&id) || fired.is_some_and(|timer| known.contains(&timer)) {
                 cx.ui.record(&event)?;
             }
         }

@@ -1,0 +1,235 @@
+//! `timer watch` on a running devnet: everybody's timers, an actor's, one until it has ended.
+
+use crate::{
+    support::{Home, PATIENCE, list, wait_until},
+    timers::{HEARTBEAT, number, text},
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Child, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    thread,
+};
+
+/// A `timer watch` that runs; dropping it ends it.
+struct Watch {
+    child: Child,
+    lines: Receiver<Value>,
+    /// Those read so far.
+    seen: Vec<Value>,
+}
+
+impl Watch {
+    fn start(home: &Home, args: &[&str]) -> Self {
+        let mut command = home.command(&[&["-o", "jsonl", "timer", "watch"], args].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        // Ends with the command.
+        thread::spawn(move || {
+            for line in stdout.lines() {
+                let line = serde_json::from_str(&line.unwrap()).unwrap();
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines, seen: Vec::new() }
+    }
+
+    /// Whether a line has come since the last look.
+    fn has_more(&mut self) -> bool {
+        let before = self.seen.len();
+        self.seen.extend(self.lines.try_iter());
+        self.seen.len() > before
+    }
+
+    /// Reads on until a line says this of a timer.
+    fn until(&mut self, timer: &str, kind: &str) {
+        while !self.seen.iter().any(|line| line["timer_id"] == timer && line["kind"] == kind) {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => self.seen.push(line),
+                Err(error) => panic!("no {kind} of {timer}: {error}\n{:#?}", self.seen),
+            }
+        }
+    }
+
+    /// Reads to the end of the command, which comes by itself.
+    fn end(mut self) -> Vec<Value> {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => self.seen.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("it goes on: {:#?}", self.seen),
+            }
+        }
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        std::mem::take(&mut self.seen)
+    }
+
+    /// Interrupts it, as a user does.
+    fn interrupt(mut self) -> Vec<Value> {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(130));
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        assert_eq!(stderr, "error: interrupted\n");
+        std::mem::take(&mut self.seen)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+fn heart(home: &Home) -> String {
+    text(&home.json(&["actor", "deploy", HEARTBEAT])["actor"]).to_owned()
+}
+
+/// Schedules a timer and yields its id.
+fn schedule(home: &Home, args: &[&str]) -> String {
+    text(&home.json(&[&["timer", "schedule"], args].concat())["timer_id"]).to_owned()
+}
+
+/// What lines say of a timer, in order.
+fn kinds<'a>(lines: &'a [Value], timer: &str) -> Vec<&'a str> {
+    let of_timer = |line: &&Value| line["timer_id"] == timer;
+    lines.iter().filter(of_timer).map(|line| text(&line["kind"])).collect()
+}
+
+/// The places of events on the chain.
+fn places<'a>(events: impl IntoIterator<Item = &'a Value>) -> Vec<(u64, u64)> {
+    events.into_iter().map(|event| (number(&event["height"]), number(&event["index"]))).collect()
+}
+
+#[test]
+fn a_watch_shows_what_happens_to_an_actors_timers_and_no_others() {
+    let home = Home::new();
+    home.up(&["--wait", "2", "--validators", "1", "--runners", "0"]);
+    let (mine, other) = (heart(&home), heart(&home));
+    home.json(&["account", "fund", &other, "10cby"]);
+    // Known to a watch that begins later, though nothing but its beginning and its end says whose
+    // it is.
+    let far = ["--at", "+5000", "--expires", "+5100", "--handler", "beats"];
+    let early = schedule(&home, &[&[mine.as_str()], &far[..]].concat());
+    let mut everybody = Watch::start(&home, &[]);
+    let mut of_mine = Watch::start(&home, &["--actor", &mine[..10]]);
+    let mut until = number(&home.json(&["timer", "show", &early])["expires_at"]);
+    wait_until("both watch", || {
+        until += 1;
+        home.json(&["timer", "extend", &early, &until.to_string()]);
+        let (one, two) = (everybody.has_more(), of_mine.has_more());
+        one && two
+    });
+    let from = home.height() + 1;
+
+    let poor = schedule(&home, &[&mine, "--in", "2", "--handler", "beats"]);
+    of_mine.until(&poor, "TimerCancelledInsufficientFunds");
+    home.json(&["account", "fund", &mine, "10cby"]);
+    let fires = schedule(&home, &[&mine, "--in", "2", "--handler", "beats"]);
+    let theirs = schedule(&home, &[&other, "--in", "2", "--handler", "beats"]);
+    let fails = schedule(&home, &[&mine, "--in", "2", "--handler", "stop"]);
+    // While nothing beats, there is nothing to stop.
+    of_mine.until(&fails, "TimerFired");
+    let begun = home.json(&["actor", "call", &mine, "start", r#"{"every": 2, "times": 2}"#]);
+    let scheduled = |events: &Value, by: Option<&str>| -> String {
+        let begins =
+            |event: &&Value| event["kind"] == "TimerScheduled" && event["timer"].as_str() == by;
+        text(&list(events).iter().find(begins).unwrap()["timer_id"]).to_owned()
+    };
+    let first = scheduled(&begun["events"], None);
+    of_mine.until(&first, "TimerFired");
+    let second = scheduled(&home.json(&["timer", "show", &first])["events"], Some(&first));
+    of_mine.until(&second, "TimerFired");
+    // A lane without room, until its time has passed.
+    home.json(&["chain", "params", "set", "lane_timer_cycles", "1000"]);
+    let late = ["--in", "2", "--expires", "+4", "--handler", "beats"];
+    let expires = schedule(&home, &[&[mine.as_str()], &late[..]].concat());
+    of_mine.until(&expires, "TimerExpired");
+    home.json(&["timer", "cancel", &early]);
+    of_mine.until(&early, "TimerCancelled");
+    everybody.until(&early, "TimerCancelled");
+    let (all, own) = (everybody.interrupt(), of_mine.interrupt());
+
+    let check = |timer: &str, expected: &[&str]| {
+        assert_eq!(kinds(&own, timer), expected, "{own:#?}");
+    };
+    check(&poor, &["TimerScheduled", "TimerCancelledInsufficientFunds"]);
+    check(&fires, &["TimerScheduled", "ActorCalled", "TimerFired"]);
+    check(&theirs, &[]);
+    check(&fails, &["TimerScheduled", "TimerFired"]);
+    let failed = own.iter().rfind(|line| line["timer_id"] == fails.as_str()).unwrap();
+    assert_eq!(failed["data"]["success"], false);
+    // A beat is told of by the timer that beats.
+    let beat = ["TimerScheduled", "ActorCalled", "ActorEmitted", "TimerFired"];
+    check(&first, &beat);
+    check(&second, &beat);
+    check(&expires, &["TimerScheduled", "TimerExpired"]);
+    assert_eq!(kinds(&own, &early).last(), Some(&"TimerCancelled"));
+    assert!(own.iter().all(|line| line["kind"] != "Transferred"), "{own:#?}");
+
+    // Nothing is left out: of all events of these blocks, those about timers, each once.
+    let since = |lines: &[Value]| -> Vec<Value> {
+        lines.iter().filter(|line| number(&line["height"]) >= from).cloned().collect()
+    };
+    let chain = home.json(&["chain", "events", "--from", &from.to_string()]);
+    let of_timers = list(&chain).iter().filter(|event| event["timer_id"].is_string());
+    assert_eq!(places(&since(&all)), places(of_timers));
+    let (all, own) = (since(&all), since(&own));
+    let not_theirs = all.iter().filter(|line| line["timer_id"] != theirs.as_str());
+    assert_eq!(places(&own), places(not_theirs));
+}
+
+#[test]
+fn a_watch_of_a_timer_ends_with_it() {
+    let home = Home::new();
+    home.up(&["--wait", "2", "--validators", "1", "--runners", "0"]);
+    let mine = heart(&home);
+    home.json(&["account", "fund", &mine, "10cby"]);
+
+    let far = ["--at", "+5000", "--expires", "+5100", "--handler", "beats"];
+    let cancelled = schedule(&home, &[&[mine.as_str()], &far[..]].concat());
+    let mut watch = Watch::start(&home, &[&cancelled[..12]]);
+    watch.until(&cancelled, "TimerScheduled");
+    home.json(&["timer", "extend", &cancelled, "+5200"]);
+    watch.until(&cancelled, "TimerExtended");
+    home.json(&["timer", "cancel", &cancelled]);
+    let lines = watch.end();
+    assert_eq!(
+        kinds(&lines, &cancelled),
+        ["TimerScheduled", "TimerExtended", "TimerCancelled"],
+        "{lines:#?}"
+    );
+
+    // One that is watched as it beats says the same as one that is asked for afterwards.
+    let beats = schedule(&home, &[&mine, "--every", "20"]);
+    let live = Watch::start(&home, &[&beats]).end();
+    let replayed = Watch::start(&home, &[&beats]).end();
+    let kinds: Vec<_> = replayed.iter().map(|line| text(&line["kind"])).collect();
+    assert_eq!(
+        kinds,
+        ["TimerScheduled", "ActorCalled", "ActorEmitted", "TimerScheduled", "TimerFired"]
+    );
+    assert_eq!(live, replayed);
+}
+
+#[test]
+fn a_watch_of_what_is_not_there_says_so() {
+    let home = Home::new();
+    let check = |args: &[&str], code, begin: &str| {
+        let refused = home.fails(code, &[&["timer", "watch"], args].concat());
+        assert!(refused.starts_with(begin), "{args:?}: {refused}");
+    };
+    check(&[], 4, "error: no devnet is running\n");
+    home.up(&["--wait", "2", "--validators", "1", "--runners", "0"]);
+    check(&["0x1234567890"], 3, "error: no timer's id begins with 0x1234567890\n");
+    check(&["soon"], 2, "error: `soon` is no timer id\n");
+    let nobody = "error: no actor's address begins with 0x1234567890\n";
+    check(&["--actor", "0x1234567890"], 3, nobody);
+    check(&["--actor", "dev-0"], 3, "error: there is no actor at dev-0 at block ");
+}
