@@ -1,4 +1,5 @@
-//! `timer watch` on a running devnet: everybody's timers, an actor's, one until it has ended.
+//! Commands that watch a running devnet: its timers, an actor's, one until it has ended; who is
+//! present.
 
 use crate::{
     support::{Home, PATIENCE, list, wait_until},
@@ -7,13 +8,14 @@ use crate::{
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
+    collections::BTreeSet,
     io::{BufRead as _, BufReader, Read as _},
     process::{Child, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread,
 };
 
-/// A `timer watch` that runs; dropping it ends it.
+/// A command that watches; dropping it ends it.
 struct Watch {
     child: Child,
     lines: Receiver<Value>,
@@ -23,7 +25,7 @@ struct Watch {
 
 impl Watch {
     fn start(home: &Home, args: &[&str]) -> Self {
-        let mut command = home.command(&[&["-o", "jsonl", "timer", "watch"], args].concat());
+        let mut command = home.command(&[&["-o", "jsonl"], args].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
@@ -46,14 +48,20 @@ impl Watch {
         self.seen.len() > before
     }
 
-    /// Reads on until a line says this of a timer.
-    fn until(&mut self, timer: &str, kind: &str) {
-        while !self.seen.iter().any(|line| line["timer_id"] == timer && line["kind"] == kind) {
+    /// Reads on until a line is what is waited for.
+    fn until_line(&mut self, what: &str, is: impl Fn(&Value) -> bool) {
+        while !self.seen.iter().any(&is) {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => self.seen.push(line),
-                Err(error) => panic!("no {kind} of {timer}: {error}\n{:#?}", self.seen),
+                Err(error) => panic!("no {what}: {error}\n{:#?}", self.seen),
             }
         }
+    }
+
+    /// Reads on until a line says this of a timer.
+    fn until(&mut self, timer: &str, kind: &str) {
+        let is = |line: &Value| line["timer_id"] == timer && line["kind"] == kind;
+        self.until_line(&format!("{kind} of {timer}"), is);
     }
 
     /// Reads to the end of the command, which comes by itself.
@@ -117,8 +125,8 @@ fn a_watch_shows_what_happens_to_an_actors_timers_and_no_others() {
     // it is.
     let far = ["--at", "+5000", "--expires", "+5100", "--handler", "beats"];
     let early = schedule(&home, &[&[mine.as_str()], &far[..]].concat());
-    let mut everybody = Watch::start(&home, &[]);
-    let mut of_mine = Watch::start(&home, &["--actor", &mine[..10]]);
+    let mut everybody = Watch::start(&home, &["timer", "watch"]);
+    let mut of_mine = Watch::start(&home, &["timer", "watch", "--actor", &mine[..10]]);
     let mut until = number(&home.json(&["timer", "show", &early])["expires_at"]);
     wait_until("both watch", || {
         until += 1;
@@ -194,7 +202,7 @@ fn a_watch_of_a_timer_ends_with_it() {
 
     let far = ["--at", "+5000", "--expires", "+5100", "--handler", "beats"];
     let cancelled = schedule(&home, &[&[mine.as_str()], &far[..]].concat());
-    let mut watch = Watch::start(&home, &[&cancelled[..12]]);
+    let mut watch = Watch::start(&home, &["timer", "watch", &cancelled[..12]]);
     watch.until(&cancelled, "TimerScheduled");
     home.json(&["timer", "extend", &cancelled, "+5200"]);
     watch.until(&cancelled, "TimerExtended");
@@ -208,8 +216,8 @@ fn a_watch_of_a_timer_ends_with_it() {
 
     // One that is watched as it beats says the same as one that is asked for afterwards.
     let beats = schedule(&home, &[&mine, "--every", "20"]);
-    let live = Watch::start(&home, &[&beats]).end();
-    let replayed = Watch::start(&home, &[&beats]).end();
+    let live = Watch::start(&home, &["timer", "watch", &beats]).end();
+    let replayed = Watch::start(&home, &["timer", "watch", &beats]).end();
     let kinds: Vec<_> = replayed.iter().map(|line| text(&line["kind"])).collect();
     assert_eq!(
         kinds,
@@ -232,4 +240,32 @@ fn a_watch_of_what_is_not_there_says_so() {
     let nobody = "error: no actor's address begins with 0x1234567890\n";
     check(&["--actor", "0x1234567890"], 3, nobody);
     check(&["--actor", "dev-0"], 3, "error: there is no actor at dev-0 at block ");
+}
+
+#[test]
+fn a_watch_of_presence_shows_everybody_and_then_what_changes() {
+    let home = Home::new();
+    home.up(&["--wait", "2", "--runners", "3"]);
+    let mut watch = Watch::start(&home, &["presence", "watch"]);
+    watch.until_line("line with all runners", |line| line["present"] == 3);
+    home.wait_height(home.height() + 3);
+    let lines = watch.interrupt();
+    let mut present = BTreeSet::new();
+    let mut last = 0;
+    for line in &lines {
+        let (came, went) = (list(&line["appeared"]), list(&line["vanished"]));
+        assert!(!came.is_empty() || !went.is_empty() || last == 0, "nothing new: {lines:#?}");
+        last = number(&line["height"]);
+        for name in came {
+            assert!(present.insert(text(name)), "{lines:#?}");
+        }
+        for name in went {
+            assert!(present.remove(text(name)), "{lines:#?}");
+        }
+        assert_eq!(number(&line["present"]), present.len() as u64, "{lines:#?}");
+        assert_eq!(line["registry_len"], 3);
+        let shown = home.json(&["presence", "show", &last.to_string()]);
+        let shown: BTreeSet<_> = list(&shown["present"]).iter().map(text).collect();
+        assert_eq!(present, shown, "block {last}");
+    }
 }
