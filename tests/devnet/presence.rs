@@ -1,6 +1,10 @@
 //! Canonical presence: the same everywhere, derived from votes, and damage is found.
 
-use crate::support::{Home, list};
+use crate::{
+    support::{Home, list, wait_until},
+    timers::{number, text},
+    watch::Watch,
+};
 use rusqlite::Connection;
 
 #[test]
@@ -63,4 +67,54 @@ fn a_flipped_bit_in_a_stored_certificate_is_found_and_named() {
     assert_eq!(found.json()["mismatches"][0]["runner"], "runner-0");
     // The other validators' files are their own.
     home.json(&["--node", "validator-0", "presence", "verify", "3"]);
+}
+
+#[test]
+fn a_runner_that_leaves_closes_the_gap_and_comes_back_as_the_last() {
+    let home = Home::new();
+    home.up(&["--wait", "2", "--runners", "3"]);
+    let mut watch = Watch::start(&home, &["presence", "watch"]);
+    watch.until_line("line with all runners", |line| line["present"] == 3);
+
+    let left = number(&home.json(&["runner", "deregister", "runner-0"])["height"]);
+    home.fails(3, &["runner", "show", "runner-0"]);
+    let again = home.fails(6, &["runner", "deregister", "runner-0"]);
+    assert!(again.contains("UnknownRunner"), "{again}");
+    let unknown = home.fails(3, &["runner", "deregister", "runner-9"]);
+    assert!(unknown.contains("has no runner `runner-9`"), "{unknown}");
+    let gone = |line: &serde_json::Value| list(&line["vanished"]).iter().any(|n| n == "runner-0");
+    watch.until_line("line without runner-0", gone);
+    // Long before connections are looked through, which is every 32 blocks.
+    wait_until("its connections are closed", || {
+        let validators = home.json(&["validator", "ls"]);
+        let connected = list(&validators).iter().flat_map(|v| list(&v["connected_runners"]));
+        connected.into_iter().all(|name| name != "runner-0")
+    });
+    let names = || -> Vec<String> {
+        let runners = home.json(&["runner", "ls"]);
+        list(&runners).iter().map(|runner| text(&runner["name"]).to_owned()).collect()
+    };
+    assert_eq!(names(), ["runner-1", "runner-2"]);
+
+    let poor = home.fails(6, &["runner", "register", "runner-0", "--stake", "1cby"]);
+    assert!(poor.contains("InsufficientStake"), "{poor}");
+    let back = number(&home.json(&["runner", "register", "runner-0"])["height"]);
+    assert_eq!(names(), ["runner-1", "runner-2", "runner-0"]);
+    let present = |line: &serde_json::Value| {
+        number(&line["height"]) > back && list(&line["appeared"]).iter().any(|n| n == "runner-0")
+    };
+    watch.until_line("line with runner-0 again", present);
+    watch.interrupt();
+
+    // Votes on a block are indexed by the registry as of its parent.
+    for (block, len) in [(left, 3), (left + 1, 2), (back, 2), (back + 1, 3)] {
+        let shown = home.json(&["presence", "show", &block.to_string()]);
+        assert_eq!(shown["registry_len"], len, "block {block}: {shown}");
+        assert_eq!(home.json(&["presence", "verify", &block.to_string()])["valid"], true);
+    }
+    // A bit is never taken for that of whoever had its place before.
+    for block in left + 1..=back {
+        let shown = home.json(&["presence", "show", &block.to_string()]);
+        assert!(list(&shown["present"]).iter().all(|name| name != "runner-0"), "{shown}");
+    }
 }

@@ -16,7 +16,7 @@ use std::{
 };
 
 /// A command that watches; dropping it ends it.
-struct Watch {
+pub struct Watch {
     child: Child,
     lines: Receiver<Value>,
     /// Those read so far.
@@ -24,7 +24,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn start(home: &Home, args: &[&str]) -> Self {
+    pub fn start(home: &Home, args: &[&str]) -> Self {
         let mut command = home.command(&[&["-o", "jsonl"], args].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -49,7 +49,7 @@ impl Watch {
     }
 
     /// Reads on until a line is what is waited for.
-    fn until_line(&mut self, what: &str, is: impl Fn(&Value) -> bool) {
+    pub fn until_line(&mut self, what: &str, is: impl Fn(&Value) -> bool) {
         while !self.seen.iter().any(&is) {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => self.seen.push(line),
@@ -78,7 +78,7 @@ impl Watch {
     }
 
     /// Interrupts it, as a user does.
-    fn interrupt(mut self) -> Vec<Value> {
+    pub fn interrupt(mut self) -> Vec<Value> {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(130));
         let mut stderr = String::new();

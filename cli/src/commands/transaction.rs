@@ -49,9 +49,13 @@ impl Signer {
             return Err(unknown());
         }
         let name: Name = account.parse().map_err(|_| unknown())?;
-        let key = devnet.account_key(&name)?.ok_or_else(unknown)?;
+        devnet.account_key(&name)?.map(Self::of).ok_or_else(unknown)
+    }
+
+    /// The account of a key.
+    pub fn of(key: SecretKey) -> Self {
         let address = key.address();
-        Ok(Self { key, address })
+        Self { key, address }
     }
 
     /// The account's address.

@@ -58,9 +58,9 @@ const COMMANDS: usize = 256;
 /// far more jobs would have to finish at once than a block has room for.
 const RESULTS: usize = 1_024;
 
-/// How often every connection is checked against the chain again, in blocks: a runner that
-/// deregistered or a validator that left its subset keeps the connection no longer (spec §1,
-/// `OVERLAP_BLOCKS`).
+/// How often every connection is checked against the chain again, in blocks: a runner whose subset
+/// the validator left keeps the connection no longer (spec §1, `OVERLAP_BLOCKS`). One that
+/// deregistered loses it at once.
 const RECHECK_BLOCKS: u64 = 32;
 
 /// What a gateway is made of.
@@ -228,8 +228,13 @@ impl Gateway {
         let recheck = state.height().get().is_multiple_of(RECHECK_BLOCKS);
         shared.state = state;
         let Shared { state, links, .. } = &mut *shared;
-        for link in links.values() {
-            if recheck && let Err(reason) = state.admit(&link.key, &self.0.public) {
+        for (runner, link) in &*links {
+            let verdict = match state.registry().get(runner) {
+                Some(record) if record.deregistered => Err(GoodbyeReason::Deregistered),
+                _ if recheck => state.admit(&link.key, &self.0.public).map(drop),
+                _ => Ok(()),
+            };
+            if let Err(reason) = verdict {
                 link.command(Command::Close(reason));
             }
         }

@@ -9,7 +9,7 @@ mod status;
 mod up;
 
 pub use down::stop;
-pub use up::{Up, UpReport};
+pub use up::{Up, UpReport, saved_plan};
 
 use super::block_on;
 use crate::{

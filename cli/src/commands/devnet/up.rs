@@ -123,7 +123,8 @@ fn of_saved(home: &Home, overrides: &Overrides) -> Result<Plan, CliError> {
     Ok(Topology::parse(&text, &file)?.resolve(overrides, &text, &file)?)
 }
 
-fn saved_plan(devnet: &DevnetHome) -> Result<Option<Plan>, CliError> {
+/// The topology that a devnet's chain began with.
+pub fn saved_plan(devnet: &DevnetHome) -> Result<Option<Plan>, CliError> {
     let Some(text) = devnet.topology()? else { return Ok(None) };
     let file = devnet.topology_path().display().to_string();
     Ok(Some(Topology::parse(&text, &file)?.resolve(&Overrides::default(), &text, &file)?))
