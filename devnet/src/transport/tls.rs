@@ -156,6 +156,7 @@ pub fn peer_key(connection: &quinn::Connection) -> Result<PublicKey, IdentityErr
 #[derive(Debug, Clone)]
 pub struct Identity {
     public: PublicKey,
+    der: CertificateDer<'static>,
     certified: Arc<SingleCertAndKey>,
     provider: Arc<CryptoProvider>,
 }
@@ -187,13 +188,19 @@ impl Identity {
             .key_provider
             .load_private_key(PrivateKeyDer::Pkcs8(ephemeral.serialize_der().into()))
             .map_err(cannot_make)?;
-        let certified = CertifiedKey::new(vec![certificate.der().clone()], key);
-        Ok(Self { public, certified: Arc::new(certified.into()), provider })
+        let der = certificate.der().clone();
+        let certified = CertifiedKey::new(vec![der.clone()], key);
+        Ok(Self { public, der, certified: Arc::new(certified.into()), provider })
     }
 
     /// The on-chain key.
     pub const fn public_key(&self) -> &PublicKey {
         &self.public
+    }
+
+    /// The certificate, in DER.
+    pub fn der(&self) -> &[u8] {
+        &self.der
     }
 
     /// The certificate with its key, to be shown to whoever asks.

@@ -1,0 +1,202 @@
+//! The frame decoder.
+
+use crate::{play, random::Random};
+use cowboy_engine::{
+    primitives::{Hash, Height, SecretKey},
+    wire::{
+        AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
+        Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
+        HelloAck, Job, JobAck, JobAssignment, JobCancel, JobProgress, JobResult, Labels, Message,
+        Percent, RawFrame, RejectReason, Role, Text, VERSION,
+    },
+};
+use std::fs;
+
+pub const CHAIN: u64 = 7;
+/// The challenges of either side.
+pub const RUNNERS_NONCE: [u8; 32] = [1; 32];
+pub const VALIDATORS_NONCE: [u8; 32] = [2; 32];
+/// Jobs that frames are about.
+pub const JOBS: [Hash; 3] = [Hash([3; 32]), Hash([4; 32]), Hash([5; 32])];
+
+pub fn runner() -> SecretKey {
+    SecretKey::derive(b"hostile", "runner")
+}
+
+pub fn validator() -> SecretKey {
+    SecretKey::derive(b"hostile", "validator")
+}
+
+/// Frames as a runner writes them: with signatures that hold.
+pub fn of_runner() -> Vec<Vec<u8>> {
+    let key = runner();
+    let hello = Hello {
+        version: VERSION,
+        party_pubkey: key.public_key(),
+        party_role: Role::Runner,
+        block_height: Height::new(1),
+        challenge_nonce: RUNNERS_NONCE,
+    };
+    let ack = HelloAck::signed(CHAIN, &key, Role::Runner, Height::new(1), &VALIDATORS_NONCE);
+    let load = BackpressureSignal {
+        active_jobs: 1,
+        max_concurrent: 4,
+        accepting_new: true,
+        reason: Some(Text::truncated("busy")),
+    };
+    let change = CapabilityChange {
+        removed_capabilities: Labels::new(["http", "custom"]).expect("two short names"),
+        ..CapabilityChange::default()
+    };
+    let delta = CapabilityDelta::signed(CHAIN, &key, Height::new(2), change);
+    let mut frames = vec![hello.to_frame(), ack.to_frame(), load.to_frame(), delta.to_frame()];
+    for nonce in 1..6 {
+        frames.push(HeartbeatPing::signed(CHAIN, &key, Height::new(nonce), nonce).to_frame());
+    }
+    for job_id in JOBS {
+        let statuses = [
+            AckStatus::Accepted,
+            AckStatus::Duplicate,
+            AckStatus::Reject(RejectReason::AtCapacity),
+        ];
+        for status in statuses {
+            frames.push(JobAck::signed(CHAIN, &key, job_id, status).to_frame());
+        }
+        let fraction = Percent::new(50).expect("it is one");
+        let detail = Some(Text::truncated("half"));
+        frames.push(JobProgress { job_id, fraction, detail }.to_frame());
+        let body = Body::new(b"result".to_vec()).expect("it is short");
+        frames.push(JobResult::signed(CHAIN, &key, job_id, body).to_frame());
+    }
+    frames.push(Goodbye { reason: GoodbyeReason::ShuttingDown }.to_frame());
+    frames.push(vec![0, 0, 0, 2, 0x80, 7]);
+    frames
+}
+
+/// Frames as a validator writes them.
+pub fn of_validator() -> Vec<Vec<u8>> {
+    let (key, runner) = (validator(), runner().public_key());
+    let hello = Hello {
+        version: VERSION,
+        party_pubkey: key.public_key(),
+        party_role: Role::Validator,
+        block_height: Height::new(1),
+        challenge_nonce: VALIDATORS_NONCE,
+    };
+    let ack = HelloAck::signed(CHAIN, &key, Role::Validator, Height::new(1), &RUNNERS_NONCE);
+    let mut frames = vec![hello.to_frame(), ack.to_frame()];
+    for height in 1..6 {
+        let pong = HeartbeatPong::signed(CHAIN, &key, Height::new(height), &runner);
+        frames.push(pong.to_frame());
+    }
+    for job_id in JOBS {
+        let spec = Body::new(b"spec".to_vec()).expect("it is short");
+        let (now, deadline) = (Height::new(2), Height::new(9));
+        let assignment = JobAssignment::signed(CHAIN, &key, job_id, spec, now, deadline);
+        frames.push(assignment.to_frame());
+        let cancel = JobCancel::signed(CHAIN, &key, job_id, CancelReason::Expired);
+        frames.push(cancel.to_frame());
+    }
+    frames.push(Goodbye { reason: GoodbyeReason::Deregistered }.to_frame());
+    frames.push(vec![0, 0, 0, 1, 0xff]);
+    frames
+}
+
+/// A frame that was read is written in the same bytes.
+fn again(channel: Channel, frame: &RawFrame) -> Option<Vec<u8>> {
+    match channel {
+        Channel::Control => Some(match Control::decode(frame).ok()? {
+            Control::Hello(message) => message.to_frame(),
+            Control::HelloAck(message) => message.to_frame(),
+            Control::Ping(message) => message.to_frame(),
+            Control::Pong(message) => message.to_frame(),
+            Control::Backpressure(message) => message.to_frame(),
+            Control::Capabilities(message) => message.to_frame(),
+            Control::Goodbye(message) => message.to_frame(),
+        }),
+        Channel::Job => Some(match Job::decode(frame).ok()?? {
+            Job::Assignment(message) => message.to_frame(),
+            Job::Ack(message) => message.to_frame(),
+            Job::Progress(message) => message.to_frame(),
+            Job::Result(message) => message.to_frame(),
+            Job::Cancel(message) => message.to_frame(),
+        }),
+    }
+}
+
+/// Bytes as a stream delivers them: in pieces of any size.
+pub fn pieces(random: &mut Random, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut pieces = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let len = if random.one_in(3) { rest.len() } else { 1 + random.below(rest.len()) };
+        let (piece, more) = rest.split_at(len);
+        pieces.push(piece.to_vec());
+        rest = more;
+    }
+    pieces
+}
+
+#[test]
+fn frames_are_read_in_their_one_form_or_refused() {
+    let corpus = [of_runner(), of_validator()].concat();
+    let mut read = [0u64; 2];
+    play(|random| {
+        let channel = *random.pick(&[Channel::Control, Channel::Job]);
+        let mut bytes = Vec::new();
+        for _ in 0..=random.below(4) {
+            let whole = random.one_in(3);
+            bytes.extend(if whole {
+                random.pick(&corpus).clone()
+            } else {
+                random.mutated(&corpus)
+            });
+        }
+        let mut reader = FrameReader::new(channel);
+        for piece in pieces(random, &bytes) {
+            let mut rest = piece.as_slice();
+            while !rest.is_empty() {
+                match reader.feed(&mut rest) {
+                    Ok(Some(frame)) => {
+                        assert!(frame.payload().len() < channel.limit());
+                        if let Some(bytes) = again(channel, &frame) {
+                            assert_eq!(bytes[4], frame.kind());
+                            assert_eq!(&bytes[5..], frame.payload());
+                            read[usize::from(channel == Channel::Job)] += 1;
+                        }
+                    }
+                    Ok(None) => assert!(rest.is_empty(), "a piece is used up"),
+                    // The connection ends here.
+                    Err(_) => return,
+                }
+            }
+        }
+    });
+    if std::env::var_os("COWBOYCTL_HOSTILE_CASE").is_none() {
+        assert!(read.into_iter().all(|count| count > 100), "few frames are whole: {read:?}");
+    }
+}
+
+/// What has been promised, in bytes.
+#[cfg(target_os = "linux")]
+fn mapped() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm").expect("Linux says so");
+    let pages = pages.split(' ').next().expect("a word");
+    pages.parse::<u64>().expect("a number") * 4_096
+}
+
+/// A length is a claim: memory grows with the bytes that have come.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_claimed_length_takes_no_memory() {
+    let before = mapped();
+    let limit = u32::try_from(Channel::Job.limit()).expect("16 MiB");
+    let mut readers: Vec<_> = (0..4_096).map(|_| FrameReader::new(Channel::Job)).collect();
+    for reader in &mut readers {
+        let bytes = [&limit.to_be_bytes()[..], &[0x23; 100]].concat();
+        assert_eq!(reader.feed(&mut bytes.as_slice()), Ok(None));
+    }
+    let grown = mapped().saturating_sub(before);
+    // They claim 64 GiB. Other tests of the process reserve some, too.
+    assert!(grown < 4 << 30, "{grown} bytes for 4,096 frames of which 100 bytes have come");
+}

@@ -1,0 +1,51 @@
+//! What reads bytes of strangers is given bytes that nobody would write: frames, session machines,
+//! certificates of connections, votes, blocks.
+//!
+//! Each test plays cases for `COWBOYCTL_HOSTILE_SECONDS`, two unless said; `.ci/test` says sixty. A
+//! case follows from its number, which a failure names: `COWBOYCTL_HOSTILE_CASE=N` plays that one
+//! alone.
+
+mod decoders;
+mod frames;
+mod random;
+mod sessions;
+
+use random::Random;
+use std::{
+    env,
+    time::{Duration, Instant},
+};
+
+/// Says which case it was when a test fails.
+struct Case(u64);
+
+impl Drop for Case {
+    #[expect(clippy::print_stderr, reason = "how to play the case again")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("that was COWBOYCTL_HOSTILE_CASE={}", self.0);
+        }
+    }
+}
+
+/// Plays one case after the other.
+fn play(mut case: impl FnMut(&mut Random)) {
+    let number = |name: &str| {
+        env::var(name).ok().map(|text| text.parse::<u64>().unwrap_or_else(|_| panic!("{name}")))
+    };
+    let mut one = |number| {
+        let _named = Case(number);
+        case(&mut Random::new(number));
+    };
+    if let Some(number) = number("COWBOYCTL_HOSTILE_CASE") {
+        return one(number);
+    }
+    let time = Duration::from_secs(number("COWBOYCTL_HOSTILE_SECONDS").unwrap_or(2));
+    let begun = Instant::now();
+    for number in 0.. {
+        if begun.elapsed() >= time {
+            break;
+        }
+        one(number);
+    }
+}

@@ -1,0 +1,302 @@
+//! The session machines, fed arbitrary frames in arbitrary order on arbitrary streams while their
+//! drivers do arbitrary things.
+
+use crate::{
+    frames::{
+        CHAIN, JOBS, RUNNERS_NONCE, VALIDATORS_NONCE, of_runner, of_validator, pieces, runner,
+        validator,
+    },
+    play,
+    random::Random,
+};
+use cowboy_engine::{
+    primitives::{Hash, Height},
+    session::{
+        MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome, Output, Session, StreamId,
+        runner::{self as runners, Runner},
+        validator::{self as validators, Validator},
+    },
+    wire::{
+        AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, Channel, FrameReader,
+        GoodbyeReason, JobAssignment, JobResult, Message as _, Percent, RejectReason,
+    },
+};
+use std::collections::BTreeMap;
+
+/// The most outputs that one input can have: each stream is written to and ended, and a bit.
+const MOST_OUTPUTS: usize = 4 * (MAX_JOB_STREAMS + MAX_PEER_STREAMS) + 16;
+
+/// A machine, and what must hold of it.
+struct Played<S: Session> {
+    session: S,
+    /// All streams that there ever were, and what the machine wrote on each.
+    streams: BTreeMap<StreamId, FrameReader>,
+    over: bool,
+    now: u64,
+    head: u64,
+}
+
+impl<S: Session> Played<S> {
+    fn new(session: S) -> Self {
+        let streams = BTreeMap::new();
+        Self { session, streams, over: false, now: 1_000, head: 1 }
+    }
+
+    /// What the machine wrote consists of frames.
+    fn wrote(&mut self, stream: StreamId, bytes: &[u8]) {
+        let channel = if stream == StreamId::CONTROL { Channel::Control } else { Channel::Job };
+        let reader = self.streams.entry(stream).or_insert_with(|| FrameReader::new(channel));
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            reader.feed(&mut rest).expect("machines write frames");
+        }
+    }
+
+    /// Takes what the machine says, and yields its events.
+    fn drain(&mut self) -> Vec<S::Event> {
+        let mut events = Vec::new();
+        let mut outputs = 0;
+        while let Some(output) = self.session.poll_output() {
+            assert!(!self.over, "nothing comes after the end");
+            outputs += 1;
+            assert!(outputs <= MOST_OUTPUTS, "{outputs} outputs of one input");
+            match output {
+                Output::Open { stream, bytes } | Output::Send { stream, bytes } => {
+                    self.wrote(stream, &bytes);
+                }
+                Output::Finish { .. } => {}
+                Output::Event(event) => events.push(event),
+                Output::Closed(_) => self.over = true,
+            }
+        }
+        events
+    }
+
+    /// Something that any driver may do.
+    fn input(&mut self, random: &mut Random, corpus: &[Vec<u8>]) {
+        let known: Vec<_> = self.streams.keys().copied().collect();
+        match random.below(16) {
+            0 | 1 => {
+                if let Some(stream) = self.session.handle_opened() {
+                    let channel = if known.is_empty() { Channel::Control } else { Channel::Job };
+                    self.streams.entry(stream).or_insert_with(|| FrameReader::new(channel));
+                }
+            }
+            2 if !known.is_empty() => self.session.handle_finished(*random.pick(&known)),
+            3 if !known.is_empty() => self.session.handle_reset(*random.pick(&known)),
+            4 => {
+                self.head += random.below(4) as u64;
+                self.session.handle_head(Height::new(self.head));
+            }
+            5 => {
+                self.now += random.below(400) as u64;
+                self.session.handle_timeout(self.now);
+            }
+            6 if random.one_in(20) => self.session.handle_connection_lost(),
+            7 if random.one_in(20) => self.session.close(*random.pick(GoodbyeReason::ALL)),
+            _ if !known.is_empty() => {
+                let control = random.one_in(2) && known.contains(&StreamId::CONTROL);
+                let stream = if control { StreamId::CONTROL } else { *random.pick(&known) };
+                let whole = !random.one_in(8);
+                let bytes =
+                    if whole { random.pick(corpus).clone() } else { random.mutated(corpus) };
+                for piece in pieces(random, &bytes) {
+                    self.session.handle_data(stream, &piece);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The peer opens a stream and writes a frame, or something like it.
+    fn offer(&mut self, random: &mut Random, frames: &[Vec<u8>]) {
+        let Some(stream) = self.open() else { return };
+        let whole = random.one_in(2);
+        let bytes = if whole { random.pick(frames).clone() } else { random.mutated(frames) };
+        self.session.handle_data(stream, &bytes);
+    }
+
+    /// The peer opens a stream.
+    fn open(&mut self) -> Option<StreamId> {
+        let stream = self.session.handle_opened()?;
+        let channel = if stream == StreamId::CONTROL { Channel::Control } else { Channel::Job };
+        self.streams.entry(stream).or_insert_with(|| FrameReader::new(channel));
+        Some(stream)
+    }
+}
+
+/// Those frames that have this type.
+fn of_kind(frames: &[Vec<u8>], kind: u8) -> Vec<Vec<u8>> {
+    frames.iter().filter(|frame| frame[4] == kind).cloned().collect()
+}
+
+#[test]
+fn a_validator_believes_nothing_that_was_not_signed() {
+    let (own, peer) = (validator(), runner().public_key());
+    let corpus = of_runner();
+    let handed_over = of_kind(&corpus, JobResult::KIND);
+    let (mut established, mut results, mut ended) = (0u64, 0u64, 0u64);
+    play(|random| {
+        let config = validators::Config {
+            chain_id: CHAIN,
+            key: own.clone(),
+            certified: peer.clone(),
+            nonce: VALIDATORS_NONCE,
+            head: Height::new(1),
+        };
+        let mut played = Played::new(Validator::new(config, 1_000));
+        let (mut is_established, mut dispatches) = (false, BTreeMap::<Hash, (u32, u32)>::new());
+        // Most get through the handshake, so that what comes after it is reached.
+        let polite = !random.one_in(4);
+        if polite {
+            assert_eq!(played.open(), Some(StreamId::CONTROL), "the first is that");
+            played.session.handle_data(StreamId::CONTROL, &corpus[0]);
+        }
+        for step in 0..60 {
+            for event in played.drain() {
+                match event {
+                    validators::Event::Admit { .. } => {
+                        let verdict = match random.one_in(10) {
+                            true => Err(*random.pick(GoodbyeReason::ALL)),
+                            false => Ok(()),
+                        };
+                        played.session.handle_admission(verdict);
+                    }
+                    validators::Event::Established => {
+                        assert!(!is_established, "only once");
+                        is_established = true;
+                        established += 1;
+                    }
+                    validators::Event::Result(result) => {
+                        assert!(is_established && result.verify(CHAIN, &peer));
+                        results += 1;
+                    }
+                    validators::Event::Capabilities(delta) => {
+                        assert!(is_established && delta.verify(CHAIN, &peer));
+                    }
+                    validators::Event::Pinged { .. }
+                    | validators::Event::Backpressure(_)
+                    | validators::Event::Progress(_) => assert!(is_established),
+                    validators::Event::Accepted { job_id } => {
+                        assert!(dispatches.contains_key(&job_id), "it was asked");
+                    }
+                    validators::Event::Outcome { job_id, outcome } => {
+                        let (asked, answered) = dispatches.get_mut(&job_id).expect("it was asked");
+                        // An acceptance is no outcome yet.
+                        *answered += 1;
+                        assert!(answered <= asked, "{outcome:?} once per assignment");
+                        assert!(!matches!(outcome, Outcome::SoftFailure(None)) || is_established);
+                    }
+                }
+            }
+            assert_eq!(played.session.is_established(), is_established && !played.over);
+            if step == 0 && polite {
+                played.session.handle_data(StreamId::CONTROL, &corpus[1]);
+                continue;
+            }
+            match random.below(10) {
+                0 | 1 => {
+                    let job_id = *random.pick(&JOBS);
+                    let spec = Body::new(vec![0; random.below(99)]).expect("it is short");
+                    let (at, deadline) = (Height::new(played.head), Height::new(played.head + 9));
+                    if played.session.assign(job_id, spec, at, deadline).is_ok() {
+                        dispatches.entry(job_id).or_default().0 += 1;
+                    }
+                }
+                2 => {
+                    let reason = *random.pick(CancelReason::ALL);
+                    played.session.cancel(random.pick(&JOBS), reason);
+                }
+                3 => played.offer(random, &handed_over),
+                _ => played.input(random, &corpus),
+            }
+        }
+        played.drain();
+        ended += u64::from(played.over);
+    });
+    if std::env::var_os("COWBOYCTL_HOSTILE_CASE").is_none() {
+        let reached = [established, results, ended];
+        assert!(reached.iter().all(|count| *count > 10), "little is reached: {reached:?}");
+    }
+}
+
+#[test]
+fn a_runner_takes_no_job_that_was_not_signed() {
+    let (own, peer) = (runner(), validator().public_key());
+    let corpus = of_validator();
+    let assignments = of_kind(&corpus, JobAssignment::KIND);
+    let result = |job_id| {
+        let body = Body::new(b"done".to_vec()).expect("it is short");
+        JobResult::signed(CHAIN, &own, job_id, body)
+    };
+    let done = JOBS.map(result);
+    let (mut established, mut assigned, mut ended) = (0u64, 0u64, 0u64);
+    play(|random| {
+        let config = runners::Config {
+            chain_id: CHAIN,
+            key: own.clone(),
+            validator: peer.clone(),
+            certified: peer.clone(),
+            nonce: RUNNERS_NONCE,
+            head: Height::new(1),
+        };
+        let mut played = Played::new(Runner::new(config, 1_000));
+        let mut is_established = false;
+        played.drain();
+        if !random.one_in(4) {
+            // Hello, ack, the first pong.
+            corpus[..3]
+                .iter()
+                .for_each(|frame| played.session.handle_data(StreamId::CONTROL, frame));
+        }
+        for _ in 0..60 {
+            for event in played.drain() {
+                match event {
+                    runners::Event::Established => {
+                        assert!(!is_established, "only once");
+                        is_established = true;
+                        established += 1;
+                    }
+                    runners::Event::Assigned { stream, assignment } => {
+                        // It may overtake the pong that completes the handshake.
+                        assert!(assignment.verify(CHAIN, &peer), "{assignment:?}");
+                        assigned += 1;
+                        let status = match random.below(4) {
+                            0 => AckStatus::Duplicate,
+                            1 => AckStatus::Reject(*random.pick(RejectReason::ALL)),
+                            _ => AckStatus::Accepted,
+                        };
+                        played.session.answer(stream, status);
+                    }
+                    runners::Event::Told { .. } => assert!(is_established),
+                    runners::Event::Cancelled { job_id, .. }
+                    | runners::Event::Released { job_id }
+                    | runners::Event::Delivered { job_id }
+                    | runners::Event::Undelivered { job_id } => assert!(JOBS.contains(&job_id)),
+                }
+            }
+            match random.below(12) {
+                0 => drop(played.session.deliver(random.pick(&done))),
+                1 => {
+                    let percent = Percent::new(random.below(101) as u16).expect("at most 100");
+                    played.session.progress(*random.pick(&JOBS), percent, None);
+                }
+                2 => played.session.backpressure(&BackpressureSignal {
+                    active_jobs: random.below(4) as u32,
+                    max_concurrent: 4,
+                    accepting_new: random.one_in(2),
+                    reason: None,
+                }),
+                3 => played.session.capabilities(CapabilityChange::default()),
+                4 => played.offer(random, &assignments),
+                _ => played.input(random, &corpus),
+            }
+        }
+        played.drain();
+        ended += u64::from(played.over);
+    });
+    if std::env::var_os("COWBOYCTL_HOSTILE_CASE").is_none() {
+        let reached = [established, assigned, ended];
+        assert!(reached.iter().all(|count| *count > 10), "little is reached: {reached:?}");
+    }
+}
