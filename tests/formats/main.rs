@@ -1,0 +1,161 @@
+//! `docs/runner-protocol.md` ends with every frame in hexadecimal. Here those are made and
+//! compared; with `UPDATE_DOCS=1` they are written.
+
+use cowboy_devnet::{simulation::devnet::spec, transport::tls};
+use cowboy_engine::{
+    primitives::{Height, SecretKey, codec::to_vec},
+    wire::{
+        AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
+        Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck, JobAck,
+        JobAssignment, JobCancel, JobProgress, JobResult, Labels, Message as _, Percent,
+        RejectReason, Role, Text, VERSION,
+    },
+};
+use std::{env, fmt::Write as _, fs};
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/runner-protocol.md");
+/// What comes before the generated part.
+const MARK: &str = "<!-- generated from here on: UPDATE_DOCS=1 cargo test -p cowboy-tests --test \
+                    formats -->\n";
+const CHAIN: u64 = 0x0102_0304_0506_0708;
+
+/// A key that everybody knows.
+fn key(byte: u8) -> SecretKey {
+    SecretKey::from_bytes(&[byte; 32]).expect("a number below the curve's order")
+}
+
+/// Bytes in lines of 32.
+fn dump(bytes: &[u8]) -> String {
+    let lines = bytes.chunks(32).map(hex::encode);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The generated part.
+fn frames() -> String {
+    let (runner, validator) = (key(1), key(2));
+    let (runners_nonce, validators_nonce) = ([0x11; 32], [0x22; 32]);
+    let height = Height::new(42);
+    let spec = spec(40);
+    let job_id = spec.job_id(&key(3).address(), 7);
+    let mut text = String::new();
+    let mut section = |title: &str, about: &str, bytes: &[u8]| {
+        let _ = write!(text, "\n### {title}\n\n{about}\n\n```\n{}\n```\n", dump(bytes));
+    };
+    let hello = |key: &SecretKey, party_role, challenge_nonce| Hello {
+        version: VERSION,
+        party_pubkey: key.public_key(),
+        party_role,
+        block_height: height,
+        challenge_nonce,
+    };
+    let frame = hello(&runner, Role::Runner, runners_nonce).to_frame();
+    section(
+        "0x01 Hello, of the runner",
+        "At height 42, `challenge_nonce` is 32 times 0x11.",
+        &frame,
+    );
+    let frame = hello(&validator, Role::Validator, validators_nonce).to_frame();
+    section("0x01 Hello, of the validator", "`challenge_nonce` is 32 times 0x22.", &frame);
+    let frame = HelloAck::signed(CHAIN, &validator, Role::Validator, height, &runners_nonce);
+    section("0x02 HelloAck, of the validator", "Over the runner's nonce.", &frame.to_frame());
+    let frame = HelloAck::signed(CHAIN, &runner, Role::Runner, height, &validators_nonce);
+    section("0x02 HelloAck, of the runner", "Over the validator's nonce.", &frame.to_frame());
+    let frame = HeartbeatPing::signed(CHAIN, &runner, height, 1);
+    section("0x10 HeartbeatPing", "Height 42, nonce 1.", &frame.to_frame());
+    let frame = HeartbeatPong::signed(CHAIN, &validator, height, &runner.public_key());
+    section("0x11 HeartbeatPong", "Height 42, to the runner.", &frame.to_frame());
+    let frame = BackpressureSignal {
+        active_jobs: 4,
+        max_concurrent: 4,
+        accepting_new: false,
+        reason: Some(Text::truncated("full")),
+    };
+    section(
+        "0x12 BackpressureSignal",
+        "Four of four jobs run, no more, `full`.",
+        &frame.to_frame(),
+    );
+    let frame = BackpressureSignal { active_jobs: 0, accepting_new: true, reason: None, ..frame };
+    section("0x12 BackpressureSignal, without a reason", "It is left out.", &frame.to_frame());
+    let labels = |names: &[&str]| Labels::new(names.iter().copied()).expect("few short names");
+    let change = CapabilityChange {
+        added_capabilities: labels(&["http"]),
+        removed_capabilities: labels(&["custom"]),
+        ..CapabilityChange::default()
+    };
+    let frame = CapabilityDelta::signed(CHAIN, &runner, height, change);
+    section("0x13 CapabilityDelta", "`http` again, `custom` no longer.", &frame.to_frame());
+    let body = Body::new(to_vec(&spec)).expect("a short one");
+    let frame = JobAssignment::signed(CHAIN, &validator, job_id, body, height, Height::new(82));
+    section(
+        "0x20 JobAssignment",
+        "The job `echo hi`, submitted by the account of the secret key 32 times 0x03 with nonce 7, \
+         due by block 82.",
+        &frame.to_frame(),
+    );
+    for status in
+        [AckStatus::Accepted, AckStatus::Duplicate, AckStatus::Reject(RejectReason::AtCapacity)]
+    {
+        let frame = JobAck::signed(CHAIN, &runner, job_id, status);
+        section(&format!("0x21 JobAck: {status}"), "Of the job above.", &frame.to_frame());
+    }
+    let fraction = Percent::new(50).expect("at most 100");
+    let frame = JobProgress { job_id, fraction, detail: Some(Text::truncated("half")) };
+    section("0x22 JobProgress", "Half of it.", &frame.to_frame());
+    let body = Body::new(b"hi\n".to_vec()).expect("a short one");
+    let frame = JobResult::signed(CHAIN, &runner, job_id, body);
+    section("0x23 JobResult", "The three bytes that `echo hi` prints.", &frame.to_frame());
+    let frame = JobCancel::signed(CHAIN, &validator, job_id, CancelReason::Reassigned);
+    section("0x24 JobCancel", "Another runner has it.", &frame.to_frame());
+    let frame = Goodbye { reason: GoodbyeReason::NotInSubset };
+    section("0xf0 Goodbye", "The validator is not one of the runner's.", &frame.to_frame());
+    text
+}
+
+/// What the document says of the frames' parties.
+fn parties() -> String {
+    let line = |name: &str, byte: u8| {
+        let key = key(byte);
+        let bytes = hex::encode([byte; 32]);
+        let public = hex::encode(key.public_key().as_bytes());
+        format!("| {name} | `{bytes}` | `{public}` | `{}` |\n", key.address())
+    };
+    format!(
+        "\n| | secret key | public key | address |\n|---|---|---|---|\n{}{}\nThe chain id is \
+         `{CHAIN:#018x}`.\n",
+        line("runner", 1),
+        line("validator", 2),
+    )
+}
+
+#[test]
+fn the_runner_protocol_shows_every_frame() {
+    let document = fs::read_to_string(DOCUMENT).expect("the document is there");
+    let (before, _) = document.split_once(MARK).expect("it says where the generated part begins");
+    let made = format!("{before}{MARK}{}{}", parties(), frames());
+    if env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(DOCUMENT, made).expect("it can be written");
+    } else {
+        assert!(made == document, "docs/runner-protocol.md is stale: run with UPDATE_DOCS=1");
+    }
+}
+
+/// What the text says in words and a writer of a runner takes from there.
+#[test]
+fn the_runner_protocol_says_what_holds() {
+    let document = fs::read_to_string(DOCUMENT).expect("the document is there");
+    let alpn = std::str::from_utf8(tls::ALPN).expect("it is text");
+    let oid = tls::BINDING_OID.map(|arc| arc.to_string()).join(".");
+    for said in [alpn, &oid] {
+        assert!(document.contains(&format!("`{said}`")), "{said}");
+    }
+    for reason in GoodbyeReason::ALL {
+        assert!(document.contains(&format!("`{reason}`")), "{reason}");
+    }
+    for reason in RejectReason::ALL {
+        assert!(document.contains(&format!("`{reason}`")), "{reason}");
+    }
+    for reason in CancelReason::ALL {
+        assert!(document.contains(&format!("`{reason}`")), "{reason}");
+    }
+}
