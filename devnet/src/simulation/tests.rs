@@ -15,6 +15,7 @@ use cowboy_engine::{
 use std::{collections::BTreeSet, sync::Arc};
 
 mod actors;
+mod epochs;
 mod timers;
 
 const BLOCK_TIME: Duration = Duration::from_millis(250);

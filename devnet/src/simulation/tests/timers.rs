@@ -195,7 +195,7 @@ fn lanes(cluster: &Cluster, from: u64, to: u64) -> Vec<StoredLane> {
 }
 
 /// Timers that were due in a block.
-fn due(lane: &StoredLane) -> u64 {
+pub(super) fn due(lane: &StoredLane) -> u64 {
     let report = &lane.report;
     report.fired + report.deferred + report.expired + report.insolvent
 }
