@@ -76,7 +76,7 @@ impl Chain {
             round: Round { epoch: 0, view: height.get(), parent_view: head.height.get() },
             proposer: [1; 32],
             timestamp_ms: head.timestamp_ms + 1_000,
-            subset_epoch: State::subset_epoch(height),
+            subset_epoch: self.state.childs_subset_epoch(),
             transactions_root: transactions_root(&transactions),
             certificates_root: certificates_root(&[]),
             open: head.candidates(self.state.head_hash()),

@@ -4,6 +4,7 @@
 
 mod actors;
 mod chain;
+mod committee;
 mod faults;
 mod kill;
 mod policies;

@@ -78,7 +78,11 @@ impl Devnet {
             let port = self.ports.p2p[&validator_name(index)];
             (validator_keys(index).consensus.public_key(), port)
         });
-        let network = Loopback { key: key.clone(), chain_id, ports: ports.collect() };
+        let network = Loopback {
+            key: key.clone(),
+            chain_id,
+            ports: ::tokio::sync::watch::channel(ports.collect()).1,
+        };
         let config = ValidatorConfig {
             name,
             key,

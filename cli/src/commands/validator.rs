@@ -1,15 +1,34 @@
 //! `validator`: the set and its members' state.
 
-use super::chain::named;
+use super::{
+    chain::{self, named},
+    transaction::{self, Signer},
+};
 use crate::{
-    complete,
-    context::Context,
-    error::CliError,
+    args, complete,
+    context::{Context, Deadline},
+    error::{CliError, Exit},
     output::{Document, Row, fields},
 };
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::{Validator as Entry, ValidatorState};
+use cowboy_devnet::{
+    api::types::{AddressText, HashText, Validator as Entry, ValidatorState},
+    client::Client,
+    topology::{GOVERNANCE, Name},
+};
+use cowboy_engine::{
+    chain::{
+        Payload, Validator as Identity,
+        transaction::{RemoveValidator, Transfer},
+    },
+    primitives::Wei,
+};
+use serde::Serialize;
+use std::time::Duration;
+
+/// What a validator that joins is given: it pays for the transactions that bring results.
+const FUNDS: Wei = Wei::cby(1_000);
 
 #[derive(Debug, Subcommand)]
 pub enum Validator {
@@ -33,6 +52,54 @@ pub enum Validator {
         #[arg(add = ArgValueCandidates::new(complete::validators))]
         validator: String,
     },
+    /// Start one more validator, and have it vote from the next consensus epoch on
+    ///
+    /// It follows the chain at once. The committee takes it in with the first block of the next
+    /// epoch (`chain.epoch_blocks` of the topology, 64 unless said otherwise); subsets of runners
+    /// are drawn anew where more than a tenth of the validators has changed.
+    Add {
+        /// Its name [default: the first `validator-N` that is free]
+        name: Option<Name>,
+        #[command(flatten)]
+        change: Change,
+    },
+    /// Take a validator out of the committee, and stop it for good at the end of the epoch
+    ///
+    /// Its chain stays on disk. The devnet has to have another validator.
+    Remove {
+        /// The validator's name
+        #[arg(add = ArgValueCandidates::new(complete::validators))]
+        name: Name,
+        #[command(flatten)]
+        change: Change,
+    },
+}
+
+/// Who decides, and how long to wait for it.
+#[derive(Debug, Args)]
+pub struct Change {
+    /// The account that governs: a name, or an address whose key is in the devnet's folder
+    #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
+    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    from: String,
+    /// How long to wait for the next epoch
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "5m")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+}
+
+/// A change of the committee that is in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Changed {
+    name: String,
+    address: AddressText,
+    /// Whether it votes from now on.
+    votes: bool,
+    /// The first consensus epoch that is so.
+    epoch: u64,
+    /// Its first block.
+    from: u64,
+    transaction: HashText,
 }
 
 impl Validator {
@@ -44,7 +111,101 @@ impl Validator {
             Self::Show { validator } => cx.ui.document(&client.validator(&validator).await?),
             Self::Stop { validator } => cx.ui.document(&client.stop_validator(&validator).await?),
             Self::Start { validator } => cx.ui.document(&client.start_validator(&validator).await?),
+            Self::Add { name, change } => add(cx, &client, name, change).await,
+            Self::Remove { name, change } => remove(cx, &client, &name, change).await,
         }
+    }
+}
+
+async fn add(
+    cx: &Context,
+    client: &Client,
+    name: Option<Name>,
+    Change { from, timeout }: Change,
+) -> Result<(), CliError> {
+    let governor = Signer::find(&cx.running(None)?, &from)?;
+    let deadline = Deadline::after(timeout);
+    let entry = client.add_validator(name.as_ref().map(Name::as_str)).await?;
+    let mut changed = match fund_and_vote(cx, client, &governor, &entry, deadline).await {
+        Ok(changed) => changed,
+        Err(error) => {
+            // It follows for nothing; where it cannot be stopped, `validator ls` shows it.
+            let _ = client.remove_validator(&entry.name).await;
+            return Err(error);
+        }
+    };
+    changed.votes = true;
+    chain::reach(cx.ui, client, changed.from, deadline).await?;
+    cx.ui.document(&changed)
+}
+
+async fn fund_and_vote(
+    cx: &Context,
+    client: &Client,
+    governor: &Signer,
+    entry: &Entry,
+    deadline: Deadline,
+) -> Result<Changed, CliError> {
+    let funds = Payload::Transfer(Transfer { to: *entry.address, amount: FUNDS });
+    transaction::execute(cx.ui, client, governor, funds, deadline).await?;
+    let payload = Payload::AddValidator(identity(entry)?);
+    decide(cx, client, governor, payload, entry, deadline).await
+}
+
+async fn remove(
+    cx: &Context,
+    client: &Client,
+    name: &Name,
+    Change { from, timeout }: Change,
+) -> Result<(), CliError> {
+    let governor = Signer::find(&cx.running(None)?, &from)?;
+    let deadline = Deadline::after(timeout);
+    let entry = client.validator(name.as_str()).await?;
+    let payload = Payload::RemoveValidator(RemoveValidator { validator: *entry.address });
+    let changed = decide(cx, client, &governor, payload, &entry, deadline).await?;
+    chain::reach(cx.ui, client, changed.from, deadline).await?;
+    client.remove_validator(&entry.name).await?;
+    cx.ui.document(&changed)
+}
+
+/// Sees a decision of the governing account into a block.
+async fn decide(
+    cx: &Context,
+    client: &Client,
+    governor: &Signer,
+    payload: Payload,
+    entry: &Entry,
+    deadline: Deadline,
+) -> Result<Changed, CliError> {
+    let executed = transaction::execute(cx.ui, client, governor, payload, deadline).await?;
+    let epoch_blocks = client.parameters().await?.epoch_blocks;
+    let height = executed.transaction.height.unwrap_or_default();
+    let epoch = height / epoch_blocks + 1;
+    Ok(Changed {
+        name: entry.name.clone(),
+        address: entry.address,
+        votes: false,
+        epoch,
+        from: epoch * epoch_blocks,
+        transaction: executed.transaction.hash,
+    })
+}
+
+fn identity(entry: &Entry) -> Result<Identity, CliError> {
+    let consensus_key = entry.consensus_key.0.0.as_slice().try_into().map_err(|_| {
+        CliError::new(Exit::Failed, "the devnet answers with a consensus key of another length")
+    })?;
+    Ok(Identity { pubkey: (*entry.pubkey).clone(), consensus_key })
+}
+
+impl Document for Changed {
+    fn text(&self) -> String {
+        let what = if self.votes { "votes" } else { "votes no longer" };
+        format!("{} {what} from block {} on (epoch {})", self.name, self.from, self.epoch)
+    }
+
+    fn id(&self) -> String {
+        self.name.clone()
     }
 }
 
@@ -64,7 +225,7 @@ impl Row for Entry {
 
     fn cells(&self) -> Vec<String> {
         vec![
-            self.index.to_string(),
+            self.index.map_or_else(|| "-".to_owned(), |index| index.to_string()),
             self.name.clone(),
             self.address.to_string(),
             state(self.status).to_owned(),
@@ -85,7 +246,10 @@ impl Document for Entry {
             ("validator", named(Some(&self.name), &self.address)),
             ("status", state(self.status).to_owned()),
             ("height", self.height.to_string()),
-            ("index", self.index.to_string()),
+            (
+                "index",
+                self.index.map_or_else(|| "not in the committee".to_owned(), |i| i.to_string()),
+            ),
             ("public key", self.pubkey.to_string()),
             ("consensus key", self.consensus_key.to_string()),
             ("quic", or_dash(&self.quic)),

@@ -104,8 +104,8 @@ pub fn latencies(jobs: u64) -> Latencies {
                 let dialer = client.dialer(Identity::new(&key).expect("an identity"));
                 let config = runner::Config {
                     chain_id: devnet.genesis.chain_id(),
+                    targets: runner::targets(&key.public_key(), &validators),
                     key,
-                    validators: validators.clone(),
                     kinds: [JobKind::Custom].into(),
                     max_concurrent_jobs: 4,
                 };

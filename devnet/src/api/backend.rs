@@ -8,9 +8,10 @@
 use super::types::Text;
 use crate::{
     chain::{ledger::Ledger, mempool::Mempool},
-    consensus::scheme::Committee,
-    validator::node::{self, StartError},
+    consensus::scheme::{Committee, CommitteeError},
+    topology::Name,
 };
+use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{Block, Genesis, GenesisError, State, Validator},
     primitives::{Address, Hash, Height},
@@ -46,10 +47,39 @@ pub enum Switch {
 pub type SwitchHook =
     Box<dyn Fn(&str, Switch) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
+/// A change of who is in the devnet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Membership {
+    /// A validator of this name comes and follows the chain; `None`: of any free name.
+    Join(Option<Name>),
+    /// This validator, which the committee has let go, is stopped and forgotten.
+    Leave(String),
+}
+
+/// Why it does not change.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MembershipError {
+    /// There is no such validator.
+    #[error("{0}")]
+    NotFound(String),
+    /// As things are, it cannot be.
+    #[error("{0}")]
+    Conflict(String),
+    /// It was tried.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Has a validator join or leave; resolves with its name once that is done.
+pub type MembershipHook =
+    Box<dyn Fn(Membership) -> BoxFuture<'static, Result<String, MembershipError>> + Send + Sync>;
+
 /// What the API asks of the process that runs the devnet.
 pub struct Hooks {
     /// Starts and stops validators. Called for one validator at a time at most once at a time.
     pub switch: SwitchHook,
+    /// Has validators join and leave.
+    pub membership: MembershipHook,
     /// Begins to stop the devnet, and returns at once. May be called again.
     pub shutdown: Box<dyn Fn() + Send + Sync>,
 }
@@ -70,8 +100,8 @@ pub struct Config {
     pub token: String,
     /// Names and addresses of accounts, in the order in which they are listed.
     pub accounts: Vec<(String, Address)>,
-    /// Names and addresses of validators: each is in the genesis document.
-    pub validators: Vec<(String, Address)>,
+    /// Names and keys of validators, whether they are in the committee or not.
+    pub validators: Vec<(String, Validator)>,
     /// Names and addresses of the runners that the process runs.
     pub runners: Vec<(String, Address)>,
     /// What the API asks of the process.
@@ -86,36 +116,32 @@ pub enum BackendError {
     Genesis(#[from] GenesisError),
     /// Its validators are no committee.
     #[error(transparent)]
-    Committee(#[from] StartError),
+    Committee(#[from] CommitteeError),
     /// Nobody to answer from.
     #[error("a devnet needs a validator")]
     NoValidators,
-    /// A validator that the chain does not have.
-    #[error("validator `{name}` ({address}) is not in the genesis document")]
-    UnknownValidator {
-        /// Its name.
-        name: String,
-        /// Its address.
-        address: Address,
-    },
 }
 
 /// The names of a devnet's accounts and nodes. Addresses without one stand for themselves.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct Names(Mutex<Named>);
+
+#[derive(Debug, Default)]
+struct Named {
     by_address: BTreeMap<Address, String>,
     by_name: BTreeMap<String, Address>,
 }
 
 impl Names {
-    fn insert(&mut self, name: &str, address: Address) {
-        self.by_address.insert(address, name.to_owned());
-        self.by_name.insert(name.to_owned(), address);
+    fn insert(&self, name: &str, address: Address) {
+        let mut named = self.0.lock();
+        named.by_address.insert(address, name.to_owned());
+        named.by_name.insert(name.to_owned(), address);
     }
 
     /// The name of an address, if it has one.
     pub fn get(&self, address: &Address) -> Option<String> {
-        self.by_address.get(address).cloned()
+        self.0.lock().by_address.get(address).cloned()
     }
 
     /// The name of an address, or the address.
@@ -125,7 +151,7 @@ impl Names {
 
     /// The address that a name or an address stands for.
     pub fn resolve(&self, text: &str) -> Option<Address> {
-        let named = self.by_name.get(text).copied();
+        let named = self.0.lock().by_name.get(text).copied();
         named.or_else(|| text.parse::<Text<Address>>().ok().map(|address| address.0))
     }
 }
@@ -175,13 +201,17 @@ enum Occupant {
 pub struct ValidatorSlot {
     name: String,
     identity: Validator,
-    index: u32,
     occupant: watch::Sender<Occupant>,
     /// Held by the request that starts or stops it.
     pub(super) switching: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl ValidatorSlot {
+    fn stopped(name: String, identity: Validator, state: State) -> Self {
+        let occupant = watch::Sender::new(Occupant::Stopped(state));
+        Self { name, identity, occupant, switching: Arc::default() }
+    }
+
     /// The validator's name.
     pub fn name(&self) -> &str {
         &self.name
@@ -195,11 +225,6 @@ impl ValidatorSlot {
     /// The validator's account.
     pub fn address(&self) -> Address {
         self.identity.pubkey.address()
-    }
-
-    /// The number that votes know it by: its place in ascending order of ed25519 keys.
-    pub const fn index(&self) -> u32 {
-        self.index
     }
 
     /// The validator runs from now on: reads may be answered from it.
@@ -274,9 +299,8 @@ pub struct Backend {
     pub(super) token: String,
     pub(super) names: Names,
     pub(super) accounts: Vec<Address>,
-    pub(super) committee: Committee,
     pub(super) hooks: Hooks,
-    slots: Vec<ValidatorSlot>,
+    slots: watch::Sender<Vec<Arc<ValidatorSlot>>>,
     runners: BTreeMap<Address, AtomicBool>,
 }
 
@@ -285,30 +309,20 @@ impl Backend {
     pub fn new(config: Config) -> Result<Self, BackendError> {
         let state = config.genesis.state()?;
         let genesis = config.genesis.block()?;
-        let mut names = Names::default();
-        for (name, address) in
-            config.accounts.iter().chain(&config.validators).chain(&config.runners)
-        {
+        Committee::of(state.chain_id(), &config.genesis.validators)?;
+        let names = Names::default();
+        for (name, address) in config.accounts.iter().chain(&config.runners) {
             names.insert(name, *address);
+        }
+        for (name, validator) in &config.validators {
+            names.insert(name, validator.pubkey.address());
         }
         if config.validators.is_empty() {
             return Err(BackendError::NoValidators);
         }
-        let members = state.committee();
         let mut slots = Vec::with_capacity(config.validators.len());
-        for (name, address) in &config.validators {
-            let found = (0u32..).zip(&members).find(|(_, v)| v.pubkey.address() == *address);
-            let (index, identity) = found.ok_or_else(|| BackendError::UnknownValidator {
-                name: name.clone(),
-                address: *address,
-            })?;
-            slots.push(ValidatorSlot {
-                name: name.clone(),
-                identity: (*identity).clone(),
-                index,
-                occupant: watch::Sender::new(Occupant::Stopped(state.clone())),
-                switching: Arc::default(),
-            });
+        for (name, identity) in config.validators {
+            slots.push(Arc::new(ValidatorSlot::stopped(name, identity, state.clone())));
         }
         Ok(Self {
             name: config.name,
@@ -323,26 +337,37 @@ impl Backend {
             token: config.token,
             names,
             accounts: config.accounts.into_iter().map(|(_, address)| address).collect(),
-            committee: node::committee(&config.genesis)?,
             hooks: config.hooks,
-            slots,
+            slots: watch::Sender::new(slots),
             runners: config.runners.into_iter().map(|(_, a)| (a, AtomicBool::new(false))).collect(),
         })
     }
 
     /// The validators, in the order of the configuration.
-    pub fn slots(&self) -> &[ValidatorSlot] {
-        &self.slots
+    pub fn slots(&self) -> Vec<Arc<ValidatorSlot>> {
+        self.slots.borrow().clone()
     }
 
     /// The validator of this name.
-    pub fn slot(&self, name: &str) -> Option<&ValidatorSlot> {
-        self.slots.iter().find(|slot| slot.name == name)
+    pub fn slot(&self, name: &str) -> Option<Arc<ValidatorSlot>> {
+        self.slots.borrow().iter().find(|slot| slot.name == name).cloned()
     }
 
     /// The validator of this address.
-    pub fn slot_at(&self, address: &Address) -> Option<&ValidatorSlot> {
-        self.slots.iter().find(|slot| slot.address() == *address)
+    pub fn slot_at(&self, address: &Address) -> Option<Arc<ValidatorSlot>> {
+        self.slots.borrow().iter().find(|slot| slot.address() == *address).cloned()
+    }
+
+    /// Makes room for a validator that joins while the devnet runs; it is stopped at first.
+    pub fn add_validator(&self, name: &str, identity: Validator) {
+        self.names.insert(name, identity.pubkey.address());
+        let slot = Arc::new(ValidatorSlot::stopped(name.to_owned(), identity, self.newest()));
+        self.slots.send_modify(|slots| slots.push(slot));
+    }
+
+    /// Forgets a validator that has left. Its name goes on standing for its address.
+    pub fn remove_validator(&self, name: &str) {
+        self.slots.send_modify(|slots| slots.retain(|slot| slot.name != name));
     }
 
     /// Says whether a runner of this process runs. Other addresses are ignored.
@@ -357,17 +382,24 @@ impl Backend {
         self.runners.get(runner).map(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Resolves when any validator has started, stopped or was replaced since the call.
+    /// Resolves when any validator has started, stopped, joined or left since the call.
     pub fn changed(&self) -> impl Future<Output = ()> + Send + 'static {
-        let any = select_all(self.slots.iter().map(|slot| slot.changes().boxed()));
+        let mut slots = self.slots.subscribe();
+        let each = slots.borrow_and_update().iter().map(|slot| slot.changes().boxed()).collect();
+        let any = select_all::<Vec<_>>(each);
         async move {
-            any.await;
+            tokio::select! {
+                _ = any => {}
+                // An error: the whole backend is gone.
+                _ = slots.changed() => {}
+            }
         }
     }
 
     /// The newest state that any validator has reached, whether it runs or not.
-    pub(super) fn newest(&self) -> State {
-        let heads = self.slots.iter().map(ValidatorSlot::head);
+    pub fn newest(&self) -> State {
+        let slots = self.slots();
+        let heads = slots.iter().map(|slot| slot.head());
         heads.max_by_key(State::height).expect("a backend has a validator")
     }
 }

@@ -136,7 +136,7 @@ fn notice(view: &View, height: Height) -> Result<BlockNotice, ApiError> {
     Ok(BlockNotice {
         height: height.get(),
         hash: header.hash().into(),
-        proposer: view.proposer(&header.proposer).map(|address| view.name(&address)),
+        proposer: view.proposer(header).map(|address| view.name(&address)),
         view: header.round.view,
         finalized_at,
         transactions: count(block.transactions.len()),

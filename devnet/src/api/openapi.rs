@@ -50,6 +50,11 @@ impl Answer {
         Self { status: 202, ..Self::one::<T>() }
     }
 
+    /// A value, with status 201: it was made.
+    pub fn created<T: ToSchema>() -> Self {
+        Self { status: 201, ..Self::one::<T>() }
+    }
+
     /// Server-sent events whose data are such values.
     pub fn stream<T: ToSchema>() -> Self {
         Self { content_type: "text/event-stream", ..Self::one::<T>() }

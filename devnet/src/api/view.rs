@@ -1,13 +1,13 @@
 //! What a read is answered from: one validator's chain, or a glance at all of them.
 
 use super::{
-    backend::{Backend, Running, ValidatorSlot},
+    backend::{Backend, Running},
     error::ApiError,
     types::{HashText, Text, TimeText},
 };
 use crate::{chain::ledger::Rooted, storage::Store};
 use cowboy_engine::{
-    chain::{Block, State},
+    chain::{Block, Header, State},
     primitives::{Address, Hash, Height, keccak256},
 };
 use jiff::Timestamp;
@@ -148,9 +148,10 @@ impl View {
         Ok((root, Some(time(ms))))
     }
 
-    /// The name of the validator with this ed25519 key; `None` for genesis' zero key.
-    pub fn proposer(&self, key: &[u8; 32]) -> Option<Address> {
-        let validator = self.state.validators().iter().find(|v| v.consensus_key == *key)?;
+    /// The address of the validator that proposed a block; `None` for genesis.
+    pub fn proposer(&self, header: &Header) -> Option<Address> {
+        let validators = self.state.validators_in(header.round.epoch);
+        let validator = validators.iter().find(|v| v.consensus_key == header.proposer)?;
         Some(validator.pubkey.address())
     }
 }
@@ -161,7 +162,7 @@ fn chosen(backend: &Backend, node: &str) -> Result<(usize, Running), ApiError> {
     let address = backend.names.resolve(node);
     let place = slots.iter().position(|slot| Some(slot.address()) == address);
     let place = place.ok_or_else(|| {
-        let names: Vec<_> = slots.iter().map(ValidatorSlot::name).collect();
+        let names: Vec<_> = slots.iter().map(|slot| slot.name()).collect();
         ApiError::not_found(format!("there is no validator `{}`", shown(node)))
             .hint(format!("expected one of {}", names.join(", ")))
     })?;
@@ -176,8 +177,9 @@ fn chosen(backend: &Backend, node: &str) -> Result<(usize, Running), ApiError> {
 /// The running validator that is furthest, and its place; of several, the first. Reads without
 /// `node` never go back in time while one catches up.
 fn furthest(backend: &Backend) -> Result<(usize, Running), ApiError> {
-    let slots = backend.slots().iter().enumerate().rev();
-    let running = slots.filter_map(|(place, slot)| Some((place, slot.running()?)));
+    let slots = backend.slots();
+    let places = slots.iter().enumerate().rev();
+    let running = places.filter_map(|(place, slot)| Some((place, slot.running()?)));
     running.max_by_key(|(_, running)| running.ledger.head().height()).ok_or_else(|| {
         ApiError::unavailable("no validator is running")
             .hint("start one: cowboyctl validator start NAME")

@@ -13,10 +13,10 @@ use crate::{
     api::types::{
         Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, Bytes, DryRun, DryRunRequest,
         ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery, Explanation, Fairness,
-        GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, LaneBlock, LaneQuery,
-        LogQuery, MruRecord, NodeQuery, Parameters, Presence, PresenceCheck, Runner,
-        SelectionCheck, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
-        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
+        GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
+        LaneQuery, Left, LogQuery, MruRecord, NodeQuery, Parameters, Presence, PresenceCheck,
+        Runner, SelectionCheck, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue,
+        TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     home::{DevnetHome, HomeError, State},
     topology::Name,
@@ -245,6 +245,17 @@ impl Client {
     /// Starts a stopped validator.
     pub async fn start_validator(&self, validator: &str) -> Result<Validator, ClientError> {
         self.post(&["validators", validator, "start"], &()).await
+    }
+
+    /// Starts a validator that follows the chain; `None`: under any free name.
+    pub async fn add_validator(&self, name: Option<&str>) -> Result<Validator, ClientError> {
+        let request = JoinRequest { name: name.map(str::to_owned) };
+        self.post(&["validators"], &request).await
+    }
+
+    /// Stops a validator that is in no committee, for good.
+    pub async fn remove_validator(&self, validator: &str) -> Result<Left, ClientError> {
+        self.post(&["validators", validator, "leave"], &()).await
     }
 
     /// Actors, newest first.

@@ -80,7 +80,7 @@ enum Refusal {
     Open,
     #[error("certificate for {block}: {error}")]
     Certificate { block: Hash, error: certificate::CertificateError },
-    #[error("certificate for {block} of epoch {epoch}, which is not over")]
+    #[error("certificate for {block} of epoch {epoch}, which has not begun")]
     Epoch { block: Hash, epoch: u64 },
     #[error("it names {got:?} as executed where {expected} is the newest certified ancestor")]
     Executed { got: Executed, expected: Height },
@@ -108,6 +108,8 @@ pub struct Application {
     pub(super) marshal: Marshal,
     pub(super) sightings: Sightings,
     pub(super) pace: Pace,
+    /// Blocks in an epoch.
+    pub(super) epoch_blocks: u64,
     /// The validator's, for what is logged here.
     pub(super) span: Span,
 }
@@ -220,6 +222,15 @@ impl Application {
         above: impl Ancestry<Block>,
     ) -> Result<(), Refusal> {
         let certified = check_form(block, parent, context)?;
+        let got = block.header().subset_epoch;
+        match self.subset_epoch(parent.header()) {
+            Some(expected) if got != expected => {
+                return Err(Refusal::SubsetEpoch { got, expected });
+            }
+            Some(_) => {}
+            // Nobody is here before the epoch's committee is known, but who is behind: no verdict.
+            None => std::future::pending().await,
+        }
         self.check_certificates(runtime, block, context)?;
         self.check_transactions(runtime, block).await?;
         self.check_executed(runtime, block, above, &certified).await
@@ -331,6 +342,7 @@ impl Application {
         };
         let transactions = self.transactions(&base, lineage);
         let height = header.height.next();
+        let subset_epoch = self.subset_epoch(header)?;
         let mut proposer = [0; 32];
         proposer.copy_from_slice(context.leader.as_ref());
         let block = chain::Block {
@@ -344,7 +356,7 @@ impl Application {
                 },
                 proposer,
                 timestamp_ms: now_ms(runtime).max(header.timestamp_ms.saturating_add(1)),
-                subset_epoch: State::subset_epoch(height),
+                subset_epoch,
                 transactions_root: transactions_root(&transactions),
                 certificates_root: certificates_root(&certificates),
                 open,
@@ -354,6 +366,15 @@ impl Application {
             transactions,
         };
         Some(Block::new(block).expect("the leader is a validator, its key is a key"))
+    }
+
+    /// The subset epoch of a child of `parent`. `None` where an epoch begins with it whose
+    /// committee is not known here.
+    fn subset_epoch(&self, parent: &Header) -> Option<u64> {
+        if !parent.height.next().get().is_multiple_of(self.epoch_blocks) {
+            return Some(parent.subset_epoch);
+        }
+        self.ledger.at(parent.height).map(|parent| parent.state.childs_subset_epoch())
     }
 
     /// What a child of `parent` names as executed when the newest certificate it embeds is for
@@ -390,14 +411,14 @@ impl Application {
         for embedded in &block.chain().certificates {
             let finalization = certificate::to_finalization(embedded);
             let epoch = finalization.proposal.round.epoch();
-            if epoch > context.round.epoch() {
+            let scheme = self.schemes.of(epoch).filter(|_| epoch <= context.round.epoch());
+            let Some(scheme) = scheme else {
                 return Err(Refusal::Epoch { block: embedded.block, epoch: epoch.get() });
-            }
+            };
             let held = self.held.get(&finalization.proposal.payload);
             if held.as_ref() == Some(&finalization) {
                 continue;
             }
-            let scheme = self.schemes.of(epoch);
             if !finalization.verify(runtime, scheme.as_ref(), &Sequential) {
                 let error = certificate::verify(scheme.committee(), embedded).err();
                 // A batch that fails has a vote that fails.
@@ -509,10 +530,6 @@ fn check_form(block: &Block, parent: &Block, context: &Context) -> Result<Vec<He
     let (got, parent_ms) = (header.timestamp_ms, above.timestamp_ms);
     if got <= parent_ms {
         return Err(Refusal::Timestamp { got, parent: parent_ms });
-    }
-    let (got, expected) = (header.subset_epoch, State::subset_epoch(header.height));
-    if got != expected {
-        return Err(Refusal::SubsetEpoch { got, expected });
     }
     let candidates = above.candidates(header.parent);
     let blocks = block.chain().certificates.iter().map(|certificate| certificate.block);

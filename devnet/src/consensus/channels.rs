@@ -4,20 +4,21 @@ use super::{
     Digest,
     block::{Block, BlockConfig},
     gate,
-    scheme::Scheme,
+    scheme::{MAX_PARTICIPANTS, Scheme},
 };
 use crate::chain::{gossip, known::Known};
 use commonware_consensus::{
     marshal::{self, standard::Standard},
     simplex,
 };
+use commonware_p2p::utils::mux;
 use commonware_runtime::Quota;
 use commonware_utils::NZU32;
 use std::{num::NonZeroU32, time::Duration};
 
 /// The network's channels, numbered as they are registered.
 pub struct Channels<S, R> {
-    /// 0: single votes.
+    /// 0: single votes; this and the two after by epoch (see [`super::epochs`]).
     pub votes: (S, R),
     /// 1: certificates of all kinds.
     pub certificates: (S, R),
@@ -70,12 +71,12 @@ pub fn quota(block_time: Duration) -> Quota {
     Quota::per_second(rate).allow_burst(BURST)
 }
 
-/// The longest message on any channel between `validators` validators.
-pub fn max_message_size(validators: u32) -> u32 {
-    let blocks = BlockConfig { validators, known: Known::default() };
+/// The longest message on any channel.
+pub fn max_message_size() -> u32 {
+    let blocks = BlockConfig { validators: MAX_PARTICIPANTS, known: Known::default() };
     commonware_p2p::max_message_size(&[
-        simplex::max_payload_size::<Scheme, Digest>(validators),
-        marshal::max_payload_size::<Standard<Block>, Scheme>(validators, &blocks),
+        mux::prefixed(simplex::max_payload_size::<Scheme, Digest>(MAX_PARTICIPANTS)),
+        marshal::max_payload_size::<Standard<Block>, Scheme>(MAX_PARTICIPANTS, &blocks),
         gate::MAX_MESSAGE,
         gossip::MAX_MESSAGE,
     ])

@@ -4,6 +4,7 @@ use super::{
     application::{Marshal, now_ms},
     block::Block,
     engine::EngineError,
+    scheme::Schemes,
 };
 use crate::chain::{ledger::Ledger, mempool::Mempool};
 use commonware_actor::Feedback;
@@ -19,6 +20,7 @@ use commonware_utils::{
 };
 use cowboy_engine::primitives;
 use std::{num::NonZeroUsize, sync::Arc};
+use tokio::sync::watch;
 
 /// Final blocks delivered before the first of them is acknowledged.
 pub(super) const MAX_UNACKNOWLEDGED: NonZeroUsize = NZUsize!(16);
@@ -102,6 +104,10 @@ pub(super) struct Delivering {
     /// How far the archive has delivered and been acknowledged in earlier runs.
     pub(super) processed: Option<Processed>,
     pub(super) incoming: Incoming,
+    /// Learns the committee of each epoch from the last block of the one before.
+    pub(super) schemes: Schemes,
+    /// Told how far the chain is stored.
+    pub(super) stored: watch::Sender<u64>,
 }
 
 impl Delivering {
@@ -126,7 +132,9 @@ impl Delivering {
         let committed = self.ledger.commit(block.chain(), now_ms(context))?;
         if let Some(executed) = committed {
             self.mempool.settle(&executed.execution.state);
+            self.schemes.learn(&executed.execution.state)?;
         }
+        self.stored.send_replace(block.chain().header.height.get());
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  blocks channel ── buffer ─┐                      ┌─ votes, certificates, resolver channels
-//!  backfill channel ─ resolver ─ marshal ─ Inline ─ simplex ─ reports ─→ Held, marshal
+//!  backfill channel ─ resolver ─ marshal ─ Inline ─ epochs ─ reports ─→ Held, marshal
 //!                                  │         └─ Application (propose, verify)
 //!                                  └─ final blocks in order ─→ Ledger, then acknowledged
 //! ```
@@ -11,16 +11,15 @@
 //! from peers and delivers them in order, again after a restart unless acknowledged.
 
 use super::{
-    Digest,
     application::Application,
     block::{Block, BlockConfig},
     channels::Endpoint,
     delivery::{Deliveries, Delivering, MAX_UNACKNOWLEDGED, Progress},
-    gate::Gate,
+    epochs::{BUFFER, ConsensusChannels, Epochs, MAILBOX, VIEWS_KEPT},
     held::Held,
     network::NetworkError,
     presence::{LocalPresence, RunnerView, Sightings},
-    scheme::{Committee, Scheme, Schemes},
+    scheme::{CommitteeError, MAX_PARTICIPANTS, Scheme, Schemes},
     timing::Timing,
 };
 use crate::chain::{
@@ -29,19 +28,12 @@ use crate::chain::{
     mempool::Mempool,
 };
 use commonware_broadcast::buffered;
-use commonware_codec::Encode as _;
 use commonware_consensus::{
-    Reporters,
     marshal::{self, Start, core::Actor, resolver::p2p as resolver, standard::Inline},
-    simplex::{
-        self, Engine, Floor, ForwardPolicy, SkipBudget, SkipPolicy,
-        elector::RoundRobin,
-        types::{Nullify, Vote},
-    },
-    types::{Epoch, FixedEpocher, Round, View, ViewDelta},
+    types::FixedEpocher,
 };
 use commonware_cryptography::{
-    Digestible as _, Sha256, Signer as _,
+    Digestible as _, Signer as _,
     certificate::Verifier as _,
     ed25519::{PrivateKey, PublicKey},
 };
@@ -56,24 +48,12 @@ use commonware_storage::{archive::prunable, translator::EightCap};
 use commonware_utils::{NZDuration, NZU64, NZUsize};
 use cowboy_engine::{chain, primitives};
 use rand_core::CryptoRng;
-use std::{
-    num::{NonZeroU64, NonZeroUsize},
-    sync::Arc,
-    time::Duration,
-};
+use std::{num::NonZeroU64, sync::Arc, time::Duration};
+use tokio::sync::watch;
 use tracing::{Instrument as _, Span};
 
-/// The one epoch there is, as long as the set of validators does not change.
-const EPOCH: Epoch = Epoch::zero();
-/// No chain gets this high: the epoch has no end.
-const EPOCH_BLOCKS: NonZeroU64 = NZU64!(u64::MAX / 4);
-/// Messages that wait inside consensus.
-const MAILBOX: NonZeroUsize = NZUsize!(1024);
-/// Views behind the newest final one that are kept for those who lag.
-const VIEWS_KEPT: ViewDelta = ViewDelta::new(64);
 /// Blocks of one peer that are kept until they are notarized.
 const BLOCKS_BUFFERED: usize = 16;
-const BUFFER: NonZeroUsize = NZUsize!(1 << 16);
 /// How long to wait for storage that a previous run of the validator still has open.
 const STORAGE_WAIT: Duration = Duration::from_secs(5);
 
@@ -83,8 +63,6 @@ pub struct Config {
     pub name: String,
     /// Its ed25519 key.
     pub key: PrivateKey,
-    /// All validators.
-    pub committee: Arc<Committee>,
     /// Block 0.
     pub genesis: chain::Block,
     /// Times.
@@ -110,6 +88,9 @@ pub enum EngineError {
     /// Its chain cannot go on.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// Its chain has a committee that cannot vote.
+    #[error(transparent)]
+    Committee(#[from] CommitteeError),
     /// Its storage is not usable.
     #[error("storage partition {partition}: {error}")]
     Storage {
@@ -190,19 +171,20 @@ where
     B: Blocker<PublicKey = PublicKey>,
     P: Provider<PublicKey = PublicKey>,
 {
-    let Config { name, key, committee, genesis, timing, ledger, mempool, view, held, progress } =
-        config;
+    let Config { name, key, genesis, timing, ledger, mempool, view, held, progress } = config;
     let Endpoint { channels, blocker, peers } = endpoint;
     let span = Span::current();
     let me = key.public_key();
     let sightings = Sightings::default();
     let source = LocalPresence::new(ledger.clone(), sightings.clone(), view);
-    let scheme = Scheme::new(committee.clone(), key, Arc::new(source));
-    let schemes = Schemes::constant(scheme);
+    let head = ledger.head();
+    let schemes = Schemes::new(key, Arc::new(source), &head)?;
     let known = mempool.known().clone();
-    let blocks = BlockConfig { validators: schemes.max_participants(), known };
+    let blocks = BlockConfig { validators: MAX_PARTICIPANTS, known };
+    let epoch_blocks = head.params().epoch_blocks;
+    let epoch_blocks = NonZeroU64::new(epoch_blocks).expect("genesis has seen to it");
     let page_cache = CacheRef::new(page_size(4096), NZUsize!(256));
-    let epocher = FixedEpocher::new(EPOCH_BLOCKS);
+    let epocher = FixedEpocher::new(epoch_blocks);
     let genesis = Block::new(genesis).expect("the genesis proposer, all zeros, is a curve point");
     let root = genesis.digest();
     let fetch_timeout = NZDuration!(timing.fetch_timeout);
@@ -211,8 +193,9 @@ where
     let archive_partitions =
         |part: &str| ["meta", "key", "value"].map(|kind| format!("{name}-{part}-{kind}"));
     let marshal_partition = format!("{name}-marshal");
-    let journal = format!("{name}-simplex-{EPOCH}");
-    let mut partitions = vec![journal.clone(), format!("{marshal_partition}-application-metadata")];
+    let stored = head.height().get();
+    let journal = Epochs::<E, B>::journal(&name, Epochs::<E, B>::epoch_after(&epocher, stored));
+    let mut partitions = vec![journal, format!("{marshal_partition}-application-metadata")];
     partitions.extend(archive_partitions("blocks"));
     partitions.extend(archive_partitions("finalizations"));
     released(&context, &partitions).await?;
@@ -233,7 +216,7 @@ where
     let (buffer_engine, buffer) = buffered::Engine::new(
         context.child("blocks"),
         buffered::Config {
-            public_key: me,
+            public_key: me.clone(),
             mailbox_size: MAILBOX,
             deque_size: BLOCKS_BUFFERED,
             priority: false,
@@ -302,17 +285,22 @@ where
         marshal: marshal.clone(),
         sightings,
         pace: timing.pace,
+        epoch_blocks: epoch_blocks.get(),
         span: span.clone(),
     };
-    let inline = Inline::new(context.child("inline"), application, marshal.clone(), epocher);
+    let inline =
+        Inline::new(context.child("inline"), application, marshal.clone(), epocher.clone());
     let (deliveries, incoming) = Deliveries::new(progress.clone());
     let marshal_handle = marshal_actor.start(deliveries, buffer, (resolver_receiver, resolver));
+    let (storing, storage) = watch::channel(stored);
     let delivering = Delivering {
         ledger: ledger.clone(),
         mempool: mempool.clone(),
-        marshal,
+        marshal: marshal.clone(),
         processed: floor.processed(),
         incoming,
+        schemes: schemes.clone(),
+        stored: storing,
     };
     // On a thread of its own: it executes blocks and writes to SQLite.
     let in_span = span.clone();
@@ -326,57 +314,38 @@ where
         move |context| gossip::run(context, channel, ledger, mempool).instrument(span)
     });
 
-    let engine = Engine::new(
-        context.child("simplex"),
-        simplex::Config {
-            scheme: schemes.of(EPOCH).as_ref().clone(),
-            elector: RoundRobin::<Sha256>::default(),
-            blocker,
-            automaton: inline.clone(),
-            relay: inline.clone(),
-            reporter: Reporters::from((held, inline)),
-            track_historical_votes: false,
-            strategy: Sequential,
-            partition: journal,
-            mailbox_size: MAILBOX,
-            epoch: EPOCH,
-            floor: Floor::Genesis(root),
-            replay_buffer: BUFFER,
-            write_buffer: BUFFER,
-            page_cache,
-            leader_timeout: timing.leader_timeout,
-            certification_timeout: timing.certification_timeout,
-            timeout_retry: timing.timeout_retry,
-            view_retention: VIEWS_KEPT,
-            skip: SkipPolicy::Enabled {
-                timeout: timing.skip_timeout,
-                budget: SkipBudget::Participants,
-            },
-            fetch_timeout,
-            fetch_retry_delay,
-            forward: ForwardPolicy::SilentVoters,
-        },
-    );
-    let (others, quorum) = (committee.validators().len() - 1, committee.quorum());
-    let greeting =
-        Nullify::sign::<Digest>(schemes.of(EPOCH).as_ref(), Round::new(EPOCH, View::zero()))
-            .map(|vote| Vote::<Scheme, Digest>::Nullify(vote).encode());
-    let simplex = context.child("voting").spawn(move |context| async move {
-        let mut gate = Gate::new(channels.gate, channels.votes.0.clone(), greeting);
-        gate.open(&context, others, quorum).await;
-        progress.start_voting();
-        let simplex = engine.start(channels.votes, channels.certificates, channels.resolver);
-        select! {
-            _ = simplex => {},
-            () = gate.keep_answering() => {},
-        }
+    let epochs = Epochs {
+        name,
+        me,
+        schemes,
+        epocher,
+        timing,
+        blocker,
+        automaton: inline,
+        marshal,
+        held,
+        progress,
+        page_cache,
+        stored: storage,
+        begun: stored.max(floor.processed().map_or(0, |processed| processed.height().get())),
+        genesis: root,
+    };
+    let consensus = ConsensusChannels {
+        votes: channels.votes,
+        certificates: channels.certificates,
+        resolver: channels.resolver,
+        gate: channels.gate,
+    };
+    let consensus = context.child("voting").spawn(move |context| async move {
+        let part = epochs.run(context, consensus).await;
+        tracing::error!(part, "consensus cannot go on");
     });
     Ok(Parts {
         ledger: ledger_handle,
         others: vec![
             ("marshal", marshal_handle),
             ("block buffer", buffer_handle),
-            ("simplex", simplex),
+            ("consensus", consensus),
             ("gossip", gossip),
         ],
     })

@@ -8,6 +8,9 @@
 //! when all others have greeted it and are about to start too, or a quorum has and no more came
 //! for [`GRACE`].
 //!
+//! That is upon a start. When an epoch ends, all are connected and each greets the others once
+//! before it votes in the next ([`super::epochs`]).
+//!
 //! Upon start: send `HELLO` to all, again after 5 ms, with growing pauses up to [`SLOWEST`].
 //! Upon `HELLO` from a peer: send it the greeting, then `HEARD`, or `READY` from when all others
 //! have been heard, also after the gate has opened, for those who start later.
@@ -17,8 +20,10 @@ use bytes::Bytes;
 use commonware_macros::select;
 use commonware_p2p::{Receiver, Recipients, Sender};
 use commonware_runtime::Clock;
+use commonware_utils::sync::Mutex;
 use std::{
     collections::BTreeSet,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -36,35 +41,71 @@ const SLOWEST: Duration = Duration::from_millis(250);
 /// How long a validator waits for the rest once a quorum has been heard.
 const GRACE: Duration = Duration::from_millis(300);
 
+/// A vote on view 0 of the epoch that this validator is in, and where it is sent. Cloning shares
+/// it.
+pub struct Greeting<V>(Arc<Mutex<Option<(V, Bytes)>>>);
+
+impl<V> Clone for Greeting<V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<V: Sender> Greeting<V> {
+    /// No greeting yet: this validator only listens.
+    pub fn none() -> Self {
+        Self(Arc::default())
+    }
+
+    /// From now on `vote`, sent over `votes`; `None`: it has no vote in this epoch.
+    pub fn set(&self, votes: V, vote: Option<Bytes>) {
+        *self.0.lock() = vote.map(|vote| (votes, vote));
+    }
+
+    /// Greets `whom`.
+    pub fn send(&self, whom: Recipients<V::PublicKey>) {
+        if let Some((votes, vote)) = &mut *self.0.lock() {
+            votes.send(whom, vote.clone(), true);
+        }
+    }
+}
+
 /// A validator's announcements.
-#[derive(Debug)]
-pub struct Gate<S: Sender, R> {
+pub struct Gate<S: Sender, R, V> {
     sender: S,
     receiver: R,
-    /// Where votes are sent.
-    votes: S,
-    /// An encoded vote on view 0; `None`: this one only listens.
-    greeting: Option<Bytes>,
+    greeting: Greeting<V>,
     heard: BTreeSet<S::PublicKey>,
     ready: BTreeSet<S::PublicKey>,
     /// All others have been heard, or the gate has opened without them.
     all_heard: bool,
 }
 
-impl<S: Sender, R: Receiver<PublicKey = S::PublicKey>> Gate<S, R> {
-    /// Announcements over a channel; `greeting` is sent over `votes`.
-    pub fn new((sender, receiver): (S, R), votes: S, greeting: Option<Bytes>) -> Self {
+impl<S, R, V> Gate<S, R, V>
+where
+    S: Sender,
+    R: Receiver<PublicKey = S::PublicKey>,
+    V: Sender<PublicKey = S::PublicKey>,
+{
+    /// Announcements over a channel.
+    pub fn new((sender, receiver): (S, R), greeting: Greeting<V>) -> Self {
         let (heard, ready) = (BTreeSet::new(), BTreeSet::new());
-        Self { sender, receiver, votes, greeting, heard, ready, all_heard: false }
+        Self { sender, receiver, greeting, heard, ready, all_heard: false }
     }
 
-    /// Resolves once the `others` validators are ready, or, after a while, when one less than
-    /// `quorum` of them have been heard: with this one they are a quorum.
-    pub async fn open<E: Clock>(&mut self, context: &E, others: usize, quorum: usize) {
+    /// Resolves once the `others`, the rest of the committee, are ready, or, after a while, when
+    /// one less than `quorum` of them have been heard: with this one they are a quorum.
+    pub async fn open<E: Clock>(
+        &mut self,
+        context: &E,
+        others: &BTreeSet<S::PublicKey>,
+        quorum: usize,
+    ) {
         let mut pause = FASTEST;
         let mut grace: Option<SystemTime> = None;
         let mut announce = context.current();
-        while self.ready.len() < others {
+        let among = |some: &BTreeSet<_>| some.intersection(others).count();
+        while among(&self.ready) < others.len() {
             let now = context.current();
             if grace.is_some_and(|end| now >= end) {
                 break;
@@ -78,10 +119,10 @@ impl<S: Sender, R: Receiver<PublicKey = S::PublicKey>> Gate<S, R> {
                 message = self.receiver.recv() => {
                     let Ok((peer, message)) = message else { return };
                     self.receive(peer, message.as_ref());
-                    if self.heard.len() + 1 >= quorum && grace.is_none() {
+                    if among(&self.heard) + 1 >= quorum && grace.is_none() {
                         grace = Some(context.current() + GRACE);
                     }
-                    if self.heard.len() >= others && !self.all_heard {
+                    if among(&self.heard) >= others.len() && !self.all_heard {
                         self.all_heard = true;
                         self.sender.send(Recipients::All, READY, true);
                     }
@@ -102,9 +143,7 @@ impl<S: Sender, R: Receiver<PublicKey = S::PublicKey>> Gate<S, R> {
     fn receive(&mut self, peer: S::PublicKey, message: &[u8]) {
         if message == HELLO {
             let to = Recipients::One(peer);
-            if let Some(greeting) = &self.greeting {
-                self.votes.send(to.clone(), greeting.clone(), true);
-            }
+            self.greeting.send(to.clone());
             self.sender.send(to, if self.all_heard { READY } else { HEARD }, true);
             return;
         }

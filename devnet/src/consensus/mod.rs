@@ -6,8 +6,8 @@
 //! * [`application`]: what goes into a block, and which blocks get a vote.
 //! * [`held`], [`presence`]: what a validator knows while it proposes and votes.
 //! * [`delivery`]: final blocks on their way into the ledger.
-//! * [`timing`], [`channels`], [`network`], [`gate`], [`engine`]: starting it all, on any runtime
-//!   and network.
+//! * [`timing`], [`channels`], [`network`], [`gate`], [`epochs`], [`engine`]: starting it all, on
+//!   any runtime and network.
 
 pub mod application;
 pub mod block;
@@ -15,6 +15,7 @@ pub mod certificate;
 pub mod channels;
 pub mod delivery;
 pub mod engine;
+mod epochs;
 pub mod gate;
 pub mod held;
 pub mod network;

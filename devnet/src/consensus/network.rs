@@ -27,6 +27,7 @@ use std::{
     num::NonZeroUsize,
     time::Duration,
 };
+use tokio::sync::watch;
 
 /// How long to wait for a port that a previous run of the validator still listens on.
 const LISTEN_WAIT: Duration = Duration::from_secs(2);
@@ -87,9 +88,13 @@ pub struct Loopback {
     pub key: PrivateKey,
     /// The chain: validators of different chains do not connect.
     pub chain_id: u64,
-    /// Every validator's key and port on 127.0.0.1, its own among them.
-    pub ports: Vec<(PublicKey, u16)>,
+    /// Every validator's key and port on 127.0.0.1, its own among them, as they come and go: at
+    /// most [`JOINING`] more than there are when it connects.
+    pub ports: watch::Receiver<Vec<(PublicKey, u16)>>,
 }
+
+/// How many validators may join while one runs; room is made for their messages when it starts.
+pub const JOINING: usize = 16;
 
 type Handshake = SakeCups<PrivateKey, ChaCha20Poly1305>;
 
@@ -116,6 +121,29 @@ fn undialed(port: u16) -> Address {
     Address::Asymmetric { ingress: Ingress::Dns { host, port }, egress }
 }
 
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// Where `me` reaches the validators. One of each two dials: a peer that is itself dialing refuses
+/// who dials it, and where both dial they would refuse each other for a while. Those before this
+/// one in the list are likely to listen already.
+fn addresses_of(
+    me: &PublicKey,
+    ports: &[(PublicKey, u16)],
+) -> Result<Map<PublicKey, Address>, NetworkError> {
+    let mut before_me = true;
+    let addresses: Vec<(PublicKey, Address)> = ports
+        .iter()
+        .map(|(validator, port)| {
+            before_me &= validator != me;
+            let address = if before_me { Address::from(local(*port)) } else { undialed(*port) };
+            (validator.clone(), address)
+        })
+        .collect();
+    addresses.try_into().map_err(|_| NetworkError::RepeatedKey)
+}
+
 impl<E> Network<E> for Loopback
 where
     E: Spawner + Clock + CryptoRng + RuntimeNetwork + Resolver + Metrics + Supervisor,
@@ -126,30 +154,16 @@ where
     type Peers = lookup::Oracle<PublicKey>;
 
     async fn connect(self, context: E, quota: Quota) -> Result<EndpointOf<E, Self>, NetworkError> {
-        let Self { key, chain_id, ports } = self;
+        let Self { key, chain_id, mut ports } = self;
         let me = key.public_key();
-        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let address = ports
+        let known = ports.borrow_and_update().clone();
+        let address = known
             .iter()
             .find(|(validator, _)| *validator == me)
             .map(|(_, port)| local(*port))
             .ok_or_else(|| NetworkError::NoPort(me.to_string()))?;
         listenable(&context, address).await?;
-        let validators = ports.len();
-        // One of each two dials: a peer that is itself dialing refuses who dials it, and where both
-        // dial they would refuse each other for a while. Those before this one in the list are
-        // likely to listen already.
-        let mut before_me = true;
-        let addresses: Vec<(PublicKey, Address)> = ports
-            .into_iter()
-            .map(|(validator, port)| {
-                before_me &= validator != me;
-                let address = if before_me { Address::from(local(port)) } else { undialed(port) };
-                (validator, address)
-            })
-            .collect();
-        let addresses: Map<PublicKey, Address> =
-            addresses.try_into().map_err(|_| NetworkError::RepeatedKey)?;
+        let addresses = addresses_of(&me, &known)?;
 
         let handshake: Handshake = Cups::new(
             Sake {
@@ -166,8 +180,8 @@ where
             handshake,
             &namespace,
             address,
-            NonZeroUsize::new(validators).expect("at least this validator"),
-            max_message_size(u32::try_from(validators).unwrap_or(u32::MAX)),
+            NonZeroUsize::new(known.len() + JOINING).expect("at least this validator"),
+            max_message_size(),
             NZUsize!(1024),
         );
         // One machine, where a connection takes a millisecond: with the library's times the first
@@ -180,10 +194,25 @@ where
         config.allowed_handshake_rate_per_ip = Quota::per_second(NZU32!(4096));
         config.allowed_handshake_rate_per_subnet = Quota::per_second(NZU32!(4096));
         config.tracked_peer_sets = NZUsize!(2);
-        let (mut network, mut oracle) = lookup::Network::new(context, config);
+        let (mut network, mut oracle) = lookup::Network::new(context.child("lookup"), config);
         oracle.track(0, addresses);
         let channels = Channels::register(|channel| network.register(channel, quota));
         network.start();
+        let mut tracked = oracle.clone();
+        context.child("peers").spawn(move |_| async move {
+            let mut set = 0;
+            // Until nobody is left to say who comes and goes.
+            while ports.changed().await.is_ok() {
+                let known = ports.borrow_and_update().clone();
+                match addresses_of(&me, &known) {
+                    Ok(addresses) => {
+                        set += 1;
+                        tracked.track(set, addresses);
+                    }
+                    Err(error) => tracing::error!(%error, "the peers stay what they were"),
+                }
+            }
+        });
         Ok(Endpoint { channels, blocker: oracle.clone(), peers: oracle })
     }
 }

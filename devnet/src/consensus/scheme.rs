@@ -32,12 +32,16 @@ use commonware_cryptography::{
 };
 use commonware_parallel::Strategy;
 use commonware_utils::{
-    N3f1,
+    N3f1, TryCollect as _,
     iter::NonEmpty,
     ordered::{Quorum as _, Set},
     sync::Mutex,
 };
-use cowboy_engine::{chain::Vote, presence::Bitmap};
+use cowboy_engine::{
+    chain::{MAX_VALIDATORS, State, Validator, Vote},
+    presence::Bitmap,
+    primitives::Address,
+};
 use rand_core::CryptoRng;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -56,6 +60,17 @@ pub trait Source: Send + Sync + 'static {
     fn presence(&self, block: &[u8]) -> Bitmap;
 }
 
+/// Why validators are no committee.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CommitteeError {
+    /// A consensus key that is no key.
+    #[error("the consensus key of validator {0} is no ed25519 public key")]
+    Key(Address),
+    /// The same consensus key twice.
+    #[error("two validators have the same consensus key")]
+    Repeated,
+}
+
 /// The validators of an epoch, and the chain they vote on.
 #[derive(Clone)]
 pub struct Committee {
@@ -69,6 +84,17 @@ impl Committee {
         let mut namespace = b"cowboy/".to_vec();
         namespace.extend_from_slice(&chain_id.to_be_bytes());
         Self { validators, namespace: Namespace::derive(&namespace) }
+    }
+
+    /// The committee that `validators` are on the chain `chain_id`.
+    pub fn of(chain_id: u64, validators: &[Validator]) -> Result<Self, CommitteeError> {
+        let key = |validator: &Validator| {
+            PublicKey::decode(Copying(&validator.consensus_key))
+                .map_err(|_| CommitteeError::Key(validator.pubkey.address()))
+        };
+        let keys = validators.iter().map(key).collect::<Result<Vec<_>, _>>()?;
+        let keys = keys.into_iter().try_collect().map_err(|_| CommitteeError::Repeated)?;
+        Ok(Self::new(chain_id, keys))
     }
 
     /// The validators' keys, in the order in which votes number them.
@@ -183,8 +209,11 @@ struct Local {
     index: Participant,
     key: PrivateKey,
     source: Arc<dyn Source>,
-    remembered: Arc<Mutex<BTreeMap<Round, Bitmap>>>,
+    remembered: Arc<Mutex<Remembered>>,
 }
+
+/// The bitmaps of the last votes: by round, with the block each is about.
+type Remembered = BTreeMap<Round, (Vec<u8>, Bitmap)>;
 
 impl Local {
     fn presence<D>(&self, subject: &Subject<'_, D>) -> Bitmap
@@ -195,11 +224,14 @@ impl Local {
             return Bitmap::new(0);
         };
         let mut remembered = self.remembered.lock();
-        if let Some(presence) = remembered.get(&proposal.round) {
-            return presence.clone();
-        }
-        let presence = self.source.presence(proposal.payload.as_ref());
-        remembered.insert(proposal.round, presence.clone());
+        let block = proposal.payload.as_ref();
+        // An epoch's last block is proposed again until it is final: one bitmap for all rounds.
+        let known = remembered.values().rev().find(|(about, _)| about == block);
+        let presence = match known {
+            Some((_, presence)) => presence.clone(),
+            None => self.source.presence(block),
+        };
+        remembered.insert(proposal.round, (block.to_vec(), presence.clone()));
         while remembered.len() > REMEMBERED_ROUNDS {
             remembered.pop_first();
         }
@@ -450,33 +482,70 @@ fn to_array(signature: &Signature) -> [u8; 64] {
     bytes
 }
 
-/// The scheme of every epoch. The set of validators does not change yet, so one serves them all.
-#[derive(Clone, Debug)]
-pub struct Schemes(Arc<Scheme>);
+/// The schemes of all epochs that are known here. Cloning shares them.
+#[derive(Clone)]
+pub struct Schemes(Arc<Inner>);
+
+struct Inner {
+    key: PrivateKey,
+    source: Arc<dyn Source>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// By the first epoch they serve in.
+    schemes: BTreeMap<u64, Arc<Scheme>>,
+    /// The newest epoch whose committee is decided.
+    newest: u64,
+}
 
 impl Schemes {
-    /// `scheme` in every epoch.
-    pub fn constant(scheme: Scheme) -> Self {
-        Self(Arc::new(scheme))
+    /// The schemes of a validator with `key` as far as `state` knows the committees.
+    pub fn new(
+        key: PrivateKey,
+        source: Arc<dyn Source>,
+        state: &State,
+    ) -> Result<Self, CommitteeError> {
+        let schemes = Self(Arc::new(Inner { key, source, known: Mutex::default() }));
+        schemes.learn(state)?;
+        Ok(schemes)
     }
 
-    /// The scheme whose committee votes in `epoch`.
-    pub const fn of(&self, _epoch: Epoch) -> &Arc<Scheme> {
-        &self.0
+    /// Takes over what `state` decides: the committee of the next block's epoch and all before.
+    pub fn learn(&self, state: &State) -> Result<(), CommitteeError> {
+        let newest = state.epoch_at(state.height().next());
+        let Inner { key, source, known } = &*self.0;
+        let mut known = known.lock();
+        for (epoch, validators) in state.validator_sets() {
+            if epoch <= newest && !known.schemes.contains_key(&epoch) {
+                let committee = Arc::new(Committee::of(state.chain_id(), validators)?);
+                let scheme = Scheme::new(committee, key.clone(), source.clone());
+                known.schemes.insert(epoch, Arc::new(scheme));
+            }
+        }
+        known.newest = known.newest.max(newest);
+        Ok(())
     }
 
-    /// The largest committee of any epoch.
-    pub fn max_participants(&self) -> u32 {
-        self.0.committee.validators.len() as u32
+    /// The scheme whose committee votes in `epoch`; `None` where that is not decided yet, as far
+    /// as is known here.
+    pub fn of(&self, epoch: Epoch) -> Option<Arc<Scheme>> {
+        let known = self.0.known.lock();
+        let (_, scheme) = known.schemes.range(..=epoch.get()).next_back()?;
+        (epoch.get() <= known.newest).then(|| scheme.clone())
     }
 }
+
+/// The largest committee that there may be.
+pub const MAX_PARTICIPANTS: u32 = MAX_VALIDATORS as u32;
 
 impl certificate::Provider for Schemes {
     type Scope = Epoch;
     type Scheme = Scheme;
 
     fn scoped(&self, epoch: Epoch) -> Option<Scoped<Scheme>> {
-        let scheme = self.of(epoch).clone();
+        let scheme = self.of(epoch)?;
         Some(match scheme.local {
             Some(_) => Scoped::scheme(scheme),
             None => Scoped::verifier(scheme),

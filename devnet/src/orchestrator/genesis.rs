@@ -30,6 +30,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
         timestamp_ms: 0,
         params: Params {
             threshold_rule: plan.threshold_rule,
+            epoch_blocks: plan.epoch_blocks,
             timers: plan.timers.clone(),
             system_deployers: governing.map(|a| plan.key(&a.name).address()).into_iter().collect(),
             ..Params::default()

@@ -5,10 +5,12 @@
 //! when a node dies before that. Everything it keeps lies in the folder that [`home`] describes.
 
 pub mod genesis;
+mod members;
 pub mod ports;
 mod readiness;
 mod run;
 mod supervise;
+mod targets;
 
 pub use crate::home;
 pub use run::{DevnetConfig, Notice, OrchestratorError, Ready, run};

@@ -83,10 +83,32 @@ impl Ports {
             }
             _ => Self::choose(validators, api)?,
         };
-        ports.check()?;
-        let json = serde_json::to_string_pretty(&ports).expect("ports are plain data");
-        write_private(file, &format!("{json}\n"))?;
+        ports.check(validators)?;
+        ports.save(file)?;
         Ok(ports)
+    }
+
+    /// Chooses free ports for one more validator, unless it had some before that are still free,
+    /// and keeps them in `file`.
+    pub fn add(&mut self, file: &Path, validator: &str) -> Result<(), PortError> {
+        let all = self.p2p.values().chain(self.quic.values()).chain([&self.api]);
+        let mut taken: BTreeSet<u16> = all.copied().collect();
+        let had = |ports: &BTreeMap<String, u16>, transport| {
+            let port = ports.get(validator).copied();
+            port.filter(|port| check(transport, *port).is_ok())
+        };
+        let p2p = had(&self.p2p, Transport::Tcp)
+            .map_or_else(|| free_port(Transport::Tcp, &mut taken), Ok)?;
+        let quic = had(&self.quic, Transport::Udp)
+            .map_or_else(|| free_port(Transport::Udp, &mut taken), Ok)?;
+        self.p2p.insert(validator.to_owned(), p2p);
+        self.quic.insert(validator.to_owned(), quic);
+        self.save(file)
+    }
+
+    fn save(&self, file: &Path) -> Result<(), PortError> {
+        let json = serde_json::to_string_pretty(self).expect("ports are plain data");
+        Ok(write_private(file, &format!("{json}\n"))?)
     }
 
     fn knows(&self, validator: &str) -> bool {
@@ -110,10 +132,12 @@ impl Ports {
         Ok(ports)
     }
 
-    fn check(&self) -> Result<(), PortError> {
-        let tcp = self.p2p.values().chain([&self.api]).map(|port| (Transport::Tcp, *port));
-        let udp = self.quic.values().map(|port| (Transport::Udp, *port));
-        tcp.chain(udp).try_for_each(|(transport, port)| check(transport, port))
+    fn check(&self, validators: &[String]) -> Result<(), PortError> {
+        check(Transport::Tcp, self.api)?;
+        validators.iter().try_for_each(|validator| {
+            check(Transport::Tcp, self.p2p[validator])?;
+            check(Transport::Udp, self.quic[validator])
+        })
     }
 }
 

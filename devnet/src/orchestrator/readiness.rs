@@ -50,7 +50,8 @@ async fn wait_for(ledger: Ledger, runners: usize) {
 pub(super) async fn watch(backend: Arc<Backend>, tell: impl Fn(&ExecutedBlock)) {
     let mut last = None;
     loop {
-        let Some(slot) = backend.slots().iter().find(|slot| slot.running().is_some()) else {
+        let running = backend.slots().into_iter().find(|slot| slot.running().is_some());
+        let Some(slot) = running else {
             backend.changed().await;
             continue;
         };

@@ -3,7 +3,8 @@
 use super::{
     genesis::genesis,
     home::{HomeError, Lock, Record},
-    ports::{PortError, Ports},
+    members::Members,
+    ports::PortError,
     readiness,
     supervise::{Supervisor, SupervisorConfig},
 };
@@ -15,7 +16,6 @@ use crate::{
     },
     chain::ledger::ExecutedBlock,
     topology::Plan,
-    validator::keys::ValidatorKeys,
 };
 use commonware_runtime::{Runner as _, Supervisor as _, tokio};
 use futures::future::BoxFuture;
@@ -116,8 +116,7 @@ async fn live(
     lock.clean()?;
     let home = lock.home().clone();
     let genesis = Arc::new(genesis(&plan));
-    let names: Vec<String> = plan.validators.iter().map(|v| v.name.to_string()).collect();
-    let ports = Ports::load_or_choose(&home.data_path().join("ports.json"), &names, plan.api_port)?;
+    let members = Members::load(&plan, &home.data_path())?;
     for account in &plan.accounts {
         lock.write_account_key(&account.name, &plan.key(&account.name))?;
     }
@@ -131,7 +130,7 @@ async fn live(
     };
     lock.write_topology(&plan.to_yaml())?;
 
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.api));
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, members.api_port()));
     let listener = ::tokio::net::TcpListener::bind(address)
         .await
         .map_err(|error| OrchestratorError::Listen { address, error })?;
@@ -149,20 +148,26 @@ async fn live(
         started_at,
         token,
         accounts: addresses(plan.accounts.iter().map(|a| &a.name).collect()),
-        validators: addresses(plan.validators.iter().map(|v| &v.name).collect()),
+        validators: members
+            .all()
+            .iter()
+            .map(|member| (member.name.to_string(), member.keys.public()))
+            .collect(),
         runners: addresses(plan.runners.iter().map(|r| &r.name).collect()),
-        hooks: Hooks { switch: supervisor.switch_hook(), shutdown: supervisor.shutdown_hook() },
+        hooks: Hooks {
+            switch: supervisor.switch_hook(),
+            membership: supervisor.membership_hook(),
+            shutdown: supervisor.shutdown_hook(),
+        },
     })?);
     let rpc_url = format!("http://{address}");
-    let keys = plan.validators.iter().map(|v| ValidatorKeys::from(plan.key(&v.name))).collect();
     let mut supervised = requests.start(
         context.child("devnet"),
         SupervisorConfig {
             plan: plan.clone(),
             home: home.clone(),
             genesis: genesis.clone(),
-            keys,
-            ports,
+            members,
             backend: backend.clone(),
             rpc_url: rpc_url.clone(),
         },

@@ -3,16 +3,21 @@
 
 use super::{
     home::DevnetHome,
-    ports::{self, Ports, Transport},
+    members::{Member, MemberError, Members},
+    ports::{self, Transport},
+    readiness,
     run::OrchestratorError,
+    targets::Targets,
 };
 use crate::{
-    api::backend::{Backend, Link, Running, Switch, SwitchHook},
+    api::backend::{
+        Backend, Link, Membership, MembershipError, MembershipHook, Running, Switch, SwitchHook,
+    },
     chain::known::Known,
     client::Client,
     consensus::{engine::EngineError, network::Loopback, timing::Timing},
     executor::Executor,
-    runner::{self, ValidatorAddress, heartbeat},
+    runner::{self, heartbeat},
     storage::Store,
     topology::{Name, Plan},
     transport::{
@@ -21,14 +26,12 @@ use crate::{
     },
     validator::{
         gateway::{self, Connected, Gateway},
-        keys::ValidatorKeys,
         limiter::Limits,
         node::{ValidatorConfig, ValidatorHandle, start_validator},
         service,
     },
 };
 use ::tokio::sync::{mpsc, oneshot, watch};
-use commonware_cryptography::Signer as _;
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
 use cowboy_engine::chain::Genesis;
 use futures::{
@@ -36,34 +39,39 @@ use futures::{
     future::{join_all, select_all},
 };
 use std::{
-    net::{Ipv4Addr, SocketAddr},
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4},
     sync::Arc,
     time::Duration,
 };
 
 /// Requests that wait; each comes from an API request, whose number is limited there.
 const REQUESTS: usize = 64;
+/// Failures of nodes that wait to be told of; the first one is what is asked for.
+const FAILURES: usize = 64;
 /// How long a stopping devnet waits for its nodes.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Any port of the loopback.
+const ANY_PORT: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 /// How often a stopped validator's port is looked at; nothing tells when the system frees it.
 const RELEASE_POLL: Duration = Duration::from_millis(10);
 
-struct SwitchRequest {
-    validator: String,
-    to: Switch,
-    reply: oneshot::Sender<Result<(), String>>,
+enum Request {
+    Switch { validator: String, to: Switch, reply: oneshot::Sender<Result<(), String>> },
+    Join { name: Option<Name>, reply: oneshot::Sender<Result<String, MembershipError>> },
+    Leave { validator: String, reply: oneshot::Sender<Result<String, MembershipError>> },
 }
 
 /// How others reach the task that owns the nodes.
 #[derive(Clone)]
 pub(super) struct Supervisor {
-    requests: mpsc::Sender<SwitchRequest>,
+    requests: mpsc::Sender<Request>,
     shutdown: Arc<watch::Sender<bool>>,
 }
 
 /// The other end, before the task is started.
 pub(super) struct Requests {
-    requests: mpsc::Receiver<SwitchRequest>,
+    requests: mpsc::Receiver<Request>,
     shutdown: Arc<watch::Sender<bool>>,
 }
 
@@ -72,9 +80,7 @@ pub(super) struct SupervisorConfig {
     pub(super) plan: Plan,
     pub(super) home: DevnetHome,
     pub(super) genesis: Arc<Genesis>,
-    /// In the plan's order.
-    pub(super) keys: Vec<ValidatorKeys>,
-    pub(super) ports: Ports,
+    pub(super) members: Members,
     pub(super) backend: Arc<Backend>,
     pub(super) rpc_url: String,
 }
@@ -101,7 +107,24 @@ impl Supervisor {
             Box::pin(async move {
                 let (reply, answer) = oneshot::channel();
                 let gone = |_| "the devnet is stopping".to_owned();
-                let request = SwitchRequest { validator, to, reply };
+                let request = Request::Switch { validator, to, reply };
+                requests.send(request).await.map_err(|_| gone(()))?;
+                answer.await.map_err(|_| gone(()))?
+            })
+        })
+    }
+
+    pub(super) fn membership_hook(&self) -> MembershipHook {
+        let requests = self.requests.clone();
+        Box::new(move |change| {
+            let requests = requests.clone();
+            Box::pin(async move {
+                let (reply, answer) = oneshot::channel();
+                let gone = |_| MembershipError::Failed("the devnet is stopping".to_owned());
+                let request = match change {
+                    Membership::Join(name) => Request::Join { name, reply },
+                    Membership::Leave(validator) => Request::Leave { validator, reply },
+                };
                 requests.send(request).await.map_err(|_| gone(()))?;
                 answer.await.map_err(|_| gone(()))?
             })
@@ -123,22 +146,30 @@ impl Requests {
         context: tokio::Context,
         config: SupervisorConfig,
     ) -> Result<Supervised, OrchestratorError> {
+        let targets = Targets::new(config.backend.newest());
+        targets.listening(config.members.for_runners());
+        let following = targets.clone();
+        let backend = config.backend.clone();
+        context.child("targets").spawn(move |_| {
+            readiness::watch(backend, move |block| following.advance(&block.execution.state))
+        });
+        let members = config.members.all().to_vec();
         let mut nodes = Nodes {
             known: Known::default(),
-            validators: Vec::new(),
+            validators: BTreeMap::new(),
             runners: Vec::new(),
+            targets,
             context: context.child("nodes"),
             config,
         };
-        for index in 0..nodes.config.plan.validators.len() {
-            nodes.validators.push(None);
-            nodes.start(index).map_err(|error| OrchestratorError::Node {
-                node: nodes.name(index).to_string(),
+        for member in &members {
+            nodes.start(member).map_err(|error| OrchestratorError::Node {
+                node: member.name.to_string(),
                 error,
             })?;
         }
         nodes.start_runners().map_err(|(node, error)| OrchestratorError::Node { node, error })?;
-        let (failed, failures) = mpsc::channel(nodes.validators.len().max(1));
+        let (failed, failures) = mpsc::channel(FAILURES);
         let shutdown = self.shutdown.clone();
         let task = context
             .child("supervisor")
@@ -183,35 +214,29 @@ struct Nodes {
     context: tokio::Context,
     config: SupervisorConfig,
     known: Known,
-    /// In the plan's order; `None`: stopped.
-    validators: Vec<Option<Validator>>,
+    /// Those that run.
+    validators: BTreeMap<Name, Validator>,
     runners: Vec<runner::Runner>,
+    targets: Targets,
 }
 
 impl Nodes {
-    fn name(&self, index: usize) -> &Name {
-        &self.config.plan.validators[index].name
-    }
-
-    fn address(port: u16) -> SocketAddr {
-        SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+    fn member(&self, name: &str) -> Option<Member> {
+        self.config.members.get(name).cloned()
     }
 
     /// Starts a validator over whatever storage it has.
-    fn start(&mut self, index: usize) -> Result<(), String> {
+    fn start(&mut self, member: &Member) -> Result<(), String> {
+        let Member { name, keys, p2p, quic } = member;
         let config = &self.config;
-        let name = self.name(index).clone();
-        let folder = config.home.validator_path(&name);
+        let folder = config.home.validator_path(name);
         super::home::create_private_dir(&folder).map_err(|error| error.to_string())?;
         let chain_id = config.genesis.chain_id();
         let store = Store::open(&folder.join("index.db"), chain_id)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
-        let keys = &config.keys[index];
-        let quic = Self::address(config.ports.quic[name.as_str()]);
-        let p2p = Self::address(config.ports.p2p[name.as_str()]);
         let identity = Identity::new(&keys.identity).map_err(|error| error.to_string())?;
         // Handshakes per address are limited behind TLS, where a connected runner is known.
-        let listener = Listener::bind(&identity, quic, |_| true)
+        let listener = Listener::bind(&identity, *quic, |_| true)
             .map_err(|error| format!("cannot listen for runners: {error}"))?;
         let (gateway, results) = Gateway::new(gateway::Config {
             key: keys.identity.clone(),
@@ -219,17 +244,8 @@ impl Nodes {
             state: config.genesis.state().map_err(|error| error.to_string())?,
         });
         let key = keys.identity.clone();
-        let network = Loopback {
-            key: keys.consensus.clone(),
-            chain_id,
-            ports: config
-                .plan
-                .validators
-                .iter()
-                .zip(&config.keys)
-                .map(|(v, keys)| (keys.consensus.public_key(), config.ports.p2p[v.name.as_str()]))
-                .collect(),
-        };
+        let network =
+            Loopback { key: keys.consensus.clone(), chain_id, ports: config.members.peers() };
         let handle = start_validator(
             &self.context,
             ValidatorConfig {
@@ -258,19 +274,18 @@ impl Nodes {
                 ledger: services.ledger.clone(),
                 mempool: services.mempool.clone(),
                 links: Arc::new(move || links.connected().into_iter().map(link).collect()),
-                quic,
-                p2p,
+                quic: *quic,
+                p2p: *p2p,
             });
         }
         tracing::info!(validator = %name, height = %services.ledger.head().height(), "started");
-        self.validators[index] = Some(Validator { handle, gateway });
+        self.validators.insert(name.clone(), Validator { handle, gateway });
         Ok(())
     }
 
     /// Stops a validator: runners are told, the state is kept for the next start.
-    async fn stop(&mut self, index: usize) {
-        let Some(validator) = self.validators[index].take() else { return };
-        let name = self.name(index).clone();
+    async fn stop(&mut self, name: &Name) {
+        let Some(validator) = self.validators.remove(name) else { return };
         validator.gateway.close(&self.context).await;
         let ledger = validator.handle.services().ledger.clone();
         validator.handle.stop().await;
@@ -286,8 +301,8 @@ impl Nodes {
 
     /// Resolves once a stopped validator's port for runners can be listened on again: its last
     /// connections are drained for a few round trips after it has ended.
-    async fn released(&self, index: usize) -> Result<(), String> {
-        let port = self.config.ports.quic[self.name(index).as_str()];
+    async fn released(member: &Member) -> Result<(), String> {
+        let port = member.quic.port();
         let released = async {
             while ports::check(Transport::Udp, port).is_err() {
                 ::tokio::time::sleep(RELEASE_POLL).await;
@@ -298,18 +313,35 @@ impl Nodes {
             .map_err(|_| format!("stopped, but port {port} is still in use after {STOP_TIMEOUT:?}"))
     }
 
+    /// A validator that follows the chain from now on.
+    fn join(&mut self, name: Option<Name>) -> Result<String, MemberError> {
+        let member = self.config.members.join(name)?;
+        let name = member.name.to_string();
+        self.config.backend.add_validator(&name, member.keys.public());
+        self.targets.listening(self.config.members.for_runners());
+        self.start(&member).map_err(|reason| MemberError::Node { name: name.clone(), reason })?;
+        Ok(name)
+    }
+
+    /// Stops a validator that the committee has let go, and forgets it.
+    async fn leave(&mut self, validator: &str) -> Result<String, MemberError> {
+        let unknown = || MemberError::Unknown(validator.to_owned());
+        let member = self.member(validator).ok_or_else(unknown)?;
+        let (state, identity) = (self.config.backend.newest(), member.keys.public());
+        let epoch = state.epoch_at(state.height().next());
+        let serves = |epoch| state.validators_in(epoch).contains(&identity);
+        if serves(epoch) || serves(epoch + 1) {
+            return Err(MemberError::Serves(validator.to_owned()));
+        }
+        self.stop(&member.name).await;
+        self.config.members.leave(&member.name)?;
+        self.targets.listening(self.config.members.for_runners());
+        self.config.backend.remove_validator(validator);
+        Ok(validator.to_owned())
+    }
+
     fn start_runners(&mut self) -> Result<(), (String, String)> {
         let config = &self.config;
-        let validators: Vec<_> = config
-            .plan
-            .validators
-            .iter()
-            .zip(&config.keys)
-            .map(|(v, keys)| ValidatorAddress {
-                key: keys.identity.public_key(),
-                address: Self::address(config.ports.quic[v.name.as_str()]),
-            })
-            .collect();
         let executor = Executor::default();
         let mut client: Option<quic::Client> = None;
         let api = Client::new(&config.rpc_url)
@@ -321,9 +353,9 @@ impl Nodes {
             // One socket for all of them.
             let client = match &client {
                 Some(client) => client,
-                None => client.insert(
-                    quic::Client::bind(Self::address(0)).map_err(|e| failed(e.to_string()))?,
-                ),
+                None => {
+                    client.insert(quic::Client::bind(ANY_PORT).map_err(|e| failed(e.to_string()))?)
+                }
             };
             let identity = Identity::new(&key).map_err(|error| failed(error.to_string()))?;
             let running = runner::start(
@@ -331,7 +363,7 @@ impl Nodes {
                 runner::Config {
                     chain_id: config.genesis.chain_id(),
                     key: key.clone(),
-                    validators: validators.clone(),
+                    targets: self.targets.of(&key.public_key()),
                     kinds: runner.kinds.iter().copied().map(super::genesis::kind).collect(),
                     max_concurrent_jobs: runner.max_concurrent_jobs,
                 },
@@ -348,25 +380,69 @@ impl Nodes {
         Ok(())
     }
 
+    async fn answer(&mut self, request: Request) {
+        // Whoever asked may have gone.
+        match request {
+            Request::Switch { validator, to, reply } => {
+                let _ = reply.send(self.switch(&validator, to).await);
+            }
+            Request::Join { name, reply } => {
+                let _ = reply.send(self.join(name).map_err(MembershipError::from));
+            }
+            Request::Leave { validator, reply } => {
+                let _ = reply.send(self.leave(&validator).await.map_err(MembershipError::from));
+            }
+        }
+    }
+
+    async fn switch(&mut self, validator: &str, to: Switch) -> Result<(), String> {
+        let member = self.member(validator);
+        let member = member.ok_or_else(|| format!("there is no validator `{validator}`"))?;
+        match to {
+            Switch::Stop => {
+                self.stop(&member.name).await;
+                Self::released(&member).await
+            }
+            Switch::Start if !self.validators.contains_key(&member.name) => self.start(&member),
+            Switch::Start => Ok(()),
+        }
+    }
+
     async fn stop_all(&mut self) {
         let runners = self.runners.drain(..);
         join_all(runners.map(|runner| runner.stop(&self.context))).await;
-        for index in 0..self.validators.len() {
-            self.stop(index).await;
+        let names: Vec<Name> = self.validators.keys().cloned().collect();
+        for name in &names {
+            self.stop(name).await;
         }
     }
 
     /// Resolves when a validator ends by itself.
-    async fn ended(&mut self) -> (usize, EngineError) {
-        let running = self.validators.iter_mut().enumerate().filter_map(|(index, validator)| {
-            let handle = &mut validator.as_mut()?.handle;
-            Some(handle.ended().map(move |error| (index, error)).boxed())
+    async fn ended(&mut self) -> (Name, EngineError) {
+        let running = self.validators.iter_mut().map(|(name, validator)| {
+            let name = name.clone();
+            validator.handle.ended().map(move |error| (name, error)).boxed()
         });
         let running: Vec<_> = running.collect();
         if running.is_empty() {
             return std::future::pending().await;
         }
         select_all(running).await.0
+    }
+}
+
+impl From<MemberError> for MembershipError {
+    fn from(error: MemberError) -> Self {
+        match error {
+            MemberError::Unknown(_) => Self::NotFound(error.to_string()),
+            MemberError::Taken(_)
+            | MemberError::Serves(_)
+            | MemberError::NoRoom
+            | MemberError::TooMany => Self::Conflict(error.to_string()),
+            MemberError::Ports(_) | MemberError::Home(_) | MemberError::Node { .. } => {
+                Self::Failed(error.to_string())
+            }
+        }
     }
 }
 
@@ -380,7 +456,7 @@ fn link(connected: Connected) -> Link {
 
 async fn supervise(
     mut nodes: Nodes,
-    mut requests: mpsc::Receiver<SwitchRequest>,
+    mut requests: mpsc::Receiver<Request>,
     shutdown: Arc<watch::Sender<bool>>,
     failed: mpsc::Sender<OrchestratorError>,
 ) {
@@ -390,31 +466,13 @@ async fn supervise(
             // An error: nobody is left to stop it otherwise.
             () = stop.wait_for(|stop| *stop).map(drop) => break,
             request = requests.recv() => {
-                let Some(SwitchRequest { validator, to, reply }) = request else { break };
-                let found = nodes
-                    .config
-                    .plan
-                    .validators
-                    .iter()
-                    .position(|v| v.name.as_str() == validator);
-                let outcome = match (found, to) {
-                    (None, _) => Err(format!("there is no validator `{validator}`")),
-                    (Some(index), Switch::Stop) => {
-                        nodes.stop(index).await;
-                        nodes.released(index).await
-                    }
-                    (Some(index), Switch::Start) if nodes.validators[index].is_none() => {
-                        nodes.start(index)
-                    }
-                    (Some(_), Switch::Start) => Ok(()),
-                };
-                // Whoever asked may have gone.
-                let _ = reply.send(outcome);
+                let Some(request) = request else { break };
+                nodes.answer(request).await;
             }
-            (index, error) = nodes.ended() => {
-                let node = nodes.name(index).to_string();
-                tracing::error!(validator = %node, %error, "ended by itself");
-                nodes.validators[index] = None;
+            (name, error) = nodes.ended() => {
+                tracing::error!(validator = %name, %error, "ended by itself");
+                nodes.validators.remove(&name);
+                let node = name.to_string();
                 if let Some(slot) = nodes.config.backend.slot(&node) {
                     slot.set_stopped();
                 }

@@ -11,5 +11,5 @@ pub mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use node::{Config, Runner, ValidatorAddress, start};
+pub use node::{Config, Runner, ValidatorAddress, start, targets};
 pub use worker::Worker;

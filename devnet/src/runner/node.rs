@@ -67,6 +67,16 @@ pub struct ValidatorAddress {
     pub address: SocketAddr,
 }
 
+/// What a runner connects to where the validators stay the same: its subset of them.
+pub fn targets(
+    runner: &PublicKey,
+    validators: &[ValidatorAddress],
+) -> watch::Receiver<Vec<ValidatorAddress>> {
+    let keys: Vec<_> = validators.iter().map(|v| v.key.clone()).collect();
+    let subset = subset::of(runner, &keys).into_iter().map(|i| validators[i].clone());
+    watch::channel(subset.collect()).1
+}
+
 /// What a runner is made of.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -74,8 +84,9 @@ pub struct Config {
     pub chain_id: u64,
     /// The runner's key.
     pub key: SecretKey,
-    /// All validators; the runner connects to its subset of them.
-    pub validators: Vec<ValidatorAddress>,
+    /// The validators it is to be connected to, as they change: its subset, for a while also the
+    /// one of before ([`State::subsets_of`](cowboy_engine::chain::State::subsets_of)).
+    pub targets: watch::Receiver<Vec<ValidatorAddress>>,
     /// The kinds of jobs it takes.
     pub kinds: BTreeSet<JobKind>,
     /// Jobs it takes at a time.
@@ -205,6 +216,8 @@ where
         activity,
         shared: Mutex::new(Shared {
             table: JobTable::new(config.max_concurrent_jobs),
+            targets: BTreeMap::new(),
+            kept: BTreeSet::new(),
             links: BTreeMap::new(),
             holders: BTreeMap::new(),
             in_flight: BTreeMap::new(),
@@ -218,24 +231,28 @@ where
         public: config.key.public_key(),
         key: config.key,
     });
-    let keys: Vec<_> = config.validators.iter().map(|v| v.key.clone()).collect();
-    let subset = subset::of(&core.public, &keys);
-    let targets: Vec<_> = subset.into_iter().map(|i| config.validators[i].clone()).collect();
+    let mut targets = config.targets;
     let shared = core.clone();
     let task = context.spawn(move |context| async move {
         let worker = Arc::new(worker);
         let jobs = Arc::new(context.child("jobs"));
-        let links = targets.into_iter().map(|target| {
-            let upkeep = Upkeep {
-                core: shared.clone(),
-                jobs: jobs.clone(),
-                worker: worker.clone(),
-                dialer: dialer.clone(),
-                target,
-            };
-            context.child("connection").spawn(|context| upkeep.run(context))
-        });
-        futures::future::join_all(links).await;
+        loop {
+            let wanted = targets.borrow_and_update().clone();
+            for validator in shared.retarget(wanted) {
+                let upkeep = Upkeep {
+                    core: shared.clone(),
+                    jobs: jobs.clone(),
+                    worker: worker.clone(),
+                    dialer: dialer.clone(),
+                    validator,
+                };
+                context.child("connection").spawn(|context| upkeep.run(context));
+            }
+            if targets.changed().await.is_err() {
+                // They stay what they are.
+                std::future::pending::<()>().await;
+            }
+        }
     });
     Runner { core, task }
 }
@@ -253,6 +270,10 @@ struct Core {
 
 struct Shared {
     table: JobTable,
+    /// The validators to be connected to.
+    targets: BTreeMap<PublicKey, SocketAddr>,
+    /// Those that a task keeps connected.
+    kept: BTreeSet<PublicKey>,
     /// Established connections.
     links: BTreeMap<PublicKey, Link>,
     /// On whose connection a job was accepted, while that stream is open.
@@ -293,6 +314,20 @@ impl Core {
         tracing::debug!(runner = %self.public.address(), ?activity, "activity");
         // Nobody listening is no error.
         let _ = self.activity.send(activity);
+    }
+
+    /// Takes over the validators to be connected to: says goodbye to those that are none any more,
+    /// and returns those that a task is needed for.
+    fn retarget(&self, targets: Vec<ValidatorAddress>) -> Vec<PublicKey> {
+        let mut shared = self.shared.lock();
+        let Shared { targets: wanted, links, kept, .. } = &mut *shared;
+        *wanted = targets.into_iter().map(|target| (target.key, target.address)).collect();
+        for (_, link) in links.iter().filter(|(key, _)| !wanted.contains_key(key)) {
+            link.command(Command::Close);
+        }
+        let fresh: Vec<_> = wanted.keys().filter(|key| !kept.contains(key)).cloned().collect();
+        kept.extend(fresh.iter().cloned());
+        fresh
     }
 
     /// A validator told a height: the believed one may follow, and deadlines pass.
@@ -417,7 +452,7 @@ struct Upkeep<E, D, W> {
     jobs: Arc<E>,
     worker: Arc<W>,
     dialer: D,
-    target: ValidatorAddress,
+    validator: PublicKey,
 }
 
 impl<E, D, W> Upkeep<E, D, W>
@@ -428,9 +463,9 @@ where
 {
     async fn run(self, mut context: E) {
         let mut attempt = 0;
-        while !self.core.shared.lock().closing {
-            let ValidatorAddress { key, address } = &self.target;
-            let reason = match self.dialer.dial(*address, key).await {
+        let key = &self.validator;
+        while let Some(address) = self.address() {
+            let reason = match self.dialer.dial(address, key).await {
                 Ok(connection) => {
                     let (end, established) = self.connection(&mut context, connection).await;
                     if established {
@@ -450,6 +485,17 @@ where
         }
     }
 
+    /// Where the validator is; `None`: it is none of the runner's any more, and nobody keeps it
+    /// connected from now on.
+    fn address(&self) -> Option<SocketAddr> {
+        let mut shared = self.core.shared.lock();
+        let address = shared.targets.get(&self.validator).copied().filter(|_| !shared.closing);
+        if address.is_none() {
+            shared.kept.remove(&self.validator);
+        }
+        address
+    }
+
     /// Runs one connection; says how it ended and whether its handshake was completed.
     async fn connection(&self, context: &mut E, connection: D::Connection) -> (End, bool) {
         let core = &self.core;
@@ -463,7 +509,7 @@ where
         let config = runner::Config {
             chain_id: core.chain_id,
             key: core.key.clone(),
-            validator: self.target.key.clone(),
+            validator: self.validator.clone(),
             certified: connection.peer().clone(),
             nonce,
             head,
@@ -474,7 +520,7 @@ where
             core: core.clone(),
             jobs: self.jobs.clone(),
             worker: self.worker.clone(),
-            validator: self.target.key.clone(),
+            validator: self.validator.clone(),
             serial,
             commands,
             established: false,

@@ -31,7 +31,7 @@ use cowboy_engine::{
     wire::CancelReason,
 };
 use std::{net::SocketAddr, sync::Arc, time::Duration};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, watch};
 
 type Context = deterministic::Context;
 
@@ -115,10 +115,11 @@ impl Net {
             key: v.pubkey.clone(),
             address: SocketAddr::new(Fabric::<Context>::address(&v.pubkey), 0),
         };
+        let validators: Vec<_> = self.state.validators().iter().map(address).collect();
         Config {
             chain_id: self.state.chain_id(),
             key: key(name),
-            validators: self.state.validators().iter().map(address).collect(),
+            targets: targets(&key(name).public_key(), &validators),
             kinds: [JobKind::Custom].into(),
             max_concurrent_jobs: 4,
         }
@@ -195,7 +196,7 @@ impl Net {
             round: Round { epoch: 0, view: height.get(), parent_view: head.height.get() },
             proposer: [1; 32],
             timestamp_ms: head.timestamp_ms + 250,
-            subset_epoch: State::subset_epoch(height),
+            subset_epoch: self.state.childs_subset_epoch(),
             transactions_root: transactions_root(&transactions),
             certificates_root: certificates_root(&certificates),
             open,
@@ -446,8 +447,9 @@ fn refusals_name_their_reason() {
     let elsewhere = refusal(usual, |net, config| {
         let subset = net.subset("runner-0");
         let outside = (0..5).find(|v| !subset.contains(v)).unwrap();
-        let outside = public(&net.nodes[outside].name);
-        config.validators.retain(|validator| validator.key == outside);
+        let key = public(&net.nodes[outside].name);
+        let address = SocketAddr::new(Fabric::<Context>::address(&key), 0);
+        config.targets = watch::channel(vec![ValidatorAddress { key, address }]).1;
     });
     assert_eq!(elsewhere, "closed by the peer: not_in_subset");
 

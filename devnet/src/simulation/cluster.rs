@@ -42,6 +42,9 @@ pub struct Setup {
     pub genesis: Genesis,
     /// Consensus' times.
     pub timing: Timing,
+    /// Validators beyond those of the genesis document: they follow the chain, and vote when it
+    /// takes them in.
+    pub followers: usize,
     /// Every link from one validator to another.
     pub link: simulated::Link,
     /// The view of the runners that the validator of each number has.
@@ -78,6 +81,7 @@ impl Setup {
                 endowments: (0..4).map(endowment).collect(),
             },
             timing: Timing::new(block_time),
+            followers: 0,
             link: simulated::Link {
                 latency: Duration::from_millis(5),
                 jitter: Duration::from_millis(1),
@@ -163,10 +167,10 @@ impl Cluster {
             let key = validator_keys(index).consensus;
             Ok(Slot { key, name: validator_name(index), store, running: None })
         };
-        let count = genesis.validators.len();
+        let count = genesis.validators.len() + setup.followers;
         let validators = (0..count).map(slot).collect::<Result<Vec<_>, _>>()?;
         let config = simulated::Config {
-            max_size: max_message_size(u32::try_from(count).unwrap_or(u32::MAX)),
+            max_size: max_message_size(),
             max_peers_per_set: NonZeroUsize::new(count).unwrap_or(NZUsize!(1)),
             disconnect_on_block: true,
             tracked_peer_sets: NZUsize!(2),

@@ -127,8 +127,8 @@ impl Devnet {
                 let dialer = fabric.dialer(key.public_key());
                 let config = runner::Config {
                     chain_id: genesis.chain_id(),
+                    targets: runner::targets(&key.public_key(), &validators),
                     key,
-                    validators: validators.clone(),
                     kinds: [JobKind::Custom].into(),
                     max_concurrent_jobs: 4,
                 };

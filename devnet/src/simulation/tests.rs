@@ -15,6 +15,7 @@ use cowboy_engine::{
 use std::{collections::BTreeSet, sync::Arc};
 
 mod actors;
+mod committee;
 mod epochs;
 mod timers;
 

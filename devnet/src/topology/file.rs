@@ -5,6 +5,7 @@ use super::{
     MAX_VALIDATORS, Name, TimersSection, TopologyError, Within, locate,
 };
 use cowboy_engine::{
+    chain::params::MIN_EPOCH_BLOCKS,
     presence::ThresholdRule,
     primitives::{CBY, Wei},
 };
@@ -42,6 +43,8 @@ pub struct ChainSection {
     pub block_time: BlockTime,
     /// What every key derives from.
     pub seed: Within<0, { u64::MAX }>,
+    /// Blocks in a consensus epoch (default 64): committees change between epochs.
+    pub epoch_blocks: Option<Within<MIN_EPOCH_BLOCKS, { 1 << 32 }>>,
     /// How votes become presence.
     pub presence: PresenceSection,
 }

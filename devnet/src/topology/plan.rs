@@ -7,6 +7,7 @@ use super::{
     locate::{self, Step},
 };
 use cowboy_engine::{
+    chain::params::EPOCH_BLOCKS,
     presence::ThresholdRule,
     primitives::{SecretKey, Wei},
     registry, timer,
@@ -42,6 +43,8 @@ pub struct Plan {
     pub block_time: Duration,
     /// What every key derives from.
     pub seed: u64,
+    /// Blocks in a consensus epoch.
+    pub epoch_blocks: u64,
     /// The votes that a runner needs.
     pub threshold_rule: ThresholdRule,
     /// How timers compete, and their limits.
@@ -183,6 +186,7 @@ impl Topology {
                 .unwrap_or_else(|| named("local")),
             block_time: overrides.block_time.unwrap_or(self.chain.block_time).get(),
             seed: overrides.seed.unwrap_or(self.chain.seed.get()),
+            epoch_blocks: self.chain.epoch_blocks.map_or(EPOCH_BLOCKS, Within::get),
             threshold_rule: self.chain.presence.threshold_rule.into(),
             timers: self.timers.params(),
             validators,
@@ -310,6 +314,7 @@ impl Plan {
             chain: ChainSection {
                 block_time: format!("{}ms", self.block_time.as_millis()).parse().expect(within),
                 seed: Within::new(self.seed).expect(within),
+                epoch_blocks: Some(Within::new(self.epoch_blocks).expect(within)),
                 presence: PresenceSection { threshold_rule: self.threshold_rule.into() },
             },
             timers: TimersSection::of(&self.timers),

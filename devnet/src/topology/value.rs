@@ -16,7 +16,7 @@ pub struct Name(String);
 impl Name {
     /// The name of number `index` of a numbered series: `prefix-index`. The prefix is the
     /// program's own and short.
-    pub(super) fn numbered(prefix: &str, index: usize) -> Self {
+    pub fn numbered(prefix: &str, index: usize) -> Self {
         Self(format!("{prefix}-{index}"))
     }
 

@@ -17,16 +17,14 @@ use crate::{
         held::{Counters, Held},
         network::Network,
         presence::RunnerView,
-        scheme::Committee,
+        scheme::{Committee, CommitteeError},
         timing::Timing,
     },
     storage::Store,
 };
-use commonware_codec::{Copying, DecodeExt as _};
-use commonware_cryptography::ed25519::{PrivateKey, PublicKey};
+use commonware_cryptography::ed25519::PrivateKey;
 use commonware_macros::select;
 use commonware_runtime::{Clock, Handle, Metrics, Spawner, Storage};
-use commonware_utils::TryCollect as _;
 use cowboy_engine::{
     chain::{Genesis, GenesisError, SignedTransaction},
     primitives::Hash,
@@ -98,27 +96,9 @@ pub enum StartError {
     /// Its chain cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// A validator of the genesis document has no valid consensus key.
-    #[error("the consensus key of validator {0} is no ed25519 public key")]
-    ConsensusKey(usize),
-    /// Two validators of the genesis document have the same consensus key.
-    #[error("two validators have the same consensus key")]
-    RepeatedKey,
-}
-
-/// The committee of a genesis document.
-pub fn committee(genesis: &Genesis) -> Result<Committee, StartError> {
-    let keys: Vec<PublicKey> = genesis
-        .validators
-        .iter()
-        .enumerate()
-        .map(|(index, validator)| {
-            PublicKey::decode(Copying(&validator.consensus_key))
-                .map_err(|_| StartError::ConsensusKey(index))
-        })
-        .collect::<Result<_, _>>()?;
-    let keys = keys.into_iter().try_collect().map_err(|_| StartError::RepeatedKey)?;
-    Ok(Committee::new(genesis.chain_id(), keys))
+    /// The validators of the genesis document are no committee.
+    #[error(transparent)]
+    Committee(#[from] CommitteeError),
 }
 
 /// A running validator.
@@ -161,7 +141,7 @@ where
     N: Network<E>,
 {
     let ValidatorConfig { name, key, genesis, timing, store, known, view, gateway } = config;
-    let committee = Arc::new(committee(&genesis)?);
+    Committee::of(genesis.chain_id(), &genesis.validators)?;
     let ledger = Ledger::open(&genesis, store)?;
     let services = Services {
         name: name.as_str().into(),
@@ -173,7 +153,6 @@ where
     let consensus = engine::Config {
         name: name.clone(),
         key,
-        committee,
         genesis: genesis.block()?,
         timing,
         ledger: services.ledger.clone(),

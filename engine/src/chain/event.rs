@@ -333,6 +333,24 @@ events! {
         /// The policy.
         policy: Policy,
     }
+    /// A validator votes from a consensus epoch on.
+    32 ValidatorAdded {
+        /// Who.
+        validator: Address,
+        /// The epoch.
+        epoch: u64,
+        /// Its first height.
+        from: Height,
+    }
+    /// A validator votes no longer from a consensus epoch on.
+    33 ValidatorRemoved {
+        /// Who.
+        validator: Address,
+        /// The epoch.
+        epoch: u64,
+        /// Its first height.
+        from: Height,
+    }
 }
 
 /// Something that happened in a block, and through what.

@@ -1,6 +1,10 @@
 //! The document a chain starts from.
 
-use super::{block::Block, params::Params, state::State};
+use super::{
+    block::Block,
+    params::{MIN_EPOCH_BLOCKS, Params},
+    state::State,
+};
 use crate::{
     primitives::{Address, PublicKey, Wei, codec::to_vec, keccak256},
     record,
@@ -65,6 +69,9 @@ pub enum GenesisError {
     /// Nobody to decide anything.
     #[error("a chain needs a validator")]
     NoValidators,
+    /// Epochs too short to change anything between them.
+    #[error("an epoch of {0} blocks: it has {MIN_EPOCH_BLOCKS} at least")]
+    EpochBlocks(u64),
     /// A key or account stands in it twice.
     #[error("{0} stands in the genesis document twice")]
     Repeated(Address),

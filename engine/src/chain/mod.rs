@@ -11,6 +11,7 @@ pub mod state;
 pub mod timers;
 pub mod transaction;
 pub mod transition;
+pub mod validators;
 
 pub use actors::{Actor, Code};
 pub use block::{Block, Certificate, Executed, Header, Open, Round, Vote};
@@ -26,6 +27,7 @@ pub use transition::{
     Derived, DrawRecord, Execution, ExecutionError, Failure, FailureKind, MAX_DELIVERIES,
     MAX_WAITING_BYTES, Message, execute,
 };
+pub use validators::{MAX_VALIDATORS, SubsetEpoch};
 
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,13 @@ pub const PRESENCE_TIMEOUT_BLOCKS: u64 = 3;
 /// Blocks between regular advances of the subset epoch (connectivity.md §1).
 pub const SUBSET_EPOCH_BLOCKS: u64 = 8_192;
 
+/// Blocks in a consensus epoch, unless a chain says otherwise: how long a new validator waits, at
+/// most. Each end of an epoch costs a few milliseconds, which chains without pace notice.
+pub const EPOCH_BLOCKS: u64 = 64;
+/// The least of them: a certificate for a block may come this many blocks later, by the votes of
+/// its own epoch.
+pub const MIN_EPOCH_BLOCKS: u64 = 8;
+
 /// Parameters of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
@@ -24,10 +31,12 @@ pub struct Params {
     pub actors: actor::Params,
     /// How timers compete, and within which limits.
     pub timers: timer::Params,
+    /// Blocks in a consensus epoch: committees change at its ends only.
+    pub epoch_blocks: u64,
     /// Accounts that may send system instructions and govern parameters, ascending.
     pub system_deployers: Vec<Address>,
 }
-record!(Params { threshold_rule, genesis_basefee, actors, timers, system_deployers });
+record!(Params { threshold_rule, genesis_basefee, actors, timers, epoch_blocks, system_deployers });
 
 /// The committee's threshold, the basefees and limits that the specs start from, and nobody who
 /// governs.
@@ -38,6 +47,7 @@ impl Default for Params {
             genesis_basefee: Wei::new(GENESIS_BASEFEE),
             actors: actor::Params::default(),
             timers: timer::Params::default(),
+            epoch_blocks: EPOCH_BLOCKS,
             system_deployers: Vec::new(),
         }
     }

@@ -4,12 +4,13 @@ use super::{
     actors::{Actor, Code},
     block::Header,
     genesis::{Genesis, GenesisError, Validator},
-    params::{PRESENCE_TIMEOUT_BLOCKS, Params, SUBSET_EPOCH_BLOCKS},
+    params::{MIN_EPOCH_BLOCKS, PRESENCE_TIMEOUT_BLOCKS, Params},
     timers::{Lane, Timers},
+    validators::{SubsetEpoch, Validators},
 };
 use crate::{
     job::{mru::MruRecord, spec::Job},
-    presence::subset,
+    presence::{self, Bitmap, ThresholdRule, subset},
     primitives::{
         Address, Hash, Height, PublicKey, Wei,
         codec::{DecodeError, from_slice, to_vec},
@@ -98,7 +99,7 @@ pub enum MoneyError {
 pub struct State {
     pub(super) chain_id: u64,
     pub(super) params: Arc<Params>,
-    pub(super) validators: Arc<Vec<Validator>>,
+    pub(super) validators: Validators,
     pub(super) head: Arc<Header>,
     pub(super) head_hash: Hash,
     pub(super) accounts: Map<Address, Account>,
@@ -124,6 +125,9 @@ impl State {
         validators.sort_by_key(|v| v.pubkey.address());
         if validators.is_empty() {
             return Err(GenesisError::NoValidators);
+        }
+        if genesis.params.epoch_blocks < MIN_EPOCH_BLOCKS {
+            return Err(GenesisError::EpochBlocks(genesis.params.epoch_blocks));
         }
         for pair in validators.windows(2) {
             if pair[0].pubkey == pair[1].pubkey || pair[0].consensus_key == pair[1].consensus_key {
@@ -155,7 +159,7 @@ impl State {
         let mut state = Self {
             chain_id: genesis.chain_id(),
             params: Arc::new(genesis.params.clone()),
-            validators: Arc::new(validators),
+            validators: Validators::genesis(validators),
             head: Arc::new(Header::unrooted_genesis(genesis.timestamp_ms)),
             head_hash: Hash::ZERO,
             accounts,
@@ -256,22 +260,75 @@ impl State {
         self.basefee_cell
     }
 
-    /// The validators, ascending by address.
-    pub fn validators(&self) -> &[Validator] {
-        &self.validators
+    /// The consensus epoch of the block at `height`.
+    pub fn epoch_at(&self, height: Height) -> u64 {
+        height.get() / self.params.epoch_blocks
     }
 
-    /// The validators in the order in which votes number them: ascending by ed25519 key.
-    pub fn committee(&self) -> Vec<&Validator> {
-        let mut committee: Vec<_> = self.validators.iter().collect();
+    /// The validators that vote on the next block, ascending by address.
+    pub fn validators(&self) -> &[Validator] {
+        self.validators_in(self.epoch_at(self.height().next()))
+    }
+
+    /// The validators of a consensus epoch, ascending by address. Of epochs beyond the one after
+    /// the head's, what they would be if nothing more changed.
+    pub fn validators_in(&self, epoch: u64) -> &[Validator] {
+        self.validators.committee(epoch)
+    }
+
+    /// Every set of validators there has been, newest first, with its first consensus epoch.
+    pub fn validator_sets(&self) -> impl Iterator<Item = (u64, &[Validator])> {
+        self.validators.committees().map(|(epoch, set)| (epoch, set.as_slice()))
+    }
+
+    /// The validators of a consensus epoch in the order in which votes number them: ascending by
+    /// ed25519 key.
+    pub fn committee_in(&self, epoch: u64) -> Vec<&Validator> {
+        let mut committee: Vec<_> = self.validators_in(epoch).iter().collect();
         committee.sort_by_key(|v| v.consensus_key);
         committee
     }
 
+    /// The validators that vote on the next block, in the order in which votes number them.
+    pub fn committee(&self) -> Vec<&Validator> {
+        self.committee_in(self.epoch_at(self.height().next()))
+    }
+
+    /// The subset epoch of the head, and the one before where its subsets count too.
+    pub fn subset_epochs(&self) -> (&SubsetEpoch, Option<&SubsetEpoch>) {
+        let (_, current, before) = self.validators.subset_epochs(self.height());
+        (current, before)
+    }
+
+    /// The number of the subset epoch that a child of this block is in.
+    pub fn childs_subset_epoch(&self) -> u64 {
+        let height = self.height().next();
+        let due = self.subset_epoch_due(height);
+        due.map_or_else(|| self.subset_epochs().0.number, |due| due.number)
+    }
+
+    /// The subset epoch that begins with the block at `height`, a child of this state's.
+    pub(super) fn subset_epoch_due(&self, height: Height) -> Option<SubsetEpoch> {
+        let first = height.get().is_multiple_of(self.params.epoch_blocks);
+        first.then(|| self.validators.due(height, self.epoch_at(height))).flatten()
+    }
+
     /// The validators a runner connects to, nearest first (connectivity.md §1).
     pub fn subset_of(&self, runner: &PublicKey) -> Vec<&Validator> {
-        let keys: Vec<_> = self.validators.iter().map(|v| v.pubkey.clone()).collect();
-        subset::of(runner, &keys).into_iter().map(|i| &self.validators[i]).collect()
+        nearest(runner, &self.subset_epochs().0.validators)
+    }
+
+    /// The validators that a runner may be connected to: its subset, then those of the subset
+    /// before while both count.
+    pub fn subsets_of(&self, runner: &PublicKey) -> Vec<&Validator> {
+        let (current, before) = self.subset_epochs();
+        let mut all = nearest(runner, &current.validators);
+        for validator in before.map(|b| nearest(runner, &b.validators)).unwrap_or_default() {
+            if !all.contains(&validator) {
+                all.push(validator);
+            }
+        }
+        all
     }
 
     /// Whether `validator` takes a connection of `runner`: the checks of connectivity.md §2 that
@@ -289,7 +346,7 @@ impl State {
         if record.stake < MIN_STAKE {
             return Err(GoodbyeReason::InsufficientStake);
         }
-        if !self.subset_of(runner).iter().any(|v| v.pubkey == *validator) {
+        if !self.subsets_of(runner).iter().any(|v| v.pubkey == *validator) {
             return Err(GoodbyeReason::NotInSubset);
         }
         Ok(address)
@@ -302,16 +359,41 @@ impl State {
         self.orders.iter().rev().find(|since| since.height <= parent).map(|since| &since.order)
     }
 
-    /// Per runner of `order`, its subset as vote numbers.
-    pub fn subset_members(&self, order: &Order) -> Vec<Vec<u32>> {
-        let committee = self.committee();
+    /// P(H) from the votes on the block at `height`, which are indexed by `order` (connectivity.md
+    /// §5).
+    pub fn presence_from(&self, height: Height, votes: &[(u32, &Bitmap)], order: &Order) -> Bitmap {
+        let committee = self.committee_in(self.epoch_at(height));
+        let validators = u32::try_from(committee.len()).unwrap_or(u32::MAX);
+        let (rule, len) = (self.params.threshold_rule, order.len());
+        let derive =
+            |members: &[Vec<u32>]| presence::canonical(votes, len, validators, rule, members);
+        if rule != ThresholdRule::Subset {
+            return derive(&[]);
+        }
+        // Either of two subsets that count makes a runner present: an advance hides nobody.
+        let (_, current, before) = self.validators.subset_epochs(height);
+        let mut bitmap = derive(&self.subset_members(order, &committee, current));
+        if let Some(before) = before {
+            let also = derive(&self.subset_members(order, &committee, before));
+            bitmap = Bitmap::from_fn(len, |runner| bitmap.get(runner) || also.get(runner));
+        }
+        bitmap
+    }
+
+    /// Per runner of `order`, its subset of a subset epoch as vote numbers of a committee.
+    fn subset_members(
+        &self,
+        order: &Order,
+        committee: &[&Validator],
+        epoch: &SubsetEpoch,
+    ) -> Vec<Vec<u32>> {
         let number = |key: &PublicKey| committee.iter().position(|v| v.pubkey == *key);
         order
             .as_slice()
             .iter()
             .filter_map(|address| self.registry.get(address))
             .map(|runner| {
-                self.subset_of(&runner.pubkey)
+                nearest(&runner.pubkey, &epoch.validators)
                     .iter()
                     .filter_map(|v| number(&v.pubkey).and_then(|i| u32::try_from(i).ok()))
                     .collect()
@@ -332,11 +414,6 @@ impl State {
         (age <= PRESENCE_TIMEOUT_BLOCKS).then(|| known.present.as_slice())
     }
 
-    /// The subset epoch of the block at `height`.
-    pub const fn subset_epoch(height: Height) -> u64 {
-        height.get() / SUBSET_EPOCH_BLOCKS
-    }
-
     /// Where all money is, counted anew.
     pub fn supply(&self) -> Supply {
         let sum =
@@ -354,7 +431,6 @@ impl State {
         let scalars = to_vec(&Scalars {
             chain_id: self.chain_id,
             params: self.params.clone(),
-            validators: self.validators.clone(),
             basefee_cycle: self.basefee_cycle,
             basefee_cell: self.basefee_cell,
             burned: self.burned,
@@ -362,6 +438,7 @@ impl State {
             presence: self.presence.clone(),
             lane: self.timers.lane.clone(),
         });
+        let [committees, subsets] = self.validators.roots();
         keccak256(&[
             b"cowboy-state/v1",
             &self.accounts.root().0,
@@ -376,6 +453,8 @@ impl State {
             &self.timers.queue.root().0,
             &self.timers.fairness.root().0,
             &self.timers.auction.root().0,
+            &committees.0,
+            &subsets.0,
             &scalars,
         ])
     }
@@ -431,11 +510,16 @@ impl State {
     }
 }
 
+/// The subset of a runner among `validators`, nearest first.
+fn nearest<'a>(runner: &PublicKey, validators: &'a [Validator]) -> Vec<&'a Validator> {
+    let keys: Vec<_> = validators.iter().map(|v| v.pubkey.clone()).collect();
+    subset::of(runner, &keys).into_iter().map(|i| &validators[i]).collect()
+}
+
 /// The parts of a state that are no maps.
 struct Scalars {
     chain_id: u64,
     params: Arc<Params>,
-    validators: Arc<Vec<Validator>>,
     basefee_cycle: Wei,
     basefee_cell: Wei,
     burned: Wei,
@@ -443,17 +527,7 @@ struct Scalars {
     presence: Option<KnownPresence>,
     lane: Lane,
 }
-record!(Scalars {
-    chain_id,
-    params,
-    validators,
-    basefee_cycle,
-    basefee_cell,
-    burned,
-    orders,
-    presence,
-    lane,
-});
+record!(Scalars { chain_id, params, basefee_cycle, basefee_cell, burned, orders, presence, lane });
 
 record!(State {
     chain_id,

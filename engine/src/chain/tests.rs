@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 mod actors;
 mod timers;
+mod validators;
 
 fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"test", name)
@@ -120,7 +121,7 @@ impl Chain {
             round: Round { epoch: 0, view: height.get(), parent_view: height.get() - 1 },
             proposer: [1; 32],
             timestamp_ms: head.timestamp_ms + 500,
-            subset_epoch: State::subset_epoch(height),
+            subset_epoch: self.state.childs_subset_epoch(),
             transactions_root: transactions_root(&transactions),
             certificates_root: certificates_root(&certificates),
             open,

@@ -1,5 +1,6 @@
 //! Transactions: what an account signs (spec chain.md, "Transactions").
 
+use super::genesis::Validator;
 use crate::{
     actor::Budget,
     fees::meter::{self, Charge},
@@ -76,6 +77,10 @@ pub enum Payload {
     SysExtendTimer(ExtendTimer),
     /// Gives one governed parameter another value, by a system deployer.
     SetParameter(SetParameter),
+    /// Has a validator vote from the next consensus epoch on, by a system deployer.
+    AddValidator(Validator),
+    /// Has a validator vote no longer from the next consensus epoch on, by a system deployer.
+    RemoveValidator(RemoveValidator),
 }
 
 /// See [`Payload::Transfer`].
@@ -143,6 +148,14 @@ pub struct SetParameter {
     pub value: u64,
 }
 record!(SetParameter { key, value });
+
+/// See [`Payload::RemoveValidator`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoveValidator {
+    /// Which.
+    pub validator: Address,
+}
+record!(RemoveValidator { validator });
 
 /// See [`Payload::RegisterRunner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -226,6 +239,8 @@ impl Payload {
             Self::SysUpdateTimerConfig(_) => "sys_update_timer_config",
             Self::SysExtendTimer(_) => "sys_extend_timer",
             Self::SetParameter(_) => "set_parameter",
+            Self::AddValidator(_) => "add_validator",
+            Self::RemoveValidator(_) => "remove_validator",
         }
     }
 
@@ -251,6 +266,8 @@ impl Payload {
             Self::SysUpdateTimerConfig(_) => 49,
             Self::SysExtendTimer(_) => 50,
             Self::SetParameter(_) => 51,
+            Self::AddValidator(_) => 53,
+            Self::RemoveValidator(_) => 54,
         }
     }
 
@@ -270,7 +287,9 @@ impl Payload {
             Self::SysCancelTimer(_)
             | Self::SysUpdateTimerConfig(_)
             | Self::SysExtendTimer(_)
-            | Self::SetParameter(_) => meter::SYSTEM,
+            | Self::SetParameter(_)
+            | Self::AddValidator(_)
+            | Self::RemoveValidator(_) => meter::SYSTEM,
         }
     }
 
@@ -309,6 +328,8 @@ impl Encode for Payload {
             Self::SubmitResult(body) => Some(body),
             Self::SysUpdateTimerConfig(body) => Some(body),
             Self::SetParameter(body) => Some(body),
+            Self::AddValidator(body) => Some(body),
+            Self::RemoveValidator(body) => Some(body),
         };
         w.list(1 + usize::from(body.is_some()));
         w.u64(self.tag());
@@ -340,6 +361,8 @@ impl Decode for Payload {
             (49, 2) => Decode::decode(r).map(Self::SysUpdateTimerConfig),
             (50, 2) => Decode::decode(r).map(Self::SysExtendTimer),
             (51, 2) => Decode::decode(r).map(Self::SetParameter),
+            (53, 2) => Decode::decode(r).map(Self::AddValidator),
+            (54, 2) => Decode::decode(r).map(Self::RemoveValidator),
             _ => Err(DecodeError::Invalid("unknown transaction kind")),
         }
     }

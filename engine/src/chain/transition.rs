@@ -1,7 +1,8 @@
 //! The state transition: the only thing that changes chain state (spec chain.md).
 //!
 //! Upon block H, child of the state's head:
-//! 1. P of each ancestor certified in H is derived; the newest is kept.
+//! 1. P of each ancestor certified in H is derived; the newest is kept. The subset epoch advances
+//!    if that is due.
 //! 2. Timers: an epoch's come into the ring, those of H become due.
 //! 3. Transactions in order.
 //! 4. Due timers fire or are removed; before 3 under `gba-auction`.
@@ -15,6 +16,7 @@
 
 pub(super) mod actors;
 mod fees;
+mod governance;
 mod jobs;
 mod lane;
 mod timers;
@@ -35,12 +37,13 @@ use super::{
         CallActor, CancelTimer, DeployActor, ExtendTimer, Payload, RegisterRunner,
         SignedTransaction, Transfer,
     },
+    validators::CommitteeError,
 };
 use crate::{
     actor::Budget,
     fees::{basefee, meter},
     job::{filter::Verdict, selection::Selection, spec::SpecError},
-    presence::{self, Bitmap, ThresholdRule},
+    presence::Bitmap,
     primitives::{Address, Cells, Cycles, Hash, Height, Wei},
     record,
     registry::{Order, PoolError, RegistryError},
@@ -145,6 +148,8 @@ enum Refusal {
     #[error(transparent)]
     Parameter(#[from] ParameterError),
     #[error(transparent)]
+    Committee(#[from] CommitteeError),
+    #[error(transparent)]
     Actors(#[from] Failure),
     #[error(transparent)]
     Money(#[from] MoneyError),
@@ -181,10 +186,11 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
     };
     run.state.head = Arc::new(header.clone());
     run.state.head_hash = header.hash();
-    if header.subset_epoch != parent.head.subset_epoch {
-        run.emit(SubsetEpochAdvanced { epoch: header.subset_epoch });
-    }
     let derived = run.resolve_certificates()?;
+    if let Some(due) = parent.subset_epoch_due(header.height) {
+        run.emit(SubsetEpochAdvanced { epoch: due.number });
+        run.state.validators.advance(header.height, due);
+    }
     let mut lane = run.open_lane();
     let timers_first = run.terms.policy == Policy::GbaAuction;
     if timers_first {
@@ -241,18 +247,12 @@ impl Run<'_> {
         let candidates = self.parent.head.candidates(self.parent.head_hash);
         let certificates = &self.block.certificates;
         let (heights, _) = certify(&candidates, certificates.iter().map(|c| c.block))?;
-        let validators = u32::try_from(self.parent.validators.len()).unwrap_or(u32::MAX);
-        let rule = self.parent.params.threshold_rule;
         let mut derived = Vec::with_capacity(heights.len());
         for (index, (height, certificate)) in heights.into_iter().zip(certificates).enumerate() {
             let Some(order) = self.parent.order_for_votes_on(height).cloned() else { continue };
-            let members = match rule {
-                ThresholdRule::Subset => self.parent.subset_members(&order),
-                ThresholdRule::Committee | ThresholdRule::Quorum => Vec::new(),
-            };
             let votes: Vec<_> =
                 certificate.votes.iter().map(|v| (v.validator, &v.presence)).collect();
-            let bitmap = presence::canonical(&votes, order.len(), validators, rule, &members);
+            let bitmap = self.parent.presence_from(height, &votes, &order);
             self.emit(PresenceDerived {
                 certified: height,
                 votes: u32::try_from(votes.len()).unwrap_or(u32::MAX),
@@ -351,6 +351,8 @@ impl Run<'_> {
                 self.system_extend_timer(sender, timer_id, *expires_at)?;
             }
             Payload::SetParameter(set) => self.set_parameter(sender, set)?,
+            Payload::AddValidator(validator) => self.add_validator(sender, validator)?,
+            Payload::RemoveValidator(remove) => self.remove_validator(sender, remove.validator)?,
             Payload::RegisterRunner(register) => self.register(sender, register)?,
             Payload::UpdateRunner(update) => {
                 self.state.registry.update(
@@ -447,7 +449,7 @@ impl Run<'_> {
         }
         let proposer = self
             .parent
-            .validators
+            .validators()
             .iter()
             .find(|v| v.consensus_key == self.block.header.proposer)
             .map(|v| v.pubkey.address());

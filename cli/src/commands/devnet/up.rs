@@ -138,6 +138,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
     }
     let differs = [
         ("seed", plan.seed != saved.seed),
+        ("epoch blocks", plan.epoch_blocks != saved.epoch_blocks),
         ("threshold rule", plan.threshold_rule != saved.threshold_rule),
         ("validators", plan.validators != saved.validators),
         ("runners", plan.runners != saved.runners),

@@ -14,6 +14,7 @@ use cowboy_engine::chain::{
         RunnerUpdated, SubsetEpochAdvanced, TimerCancelled, TimerCancelledInsufficientFunds,
         TimerConfigUpdated, TimerExceedsAuctionCap, TimerExpired, TimerExtended, TimerFired,
         TimerPolicyActivated, TimerPriorityClampedAtSchedule, TimerScheduled, Transferred,
+        ValidatorAdded, ValidatorRemoved,
     },
 };
 use serde_json::{Value, json};
@@ -190,6 +191,10 @@ fn of_timer(kind: &EventKind) -> Value {
         }
         EventKind::TimerPolicyActivated(TimerPolicyActivated { policy }) => {
             json!({ "policy": policy.name() })
+        }
+        EventKind::ValidatorAdded(ValidatorAdded { validator, epoch, from })
+        | EventKind::ValidatorRemoved(ValidatorRemoved { validator, epoch, from }) => {
+            json!({ "validator": address(validator), "epoch": epoch, "from": from.get() })
         }
         // `data` names all others.
         _ => json!({}),

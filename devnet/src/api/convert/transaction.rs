@@ -4,10 +4,10 @@ use super::{address, amount, height, hex, job};
 use crate::api::types::TransactionStatus;
 use cowboy_engine::{
     chain::{
-        Payload, SignedTransaction, Status,
+        Payload, SignedTransaction, Status, Validator,
         transaction::{
             CallActor, CancelTimer, DeployActor, ExtendTimer, GrantEntitlement, RegisterRunner,
-            RevokeEntitlement, SetParameter, SubmitResult, Transfer, UpdateRunner,
+            RemoveValidator, RevokeEntitlement, SetParameter, SubmitResult, Transfer, UpdateRunner,
         },
     },
     primitives::Address,
@@ -47,6 +47,14 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             "capabilities": offers(capabilities),
             "price_per_second": amount(*price_per_second),
         }),
+        Payload::AddValidator(Validator { pubkey, consensus_key }) => json!({
+            "validator": address(&pubkey.address()),
+            "pubkey": hex(pubkey.as_bytes()),
+            "consensus_key": hex(consensus_key),
+        }),
+        Payload::RemoveValidator(RemoveValidator { validator }) => {
+            json!({ "validator": address(validator) })
+        }
         Payload::DeregisterRunner | Payload::RunnerHeartbeat => json!({}),
         Payload::GrantEntitlement(GrantEntitlement { pool, runner, valid_until }) => json!({
             "pool": pool,

@@ -33,6 +33,7 @@ pub(super) fn parameters(view: &View) -> Result<Parameters, ApiError> {
         height: state.height().next().get(),
         genesis: backend.genesis_hash.into(),
         block_time_ms: u64::try_from(backend.block_time.as_millis()).unwrap_or(u64::MAX),
+        epoch_blocks: state.params().epoch_blocks,
         cycle_basefee: state.basefee_cycle().into(),
         cell_basefee: state.basefee_cell().into(),
         cycle_limit: meter::MAX_BLOCK_CYCLES,
@@ -55,7 +56,7 @@ pub(super) fn block(view: &View, height: &str) -> Result<Block, ApiError> {
         height,
         certificates.iter().map(|certificate| certificate.block),
     )?;
-    let proposer = view.proposer(&header.proposer);
+    let proposer = view.proposer(&header);
     Ok(Block {
         height: height.get(),
         hash: header.hash().into(),

@@ -1,13 +1,16 @@
 //! What changes state: transactions, starting and stopping.
 
 use crate::api::{
-    backend::Switch,
+    backend::{Membership, MembershipError, Switch},
     error::ApiError,
     extract::{Authorized, InBody, InPath},
     server::Shared,
-    types::{Stopping, Text, TransactionAccepted, TransactionRequest, Validator},
+    types::{
+        JoinRequest, Left, Stopping, Text, TransactionAccepted, TransactionRequest, Validator,
+    },
     view::{Glance, View},
 };
+use crate::topology::NameError;
 use axum::{Json, extract::State, http::StatusCode};
 use cowboy_engine::{
     chain::{Payload, SignedTransaction},
@@ -131,6 +134,45 @@ async fn switch(
     task.await.map_err(|error| ApiError::internal(error.to_string()))??;
     let show = move |backend| super::validator::show(&Glance::of(backend, None)?, &name);
     shared.blocking(show).await.map(Json)
+}
+
+/// `POST /v1/validators`
+pub(super) async fn join(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InBody(request): InBody<JoinRequest>,
+) -> Result<(StatusCode, Json<Validator>), ApiError> {
+    let name = request.name.map(|name| {
+        name.parse().map_err(|error: NameError| ApiError::bad_request(error.to_string()))
+    });
+    let validator = change(&shared, Membership::Join(name.transpose()?)).await?;
+    let show = move |backend| super::validator::show(&Glance::of(backend, None)?, &validator);
+    Ok((StatusCode::CREATED, Json(shared.blocking(show).await?)))
+}
+
+/// `POST /v1/validators/{validator}/leave`
+pub(super) async fn leave(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InPath(validator): InPath<String>,
+) -> Result<Json<Left>, ApiError> {
+    let name = {
+        let glance = Glance::of(shared.backend.clone(), None)?;
+        super::validator::slot(&glance, &validator)?.name().to_owned()
+    };
+    change(&shared, Membership::Leave(name)).await.map(|name| Json(Left { name }))
+}
+
+async fn change(shared: &Arc<Shared>, change: Membership) -> Result<String, ApiError> {
+    let backend = shared.backend.clone();
+    // A task of its own: it ends well whether or not somebody still waits for the answer.
+    let task = tokio::spawn(async move { (backend.hooks.membership)(change).await });
+    let changed = task.await.map_err(|error| ApiError::internal(error.to_string()))?;
+    changed.map_err(|error| match error {
+        MembershipError::NotFound(text) => ApiError::not_found(text),
+        MembershipError::Conflict(text) => ApiError::conflict(text),
+        MembershipError::Failed(text) => ApiError::internal(text),
+    })
 }
 
 /// `POST /v1/shutdown`

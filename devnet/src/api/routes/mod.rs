@@ -25,10 +25,10 @@ use super::{
     types::{
         Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, BlockNotice, DryRun,
         DryRunRequest, EventPage, EventQuery, Explanation, Fairness, GovernedParameter, Head, Job,
-        JobQuery, JobResult, JobSummary, LaneBlock, LaneQuery, LogQuery, MruRecord, NodeQuery,
-        Parameters, Presence, PresenceCheck, Runner, SelectionCheck, Status, Stopping, StoreQuery,
-        StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary, Transaction, TransactionAccepted,
-        TransactionRequest, Validator, Votes,
+        JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LogQuery,
+        MruRecord, NodeQuery, Parameters, Presence, PresenceCheck, Runner, SelectionCheck, Status,
+        Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
+        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     view::{Glance, View},
 };
@@ -290,6 +290,27 @@ pub(super) fn table() -> Vec<Route> {
                 mru::show(view, &submitter, &kind)
             },
         ),
+        Route {
+            method: Method::POST,
+            path: "/v1/validators",
+            handler: post(control::join),
+            operation: Operation::new(
+                "Starts a validator that follows the chain, and votes once the committee has it",
+                Answer::created::<Validator>(),
+            )
+            .body::<JoinRequest>()
+            .needs_token(),
+        },
+        Route {
+            method: Method::POST,
+            path: "/v1/validators/{validator}/leave",
+            handler: post(control::leave),
+            operation: Operation::new(
+                "Stops a validator that the committee has let go, and forgets it",
+                Answer::one::<Left>(),
+            )
+            .needs_token(),
+        },
         Route {
             method: Method::POST,
             path: "/v1/shutdown",

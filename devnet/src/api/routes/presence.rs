@@ -9,14 +9,16 @@ use crate::{
         },
         view::View,
     },
-    consensus::certificate::{self, CertificateError},
+    consensus::{
+        certificate::{self, CertificateError},
+        scheme::Committee,
+    },
     storage::{StorageError, StoredPresence},
 };
 use cowboy_engine::{
     chain::Certificate,
-    presence::{Bitmap, ThresholdRule, canonical, threshold},
+    presence::{Bitmap, ThresholdRule, threshold},
     primitives::{Address, Height},
-    registry::Order,
 };
 
 /// `GET /v1/presence/{height}`
@@ -37,7 +39,7 @@ pub(super) fn show(view: &View, height: &str) -> Result<Presence, ApiError> {
         rule: rule.to_string(),
         votes,
         threshold: match rule {
-            ThresholdRule::Committee => Some(threshold::of(validators(view))),
+            ThresholdRule::Committee => Some(threshold::of(validators(view, stored.height))),
             ThresholdRule::Quorum => Some(threshold::of(votes)),
             ThresholdRule::Subset => None,
         },
@@ -60,7 +62,7 @@ pub(super) fn votes(view: &View, height: &str) -> Result<Votes, ApiError> {
     let stored = stored(view, asked(view, height)?)?;
     let certificate = decoded(&stored)?;
     let vote = |vote: &cowboy_engine::chain::Vote| Vote {
-        validator: voter(view, vote.validator),
+        validator: voter(view, stored.height, vote.validator),
         index: vote.validator,
         bit_length: vote.presence.len(),
         bytes: Text(Bytes(vote.presence.as_bytes().to_vec())),
@@ -70,8 +72,8 @@ pub(super) fn votes(view: &View, height: &str) -> Result<Votes, ApiError> {
     };
     Ok(Votes {
         height: stored.height.get(),
-        quorum: count(view.backend.committee.quorum()),
-        validators: validators(view),
+        quorum: threshold::quorum(validators(view, stored.height)),
+        validators: validators(view, stored.height),
         votes: certificate.votes.iter().map(vote).collect(),
         embedded_in: stored.embedded_at.get(),
     })
@@ -104,7 +106,8 @@ pub(super) fn verify(view: &View, height: &str) -> Result<PresenceCheck, ApiErro
         Ok(certificate) => {
             found.certificate(view, &stored, &certificate)?;
             check.certificate_valid = found.0.is_empty();
-            let bitmap = derive(view, &certificate, &stored.registry);
+            let votes = ballots(&certificate);
+            let bitmap = view.state.presence_from(height, &votes, &stored.registry);
             found.bitmap(view, &stored, &bitmap);
             check.recomputed = Text(Bytes(bitmap.as_bytes().to_vec()));
         }
@@ -113,16 +116,6 @@ pub(super) fn verify(view: &View, height: &str) -> Result<PresenceCheck, ApiErro
     check.valid = found.0.is_empty();
     check.mismatches = found.0;
     Ok(check)
-}
-
-/// P(H) from the votes, as the state transition derives it.
-fn derive(view: &View, certificate: &Certificate, registry: &Order) -> Bitmap {
-    let rule = view.state.params().threshold_rule;
-    let members = match rule {
-        ThresholdRule::Subset => view.state.subset_members(registry),
-        ThresholdRule::Committee | ThresholdRule::Quorum => Vec::new(),
-    };
-    canonical(&ballots(certificate), registry.len(), validators(view), rule, &members)
 }
 
 /// What does not hold.
@@ -146,7 +139,10 @@ impl Findings {
         stored: &StoredPresence,
         certificate: &Certificate,
     ) -> Result<(), ApiError> {
-        for fault in certificate::faults(&view.backend.committee, certificate) {
+        let (epoch, chain_id) = (view.state.epoch_at(stored.height), view.state.chain_id());
+        let committee = Committee::of(chain_id, view.state.validators_in(epoch))
+            .map_err(|error| ApiError::internal(error.to_string()))?;
+        for fault in certificate::faults(&committee, certificate) {
             let (kind, validator) = match &fault {
                 CertificateError::Signature { validator, .. } => {
                     (MismatchKind::Signature, Some(*validator))
@@ -157,7 +153,7 @@ impl Findings {
                 }
                 CertificateError::Votes { .. } => (MismatchKind::Quorum, None),
             };
-            let validator = validator.map(|index| voter(view, index));
+            let validator = validator.map(|index| voter(view, stored.height, index));
             self.add(kind, validator, fault.to_string());
         }
         let (height, expected) = (stored.height, view.block_hash(stored.height)?);
@@ -255,13 +251,14 @@ fn ballots(certificate: &Certificate) -> Vec<(u32, &Bitmap)> {
     certificate.votes.iter().map(|vote| (vote.validator, &vote.presence)).collect()
 }
 
-fn validators(view: &View) -> u32 {
-    count(view.state.validators().len())
+/// How many validators vote on the block at `height`.
+fn validators(view: &View, height: Height) -> u32 {
+    count(view.state.validators_in(view.state.epoch_at(height)).len())
 }
 
-/// The name of the validator that votes number `index`.
-fn voter(view: &View, index: u32) -> String {
-    let committee = view.state.committee();
+/// The name of the validator that votes on the block at `height` number `index`.
+fn voter(view: &View, height: Height, index: u32) -> String {
+    let committee = view.state.committee_in(view.state.epoch_at(height));
     let address: Option<Address> = committee.get(index as usize).map(|v| v.pubkey.address());
     address.map_or_else(|| format!("#{index}"), |address| view.name(&address))
 }

@@ -27,12 +27,14 @@ impl Network {
         let (registry, state) = (glance.state.registry(), &glance.state);
         let subset = |runner: &Address| {
             let record = registry.get(runner)?;
-            let subset = state.subset_of(&record.pubkey);
+            let subset = state.subsets_of(&record.pubkey);
             Some((*runner, subset.iter().map(|validator| validator.pubkey.address()).collect()))
         };
         let subsets = registry.order().as_slice().iter().filter_map(subset).collect();
-        let slots = glance.backend.slots().iter();
-        let links = slots
+        let links = glance
+            .backend
+            .slots()
+            .iter()
             .filter_map(|slot| {
                 let links = (slot.running()?.links)();
                 Some((slot.address(), links.into_iter().map(|link| (link.runner, link)).collect()))

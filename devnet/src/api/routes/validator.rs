@@ -11,6 +11,7 @@ use crate::api::{
     view::{self, Glance},
 };
 use cowboy_engine::primitives::Height;
+use std::sync::Arc;
 
 /// How many blocks a running validator may be behind the highest one.
 const BEHIND: u64 = 2;
@@ -20,7 +21,7 @@ pub(super) fn status(glance: &Glance) -> Result<Status, ApiError> {
     let (backend, network) = (&glance.backend, Network::of(glance));
     let runners = runner::statuses(glance, &network);
     let validators: Vec<_> = in_order(glance)
-        .into_iter()
+        .iter()
         .map(|slot| ValidatorStatus {
             name: slot.name().to_owned(),
             address: slot.address().into(),
@@ -73,29 +74,35 @@ fn head(glance: &Glance) -> Result<Head, ApiError> {
 /// `GET /v1/validators`
 pub(super) fn list(glance: &Glance) -> Result<Vec<Validator>, ApiError> {
     let network = Network::of(glance);
-    Ok(in_order(glance).into_iter().map(|slot| describe(glance, &network, slot)).collect())
+    Ok(in_order(glance).iter().map(|slot| describe(glance, &network, slot)).collect())
 }
 
 /// `GET /v1/validators/{validator}`
 pub(in crate::api) fn show(glance: &Glance, text: &str) -> Result<Validator, ApiError> {
-    Ok(describe(glance, &Network::of(glance), slot(glance, text)?))
+    let slot = slot(glance, text)?;
+    Ok(describe(glance, &Network::of(glance), &slot))
 }
 
 /// The validator that a request names.
-pub(in crate::api) fn slot<'a>(
-    glance: &'a Glance,
-    text: &str,
-) -> Result<&'a ValidatorSlot, ApiError> {
+pub(in crate::api) fn slot(glance: &Glance, text: &str) -> Result<Arc<ValidatorSlot>, ApiError> {
     let address = glance.resolve("validator", text)?;
     let slot = glance.backend.slot_at(&address);
     slot.ok_or_else(|| ApiError::not_found(format!("{} is no validator", glance.name(&address))))
 }
 
 /// The validators by the number that votes know them by.
-fn in_order(glance: &Glance) -> Vec<&ValidatorSlot> {
-    let mut slots: Vec<_> = glance.backend.slots().iter().collect();
-    slots.sort_by_key(|slot| slot.index());
+///
+/// Those that are not in the committee come last, in the order in which they joined.
+fn in_order(glance: &Glance) -> Vec<Arc<ValidatorSlot>> {
+    let mut slots = glance.backend.slots();
+    slots.sort_by_key(|slot| index(glance, slot).unwrap_or(u32::MAX));
     slots
+}
+
+/// The number that votes on the next block know a validator by.
+fn index(glance: &Glance, slot: &ValidatorSlot) -> Option<u32> {
+    let committee = glance.state.committee();
+    (0..).zip(committee).find(|(_, v)| *v == slot.identity()).map(|(index, _)| index)
 }
 
 fn state(network: &Network, slot: &ValidatorSlot) -> ValidatorState {
@@ -117,7 +124,7 @@ fn describe(glance: &Glance, network: &Network, slot: &ValidatorSlot) -> Validat
         address: address.into(),
         pubkey: slot.identity().pubkey.clone().into(),
         consensus_key: Text(Bytes(slot.identity().consensus_key.to_vec())),
-        index: slot.index(),
+        index: index(glance, slot),
         status: state(network, slot),
         height: slot.head().height().get(),
         quic: running.as_ref().map(|running| running.quic.to_string()),

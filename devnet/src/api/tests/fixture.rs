@@ -3,7 +3,9 @@
 
 use crate::{
     api::{
-        Backend, Config, Hooks, Link, Running, Serving, Switch, bind,
+        Backend, Config, Hooks, Link, Running, Serving, Switch,
+        backend::{Membership, MembershipError},
+        bind,
         server::{Limits, start_within},
         start,
         types::{Bytes, Text, TransactionRequest},
@@ -13,11 +15,10 @@ use crate::{
     consensus::{
         Digest, Finalization,
         certificate::{self, from_finalization},
-        scheme::{Scheme, Source},
+        scheme::{Committee, Scheme, Source},
     },
     simulation,
     storage::Store,
-    validator::node::committee,
 };
 use commonware_consensus::{
     simplex::types::{Finalize, Proposal},
@@ -76,13 +77,16 @@ fn consensus_key(validator: u32) -> PrivateKey {
     PrivateKey::from_seed(validator.into())
 }
 
+fn validator(i: u32) -> Validator {
+    Validator {
+        pubkey: key(&format!("validator-{i}")).public_key(),
+        consensus_key: consensus_key(i).public_key().as_ref().try_into().expect("32 bytes"),
+    }
+}
+
 fn genesis(change: impl FnOnce(&mut Params)) -> Genesis {
     let mut params = Params::default();
     change(&mut params);
-    let validator = |i: u32| Validator {
-        pubkey: key(&format!("validator-{i}")).public_key(),
-        consensus_key: consensus_key(i).public_key().as_ref().try_into().expect("32 bytes"),
-    };
     let runner = |i: u32| GenesisRunner {
         pubkey: key(&format!("runner-{i}")).public_key(),
         stake: MIN_STAKE,
@@ -160,7 +164,7 @@ impl Devnet {
     ) -> Self {
         let genesis = genesis(change);
         let (state, seen) = (genesis.state().unwrap(), Seen::default());
-        let committee = Arc::new(committee(&genesis).unwrap());
+        let committee = Arc::new(Committee::of(genesis.chain_id(), &genesis.validators).unwrap());
         let mut keys: Vec<_> = (0..VALIDATORS).map(consensus_key).collect();
         keys.sort_by_key(PrivateKey::public_key);
         let scheme = |key| Scheme::new(committee.clone(), key, Arc::new(seen.clone()));
@@ -210,10 +214,22 @@ impl Devnet {
                 started_at: Timestamp::from_millisecond(START_MS as i64).unwrap(),
                 token: TOKEN.into(),
                 accounts: ["faucet", "dev-0"].map(|name| (name.to_owned(), address(name))).into(),
-                validators: named("validator", VALIDATORS),
+                validators: (0..VALIDATORS)
+                    .map(|index| (format!("validator-{index}"), validator(index)))
+                    .collect(),
                 runners: named("runner", RUNNERS),
                 hooks: Hooks {
                     switch: Box::new(switch),
+                    membership: Box::new(|change| {
+                        let answer = match change {
+                            Membership::Join(Some(name)) if name.as_str() == "taken" => {
+                                Err(MembershipError::Conflict("`taken` is taken".to_owned()))
+                            }
+                            Membership::Join(_) => Ok("validator-0".to_owned()),
+                            Membership::Leave(name) => Ok(name),
+                        };
+                        async { answer }.boxed()
+                    }),
                     shutdown: Box::new(move || wake.notify_one()),
                 },
             })
@@ -282,7 +298,7 @@ impl Devnet {
             round: chain::Round { epoch: 0, view: 2 * height.get(), parent_view: head.round.view },
             proposer: self.state.committee()[0].consensus_key,
             timestamp_ms: head.timestamp_ms + 500,
-            subset_epoch: State::subset_epoch(height),
+            subset_epoch: self.state.childs_subset_epoch(),
             transactions_root: transactions_root(&transactions),
             certificates_root: certificates_root(&certificates),
             open,

@@ -29,6 +29,9 @@ pub struct Parameters {
     pub genesis: HashText,
     /// The pace of blocks, in milliseconds.
     pub block_time_ms: u64,
+    /// Blocks in a consensus epoch: epoch e begins at e times as many, and only then the set of
+    /// validators changes.
+    pub epoch_blocks: u64,
     /// Wei per cycle that is burned.
     pub cycle_basefee: AmountText,
     /// Wei per cell that is burned.

@@ -45,6 +45,8 @@
 //! | `GET /v1/presence/{height}/verify` | | [`PresenceCheck`] |
 //! | `GET /v1/mru` | | `[`[`MruRecord`]`]` |
 //! | `GET /v1/mru/{submitter}/{kind}` (a name or an address) | | [`MruRecord`] |
+//! | `POST /v1/validators` * | [`JoinRequest`] | 201 [`Validator`] |
+//! | `POST /v1/validators/{validator}/leave` * | | [`Left`] |
 //! | `POST /v1/shutdown` * | | 202 [`Stopping`] |
 //! | `POST /runner/{runner}/heartbeat` | [`TransactionRequest`] | 202 [`TransactionAccepted`] |
 //! | `GET /openapi.json` | | the OpenAPI document |
@@ -87,8 +89,8 @@ pub use job::{
     MruRecord, SelectionCheck,
 };
 pub use node::{
-    NodeQuery, Runner, RunnerConnection, RunnerHealth, RunnerState, RunnerStatus, Status, Stopping,
-    Supply, Validator, ValidatorState, ValidatorStatus,
+    JoinRequest, Left, NodeQuery, Runner, RunnerConnection, RunnerHealth, RunnerState,
+    RunnerStatus, Status, Stopping, Supply, Validator, ValidatorState, ValidatorStatus,
 };
 pub use presence::{AbsentRunner, Mismatch, MismatchKind, Presence, PresenceCheck, Vote, Votes};
 pub use timer::{

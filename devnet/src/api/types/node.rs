@@ -116,8 +116,9 @@ pub struct Validator {
     pub pubkey: KeyText,
     /// Its ed25519 key: what other validators know it by.
     pub consensus_key: BytesText,
-    /// Its place in the set; votes and bitmaps use it.
-    pub index: u32,
+    /// Its place among those who vote on the next block, as certificates number them; absent: it is
+    /// not in the committee, and follows the chain only.
+    pub index: Option<u32>,
     /// Whether it runs.
     pub status: ValidatorState,
     /// Its newest finalized and executed block; the last known one when it is stopped.
@@ -193,6 +194,21 @@ pub struct RunnerConnection {
     pub locally_present: bool,
     /// The height of the last valid ping there; absent where there was none.
     pub last_ping: Option<u64>,
+}
+
+/// Asks for one more validator.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JoinRequest {
+    /// Its name; absent: the first `validator-N` that is free.
+    pub name: Option<String>,
+}
+
+/// A validator is none of the devnet's any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Left {
+    /// Its name.
+    pub name: String,
 }
 
 /// The devnet has begun to stop.

@@ -12,7 +12,7 @@ use commonware_consensus::{
 };
 use commonware_cryptography::certificate::Scheme as _;
 use commonware_parallel::Sequential;
-use commonware_utils::{TryCollect as _, non_empty};
+use commonware_utils::non_empty;
 use cowboy_engine::primitives::keccak256;
 use rand_core::SeedableRng as _;
 use std::sync::atomic::{AtomicU32, Ordering};

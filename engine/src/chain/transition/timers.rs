@@ -113,11 +113,4 @@ impl Run<'_> {
         self.emit(ParameterSet { key: key.clone(), before, after: *value });
         Ok(())
     }
-
-    fn check_system(&self, sender: Address) -> Result<(), Refusal> {
-        match self.parent.params.system_deployers.contains(&sender) {
-            true => Ok(()),
-            false => Err(Refusal::NotSystemDeployer(sender)),
-        }
-    }
 }

@@ -1,0 +1,368 @@
+//! Consensus, one epoch after the other.
+//!
+//! A committee serves for whole epochs (spec chain.md; `chain::validators` in the engine), and an
+//! instance of Simplex knows one committee. So each epoch has an instance of its own, with a
+//! journal and subchannels of its own, whose genesis is the last block of the epoch before:
+//!
+//! ```text
+//!  votes, certificates, resolver ── by epoch ──┬─ e: simplex, until the last block of e is stored
+//!                                              ├─ e + 1: kept until e is over
+//!                                              └─ others: somebody is ahead, or behind
+//! ```
+//!
+//! Within an epoch, the last block is proposed again and again until it is final by votes of its
+//! own; so its finalization can be had from whoever has gone on. Who is told of an epoch beyond its
+//! own asks for that finalization, and gets the blocks before it with it: the archive fills gaps.
+//! Validators that are in no committee run the same and have no vote: they follow the chain.
+//!
+//! Early messages of the next epoch are kept because validators finish an epoch some milliseconds
+//! apart, and a first view whose proposal half of them missed would cost a timeout.
+
+use super::{
+    Digest,
+    application::{Application, Marshal},
+    block::Block,
+    delivery::Progress,
+    gate::{Gate, Greeting},
+    held::Held,
+    scheme::{Scheme, Schemes},
+    timing::Timing,
+};
+use commonware_codec::Encode as _;
+use commonware_consensus::{
+    Reporters,
+    marshal::standard::Inline,
+    simplex::{
+        self, Engine, Floor, ForwardPolicy, SkipBudget, SkipPolicy,
+        elector::RoundRobin,
+        types::{Nullify, Vote},
+    },
+    types::{Epoch, Epocher as _, FixedEpocher, Height, Round, View, ViewDelta},
+};
+use commonware_cryptography::{Sha256, ed25519::PublicKey};
+use commonware_macros::select;
+use commonware_p2p::{
+    Blocker, Message, Receiver, Recipients, Sender,
+    utils::mux::{self, Builder as _, MuxHandle, Muxer, SubReceiver, SubSender},
+};
+use commonware_parallel::Sequential;
+use commonware_runtime::{Clock, Handle, Metrics, Spawner, Storage, buffer::paged::CacheRef};
+use commonware_utils::{NZDuration, NZUsize, channel::mpsc, vec::NonEmptyVec};
+use rand_core::CryptoRng;
+use std::{
+    collections::{BTreeSet, VecDeque},
+    num::NonZeroUsize,
+    time::{Duration, SystemTime},
+};
+use tokio::sync::watch;
+
+/// Messages that wait inside consensus.
+pub(super) const MAILBOX: NonZeroUsize = NZUsize!(1024);
+pub(super) const BUFFER: NonZeroUsize = NZUsize!(1 << 16);
+/// Views behind the newest final one that are kept for those who lag.
+pub(super) const VIEWS_KEPT: ViewDelta = ViewDelta::new(64);
+/// Between two requests for the end of an epoch that others have left.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Verification, proposals and reports of one validator, shared by its epochs.
+pub(super) type Automaton<E> = Inline<E, Scheme, Application, Block, FixedEpocher>;
+
+/// What all epochs of one validator share.
+pub(super) struct Epochs<E, B>
+where
+    E: Clock + CryptoRng + Spawner + Storage + Metrics,
+{
+    pub(super) name: String,
+    pub(super) me: PublicKey,
+    pub(super) schemes: Schemes,
+    pub(super) epocher: FixedEpocher,
+    pub(super) timing: Timing,
+    pub(super) blocker: B,
+    pub(super) automaton: Automaton<E>,
+    pub(super) marshal: Marshal,
+    pub(super) held: Held,
+    pub(super) progress: Progress,
+    pub(super) page_cache: CacheRef,
+    /// How far the chain is stored.
+    pub(super) stored: watch::Receiver<u64>,
+    /// How far it was stored or delivered when the validator started.
+    pub(super) begun: u64,
+    pub(super) genesis: Digest,
+}
+
+/// The subchannels of one epoch.
+struct Subchannels<S: Sender> {
+    votes: (SubSender<S>, Early<SubReceiver<S::PublicKey>>),
+    certificates: (SubSender<S>, SubReceiver<S::PublicKey>),
+    resolver: (SubSender<S>, SubReceiver<S::PublicKey>),
+}
+
+/// Where the subchannels of each epoch come from.
+struct Muxes<S: Sender> {
+    votes: MuxHandle<S>,
+    certificates: MuxHandle<S>,
+    resolver: MuxHandle<S>,
+}
+
+impl<S: Sender> Muxes<S> {
+    async fn register(&mut self, epoch: Epoch) -> Result<Subchannels<S>, mux::Error> {
+        let (sender, receiver) = self.votes.register(epoch.get()).await?;
+        Ok(Subchannels {
+            votes: (sender, Early { receiver, messages: VecDeque::new() }),
+            certificates: self.certificates.register(epoch.get()).await?,
+            resolver: self.resolver.register(epoch.get()).await?,
+        })
+    }
+}
+
+/// A receiver that was listened to before its time.
+struct Early<R: Receiver> {
+    receiver: R,
+    messages: VecDeque<Message<R::PublicKey>>,
+}
+
+impl<R: Receiver> std::fmt::Debug for Early<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Early({:?}, {} messages)", self.receiver, self.messages.len())
+    }
+}
+
+impl<R: Receiver> Early<R> {
+    /// Keeps the next message for later and says whose it is. As many are kept as the receiver
+    /// itself holds.
+    async fn listen(&mut self) -> Result<R::PublicKey, R::Error> {
+        let message = self.receiver.recv().await?;
+        let from = message.0.clone();
+        if self.messages.len() < self.receiver.capacity().get() {
+            self.messages.push_back(message);
+        }
+        Ok(from)
+    }
+}
+
+impl<R: Receiver> Receiver for Early<R> {
+    type Error = R::Error;
+    type PublicKey = R::PublicKey;
+
+    async fn recv(&mut self) -> Result<Message<R::PublicKey>, R::Error> {
+        match self.messages.pop_front() {
+            Some(message) => Ok(message),
+            None => self.receiver.recv().await,
+        }
+    }
+
+    fn capacity(&self) -> NonZeroUsize {
+        self.receiver.capacity()
+    }
+}
+
+/// Who is known to be in a later epoch than this validator.
+struct Ahead {
+    epoch: u64,
+    peer: PublicKey,
+    asked: SystemTime,
+}
+
+impl<E, B> Epochs<E, B>
+where
+    E: Clock + CryptoRng + Spawner + Storage + Metrics,
+    B: Blocker<PublicKey = PublicKey>,
+{
+    /// The partition of an epoch's journal.
+    pub(super) fn journal(name: &str, epoch: Epoch) -> String {
+        format!("{name}-simplex-{epoch}")
+    }
+
+    /// The epoch that `stored` blocks lead to.
+    pub(super) fn epoch_after(epocher: &FixedEpocher, stored: u64) -> Epoch {
+        epocher.containing(Height::new(stored + 1)).expect("no chain is that long").epoch()
+    }
+
+    /// Runs consensus until a part of it ends; says which.
+    pub(super) async fn run<S, R>(
+        mut self,
+        context: E,
+        channels: ConsensusChannels<S, R>,
+    ) -> &'static str
+    where
+        S: Sender<PublicKey = PublicKey>,
+        R: Receiver<PublicKey = PublicKey>,
+    {
+        let ConsensusChannels { votes, certificates, resolver, gate } = channels;
+        let (mux, votes, mut strays) =
+            Muxer::builder(context.child("votes"), votes.0, votes.1).with_backup().build();
+        mux.start();
+        let (mux, certificates) =
+            Muxer::new(context.child("certificates"), certificates.0, certificates.1);
+        mux.start();
+        let (mux, resolver) = Muxer::new(context.child("resolver"), resolver.0, resolver.1);
+        mux.start();
+        let mut muxes = Muxes { votes, certificates, resolver };
+
+        let mut epoch = Self::epoch_after(&self.epocher, self.begun);
+        // A store that a power failure took blocks from gets them back from the archive first.
+        let decided = self.epocher.first(epoch).map_or(0, |first| first.get().saturating_sub(1));
+        if self.stored.wait_for(|stored| *stored >= decided).await.is_err() {
+            return "ledger";
+        }
+        let Some(mut genesis) = self.genesis_of(epoch).await else { return "archive" };
+        let greeting = Greeting::none();
+        let mut gate = Some(Gate::new(gate, greeting.clone()));
+        let Ok(mut next) = muxes.register(epoch).await else { return "votes channel" };
+        let mut ahead = None;
+        loop {
+            let current = next;
+            let Ok(registered) = muxes.register(epoch.next()).await else { return "votes channel" };
+            next = registered;
+            let Some(scheme) = self.schemes.of(epoch) else { return "committee" };
+            let vote = Nullify::sign::<Digest>(scheme.as_ref(), Round::new(epoch, View::zero()));
+            let vote = vote.map(|vote| Vote::<Scheme, Digest>::Nullify(vote).encode());
+            greeting.set(current.votes.0.clone(), vote);
+            if let Some(mut gate) = gate.take() {
+                let members = scheme.committee().validators().iter().cloned();
+                let others: BTreeSet<_> = members.filter(|key| *key != self.me).collect();
+                gate.open(&context, &others, scheme.committee().quorum()).await;
+                self.progress.start_voting();
+                context.child("gate").spawn(move |_| gate.keep_answering());
+            } else {
+                greeting.send(Recipients::All);
+            }
+            tracing::debug!(%epoch, validators = scheme.committee().validators().len(), "epoch");
+            let simplex = self.engine(&context, epoch, &scheme, genesis).start(
+                current.votes,
+                current.certificates,
+                current.resolver,
+            );
+            // The journal before last: that of the last epoch may still be open.
+            if let Some(before) = epoch.previous().and_then(Epoch::previous) {
+                // Nothing to remove: none was written.
+                let _ = context.remove(&Self::journal(&self.name, before), None).await;
+            }
+            let over = self.over(&context, epoch, &mut next, &mut strays, &mut ahead);
+            let mut simplex = Aborting(simplex);
+            select! {
+                ended = over => if let Err(part) = ended { return part },
+                _ = &mut simplex.0 => return "simplex",
+            }
+            drop(simplex);
+            epoch = epoch.next();
+            let Some(last) = self.genesis_of(epoch).await else { return "archive" };
+            genesis = last;
+        }
+    }
+
+    /// The last block of the epoch before.
+    async fn genesis_of(&mut self, epoch: Epoch) -> Option<Digest> {
+        match epoch.previous() {
+            None => Some(self.genesis),
+            Some(previous) => {
+                let last = self.epocher.last(previous)?;
+                Some(self.marshal.get_info(last).await?.1)
+            }
+        }
+    }
+
+    /// Resolves once the last block of `epoch` is stored.
+    async fn over<S: Sender<PublicKey = PublicKey>>(
+        &mut self,
+        context: &E,
+        epoch: Epoch,
+        next: &mut Subchannels<S>,
+        strays: &mut mpsc::Receiver<(u64, Message<PublicKey>)>,
+        ahead: &mut Option<Ahead>,
+    ) -> Result<(), &'static str> {
+        let last = self.epocher.last(epoch).ok_or("epochs")?;
+        if let Some(ahead) = ahead.as_ref().filter(|ahead| ahead.epoch > epoch.get()) {
+            self.marshal.hint_finalized(last, NonEmptyVec::new(ahead.peer.clone()));
+        }
+        let mut stored = self.stored.clone();
+        let reached = async move { stored.wait_for(|stored| *stored >= last.get()).await.is_ok() };
+        let mut reached = std::pin::pin!(reached);
+        loop {
+            let (theirs, peer) = select! {
+                reached = &mut reached => return if reached { Ok(()) } else { Err("ledger") },
+                early = next.votes.1.listen() => {
+                    (epoch.get() + 1, early.map_err(|_| "votes channel")?)
+                },
+                stray = strays.recv() => {
+                    let (theirs, (peer, _)) = stray.ok_or("votes channel")?;
+                    (theirs, peer)
+                },
+            };
+            let now = context.current();
+            let asked = ahead.as_ref().map(|ahead| ahead.asked);
+            let again = asked.is_none_or(|asked| {
+                now.duration_since(asked).is_ok_and(|passed| passed >= ASK_AGAIN)
+            });
+            if theirs > epoch.get() && again {
+                self.marshal.hint_finalized(last, NonEmptyVec::new(peer.clone()));
+                *ahead = Some(Ahead { epoch: theirs, peer, asked: now });
+            }
+        }
+    }
+
+    fn engine(&self, context: &E, epoch: Epoch, scheme: &Scheme, genesis: Digest) -> Simplex<E, B> {
+        let Timing { leader_timeout, certification_timeout, timeout_retry, .. } = self.timing;
+        Engine::new(
+            context.child("simplex").with_attribute("epoch", epoch),
+            simplex::Config {
+                scheme: scheme.clone(),
+                elector: RoundRobin::<Sha256>::default(),
+                blocker: self.blocker.clone(),
+                automaton: self.automaton.clone(),
+                relay: self.automaton.clone(),
+                reporter: Reporters::from((self.held.clone(), self.automaton.clone())),
+                track_historical_votes: false,
+                strategy: Sequential,
+                partition: Self::journal(&self.name, epoch),
+                mailbox_size: MAILBOX,
+                epoch,
+                floor: Floor::Genesis(genesis),
+                replay_buffer: BUFFER,
+                write_buffer: BUFFER,
+                page_cache: self.page_cache.clone(),
+                leader_timeout,
+                certification_timeout,
+                timeout_retry,
+                view_retention: VIEWS_KEPT,
+                skip: SkipPolicy::Enabled {
+                    timeout: self.timing.skip_timeout,
+                    budget: SkipBudget::Participants,
+                },
+                fetch_timeout: NZDuration!(self.timing.fetch_timeout),
+                fetch_retry_delay: Duration::from_millis(50),
+                forward: ForwardPolicy::SilentVoters,
+            },
+        )
+    }
+}
+
+/// The channels that epochs share.
+pub(super) struct ConsensusChannels<S, R> {
+    pub(super) votes: (S, R),
+    pub(super) certificates: (S, R),
+    pub(super) resolver: (S, R),
+    pub(super) gate: (S, R),
+}
+
+/// One epoch's consensus, before it is started.
+type Simplex<E, B> = Engine<
+    E,
+    Scheme,
+    RoundRobin<Sha256>,
+    B,
+    Digest,
+    Automaton<E>,
+    Automaton<E>,
+    Reporters<Held, Automaton<E>>,
+    Sequential,
+>;
+
+/// A task that ends with its owner.
+struct Aborting(Handle<()>);
+
+impl Drop for Aborting {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

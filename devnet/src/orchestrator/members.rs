@@ -1,0 +1,214 @@
+//! The validators that a devnet's process runs: those of its topology, and those that joined and
+//! left since.
+//!
+//! Who runs and who votes are two things. A validator that joins follows the chain, and votes when
+//! the chain's committee takes it in; one that the committee let go follows on until it leaves.
+
+use super::{
+    home::{HomeError, write_private},
+    ports::{PortError, Ports},
+};
+use crate::{
+    consensus::network::JOINING,
+    runner::ValidatorAddress,
+    topology::{Name, Plan},
+    validator::keys::ValidatorKeys,
+};
+use commonware_cryptography::{Signer as _, ed25519::PublicKey};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
+use tokio::sync::watch;
+
+/// Validators that a devnet's process runs at most: a committee, and as many again that follow.
+const MOST: usize = 2 * cowboy_engine::chain::MAX_VALIDATORS;
+
+/// What has changed since the topology, in the order in which it did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Changes {
+    joined: Vec<Name>,
+    left: Vec<Name>,
+}
+
+/// A validator of this process, whether it runs or not.
+#[derive(Clone)]
+pub(super) struct Member {
+    pub(super) name: Name,
+    pub(super) keys: ValidatorKeys,
+    /// Where other validators reach it.
+    pub(super) p2p: SocketAddr,
+    /// Where runners reach it.
+    pub(super) quic: SocketAddr,
+}
+
+/// Why somebody does not join or leave.
+#[derive(Debug, thiserror::Error)]
+pub enum MemberError {
+    /// The name is taken.
+    #[error("`{0}` is the name of another node or account of the devnet")]
+    Taken(String),
+    /// The name is none.
+    #[error("there is no validator `{0}`")]
+    Unknown(String),
+    /// Still on the chain.
+    #[error("validator `{0}` is in the committee, of this epoch or the next")]
+    Serves(String),
+    /// As many as there is room for.
+    #[error("{JOINING} validators have joined since the devnet was started: start it again first")]
+    NoRoom,
+    /// As many as there may be.
+    #[error("a devnet runs at most {MOST} validators")]
+    TooMany,
+    /// No port is free.
+    #[error(transparent)]
+    Ports(#[from] PortError),
+    /// Its files cannot be written.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// It does not start or stop.
+    #[error("validator `{name}`: {reason}")]
+    Node {
+        /// Which.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// All of them.
+pub(super) struct Members {
+    plan: Plan,
+    file: PathBuf,
+    changes: Changes,
+    ports: Ports,
+    members: Vec<Member>,
+    /// How many more may join while this process runs.
+    room: usize,
+    addresses: watch::Sender<Vec<(PublicKey, u16)>>,
+}
+
+impl Members {
+    /// The members of the plan's devnet as its folder `data` has them.
+    pub(super) fn load(plan: &Plan, data: &Path) -> Result<Self, PortError> {
+        let file = data.join("validators.json");
+        let changes: Changes = fs::read_to_string(&file)
+            .ok()
+            .map_or_else(Changes::default, |text| serde_json::from_str(&text).unwrap_or_default());
+        let of_plan = plan.validators.iter().map(|v| &v.name);
+        let names: Vec<Name> = of_plan
+            .chain(&changes.joined)
+            .filter(|name| !changes.left.contains(name))
+            .cloned()
+            .collect();
+        let texts: Vec<_> = names.iter().map(Name::to_string).collect();
+        let ports = Ports::load_or_choose(&data.join("ports.json"), &texts, plan.api_port)?;
+        let mut all = Self {
+            plan: plan.clone(),
+            file,
+            changes,
+            ports,
+            members: Vec::new(),
+            room: JOINING,
+            addresses: watch::Sender::new(Vec::new()),
+        };
+        all.members = names.iter().map(|name| all.member(name)).collect();
+        all.tell();
+        Ok(all)
+    }
+
+    fn member(&self, name: &Name) -> Member {
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Member {
+            name: name.clone(),
+            keys: ValidatorKeys::from(self.plan.key(name)),
+            p2p: local(self.ports.p2p[name.as_str()]),
+            quic: local(self.ports.quic[name.as_str()]),
+        }
+    }
+
+    /// The control API's port.
+    pub(super) const fn api_port(&self) -> u16 {
+        self.ports.api
+    }
+
+    /// In the order of the topology, then as they joined.
+    pub(super) fn all(&self) -> &[Member] {
+        &self.members
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.name.as_str() == name)
+    }
+
+    /// Everybody's consensus key and port, as they come and go.
+    pub(super) fn peers(&self) -> watch::Receiver<Vec<(PublicKey, u16)>> {
+        self.addresses.subscribe()
+    }
+
+    /// Where runners reach whom.
+    pub(super) fn for_runners(&self) -> Vec<ValidatorAddress> {
+        let address = |member: &Member| ValidatorAddress {
+            key: member.keys.identity.public_key(),
+            address: member.quic,
+        };
+        self.members.iter().map(address).collect()
+    }
+
+    /// A new member of this name, or of the first free `validator-N`.
+    pub(super) fn join(&mut self, name: Option<Name>) -> Result<Member, MemberError> {
+        let name = match name {
+            Some(name) if self.is_taken(&name) => {
+                return Err(MemberError::Taken(name.to_string()));
+            }
+            Some(name) => name,
+            None => (0..usize::MAX)
+                .map(|index| Name::numbered("validator", index))
+                .find(|name| !self.is_taken(name))
+                .expect("names do not run out"),
+        };
+        if self.members.len() >= MOST {
+            return Err(MemberError::TooMany);
+        }
+        self.room = self.room.checked_sub(1).ok_or(MemberError::NoRoom)?;
+        self.ports.add(&self.file.with_file_name("ports.json"), name.as_str())?;
+        self.changes.left.retain(|left| *left != name);
+        if !self.plan.validators.iter().any(|v| v.name == name) {
+            self.changes.joined.retain(|joined| *joined != name);
+            self.changes.joined.push(name.clone());
+        }
+        self.save()?;
+        let member = self.member(&name);
+        self.members.push(member.clone());
+        self.tell();
+        Ok(member)
+    }
+
+    /// Forgets a member that does not run any more. Its chain stays on disk.
+    pub(super) fn leave(&mut self, name: &Name) -> Result<(), MemberError> {
+        self.members.retain(|member| member.name != *name);
+        self.changes.left.push(name.clone());
+        self.save()?;
+        self.tell();
+        Ok(())
+    }
+
+    fn is_taken(&self, name: &Name) -> bool {
+        let plan = &self.plan;
+        self.get(name.as_str()).is_some()
+            || plan.runners.iter().any(|runner| runner.name == *name)
+            || plan.accounts.iter().any(|account| account.name == *name)
+    }
+
+    fn save(&self) -> Result<(), MemberError> {
+        let json = serde_json::to_string_pretty(&self.changes).expect("names are plain data");
+        Ok(write_private(&self.file, &format!("{json}\n"))?)
+    }
+
+    fn tell(&self) {
+        let address = |member: &Member| (member.keys.consensus.public_key(), member.p2p.port());
+        self.addresses.send_replace(self.members.iter().map(address).collect());
+    }
+}

@@ -1,0 +1,201 @@
+//! Who validates when, and whom runners connect to (spec connectivity.md §1, chain.md
+//! "Transactions").
+//!
+//! Blocks are counted in consensus epochs of [`Params::epoch_blocks`](super::Params::epoch_blocks):
+//! epoch e holds the heights from e · `epoch_blocks` on. A committee serves for whole epochs. A
+//! transaction in epoch e changes the committee of e + 1, which therefore is known once the last
+//! block of e is executed.
+//!
+//! Runners connect to a subset of the committee as it was when the subset epoch began. That one
+//! advances with the first block of a consensus epoch, when [`SUBSET_EPOCH_BLOCKS`] have passed
+//! since the last advance or more than a tenth of the committee has come or gone. A removed
+//! validator that stays below the tenth remains in subsets until then, and an added one is in none.
+
+use super::{genesis::Validator, params::SUBSET_EPOCH_BLOCKS};
+use crate::{
+    primitives::{
+        Address, Height,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+        merkle::Map,
+    },
+    record,
+};
+use curve25519_dalek::edwards::CompressedEdwardsY;
+use std::{cmp::Ordering, sync::Arc};
+
+/// Validators in a committee at most.
+pub const MAX_VALIDATORS: usize = 100;
+/// Blocks after an advance of the subset epoch during which the subsets of before count too.
+pub const OVERLAP_BLOCKS: u64 = 32;
+/// The part of the committee that has to come or go for the subset epoch to advance early: more
+/// than one in this many.
+const CHURN: usize = 10;
+
+/// Why a committee does not change. The variant's name opens the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CommitteeError {
+    /// It has a validator with one of these keys, in this epoch or the next.
+    #[error("ValidatorExists: {0} is in the committee of the next epoch, or its consensus key is")]
+    Exists(Address),
+    /// It has no such validator.
+    #[error("UnknownValidator: {0} is not in the committee of the next epoch")]
+    Unknown(Address),
+    /// Nobody would be left.
+    #[error("LastValidator: without {0} the next epoch would have no validator")]
+    Last(Address),
+    /// As many as there may be.
+    #[error("TooManyValidators: a committee has at most {MAX_VALIDATORS}")]
+    TooMany,
+    /// Bytes that nobody can sign for.
+    #[error("InvalidConsensusKey: its consensus key is no ed25519 public key")]
+    InvalidKey,
+}
+
+/// Where an entry begins to hold. Ordered downwards: what holds at x is the first entry from x on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Since(u64);
+
+impl Ord for Since {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.0.cmp(&self.0)
+    }
+}
+
+impl PartialOrd for Since {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Encode for Since {
+    fn encode(&self, w: &mut Writer) {
+        w.u64(self.0);
+    }
+}
+
+impl Decode for Since {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        r.u64().map(Self)
+    }
+}
+
+/// A subset epoch: what subsets are computed from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubsetEpoch {
+    /// Its number, as headers have it.
+    pub number: u64,
+    /// The committee when it began, ascending by address.
+    pub validators: Arc<Vec<Validator>>,
+}
+record!(SubsetEpoch { number, validators });
+
+/// All committees and subset epochs of a chain so far, and the next committee where it differs.
+#[derive(Clone, Debug)]
+pub(super) struct Validators {
+    /// By the first consensus epoch they serve in.
+    committees: Map<Since, Arc<Vec<Validator>>>,
+    /// By their first height.
+    subsets: Map<Since, SubsetEpoch>,
+}
+record!(Validators { committees, subsets });
+
+impl Validators {
+    /// `first`, ascending by address, from genesis on.
+    pub(super) fn genesis(first: Vec<Validator>) -> Self {
+        let first = Arc::new(first);
+        let mut subsets = Map::new();
+        subsets.insert(Since(0), SubsetEpoch { number: 0, validators: first.clone() });
+        let mut committees = Map::new();
+        committees.insert(Since(0), first);
+        Self { committees, subsets }
+    }
+
+    /// Commits to all of it.
+    pub(super) fn roots(&self) -> [crate::primitives::Hash; 2] {
+        [self.committees.root(), self.subsets.root()]
+    }
+
+    /// The committee of a consensus epoch, ascending by address. Of epochs beyond the next one,
+    /// what it would be if nothing more changed.
+    pub(super) fn committee(&self, epoch: u64) -> &Arc<Vec<Validator>> {
+        let (_, committee) =
+            self.committees.range_from(&Since(epoch)).next().expect("since epoch 0");
+        committee
+    }
+
+    /// The epochs in which a new committee begins, newest first, with their committees.
+    pub(super) fn committees(&self) -> impl Iterator<Item = (u64, &Arc<Vec<Validator>>)> {
+        self.committees.iter().map(|(since, committee)| (since.0, committee))
+    }
+
+    /// The subset epoch that holds at `height` and since when, and the one before it where its
+    /// subsets count too.
+    pub(super) fn subset_epochs(
+        &self,
+        height: Height,
+    ) -> (Height, &SubsetEpoch, Option<&SubsetEpoch>) {
+        let mut entries = self.subsets.range_from(&Since(height.get()));
+        let (since, current) = entries.next().expect("since genesis");
+        let overlaps = height.get() - since.0 < OVERLAP_BLOCKS;
+        let before = entries.next().filter(|_| overlaps).map(|(_, before)| before);
+        (Height::new(since.0), current, before)
+    }
+
+    /// What begins with the block at `height`, the first of a consensus epoch with `committee`;
+    /// `None`: the subset epoch goes on.
+    pub(super) fn due(&self, height: Height, epoch: u64) -> Option<SubsetEpoch> {
+        let (since, current, _) = self.subset_epochs(height);
+        let committee = self.committee(epoch);
+        let changed = churn(&current.validators, committee);
+        let early = changed * CHURN > current.validators.len();
+        (early || height.since(since) >= SUBSET_EPOCH_BLOCKS)
+            .then(|| SubsetEpoch { number: current.number + 1, validators: committee.clone() })
+    }
+
+    /// A subset epoch begins with the block at `height`.
+    pub(super) fn advance(&mut self, height: Height, epoch: SubsetEpoch) {
+        self.subsets.insert(Since(height.get()), epoch);
+    }
+
+    /// `validator` serves from `epoch` on, the next one.
+    pub(super) fn add(&mut self, epoch: u64, validator: Validator) -> Result<(), CommitteeError> {
+        let address = validator.pubkey.address();
+        if CompressedEdwardsY(validator.consensus_key).decompress().is_none() {
+            return Err(CommitteeError::InvalidKey);
+        }
+        let mut committee = self.committee(epoch).to_vec();
+        let shares_key = |v: &Validator| {
+            v.pubkey == validator.pubkey || v.consensus_key == validator.consensus_key
+        };
+        // One that leaves with this epoch may stay after all, but nobody else with a key of its.
+        let mut serving = self.committee(epoch.saturating_sub(1)).iter();
+        if committee.iter().any(shares_key) || serving.any(|v| shares_key(v) && *v != validator) {
+            return Err(CommitteeError::Exists(address));
+        }
+        if committee.len() >= MAX_VALIDATORS {
+            return Err(CommitteeError::TooMany);
+        }
+        let at = committee.partition_point(|v| v.pubkey.address() < address);
+        committee.insert(at, validator);
+        self.committees.insert(Since(epoch), Arc::new(committee));
+        Ok(())
+    }
+
+    /// The validator `address` serves no longer from `epoch` on, the next one.
+    pub(super) fn remove(&mut self, epoch: u64, address: Address) -> Result<(), CommitteeError> {
+        let mut committee = self.committee(epoch).to_vec();
+        let at = committee.iter().position(|v| v.pubkey.address() == address);
+        committee.remove(at.ok_or(CommitteeError::Unknown(address))?);
+        if committee.is_empty() {
+            return Err(CommitteeError::Last(address));
+        }
+        self.committees.insert(Since(epoch), Arc::new(committee));
+        Ok(())
+    }
+}
+
+/// How many validators are in one of the two sets only.
+fn churn(before: &[Validator], after: &[Validator]) -> usize {
+    let only_in = |a: &[Validator], b: &[Validator]| a.iter().filter(|v| !b.contains(v)).count();
+    only_in(before, after) + only_in(after, before)
+}
