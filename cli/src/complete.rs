@@ -8,7 +8,7 @@ use cowboy_devnet::{
     orchestrator::home::{DevnetHome, Home, State},
     topology::{Overrides, Plan, Topology},
 };
-use cowboy_engine::timer::Config;
+use cowboy_engine::{presence::Phase, timer::Config};
 use std::{env, time::Duration};
 
 /// How long a completion may ask a devnet.
@@ -98,7 +98,9 @@ pub fn parameters() -> Vec<CompletionCandidate> {
         let last = key.name.rsplit(':').next().unwrap_or(key.name);
         CompletionCandidate::new(last).help(Some(key.about.into()))
     });
-    keys.collect()
+    let phase = CompletionCandidate::new(Phase::KEY)
+        .help(Some("what presence and polling are for: shadow, hot-path or sunset".into()));
+    keys.chain([phase]).collect()
 }
 
 /// The devnet of the environment, else the only one running. The command line is not known here.

@@ -120,7 +120,10 @@ impl From<ErrorDetail> for CliError {
             ErrorCode::BadRequest => Exit::Usage,
             ErrorCode::Conflict => Exit::Conflict,
             ErrorCode::Timeout => Exit::TimedOut,
-            ErrorCode::Unavailable | ErrorCode::Unauthorized | ErrorCode::Internal => Exit::Failed,
+            ErrorCode::Unavailable
+            | ErrorCode::Unauthorized
+            | ErrorCode::Gone
+            | ErrorCode::Internal => Exit::Failed,
         };
         // Scripts look for the error's name.
         let what = match detail.name {

@@ -44,6 +44,8 @@ pub fn parameters() -> Parameters {
         cycle_limit: 20_000_000,
         cell_limit: 1_000_000,
         threshold_rule: "committee".to_owned(),
+        phase: "hot-path".to_owned(),
+        phase_since: 0,
         validators: 4,
         runners: 4,
         actors: actor::Params::default().into(),
@@ -259,6 +261,36 @@ fn votes() -> Votes {
     }
 }
 
+fn comparison() -> PresenceComparison {
+    let draw = |id, height, dropped: &[&str], with: &[&str], without: &str| {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        ComparedDraw {
+            height,
+            job_id: hash(id),
+            phase: "shadow".to_owned(),
+            filtered: false,
+            presence_of: Some(height - 1),
+            dropped: names(dropped),
+            with_filter: names(with),
+            without_filter: names(&[without]),
+            same: with == [without],
+        }
+    };
+    PresenceComparison {
+        from: 30,
+        to: 42,
+        draws: vec![
+            draw(1, 35, &[], &["runner-2"], "runner-2"),
+            draw(2, 37, &["runner-1"], &["runner-0"], "runner-1"),
+            draw(3, 40, &["runner-0", "runner-1", "runner-2", "runner-3"], &[], "runner-3"),
+        ],
+        compared: 3,
+        changed: 2,
+        would_have_waited: 1,
+        more: false,
+    }
+}
+
 fn presence_check(valid: bool) -> PresenceCheck {
     let mismatch = Mismatch {
         kind: MismatchKind::Signature,
@@ -450,6 +482,7 @@ pub fn answer(request: &Request) -> Answer {
         "GET /v1/presence/latest" | "GET /v1/presence/41" => Answer::json(&presence(41)),
         "GET /v1/presence/40" => Answer::json(&presence(40)),
         "GET /v1/presence/41/votes" => Answer::json(&votes()),
+        "GET /v1/presence/compare?from=30&to=42" => Answer::json(&comparison()),
         "GET /v1/presence/41/verify" => Answer::json(&presence_check(true)),
         "GET /v1/presence/40/verify" => Answer::json(&presence_check(false)),
         "GET /v1/mru" => Answer::json(&[mru()]),

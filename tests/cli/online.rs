@@ -14,7 +14,7 @@ use cowboy_engine::{
 use serde_json::Value;
 
 /// A command for each kind of output, as a table and as JSON.
-const SHOWN: [&[&str]; 20] = [
+const SHOWN: [&[&str]; 21] = [
     &["devnet", "status"],
     &["chain", "head"],
     &["chain", "block", "42"],
@@ -33,6 +33,7 @@ const SHOWN: [&[&str]; 20] = [
     &["presence", "votes", "41"],
     &["presence", "diff", "40", "41"],
     &["presence", "verify", "41"],
+    &["presence", "compare", "30..latest"],
     &["mru", "ls"],
     &["mru", "show", "dev-0", "custom"],
 ];
@@ -115,6 +116,8 @@ fn every_format_has_its_shape() {
     assert_eq!(folder.prints(&["-q", "chain", "head"]), "42\n");
     assert_eq!(folder.prints(&["-q", "presence", "show"]), "0x0f\n");
     assert_eq!(folder.prints(&["-q", "presence", "diff", "40", "41"]), "+runner-3\n");
+    let changed = format!("{}\n{}\n", hash(2), hash(3));
+    assert_eq!(folder.prints(&["-q", "presence", "compare", "30..42"]), changed);
     assert_eq!(folder.prints(&["-q", "account", "balance", "dev-0"]), "1000000500000000\n");
     let list = folder.prints(&["job", "ls", "--status", "verified", "--limit", "5", "-q"]);
     assert_eq!(list, format!("{}\n", hash(1)));

@@ -6,7 +6,8 @@ use crate::{
 };
 use cowboy_devnet::api::types::*;
 use cowboy_engine::{
-    chain::transaction::{Payload, SignedTransaction},
+    chain::transaction::{Payload, SetPhase, SignedTransaction},
+    presence::Phase,
     primitives::{Address, CBY, Height, Wei},
     timer::{Request as TimerRequest, Tier},
 };
@@ -206,11 +207,27 @@ fn fairness() -> Fairness {
 fn parameter(key: &str, value: u64) -> GovernedParameter {
     GovernedParameter {
         key: key.to_owned(),
-        value,
-        genesis: 2_000_000,
-        min: 1,
-        max: 1_000_000_000,
+        value: Setting::Number(value),
+        genesis: Setting::Number(2_000_000),
+        min: Some(1),
+        max: Some(1_000_000_000),
+        choices: Vec::new(),
+        since: None,
         about: "cycles per block for firing timers".to_owned(),
+    }
+}
+
+fn phase() -> GovernedParameter {
+    let word = |word: &str| Setting::Word(word.to_owned());
+    GovernedParameter {
+        key: "migration.phase".to_owned(),
+        value: word("shadow"),
+        genesis: word("hot-path"),
+        min: None,
+        max: None,
+        choices: ["shadow", "hot-path", "sunset"].map(str::to_owned).to_vec(),
+        since: Some(12),
+        about: "what presence and polling are for: shadow, hot-path or sunset".to_owned(),
     }
 }
 
@@ -222,7 +239,9 @@ fn parameters() -> Vec<GovernedParameter> {
         ("system:other:max_cycles_per_fire", 1),
     ]
     .map(|(key, value)| parameter(key, value))
-    .to_vec()
+    .into_iter()
+    .chain([phase()])
+    .collect()
 }
 
 /// The API of a devnet with an actor and a timer of it, which stands so.
@@ -298,6 +317,7 @@ fn tables_read_well() {
         (TimerStatus::Fired, &["timer", "watch", &id]),
         (TimerStatus::Due, &["chain", "params", "get"]),
         (TimerStatus::Due, &["chain", "params", "get", "fast"]),
+        (TimerStatus::Due, &["chain", "params", "get", "migration.phase"]),
         (TimerStatus::Due, &["chain", "params", "set", "lane_timer_cycles", "300000"]),
     ] {
         let printed = fake(stands).folder.prints(args);
@@ -580,6 +600,13 @@ fn those_who_govern_cancel_anybodys_timer() {
         (set.key.as_str(), set.value),
         ("system:cip1:priority_tier_multipliers.fast", 1_600)
     );
+    fake.folder.prints(&["chain", "params", "set", "phase", "sunset"]);
+    let signed = sent(&fake);
+    assert_eq!(signed.transaction.payload, Payload::SetPhase(SetPhase { phase: Phase::Sunset }));
+    let refused = fake.folder.fails(2, &["chain", "params", "set", "migration.phase", "dusk"]);
+    assert!(refused.contains("`dusk` is no migration phase"), "{refused}");
+    let refused = fake.folder.fails(2, &["chain", "params", "set", "fast", "more"]);
+    assert!(refused.contains("expected a number"), "{refused}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod chain;
 mod committee;
 mod faults;
 mod kill;
+mod migration;
 mod policies;
 mod presence;
 mod refusals;

@@ -1,9 +1,10 @@
 //! `presence`: P(H), the votes behind it, and whether it follows from them.
 
+mod compare;
 mod feasibility;
 mod watch;
 
-use self::feasibility::Feasibility;
+use self::{compare::Compare, feasibility::Feasibility};
 use crate::{
     args::HeightArg,
     context::Context,
@@ -48,6 +49,13 @@ pub enum Presence {
     /// A line for each block whose certificate shows others than the one before; the first shows
     /// everybody.
     Watch,
+    /// What draws chose, and what they would have chosen with the presence filter the other way
+    ///
+    /// In phase shadow the filter drops nobody: WITH FILTER is what it would have left. In the
+    /// other phases it counts: WITHOUT is what would have come about had it dropped nobody. Each
+    /// job has one draw here, its last; what another choice would have meant for later draws is
+    /// left out.
+    Compare(Compare),
     /// What validators and rules allow: how often a runner is present, what it takes to deceive
     ///
     /// PRESENT is how often a runner is that is connected to all validators of its subset, where
@@ -63,6 +71,7 @@ impl Presence {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Feasibility(command) => command.run(cx),
+            Self::Compare(command) => command.run(cx).await,
             Self::Watch => watch::run(cx, &cx.client()?).await,
             Self::Show { at } => {
                 let client = cx.client()?;

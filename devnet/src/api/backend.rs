@@ -13,7 +13,7 @@ use crate::{
 };
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{Block, Genesis, GenesisError, State, Validator},
+    chain::{Block, Genesis, GenesisError, State, Validator, transaction::SubmitResult},
     primitives::{Address, Hash, Height},
 };
 use futures::{
@@ -31,7 +31,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// What a request wants a validator to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,6 +176,8 @@ pub struct Running {
     pub mempool: Mempool,
     /// The authenticated connections of runners it holds.
     pub links: Arc<dyn Fn() -> Vec<Link> + Send + Sync>,
+    /// Takes checked results that are to go onto the chain.
+    pub results: mpsc::Sender<SubmitResult>,
     /// Where runners reach it over QUIC.
     pub quic: SocketAddr,
     /// Where other validators reach it.

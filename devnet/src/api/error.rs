@@ -44,6 +44,11 @@ impl ApiError {
         Self::new(ErrorCode::Conflict, message)
     }
 
+    /// No longer there. `text` opens with the error's name and a colon.
+    pub fn gone(text: impl Into<String>) -> Self {
+        Self::named(ErrorCode::Gone, text.into())
+    }
+
     /// No token, or a wrong one.
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Unauthorized, message)
@@ -62,9 +67,12 @@ impl ApiError {
 
     /// The chain's rules refuse. `text` opens with the error's name and a colon.
     pub fn rejected(text: impl Into<String>) -> Self {
-        let text = text.into();
+        Self::named(ErrorCode::Rejected, text.into())
+    }
+
+    fn named(code: ErrorCode, text: String) -> Self {
         let name = text.split_once(':').map(|(name, _)| name.to_owned());
-        let mut error = Self::new(ErrorCode::Rejected, text);
+        let mut error = Self::new(code, text);
         error.detail.name = name;
         error
     }

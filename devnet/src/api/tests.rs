@@ -2,11 +2,13 @@
 
 mod actors;
 mod chain;
+mod comparison;
 mod control;
 mod fixture;
 mod jobs;
 mod limits;
 mod openapi;
+mod polling;
 mod presence;
 mod stream;
 mod timers;

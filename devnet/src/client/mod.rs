@@ -11,12 +11,13 @@ pub use events::EventStream;
 
 use crate::{
     api::types::{
-        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, Bytes, DryRun, DryRunRequest,
-        ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery, Explanation, Fairness,
-        GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
-        LaneQuery, Left, LogQuery, MruRecord, NodeQuery, Parameters, Presence, PresenceCheck,
-        Runner, SelectionCheck, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue,
-        TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
+        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, Bytes, ComparisonQuery, DryRun,
+        DryRunRequest, ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery, Explanation,
+        Fairness, GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest,
+        LaneBlock, LaneQuery, Left, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs,
+        Presence, PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner,
+        SelectionCheck, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
+        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     home::{DevnetHome, HomeError, State},
     topology::Name,
@@ -348,6 +349,14 @@ impl Client {
         self.get(&["presence", &at.to_string(), "verify"], &()).await
     }
 
+    /// What draws chose, and what with the presence filter the other way round.
+    pub async fn compare_presence(
+        &self,
+        query: &ComparisonQuery,
+    ) -> Result<PresenceComparison, ClientError> {
+        self.get(&["presence", "compare"], query).await
+    }
+
     /// Every MRU record.
     pub async fn mru_records(&self) -> Result<Vec<MruRecord>, ClientError> {
         self.get(&["mru"], &()).await
@@ -364,16 +373,40 @@ impl Client {
         runner: &str,
         heartbeat: &SignedTransaction,
     ) -> Result<TransactionAccepted, ClientError> {
-        let path = ["runner", runner, "heartbeat"];
         let body = TransactionRequest { transaction: Bytes(heartbeat.to_bytes()).into() };
-        let json = serde_json::to_vec(&body).expect("requests are plain data");
+        self.post_signed(&["runner", runner, "heartbeat"], &body).await
+    }
+
+    /// The open jobs that the chain assigns to a runner.
+    pub async fn polled_jobs(&self, runner: &str) -> Result<PolledJobs, ClientError> {
+        let path = ["runner", runner, "jobs"];
+        let request = self.http.get(self.url(&path)).timeout(self.timeout);
+        self.answer(&path, request).await
+    }
+
+    /// Hands in a runner's result. Its signature is all that it takes.
+    pub async fn hand_in(
+        &self,
+        runner: &str,
+        result: &ResultRequest,
+    ) -> Result<ResultAccepted, ClientError> {
+        self.post_signed(&["runner", runner, "job_result"], result).await
+    }
+
+    /// Posts what a runner has signed, without the token.
+    async fn post_signed<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let json = serde_json::to_vec(body).expect("requests are plain data");
         let request = self
             .http
-            .post(self.url(&path))
+            .post(self.url(path))
             .timeout(self.timeout)
             .header("content-type", "application/json")
             .body(json);
-        self.answer(&path, request).await
+        self.answer(path, request).await
     }
 
     /// Begins to stop the devnet.

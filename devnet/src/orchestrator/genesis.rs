@@ -31,6 +31,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
         params: Params {
             threshold_rule: plan.threshold_rule,
             epoch_blocks: plan.epoch_blocks,
+            phase: plan.phase,
             timers: plan.timers.clone(),
             system_deployers: governing.map(|a| plan.key(&a.name).address()).into_iter().collect(),
             ..Params::default()
@@ -92,6 +93,8 @@ mod tests {
         assert_ne!(one.chain_id(), seeded.chain_id());
         assert_ne!(one.validators, seeded.validators);
         assert_ne!(one.chain_id(), genesis(&plan("name: two\n")).chain_id());
+        let shadow = genesis(&plan("name: one\nmigration: { phase: shadow }\n"));
+        assert_ne!(one.chain_id(), shadow.chain_id());
         let fifo = genesis(&plan("name: one\ntimers: { policy: fifo }\n"));
         assert_ne!(one.chain_id(), fifo.chain_id());
         assert_eq!(fifo.params.timers.policy, Policy::Fifo);

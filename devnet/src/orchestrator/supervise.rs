@@ -17,7 +17,7 @@ use crate::{
     client::Client,
     consensus::{engine::EngineError, network::Loopback, timing::Timing},
     executor::Executor,
-    runner::{self, heartbeat},
+    runner::{self, Polling, heartbeat, polling},
     storage::Store,
     topology::{Name, Plan},
     transport::{
@@ -273,6 +273,7 @@ impl Nodes {
             slot.set_running(Running {
                 ledger: services.ledger.clone(),
                 mempool: services.mempool.clone(),
+                results: gateway.results(),
                 links: Arc::new(move || links.connected().into_iter().map(link).collect()),
                 quic: *quic,
                 p2p: *p2p,
@@ -346,6 +347,13 @@ impl Nodes {
         let mut client: Option<quic::Client> = None;
         let api = Client::new(&config.rpc_url)
             .map_err(|error| ("control API".to_owned(), error.to_string()))?;
+        let (told, phase) = watch::channel(config.plan.phase);
+        let interval = polling::interval(config.plan.block_time);
+        let polling = Polling { client: api.clone(), phase, interval };
+        let asked = api.clone();
+        self.context
+            .child("phase")
+            .spawn(move |context| polling::follow_phase(context, asked, interval, told));
         for runner in &config.plan.runners {
             let failed = |error: String| (runner.name.to_string(), error);
             let key = config.plan.key(&runner.name);
@@ -366,6 +374,7 @@ impl Nodes {
                     targets: self.targets.of(&key.public_key()),
                     kinds: runner.kinds.iter().copied().map(super::genesis::kind).collect(),
                     max_concurrent_jobs: runner.max_concurrent_jobs,
+                    polling: Some(polling.clone()),
                 },
                 client.dialer(identity),
                 executor.clone(),

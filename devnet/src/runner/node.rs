@@ -16,7 +16,10 @@
 //! Heights are told by validators, any of which may lie: what the runner believes is the lower
 //! median of what its connections told last.
 
-use super::worker::Worker;
+use super::{
+    polling::{self, Polling},
+    worker::Worker,
+};
 use crate::transport::{
     Connection, Dial,
     driver::{self, GOODBYE_TIMEOUT, Service, now_ms},
@@ -91,6 +94,8 @@ pub struct Config {
     pub kinds: BTreeSet<JobKind>,
     /// Jobs it takes at a time.
     pub max_concurrent_jobs: u32,
+    /// Where it polls when connections do not do; `None`: nowhere.
+    pub polling: Option<Polling>,
 }
 
 /// What a runner does, as it happens.
@@ -236,6 +241,11 @@ where
     let task = context.spawn(move |context| async move {
         let worker = Arc::new(worker);
         let jobs = Arc::new(context.child("jobs"));
+        if let Some(polling) = config.polling {
+            let desk =
+                polling::Desk { core: shared.clone(), jobs: jobs.clone(), worker: worker.clone() };
+            context.child("polling").spawn(move |context| polling::keep(context, desk, polling));
+        }
         loop {
             let wanted = targets.borrow_and_update().clone();
             for validator in shared.retarget(wanted) {
@@ -257,41 +267,41 @@ where
     Runner { core, task }
 }
 
-struct Core {
+pub(super) struct Core {
     chain_id: u64,
     key: SecretKey,
-    public: PublicKey,
+    pub(super) public: PublicKey,
     kinds: BTreeSet<JobKind>,
     /// How many validators are connected.
     count: watch::Sender<usize>,
     activity: broadcast::Sender<Activity>,
-    shared: Mutex<Shared>,
+    pub(super) shared: Mutex<Shared>,
 }
 
-struct Shared {
-    table: JobTable,
+pub(super) struct Shared {
+    pub(super) table: JobTable,
     /// The validators to be connected to.
     targets: BTreeMap<PublicKey, SocketAddr>,
     /// Those that a task keeps connected.
     kept: BTreeSet<PublicKey>,
     /// Established connections.
-    links: BTreeMap<PublicKey, Link>,
+    pub(super) links: BTreeMap<PublicKey, Link>,
     /// On whose connection a job was accepted, while that stream is open.
     holders: BTreeMap<Hash, PublicKey>,
     /// On whose connection a result was sent that is not known to have arrived.
     in_flight: BTreeMap<Hash, PublicKey>,
     /// What cancels the running jobs.
-    running: BTreeMap<Hash, oneshot::Sender<()>>,
+    pub(super) running: BTreeMap<Hash, oneshot::Sender<()>>,
     paused: bool,
-    closing: bool,
+    pub(super) closing: bool,
     serial: u64,
     told_load: Option<BackpressureSignal>,
     /// What the chain is believed to be at.
-    head: Height,
+    pub(super) head: Height,
 }
 
 /// An established connection.
-struct Link {
+pub(super) struct Link {
     /// Tells it from earlier ones to the same validator.
     serial: u64,
     commands: mpsc::Sender<Command>,
@@ -310,7 +320,7 @@ enum Command {
 }
 
 impl Core {
-    fn say(&self, activity: Activity) {
+    pub(super) fn say(&self, activity: Activity) {
         tracing::debug!(runner = %self.public.address(), ?activity, "activity");
         // Nobody listening is no error.
         let _ = self.activity.send(activity);
@@ -349,6 +359,16 @@ impl Core {
         shared.deliver_all();
     }
 
+    /// What an assignment asks for, where the runner can do it.
+    pub(super) fn check(&self, job_spec: &[u8]) -> Result<JobSpec, RejectReason> {
+        let spec: JobSpec = from_slice(job_spec).map_err(|_| RejectReason::InvalidSpec)?;
+        spec.check().map_err(|_| RejectReason::InvalidSpec)?;
+        if !self.kinds.contains(&spec.work.kind()) {
+            return Err(RejectReason::UnsupportedKind);
+        }
+        Ok(spec)
+    }
+
     fn finished(&self, job_id: Hash, bytes: Vec<u8>) {
         let length = bytes.len();
         let body = match Body::new(bytes) {
@@ -381,8 +401,13 @@ impl Shared {
         self.table.signal(self.paused)
     }
 
+    /// Whether a validator that the runner should be connected to is not.
+    pub(super) fn misses_connections(&self) -> bool {
+        self.targets.keys().any(|key| !self.links.contains_key(key))
+    }
+
     /// Has every validator told the load where it has changed.
-    fn tell_load(&mut self) {
+    pub(super) fn tell_load(&mut self) {
         let load = self.load();
         if self.told_load.as_ref() != Some(&load) {
             self.told_load = Some(load);
@@ -400,7 +425,7 @@ impl Shared {
     }
 
     /// Stops the work on a job, where it is going on, and forgets where it came from.
-    fn abandon(&mut self, job_id: &Hash) {
+    pub(super) fn abandon(&mut self, job_id: &Hash) {
         self.holders.remove(job_id);
         // Dropping the sender cancels the work.
         self.running.remove(job_id);
@@ -531,6 +556,32 @@ where
     }
 }
 
+/// Works on an accepted job in a task of its own.
+pub(super) fn work<E, W>(
+    core: &Arc<Core>,
+    jobs: &Arc<E>,
+    worker: &Arc<W>,
+    (job_id, spec): (Hash, JobSpec),
+    cancelled: oneshot::Receiver<()>,
+) where
+    E: Clock + Spawner,
+    W: Worker,
+{
+    let (core, worker) = (core.clone(), worker.clone());
+    jobs.child("job").spawn(move |context| async move {
+        let started = || core.say(Activity::Started { job_id, at: context.current() });
+        let limit = spec.bounds.max_return_bytes as usize;
+        match worker.work(&spec, cancelled, started).await {
+            Ok(bytes) if bytes.len() > limit => {
+                let got = bytes.len();
+                core.failed(job_id, format!("a result of {got} bytes, {limit} may be"));
+            }
+            Ok(bytes) => core.finished(job_id, bytes),
+            Err(error) => core.failed(job_id, error.to_string()),
+        }
+    });
+}
+
 /// One connection, from the first byte to the last.
 struct ValidatorLink<E, W> {
     core: Arc<Core>,
@@ -623,14 +674,14 @@ where
             let mut shared = self.core.shared.lock();
             let head = shared.head;
             let offer = shared.table.offer(&self.validator, assignment, head, |assignment| {
-                spec = Some(self.check(assignment)?);
+                spec = Some(self.core.check(assignment.job_spec.as_bytes())?);
                 Ok(())
             });
             if let (Offer::Accept, Some(spec)) = (&offer, spec) {
                 let (cancel, cancelled) = oneshot::channel();
                 shared.running.insert(job_id, cancel);
                 shared.holders.insert(job_id, self.validator.clone());
-                self.start(job_id, spec, cancelled);
+                work(&self.core, &self.jobs, &self.worker, (job_id, spec), cancelled);
             }
             if let Offer::HandOver(_) = &offer {
                 shared.in_flight.insert(job_id, self.validator.clone());
@@ -650,33 +701,6 @@ where
             }
             Offer::Accept | Offer::Duplicate => {}
         }
-    }
-
-    fn check(&self, assignment: &JobAssignment) -> Result<JobSpec, RejectReason> {
-        let spec: JobSpec =
-            from_slice(assignment.job_spec.as_bytes()).map_err(|_| RejectReason::InvalidSpec)?;
-        spec.check().map_err(|_| RejectReason::InvalidSpec)?;
-        if !self.core.kinds.contains(&spec.work.kind()) {
-            return Err(RejectReason::UnsupportedKind);
-        }
-        Ok(spec)
-    }
-
-    /// Works on an accepted job in a task of its own.
-    fn start(&self, job_id: Hash, spec: JobSpec, cancelled: oneshot::Receiver<()>) {
-        let (core, worker) = (self.core.clone(), self.worker.clone());
-        self.jobs.child("job").spawn(move |context| async move {
-            let started = || core.say(Activity::Started { job_id, at: context.current() });
-            let limit = spec.bounds.max_return_bytes as usize;
-            match worker.work(&spec, cancelled, started).await {
-                Ok(bytes) if bytes.len() > limit => {
-                    let got = bytes.len();
-                    core.failed(job_id, format!("a result of {got} bytes, {limit} may be"));
-                }
-                Ok(bytes) => core.finished(job_id, bytes),
-                Err(error) => core.failed(job_id, error.to_string()),
-            }
-        });
     }
 
     fn cancelled(&self, job_id: &Hash, reason: CancelReason) {

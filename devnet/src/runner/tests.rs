@@ -22,10 +22,10 @@ use cowboy_engine::{
         SignedTransaction, State, Transaction, Validator, Vote,
         block::{certificates_root, certify, transactions_root},
         execute,
-        transaction::SubmitResult,
+        transaction::{SetPhase, SubmitResult},
     },
     job::spec::{JobSpec, JobStatus},
-    presence::subset,
+    presence::{Phase, subset},
     primitives::{Hash, Height, PublicKey, Wei, codec::to_vec, keccak256},
     registry::JobKind,
     wire::CancelReason,
@@ -122,6 +122,7 @@ impl Net {
             targets: targets(&key(name).public_key(), &validators),
             kinds: [JobKind::Custom].into(),
             max_concurrent_jobs: 4,
+            polling: None,
         }
     }
 
@@ -316,6 +317,34 @@ fn many_jobs_are_all_done() {
         for runner in &runners {
             assert_eq!(runner.load().active_jobs, 0);
         }
+    });
+}
+
+#[test]
+fn in_shadow_nothing_is_pushed_until_the_phase_changes() {
+    run(1, async |context| {
+        let mut genesis = genesis(4, 1);
+        genesis.params.phase = Phase::Shadow;
+        genesis.params.system_deployers = vec![key("alice").address()];
+        let mut net = Net::new(context, SHORT, &genesis);
+        let runner = net.start("runner-0", NO_TIME);
+        let mut activities = runner.subscribe();
+        net.blocks(4).await;
+        assert_eq!(net.seen("runner-0").iter().filter(|seen| **seen).count(), 3);
+        let job_id = net.submit(spec(20));
+        net.blocks(3).await;
+        assert!(matches!(net.state.job(&job_id).unwrap().status, JobStatus::Assigned(_)));
+        assert_eq!(started(&mut activities), []);
+        // Nor does a connection that is new.
+        runner.stop(&net.context).await;
+        let again = net.start("runner-0", NO_TIME);
+        let mut activities = again.subscribe();
+        net.blocks(2).await;
+        assert_eq!(started(&mut activities), []);
+        let push = Payload::SetPhase(SetPhase { phase: Phase::HotPath });
+        net.pending.push(net.sign("alice", 0, push));
+        assert_eq!(net.until_over(&job_id).await.name(), "Verified");
+        assert_eq!(started(&mut activities), [job_id]);
     });
 }
 

@@ -131,6 +131,7 @@ impl Devnet {
                     key,
                     kinds: [JobKind::Custom].into(),
                     max_concurrent_jobs: 4,
+                    polling: None,
                 };
                 let worker = Pretended { clock: context.child("worker"), delay: BLOCK_TIME };
                 runner::start(context.child("runner"), config, dialer, worker)

@@ -307,6 +307,29 @@ impl Store {
             .transpose()
     }
 
+    /// The draws kept of the blocks from `from` to `to`, in order, up to the limit.
+    pub fn draws(
+        &self,
+        from: Height,
+        to: Height,
+        limit: u32,
+    ) -> Result<Page<StoredDraw>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT height, body FROM draw WHERE height BETWEEN ?1 AND ?2
+             ORDER BY height, job_id LIMIT ?3",
+        )?;
+        let rows = statement
+            .query_map(params![from.get(), to.get(), limit.saturating_add(1)], |row| {
+                Ok((height(row, 0)?, row.get::<_, Vec<u8>>(1)?))
+            })?;
+        let Page { rows, more } = page(rows, limit, |(_, body)| body.len())?;
+        let draw = |(height, bytes): (Height, Vec<u8>)| {
+            Ok(StoredDraw { height, draw: decode("draw", height, &bytes)? })
+        };
+        Ok(Page { rows: rows.into_iter().map(draw).collect::<Result<_, StorageError>>()?, more })
+    }
+
     /// A job's final result.
     pub fn result(&self, job: &Hash) -> Result<Option<StoredResult>, StorageError> {
         Ok(self

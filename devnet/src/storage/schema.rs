@@ -4,7 +4,7 @@ use super::StorageError;
 use rusqlite::Connection;
 
 /// The version of the tables below; another version is refused.
-pub(super) const FORMAT: i64 = 3;
+pub(super) const FORMAT: i64 = 4;
 
 const TABLES: &str = "
 CREATE TABLE meta (chain_id BLOB NOT NULL);
@@ -32,6 +32,7 @@ CREATE TABLE presence (
   bit_length INTEGER NOT NULL, bitmap BLOB NOT NULL, registry BLOB NOT NULL);
 -- The last draw of each job.
 CREATE TABLE draw (job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE INDEX draw_height ON draw (height);
 CREATE TABLE result (
   job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, runner BLOB NOT NULL, bytes BLOB NOT NULL);
 -- What actors logged and emitted and how their calls failed, numbered within a block.

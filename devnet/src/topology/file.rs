@@ -6,7 +6,7 @@ use super::{
 };
 use cowboy_engine::{
     chain::params::MIN_EPOCH_BLOCKS,
-    presence::ThresholdRule,
+    presence::{Phase, ThresholdRule},
     primitives::{CBY, Wei},
 };
 use serde::{
@@ -23,6 +23,8 @@ pub struct Topology {
     pub name: Option<Name>,
     /// What every validator agrees on.
     pub chain: ChainSection,
+    /// What presence and polling are for.
+    pub migration: MigrationSection,
     /// How timers compete, and their limits.
     pub timers: TimersSection,
     /// The validators (default 4).
@@ -86,6 +88,47 @@ impl From<ThresholdRule> for Rule {
             ThresholdRule::Committee => Self::Committee,
             ThresholdRule::Quorum => Self::Quorum,
             ThresholdRule::Subset => Self::Subset,
+        }
+    }
+}
+
+/// `migration`: what presence and polling are for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "the fields of `migration`")]
+pub struct MigrationSection {
+    /// The phase that the chain begins in.
+    pub phase: PhaseName,
+}
+
+/// A migration phase; [`Phase`] as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PhaseName {
+    /// Presence is derived and not used, runners poll.
+    Shadow,
+    /// Only present runners are drawn, validators push.
+    #[default]
+    HotPath,
+    /// The same without polling, and without stale heartbeats.
+    Sunset,
+}
+
+impl From<PhaseName> for Phase {
+    fn from(phase: PhaseName) -> Self {
+        match phase {
+            PhaseName::Shadow => Self::Shadow,
+            PhaseName::HotPath => Self::HotPath,
+            PhaseName::Sunset => Self::Sunset,
+        }
+    }
+}
+
+impl From<Phase> for PhaseName {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Shadow => Self::Shadow,
+            Phase::HotPath => Self::HotPath,
+            Phase::Sunset => Self::Sunset,
         }
     }
 }

@@ -18,8 +18,8 @@ mod value;
 
 pub use feasibility::{Feasibility, Visibility};
 pub use file::{
-    AccountsSection, ApiSection, ChainSection, ExtraAccount, Nodes, PresenceSection, Rule,
-    RunnerSection, Topology, ValidatorSection,
+    AccountsSection, ApiSection, ChainSection, ExtraAccount, MigrationSection, Nodes, PhaseName,
+    PresenceSection, Rule, RunnerSection, Topology, ValidatorSection,
 };
 pub use plan::{AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan};
 pub use timers::{ActivationSection, FairnessSection, Policy, Scope, TiersSection, TimersSection};

@@ -2,13 +2,13 @@
 
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ExtraAccount, Feasibility, Kind,
-    Name, Nodes, PresenceSection, RunnerSection, TimersSection, Topology, TopologyError,
-    ValidatorSection, Visibility, Within,
+    MigrationSection, Name, Nodes, PresenceSection, RunnerSection, TimersSection, Topology,
+    TopologyError, ValidatorSection, Visibility, Within,
     locate::{self, Step},
 };
 use cowboy_engine::{
     chain::params::EPOCH_BLOCKS,
-    presence::ThresholdRule,
+    presence::{Phase, ThresholdRule},
     primitives::{SecretKey, Wei},
     registry, timer,
 };
@@ -47,6 +47,8 @@ pub struct Plan {
     pub epoch_blocks: u64,
     /// The votes that a runner needs.
     pub threshold_rule: ThresholdRule,
+    /// The migration phase that the chain begins in.
+    pub phase: Phase,
     /// How timers compete, and their limits.
     pub timers: timer::Params,
     /// The validators, in the set's order: at least one.
@@ -188,6 +190,7 @@ impl Topology {
             seed: overrides.seed.unwrap_or(self.chain.seed.get()),
             epoch_blocks: self.chain.epoch_blocks.map_or(EPOCH_BLOCKS, Within::get),
             threshold_rule: self.chain.presence.threshold_rule.into(),
+            phase: self.migration.phase.into(),
             timers: self.timers.params(),
             validators,
             runners,
@@ -317,6 +320,7 @@ impl Plan {
                 epoch_blocks: Some(Within::new(self.epoch_blocks).expect(within)),
                 presence: PresenceSection { threshold_rule: self.threshold_rule.into() },
             },
+            migration: MigrationSection { phase: self.phase.into() },
             timers: TimersSection::of(&self.timers),
             validators: Some(Nodes::List(self.validators.iter().map(validator).collect())),
             runners: Some(Nodes::List(self.runners.iter().map(runner).collect())),

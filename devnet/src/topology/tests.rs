@@ -2,7 +2,7 @@
 
 use super::*;
 use cowboy_engine::{
-    presence::ThresholdRule,
+    presence::{Phase, ThresholdRule},
     primitives::{CBY, Height, Wei},
     timer::{self, Config},
 };
@@ -25,6 +25,7 @@ fn the_template_is_the_defaults() {
     let names: Vec<_> = plan.accounts[..3].iter().map(|account| account.name.as_str()).collect();
     assert_eq!(names, [FAUCET, GOVERNANCE, "dev-0"]);
     assert_eq!(plan.timers, timer::Params::default());
+    assert_eq!(plan.phase, Phase::HotPath);
     assert_eq!(plan.runners[3].name.as_str(), "runner-3");
 }
 
@@ -43,6 +44,7 @@ fn a_full_file_resolves() {
     let plan = resolve(
         "name: big
 chain: {block_time: 250ms, seed: 7, presence: {threshold_rule: subset}}
+migration: {phase: shadow}
 validators: [{name: alpha}, {name: beta}]
 runners:
   - {name: worker, kinds: [http], stake: 20000cby, price_per_second: 5, max_concurrent_jobs: 1}
@@ -53,6 +55,7 @@ api: {port: 20123}
     .unwrap();
     assert_eq!(plan.block_time, Duration::from_millis(250));
     assert_eq!(plan.threshold_rule, ThresholdRule::Subset);
+    assert_eq!(plan.phase, Phase::Shadow);
     assert_eq!(plan.validators[1].name.as_str(), "beta");
     let worker = &plan.runners[0];
     assert_eq!(worker.kinds, [Kind::Http]);
@@ -95,8 +98,13 @@ fn errors_name_file_line_field_and_allowed_values() {
     };
     check(
         "name: x\nvalidatorz: 4\n",
-        "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, `timers`, \
-         `validators`, `runners`, `accounts`, `api`",
+        "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, \
+         `migration`, `timers`, `validators`, `runners`, `accounts`, `api`",
+    );
+    check(
+        "migration:\n  phase: dusk\n",
+        "devnet.yaml:2: migration.phase: unknown variant `dusk`, expected one of `shadow`, \
+         `hot-path`, `sunset`",
     );
     check(
         "chain:\n  presence:\n    threshold_rule: most\n",

@@ -13,6 +13,9 @@
 //! One task per connection; all of them share one short-lived lock. A runner that connects a second
 //! time has lost its first connection without the validator knowing yet: the newer one counts, the
 //! older one ends with `duplicate_connection`.
+//!
+//! In migration phase `shadow` nothing is dispatched: runners poll (spec §7). What was dispatched
+//! before is still cancelled, and results are taken all the same.
 
 use super::limiter::{HelloLimiter, Limits};
 use crate::{
@@ -239,10 +242,11 @@ impl Gateway {
             }
         }
         let mut wanted: BTreeMap<Address, BTreeSet<Hash>> = BTreeMap::new();
+        let pushes = state.phase().pushes();
         for (job_id, job, runner) in assigned(state) {
             let Some(link) = links.get_mut(&runner) else { continue };
             wanted.entry(runner).or_default().insert(*job_id);
-            if link.dispatched.contains(job_id) {
+            if !pushes || link.dispatched.contains(job_id) {
                 continue;
             }
             if let Some(dispatch) = Dispatch::of(job_id, job)
@@ -303,6 +307,12 @@ impl Gateway {
         shared.links.iter().map(connected).collect()
     }
 
+    /// Takes results that arrive otherwise than over a connection, as those that runners deliver.
+    /// Whoever sends one has checked it.
+    pub fn results(&self) -> mpsc::Sender<SubmitResult> {
+        self.0.results.clone()
+    }
+
     /// How many runners are connected, as it changes.
     pub fn count(&self) -> watch::Receiver<usize> {
         self.0.count.subscribe()
@@ -335,7 +345,7 @@ impl RunnerView for Gateway {
 }
 
 /// Each assignment of an open job to a runner.
-fn assigned(state: &State) -> impl Iterator<Item = (&Hash, &Job, Address)> {
+pub fn assigned(state: &State) -> impl Iterator<Item = (&Hash, &Job, Address)> {
     state.open_jobs().flat_map(|(job_id, job)| {
         let committee = match &job.status {
             JobStatus::Assigned(assignment) => assignment.committee.as_slice(),
@@ -455,8 +465,9 @@ impl RunnerLink {
             let Shared { state, view, links, half_open, .. } = &mut *shared;
             self.half_open = false;
             *half_open -= 1;
+            let pushes = state.phase().pushes();
             let dispatches: Vec<_> = assigned(state)
-                .filter(|(_, _, runner)| *runner == self.runner)
+                .filter(|(_, _, runner)| pushes && *runner == self.runner)
                 .filter_map(|(job_id, job, _)| Dispatch::of(job_id, job))
                 .collect();
             let link = Link {

@@ -1,6 +1,7 @@
 //! What happened in a block, for those who watch.
 
 use crate::{
+    presence::Phase,
     primitives::{
         Address, Hash, Height, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
@@ -332,6 +333,13 @@ events! {
     30 TimerPolicyActivated {
         /// The policy.
         policy: Policy,
+    }
+    /// Another migration phase begins with the next block.
+    31 PhaseChanged {
+        /// The phase until then.
+        from: Phase,
+        /// The phase from then on.
+        to: Phase,
     }
     /// A validator votes from a consensus epoch on.
     32 ValidatorAdded {

@@ -3,7 +3,7 @@
 use crate::{
     actor,
     fees::meter::GENESIS_BASEFEE,
-    presence::ThresholdRule,
+    presence::{Phase, ThresholdRule},
     primitives::{Address, Wei},
     record, timer,
 };
@@ -25,6 +25,8 @@ pub const MIN_EPOCH_BLOCKS: u64 = 8;
 pub struct Params {
     /// How many votes make a runner present.
     pub threshold_rule: ThresholdRule,
+    /// The phase that block 1 is in.
+    pub phase: Phase,
     /// Cycle and cell basefee of block 1.
     pub genesis_basefee: Wei,
     /// What actors' work costs, and how far it goes.
@@ -36,14 +38,23 @@ pub struct Params {
     /// Accounts that may send system instructions and govern parameters, ascending.
     pub system_deployers: Vec<Address>,
 }
-record!(Params { threshold_rule, genesis_basefee, actors, timers, epoch_blocks, system_deployers });
+record!(Params {
+    threshold_rule,
+    phase,
+    genesis_basefee,
+    actors,
+    timers,
+    epoch_blocks,
+    system_deployers,
+});
 
-/// The committee's threshold, the basefees and limits that the specs start from, and nobody who
-/// governs.
+/// The committee's threshold, the hot path, the basefees and limits that the specs start from, and
+/// nobody who governs.
 impl Default for Params {
     fn default() -> Self {
         Self {
             threshold_rule: ThresholdRule::Committee,
+            phase: Phase::HotPath,
             genesis_basefee: Wei::new(GENESIS_BASEFEE),
             actors: actor::Params::default(),
             timers: timer::Params::default(),

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     job::{mru::MruRecord, spec::Job},
-    presence::{self, Bitmap, ThresholdRule, subset},
+    presence::{self, Bitmap, Migration, Phase, ThresholdRule, subset},
     primitives::{
         Address, Hash, Height, PublicKey, Wei,
         codec::{DecodeError, from_slice, to_vec},
@@ -117,6 +117,7 @@ pub struct State {
     pub(super) burned: Wei,
     pub(super) orders: Arc<Vec<OrderSince>>,
     pub(super) presence: Option<KnownPresence>,
+    pub(super) migration: Migration,
 }
 
 impl State {
@@ -177,6 +178,7 @@ impl State {
             burned: Wei::ZERO,
             orders: Arc::new(vec![OrderSince { height: Height::GENESIS, order }]),
             presence: None,
+            migration: Migration { phase: genesis.params.phase, since: Height::GENESIS },
         };
         let mut header = Header::unrooted_genesis(genesis.timestamp_ms);
         header.executed.state_root = state.root();
@@ -401,6 +403,16 @@ impl State {
             .collect()
     }
 
+    /// The migration phase of the next block, and since when.
+    pub const fn migration(&self) -> Migration {
+        self.migration
+    }
+
+    /// The migration phase of the next block.
+    pub const fn phase(&self) -> Phase {
+        self.migration.phase
+    }
+
     /// The newest P(h) known, however old.
     pub const fn known_presence(&self) -> Option<&KnownPresence> {
         self.presence.as_ref()
@@ -436,6 +448,7 @@ impl State {
             burned: self.burned,
             orders: self.orders.clone(),
             presence: self.presence.clone(),
+            migration: self.migration,
             lane: self.timers.lane.clone(),
         });
         let [committees, subsets] = self.validators.roots();
@@ -525,9 +538,20 @@ struct Scalars {
     burned: Wei,
     orders: Arc<Vec<OrderSince>>,
     presence: Option<KnownPresence>,
+    migration: Migration,
     lane: Lane,
 }
-record!(Scalars { chain_id, params, basefee_cycle, basefee_cell, burned, orders, presence, lane });
+record!(Scalars {
+    chain_id,
+    params,
+    basefee_cycle,
+    basefee_cell,
+    burned,
+    orders,
+    presence,
+    migration,
+    lane,
+});
 
 record!(State {
     chain_id,
@@ -550,4 +574,5 @@ record!(State {
     burned,
     orders,
     presence,
+    migration,
 });

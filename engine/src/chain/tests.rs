@@ -17,6 +17,7 @@ use crate::{
 use std::sync::Arc;
 
 mod actors;
+mod migration;
 mod timers;
 mod validators;
 

@@ -5,6 +5,7 @@ use crate::{
     actor::Budget,
     fees::meter::{self, Charge},
     job::spec::JobSpec,
+    presence::Phase,
     primitives::{
         Address, Cells, Cycles, Hash, Height, PublicKey, SecretKey, Signature, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer, from_slice, to_vec},
@@ -81,6 +82,8 @@ pub enum Payload {
     AddValidator(Validator),
     /// Has a validator vote no longer from the next consensus epoch on, by a system deployer.
     RemoveValidator(RemoveValidator),
+    /// Begins another migration phase, by a system deployer.
+    SetPhase(SetPhase),
 }
 
 /// See [`Payload::Transfer`].
@@ -156,6 +159,13 @@ pub struct RemoveValidator {
     pub validator: Address,
 }
 record!(RemoveValidator { validator });
+/// See [`Payload::SetPhase`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetPhase {
+    /// The phase from the next block on.
+    pub phase: Phase,
+}
+record!(SetPhase { phase });
 
 /// See [`Payload::RegisterRunner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -241,6 +251,7 @@ impl Payload {
             Self::SetParameter(_) => "set_parameter",
             Self::AddValidator(_) => "add_validator",
             Self::RemoveValidator(_) => "remove_validator",
+            Self::SetPhase(_) => "set_phase",
         }
     }
 
@@ -268,6 +279,7 @@ impl Payload {
             Self::SetParameter(_) => 51,
             Self::AddValidator(_) => 53,
             Self::RemoveValidator(_) => 54,
+            Self::SetPhase(_) => 52,
         }
     }
 
@@ -288,6 +300,7 @@ impl Payload {
             | Self::SysUpdateTimerConfig(_)
             | Self::SysExtendTimer(_)
             | Self::SetParameter(_)
+            | Self::SetPhase(_)
             | Self::AddValidator(_)
             | Self::RemoveValidator(_) => meter::SYSTEM,
         }
@@ -330,6 +343,7 @@ impl Encode for Payload {
             Self::SetParameter(body) => Some(body),
             Self::AddValidator(body) => Some(body),
             Self::RemoveValidator(body) => Some(body),
+            Self::SetPhase(body) => Some(body),
         };
         w.list(1 + usize::from(body.is_some()));
         w.u64(self.tag());
@@ -363,6 +377,7 @@ impl Decode for Payload {
             (51, 2) => Decode::decode(r).map(Self::SetParameter),
             (53, 2) => Decode::decode(r).map(Self::AddValidator),
             (54, 2) => Decode::decode(r).map(Self::RemoveValidator),
+            (52, 2) => Decode::decode(r).map(Self::SetPhase),
             _ => Err(DecodeError::Invalid("unknown transaction kind")),
         }
     }

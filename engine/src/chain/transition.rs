@@ -19,10 +19,11 @@ mod fees;
 mod governance;
 mod jobs;
 mod lane;
+mod migration;
 mod timers;
 
 pub use actors::{Failure, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES, Message};
-pub use jobs::candidates_root;
+pub use jobs::{Claim, ResultError, candidates_root, check_result};
 
 use super::{
     block::{Block, CertificateError, certify},
@@ -43,7 +44,7 @@ use crate::{
     actor::Budget,
     fees::{basefee, meter},
     job::{filter::Verdict, selection::Selection, spec::SpecError},
-    presence::Bitmap,
+    presence::{Bitmap, Phase},
     primitives::{Address, Cells, Cycles, Hash, Height, Wei},
     record,
     registry::{Order, PoolError, RegistryError},
@@ -80,12 +81,16 @@ pub struct DrawRecord {
     pub seed: Hash,
     /// The live MRU runner of (submitter, kind).
     pub mru: Option<Address>,
+    /// The migration phase, which says whether the presence filter counted.
+    pub phase: Phase,
+    /// The h whose P(h) told who is present; `None`: none was recent enough, nobody is.
+    pub presence: Option<Height>,
     /// What became of each registered runner in the filters.
     pub verdicts: Vec<Verdict>,
     /// The draw; empty where there were fewer candidates than asked for.
     pub selection: Selection,
 }
-record!(DrawRecord { job_id, parent, seed, mru, verdicts, selection });
+record!(DrawRecord { job_id, parent, seed, mru, phase, presence, verdicts, selection });
 
 /// What a block did.
 #[derive(Clone, Debug)]
@@ -131,18 +136,10 @@ enum Refusal {
     NotYourKey(Address),
     #[error("JobExists: {0} was submitted before")]
     JobExists(Hash),
-    #[error("UnknownJob: no job {0}")]
-    UnknownJob(Hash),
-    #[error("JobNotAssigned: the job is {0}; results count while it is Assigned")]
-    NotAssigned(&'static str),
-    #[error("NotInCommittee: {0} was not drawn for this job")]
-    NotInCommittee(Address),
-    #[error("ResultTooLarge: {got} bytes, the job takes {limit}")]
-    ResultTooLarge { got: usize, limit: u32 },
-    #[error("BadResultSignature: not {0}'s signature over this job and result")]
-    BadResultSignature(Address),
     #[error("Unauthorized: {0} is no system deployer")]
     NotSystemDeployer(Address),
+    #[error(transparent)]
+    Result(#[from] ResultError),
     #[error(transparent)]
     Timer(#[from] TimerError),
     #[error(transparent)]
@@ -353,6 +350,7 @@ impl Run<'_> {
             Payload::SetParameter(set) => self.set_parameter(sender, set)?,
             Payload::AddValidator(validator) => self.add_validator(sender, validator)?,
             Payload::RemoveValidator(remove) => self.remove_validator(sender, remove.validator)?,
+            Payload::SetPhase(set) => self.set_phase(sender, *set)?,
             Payload::RegisterRunner(register) => self.register(sender, register)?,
             Payload::UpdateRunner(update) => {
                 self.state.registry.update(

@@ -2,6 +2,7 @@
 
 use super::{selection::stake_to_weight, spec::JobSpec};
 use crate::{
+    presence::Phase,
     primitives::{
         Address, Height, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
@@ -17,9 +18,9 @@ pub const MIN_REPUTATION: u32 = 50;
 /// The filters, in the order they are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// 1: registered, heartbeat not stale.
+    /// 1: registered, heartbeat not stale; of no account in phase `sunset`.
     Health,
-    /// 1.5: its bit in P(H − 1).
+    /// 1.5: its bit in P(H − 1); drops nobody in phase `shadow`.
     Presence,
     /// 2: reputation ≥ 50.
     Reputation,
@@ -97,17 +98,34 @@ pub struct Verdict {
     pub stake: Wei,
     /// Its weight in the draw, before any multiplier.
     pub weight: u64,
+    /// Whether its bit is set in the P that the draw reads.
+    pub present: bool,
     /// The first filter that dropped it; `None`: a candidate.
     pub dropped_by: Option<Filter>,
+    /// The first filter but presence that drops it; `None`: none does.
+    pub else_by: Option<Filter>,
     /// What the filter saw and what it wanted; empty for a candidate.
     pub reason: String,
 }
-record!(Verdict { runner, stake, weight, dropped_by, reason });
+record!(Verdict { runner, stake, weight, present, dropped_by, else_by, reason });
+
+impl Verdict {
+    /// The first filter that drops it, with the presence filter `active` or not.
+    pub fn dropped_where(&self, active: bool) -> Option<Filter> {
+        match self.else_by {
+            Some(Filter::Health) => self.else_by,
+            _ if active && !self.present => Some(Filter::Presence),
+            other => other,
+        }
+    }
+}
 
 /// What the filters read.
 pub struct Scene<'a> {
     /// The block that draws.
     pub height: Height,
+    /// Its migration phase.
+    pub phase: Phase,
     /// The registry as the parent block left it.
     pub registry: &'a Registry,
     /// Jobs in hand now: earlier draws of this block count.
@@ -127,34 +145,48 @@ impl Scene<'_> {
             .into_iter()
             .filter_map(|address| Some((address, self.registry.get(&address)?)))
             .map(|(address, runner)| {
-                let dropped = self.dropped(spec, &address, runner);
-                Verdict {
+                let absent = self.absent(&address);
+                let other = self.dropped(spec, &address, runner);
+                let mut verdict = Verdict {
                     runner: address,
                     stake: runner.stake,
                     weight: stake_to_weight(runner.stake),
-                    dropped_by: dropped.as_ref().map(|(filter, _)| *filter),
-                    reason: dropped.map(|(_, reason)| reason).unwrap_or_default(),
-                }
+                    present: absent.is_none(),
+                    dropped_by: None,
+                    else_by: other.as_ref().map(|(filter, _)| *filter),
+                    reason: String::new(),
+                };
+                verdict.dropped_by = verdict.dropped_where(self.phase.filters_presence());
+                verdict.reason = match verdict.dropped_by {
+                    Some(Filter::Presence) => absent.unwrap_or_default().to_owned(),
+                    _ => other.map(|(_, reason)| reason).unwrap_or_default(),
+                };
+                verdict
             })
             .collect()
     }
 
+    /// Why a runner counts as absent, where it does.
+    fn absent(&self, runner: &Address) -> Option<&'static str> {
+        match self.present {
+            None => Some("no recent P(H) is known"),
+            Some(present) if present.binary_search(runner).is_err() => {
+                Some("its bit in P(H-1) is 0")
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// The first filter but presence that drops a runner, and why.
     fn dropped(
         &self,
         spec: &JobSpec,
         address: &Address,
         runner: &Runner,
     ) -> Option<(Filter, String)> {
-        if runner.health(self.height) != Health::Healthy {
+        if runner.health(self.height, self.phase) != Health::Healthy {
             let last = runner.last_heartbeat;
             return Some((Filter::Health, format!("last on-chain heartbeat at {last}")));
-        }
-        match self.present {
-            None => return Some((Filter::Presence, "no recent P(H) is known".into())),
-            Some(present) if present.binary_search(address).is_err() => {
-                return Some((Filter::Presence, "its bit in P(H-1) is 0".into()));
-            }
-            Some(_) => {}
         }
         if runner.reputation < MIN_REPUTATION {
             let got = runner.reputation;

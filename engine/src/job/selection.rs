@@ -55,6 +55,19 @@ pub struct Draw {
 }
 record!(Draw { draw, r, total, picked });
 
+/// The committee of `m` drawn from `candidates`; nobody where there are fewer: the job waits.
+pub fn committee(
+    candidates: &[(Address, Wei)],
+    seed: Hash,
+    m: usize,
+    mru: Option<Address>,
+) -> Selection {
+    match candidates.len() < m {
+        true => Selection::default(),
+        false => draw(candidates, seed, m, mru),
+    }
+}
+
 /// Draws `m` of `candidates` (address and stake, in any order), or all where there are fewer.
 ///
 /// Weighted Fisher–Yates over the candidates in ascending order of address. `mru`: a runner with a

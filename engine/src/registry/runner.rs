@@ -2,7 +2,7 @@
 
 use super::{MAX_REPUTATION, MIN_STAKE, STALE_HEARTBEAT_BLOCKS};
 use crate::{
-    presence::CAPACITY,
+    presence::{CAPACITY, Phase},
     primitives::{
         Address, Hash, Height, PublicKey, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer, to_vec},
@@ -109,7 +109,7 @@ impl Capabilities {
 /// Whether a runner may be given work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Registered, heartbeat not stale.
+    /// Registered, heartbeat not stale where that matters.
     Healthy,
     /// Its last on-chain heartbeat is older than [`STALE_HEARTBEAT_BLOCKS`].
     Unhealthy,
@@ -152,11 +152,13 @@ record!(Runner {
 });
 
 impl Runner {
-    /// Its health at `now`.
-    pub fn health(&self, now: Height) -> Health {
+    /// Its health at `now`, in a block of this phase.
+    pub fn health(&self, now: Height, phase: Phase) -> Health {
         if self.deregistered {
             Health::Deregistered
-        } else if now.since(self.last_heartbeat) > STALE_HEARTBEAT_BLOCKS {
+        } else if phase.needs_heartbeats()
+            && now.since(self.last_heartbeat) > STALE_HEARTBEAT_BLOCKS
+        {
             Health::Unhealthy
         } else {
             Health::Healthy

@@ -117,21 +117,50 @@ impl JobTable {
                 false => Offer::Duplicate,
             };
         }
+        let offer = self.open(job_id, assignment.deadline_block, head, || check(assignment));
+        if let (Offer::Accept, Some(known)) = (&offer, self.running.get_mut(&job_id)) {
+            known.dispatchers.insert(from.clone());
+        }
+        offer
+    }
+
+    /// A job came by polling, dispatched by nobody: the same checks in the same order. Its result
+    /// is not handed over, since a list asks for none.
+    pub fn offer_polled(
+        &mut self,
+        job_id: Hash,
+        deadline: Height,
+        head: Height,
+        check: impl FnOnce() -> Result<(), RejectReason>,
+    ) -> Offer {
+        if self.running.contains_key(&job_id) || self.finished.contains_key(&job_id) {
+            return Offer::Duplicate;
+        }
+        self.open(job_id, deadline, head, check)
+    }
+
+    /// Takes a job that neither runs nor has a result.
+    fn open(
+        &mut self,
+        job_id: Hash,
+        deadline: Height,
+        head: Height,
+        check: impl FnOnce() -> Result<(), RejectReason>,
+    ) -> Offer {
         if self.over.contains_key(&job_id) {
             return Offer::Duplicate;
         }
-        if head > assignment.deadline_block {
+        if head > deadline {
             return Offer::Reject(RejectReason::DeadlinePassed);
         }
-        if let Err(reason) = check(assignment) {
+        if let Err(reason) = check() {
             return Offer::Reject(reason);
         }
         if self.active() >= self.max_concurrent {
             self.overloaded = true;
             return Offer::Reject(RejectReason::AtCapacity);
         }
-        let dispatchers = BTreeSet::from([from.clone()]);
-        self.running.insert(job_id, Known { deadline: assignment.deadline_block, dispatchers });
+        self.running.insert(job_id, Known { deadline, dispatchers: BTreeSet::new() });
         Offer::Accept
     }
 
@@ -297,6 +326,25 @@ mod tests {
         assert_eq!(offer(&mut table, "a", 0), Offer::Duplicate);
         assert_eq!(offer(&mut table, "b", 1), Offer::Accept);
         assert_eq!(table.active(), 2);
+    }
+
+    #[test]
+    fn a_job_that_is_polled_and_pushed_runs_once() {
+        let mut table = JobTable::new(1);
+        let (head, deadline) = (Height::new(10), Height::new(20));
+        let polled =
+            |table: &mut JobTable, i| table.offer_polled(job(i), deadline, head, || Ok(()));
+        assert_eq!(polled(&mut table, 0), Offer::Accept);
+        assert_eq!(polled(&mut table, 0), Offer::Duplicate);
+        assert_eq!(offer(&mut table, "a", 0), Offer::Duplicate);
+        assert_eq!(polled(&mut table, 1), Offer::Reject(RejectReason::AtCapacity));
+        let done = table.finish(result(0, 3)).unwrap();
+        assert_eq!(polled(&mut table, 0), Offer::Duplicate);
+        assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(done));
+        assert!(!table.cancel(&job(0)));
+        assert_eq!(polled(&mut table, 0), Offer::Duplicate);
+        let late = table.offer_polled(job(2), Height::new(9), head, || Ok(()));
+        assert_eq!(late, Offer::Reject(RejectReason::DeadlinePassed));
     }
 
     #[test]

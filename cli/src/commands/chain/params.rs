@@ -13,11 +13,14 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{GovernedParameter, HashText},
+    api::types::{GovernedParameter, HashText, Setting},
     client::Client,
     topology::GOVERNANCE,
 };
-use cowboy_engine::chain::transaction::{Payload, SetParameter};
+use cowboy_engine::{
+    chain::transaction::{Payload, SetParameter, SetPhase},
+    presence::{Phase, PhaseError},
+};
 use serde::Serialize;
 
 #[derive(Debug, Subcommand)]
@@ -29,12 +32,14 @@ pub enum Params {
         key: Option<String>,
     },
     /// Give a governed parameter another value, from the next block on
+    ///
+    /// All are numbers but for migration.phase, which is shadow, hot-path or sunset.
     Set {
         /// Its key, or the end of it: lane_timer_cycles
         #[arg(add = ArgValueCandidates::new(complete::parameters))]
         key: String,
         /// Its value
-        value: u64,
+        value: String,
         /// The account that governs: a name, or an address whose key is in the devnet's folder
         #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
@@ -49,8 +54,8 @@ pub enum Params {
 struct Set {
     key: String,
     /// Its value until then.
-    before: u64,
-    value: u64,
+    before: Setting,
+    value: Setting,
     transaction: HashText,
     /// The block that set it: it holds from the next one on.
     height: Option<u64>,
@@ -66,15 +71,10 @@ impl Params {
             Self::Get { key: Some(key) } => cx.ui.document(&find(&client, &key).await?),
             Self::Set { key, value, from, inclusion } => {
                 let signer = Signer::find(&devnet, &from)?;
-                let GovernedParameter { key, value: before, min, max, .. } =
-                    find(&client, &key).await?;
+                let parameter = find(&client, &key).await?;
                 // What the chain would refuse is refused before it costs a fee.
-                if !(min..=max).contains(&value) {
-                    let what =
-                        format!("ParameterOutOfRange: {key} is from {min} to {max}, not {value}");
-                    return Err(CliError::new(Exit::Rejected, what));
-                }
-                let payload = Payload::SetParameter(SetParameter { key: key.clone(), value });
+                let (payload, value) = change(&parameter, &value)?;
+                let GovernedParameter { key, value: before, .. } = parameter;
                 let deadline = Deadline::after(inclusion.timeout);
                 let executed =
                     transaction::execute(cx.ui, &client, &signer, payload, deadline).await?;
@@ -84,6 +84,31 @@ impl Params {
             }
         }
     }
+}
+
+/// What gives a parameter the value typed, and that value.
+fn change(parameter: &GovernedParameter, typed: &str) -> Result<(Payload, Setting), CliError> {
+    let GovernedParameter { key, min, max, choices, .. } = parameter;
+    if key == Phase::KEY {
+        let phase: Phase = typed
+            .parse()
+            .map_err(|error: PhaseError| CliError::new(Exit::Usage, error.to_string()))?;
+        return Ok((Payload::SetPhase(SetPhase { phase }), Setting::Word(phase.to_string())));
+    }
+    let (Some(min), Some(max)) = (min, max) else {
+        let what = format!("{key} is one of {}: this cowboyctl cannot set it", choices.join(", "));
+        return Err(CliError::failed(what));
+    };
+    let value: u64 = typed.parse().map_err(|_| {
+        let what = format!("`{typed}` is no value of {key}: expected a number");
+        CliError::new(Exit::Usage, what)
+    })?;
+    if !(*min..=*max).contains(&value) {
+        let what = format!("ParameterOutOfRange: {key} is from {min} to {max}, not {value}");
+        return Err(CliError::new(Exit::Rejected, what));
+    }
+    let payload = Payload::SetParameter(SetParameter { key: key.clone(), value });
+    Ok((payload, Setting::Number(value)))
 }
 
 /// The parameter of this key, or the only one whose key ends so.
@@ -118,13 +143,14 @@ impl Row for GovernedParameter {
         &["key", ">value", ">genesis", ">least", ">most", "meaning"];
 
     fn cells(&self) -> Vec<String> {
-        let number = |number: u64| number.to_string();
+        let bound =
+            |bound: Option<u64>| bound.map_or_else(|| "-".to_owned(), |bound| bound.to_string());
         vec![
             self.key.clone(),
-            number(self.value),
-            number(self.genesis),
-            number(self.min),
-            number(self.max),
+            self.value.to_string(),
+            self.genesis.to_string(),
+            bound(self.min),
+            bound(self.max),
             self.about.clone(),
         ]
     }
@@ -136,13 +162,18 @@ impl Row for GovernedParameter {
 
 impl Document for GovernedParameter {
     fn text(&self) -> String {
-        fields(&[
-            ("key", self.key.clone()),
-            ("value", self.value.to_string()),
-            ("at genesis", self.genesis.to_string()),
-            ("range", format!("{} to {}", self.min, self.max)),
-            ("meaning", self.about.clone()),
-        ])
+        let range = match (self.min, self.max) {
+            (Some(min), Some(max)) => format!("{min} to {max}"),
+            _ => self.choices.join(", "),
+        };
+        let mut lines = vec![("key", self.key.clone()), ("value", self.value.to_string())];
+        if let Some(since) = self.since {
+            lines.push(("since block", since.to_string()));
+        }
+        lines.push(("at genesis", self.genesis.to_string()));
+        lines.push(("range", range));
+        lines.push(("meaning", self.about.clone()));
+        fields(&lines)
     }
 
     fn id(&self) -> String {

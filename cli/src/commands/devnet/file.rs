@@ -98,6 +98,8 @@ struct Resolved {
     presence: PresenceForecast,
     /// How timers compete, and their limits.
     timers: TimersSection,
+    /// The migration phase that the chain begins in.
+    migration_phase: String,
     /// The validators, in the set's order.
     validators: Vec<Node>,
     /// The runners, in the order they register.
@@ -180,6 +182,7 @@ impl Resolved {
                 },
             },
             timers: TimersSection::of(&plan.timers),
+            migration_phase: plan.phase.to_string(),
             validators: plan
                 .validators
                 .iter()
@@ -254,6 +257,7 @@ impl Document for Resolved {
                     presence.visibility,
                 ),
             ),
+            ("migration phase", self.migration_phase.clone()),
             ("timers", self.timers_in_words()),
             ("api port", self.api_port.map_or_else(|| "any".to_owned(), |port| port.to_string())),
         ]);

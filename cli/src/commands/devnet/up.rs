@@ -140,6 +140,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         ("seed", plan.seed != saved.seed),
         ("epoch blocks", plan.epoch_blocks != saved.epoch_blocks),
         ("threshold rule", plan.threshold_rule != saved.threshold_rule),
+        ("migration phase", plan.phase != saved.phase),
         ("validators", plan.validators != saved.validators),
         ("runners", plan.runners != saved.runners),
         ("accounts", plan.accounts != saved.accounts),

@@ -371,11 +371,12 @@ fn warn_of_debts(timer: &Timer) {
 async fn warn_of_size(client: &Client, timer: &Timer) {
     let parameters = client.governance().await.unwrap_or_default();
     let lane = parameters.iter().find(|parameter| parameter.key.ends_with(LANE_KEY));
-    if let Some(lane) = lane.filter(|lane| lane.value < timer.gas_limit) {
+    let lane = lane.and_then(|lane| lane.value.number());
+    if let Some(lane) = lane.filter(|lane| *lane < timer.gas_limit) {
         warn(&format!(
-            "it cannot fire: it asks for {} cycles, and the lane has {} a block; \
+            "it cannot fire: it asks for {} cycles, and the lane has {lane} a block; \
              give it a smaller --gas-limit",
-            timer.gas_limit, lane.value,
+            timer.gas_limit,
         ));
     }
 }

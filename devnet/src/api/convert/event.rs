@@ -10,11 +10,11 @@ use cowboy_engine::chain::{
     event::{
         ActorCalled, ActorDeployed, ActorEmitted, EntitlementGranted, EntitlementRevoked,
         GbaFailed, JobAssigned, JobFailed, JobSubmitted, JobVerified, JobWaiting, MruUpdated,
-        ParameterSet, PresenceDerived, PresenceUnavailable, RunnerDeregistered, RunnerRegistered,
-        RunnerUpdated, SubsetEpochAdvanced, TimerCancelled, TimerCancelledInsufficientFunds,
-        TimerConfigUpdated, TimerExceedsAuctionCap, TimerExpired, TimerExtended, TimerFired,
-        TimerPolicyActivated, TimerPriorityClampedAtSchedule, TimerScheduled, Transferred,
-        ValidatorAdded, ValidatorRemoved,
+        ParameterSet, PhaseChanged, PresenceDerived, PresenceUnavailable, RunnerDeregistered,
+        RunnerRegistered, RunnerUpdated, SubsetEpochAdvanced, TimerCancelled,
+        TimerCancelledInsufficientFunds, TimerConfigUpdated, TimerExceedsAuctionCap, TimerExpired,
+        TimerExtended, TimerFired, TimerPolicyActivated, TimerPriorityClampedAtSchedule,
+        TimerScheduled, Transferred, ValidatorAdded, ValidatorRemoved,
     },
 };
 use serde_json::{Value, json};
@@ -93,6 +93,9 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
             "runner": address(runner),
         }),
         EventKind::SubsetEpochAdvanced(SubsetEpochAdvanced { epoch }) => json!({ "epoch": epoch }),
+        EventKind::PhaseChanged(PhaseChanged { from, to }) => {
+            json!({ "from": from.name(), "to": to.name() })
+        }
         EventKind::ActorDeployed(ActorDeployed { actor, deployer, code }) => json!({
             "actor": address(actor),
             "deployer": address(deployer),

@@ -7,7 +7,8 @@ use cowboy_engine::{
         Payload, SignedTransaction, Status, Validator,
         transaction::{
             CallActor, CancelTimer, DeployActor, ExtendTimer, GrantEntitlement, RegisterRunner,
-            RemoveValidator, RevokeEntitlement, SetParameter, SubmitResult, Transfer, UpdateRunner,
+            RemoveValidator, RevokeEntitlement, SetParameter, SetPhase, SubmitResult, Transfer,
+            UpdateRunner,
         },
     },
     primitives::Address,
@@ -91,6 +92,7 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
         Payload::SetParameter(SetParameter { key, value }) => {
             json!({ "key": key, "value": value })
         }
+        Payload::SetPhase(SetPhase { phase }) => json!({ "phase": phase.name() }),
     }
 }
 

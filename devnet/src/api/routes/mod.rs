@@ -6,10 +6,12 @@
 mod account;
 mod actor;
 pub(super) mod chain;
+mod comparison;
 mod control;
 mod deferral;
 mod job;
 mod mru;
+mod polling;
 mod presence;
 mod runner;
 mod selection;
@@ -23,10 +25,11 @@ use super::{
     openapi,
     server::Shared,
     types::{
-        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, BlockNotice, DryRun,
-        DryRunRequest, EventPage, EventQuery, Explanation, Fairness, GovernedParameter, Head, Job,
-        JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LogQuery,
-        MruRecord, NodeQuery, Parameters, Presence, PresenceCheck, Runner, SelectionCheck, Status,
+        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, BlockNotice, ComparisonQuery,
+        DryRun, DryRunRequest, EventPage, EventQuery, Explanation, Fairness, GovernedParameter,
+        Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left,
+        LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs, Presence, PresenceCheck,
+        PresenceComparison, ResultAccepted, ResultRequest, Runner, SelectionCheck, Status,
         Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
         Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
@@ -259,6 +262,12 @@ pub(super) fn table() -> Vec<Route> {
             |view, timer: String, Nothing {}| timer::show(view, &timer),
         ),
         view(
+            "/v1/presence/compare",
+            "What draws chose, and what with the presence filter the other way round",
+            Answer::one::<PresenceComparison>(),
+            |view, (), query: ComparisonQuery| comparison::compare(view, &query),
+        ),
+        view(
             "/v1/presence/{height}",
             "Canonical presence: which runners the certificate of a block shows present",
             Answer::one::<Presence>(),
@@ -327,6 +336,22 @@ pub(super) fn table() -> Vec<Route> {
                 Answer::accepted::<TransactionAccepted>(),
             )
             .body::<TransactionRequest>(),
+        },
+        view(
+            "/runner/{runner}/jobs",
+            "The open jobs that the chain assigns to a runner, which polls; 410 in phase sunset",
+            Answer::one::<PolledJobs>(),
+            |view, runner: String, Nothing {}| polling::jobs(view, &runner),
+        ),
+        Route {
+            method: Method::POST,
+            path: "/runner/{runner}/job_result",
+            handler: post(polling::job_result),
+            operation: Operation::new(
+                "A runner's signed result, where no connection takes it; 410 in phase sunset",
+                Answer::accepted::<ResultAccepted>(),
+            )
+            .body::<ResultRequest>(),
         },
         Route {
             method: Method::GET,

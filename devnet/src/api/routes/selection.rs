@@ -127,6 +127,13 @@ pub(super) fn verify(view: &View, id: &str) -> Result<SelectionCheck, ApiError> 
             let (got, expected) = (draw.verdicts.len(), again.verdicts.len());
             format!("{got} runners were judged, the registry had {expected}")
         });
+        expect((draw.phase, draw.presence) == (again.phase, again.presence), &|| {
+            let of = |draw: &DrawRecord| match draw.presence {
+                Some(height) => format!("{} by P({height})", draw.phase),
+                None => format!("{} without a recent P", draw.phase),
+            };
+            format!("the draw was in phase {}, should be {}", of(&draw), of(again))
+        });
         expect(draw.mru == again.mru, &|| {
             let name = |runner: Option<Address>| runner.map_or("nobody".into(), |r| view.name(&r));
             format!("{} was favoured by MRU, should be {}", name(draw.mru), name(again.mru))
@@ -162,9 +169,12 @@ pub(super) fn verify(view: &View, id: &str) -> Result<SelectionCheck, ApiError> 
 
 fn judged(view: &View, verdict: &Verdict, recorded: Option<&Verdict>) -> String {
     let runner = view.name(&verdict.runner);
-    let fate = |verdict: &Verdict| match verdict.dropped_by {
-        Some(filter) => format!("dropped by {filter} ({})", verdict.reason),
-        None => format!("a candidate with weight {}", verdict.weight),
+    let fate = |verdict: &Verdict| {
+        let seen = if verdict.present { "present" } else { "absent" };
+        match verdict.dropped_by {
+            Some(filter) => format!("dropped by {filter} ({}), {seen}", verdict.reason),
+            None => format!("a candidate with weight {}, {seen}", verdict.weight),
+        }
     };
     match recorded {
         Some(recorded) => format!("{runner} was {}, should be {}", fate(recorded), fate(verdict)),
@@ -172,17 +182,13 @@ fn judged(view: &View, verdict: &Verdict, recorded: Option<&Verdict>) -> String 
     }
 }
 
-fn redraw(
+pub(super) fn redraw(
     job: &Job,
     candidates: &[(Address, Wei)],
     seed: Hash,
     mru: Option<Address>,
 ) -> selection::Selection {
-    let wanted = job.spec.verification.runners as usize;
-    if candidates.len() < wanted {
-        return selection::Selection::default();
-    }
-    selection::draw(candidates, seed, wanted, mru)
+    selection::committee(candidates, seed, job.spec.verification.runners as usize, mru)
 }
 
 /// The candidates that a draw was made from.
@@ -204,7 +210,7 @@ fn draws_again(view: &View, height: Height) -> Result<Option<Vec<DrawRecord>>, A
 
 /// The runners that left the registry in a block and did not come back in it: the filters read the
 /// parent's registry, and the draw leaves these out.
-fn deregistered_in(view: &View, height: Height) -> Result<BTreeSet<Address>, ApiError> {
+pub(super) fn deregistered_in(view: &View, height: Height) -> Result<BTreeSet<Address>, ApiError> {
     let mut gone = BTreeSet::new();
     for stored in view.store().events_at(height)? {
         match stored.event.kind {

@@ -13,8 +13,8 @@ use crate::{
         error::ApiError,
         types::{
             Bytes, Deferral, Fairness, FairnessMember, GovernedParameter, LANE_PAGE,
-            LANE_PAGE_LIMIT, LaneBlock, LaneQuery, TIMER_PAGE, TIMER_PAGE_LIMIT, Text, Timer,
-            TimerQuery, TimerQueue, TimerStatus, TimerSummary,
+            LANE_PAGE_LIMIT, LaneBlock, LaneQuery, Setting, TIMER_PAGE, TIMER_PAGE_LIMIT, Text,
+            Timer, TimerQuery, TimerQueue, TimerStatus, TimerSummary,
         },
         view::{self, View},
     },
@@ -22,9 +22,10 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{
-        EventKind, Fire,
+        EventKind, Fire, State,
         event::{TimerCancelled, TimerExtended, TimerScheduled},
     },
+    presence::Phase,
     primitives::{Address, Hash, Height, Wei},
     timer::{
         self, Config, EPOCH_BLOCKS, Notice, Policy, fairness::weight_numerator, lane::Prices,
@@ -361,15 +362,32 @@ pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
 pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError> {
     let (now, genesis) = (&view.state.lane().config, &view.state.params().timers.config);
     let parameter = |key: &timer::params::Key| {
-        let value = |config: &Config| config.get(key.name).unwrap_or_default();
+        let value = |config: &Config| Setting::Number(config.get(key.name).unwrap_or_default());
         GovernedParameter {
             key: key.name.to_owned(),
             value: value(now),
             genesis: value(genesis),
-            min: key.min,
-            max: key.max,
+            min: Some(key.min),
+            max: Some(key.max),
+            choices: Vec::new(),
+            since: None,
             about: key.about.to_owned(),
         }
     };
-    Ok(Config::KEYS.iter().map(parameter).collect())
+    Ok(Config::KEYS.iter().map(parameter).chain([phase(&view.state)]).collect())
+}
+
+/// The migration phase, the one parameter that is a word.
+fn phase(state: &State) -> GovernedParameter {
+    let word = |phase: Phase| Setting::Word(phase.to_string());
+    GovernedParameter {
+        key: Phase::KEY.to_owned(),
+        value: word(state.phase()),
+        genesis: word(state.params().phase),
+        min: None,
+        max: None,
+        choices: Phase::ALL.map(|phase| phase.to_string()).to_vec(),
+        since: Some(state.migration().since.get()),
+        about: "what presence and polling are for: shadow, hot-path or sunset".to_owned(),
+    }
 }

@@ -48,13 +48,18 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tokio::{net::TcpListener, sync::Notify};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, mpsc},
+};
 
 pub(super) const TOKEN: &str = "5ecret";
 /// The time of block 0, Unix ms; block H is half a second after its parent.
 pub(super) const START_MS: u64 = 1_790_000_000_000;
 const VALIDATORS: u32 = 4;
 const RUNNERS: u32 = 3;
+/// Results that wait in the fixture at most.
+const HANDED_IN: usize = 2;
 
 /// The key of an account or node.
 pub(super) fn key(name: &str) -> SecretKey {
@@ -131,6 +136,8 @@ pub(super) struct Devnet {
     pub serving: Serving,
     /// The validators that can run, by number.
     parts: Arc<[Running; 2]>,
+    /// The results that runners handed in, to either of them.
+    pub handed_in: mpsc::Receiver<SubmitResult>,
     /// In the order in which votes number the validators.
     schemes: Vec<Scheme>,
     seen: Seen,
@@ -169,6 +176,7 @@ impl Devnet {
         keys.sort_by_key(PrivateKey::public_key);
         let scheme = |key| Scheme::new(committee.clone(), key, Arc::new(seen.clone()));
         let folder = tempfile::tempdir().unwrap();
+        let (results, handed_in) = mpsc::channel(HANDED_IN);
         let parts = Arc::new([0, 1].map(|validator| {
             let path = file(&folder, validator);
             let store = Arc::new(Store::open(&path, genesis.chain_id()).unwrap());
@@ -185,6 +193,7 @@ impl Devnet {
                 ledger,
                 mempool: Mempool::new(Known::default()),
                 links: Arc::new(links),
+                results: results.clone(),
                 quic: ([127, 0, 0, 1], 29_001).into(),
                 p2p: ([127, 0, 0, 1], 29_002).into(),
             }
@@ -246,7 +255,19 @@ impl Devnet {
         let serving = start(listener, backend.clone());
         let client = Client::new(&url).unwrap().with_token(TOKEN.to_owned());
         let schemes = keys.into_iter().map(scheme).collect();
-        Self { backend, client, url, shutdown, state, serving, parts, schemes, seen, folder }
+        Self {
+            backend,
+            client,
+            url,
+            shutdown,
+            state,
+            serving,
+            parts,
+            handed_in,
+            schemes,
+            seen,
+            folder,
+        }
     }
 
     /// A client that asks this validator.

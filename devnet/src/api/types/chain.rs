@@ -42,6 +42,10 @@ pub struct Parameters {
     pub cell_limit: u64,
     /// How votes become presence: `committee`, `quorum` or `subset`.
     pub threshold_rule: String,
+    /// The migration phase of that height: `shadow`, `hot-path` or `sunset`.
+    pub phase: String,
+    /// The first block in that phase.
+    pub phase_since: u64,
     /// Validators in the set.
     pub validators: u32,
     /// Runners in the registry.

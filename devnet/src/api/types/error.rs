@@ -39,6 +39,8 @@ pub enum ErrorCode {
     BadRequest,
     /// 401: no token, or a wrong one.
     Unauthorized,
+    /// 410: the chain has done away with it.
+    Gone,
     /// 409: the request contradicts the state, as starting a running validator.
     Conflict,
     /// 504: not done within the server's bound.
@@ -57,6 +59,7 @@ impl ErrorCode {
             Self::BadRequest => 400,
             Self::Unauthorized => 401,
             Self::Conflict => 409,
+            Self::Gone => 410,
             Self::Timeout => 504,
             Self::Internal => 500,
         }

@@ -243,6 +243,50 @@ pub struct SelectionCheck {
     pub mismatches: Vec<String>,
 }
 
+/// The open jobs that the chain assigns to a runner, as it fetches them by polling.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PolledJobs {
+    /// The newest block of the validator that answers.
+    pub height: u64,
+    /// The migration phase of the next block: `shadow` or `hot-path`.
+    pub phase: String,
+    /// The jobs, those assigned first in front.
+    pub jobs: Vec<PolledJob>,
+    /// Whether there are more of them, which come once these are done.
+    pub more: bool,
+}
+
+/// A job as a runner fetches it: what its `JobAssignment` frame would say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PolledJob {
+    /// Its identifier.
+    pub job_id: HashText,
+    /// What is to be done: the frame's `job_spec`, deterministic CBOR.
+    pub spec: BytesText,
+    /// The height that assigned it.
+    pub assigned_at: u64,
+    /// The last block whose results count.
+    pub deadline_block: u64,
+}
+
+/// A runner's result of a job that the chain assigns to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResultRequest {
+    /// The job.
+    pub job_id: HashText,
+    /// The result.
+    pub result: BytesText,
+    /// The runner's signature, as in its `JobResult` frame: 65 bytes.
+    pub runner_signature: BytesText,
+}
+
+/// A validator brings the result onto the chain, or has done so before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResultAccepted {
+    /// The job.
+    pub job_id: HashText,
+}
+
 /// The most recently used runner of a submitter for a kind of job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MruRecord {

@@ -40,6 +40,7 @@
 //! | `GET /v1/timers/fees` | [`LaneQuery`] | `[`[`LaneBlock`]`]`, the oldest first |
 //! | `GET /v1/timers/fairness` | | [`Fairness`] |
 //! | `GET /v1/timers/{timer}` (an id or its beginning) | | [`Timer`] |
+//! | `GET /v1/presence/compare` | [`ComparisonQuery`] | [`PresenceComparison`] |
 //! | `GET /v1/presence/{height}` (a number or `latest`) | | [`Presence`] |
 //! | `GET /v1/presence/{height}/votes` | | [`Votes`] |
 //! | `GET /v1/presence/{height}/verify` | | [`PresenceCheck`] |
@@ -49,13 +50,15 @@
 //! | `POST /v1/validators/{validator}/leave` * | | [`Left`] |
 //! | `POST /v1/shutdown` * | | 202 [`Stopping`] |
 //! | `POST /runner/{runner}/heartbeat` | [`TransactionRequest`] | 202 [`TransactionAccepted`] |
+//! | `GET /runner/{runner}/jobs` | | [`PolledJobs`]; 410 in phase `sunset` |
+//! | `POST /runner/{runner}/job_result` | [`ResultRequest`] | 202 [`ResultAccepted`], or 410 |
 //! | `GET /openapi.json` | | the OpenAPI document |
 //!
 //! Every `GET` takes `?node=NAME` ([`NodeQuery`]): that validator answers from its own state. So
 //! does a dry run, a `POST` for the sake of its body, which changes nothing. A request marked *
 //! changes state and needs `Authorization: Bearer <token>`; the token is in the devnet's `token`
-//! file. A runner's heartbeat needs none: it is a transaction that the runner signed. Whatever
-//! fails answers with an [`ErrorBody`].
+//! file. A runner's heartbeat and result need none: the runner signed them. Whatever fails
+//! answers with an [`ErrorBody`].
 //!
 //! # Events
 //!
@@ -86,17 +89,20 @@ pub use chain::{
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use job::{
     Candidate, Draw, Explanation, Job, JobEvent, JobQuery, JobResult, JobStatus, JobSummary,
-    MruRecord, SelectionCheck,
+    MruRecord, PolledJob, PolledJobs, ResultAccepted, ResultRequest, SelectionCheck,
 };
 pub use node::{
     JoinRequest, Left, NodeQuery, Runner, RunnerConnection, RunnerHealth, RunnerState,
     RunnerStatus, Status, Stopping, Supply, Validator, ValidatorState, ValidatorStatus,
 };
-pub use presence::{AbsentRunner, Mismatch, MismatchKind, Presence, PresenceCheck, Vote, Votes};
+pub use presence::{
+    AbsentRunner, ComparedDraw, ComparisonQuery, Mismatch, MismatchKind, Presence, PresenceCheck,
+    PresenceComparison, Vote, Votes,
+};
 pub use timer::{
     Deferral, DeferralReason, Fairness, FairnessMember, GovernedParameter, LaneBlock, LaneQuery,
-    Timer, TimerBid, TimerBucket, TimerCharge, TimerQuery, TimerQueue, TimerStatus, TimerSummary,
-    TimerTier,
+    Setting, Timer, TimerBid, TimerBucket, TimerCharge, TimerQuery, TimerQueue, TimerStatus,
+    TimerSummary, TimerTier,
 };
 pub use value::{
     AddressText, AmountText, Bytes, BytesText, ChainId, ChainIdText, HashText, KeyText, ParseError,
@@ -135,6 +141,18 @@ pub const JOB_PAGE: usize = 100;
 
 /// Jobs in a list at most.
 pub const JOB_PAGE_LIMIT: usize = 10_000;
+
+/// Blocks whose draws are compared where the request does not say.
+pub const COMPARED_BLOCKS: u64 = 64;
+
+/// Draws that are compared at most.
+pub const COMPARED_DRAWS: u32 = 1_000;
+
+/// Jobs that a runner is told of at a time when it polls.
+pub const POLLED_JOBS: usize = 256;
+
+/// Bytes of their specifications at a time, unless a single one has more.
+pub const POLLED_BYTES: usize = 4 << 20;
 
 /// Timers in a list where the request does not say.
 pub const TIMER_PAGE: usize = 100;

@@ -1,8 +1,8 @@
 //! Canonical presence, the votes it derives from, and its verification.
 
-use super::BytesText;
+use super::{BytesText, HashText};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// P(H): which runners the finalization certificate of H shows present.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -64,6 +64,68 @@ pub struct Vote {
     pub bytes: BytesText,
     /// The runners whose bit is set.
     pub present: Vec<String>,
+}
+
+/// Which draws `GET /v1/presence/compare` compares.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ComparisonQuery {
+    /// The first block (default: 63 before the last).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
+    /// The last block (default: the head).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u64>,
+    /// Only the draw of this job, in whichever block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+}
+
+/// What draws chose, and what they would have chosen with the presence filter the other way round.
+///
+/// A job has one draw here: its last. Each is looked at by itself: what another choice would have
+/// meant for the draws after it is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PresenceComparison {
+    /// The first block.
+    pub from: u64,
+    /// The last block.
+    pub to: u64,
+    /// The draws, in order.
+    pub draws: Vec<ComparedDraw>,
+    /// How many there are.
+    pub compared: u32,
+    /// How many would have chosen others, or nobody, or somebody instead of nobody.
+    pub changed: u32,
+    /// How many chose somebody and would have waited.
+    pub would_have_waited: u32,
+    /// Whether the range has more draws than are told of.
+    pub more: bool,
+}
+
+/// What one draw chose, and what it would have chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ComparedDraw {
+    /// The block that drew.
+    pub height: u64,
+    /// The job.
+    pub job_id: HashText,
+    /// The migration phase that it was drawn in.
+    pub phase: String,
+    /// Whether the presence filter counted.
+    pub filtered: bool,
+    /// The block whose presence the filter reads; absent: none was recent enough.
+    pub presence_of: Option<u64>,
+    /// The runners that the presence filter drops where it counts.
+    pub dropped: Vec<String>,
+    /// Who is chosen with the presence filter; empty: the job waits.
+    #[serde(rename = "with")]
+    pub with_filter: Vec<String>,
+    /// Who is chosen without it; empty: the job waits.
+    #[serde(rename = "without")]
+    pub without_filter: Vec<String>,
+    /// Whether both are the same.
+    pub same: bool,
 }
 
 /// The outcome of verifying a certificate and deriving its presence anew.

@@ -3,6 +3,7 @@
 use super::{AddressText, AmountText, BytesText, Event, HashText};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 use utoipa::{IntoParams, ToSchema};
 
 /// Which timers `GET /v1/timers` lists.
@@ -314,19 +315,54 @@ pub struct FairnessMember {
     pub weight_per_mille: u64,
 }
 
+/// The value of a governed parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Setting {
+    /// A number.
+    Number(u64),
+    /// One of a few words.
+    Word(String),
+}
+
+impl Setting {
+    /// The number that it is.
+    pub const fn number(&self) -> Option<u64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Word(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Word(word) => word.fmt(f),
+        }
+    }
+}
+
 /// A governed parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GovernedParameter {
     /// Its key.
     pub key: String,
     /// Its value from the next block on.
-    pub value: u64,
+    pub value: Setting,
     /// Its value at genesis.
-    pub genesis: u64,
-    /// The least that it may be.
-    pub min: u64,
-    /// The most.
-    pub max: u64,
+    pub genesis: Setting,
+    /// The least that it may be; absent where it is a word.
+    pub min: Option<u64>,
+    /// The most; absent where it is a word.
+    pub max: Option<u64>,
+    /// The words that it may be; empty where it is a number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// The first block with this value, where the chain keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
     /// What it means and in which unit.
     pub about: String,
 }

@@ -4,18 +4,82 @@ use super::{DrawRecord, Refusal, Run};
 use crate::{
     chain::{
         event::{JobAssigned, JobFailed, JobSubmitted, JobVerified, JobWaiting, MruUpdated},
+        state::State,
         transaction::SubmitResult,
     },
     job::{
         filter::Scene,
         mru::MruRecord,
-        selection::{self, Selection},
+        selection,
         spec::{Assignment, Job, JobSpec, JobStatus, Outcome},
     },
     primitives::{Address, Hash, Height, Wei, keccak256, merkle::Map},
+    registry::Runner,
     wire,
 };
 use std::sync::Arc;
+
+/// Why a result does not count. The variant's name opens the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ResultError {
+    /// The chain has no such job.
+    #[error("UnknownJob: no job {0}")]
+    UnknownJob(Hash),
+    /// The job has no committee, or has ended.
+    #[error("JobNotAssigned: the job is {0}; results count while it is Assigned")]
+    NotAssigned(&'static str),
+    /// Somebody else was drawn.
+    #[error("NotInCommittee: {0} was not drawn for this job")]
+    NotInCommittee(Address),
+    /// More than the job takes.
+    #[error("ResultTooLarge: {got} bytes, the job takes {limit}")]
+    TooLarge {
+        /// Bytes of the result.
+        got: usize,
+        /// Bytes that the job takes.
+        limit: u32,
+    },
+    /// The runner did not sign it.
+    #[error("BadResultSignature: not {0}'s signature over this job and result")]
+    BadSignature(Address),
+}
+
+/// A result that counts: what it is for and whose it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// How it was assigned.
+    pub assignment: &'a Assignment,
+    /// The runner's record.
+    pub runner: &'a Runner,
+}
+
+/// Whether `state` takes this result. Past its deadline a job is no longer `Assigned`.
+pub fn check_result<'a>(
+    state: &'a State,
+    submitted: &SubmitResult,
+) -> Result<Claim<'a>, ResultError> {
+    let SubmitResult { job_id, runner, result, runner_signature } = submitted;
+    let job = state.jobs.get(job_id).ok_or(ResultError::UnknownJob(*job_id))?;
+    let JobStatus::Assigned(assignment) = &job.status else {
+        return Err(ResultError::NotAssigned(job.status.name()));
+    };
+    let record = state
+        .registry
+        .get(runner)
+        .filter(|_| assignment.committee.contains(runner))
+        .ok_or(ResultError::NotInCommittee(*runner))?;
+    let limit = job.spec.bounds.max_return_bytes;
+    if result.len() > limit as usize {
+        return Err(ResultError::TooLarge { got: result.len(), limit });
+    }
+    let digest = wire::JobResult::digest(state.chain_id, job_id, result);
+    if !record.pubkey.verify(&digest, runner_signature) {
+        return Err(ResultError::BadSignature(*runner));
+    }
+    Ok(Claim { job, assignment, runner: record })
+}
 
 impl Run<'_> {
     pub(super) fn submit_job(
@@ -45,28 +109,12 @@ impl Run<'_> {
 
     /// M = 1: the result is final when included (jobs.md §5).
     pub(super) fn submit_result(&mut self, submitted: &SubmitResult) -> Result<(), Refusal> {
-        let SubmitResult { job_id, runner, result, runner_signature } = submitted;
-        let job = self.state.jobs.get(job_id).ok_or(Refusal::UnknownJob(*job_id))?.clone();
-        let JobStatus::Assigned(assignment) = &job.status else {
-            return Err(Refusal::NotAssigned(job.status.name()));
-        };
-        let record = self
-            .state
-            .registry
-            .get(runner)
-            .filter(|_| assignment.committee.contains(runner))
-            .ok_or(Refusal::NotInCommittee(*runner))?;
-        let limit = job.spec.bounds.max_return_bytes;
-        if result.len() > limit as usize {
-            return Err(Refusal::ResultTooLarge { got: result.len(), limit });
-        }
+        let SubmitResult { job_id, runner, result, .. } = submitted;
+        let claim = check_result(&self.state, submitted)?;
+        let (job, assignment) = (claim.job.clone(), claim.assignment.clone());
         let result_hash = keccak256(&[result]);
-        let digest = wire::JobResult::digest(self.state.chain_id, job_id, result);
-        if !record.pubkey.verify(&digest, runner_signature) {
-            return Err(Refusal::BadResultSignature(*runner));
-        }
         let price = price_of_time(
-            record.price_per_second,
+            claim.runner.price_per_second,
             self.block.header.timestamp_ms.saturating_sub(assignment.timestamp_ms),
             job.spec.max_price,
         );
@@ -78,7 +126,7 @@ impl Run<'_> {
         let height = self.height();
         let outcome = Outcome { height, runner: *runner, result_hash, paid };
         let (submitter, kind) = (job.submitter, job.spec.work.kind());
-        self.end(job_id, &job, JobStatus::Verified(assignment.clone(), outcome));
+        self.end(job_id, &job, JobStatus::Verified(assignment, outcome));
         let (job_id, runner) = (*job_id, *runner);
         self.state.mru.insert((submitter, kind), MruRecord { runner, set_at: height });
         self.emit(JobVerified { job_id, runner, result_hash, paid, refunded });
@@ -133,8 +181,10 @@ impl Run<'_> {
         let height = self.height();
         let job = self.state.jobs.get(&job_id).expect("an open job is a job").clone();
         let registry = &self.state.registry;
+        let phase = self.parent.phase();
         let verdicts = Scene {
             height,
+            phase,
             registry: &self.parent.registry,
             active_jobs: &|runner| registry.get(runner).map_or(u32::MAX, |r| r.active_jobs),
             entitlements: &self.parent.entitlements,
@@ -151,11 +201,7 @@ impl Run<'_> {
         let seed = selection::seed(self.block.header.parent, job_id, job.submitted_at);
         let mru = self.read_mru(job.submitter, &job.spec);
         let wanted = job.spec.verification.runners as usize;
-        let selection = if candidates.len() < wanted {
-            Selection::default()
-        } else {
-            selection::draw(&candidates, seed, wanted, mru)
-        };
+        let selection = selection::committee(&candidates, seed, wanted, mru);
         if selection.committee.is_empty() {
             let registered = u32::try_from(verdicts.len()).unwrap_or(u32::MAX);
             self.emit(JobWaiting { job_id, registered });
@@ -176,7 +222,9 @@ impl Run<'_> {
             self.emit(JobAssigned { job_id, committee, deadline });
         }
         let parent = self.block.header.parent;
-        DrawRecord { job_id, parent, seed, mru, verdicts, selection }
+        let known = self.state.present_at(height).and(self.state.known_presence());
+        let presence = known.map(|known| known.height);
+        DrawRecord { job_id, parent, seed, mru, phase, presence, verdicts, selection }
     }
 
     /// The live MRU runner; a record past its time is removed by being read.

@@ -1,0 +1,131 @@
+//! `presence compare`: what the presence filter makes of draws.
+
+use super::names;
+use crate::{
+    args::HeightArg,
+    complete,
+    context::Context,
+    error::CliError,
+    output::{Document, Row, fields, table},
+};
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{ComparedDraw, ComparisonQuery, PresenceComparison},
+    client::{BlockAt, Client},
+};
+use std::str::FromStr;
+
+/// `presence compare`.
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The blocks whose draws to compare: 100..150, 100..latest, or one [default: the last 64]
+    #[arg(value_name = "A..B")]
+    blocks: Option<Blocks>,
+    /// Only the draw of this job, in whichever block
+    #[arg(long, value_name = "ID", env = "COWBOYCTL_JOB", hide_env_values = true)]
+    #[arg(conflicts_with = "blocks")]
+    #[arg(add = ArgValueCandidates::new(complete::jobs))]
+    job: Option<String>,
+}
+
+/// Two blocks, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Blocks {
+    first: HeightArg,
+    last: HeightArg,
+}
+
+impl FromStr for Blocks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (first, last) = text.split_once("..").unwrap_or((text, text));
+        match (first.parse(), last.parse()) {
+            (Ok(first), Ok(last)) => Ok(Self { first, last }),
+            _ => Err(format!("`{text}` is no range of blocks: expected 100..150 or 100..latest")),
+        }
+    }
+}
+
+impl Compare {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let client = cx.client()?;
+        let mut query = ComparisonQuery { job: self.job, ..ComparisonQuery::default() };
+        if let Some(Blocks { first, last }) = self.blocks {
+            query.from = Some(height(first, &client).await?);
+            query.to = Some(height(last, &client).await?);
+        }
+        cx.ui.document(&client.compare_presence(&query).await?)
+    }
+}
+
+async fn height(at: HeightArg, client: &Client) -> Result<u64, CliError> {
+    match at.resolve(client).await? {
+        BlockAt::Height(height) => Ok(height),
+        BlockAt::Latest => Ok(client.head().await?.height),
+    }
+}
+
+impl Document for PresenceComparison {
+    fn text(&self) -> String {
+        let draws = table(ComparedDraw::HEADER, self.draws.iter().map(Row::cells));
+        let summary = fields(&[
+            ("blocks", format!("{} to {}", self.from, self.to)),
+            ("draws", format!("{}{}", self.compared, if self.more { " (and more)" } else { "" })),
+            ("changed", self.changed.to_string()),
+            ("would have waited", self.would_have_waited.to_string()),
+        ]);
+        format!("{draws}\n\n{summary}")
+    }
+
+    fn id(&self) -> String {
+        let changed = self.draws.iter().filter(|draw| !draw.same);
+        changed.map(|draw| draw.job_id.to_string()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Row for ComparedDraw {
+    const HEADER: &'static [&'static str] =
+        &[">block", "job", "phase", "dropped", "with filter", "without", "outcome"];
+
+    fn cells(&self) -> Vec<String> {
+        let chosen = |committee: &[String]| match committee.is_empty() {
+            true => "waits".to_owned(),
+            false => names(committee),
+        };
+        vec![
+            self.height.to_string(),
+            self.job_id.to_string(),
+            self.phase.clone(),
+            names(&self.dropped),
+            chosen(&self.with_filter),
+            chosen(&self.without_filter),
+            if self.same { "same" } else { "different" }.to_owned(),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.job_id.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_parse() {
+        let check = |text: &str, expected: Option<(HeightArg, HeightArg)>| {
+            let parsed = text.parse::<Blocks>().ok();
+            assert_eq!(parsed.map(|blocks| (blocks.first, blocks.last)), expected, "{text}");
+        };
+        check("3..5", Some((HeightArg::At(3), HeightArg::At(5))));
+        check("3..latest", Some((HeightArg::At(3), HeightArg::Latest)));
+        check("7", Some((HeightArg::At(7), HeightArg::At(7))));
+        for bad in ["", "..", "3..", "..5", "a..b", "3...5"] {
+            check(bad, None);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Draws with the presence filter and without it: what the one phase chose, and what the other
+//! would have (spec connectivity.md §7).
+//!
+//! From what is stored alone: a draw's record says of each runner whether it was present and which
+//! other filter drops it. The draw is done again with the same seed and the same MRU runner.
+
+use super::{
+    job::find,
+    selection::{deregistered_in, redraw},
+};
+use crate::{
+    api::{
+        convert::count,
+        error::ApiError,
+        types::{
+            COMPARED_BLOCKS, COMPARED_DRAWS, ComparedDraw, ComparisonQuery, PresenceComparison,
+        },
+        view::{self, View},
+    },
+    storage::{Page, StoredDraw},
+};
+use cowboy_engine::{
+    job::filter::Filter,
+    primitives::{Address, Height, Wei},
+};
+
+/// `GET /v1/presence/compare`
+pub(super) fn compare(
+    view: &View,
+    query: &ComparisonQuery,
+) -> Result<PresenceComparison, ApiError> {
+    let (from, to, Page { rows, more }) = match &query.job {
+        Some(job) => of_job(view, query, job)?,
+        None => of_blocks(view, query)?,
+    };
+    let draws = rows.iter().map(|stored| other_way(view, stored)).collect::<Result<Vec<_>, _>>()?;
+    let number = |which: fn(&&ComparedDraw) -> bool| count(draws.iter().filter(which).count());
+    Ok(PresenceComparison {
+        from: from.get(),
+        to: to.get(),
+        compared: count(draws.len()),
+        changed: number(|draw| !draw.same),
+        would_have_waited: number(|draw| match draw.filtered {
+            true => !draw.with_filter.is_empty() && draw.without_filter.is_empty(),
+            false => draw.with_filter.is_empty() && !draw.without_filter.is_empty(),
+        }),
+        draws,
+        more,
+    })
+}
+
+type Range = (Height, Height, Page<StoredDraw>);
+
+fn of_job(view: &View, query: &ComparisonQuery, job: &str) -> Result<Range, ApiError> {
+    if query.from.is_some() || query.to.is_some() {
+        return Err(ApiError::bad_request("job: a job has one draw, whatever the range")
+            .hint("give the job or a range of blocks"));
+    }
+    let id = view::hash("job id", job)?;
+    find(view, &id)?;
+    let stored = view.store().draw(&id)?.ok_or_else(|| {
+        ApiError::not_found(format!("the validator has no record of a draw for job {id}"))
+    })?;
+    let height = stored.height;
+    Ok((height, height, Page { rows: vec![stored], more: false }))
+}
+
+fn of_blocks(view: &View, query: &ComparisonQuery) -> Result<Range, ApiError> {
+    let to = query.to.map_or(view.head(), Height::new);
+    view.reached(to)?;
+    let first = to.get().saturating_sub(COMPARED_BLOCKS - 1);
+    let from = Height::new(query.from.unwrap_or(first));
+    if from > to {
+        return Err(ApiError::bad_request(format!("from: block {from} comes after block {to}")));
+    }
+    Ok((from, to, view.store().draws(from, to, COMPARED_DRAWS)?))
+}
+
+/// What a draw chose, and what it would have chosen the other way round.
+fn other_way(view: &View, stored: &StoredDraw) -> Result<ComparedDraw, ApiError> {
+    let StoredDraw { height, draw } = stored;
+    let job = find(view, &draw.job_id)?;
+    let gone = deregistered_in(view, *height)?;
+    let filtered = draw.phase.filters_presence();
+    let candidates: Vec<(Address, Wei)> = draw
+        .verdicts
+        .iter()
+        .filter(|v| v.dropped_where(!filtered).is_none() && !gone.contains(&v.runner))
+        .map(|v| (v.runner, v.stake))
+        .collect();
+    let other = redraw(job, &candidates, draw.seed, draw.mru).committee;
+    let chosen = &draw.selection.committee;
+    let same = *chosen == other;
+    let (with, without) = if filtered { (chosen, &other) } else { (&other, chosen) };
+    let absent = draw.verdicts.iter().filter(|v| v.dropped_where(true) == Some(Filter::Presence));
+    Ok(ComparedDraw {
+        height: height.get(),
+        job_id: draw.job_id.into(),
+        phase: draw.phase.to_string(),
+        filtered,
+        presence_of: draw.presence.map(Height::get),
+        dropped: view.named(absent.map(|verdict| &verdict.runner)),
+        with_filter: view.named(with),
+        without_filter: view.named(without),
+        same,
+    })
+}

@@ -1,0 +1,171 @@
+//! Polling over the API: what a runner is told, which results are taken, and when all that is gone.
+
+use super::fixture::*;
+use crate::api::types::*;
+use cowboy_engine::{
+    chain::{
+        Params, Payload,
+        transaction::{SetPhase, SubmitResult},
+    },
+    job::spec::JobSpec,
+    presence::Phase,
+    primitives::{Address, Hash, codec::from_slice},
+    wire::JobResult as Frame,
+};
+use serde_json::json;
+
+/// A devnet in this phase, governed by the faucet.
+async fn devnet(phase: Phase) -> Devnet {
+    Devnet::of(|params: &mut Params| {
+        params.phase = phase;
+        params.system_deployers = vec![address("faucet")];
+    })
+    .await
+}
+
+fn name_of(runner: &Address) -> String {
+    let mut names = (0..3).map(|i| format!("runner-{i}"));
+    names.find(|name| address(name) == *runner).unwrap()
+}
+
+/// A result signed by `signer`.
+fn result(devnet: &Devnet, job_id: Hash, signer: &str, result: &[u8]) -> ResultRequest {
+    let digest = Frame::digest(devnet.state.chain_id(), &job_id, result);
+    let signature = key(signer).sign(&digest);
+    ResultRequest {
+        job_id: Text(job_id),
+        result: Text(Bytes(result.to_vec())),
+        runner_signature: Text(Bytes(signature.as_bytes().to_vec())),
+    }
+}
+
+async fn refused(devnet: &Devnet, runner: &str, request: &ResultRequest) -> ErrorDetail {
+    match devnet.client.hand_in(runner, request).await {
+        Err(crate::client::ClientError::Refused(detail)) => detail,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_runner_is_told_its_jobs_and_nobody_elses() {
+    let mut devnet = devnet(Phase::Shadow).await;
+    devnet.push_empty(1);
+    let id = devnet.submit(spec());
+    let drawn = name_of(&devnet.committee(&id)[0]);
+    for runner in ["runner-0", "runner-1", "runner-2"] {
+        let told = devnet.client.polled_jobs(runner).await.unwrap();
+        assert_eq!((told.height, told.phase.as_str(), told.more), (2, "shadow", false));
+        assert_eq!(told.jobs.len(), usize::from(runner == drawn), "{runner}");
+    }
+    let told = devnet.client.polled_jobs(&address(&drawn).to_string()).await.unwrap();
+    let job = &told.jobs[0];
+    assert_eq!((job.job_id.0, job.assigned_at), (id, 2));
+    assert_eq!(job.deadline_block, devnet.state.job(&id).unwrap().deadline().get());
+    assert_eq!(from_slice::<JobSpec>(&job.spec), Ok(spec()));
+    devnet.finish(&id, b"hi\n");
+    assert_eq!(devnet.client.polled_jobs(&drawn).await.unwrap().jobs, []);
+
+    for stranger in ["dev-0", "nobody"] {
+        let error = devnet.client.polled_jobs(stranger).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::NotFound));
+    }
+}
+
+#[tokio::test]
+async fn a_result_is_checked_like_a_frame_and_submitted() {
+    let mut devnet = devnet(Phase::HotPath).await;
+    devnet.push_empty(1);
+    let id = devnet.submit(spec());
+    let drawn = name_of(&devnet.committee(&id)[0]);
+    let other = ["runner-0", "runner-1"].into_iter().find(|name| *name != drawn).unwrap();
+    let limit = devnet.state.job(&id).unwrap().spec.bounds.max_return_bytes as usize;
+    let good = result(&devnet, id, &drawn, b"hi\n");
+    let check = async |runner: &str, request: &ResultRequest, name: &str| {
+        let detail = refused(&devnet, runner, request).await;
+        assert_eq!((detail.code, detail.name.as_deref()), (ErrorCode::Rejected, Some(name)));
+    };
+    check(&drawn, &result(&devnet, id, other, b"hi\n"), "BadResultSignature").await;
+    let other_bytes = ResultRequest { result: Text(Bytes(b"ho\n".to_vec())), ..good.clone() };
+    check(&drawn, &other_bytes, "BadResultSignature").await;
+    check(other, &result(&devnet, id, other, b"hi\n"), "NotInCommittee").await;
+    check(&drawn, &result(&devnet, id, &drawn, &vec![0; limit + 1]), "ResultTooLarge").await;
+    check(&drawn, &result(&devnet, Hash::ZERO, &drawn, b"hi\n"), "UnknownJob").await;
+    let short = ResultRequest { runner_signature: Text(Bytes(vec![1; 64])), ..good.clone() };
+    let detail = refused(&devnet, &drawn, &short).await;
+    assert_eq!(detail.code, ErrorCode::BadRequest);
+    assert!(detail.message.contains("64 bytes"), "{detail:?}");
+    assert_eq!(refused(&devnet, "dev-0", &good).await.code, ErrorCode::NotFound);
+    assert!(devnet.handed_in.try_recv().is_err(), "nothing refused is submitted");
+
+    // No token, no connection: the signature is all.
+    let accepted = devnet.client.hand_in(&drawn, &good).await.unwrap();
+    assert_eq!(*accepted.job_id, id);
+    let SubmitResult { job_id, runner, result: bytes, .. } = devnet.handed_in.try_recv().unwrap();
+    assert_eq!((job_id, runner, bytes), (id, address(&drawn), b"hi\n".to_vec()));
+    // No more than wait already.
+    for _ in 0..2 {
+        devnet.client.hand_in(&drawn, &good).await.unwrap();
+    }
+    assert_eq!(refused(&devnet, &drawn, &good).await.code, ErrorCode::Unavailable);
+    // Whoever lost the answer is told the same once the result is final; another is late.
+    devnet.finish(&id, b"hi\n");
+    devnet.client.hand_in(&drawn, &good).await.unwrap();
+    let late = refused(&devnet, &drawn, &result(&devnet, id, &drawn, b"ho\n")).await;
+    assert_eq!(late.name.as_deref(), Some("JobNotAssigned"));
+}
+
+#[tokio::test]
+async fn a_result_past_the_deadline_is_too_late() {
+    let mut devnet = devnet(Phase::Shadow).await;
+    devnet.push_empty(1);
+    let id = devnet.submit(spec());
+    let drawn = name_of(&devnet.committee(&id)[0]);
+    let deadline = devnet.state.job(&id).unwrap().deadline();
+    while devnet.state.height() < deadline {
+        devnet.push_empty(1);
+    }
+    let late = refused(&devnet, &drawn, &result(&devnet, id, &drawn, b"hi\n")).await;
+    assert_eq!(
+        late.message,
+        "JobNotAssigned: the job is Failed; results count while it is Assigned"
+    );
+    let hint = format!("the last block whose results counted was {deadline}");
+    assert_eq!(late.hint, Some(hint));
+    assert_eq!(devnet.client.polled_jobs(&drawn).await.unwrap().jobs, []);
+}
+
+#[tokio::test]
+async fn in_sunset_polling_is_gone_and_heartbeats_are_taken() {
+    let mut devnet = devnet(Phase::HotPath).await;
+    devnet.push_empty(1);
+    let id = devnet.submit(spec());
+    let drawn = name_of(&devnet.committee(&id)[0]);
+    let set = devnet.sign("faucet", Payload::SetPhase(SetPhase { phase: Phase::Sunset }));
+    devnet.push(vec![set]);
+    let parameters = devnet.client.parameters().await.unwrap();
+    assert_eq!((parameters.phase.as_str(), parameters.phase_since), ("sunset", 4));
+
+    let jobs = devnet.get(&format!("/runner/{drawn}/jobs")).await;
+    let good = result(&devnet, id, &drawn, b"hi\n");
+    let posted = reqwest::Client::builder()
+        .no_proxy()
+        .build()
+        .unwrap()
+        .post(format!("{}/runner/{drawn}/job_result", devnet.url))
+        .header("content-type", "application/json")
+        .body(serde_json::to_vec(&good).unwrap())
+        .send()
+        .await
+        .unwrap();
+    for response in [jobs, posted] {
+        assert_eq!(response.status(), 410);
+        let body: serde_json::Value = response.json().await.unwrap();
+        let error = &body["error"];
+        assert_eq!((&error["code"], &error["name"]), (&json!("gone"), &json!("PollingGone")));
+        assert_eq!(error["message"], "PollingGone: migration phase sunset, since block 4");
+        assert!(error["hint"].as_str().unwrap().contains("QUIC"), "{body}");
+    }
+    assert!(devnet.handed_in.try_recv().is_err());
+    let heartbeat = devnet.sign("runner-0", Payload::RunnerHeartbeat);
+    devnet.client.heartbeat("runner-0", &heartbeat).await.unwrap();
+}

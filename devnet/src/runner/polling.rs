@@ -1,0 +1,267 @@
+//! Jobs and results over HTTP, where connections do not do (spec connectivity.md §6, §7).
+//!
+//! | phase | jobs are fetched | results are handed in |
+//! |---|---|---|
+//! | `shadow` | once a block | where no connection takes them |
+//! | `hot-path` | while a connection is missing, or a result stuck | the same |
+//! | `sunset` | never | never |
+//!
+//! A result goes over a connection where one is up; it is stuck where none has taken it for three
+//! blocks, and then handed in as well. A fetched job goes through the same table as a pushed one,
+//! so that it runs once. What was fetched and is no longer listed, the chain has taken back.
+//! Polling says nothing about presence.
+
+use super::{
+    node::{Activity, Core, work},
+    worker::Worker,
+};
+use crate::{
+    api::types::{Bytes, ErrorCode, PolledJob, ResultRequest, Text},
+    client::{Client, ClientError},
+};
+use commonware_runtime::{Clock, Spawner};
+use cowboy_engine::{
+    presence::Phase,
+    primitives::{Hash, Height},
+    session::jobs::Offer,
+    wire::{CancelReason, JobResult},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::sync::{oneshot, watch};
+
+/// The shortest pause between two requests.
+const AT_LEAST: Duration = Duration::from_millis(100);
+/// How long a request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Blocks that a result waits for a connection to take it.
+const PATIENCE: u32 = 3;
+
+/// Where a runner polls, when, and how often.
+#[derive(Debug, Clone)]
+pub struct Polling {
+    /// The control API.
+    pub client: Client,
+    /// The chain's migration phase, as it changes.
+    pub phase: watch::Receiver<Phase>,
+    /// The pause between two requests.
+    pub interval: Duration,
+}
+
+/// The pause between two requests on a chain of this pace.
+pub fn interval(block_time: Duration) -> Duration {
+    block_time.max(AT_LEAST)
+}
+
+/// Follows the chain's migration phase for all runners of a process, as long as it is polled.
+pub async fn follow_phase(
+    clock: impl Clock,
+    client: Client,
+    interval: Duration,
+    told: watch::Sender<Phase>,
+) {
+    let client = client.with_timeout(REQUEST_TIMEOUT);
+    loop {
+        clock.sleep(interval).await;
+        match client.parameters().await.map(|parameters| parameters.phase.parse()) {
+            Ok(Ok(phase)) => {
+                told.send_if_modified(|known| std::mem::replace(known, phase) != phase);
+            }
+            Ok(Err(error)) => tracing::warn!(%error, "the chain's migration phase is not known"),
+            Err(error) => tracing::debug!(%error, "no migration phase; asked again"),
+        }
+    }
+}
+
+/// What runs jobs, however they came.
+pub(super) struct Desk<E, W> {
+    pub core: Arc<Core>,
+    pub jobs: Arc<E>,
+    pub worker: Arc<W>,
+}
+
+/// Polls as long as it is polled.
+pub(super) async fn keep<E, W>(clock: E, desk: Desk<E, W>, polling: Polling)
+where
+    E: Clock + Spawner,
+    W: Worker,
+{
+    let Polling { client, mut phase, interval } = polling;
+    let mut poller = Poller {
+        runner: desk.core.public.address().to_string(),
+        client: client.with_timeout(REQUEST_TIMEOUT),
+        desk,
+        newest: 0,
+        fetched: BTreeSet::new(),
+        waiting: BTreeMap::new(),
+    };
+    while !poller.desk.core.shared.lock().closing {
+        let now = *phase.borrow_and_update();
+        if !now.polls() {
+            poller.waiting.clear();
+            // An error: nobody is left to tell of another phase.
+            if phase.changed().await.is_err() {
+                return;
+            }
+            continue;
+        }
+        let stuck = poller.hand_in().await;
+        let missing = poller.desk.core.shared.lock().misses_connections();
+        if !now.pushes() || missing || stuck {
+            poller.fetch().await;
+        }
+        clock.sleep(interval).await;
+    }
+}
+
+struct Poller<E, W> {
+    desk: Desk<E, W>,
+    client: Client,
+    /// The runner's address.
+    runner: String,
+    /// The highest block that an answer was of.
+    newest: u64,
+    /// Jobs that came by polling and are still listed.
+    fetched: BTreeSet<Hash>,
+    /// For how many rounds each result has waited for a connection.
+    waiting: BTreeMap<Hash, u32>,
+}
+
+impl<E, W> Poller<E, W>
+where
+    E: Clock + Spawner,
+    W: Worker,
+{
+    /// Hands in what no connection takes; says whether anything waited for too long.
+    async fn hand_in(&mut self) -> bool {
+        let (connected, results) = {
+            let shared = self.desk.core.shared.lock();
+            let results: Vec<_> = shared.table.undelivered().cloned().collect();
+            (!shared.links.is_empty(), results)
+        };
+        let before = std::mem::take(&mut self.waiting);
+        let mut stuck = false;
+        for result in results {
+            let rounds = before.get(&result.job_id).map_or(0, |rounds| rounds.saturating_add(1));
+            self.waiting.insert(result.job_id, rounds);
+            let late = rounds >= PATIENCE;
+            stuck |= late;
+            if late || !connected {
+                self.post(&result).await;
+            }
+        }
+        stuck
+    }
+
+    async fn post(&self, result: &JobResult) {
+        let job_id = result.job_id;
+        let request = ResultRequest {
+            job_id: Text(job_id),
+            result: Text(Bytes(result.result_data.as_bytes().to_vec())),
+            runner_signature: Text(Bytes(result.runner_signed.as_bytes().to_vec())),
+        };
+        match self.client.hand_in(&self.runner, &request).await {
+            Ok(_) => tracing::debug!(runner = %self.runner, %job_id, "result handed in"),
+            Err(error) if is_final(&error) => {
+                tracing::debug!(runner = %self.runner, %job_id, %error, "result not wanted");
+            }
+            Err(error) => {
+                tracing::warn!(runner = %self.runner, %job_id, %error, "result not handed in");
+                return;
+            }
+        }
+        self.desk.core.shared.lock().table.delivered(&job_id);
+    }
+
+    /// Takes on what the chain assigns to the runner, and gives up what it has taken back.
+    async fn fetch(&mut self) {
+        let answer = match self.client.polled_jobs(&self.runner).await {
+            // Of a validator that is behind the one asked before.
+            Ok(answer) if answer.height < self.newest => return,
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::debug!(runner = %self.runner, %error, "no jobs fetched");
+                return;
+            }
+        };
+        self.newest = answer.height;
+        if !answer.more {
+            let listed: BTreeSet<Hash> = answer.jobs.iter().map(|job| job.job_id.0).collect();
+            let fetched = std::mem::take(&mut self.fetched);
+            for job_id in fetched {
+                match listed.contains(&job_id) {
+                    true => {
+                        self.fetched.insert(job_id);
+                    }
+                    false => self.desk.give_up(&job_id),
+                }
+            }
+        }
+        for job in answer.jobs {
+            if self.desk.take(&job, Height::new(self.newest)) {
+                self.fetched.insert(job.job_id.0);
+            }
+        }
+    }
+}
+
+/// Whether sending the same again changes nothing.
+fn is_final(error: &ClientError) -> bool {
+    let code = error.code();
+    matches!(code, Some(ErrorCode::Rejected | ErrorCode::NotFound | ErrorCode::BadRequest))
+}
+
+impl<E, W> Desk<E, W>
+where
+    E: Clock + Spawner,
+    W: Worker,
+{
+    /// Starts a job that came by polling, with the chain at `height`; false where it does not.
+    fn take(&self, job: &PolledJob, height: Height) -> bool {
+        let Self { core, jobs, worker } = self;
+        let (job_id, deadline) = (job.job_id.0, Height::new(job.deadline_block));
+        let mut spec = None;
+        let mut shared = core.shared.lock();
+        if shared.closing {
+            return false;
+        }
+        let head = shared.head.max(height);
+        let offer = shared.table.offer_polled(job_id, deadline, head, || {
+            spec = Some(core.check(&job.spec)?);
+            Ok(())
+        });
+        let taken = match (offer, spec) {
+            (Offer::Accept, Some(spec)) => {
+                let (cancel, cancelled) = oneshot::channel();
+                shared.running.insert(job_id, cancel);
+                work(core, jobs, worker, (job_id, spec), cancelled);
+                true
+            }
+            (Offer::Reject(reason), _) => {
+                tracing::debug!(runner = %core.public.address(), %job_id, %reason, "job not taken");
+                false
+            }
+            _ => false,
+        };
+        shared.tell_load();
+        taken
+    }
+
+    /// The chain no longer assigns a fetched job to the runner: it has a result, or somebody else.
+    fn give_up(&self, job_id: &Hash) {
+        let mut shared = self.core.shared.lock();
+        let stopped = shared.table.cancel(job_id);
+        shared.abandon(job_id);
+        if stopped {
+            let reason = Some(CancelReason::Reassigned);
+            self.core.say(Activity::Stopped { job_id: *job_id, reason });
+        }
+        shared.tell_load();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! A runner that no validator can be reached by, and the API that it polls.
+
+use super::Polling;
+use crate::{
+    api::types::{
+        Bytes, ErrorBody, ErrorCode, ErrorDetail, PolledJob, PolledJobs, ResultAccepted,
+        ResultRequest, Text,
+    },
+    client::Client,
+    runner::{Config, Runner, ValidatorAddress, node::Activity, start, worker::Pretended},
+    simulation::devnet::spec,
+    transport::{Dial, TransportError, quic},
+};
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+    routing::{get, post},
+};
+use commonware_runtime::{Runner as _, Supervisor as _, tokio as runtime};
+use commonware_utils::sync::Mutex;
+use cowboy_engine::{
+    presence::Phase,
+    primitives::{Hash, PublicKey, SecretKey, Signature, codec::to_vec, keccak256},
+    registry::JobKind,
+    wire::{CancelReason, JobResult},
+};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    net::TcpListener,
+    sync::{broadcast, mpsc, watch},
+};
+
+const CHAIN: u64 = 7;
+/// How long anything may take that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn key() -> SecretKey {
+    SecretKey::derive(b"polling", "runner")
+}
+
+/// Reaches nobody.
+#[derive(Clone)]
+struct Nowhere;
+
+impl Dial for Nowhere {
+    type Connection = quic::QuicConnection;
+
+    async fn dial(
+        &self,
+        _: SocketAddr,
+        _: &PublicKey,
+    ) -> Result<quic::QuicConnection, TransportError> {
+        Err(TransportError::Closed)
+    }
+}
+
+/// What the API says, and what it is asked.
+#[derive(Clone)]
+struct Api {
+    jobs: Arc<Mutex<PolledJobs>>,
+    /// What the next results are refused with.
+    refusals: Arc<Mutex<Vec<ErrorCode>>>,
+    listed: Arc<watch::Sender<u64>>,
+    posted: mpsc::UnboundedSender<ResultRequest>,
+}
+
+async fn jobs(State(api): State<Api>, Path(runner): Path<String>) -> Json<PolledJobs> {
+    assert_eq!(runner, key().address().to_string());
+    let answer = api.jobs.lock().clone();
+    api.listed.send_modify(|count| *count += 1);
+    Json(answer)
+}
+
+async fn job_result(State(api): State<Api>, Json(request): Json<ResultRequest>) -> Response {
+    let _ = api.posted.send(request.clone());
+    match api.refusals.lock().pop() {
+        None => Json(ResultAccepted { job_id: request.job_id }).into_response(),
+        Some(code) => {
+            let error = ErrorDetail { code, name: None, message: "no".into(), hint: None };
+            let status = StatusCode::from_u16(code.status()).unwrap();
+            (status, Json(ErrorBody { error })).into_response()
+        }
+    }
+}
+
+/// A runner and the API that it polls.
+struct Net {
+    api: Api,
+    posted: mpsc::UnboundedReceiver<ResultRequest>,
+    phase: watch::Sender<Phase>,
+    activities: broadcast::Receiver<Activity>,
+    _runner: Runner,
+}
+
+impl Net {
+    /// A runner whose jobs take `delay`.
+    async fn start(context: &runtime::Context, phase: Phase, delay: Duration) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (sender, posted) = mpsc::unbounded_channel();
+        let none = PolledJobs { height: 10, phase: "shadow".into(), jobs: Vec::new(), more: false };
+        let api = Api {
+            jobs: Arc::new(Mutex::new(none)),
+            refusals: Arc::default(),
+            listed: Arc::new(watch::Sender::new(0)),
+            posted: sender,
+        };
+        let router = Router::new()
+            .route("/runner/{runner}/jobs", get(jobs))
+            .route("/runner/{runner}/job_result", post(job_result))
+            .with_state(api.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let (phase, told) = watch::channel(phase);
+        let polling = Polling {
+            client: Client::new(&url).unwrap(),
+            phase: told,
+            interval: Duration::from_millis(2),
+        };
+        let validator = SecretKey::derive(b"polling", "validator").public_key();
+        let nowhere =
+            ValidatorAddress { key: validator, address: SocketAddr::from(([127, 0, 0, 1], 1)) };
+        let config = Config {
+            chain_id: CHAIN,
+            key: key(),
+            targets: watch::channel(vec![nowhere]).1,
+            kinds: [JobKind::Custom].into(),
+            max_concurrent_jobs: 4,
+            polling: Some(polling),
+        };
+        let worker = Pretended { clock: context.child("worker"), delay };
+        let runner = start(context.child("runner"), config, Nowhere, worker);
+        Self { api, posted, phase, activities: runner.subscribe(), _runner: runner }
+    }
+
+    /// The chain assigns these jobs at `height`.
+    fn assign(&self, height: u64, jobs: &[u8]) {
+        let job = |id: &u8| PolledJob {
+            job_id: Text(Hash([*id; 32])),
+            spec: Text(Bytes(to_vec(&spec(4)))),
+            assigned_at: height,
+            deadline_block: height + 100,
+        };
+        let mut answer = self.api.jobs.lock();
+        (answer.height, answer.jobs) = (height, jobs.iter().map(job).collect());
+    }
+
+    /// Waits until the runner has asked so often again, with an answer of now.
+    async fn rounds(&self, count: u64) {
+        let mut listed = self.api.listed.subscribe();
+        // One may be under way.
+        let until = *listed.borrow() + count + 1;
+        let reached = listed.wait_for(|listed| *listed >= until);
+        tokio::time::timeout(PATIENCE, reached).await.unwrap().unwrap();
+    }
+
+    async fn result(&mut self) -> ResultRequest {
+        tokio::time::timeout(PATIENCE, self.posted.recv()).await.unwrap().unwrap()
+    }
+
+    /// Waits for an activity, and yields all up to it but for failed connections.
+    async fn until(&mut self, last: impl Fn(&Activity) -> bool) -> Vec<Activity> {
+        let mut seen = Vec::new();
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.activities.recv());
+            let activity = next.await.unwrap().unwrap();
+            if let Activity::Disconnected { .. } = activity {
+                continue;
+            }
+            seen.push(activity);
+            if last(seen.last().unwrap()) {
+                return seen;
+            }
+        }
+    }
+}
+
+fn run<F: Future<Output = ()>>(test: impl FnOnce(runtime::Context) -> F) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = runtime::Config::new().with_storage_directory(folder.path());
+    runtime::Runner::new(config).start(test);
+}
+
+#[test]
+fn a_polled_job_runs_once_and_its_result_is_handed_in_signed() {
+    run(|context| async move {
+        let mut net = Net::start(&context, Phase::Shadow, Duration::ZERO).await;
+        // The API has no time at first.
+        net.api.refusals.lock().push(ErrorCode::Unavailable);
+        net.assign(11, &[1]);
+        let first = net.result().await;
+        let again = net.result().await;
+        assert_eq!(first, again);
+        let result = keccak256(&[&to_vec(&spec(4))]).0.to_vec();
+        assert_eq!((*first.job_id, &first.result.0.0), (Hash([1; 32]), &result));
+        let signature = Signature(first.runner_signature.0.0.as_slice().try_into().unwrap());
+        let digest = JobResult::digest(CHAIN, &Hash([1; 32]), &result);
+        assert!(key().public_key().verify(&digest, &signature));
+        // As long as the chain has not taken it, it stays listed.
+        net.rounds(3).await;
+        net.assign(12, &[1, 2]);
+        assert_eq!(*net.result().await.job_id, Hash([2; 32]));
+        net.rounds(3).await;
+        assert!(net.posted.try_recv().is_err(), "each is handed in once");
+        let seen = net
+            .until(|activity| match activity {
+                Activity::Finished { job_id, .. } => *job_id == Hash([2; 32]),
+                _ => false,
+            })
+            .await;
+        let started = |a: &&Activity| matches!(a, Activity::Started { .. });
+        assert_eq!(seen.iter().filter(started).count(), 2, "{seen:?}");
+    });
+}
+
+#[test]
+fn what_is_refused_for_good_is_not_sent_again() {
+    run(|context| async move {
+        let mut net = Net::start(&context, Phase::HotPath, Duration::ZERO).await;
+        net.api.refusals.lock().push(ErrorCode::Rejected);
+        net.assign(11, &[1]);
+        net.result().await;
+        net.rounds(3).await;
+        assert!(net.posted.try_recv().is_err());
+    });
+}
+
+#[test]
+fn a_job_that_is_listed_no_longer_is_stopped() {
+    run(|context| async move {
+        let mut net = Net::start(&context, Phase::Shadow, Duration::from_secs(3_600)).await;
+        net.assign(11, &[1, 2]);
+        let started = |a: &Activity| matches!(a, Activity::Started { .. });
+        net.until(started).await;
+        net.until(started).await;
+        // A validator that is behind says nothing of it, nor does a part of the list.
+        net.assign(10, &[2]);
+        net.rounds(2).await;
+        net.api.jobs.lock().more = true;
+        net.assign(12, &[2]);
+        net.rounds(2).await;
+        while let Ok(activity) = net.activities.try_recv() {
+            assert!(!matches!(activity, Activity::Stopped { .. }), "{activity:?}");
+        }
+        net.api.jobs.lock().more = false;
+        net.assign(13, &[2]);
+        let stopped = net.until(|a| matches!(a, Activity::Stopped { .. })).await;
+        let reason = Some(CancelReason::Reassigned);
+        let expected = Activity::Stopped { job_id: Hash([1; 32]), reason };
+        assert_eq!(stopped.last(), Some(&expected));
+        // Not even where it comes back.
+        net.assign(14, &[1, 2]);
+        net.rounds(2).await;
+        net.assign(15, &[1]);
+        let stopped = net.until(|a| matches!(a, Activity::Stopped { .. })).await;
+        let expected = Activity::Stopped { job_id: Hash([2; 32]), reason };
+        assert_eq!(stopped, [expected]);
+    });
+}
+
+#[test]
+fn in_sunset_nothing_is_asked_until_the_phase_changes() {
+    run(|context| async move {
+        let mut net = Net::start(&context, Phase::Sunset, Duration::ZERO).await;
+        net.assign(11, &[1]);
+        // Connections go on being tried meanwhile.
+        for _ in 0..2 {
+            let next = tokio::time::timeout(PATIENCE, net.activities.recv()).await.unwrap();
+            assert!(matches!(next, Ok(Activity::Disconnected { .. })), "{next:?}");
+        }
+        assert_eq!(*net.api.listed.borrow(), 0);
+        net.phase.send_replace(Phase::HotPath);
+        assert_eq!(*net.result().await.job_id, Hash([1; 32]));
+    });
+}

@@ -1,0 +1,27 @@
+//! The migration phase, which a system deployer changes (spec connectivity.md §7).
+
+use super::{Refusal, Run};
+use crate::{
+    chain::{event::PhaseChanged, transaction::SetPhase},
+    presence::Migration,
+    primitives::Address,
+};
+
+impl Run<'_> {
+    /// Another phase from the next block on; the one there is changes nothing. This block's draw
+    /// is of the parent's phase.
+    pub(super) fn set_phase(
+        &mut self,
+        sender: Address,
+        SetPhase { phase }: SetPhase,
+    ) -> Result<(), Refusal> {
+        self.check_system(sender)?;
+        let from = self.state.phase();
+        if phase != from {
+            let since = self.height().next();
+            self.state.migration = Migration { phase, since };
+            self.emit(PhaseChanged { from, to: phase });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! The phases in which presence takes over from polling (spec connectivity.md §7, CIP-11 §14).
+
+use crate::{
+    primitives::{
+        Height,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+    },
+    record,
+};
+use std::{fmt, str::FromStr};
+
+/// What presence and polling are for: the parameter `migration.phase`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Phase {
+    /// P(H) is derived and not used; runners fetch their jobs by polling.
+    Shadow,
+    /// Only present runners are drawn; validators push, polling is a fallback for delivery.
+    #[default]
+    HotPath,
+    /// Only present runners are drawn; validators push, there is no polling, and on-chain
+    /// heartbeats say nothing about health.
+    Sunset,
+}
+
+impl Phase {
+    /// The parameter's key.
+    pub const KEY: &'static str = "migration.phase";
+
+    /// Every phase, in the order a chain goes through them.
+    pub const ALL: [Self; 3] = [Self::Shadow, Self::HotPath, Self::Sunset];
+
+    /// The name in configuration and output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shadow => "shadow",
+            Self::HotPath => "hot-path",
+            Self::Sunset => "sunset",
+        }
+    }
+
+    /// Whether draws drop runners that are not present.
+    pub const fn filters_presence(self) -> bool {
+        !matches!(self, Self::Shadow)
+    }
+
+    /// Whether a runner is unhealthy whose last on-chain heartbeat is stale.
+    pub const fn needs_heartbeats(self) -> bool {
+        !matches!(self, Self::Sunset)
+    }
+
+    /// Whether validators send assignments over the runners' connections.
+    pub const fn pushes(self) -> bool {
+        !matches!(self, Self::Shadow)
+    }
+
+    /// Whether runners may fetch jobs, and hand results in, by polling.
+    pub const fn polls(self) -> bool {
+        !matches!(self, Self::Sunset)
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Why a text names no phase.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no migration phase: expected shadow, hot-path or sunset")]
+pub struct PhaseError(String);
+
+impl FromStr for Phase {
+    type Err = PhaseError;
+
+    fn from_str(text: &str) -> Result<Self, PhaseError> {
+        let named = Self::ALL.into_iter().find(|phase| phase.name() == text);
+        named.ok_or_else(|| PhaseError(text.to_owned()))
+    }
+}
+
+/// The phase's name, as a text.
+impl Encode for Phase {
+    fn encode(&self, w: &mut Writer) {
+        w.text(self.name());
+    }
+}
+
+impl Decode for Phase {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let name = r.text(16)?;
+        name.parse().map_err(|_| DecodeError::Invalid("expected shadow, hot-path or sunset"))
+    }
+}
+
+/// The phase of a chain, and since when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Migration {
+    /// The phase of the next block.
+    pub phase: Phase,
+    /// The first block in this phase: at most the next one. 0: since genesis.
+    pub since: Height,
+}
+record!(Migration { phase, since });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::codec::{from_slice, to_vec};
+
+    #[test]
+    fn phases_are_known_by_their_names() {
+        for phase in Phase::ALL {
+            assert_eq!(phase.name().parse(), Ok(phase));
+            assert_eq!(from_slice::<Phase>(&to_vec(&phase)), Ok(phase));
+        }
+        for other in ["", "Shadow", "hotpath", "hot_path"] {
+            assert_eq!(other.parse::<Phase>(), Err(PhaseError(other.to_owned())));
+        }
+        assert!(from_slice::<Phase>(&to_vec(&"dusk".to_owned())).is_err());
+    }
+}
