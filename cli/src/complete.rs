@@ -34,6 +34,11 @@ pub fn runners() -> Vec<CompletionCandidate> {
     names.map(CompletionCandidate::new).collect()
 }
 
+/// Validators and runners.
+pub fn nodes() -> Vec<CompletionCandidate> {
+    validators().into_iter().chain(runners()).collect()
+}
+
 /// Accounts that have a key.
 pub fn accounts() -> Vec<CompletionCandidate> {
     let names = current().and_then(|devnet| devnet.accounts().ok()).unwrap_or_default();

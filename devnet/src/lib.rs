@@ -9,6 +9,7 @@
 //! | module | subject |
 //! |---|---|
 //! | [`topology`] | the YAML file, resolved into a plan |
+//! | [`faults`] | what goes wrong on purpose between nodes, and what becomes of a message |
 //! | [`storage`] | what a validator keeps beside consensus' archives |
 //! | [`chain`] | one validator's executed chain, mempool and gossip |
 //! | [`consensus`] | Simplex with votes that carry presence |
@@ -27,6 +28,7 @@ pub mod chain;
 pub mod client;
 pub mod consensus;
 pub mod executor;
+pub mod faults;
 pub mod home;
 pub mod orchestrator;
 pub mod runner;

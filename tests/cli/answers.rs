@@ -77,6 +77,7 @@ fn status() -> Status {
         head: Some(head()),
         validators: names("validator", 4).into_iter().map(validator).collect(),
         runners: names("runner", 4).into_iter().map(runner).collect(),
+        faults: Vec::new(),
         supply: None,
         pid: Some(4_242),
         started_at: None,

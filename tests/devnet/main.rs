@@ -8,6 +8,7 @@ mod committee;
 mod faults;
 mod kill;
 mod migration;
+mod on_purpose;
 mod policies;
 mod presence;
 mod refusals;

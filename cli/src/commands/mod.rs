@@ -5,6 +5,7 @@ mod actor;
 mod chain;
 mod completions;
 mod devnet;
+mod fault;
 mod job;
 mod man;
 mod mru;
@@ -114,6 +115,9 @@ enum Command {
     /// Validators
     #[command(subcommand)]
     Validator(validator::Validator),
+    /// Break nodes and links on purpose, and heal them
+    #[command(subcommand)]
+    Fault(fault::Fault),
     /// Off-chain work and how its runners are drawn
     #[command(subcommand)]
     Job(job::Job),
@@ -157,6 +161,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Timer(timer) => block_on(timer.run(&cx)),
         Command::Runner(runner) => block_on(runner.run(&cx)),
         Command::Validator(validator) => block_on(validator.run(&cx)),
+        Command::Fault(fault) => block_on(fault.run(&cx)),
         Command::Job(job) => block_on(job.run(&cx)),
         Command::Presence(presence) => block_on(presence.run(&cx)),
         Command::Mru(mru) => block_on(mru.run(&cx)),

@@ -74,6 +74,10 @@ fn command_lines_parse() {
     check("cowboyctl actor call 0x12ab bump @- --value 1.5cby --cycles 5000 --cells 10");
     check("cowboyctl actor call 0x12ab bump 0x00 --dry-run --at 7");
     check("cowboyctl actor logs 0x12ab --from +0 --follow");
+    check("cowboyctl fault partition a,b c --for +10");
+    check("cowboyctl fault latency a..b 50ms --jitter 5ms --seed 7 --for 2m");
+    check("cowboyctl fault loss a 0.5");
+    check("cowboyctl fault heal");
     check("cowboyctl man job submit");
     refuse("cowboyctl");
     refuse("cowboyctl devnet");
@@ -95,5 +99,8 @@ fn command_lines_parse() {
     refuse("cowboyctl actor call 0x12 bump --at 3");
     refuse("cowboyctl actor call 0x12 bump --value lots");
     refuse("cowboyctl actor logs 0x12 --lines 3 --from 4");
+    refuse("cowboyctl fault kill");
+    refuse("cowboyctl fault loss a 150");
+    refuse("cowboyctl fault pause a --for 10");
     refuse("cowboyctl help");
 }

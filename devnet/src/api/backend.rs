@@ -9,6 +9,7 @@ use super::types::Text;
 use crate::{
     chain::{ledger::Ledger, mempool::Mempool},
     consensus::scheme::{Committee, CommitteeError},
+    faults::Faults,
     topology::Name,
 };
 use commonware_utils::sync::Mutex;
@@ -33,17 +34,19 @@ use std::{
 };
 use tokio::sync::{mpsc, watch};
 
-/// What a request wants a validator to do.
+/// What a request wants a node to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
-    /// Run.
+    /// Run: a validator, or a runner that was killed.
     Start,
-    /// Stop, cleanly.
+    /// Stop, cleanly: a validator.
     Stop,
+    /// End at once, as a crash would: a validator or a runner of the process.
+    Kill,
 }
 
-/// Starts or stops the validator of this name; resolves once that is done and the slot says so,
-/// or with the reason why not.
+/// Starts, stops or kills the node of this name; resolves once that is done and the backend says
+/// so, or with the reason why not.
 pub type SwitchHook =
     Box<dyn Fn(&str, Switch) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
@@ -76,7 +79,7 @@ pub type MembershipHook =
 
 /// What the API asks of the process that runs the devnet.
 pub struct Hooks {
-    /// Starts and stops validators. Called for one validator at a time at most once at a time.
+    /// Starts, stops and kills nodes. Called for one validator at most once at a time.
     pub switch: SwitchHook,
     /// Has validators join and leave.
     pub membership: MembershipHook,
@@ -104,6 +107,8 @@ pub struct Config {
     pub validators: Vec<(String, Validator)>,
     /// Names and addresses of the runners that the process runs.
     pub runners: Vec<(String, Address)>,
+    /// What goes wrong between the nodes.
+    pub faults: Faults,
     /// What the API asks of the process.
     pub hooks: Hooks,
 }
@@ -302,6 +307,7 @@ pub struct Backend {
     pub(super) names: Names,
     pub(super) accounts: Vec<Address>,
     pub(super) hooks: Hooks,
+    faults: Faults,
     slots: watch::Sender<Vec<Arc<ValidatorSlot>>>,
     runners: BTreeMap<Address, AtomicBool>,
 }
@@ -340,6 +346,7 @@ impl Backend {
             names,
             accounts: config.accounts.into_iter().map(|(_, address)| address).collect(),
             hooks: config.hooks,
+            faults: config.faults,
             slots: watch::Sender::new(slots),
             runners: config.runners.into_iter().map(|(_, a)| (a, AtomicBool::new(false))).collect(),
         })
@@ -370,6 +377,16 @@ impl Backend {
     /// Forgets a validator that has left. Its name goes on standing for its address.
     pub fn remove_validator(&self, name: &str) {
         self.slots.send_modify(|slots| slots.retain(|slot| slot.name != name));
+    }
+
+    /// What goes wrong between the nodes.
+    pub const fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// The names of the runners that the process runs.
+    pub(super) fn runners(&self) -> impl Iterator<Item = String> {
+        self.runners.keys().map(|address| self.names.of(address))
     }
 
     /// Says whether a runner of this process runs. Other addresses are ignored.

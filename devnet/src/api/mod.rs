@@ -14,6 +14,8 @@ mod convert;
 pub mod error;
 mod events;
 mod extract;
+pub(crate) mod faults;
+mod nodes;
 mod openapi;
 mod routes;
 pub mod server;

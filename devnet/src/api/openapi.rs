@@ -143,6 +143,7 @@ pub(super) fn document() -> OpenApi {
         components.extend(named);
         let method = match route.method {
             Method::POST => HttpMethod::Post,
+            Method::DELETE => HttpMethod::Delete,
             _ => HttpMethod::Get,
         };
         paths = paths.path(route.path, PathItem::new(method, operation));
@@ -209,6 +210,7 @@ fn describe(name: &str) -> &'static str {
         "id" => "A job's id: 0x and 64 hex digits",
         "timer" => "A timer's id, or enough of its beginning: 0x and hex digits",
         "actor" => "An actor's address, or enough of its beginning: 0x and hex digits",
+        "fault" => "A fault's number, or a node by name or address",
         "kind" => "A job kind, as `custom`",
         _ => "A name of this devnet, or an address: 0x and 40 hex digits",
     }

@@ -4,6 +4,7 @@ mod actors;
 mod chain;
 mod comparison;
 mod control;
+mod faults;
 mod fixture;
 mod jobs;
 mod limits;

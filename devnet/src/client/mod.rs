@@ -13,11 +13,12 @@ use crate::{
     api::types::{
         Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, Bytes, ComparisonQuery, DryRun,
         DryRunRequest, ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery, Explanation,
-        Fairness, GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest,
-        LaneBlock, LaneQuery, Left, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs,
-        Presence, PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner,
-        SelectionCheck, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
-        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
+        Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery, JobResult,
+        JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LogQuery, MruRecord, NodeQuery,
+        Parameters, PolledJobs, Presence, PresenceCheck, PresenceComparison, ResultAccepted,
+        ResultRequest, Runner, SelectionCheck, Status, Stopping, StoreQuery, Timer, TimerQuery,
+        TimerQueue, TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator,
+        Votes,
     },
     home::{DevnetHome, HomeError, State},
     topology::Name,
@@ -259,6 +260,24 @@ impl Client {
         self.post(&["validators", validator, "leave"], &()).await
     }
 
+    /// The faults in force, the oldest first.
+    pub async fn faults(&self) -> Result<Vec<Fault>, ClientError> {
+        self.get(&["faults"], &()).await
+    }
+
+    /// Lays a fault.
+    pub async fn lay_fault(&self, request: &FaultRequest) -> Result<Fault, ClientError> {
+        self.post(&["faults"], request).await
+    }
+
+    /// Heals every fault, or the one of a number, or those laid on a node; the answer is what was
+    /// healed.
+    pub async fn heal_faults(&self, which: Option<&str>) -> Result<Vec<Fault>, ClientError> {
+        let path = [&["faults"], which.as_slice()].concat();
+        let request = self.request(Method::DELETE, &path, &()).timeout(self.timeout);
+        self.answer(&path, self.authorized(request)).await
+    }
+
     /// Actors, newest first.
     pub async fn actors(&self, query: &ActorQuery) -> Result<Vec<ActorSummary>, ClientError> {
         self.get(&["actors"], query).await
@@ -443,11 +462,15 @@ impl Client {
             .timeout(self.timeout)
             .header("content-type", "application/json")
             .body(json);
-        let request = match &self.token {
+        self.answer(path, self.authorized(request)).await
+    }
+
+    /// The request with the token, where there is one.
+    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,
-        };
-        self.answer(path, request).await
+        }
     }
 
     /// A request for `/v1/<path>`, each step escaped: a step is often what a user typed.

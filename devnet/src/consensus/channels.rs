@@ -50,6 +50,20 @@ impl<S, R> Channels<S, R> {
             gossip: register(6),
         }
     }
+
+    /// The same with other receivers.
+    pub fn map_receivers<T>(self, mut map: impl FnMut(R) -> T) -> Channels<S, T> {
+        let mut map = |(sender, receiver)| (sender, map(receiver));
+        Channels {
+            votes: map(self.votes),
+            certificates: map(self.certificates),
+            resolver: map(self.resolver),
+            backfill: map(self.backfill),
+            blocks: map(self.blocks),
+            gate: map(self.gate),
+            gossip: map(self.gossip),
+        }
+    }
 }
 
 /// One end of the network between validators.

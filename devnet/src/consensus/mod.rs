@@ -8,6 +8,7 @@
 //! * [`delivery`]: final blocks on their way into the ledger.
 //! * [`timing`], [`channels`], [`network`], [`gate`], [`epochs`], [`engine`]: starting it all, on
 //!   any runtime and network.
+//! * [`faulty`]: a network that loses and delays messages as a devnet's faults say.
 
 pub mod application;
 pub mod block;
@@ -16,6 +17,7 @@ pub mod channels;
 pub mod delivery;
 pub mod engine;
 mod epochs;
+pub mod faulty;
 pub mod gate;
 pub mod held;
 pub mod network;

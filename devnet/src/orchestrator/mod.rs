@@ -4,11 +4,13 @@
 //! every runner and the control API, says when all of it is ready, and ends when it is told to or
 //! when a node dies before that. Everything it keeps lies in the folder that [`home`] describes.
 
+mod expiry;
 pub mod genesis;
 mod members;
 pub mod ports;
 mod readiness;
 mod run;
+mod runners;
 mod supervise;
 mod targets;
 

@@ -1,6 +1,7 @@
 //! A devnet's life, from the first file to the last.
 
 use super::{
+    expiry,
     genesis::genesis,
     home::{HomeError, Lock, Record},
     members::Members,
@@ -15,9 +16,10 @@ use crate::{
         types::Text,
     },
     chain::ledger::ExecutedBlock,
+    faults::Faults,
     topology::Plan,
 };
-use commonware_runtime::{Runner as _, Supervisor as _, tokio};
+use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use std::{
@@ -154,6 +156,7 @@ async fn live(
             .map(|member| (member.name.to_string(), member.keys.public()))
             .collect(),
         runners: addresses(plan.runners.iter().map(|r| &r.name).collect()),
+        faults: Faults::new(plan.seed),
         hooks: Hooks {
             switch: supervisor.switch_hook(),
             membership: supervisor.membership_hook(),
@@ -173,6 +176,10 @@ async fn live(
         },
     )?;
     let api = server::start(listener, backend.clone());
+    context.child("expiry").spawn({
+        let backend = backend.clone();
+        move |_| expiry::watch(backend)
+    });
 
     let observe = Arc::new(observe);
     let mut stop = stop;

@@ -7,23 +7,25 @@ use super::{
     ports::{self, Transport},
     readiness,
     run::OrchestratorError,
+    runners::Runners,
     targets::Targets,
 };
 use crate::{
     api::backend::{
         Backend, Link, Membership, MembershipError, MembershipHook, Running, Switch, SwitchHook,
     },
-    chain::known::Known,
+    chain::{known::Known, ledger::ExecutedBlock},
     client::Client,
-    consensus::{engine::EngineError, network::Loopback, timing::Timing},
-    executor::Executor,
-    runner::{self, Polling, heartbeat, polling},
+    consensus::{
+        engine::EngineError,
+        faulty::{self, Faulty},
+        network::Loopback,
+        timing::Timing,
+    },
+    faults::{Faults, Tap},
     storage::Store,
     topology::{Name, Plan},
-    transport::{
-        quic::{self, Listener},
-        tls::Identity,
-    },
+    transport::{quic::Listener, tls::Identity},
     validator::{
         gateway::{self, Connected, Gateway},
         limiter::Limits,
@@ -31,16 +33,17 @@ use crate::{
         service,
     },
 };
-use ::tokio::sync::{mpsc, oneshot, watch};
+use ::tokio::sync::{
+    broadcast::{Receiver, error::RecvError},
+    mpsc, oneshot, watch,
+};
+use commonware_cryptography::Signer as _;
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
 use cowboy_engine::chain::Genesis;
-use futures::{
-    FutureExt as _,
-    future::{join_all, select_all},
-};
+use futures::{FutureExt as _, future::select_all};
 use std::{
     collections::BTreeMap,
-    net::{Ipv4Addr, SocketAddr, SocketAddrV4},
+    net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
@@ -51,13 +54,11 @@ const REQUESTS: usize = 64;
 const FAILURES: usize = 64;
 /// How long a stopping devnet waits for its nodes.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Any port of the loopback.
-const ANY_PORT: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 /// How often a stopped validator's port is looked at; nothing tells when the system frees it.
 const RELEASE_POLL: Duration = Duration::from_millis(10);
 
 enum Request {
-    Switch { validator: String, to: Switch, reply: oneshot::Sender<Result<(), String>> },
+    Switch { node: String, to: Switch, reply: oneshot::Sender<Result<(), String>> },
     Join { name: Option<Name>, reply: oneshot::Sender<Result<String, MembershipError>> },
     Leave { validator: String, reply: oneshot::Sender<Result<String, MembershipError>> },
 }
@@ -102,12 +103,12 @@ impl Supervisor {
 
     pub(super) fn switch_hook(&self) -> SwitchHook {
         let requests = self.requests.clone();
-        Box::new(move |validator, to| {
-            let (requests, validator) = (requests.clone(), validator.to_owned());
+        Box::new(move |node, to| {
+            let (requests, node) = (requests.clone(), node.to_owned());
             Box::pin(async move {
                 let (reply, answer) = oneshot::channel();
                 let gone = |_| "the devnet is stopping".to_owned();
-                let request = Request::Switch { validator, to, reply };
+                let request = Request::Switch { node, to, reply };
                 requests.send(request).await.map_err(|_| gone(()))?;
                 answer.await.map_err(|_| gone(()))?
             })
@@ -146,6 +147,10 @@ impl Requests {
         context: tokio::Context,
         config: SupervisorConfig,
     ) -> Result<Supervised, OrchestratorError> {
+        let api = Client::new(&config.rpc_url).map_err(|error| OrchestratorError::Node {
+            node: "control API".to_owned(),
+            error: error.to_string(),
+        })?;
         let targets = Targets::new(config.backend.newest());
         targets.listening(config.members.for_runners());
         let following = targets.clone();
@@ -153,11 +158,12 @@ impl Requests {
         context.child("targets").spawn(move |_| {
             readiness::watch(backend, move |block| following.advance(&block.execution.state))
         });
+        let runners = Runners::new(&context, &config, api, targets.clone());
         let members = config.members.all().to_vec();
         let mut nodes = Nodes {
             known: Known::default(),
             validators: BTreeMap::new(),
-            runners: Vec::new(),
+            runners,
             targets,
             context: context.child("nodes"),
             config,
@@ -168,7 +174,11 @@ impl Requests {
                 error,
             })?;
         }
-        nodes.start_runners().map_err(|(node, error)| OrchestratorError::Node { node, error })?;
+        for runner in nodes.config.plan.runners.clone() {
+            nodes.runners.start(&nodes.config.plan, &runner).map_err(|error| {
+                OrchestratorError::Node { node: runner.name.to_string(), error }
+            })?;
+        }
         let (failed, failures) = mpsc::channel(FAILURES);
         let shutdown = self.shutdown.clone();
         let task = context
@@ -205,9 +215,15 @@ impl Supervised {
     }
 }
 
+/// A port of this machine; 0: any that is free.
+pub(super) fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
 struct Validator {
     handle: ValidatorHandle,
     gateway: Gateway,
+    tap: Tap,
 }
 
 struct Nodes {
@@ -216,7 +232,7 @@ struct Nodes {
     known: Known,
     /// Those that run.
     validators: BTreeMap<Name, Validator>,
-    runners: Vec<runner::Runner>,
+    runners: Runners,
     targets: Targets,
 }
 
@@ -235,8 +251,11 @@ impl Nodes {
         let store = Store::open(&folder.join("index.db"), chain_id)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
         let identity = Identity::new(&keys.identity).map_err(|error| error.to_string())?;
+        let faults = config.backend.faults().clone();
+        let tap = Tap::new(faults.clone(), name.as_str());
+        tap.sit(faulty::seat(&keys.consensus.public_key()));
         // Handshakes per address are limited behind TLS, where a connected runner is known.
-        let listener = Listener::bind(&identity, *quic, |_| true)
+        let listener = Listener::bind_tapped(&identity, *quic, tap.clone(), |_| true)
             .map_err(|error| format!("cannot listen for runners: {error}"))?;
         let (gateway, results) = Gateway::new(gateway::Config {
             key: keys.identity.clone(),
@@ -264,10 +283,14 @@ impl Nodes {
                     config.plan.block_time,
                 )),
             },
-            network,
+            Faulty { network, tap: tap.clone() },
         )
         .map_err(|error| error.to_string())?;
         let services = handle.services();
+        faults.revived(name.as_str());
+        faults.reached(services.ledger.head().height().get());
+        let blocks = services.ledger.subscribe();
+        self.context.child("heights").spawn(move |_| tell_heights(blocks, faults));
         let links = gateway.clone();
         if let Some(slot) = config.backend.slot(name.as_str()) {
             slot.set_running(Running {
@@ -280,7 +303,7 @@ impl Nodes {
             });
         }
         tracing::info!(validator = %name, height = %services.ledger.head().height(), "started");
-        self.validators.insert(name.clone(), Validator { handle, gateway });
+        self.validators.insert(name.clone(), Validator { handle, gateway, tap });
         Ok(())
     }
 
@@ -298,6 +321,18 @@ impl Nodes {
             tracing::warn!(validator = %name, %error, "no snapshot: the next start takes longer");
         }
         tracing::info!(validator = %name, height = %state.height(), "stopped");
+    }
+
+    /// Ends a validator as a crash would: nobody is told, nothing is kept for the next start but
+    /// what was on the disk already.
+    async fn kill(&mut self, name: &Name) {
+        let Some(validator) = self.validators.remove(name) else { return };
+        validator.tap.silence();
+        validator.handle.stop().await;
+        if let Some(slot) = self.config.backend.slot(name.as_str()) {
+            slot.set_stopped();
+        }
+        tracing::info!(validator = %name, "killed");
     }
 
     /// Resolves once a stopped validator's port for runners can be listened on again: its last
@@ -341,59 +376,42 @@ impl Nodes {
         Ok(validator.to_owned())
     }
 
-    fn start_runners(&mut self) -> Result<(), (String, String)> {
-        let config = &self.config;
-        let executor = Executor::default();
-        let mut client: Option<quic::Client> = None;
-        let api = Client::new(&config.rpc_url)
-            .map_err(|error| ("control API".to_owned(), error.to_string()))?;
-        let (told, phase) = watch::channel(config.plan.phase);
-        let interval = polling::interval(config.plan.block_time);
-        let polling = Polling { client: api.clone(), phase, interval };
-        let asked = api.clone();
-        self.context
-            .child("phase")
-            .spawn(move |context| polling::follow_phase(context, asked, interval, told));
-        for runner in &config.plan.runners {
-            let failed = |error: String| (runner.name.to_string(), error);
-            let key = config.plan.key(&runner.name);
-            let address = key.address();
-            // One socket for all of them.
-            let client = match &client {
-                Some(client) => client,
-                None => {
-                    client.insert(quic::Client::bind(ANY_PORT).map_err(|e| failed(e.to_string()))?)
+    /// Does what a request asks for; to a node that is in that state already, nothing.
+    async fn switch(&mut self, node: &str, to: Switch) -> Result<(), String> {
+        if let Some(member) = self.member(node) {
+            return match to {
+                Switch::Start if self.validators.contains_key(&member.name) => Ok(()),
+                Switch::Start => self.start(&member),
+                Switch::Stop => {
+                    self.stop(&member.name).await;
+                    Self::released(&member).await
+                }
+                Switch::Kill => {
+                    self.kill(&member.name).await;
+                    Self::released(&member).await
                 }
             };
-            let identity = Identity::new(&key).map_err(|error| failed(error.to_string()))?;
-            let running = runner::start(
-                self.context.child("runner").with_attribute("name", &runner.name),
-                runner::Config {
-                    chain_id: config.genesis.chain_id(),
-                    key: key.clone(),
-                    targets: self.targets.of(&key.public_key()),
-                    kinds: runner.kinds.iter().copied().map(super::genesis::kind).collect(),
-                    max_concurrent_jobs: runner.max_concurrent_jobs,
-                    polling: Some(polling.clone()),
-                },
-                client.dialer(identity),
-                executor.clone(),
-            );
-            let (api, block_time) = (api.clone(), config.plan.block_time);
-            self.context
-                .child("heartbeat")
-                .spawn(move |context| heartbeat::keep(context, api, key, block_time));
-            config.backend.set_runner_running(&address, true);
-            self.runners.push(running);
         }
-        Ok(())
+        let plan = &self.config.plan;
+        let Some(runner) = plan.runners.iter().find(|r| r.name.as_str() == node).cloned() else {
+            return Err(format!("there is no node `{node}`"));
+        };
+        match to {
+            Switch::Start if self.runners.running.contains_key(node) => Ok(()),
+            Switch::Start => self.runners.start(plan, &runner),
+            Switch::Kill => {
+                self.runners.kill(plan, &runner).await;
+                Ok(())
+            }
+            Switch::Stop => Err(format!("`{node}` is no validator")),
+        }
     }
 
     async fn answer(&mut self, request: Request) {
         // Whoever asked may have gone.
         match request {
-            Request::Switch { validator, to, reply } => {
-                let _ = reply.send(self.switch(&validator, to).await);
+            Request::Switch { node, to, reply } => {
+                let _ = reply.send(self.switch(&node, to).await);
             }
             Request::Join { name, reply } => {
                 let _ = reply.send(self.join(name).map_err(MembershipError::from));
@@ -404,22 +422,8 @@ impl Nodes {
         }
     }
 
-    async fn switch(&mut self, validator: &str, to: Switch) -> Result<(), String> {
-        let member = self.member(validator);
-        let member = member.ok_or_else(|| format!("there is no validator `{validator}`"))?;
-        match to {
-            Switch::Stop => {
-                self.stop(&member.name).await;
-                Self::released(&member).await
-            }
-            Switch::Start if !self.validators.contains_key(&member.name) => self.start(&member),
-            Switch::Start => Ok(()),
-        }
-    }
-
     async fn stop_all(&mut self) {
-        let runners = self.runners.drain(..);
-        join_all(runners.map(|runner| runner.stop(&self.context))).await;
+        self.runners.stop().await;
         let names: Vec<Name> = self.validators.keys().cloned().collect();
         for name in &names {
             self.stop(name).await;
@@ -460,6 +464,17 @@ fn link(connected: Connected) -> Link {
         runner: connected.runner,
         locally_present: connected.present,
         last_ping: connected.last_ping,
+    }
+}
+
+/// Tells the table of faults how high the chain is, until the validator has ended.
+async fn tell_heights(mut blocks: Receiver<Arc<ExecutedBlock>>, faults: Faults) {
+    loop {
+        match blocks.recv().await {
+            Ok(block) => faults.reached(block.block.header.height.get()),
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
     }
 }
 

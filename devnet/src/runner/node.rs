@@ -199,6 +199,11 @@ impl Runner {
             _ = count.wait_for(|count| *count == 0) => {}
             () = clock.sleep(GOODBYE_TIMEOUT) => {}
         }
+        self.kill().await;
+    }
+
+    /// Ends it where it stands, with its jobs, and waits until it has ended.
+    pub async fn kill(self) {
         self.task.abort();
         // An aborted task has nothing to tell.
         let _ = self.task.await;

@@ -1,14 +1,18 @@
 //! Connections over QUIC (quinn), with the identities of [`tls`](super::tls).
 //!
-//! A validator has a [`Listener`] on one UDP port. All runners of a process share one [`Client`]
-//! socket, each with a [`Dialer`] under its own identity. A connection is yielded only when the
-//! handshake is through, both identities included.
+//! A validator has a [`Listener`] on one UDP port. Runners connect from the socket of a [`Client`],
+//! each with a [`Dialer`] under its own identity; runners may share a client, unless faults are to
+//! tell them apart. A connection is yielded only when the handshake is through, both identities
+//! included.
+//!
+//! A socket behind a [`Tap`] loses and delays datagrams as the devnet's faults say.
 //!
 //! A dialler is through one step before the listener: a listener that refuses the dialler's
 //! identity shows as a connection that is lost at once, not as a failed dial.
 //!
 //! Everything here needs a Tokio runtime around it.
 
+mod faulty;
 #[cfg(test)]
 mod tests;
 
@@ -17,8 +21,10 @@ use super::{
     SendStream, TransportError, clipped,
     tls::{Identity, peer_key},
 };
+use crate::faults::Tap;
 use bytes::Bytes;
 use cowboy_engine::primitives::PublicKey;
+use faulty::Faulty;
 use quinn::{
     AsyncUdpSocket, ConnectionError, Endpoint, EndpointConfig, Runtime as _, TokioRuntime,
     TransportConfig, VarInt,
@@ -98,11 +104,15 @@ struct Bound {
     released: oneshot::Receiver<Infallible>,
 }
 
-fn bind(address: SocketAddr) -> Result<Bound, TransportError> {
+fn bind(address: SocketAddr, tap: Option<Tap>) -> Result<Bound, TransportError> {
     let failed = |error: io::Error| TransportError::Bind { address, reason: error.to_string() };
     let socket = UdpSocket::bind(address).map_err(failed)?;
     let bound = socket.local_addr().map_err(failed)?;
     let socket = TokioRuntime.wrap_udp_socket(socket).map_err(failed)?;
+    let socket = match tap {
+        Some(tap) => Arc::new(Faulty::new(socket, bound, tap)),
+        None => socket,
+    };
     let (in_use, released) = oneshot::channel();
     Ok(Bound { socket: Arc::new(Socket { socket, _in_use: in_use }), address: bound, released })
 }
@@ -157,12 +167,23 @@ impl Listener {
         address: SocketAddr,
         admit: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
     ) -> Result<Self, TransportError> {
-        Self::bind_with(identity, address, admit, Limits::default())
+        Self::bind_with(identity, address, None, admit, Limits::default())
+    }
+
+    /// [`bind`](Self::bind) behind a validator's tap.
+    pub fn bind_tapped(
+        identity: &Identity,
+        address: SocketAddr,
+        tap: Tap,
+        admit: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
+    ) -> Result<Self, TransportError> {
+        Self::bind_with(identity, address, Some(tap), admit, Limits::default())
     }
 
     fn bind_with(
         identity: &Identity,
         address: SocketAddr,
+        tap: Option<Tap>,
         admit: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
         limits: Limits,
     ) -> Result<Self, TransportError> {
@@ -175,7 +196,7 @@ impl Listener {
             .max_incoming(MAX_HALF_OPEN)
             .incoming_buffer_size(INCOMING_BUFFER.0)
             .incoming_buffer_size_total(INCOMING_BUFFER.1);
-        let Bound { socket, address, released } = bind(address)?;
+        let Bound { socket, address, released } = bind(address, tap)?;
         let endpoint = endpoint(socket, address, Some(config))?;
         let (queue, accepted) = mpsc::channel(BACKLOG);
         tokio::spawn(accept_all(endpoint.clone(), admit, queue, limits));
@@ -268,7 +289,16 @@ pub struct Client {
 impl Client {
     /// Binds `address`, usually port 0 of the loopback.
     pub fn bind(address: SocketAddr) -> Result<Self, TransportError> {
-        let Bound { socket, address, .. } = bind(address)?;
+        Self::bind_with(address, None)
+    }
+
+    /// [`bind`](Self::bind) behind a runner's tap: all that is sent from here is that runner's.
+    pub fn bind_tapped(address: SocketAddr, tap: Tap) -> Result<Self, TransportError> {
+        Self::bind_with(address, Some(tap))
+    }
+
+    fn bind_with(address: SocketAddr, tap: Option<Tap>) -> Result<Self, TransportError> {
+        let Bound { socket, address, .. } = bind(address, tap)?;
         let endpoint = endpoint(socket, address, None)?;
         Ok(Self { endpoint, transport: transport_config() })
     }

@@ -2,7 +2,7 @@
 
 use super::not_running;
 use crate::{
-    commands::validator::state,
+    commands::{fault, validator::state},
     context::{self, Context},
     error::CliError,
     output::{Document, Row, fields, seconds_since, short, table},
@@ -162,6 +162,7 @@ fn stopped(devnet: &DevnetHome) -> Status {
         head: None,
         validators: validators.collect(),
         runners: runners.collect(),
+        faults: Vec::new(),
         supply: None,
         pid: None,
         started_at: None,
@@ -187,6 +188,10 @@ impl Document for Status {
         }
         if let Some(started) = self.started_at {
             lines.push(("up for", seconds_since(*started, Timestamp::now())));
+        }
+        if !self.faults.is_empty() {
+            let faults: Vec<_> = self.faults.iter().map(fault::words).collect();
+            lines.push(("faults", faults.join("\n")));
         }
         let validators = self.validators.iter().map(|validator| {
             vec![

@@ -4,6 +4,7 @@ use crate::api::{
     backend::{Membership, MembershipError, Switch},
     error::ApiError,
     extract::{Authorized, InBody, InPath},
+    nodes,
     server::Shared,
     types::{
         JoinRequest, Left, Stopping, Text, TransactionAccepted, TransactionRequest, Validator,
@@ -104,34 +105,11 @@ async fn switch(
     validator: String,
     wanted: Switch,
 ) -> Result<Json<Validator>, ApiError> {
-    let backend = shared.backend.clone();
     let name = {
-        let glance = Glance::of(backend.clone(), None)?;
+        let glance = Glance::of(shared.backend.clone(), None)?;
         super::validator::slot(&glance, &validator)?.name().to_owned()
     };
-    let task_name = name.clone();
-    // A task of its own: it ends well whether or not somebody still waits for the answer.
-    let task = tokio::spawn(async move {
-        let slot = backend.slot(&task_name).expect("a slot's own name finds it");
-        let _one = slot.switching.clone().try_lock_owned().map_err(|_| {
-            ApiError::conflict(format!("validator `{task_name}` is being started or stopped"))
-        })?;
-        let (runs, verb) = (
-            slot.running().is_some(),
-            match wanted {
-                Switch::Start => "running",
-                Switch::Stop => "stopped",
-            },
-        );
-        if runs == (wanted == Switch::Start) {
-            let message = format!("validator `{task_name}` is {verb} already");
-            return Err(ApiError::conflict(message));
-        }
-        (backend.hooks.switch)(&task_name, wanted).await.map_err(|reason| {
-            ApiError::internal(format!("validator `{task_name}` is not {verb}: {reason}"))
-        })
-    });
-    task.await.map_err(|error| ApiError::internal(error.to_string()))??;
+    nodes::switch(shared.backend.clone(), &name, wanted).await?;
     let show = move |backend| super::validator::show(&Glance::of(backend, None)?, &name);
     shared.blocking(show).await.map(Json)
 }

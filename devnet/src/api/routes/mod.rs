@@ -9,6 +9,7 @@ pub(super) mod chain;
 mod comparison;
 mod control;
 mod deferral;
+mod fault;
 mod job;
 mod mru;
 mod polling;
@@ -26,11 +27,11 @@ use super::{
     server::Shared,
     types::{
         Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, BlockNotice, ComparisonQuery,
-        DryRun, DryRunRequest, EventPage, EventQuery, Explanation, Fairness, GovernedParameter,
-        Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left,
-        LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs, Presence, PresenceCheck,
-        PresenceComparison, ResultAccepted, ResultRequest, Runner, SelectionCheck, Status,
-        Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
+        DryRun, DryRunRequest, EventPage, EventQuery, Explanation, Fairness, Fault, FaultRequest,
+        GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
+        LaneQuery, Left, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs, Presence,
+        PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner, SelectionCheck,
+        Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
         Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     view::{Glance, View},
@@ -39,7 +40,7 @@ use axum::{
     Json,
     extract::State,
     http::Method,
-    routing::{MethodRouter, get, post},
+    routing::{MethodRouter, delete, get, post},
 };
 use openapi::{Answer, Operation};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -171,6 +172,39 @@ pub(super) fn table() -> Vec<Route> {
             handler: post(control::start),
             operation: Operation::new("Starts a stopped validator", Answer::one::<Validator>())
                 .needs_token(),
+        },
+        glance(
+            "/v1/faults",
+            "What was broken on purpose and is in force, the oldest first",
+            Answer::many::<Fault>(),
+            |glance, ()| Ok(fault::list(glance)),
+        ),
+        Route {
+            method: Method::POST,
+            path: "/v1/faults",
+            handler: post(fault::lay),
+            operation: Operation::new(
+                "Lays a fault; one of the same kind at the same place is replaced",
+                Answer::one::<Fault>(),
+            )
+            .body::<FaultRequest>()
+            .needs_token(),
+        },
+        Route {
+            method: Method::DELETE,
+            path: "/v1/faults",
+            handler: delete(fault::heal_all),
+            operation: Operation::new("Heals every fault", Answer::many::<Fault>()).needs_token(),
+        },
+        Route {
+            method: Method::DELETE,
+            path: "/v1/faults/{fault}",
+            handler: delete(fault::heal),
+            operation: Operation::new(
+                "Heals the fault of a number, or those laid on a node",
+                Answer::many::<Fault>(),
+            )
+            .needs_token(),
         },
         view(
             "/v1/actors",

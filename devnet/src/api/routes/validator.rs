@@ -40,6 +40,7 @@ pub(super) fn status(glance: &Glance) -> Result<Status, ApiError> {
         head: Some(head(glance)?),
         validators,
         runners,
+        faults: super::fault::list(glance),
         supply: Some(supply(glance)),
         pid: Some(backend.pid),
         started_at: Some(Text(backend.started_at)),

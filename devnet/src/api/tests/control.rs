@@ -37,6 +37,7 @@ async fn changing_state_needs_the_token() {
             "/v1/transactions",
             "/v1/validators/validator-0/stop",
             "/v1/validators/validator-0/start",
+            "/v1/faults",
             "/v1/shutdown",
         ] {
             let (status, body) = post(&devnet, path, token, &json!({ "transaction": "0x" })).await;
@@ -49,6 +50,10 @@ async fn changing_state_needs_the_token() {
     let client = Client::new(&devnet.url).unwrap();
     let error = client.stop_validator("validator-0").await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::Unauthorized));
+    for which in [None, Some("validator-0")] {
+        let error = client.heal_faults(which).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::Unauthorized));
+    }
     let (status, _) = post(&devnet, "/v1/shutdown", Some("bearer 5ecret"), &Value::Null).await;
     assert_eq!(status, 202, "schemes have no case");
 }

@@ -17,6 +17,7 @@ use crate::{
         certificate::{self, from_finalization},
         scheme::{Committee, Scheme, Source},
     },
+    faults::Faults,
     simulation,
     storage::Store,
 };
@@ -203,9 +204,18 @@ impl Devnet {
             let (backend, parts, wake) = (backend.clone(), parts.clone(), shutdown.clone());
             let switch = move |name: &str, wanted: Switch| {
                 let backend = backend.upgrade().expect("the API holds it");
-                let slot = backend.slot(name).expect("the API asks for slots only");
+                let Some(slot) = backend.slot(name) else {
+                    backend.set_runner_running(&address(name), wanted == Switch::Start);
+                    if wanted == Switch::Start {
+                        backend.faults().revived(name);
+                    }
+                    return async { Ok(()) }.boxed();
+                };
+                if wanted == Switch::Start {
+                    backend.faults().revived(name);
+                }
                 match (wanted, name) {
-                    (Switch::Stop, _) => slot.set_stopped(),
+                    (Switch::Stop | Switch::Kill, _) => slot.set_stopped(),
                     (Switch::Start, "validator-0") => slot.set_running(parts[0].clone()),
                     (Switch::Start, "validator-1") => slot.set_running(parts[1].clone()),
                     (Switch::Start, "validator-3") => return pending().boxed(),
@@ -227,6 +237,7 @@ impl Devnet {
                     .map(|index| (format!("validator-{index}"), validator(index)))
                     .collect(),
                 runners: named("runner", RUNNERS),
+                faults: Faults::new(7),
                 hooks: Hooks {
                     switch: Box::new(switch),
                     membership: Box::new(|change| {

@@ -26,6 +26,10 @@
 //! | `GET /v1/validators/{validator}` (a name or an address) | | [`Validator`] |
 //! | `POST /v1/validators/{validator}/stop` * | | [`Validator`] |
 //! | `POST /v1/validators/{validator}/start` * | | [`Validator`] |
+//! | `GET /v1/faults` | | `[`[`Fault`]`]` in force, the oldest first |
+//! | `POST /v1/faults` * | body [`FaultRequest`] | [`Fault`] |
+//! | `DELETE /v1/faults` * | | `[`[`Fault`]`]`: all, healed |
+//! | `DELETE /v1/faults/{fault}` * (a number or a node) | | `[`[`Fault`]`]` healed |
 //! | `GET /v1/actors` | [`ActorQuery`] | `[`[`ActorSummary`]`]`, newest first |
 //! | `GET /v1/actors/{actor}` (an address or its beginning) | [`StoreQuery`] | [`Actor`] |
 //! | `GET /v1/actors/{actor}/logs` | [`LogQuery`] | [`ActorLog`] |
@@ -70,6 +74,7 @@
 mod actor;
 mod chain;
 mod error;
+mod fault;
 mod job;
 mod node;
 mod presence;
@@ -87,6 +92,7 @@ pub use chain::{
     TransactionStatus,
 };
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
+pub use fault::{Fault, FaultRequest, FaultSpec};
 pub use job::{
     Candidate, Draw, Explanation, Job, JobEvent, JobQuery, JobResult, JobStatus, JobSummary,
     MruRecord, PolledJob, PolledJobs, ResultAccepted, ResultRequest, SelectionCheck,

@@ -1,6 +1,6 @@
 //! The devnet as a whole, its validators and its runners.
 
-use super::{AddressText, AmountText, BytesText, ChainIdText, Head, KeyText, TimeText};
+use super::{AddressText, AmountText, BytesText, ChainIdText, Fault, Head, KeyText, TimeText};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -30,6 +30,8 @@ pub struct Status {
     pub validators: Vec<ValidatorStatus>,
     /// The runners, in registry order.
     pub runners: Vec<RunnerStatus>,
+    /// What was broken on purpose, the oldest first.
+    pub faults: Vec<Fault>,
     /// Where all money is; absent when it does not run.
     pub supply: Option<Supply>,
     /// The process that runs it; absent when it does not run.

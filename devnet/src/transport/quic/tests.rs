@@ -169,7 +169,7 @@ async fn half_open(listener: &Listener) -> tokio::net::UdpSocket {
 async fn half_open_handshakes_are_few_and_end() {
     let limits = Limits { handshake: Duration::from_millis(300), half_open: 1 };
     let identity = identity("validator");
-    let mut listener = Listener::bind_with(&identity, LOOPBACK, |_| true, limits).unwrap();
+    let mut listener = Listener::bind_with(&identity, LOOPBACK, None, |_| true, limits).unwrap();
     bounded(async {
         let _relay = half_open(&listener).await;
         let validator = secret("validator").public_key();
@@ -256,7 +256,7 @@ async fn attempt(listener: &Listener, identity: Option<&Identity>, alpn: &[&[u8]
     };
     crypto.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
     let crypto = QuicClientConfig::try_from(crypto).unwrap();
-    let Bound { socket, address, .. } = bind(LOOPBACK).unwrap();
+    let Bound { socket, address, .. } = bind(LOOPBACK, None).unwrap();
     let endpoint = endpoint(socket, address, None).unwrap();
     let config = quinn::ClientConfig::new(Arc::new(crypto));
     let connecting = endpoint.connect_with(config, listener.address(), SERVER_NAME).unwrap();

@@ -1,0 +1,337 @@
+//! `fault`: breaking nodes and links of a running devnet on purpose, and healing them.
+
+use crate::{
+    args, complete,
+    context::Context,
+    error::CliError,
+    output::{Document, Row, fields},
+};
+use clap::{Args, Subcommand};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::api::types::{Fault as Entry, FaultRequest, FaultSpec};
+use std::{str::FromStr, time::Duration};
+
+#[derive(Debug, Subcommand)]
+pub enum Fault {
+    /// The faults in force: since when, until when, and what they did so far
+    ///
+    /// Dropped and delayed count messages between validators and UDP datagrams between runners and
+    /// validators. Faults end with the devnet's process.
+    Ls,
+    /// End a node at once, as a crash would: nobody is told, nothing is saved
+    ///
+    /// A validator keeps what is on its disk, a runner loses the jobs it works on. Healing starts
+    /// it again, as does `validator start`.
+    Kill {
+        /// The validator or runner: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::nodes))]
+        node: String,
+        #[command(flatten)]
+        lasting: Lasting,
+    },
+    /// Have a node hear nothing and say nothing on any link, while it goes on by itself
+    ///
+    /// Its connections stay open until somebody's timeout. What is said to it meanwhile is lost.
+    Pause {
+        /// The validator or runner: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::nodes))]
+        node: String,
+        #[command(flatten)]
+        lasting: Lasting,
+    },
+    /// Let nothing pass between groups of nodes; a new partition replaces the old one
+    ///
+    /// Nodes that are in no group form one more. For example, two validators on either side, the
+    /// runners with the second two:
+    /// cowboyctl fault partition validator-0,validator-1
+    Partition {
+        /// The groups: names or addresses with commas between them
+        #[arg(required = true, value_name = "A,B", value_parser = group)]
+        #[arg(add = ArgValueCandidates::new(complete::nodes))]
+        groups: Vec<Group>,
+        #[command(flatten)]
+        lasting: Lasting,
+    },
+    /// Delay every message on the links of a node, or on one link, in both directions
+    ///
+    /// A round trip takes twice as much longer. Delays of several faults add up.
+    Latency {
+        /// The node, or the two ends of a link: NODE or A..B
+        #[arg(value_name = "NODE|A..B", add = ArgValueCandidates::new(complete::nodes))]
+        at: String,
+        /// What each message takes longer, as 50ms
+        #[arg(value_name = "DURATION", value_parser = args::duration)]
+        delay: Duration,
+        /// What it takes longer on top of that at most: drawn evenly, and out of order then
+        #[arg(long, value_name = "DURATION", value_parser = args::duration, default_value = "0ms")]
+        #[arg(env = "COWBOYCTL_JITTER", hide_env_values = true)]
+        jitter: Duration,
+        #[command(flatten)]
+        drawn: Drawn,
+        #[command(flatten)]
+        lasting: Lasting,
+    },
+    /// Lose some of the messages on the links of a node, or on one link, in both directions
+    Loss {
+        /// The node, or the two ends of a link: NODE or A..B
+        #[arg(value_name = "NODE|A..B", add = ArgValueCandidates::new(complete::nodes))]
+        at: String,
+        /// How many in a hundred, as 5 or 0.5
+        #[arg(value_name = "PERCENT", value_parser = per_mille)]
+        percent: u16,
+        #[command(flatten)]
+        drawn: Drawn,
+        #[command(flatten)]
+        lasting: Lasting,
+    },
+    /// Heal faults: all, those laid on a node, or one by its number
+    ///
+    /// A node that was killed is started again, over its storage. The answer is what was healed.
+    Heal {
+        /// all, a node by name or address, or a fault's number
+        #[arg(value_name = "NODE|FAULT|all", default_value = "all")]
+        #[arg(add = ArgValueCandidates::new(complete::nodes))]
+        what: String,
+    },
+}
+
+/// How long a fault lasts.
+#[derive(Debug, Args)]
+pub struct Lasting {
+    /// Heal by itself after a time or after blocks, as 30s or +20 [default: stays]
+    #[arg(long = "for", value_name = "DURATION|+BLOCKS")]
+    #[arg(env = "COWBOYCTL_FOR", hide_env_values = true)]
+    lasting: Option<For>,
+}
+
+/// What draws are made from.
+#[derive(Debug, Args)]
+pub struct Drawn {
+    /// What losses and jitter are drawn from [default: the devnet's seed]
+    #[arg(long, value_name = "NUMBER", env = "COWBOYCTL_SEED", hide_env_values = true)]
+    seed: Option<u64>,
+}
+
+/// A time, or a number of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    Time(Duration),
+    Blocks(u64),
+}
+
+impl FromStr for For {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused =
+            |_| format!("`{text}` is no time and no number of blocks: expected 30s or +20");
+        match text.strip_prefix('+') {
+            Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+                digits.parse().map(Self::Blocks).map_err(|error| refused(error.to_string()))
+            }
+            Some(_) => Err(refused(String::new())),
+            None => args::duration(text).map(Self::Time).map_err(refused),
+        }
+    }
+}
+
+/// Nodes on one side of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group(Vec<String>);
+
+fn group(text: &str) -> Result<Group, String> {
+    let nodes: Vec<_> = text.split(',').map(str::to_owned).collect();
+    if nodes.iter().any(String::is_empty) {
+        return Err(format!("`{text}` is no group: expected names with commas between them"));
+    }
+    Ok(Group(nodes))
+}
+
+/// Per cent with at most one digit after the point, as per mille.
+fn per_mille(text: &str) -> Result<u16, String> {
+    let refused =
+        || format!("`{text}` is no loss: expected a percentage from 0.1 to 100, as 5 or 0.5");
+    let (whole, tenth) = text.split_once('.').unwrap_or((text, "0"));
+    let digits =
+        |t: &str, most| (1..=most).contains(&t.len()) && t.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole, 3) || !digits(tenth, 1) {
+        return Err(refused());
+    }
+    let number = |t: &str| t.parse::<u16>().expect("at most three digits");
+    let per_mille = number(whole) * 10 + number(tenth);
+    (1..=1_000).contains(&per_mille).then_some(per_mille).ok_or_else(refused)
+}
+
+impl Fault {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let client = cx.client()?;
+        let (fault, seed, Lasting { lasting }) = match self {
+            Self::Ls => return cx.ui.list(&client.faults().await?),
+            Self::Heal { what } => {
+                let which = Some(what.as_str()).filter(|what| *what != "all");
+                return cx.ui.list(&client.heal_faults(which).await?);
+            }
+            Self::Kill { node, lasting } => (FaultSpec::Kill { at: node }, None, lasting),
+            Self::Pause { node, lasting } => (FaultSpec::Pause { at: node }, None, lasting),
+            Self::Partition { groups, lasting } => {
+                let groups = groups.into_iter().map(|Group(nodes)| nodes).collect();
+                (FaultSpec::Partition { groups }, None, lasting)
+            }
+            Self::Latency { at, delay, jitter, drawn, lasting } => {
+                let (delay_us, jitter_us) = (micros(delay), micros(jitter));
+                (FaultSpec::Latency { at, delay_us, jitter_us }, drawn.seed, lasting)
+            }
+            Self::Loss { at, percent: per_mille, drawn, lasting } => {
+                (FaultSpec::Loss { at, per_mille }, drawn.seed, lasting)
+            }
+        };
+        let (for_ms, for_blocks) = match lasting {
+            None => (None, None),
+            Some(For::Time(time)) => {
+                (Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)), None)
+            }
+            Some(For::Blocks(blocks)) => (None, Some(blocks)),
+        };
+        let request = FaultRequest { fault, seed, for_ms, for_blocks };
+        cx.ui.document(&client.lay_fault(&request).await?)
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// What a fault does, and where.
+fn parts(fault: &FaultSpec) -> (String, String) {
+    let time = |micros: u64| format!("{:?}", Duration::from_micros(micros));
+    match fault {
+        FaultSpec::Kill { at } => ("kill".to_owned(), at.clone()),
+        FaultSpec::Pause { at } => ("pause".to_owned(), at.clone()),
+        FaultSpec::Partition { groups } => {
+            let groups: Vec<_> = groups.iter().map(|group| group.join(",")).collect();
+            ("partition".to_owned(), groups.join(" | "))
+        }
+        FaultSpec::Latency { at, delay_us, jitter_us: 0 } => {
+            (format!("latency {}", time(*delay_us)), at.clone())
+        }
+        FaultSpec::Latency { at, delay_us, jitter_us } => {
+            let (from, to) = (time(*delay_us), time(delay_us.saturating_add(*jitter_us)));
+            (format!("latency {from} to {to}"), at.clone())
+        }
+        FaultSpec::Loss { at, per_mille } => {
+            let tenth = match per_mille % 10 {
+                0 => String::new(),
+                tenth => format!(".{tenth}"),
+            };
+            (format!("loss {}{tenth} %", per_mille / 10), at.clone())
+        }
+    }
+}
+
+/// A fault in a few words.
+pub fn words(fault: &Entry) -> String {
+    let (what, at) = parts(&fault.fault);
+    format!("{what}, {at}")
+}
+
+fn until(fault: &Entry) -> String {
+    match (fault.until_height, &fault.until) {
+        (Some(height), _) => height.to_string(),
+        (None, Some(time)) => time.to_string(),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+impl Row for Entry {
+    const HEADER: &'static [&'static str] =
+        &[">fault", "what", "where", ">since", "until", ">dropped", ">delayed"];
+
+    fn cells(&self) -> Vec<String> {
+        let (what, at) = parts(&self.fault);
+        vec![
+            self.id.to_string(),
+            what,
+            at,
+            self.since.to_string(),
+            until(self),
+            self.dropped.to_string(),
+            self.delayed.to_string(),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+}
+
+impl Document for Entry {
+    fn text(&self) -> String {
+        let (what, at) = parts(&self.fault);
+        fields(&[
+            ("fault", self.id.to_string()),
+            ("what", what),
+            ("where", at),
+            ("since", self.since.to_string()),
+            ("until", until(self)),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_parse() {
+        let check = |text: &str, expected: Option<u16>| {
+            assert_eq!(per_mille(text).ok(), expected, "{text}");
+        };
+        check("5", Some(50));
+        check("0.5", Some(5));
+        check("100", Some(1_000));
+        check("100.0", Some(1_000));
+        for bad in ["0", "0.0", "100.1", "150", "-1", "+1", "", ".5", "5.", "1.23", "5%", "1000"] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn times_and_blocks_parse() {
+        let check = |text: &str, expected: Option<For>| {
+            assert_eq!(text.parse().ok(), expected, "{text}");
+        };
+        check("30s", Some(For::Time(Duration::from_secs(30))));
+        check("+20", Some(For::Blocks(20)));
+        for bad in ["20", "+", "++1", "+1s", "soon", ""] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn groups_parse() {
+        assert_eq!(group("a,b"), Ok(Group(vec!["a".to_owned(), "b".to_owned()])));
+        for bad in ["", ",", "a,", ",a", "a,,b"] {
+            assert!(group(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn faults_read_well() {
+        let check = |fault: FaultSpec, what: &str| assert_eq!(parts(&fault).0, what);
+        let at = "a..b".to_owned();
+        let latency =
+            |delay_us, jitter_us| FaultSpec::Latency { at: at.clone(), delay_us, jitter_us };
+        check(latency(50_000, 0), "latency 50ms");
+        check(latency(1_500_000, 500), "latency 1.5s to 1.5005s");
+        check(FaultSpec::Loss { at: at.clone(), per_mille: 50 }, "loss 5 %");
+        check(FaultSpec::Loss { at: at.clone(), per_mille: 5 }, "loss 0.5 %");
+        let groups = [["a", "b"], ["c", "d"]].map(|group| group.map(str::to_owned).to_vec());
+        let partition = FaultSpec::Partition { groups: groups.to_vec() };
+        assert_eq!(parts(&partition), ("partition".to_owned(), "a,b | c,d".to_owned()));
+    }
+}

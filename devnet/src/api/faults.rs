@@ -1,0 +1,235 @@
+//! Laying and healing faults, for requests and for those whose time is up.
+
+use super::{
+    backend::{Backend, Switch},
+    error::ApiError,
+    nodes,
+    types::{self, FaultRequest, FaultSpec, Text},
+    view::shown,
+};
+use crate::faults::{At, Fault, MAX_DELAY, Rule, Until};
+use jiff::Timestamp;
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// A fault heals by itself after a day at most; one that is to stay has no end.
+const MAX_FOR_MS: u64 = 24 * 3_600 * 1_000;
+
+/// All that is in force, the oldest first.
+pub(super) fn list(backend: &Backend) -> Vec<types::Fault> {
+    backend.faults().rules().iter().map(convert).collect()
+}
+
+/// Lays a fault.
+pub(super) async fn lay(
+    backend: &Arc<Backend>,
+    request: &FaultRequest,
+) -> Result<types::Fault, ApiError> {
+    let fault = check(backend, &request.fault)?;
+    let end = end(request)?;
+    if let Fault::Kill { node } = &fault {
+        nodes::switch(backend.clone(), node, Switch::Kill).await?;
+    }
+    let until = end.map(|end| match end {
+        End::After(time) => Until::Time(SystemTime::now() + time),
+        End::Blocks(blocks) => {
+            Until::Height(backend.newest().height().get().saturating_add(blocks))
+        }
+    });
+    let rule = backend.faults().lay(fault, request.seed, until);
+    tracing::info!(id = rule.id, fault = ?rule.fault, until = ?rule.until, "fault laid");
+    Ok(convert(&rule))
+}
+
+/// Heals every fault, or the one of a number, or those laid on a node; shows what was healed.
+pub(super) async fn heal_some(
+    backend: &Arc<Backend>,
+    which: Option<&str>,
+) -> Result<Vec<types::Fault>, ApiError> {
+    let rules = chosen(backend, which)?;
+    let (mut healed, mut refused) = (Vec::new(), None);
+    // One that cannot be healed keeps no other from it.
+    for rule in &rules {
+        match heal(backend, rule.id).await {
+            Ok(()) => healed.push(convert(rule)),
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    refused.map_or(Ok(healed), Err)
+}
+
+/// Heals a fault: takes the rule away, and starts a node that was killed. One that is gone already
+/// is fine.
+pub(crate) async fn heal(backend: &Arc<Backend>, id: u64) -> Result<(), ApiError> {
+    let rules = backend.faults().rules();
+    let Some(rule) = rules.iter().find(|rule| rule.id == id) else { return Ok(()) };
+    if let Fault::Kill { node } = &rule.fault
+        && !nodes::runs(backend, node)
+    {
+        nodes::switch(backend.clone(), node, Switch::Start).await?;
+    }
+    backend.faults().lift(id);
+    tracing::info!(id, fault = ?rule.fault, "fault healed");
+    Ok(())
+}
+
+/// The rules that a request to heal is about.
+fn chosen(backend: &Backend, which: Option<&str>) -> Result<Vec<Rule>, ApiError> {
+    let rules = backend.faults().rules();
+    let Some(which) = which else { return Ok(rules) };
+    let see = "see what is in force: cowboyctl fault ls";
+    if let Ok(id) = which.parse::<u64>() {
+        let rule = rules.into_iter().find(|rule| rule.id == id);
+        return rule.map(|rule| vec![rule]).ok_or_else(|| {
+            ApiError::not_found(format!("there is no fault {id} in force")).hint(see)
+        });
+    }
+    let node = nodes::find(backend, which)?;
+    let of_node: Vec<_> =
+        rules.iter().filter(|rule| rule.fault.is_laid_on(&node)).cloned().collect();
+    if !of_node.is_empty() {
+        return Ok(of_node);
+    }
+    let partition = rules.iter().find(|rule| matches!(rule.fault, Fault::Partition { .. }));
+    let hint = match partition {
+        Some(rule) => format!("a partition concerns all nodes: cowboyctl fault heal {}", rule.id),
+        None => see.to_owned(),
+    };
+    Err(ApiError::not_found(format!("no fault is laid on `{node}`")).hint(hint))
+}
+
+/// When a fault is to heal by itself.
+enum End {
+    After(Duration),
+    Blocks(u64),
+}
+
+fn end(request: &FaultRequest) -> Result<Option<End>, ApiError> {
+    match (request.for_ms, request.for_blocks) {
+        (None, None) => Ok(None),
+        (Some(ms), None) if (1..=MAX_FOR_MS).contains(&ms) => {
+            Ok(Some(End::After(Duration::from_millis(ms))))
+        }
+        (None, Some(blocks)) if blocks > 0 => Ok(Some(End::Blocks(blocks))),
+        (Some(_), Some(_)) => {
+            Err(ApiError::bad_request("a fault heals after a time or after blocks, not both"))
+        }
+        (Some(_), None) => {
+            Err(ApiError::bad_request("a fault heals by itself after 1 ms to 24 hours, or stays"))
+        }
+        (None, Some(_)) => {
+            Err(ApiError::bad_request("a fault heals by itself after one block or more, or stays"))
+        }
+    }
+}
+
+/// The fault that is asked for, if it can be.
+fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
+    Ok(match spec {
+        FaultSpec::Kill { at } => Fault::Kill { node: nodes::find(backend, at)? },
+        FaultSpec::Pause { at } => Fault::Pause { node: nodes::find(backend, at)? },
+        FaultSpec::Partition { groups } => Fault::Partition { groups: partition(backend, groups)? },
+        FaultSpec::Latency { at, delay_us, jitter_us } => {
+            let (by, jitter) =
+                (Duration::from_micros(*delay_us), Duration::from_micros(*jitter_us));
+            let longest = by.checked_add(jitter).unwrap_or(Duration::MAX);
+            if longest > MAX_DELAY {
+                let message =
+                    format!("a message is delayed by {MAX_DELAY:?} at most, not by {longest:?}");
+                return Err(ApiError::bad_request(message)
+                    .hint("to cut a link: cowboyctl fault loss A..B 100"));
+            }
+            if longest.is_zero() {
+                return Err(ApiError::bad_request("a latency without delay and jitter is none"));
+            }
+            Fault::Latency { at: place(backend, at)?, by, jitter }
+        }
+        FaultSpec::Loss { at, per_mille } => {
+            if !(1..=1_000).contains(per_mille) {
+                let message = format!("{per_mille} of a thousand cannot be lost");
+                return Err(ApiError::bad_request(message).hint("expected 1 to 1000"));
+            }
+            Fault::Loss { at: place(backend, at)?, per_mille: *per_mille }
+        }
+    })
+}
+
+fn place(backend: &Backend, text: &str) -> Result<At, ApiError> {
+    let Some((one, other)) = text.split_once("..") else {
+        return nodes::find(backend, text).map(At::Node);
+    };
+    let (one, other) = (nodes::find(backend, one)?, nodes::find(backend, other)?);
+    if one == other {
+        let message = format!("`{}`: a node has no link to itself", shown(text));
+        return Err(ApiError::bad_request(message).hint("expected two nodes: A..B"));
+    }
+    let is_runner = |node: &str| backend.slot(node).is_none();
+    if is_runner(&one) && is_runner(&other) {
+        let message = format!("`{}`: runners have no links to one another", shown(text));
+        return Err(ApiError::bad_request(message)
+            .hint("expected two validators, or a runner and a validator"));
+    }
+    Ok(At::link(one, other))
+}
+
+fn partition(backend: &Backend, groups: &[Vec<String>]) -> Result<Vec<BTreeSet<String>>, ApiError> {
+    let (mut seen, mut named) = (BTreeSet::new(), Vec::new());
+    for group in groups {
+        if group.is_empty() {
+            return Err(ApiError::bad_request("a group of a partition has no node"));
+        }
+        let mut members = BTreeSet::new();
+        for text in group {
+            let node = nodes::find(backend, text)?;
+            if !seen.insert(node.clone()) {
+                return Err(ApiError::bad_request(format!("`{node}` is in a partition twice"))
+                    .hint("each node is in one group; those not named form a last one"));
+            }
+            members.insert(node);
+        }
+        named.push(members);
+    }
+    let rest = seen.len() < nodes::all(backend).len();
+    if named.len() + usize::from(rest) < 2 {
+        return Err(ApiError::bad_request("a partition with fewer than two groups parts nobody")
+            .hint("name some of the nodes: those not named form a group, too"));
+    }
+    Ok(named)
+}
+
+fn convert(rule: &Rule) -> types::Fault {
+    let micros = |time: &Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let fault = match &rule.fault {
+        Fault::Kill { node } => FaultSpec::Kill { at: node.clone() },
+        Fault::Pause { node } => FaultSpec::Pause { at: node.clone() },
+        Fault::Partition { groups } => FaultSpec::Partition {
+            groups: groups.iter().map(|group| group.iter().cloned().collect()).collect(),
+        },
+        Fault::Latency { at, by, jitter } => FaultSpec::Latency {
+            at: at.to_string(),
+            delay_us: micros(by),
+            jitter_us: micros(jitter),
+        },
+        Fault::Loss { at, per_mille } => {
+            FaultSpec::Loss { at: at.to_string(), per_mille: *per_mille }
+        }
+    };
+    let (until_height, until) = match rule.until {
+        None => (None, None),
+        Some(Until::Height(height)) => (Some(height), None),
+        Some(Until::Time(at)) => (None, Timestamp::try_from(at).ok().map(Text)),
+    };
+    types::Fault {
+        id: rule.id,
+        fault,
+        seed: rule.seed,
+        since: rule.since,
+        until_height,
+        until,
+        dropped: rule.tally.dropped(),
+        delayed: rule.tally.delayed(),
+    }
+}

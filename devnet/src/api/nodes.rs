@@ -1,0 +1,73 @@
+//! Nodes as requests name them, and what requests have done to them.
+
+use super::{
+    backend::{Backend, Switch},
+    error::ApiError,
+    view::shown,
+};
+use std::sync::Arc;
+
+/// The name of the node that a name or an address in a request stands for.
+pub(super) fn find(backend: &Backend, text: &str) -> Result<String, ApiError> {
+    let found = backend.names.resolve(text).and_then(|address| {
+        let validator = backend.slot_at(&address).map(|slot| slot.name().to_owned());
+        validator.or_else(|| backend.runner_runs(&address).map(|_| backend.names.of(&address)))
+    });
+    found.ok_or_else(|| {
+        ApiError::not_found(format!("there is no node `{}`", shown(text)))
+            .hint(format!("the nodes of this devnet are {}", all(backend).join(", ")))
+    })
+}
+
+/// The names of all nodes: validators, then runners of the process.
+pub(super) fn all(backend: &Backend) -> Vec<String> {
+    let validators = backend.slots().into_iter().map(|slot| slot.name().to_owned());
+    let mut runners: Vec<_> = backend.runners().collect();
+    runners.sort();
+    validators.chain(runners).collect()
+}
+
+/// Starts, stops or kills a node, by its name.
+pub(super) async fn switch(
+    backend: Arc<Backend>,
+    name: &str,
+    wanted: Switch,
+) -> Result<(), ApiError> {
+    let name = name.to_owned();
+    // A task of its own: it ends well whether or not somebody still waits for the answer.
+    let task = tokio::spawn(async move {
+        let slot = backend.slot(&name);
+        let what = if slot.is_some() { "validator" } else { "runner" };
+        let _one = match slot.map(|slot| slot.switching.clone().try_lock_owned()) {
+            Some(Ok(one)) => Some(one),
+            Some(Err(_)) => {
+                let message = format!("{what} `{name}` is being started or stopped");
+                return Err(ApiError::conflict(message));
+            }
+            None => None,
+        };
+        let verb = match wanted {
+            Switch::Start => "running",
+            Switch::Stop | Switch::Kill => "stopped",
+        };
+        if runs(&backend, &name) == (wanted == Switch::Start) {
+            return Err(ApiError::conflict(format!("{what} `{name}` is {verb} already")));
+        }
+        (backend.hooks.switch)(&name, wanted).await.map_err(|reason| {
+            ApiError::internal(format!("{what} `{name}` is not {verb}: {reason}"))
+        })
+    });
+    task.await.map_err(|error| ApiError::internal(error.to_string()))?
+}
+
+/// Whether a validator or a runner of the process runs.
+pub(super) fn runs(backend: &Backend, name: &str) -> bool {
+    match backend.slot(name) {
+        Some(slot) => slot.running().is_some(),
+        None => backend
+            .names
+            .resolve(name)
+            .and_then(|address| backend.runner_runs(&address))
+            .unwrap_or(false),
+    }
+}

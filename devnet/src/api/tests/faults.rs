@@ -1,0 +1,144 @@
+//! Faults: what can be asked for, what is refused, what heals what.
+
+use super::fixture::*;
+use crate::{
+    api::types::{ErrorCode, Fault, FaultRequest, FaultSpec, ValidatorState},
+    client::ClientError,
+};
+use serde_json::{Value, json};
+
+fn request(fault: FaultSpec) -> FaultRequest {
+    FaultRequest { fault, seed: None, for_ms: None, for_blocks: None }
+}
+
+fn pause(at: &str) -> FaultSpec {
+    FaultSpec::Pause { at: at.into() }
+}
+
+fn latency(at: &str, delay_us: u64, jitter_us: u64) -> FaultSpec {
+    FaultSpec::Latency { at: at.into(), delay_us, jitter_us }
+}
+
+fn loss(at: &str, per_mille: u16) -> FaultSpec {
+    FaultSpec::Loss { at: at.into(), per_mille }
+}
+
+fn partition(groups: &[&[&str]]) -> FaultSpec {
+    let names = |group: &&[&str]| group.iter().map(|name| (*name).to_owned()).collect();
+    FaultSpec::Partition { groups: groups.iter().map(names).collect() }
+}
+
+fn ids(faults: &[Fault]) -> Vec<u64> {
+    faults.iter().map(|fault| fault.id).collect()
+}
+
+/// A fault in force as programs see it.
+fn shown(fault: &Fault) -> Value {
+    serde_json::to_value(fault).unwrap()
+}
+
+#[tokio::test]
+async fn faults_are_laid_listed_and_healed() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(3);
+    let client = devnet.client.clone();
+    let lay = async |fault| client.lay_fault(&request(fault)).await.unwrap();
+    devnet.backend.faults().reached(3);
+    let first = lay(pause(&address("runner-1").to_string())).await;
+    assert_eq!(
+        shown(&first),
+        json!({
+            "id": 1, "kind": "pause", "at": "runner-1", "seed": 7, "since": 3,
+            "until_height": null, "until": null, "dropped": 0, "delayed": 0,
+        })
+    );
+    let link = lay(latency("validator-2..runner-1", 50_000, 1_500)).await;
+    assert_eq!(shown(&link)["at"], "runner-1..validator-2");
+    lay(loss("validator-0", 5)).await;
+    let groups: &[&[&str]] = &[&["validator-0", "validator-1"], &["runner-0"]];
+    let parted = lay(partition(groups)).await;
+    assert_eq!(shown(&parted)["groups"], json!(groups));
+    assert_eq!(ids(&client.faults().await.unwrap()), [1, 2, 3, 4]);
+    assert_eq!(ids(&client.status().await.unwrap().faults), [1, 2, 3, 4]);
+
+    assert_eq!(ids(&client.heal_faults(Some("runner-1")).await.unwrap()), [1, 2]);
+    let error = client.heal_faults(Some("runner-1")).await.unwrap_err();
+    assert_eq!(error.to_string(), "no fault is laid on `runner-1`");
+    let ClientError::Refused(detail) = error else { panic!("{error}") };
+    assert!(detail.hint.unwrap().ends_with("cowboyctl fault heal 4"));
+    assert_eq!(ids(&client.heal_faults(Some("4")).await.unwrap()), [4]);
+    let error = client.heal_faults(Some("4")).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::NotFound));
+    assert_eq!(ids(&client.heal_faults(None).await.unwrap()), [3]);
+    assert!(client.heal_faults(None).await.unwrap().is_empty());
+    assert!(client.status().await.unwrap().faults.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_killed_stands_as_a_fault_until_it_is_started() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(1);
+    let client = devnet.client.clone();
+    let kill = async |at: &str| client.lay_fault(&request(FaultSpec::Kill { at: at.into() })).await;
+    let status = async || client.validator("validator-0").await.unwrap().status;
+    kill("validator-0").await.unwrap();
+    assert_eq!(status().await, ValidatorState::Stopped);
+    let error = kill("validator-0").await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::Conflict));
+    assert_eq!(error.to_string(), "validator `validator-0` is stopped already");
+    client.start_validator("validator-0").await.unwrap();
+    assert!(client.faults().await.unwrap().is_empty(), "started by whomever");
+
+    kill("validator-0").await.unwrap();
+    kill("runner-2").await.unwrap();
+    let error = kill("runner-2").await.unwrap_err();
+    assert_eq!(error.to_string(), "runner `runner-2` is stopped already");
+    assert_eq!(ids(&client.heal_faults(None).await.unwrap()), [2, 3]);
+    assert_eq!(status().await, ValidatorState::Starting);
+    kill("runner-2").await.expect("it runs again");
+    // One that cannot be started stays, and is told of; the others are healed.
+    kill("validator-2").await.unwrap_err();
+    kill("validator-1").await.unwrap();
+}
+
+#[tokio::test]
+async fn nonsense_is_refused() {
+    let devnet = Devnet::new().await;
+    let check = async |request: FaultRequest, code: ErrorCode, text: &str| {
+        let error = devnet.client.lay_fault(&request).await.unwrap_err();
+        assert_eq!(error.code(), Some(code), "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+    };
+    let bad = ErrorCode::BadRequest;
+    let unknown = "there is no node `validator-9`";
+    check(request(pause("validator-9")), ErrorCode::NotFound, unknown).await;
+    check(request(latency("validator-0..validator-9", 1, 0)), ErrorCode::NotFound, unknown).await;
+    check(request(pause("faucet")), ErrorCode::NotFound, "no node `faucet`").await;
+    check(request(pause("")), ErrorCode::NotFound, "no node ``").await;
+    check(request(loss("runner-0", 1_001)), bad, "1001 of a thousand cannot be lost").await;
+    check(request(loss("runner-0", 0)), bad, "0 of a thousand").await;
+    check(request(latency("runner-0", 0, 0)), bad, "is none").await;
+    check(request(latency("runner-0", 40_000_000, 20_000_001)), bad, "60s at most").await;
+    check(request(latency("runner-0", u64::MAX, u64::MAX)), bad, "60s at most").await;
+    check(request(loss("runner-0..runner-0", 5)), bad, "no link to itself").await;
+    check(request(loss("runner-0..runner-1", 5)), bad, "no links to one another").await;
+    let twice: &[&[&str]] = &[&["runner-0", "validator-0"], &["runner-0"]];
+    check(request(partition(twice)), bad, "`runner-0` is in a partition twice").await;
+    check(request(partition(&[])), bad, "fewer than two groups").await;
+    check(request(partition(&[&[], &["runner-0"]])), bad, "has no node").await;
+    let all = ["validator-0", "validator-1", "validator-2", "validator-3"];
+    let everybody = [&all[..], &["runner-0", "runner-1", "runner-2"]].concat();
+    check(request(partition(&[&everybody])), bad, "parts nobody").await;
+    let lasting =
+        |for_ms, for_blocks| FaultRequest { for_ms, for_blocks, ..request(pause("runner-0")) };
+    check(lasting(Some(1), Some(1)), bad, "not both").await;
+    check(lasting(Some(0), None), bad, "1 ms to 24 hours").await;
+    check(lasting(Some(u64::MAX), None), bad, "1 ms to 24 hours").await;
+    check(lasting(None, Some(0)), bad, "one block or more").await;
+    assert!(devnet.client.faults().await.unwrap().is_empty());
+
+    let one_group = devnet.client.lay_fault(&request(partition(&[&["runner-0"]]))).await.unwrap();
+    assert_eq!(one_group.id, 1, "the rest is the other group");
+    let lasting = devnet.client.lay_fault(&lasting(None, Some(5))).await.unwrap();
+    assert_eq!(lasting.until_height, Some(5));
+}

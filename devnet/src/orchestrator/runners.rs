@@ -1,0 +1,118 @@
+//! The runners of a devnet, each with a socket of its own: faults tell them apart by it.
+
+use super::{
+    genesis::kind,
+    supervise::{SupervisorConfig, loopback},
+    targets::Targets,
+};
+use crate::{
+    api::backend::Backend,
+    client::Client,
+    executor::Executor,
+    faults::Tap,
+    runner::{self, Polling, heartbeat, polling},
+    topology::{Plan, RunnerPlan},
+    transport::{quic, tls::Identity},
+};
+use ::tokio::sync::watch;
+use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
+use futures::future::join_all;
+use std::{collections::BTreeMap, mem, sync::Arc};
+
+/// What runners are started from.
+pub(super) struct Runners {
+    context: tokio::Context,
+    backend: Arc<Backend>,
+    chain_id: u64,
+    /// The control API, for heartbeats on the chain.
+    api: Client,
+    executor: Executor,
+    polling: Polling,
+    targets: Targets,
+    /// Those that run, by name.
+    pub(super) running: BTreeMap<String, Running>,
+}
+
+/// A runner that runs.
+pub(super) struct Running {
+    runner: runner::Runner,
+    heartbeat: Handle<()>,
+    tap: Tap,
+}
+
+impl Runners {
+    /// None yet. They will connect to what `targets` says.
+    pub(super) fn new(
+        context: &tokio::Context,
+        config: &SupervisorConfig,
+        api: Client,
+        targets: Targets,
+    ) -> Self {
+        let (told, phase) = watch::channel(config.plan.phase);
+        let interval = polling::interval(config.plan.block_time);
+        let asked = api.clone();
+        context
+            .child("phase")
+            .spawn(move |context| polling::follow_phase(context, asked, interval, told));
+        Self {
+            context: context.child("runners"),
+            backend: config.backend.clone(),
+            chain_id: config.genesis.chain_id(),
+            polling: Polling { client: api.clone(), phase, interval },
+            api,
+            executor: Executor::default(),
+            targets,
+            running: BTreeMap::new(),
+        }
+    }
+
+    /// Starts a runner that does not run.
+    pub(super) fn start(&mut self, plan: &Plan, runner: &RunnerPlan) -> Result<(), String> {
+        let key = plan.key(&runner.name);
+        let address = key.address();
+        let identity = Identity::new(&key).map_err(|error| error.to_string())?;
+        let tap = Tap::new(self.backend.faults().clone(), runner.name.as_str());
+        let client = quic::Client::bind_tapped(loopback(0), tap.clone())
+            .map_err(|error| error.to_string())?;
+        let config = runner::Config {
+            chain_id: self.chain_id,
+            key: key.clone(),
+            targets: self.targets.of(&key.public_key()),
+            kinds: runner.kinds.iter().copied().map(kind).collect(),
+            max_concurrent_jobs: runner.max_concurrent_jobs,
+            polling: Some(self.polling.clone()),
+        };
+        let started = runner::start(
+            self.context.child("runner").with_attribute("name", &runner.name),
+            config,
+            client.dialer(identity),
+            self.executor.clone(),
+        );
+        let (api, block_time) = (self.api.clone(), plan.block_time);
+        let heartbeat = self
+            .context
+            .child("heartbeat")
+            .spawn(move |context| heartbeat::keep(context, api, key, block_time));
+        self.backend.set_runner_running(&address, true);
+        self.backend.faults().revived(runner.name.as_str());
+        let running = Running { runner: started, heartbeat, tap };
+        self.running.insert(runner.name.to_string(), running);
+        Ok(())
+    }
+
+    /// Ends a runner as a crash would: its jobs with it, and its connections without a word.
+    pub(super) async fn kill(&mut self, plan: &Plan, runner: &RunnerPlan) {
+        let Some(running) = self.running.remove(runner.name.as_str()) else { return };
+        running.tap.silence();
+        running.heartbeat.abort();
+        running.runner.kill().await;
+        self.backend.set_runner_running(&plan.key(&runner.name).address(), false);
+        tracing::info!(runner = %runner.name, "killed");
+    }
+
+    /// Stops all that run, in good order.
+    pub(super) async fn stop(&mut self) {
+        let running = mem::take(&mut self.running).into_values();
+        join_all(running.map(|running| running.runner.stop(&self.context))).await;
+    }
+}

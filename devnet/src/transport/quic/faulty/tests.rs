@@ -1,0 +1,118 @@
+//! QUIC over sockets that lose and delay.
+
+use crate::{
+    faults::{At, Fault, Faults, Rule, Tap},
+    transport::{
+        Connection as _, Dial as _, Listen as _, RecvStream as _, SendStream as _,
+        quic::{Client, Dialer, Listener, QuicConnection},
+        suite,
+        tls::Identity,
+    },
+};
+use cowboy_engine::primitives::SecretKey;
+use futures::FutureExt as _;
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+use tokio::{sync::Mutex, task::yield_now, time::timeout};
+
+const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+fn secret(name: &str) -> SecretKey {
+    SecretKey::derive(b"fault tests", name)
+}
+
+/// A runner's and a validator's end, both behind taps.
+struct Ends {
+    faults: Faults,
+    listener: Listener,
+    client: Client,
+    dialer: Dialer,
+    runner: Tap,
+}
+
+impl Ends {
+    fn new() -> Self {
+        let faults = Faults::new(3);
+        let (validator, runner) =
+            (Tap::new(faults.clone(), "validator"), Tap::new(faults.clone(), "runner"));
+        let identity = |name| Identity::new(&secret(name)).unwrap();
+        let listener =
+            Listener::bind_tapped(&identity("validator"), LOOPBACK, validator, |_| true).unwrap();
+        let client = Client::bind_tapped(LOOPBACK, runner.clone()).unwrap();
+        let dialer = client.dialer(identity("runner"));
+        Self { faults, listener, client, dialer, runner }
+    }
+
+    async fn connected(&mut self) -> (QuicConnection, QuicConnection) {
+        let validator = secret("validator").public_key();
+        let dialled = self.dialer.dial(self.listener.address(), &validator).await.unwrap();
+        (dialled, self.listener.accept().await.unwrap())
+    }
+
+    fn lay(&self, fault: Fault) -> Rule {
+        self.faults.lay(fault, None, None)
+    }
+}
+
+/// Runs a test that would hang forever if what it waits for never came.
+async fn bounded(test: impl Future<Output = ()>) {
+    timeout(Duration::from_secs(120), test).await.expect("what is awaited comes");
+}
+
+async fn until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_during_a_pause_arrives_after_it() {
+    let mut ends = Ends::new();
+    bounded(async {
+        let (dialled, accepted) = ends.connected().await;
+        for (pausing, speaker, hearer) in [
+            ("runner", &dialled, &accepted),
+            ("validator", &dialled, &accepted),
+            ("runner", &accepted, &dialled),
+        ] {
+            let rule = ends.lay(Fault::Pause { node: pausing.into() });
+            let (mut send, _) = speaker.open().await.unwrap();
+            send.write(b"hello").await.unwrap();
+            until(|| rule.tally.dropped() > 0).await;
+            assert!(hearer.accept().now_or_never().is_none());
+            ends.faults.lift(rule.id);
+            let (_, mut recv) = hearer.accept().await.unwrap();
+            assert_eq!(recv.read(9).await.unwrap().unwrap(), b"hello"[..]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_connection_does_what_it_must_over_a_bad_link() {
+    let ends = Ends::new();
+    let at = At::link("runner".into(), "validator".into());
+    let ms = Duration::from_millis;
+    let delay = ends.lay(Fault::Latency { at: at.clone(), by: ms(0), jitter: ms(1) });
+    let loss = ends.lay(Fault::Loss { at, per_mille: 10 });
+    let ends = Mutex::new(ends);
+    bounded(suite::run(async || ends.lock().await.connected().await)).await;
+    assert!(delay.tally.delayed() > 0 && loss.tally.dropped() > 0);
+}
+
+#[tokio::test]
+async fn whoever_is_killed_says_nothing() {
+    let mut ends = Ends::new();
+    bounded(async {
+        let (dialled, accepted) = ends.connected().await;
+        ends.runner.silence();
+        dialled.close("goodbye");
+        drop((dialled, ends.dialer));
+        // All that it had to say went nowhere.
+        ends.client.endpoint.wait_idle().await;
+        assert!(accepted.closed().now_or_never().is_none());
+    })
+    .await;
+}

@@ -1,0 +1,175 @@
+//! Faults laid on purpose, and what a devnet makes of them.
+
+use crate::{
+    support::{Home, list, wait_until},
+    timers::{number, text},
+};
+use serde_json::Value;
+
+/// Blocks without a ping after which a validator counts a runner as gone (spec connectivity §3).
+const PRESENCE_TIMEOUT_BLOCKS: u64 = 3;
+
+fn faults(home: &Home) -> Vec<Value> {
+    list(&home.json(&["fault", "ls"])).clone()
+}
+
+/// Whether P(H) has the runner, once it is known.
+fn is_present(home: &Home, height: u64, runner: &str) -> bool {
+    let height = height.to_string();
+    let mut shown = None;
+    wait_until("presence is known", || {
+        let outcome = home.run(&["-o", "json", "presence", "show", &height]);
+        shown = (outcome.code == 0).then(|| outcome.json());
+        shown.is_some()
+    });
+    list(&shown.unwrap()["present"]).iter().any(|name| name == runner)
+}
+
+/// The first block from `from` on whose presence has the runner, or has it not.
+fn first(home: &Home, from: u64, runner: &str, present: bool) -> u64 {
+    const BLOCKS: u64 = 100;
+    let found = (from..from + BLOCKS).find(|height| is_present(home, *height, runner) == present);
+    found.unwrap_or_else(|| panic!("not within {BLOCKS} blocks from {from}"))
+}
+
+#[test]
+fn a_partition_stops_finality_until_it_is_healed() {
+    let home = Home::new();
+    home.up(&["--wait", "3", "--runners", "1"]);
+    let sides = ["validator-0,validator-1", "validator-2,validator-3"];
+    let laid = home.json(&["fault", "partition", sides[0], sides[1]]);
+    // What was under way may still become final; then nothing does.
+    let halted = home.height() + 2;
+    home.fails(5, &["chain", "wait", &(halted + 1).to_string(), "--timeout", "3s"]);
+    let shown = faults(&home);
+    assert_eq!((shown.len(), &shown[0]["id"]), (1, &laid["id"]));
+    assert!(number(&shown[0]["dropped"]) > 0, "{shown:?}");
+    let status = home.run(&["devnet", "status"]);
+    let line = "faults   partition, validator-0,validator-1 | validator-2,validator-3\n";
+    assert!(status.stdout.contains(line), "{status:?}");
+    assert_eq!(home.json(&["devnet", "status"])["faults"][0]["kind"], "partition");
+
+    home.json(&["fault", "heal"]);
+    home.wait_height(halted + 5);
+    assert!(faults(&home).is_empty());
+    // With three of four on one side, that side goes on, and the fault heals by itself.
+    let laid = home.json(&["fault", "partition", "validator-3", "--for", "+5"]);
+    let until = number(&laid["until_height"]);
+    home.wait_height(until);
+    wait_until("the fault has healed by itself", || faults(&home).is_empty());
+    let head = home.height().to_string();
+    home.json(&["--node", "validator-3", "chain", "wait", &head, "--timeout", "60s"]);
+}
+
+#[test]
+fn a_paused_runner_leaves_presence_and_returns() {
+    let home = Home::new();
+    home.up(&["--wait", "6"]);
+    home.json(&["fault", "pause", "runner-1"]);
+    let paused = home.height();
+    let left = first(&home, paused, "runner-1", false);
+    // Its last ping may be of this head. Votes on a block look at the head before it.
+    let kept = (left - paused).saturating_sub(1);
+    assert!(kept <= PRESENCE_TIMEOUT_BLOCKS + 1, "paused at {paused}, absent from {left}");
+    assert!(is_present(&home, left, "runner-0"));
+    home.json(&["fault", "heal", "runner-1"]);
+    let healed = home.height();
+    let back = first(&home, healed, "runner-1", true);
+    println!("paused at {paused}, absent from {left}; healed at {healed}, present from {back}");
+    let runner = home.json(&["runner", "show", "runner-1"]);
+    assert!(list(&runner["connections"]).iter().any(|c| c["connected"] == true), "{runner}");
+}
+
+#[test]
+fn a_killed_validator_is_missed_by_nobody_and_catches_up() {
+    let home = Home::new();
+    home.up(&["--wait", "3"]);
+    home.json(&["fault", "kill", "validator-2"]);
+    let validator = || home.json(&["validator", "show", "validator-2"]);
+    assert_eq!(validator()["status"], "stopped");
+    let again = home.fails(8, &["fault", "kill", "validator-2"]);
+    assert!(again.contains("stopped already"), "{again}");
+    home.wait_height(home.height() + 8);
+    let healed = home.json(&["fault", "heal", "validator-2"]);
+    assert_eq!(list(&healed).len(), 1);
+    let target = home.height().to_string();
+    let wait = ["--node", "validator-2", "chain", "wait", &target, "--timeout", "60s"];
+    home.json(&wait);
+    let theirs = home.json(&["--node", "validator-2", "chain", "block", &target]);
+    assert_eq!(theirs["hash"], home.json(&["chain", "block", &target])["hash"]);
+
+    home.json(&["fault", "kill", "validator-2"]);
+    assert_eq!(text(&faults(&home)[0]["kind"]), "kill");
+    home.json(&["validator", "start", "validator-2"]);
+    assert!(faults(&home).is_empty(), "whoever starts it heals it");
+}
+
+#[test]
+fn a_killed_runner_vanishes_and_works_again_once_healed() {
+    let home = Home::new();
+    home.up(&["--wait", "4", "--runners", "1"]);
+    let laid = home.json(&["fault", "kill", "runner-0"]);
+    first(&home, number(&laid["since"]), "runner-0", false);
+    let status = || text(&home.json(&["devnet", "status"])["runners"][0]["status"]).to_owned();
+    assert_eq!(status(), "stopped");
+    home.json(&["fault", "heal", "runner-0"]);
+    first(&home, home.height(), "runner-0", true);
+    let job = ["job", "submit", "custom", "--wait", "--timeout", "60s", "--", "echo", "back"];
+    assert_eq!(home.json(&job)["result"], "0x6261636b0a");
+}
+
+#[test]
+fn slow_and_lossy_links_carry_the_chain_on() {
+    let home = Home::new();
+    home.up(&["--wait", "3"]);
+    home.json(&["fault", "latency", "validator-0", "50ms", "--jitter", "5ms"]);
+    home.json(&["fault", "loss", "validator-1..validator-2", "20", "--seed", "5"]);
+    home.json(&["fault", "loss", "runner-0", "10", "--for", "10m"]);
+    home.wait_height(home.height() + 10);
+    let shown = faults(&home);
+    assert!(number(&shown[0]["delayed"]) > 0, "{shown:?}");
+    assert_eq!((&shown[0]["delay_us"], &shown[0]["jitter_us"]), (&50_000.into(), &5_000.into()));
+    assert_eq!((&shown[1]["seed"], &shown[1]["per_mille"]), (&5.into(), &200.into()));
+    assert!(number(&shown[1]["dropped"]) > 0, "{shown:?}");
+    assert!(shown[2]["until"].is_string(), "{shown:?}");
+    let table = home.run(&["fault", "ls"]).stdout;
+    assert!(table.contains("latency 50ms to 55ms  validator-0 "), "{table}");
+    assert!(table.contains("loss 20 %             validator-1..validator-2 "), "{table}");
+    assert_eq!(list(&home.json(&["fault", "heal", "1"])).len(), 1);
+    assert_eq!(home.run(&["-q", "fault", "heal"]).stdout, "2\n3\n");
+    home.wait_height(home.height() + 3);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let home = Home::new();
+    let none = home.fails(4, &["fault", "ls"]);
+    assert!(none.contains("no devnet is running"), "{none}");
+    home.up(&["--validators", "2", "--runners", "1"]);
+    let check = |code: i32, args: &[&str], says: &str| {
+        let error = home.fails(code, &[&["fault"], args].concat());
+        assert!(error.contains(says), "{args:?}: {error}");
+    };
+    check(3, &["kill", "validator-7"], "there is no node `validator-7`");
+    check(3, &["pause", "validator-7"], "the nodes of this devnet are validator-0, validator-1");
+    check(3, &["heal", "validator-0"], "no fault is laid on `validator-0`");
+    check(3, &["heal", "9"], "there is no fault 9 in force");
+    check(3, &["loss", "validator-0..validator-7", "5"], "there is no node `validator-7`");
+    let twice = ["partition", "validator-0", "runner-0,validator-0"];
+    check(2, &twice, "`validator-0` is in a partition twice");
+    check(2, &["partition", "validator-0,validator-1,runner-0"], "parts nobody");
+    check(2, &["latency", "validator-0", "2m"], "delayed by 60s at most");
+    check(2, &["pause", "runner-0", "--for", "+0"], "one block or more");
+    for args in [
+        &["loss", "validator-0", "150"][..],
+        &["loss", "validator-0", "0"],
+        &["latency", "validator-0", "soon"],
+        &["pause", "validator-0", "--for", "10"],
+        &["partition"],
+        &["partition", "a,,b"],
+    ] {
+        let refused = home.run(&[&["fault"], args].concat());
+        assert_eq!(refused.code, 2, "{args:?}: {refused:?}");
+    }
+    assert!(faults(&home).is_empty());
+}
