@@ -11,6 +11,7 @@ mod migration;
 mod on_purpose;
 mod policies;
 mod presence;
+mod python;
 mod refusals;
 mod scripts;
 mod support;

@@ -1,9 +1,12 @@
-//! `docs/runner-protocol.md` ends with every frame in hexadecimal. Here those are made and
-//! compared; with `UPDATE_DOCS=1` they are written.
+//! `docs/runner-protocol.md` ends with every frame, and what else is signed, in hexadecimal. Here
+//! those are made and compared; with `UPDATE_DOCS=1` they are written.
 
 use cowboy_devnet::{simulation::devnet::spec, transport::tls};
 use cowboy_engine::{
-    primitives::{Height, SecretKey, codec::to_vec},
+    chain::{Payload, Transaction, transaction::RegisterRunner},
+    job::spec::{MAX_MEMORY_MB, MAX_RETURN_BYTES},
+    primitives::{Height, SecretKey, Wei, codec::to_vec},
+    registry::{Capabilities, JobKind, MIN_STAKE, STALE_HEARTBEAT_BLOCKS},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck, JobAck,
@@ -18,6 +21,9 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/runner-prot
 const MARK: &str = "<!-- generated from here on: UPDATE_DOCS=1 cargo test -p cowboy-tests --test \
                     formats -->\n";
 const CHAIN: u64 = 0x0102_0304_0506_0708;
+/// An Ed25519 key as a certificate has it: the first one of RFC 8032 §7.1.
+const SPKI: &str = "302a300506032b6570032100d75a980182b10ab7d54bfed3c964073a\
+                    0ee172f3daa62325af021a68f707511a";
 
 /// A key that everybody knows.
 fn key(byte: u8) -> SecretKey {
@@ -109,6 +115,37 @@ fn frames() -> String {
     section("0x24 JobCancel", "Another runner has it.", &frame.to_frame());
     let frame = Goodbye { reason: GoodbyeReason::NotInSubset };
     section("0xf0 Goodbye", "The validator is not one of the runner's.", &frame.to_frame());
+    section(
+        "A certificate's binding",
+        &format!("To the runner, of a certificate whose SubjectPublicKeyInfo is `{SPKI}`."),
+        &tls::binding(&runner, &hex::decode(SPKI).expect("hexadecimal digits")),
+    );
+    let transaction = |nonce, payload| {
+        let basefee = Wei::new(1_000);
+        Transaction::with_limits(CHAIN, nonce, basefee, basefee, payload).sign(&runner).to_bytes()
+    };
+    let register = RegisterRunner {
+        pubkey: runner.public_key(),
+        stake: Wei::cby(10_000),
+        capabilities: Capabilities {
+            kinds: vec![JobKind::Custom],
+            max_concurrent_jobs: 4,
+            tee: false,
+        },
+        price_per_second: Wei::new(1_000_000),
+    };
+    section(
+        "A registration",
+        "The runner's, with nonce 0: 10,000 CBY, for `custom`, four jobs at a time, 1,000,000 wei \
+         per second.\nIt pays at most 2,001 wei per cycle, 1 of them to the proposer, and 2,000 \
+         wei per cell, none of them to\nthe proposer.",
+        &transaction(0, Payload::RegisterRunner(register)),
+    );
+    section(
+        "A heartbeat on the chain",
+        "The runner's, with nonce 7 and the same fees.",
+        &transaction(7, Payload::RunnerHeartbeat),
+    );
     text
 }
 
@@ -158,4 +195,8 @@ fn the_runner_protocol_says_what_holds() {
     for reason in CancelReason::ALL {
         assert!(document.contains(&format!("`{reason}`")), "{reason}");
     }
+    // Numbers that it names.
+    assert_eq!((MAX_RETURN_BYTES, MAX_MEMORY_MB), (524_288, 65_536));
+    assert_eq!((JobKind::Http as u64, JobKind::Custom as u64), (2, 5));
+    assert_eq!((MIN_STAKE, STALE_HEARTBEAT_BLOCKS), (Wei::cby(10_000), 1_024));
 }

@@ -113,6 +113,12 @@ fn binding_digest(spki: &[u8]) -> Hash {
     keccak256(&[BINDING_DOMAIN, spki])
 }
 
+/// The extension's value in a certificate with this key (SubjectPublicKeyInfo in DER), for the
+/// holder of `secret`.
+pub fn binding(secret: &SecretKey, spki: &[u8]) -> Vec<u8> {
+    codec::to_vec(&Binding { pubkey: secret.public_key(), sig: secret.sign(&binding_digest(spki)) })
+}
+
 /// The on-chain key that a certificate (DER) is validly bound to.
 pub fn bound_key(certificate: &[u8]) -> Result<PublicKey, IdentityError> {
     let (rest, parsed) = X509Certificate::from_der(certificate)
@@ -165,11 +171,8 @@ impl Identity {
     /// Makes a fresh certificate for the holder of `secret`, valid as long as the value lives.
     pub fn new(secret: &SecretKey) -> Result<Self, IdentityError> {
         let ephemeral = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).map_err(cannot_make)?;
-        let spki = ephemeral.subject_public_key_info();
-        let binding =
-            Binding { pubkey: secret.public_key(), sig: secret.sign(&binding_digest(&spki)) };
-        let extension =
-            rcgen::CustomExtension::from_oid_content(&BINDING_OID, codec::to_vec(&binding));
+        let binding = binding(secret, &ephemeral.subject_public_key_info());
+        let extension = rcgen::CustomExtension::from_oid_content(&BINDING_OID, binding);
         Self::from_parts(secret.public_key(), ephemeral, vec![extension])
     }
 

@@ -1,0 +1,452 @@
+"""One connection to a validator ("Transport", "The handshake", "Heartbeats", "Jobs").
+
+`connect` opens it and waits until it has ended. In between it answers heartbeats by itself, and
+tells its owner, the runner, of all else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import ssl
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Protocol
+
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.quic import events
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.packet import QuicProtocolVersion
+
+import keys
+import wire
+from keys import SecretKey, keccak256
+from wire import ProtocolError
+
+ALPN = "cowboy/cip11/1"
+IDLE_SECONDS = 10.0
+HANDSHAKE_SECONDS = 5.0
+GOODBYE_SECONDS = 1.0
+MAX_JOB_STREAMS = 64
+MAX_PEER_STREAMS = 128
+
+NO_ERROR = 0
+BAD_CERTIFICATE = 0x100 + 42
+"""A TLS alert as a QUIC error (RFC 9001 §4.8)."""
+
+
+class Owner(Protocol):
+    """The runner, as its connections know it. None of its methods waits."""
+
+    chain_id: int
+    key: SecretKey
+
+    def head(self) -> int:
+        """The height that the chain is believed to be at."""
+
+    def established(self, connection: Connection) -> None:
+        """The validator has let the runner in."""
+
+    def told(self, connection: Connection, height: int) -> None:
+        """The validator has a new block."""
+
+    def assigned(self, connection: Connection, assignment: wire.JobAssignment) -> str:
+        """A job; returns the answer: `accepted`, `duplicate` or `reject(REASON)`."""
+
+    def cancelled(self, connection: Connection, job_id: bytes, reason: str) -> None:
+        """The job is no longer the runner's."""
+
+    def delivered(self, connection: Connection, job_id: bytes) -> None:
+        """The validator has taken the job's result."""
+
+    def undelivered(self, connection: Connection, job_id: bytes) -> None:
+        """The job's stream broke, before its result was sent or before it was taken."""
+
+
+class State(Enum):
+    """How far a connection is."""
+
+    OPENING = auto()
+    GREETED = auto()
+    CHALLENGED = auto()
+    PROVEN = auto()
+    ESTABLISHED = auto()
+    CLOSED = auto()
+
+
+class Phase(Enum):
+    """What happens on a job stream."""
+
+    OPENED = auto()
+    ACCEPTED = auto()
+    DELIVERING = auto()
+    OVER = auto()
+
+
+@dataclass
+class JobStream:
+    """A stream about one job."""
+
+    phase: Phase
+    job_id: bytes = b""
+    reader: wire.FrameReader = field(default_factory=lambda: wire.FrameReader(wire.JOB))
+
+    def holds(self, job_id: bytes) -> bool:
+        """Whether the job was accepted here."""
+        return self.phase is Phase.ACCEPTED and self.job_id == job_id
+
+
+class Connection(QuicConnectionProtocol):
+    """The runner's end of a connection. It is over when `ended` has its reason."""
+
+    def __init__(self, quic: QuicConnection, owner: Owner, validator: bytes) -> None:
+        super().__init__(quic)
+        loop = asyncio.get_running_loop()
+        self.validator = validator
+        self.ended: asyncio.Future[str] = loop.create_future()
+        self.was_established = False
+        self._owner = owner
+        self._state = State.OPENING
+        self._nonce = os.urandom(32)
+        self._challenge = b""
+        self._reader = wire.FrameReader(wire.CONTROL)
+        self._told = 0
+        self._pings = 0
+        self._control = -1
+        self._streams: dict[int, JobStream] = {}
+        self._deadline = loop.call_later(HANDSHAKE_SECONDS, self._expire)
+
+    # What the owner may ask for
+
+    def deliver(self, result: wire.JobResult) -> bool:
+        """Sends a result, on the stream that its job was accepted on, else on a new one.
+
+        The owner is told what comes of it. False: not now, try another connection.
+        """
+        if self._state is not State.ESTABLISHED:
+            return False
+        open_ = self._streams.items()
+        held = (number for number, stream in open_ if stream.holds(result.job_id))
+        stream_id = next(held, None)
+        if stream_id is None:
+            # The validator's streams have odd numbers.
+            if sum(number % 2 == 0 for number in self._streams) >= MAX_JOB_STREAMS:
+                return False
+            stream_id = self._quic.get_next_available_stream_id()
+            self._streams[stream_id] = JobStream(Phase.DELIVERING, result.job_id)
+        self._streams[stream_id].phase = Phase.DELIVERING
+        self._send(stream_id, result, end=True)
+        return True
+
+    def holds(self, job_id: bytes) -> bool:
+        """Whether the job was accepted here, on a stream that is still open."""
+        return any(stream.holds(job_id) for stream in self._streams.values())
+
+    def tell_load(self, active_jobs: int, max_concurrent: int) -> None:
+        """Says how many jobs run. A busy runner still takes more: it is not given too many."""
+        if self._state is State.ESTABLISHED:
+            load = wire.BackpressureSignal(
+                active_jobs=active_jobs, max_concurrent=max_concurrent, accepting_new=True
+            )
+            self._send(self._control, load)
+
+    def goodbye(self, reason: str) -> None:
+        """Ends the connection for a reason that the validator is told."""
+        if self._state is State.CLOSED:
+            return
+        if self._control < 0:
+            self.close(NO_ERROR, reason)
+        else:
+            # Not closed yet: that would overtake the goodbye.
+            self._send(self._control, wire.Goodbye(reason=reason), end=True)
+        self._end(f"said goodbye: {reason}")
+
+    async def gone(self) -> None:
+        """Once it has ended: lets a goodbye reach the validator, which closes then, and gives up
+        the socket."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.wait_closed(), GOODBYE_SECONDS)
+        self.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.wait_closed(), GOODBYE_SECONDS)
+        if self._transport is not None:
+            self._transport.close()
+
+    # What comes from the network
+
+    def error_received(self, exc: Exception) -> None:
+        """Nobody listens there."""
+        self.close(NO_ERROR, str(exc))
+        self._end(str(exc))
+
+    def quic_event_received(self, event: events.QuicEvent) -> None:
+        try:
+            self._handle(event)
+        except ProtocolError as error:
+            self.goodbye(error.reason)
+
+    def _handle(self, event: events.QuicEvent) -> None:
+        match event:
+            case events.ConnectionTerminated(reason_phrase=reason):
+                self._end(f"closed: {reason or 'no reason'}")
+            case _ if self._state is State.CLOSED:
+                pass
+            case events.HandshakeCompleted():
+                self._greet()
+            case events.StreamDataReceived(stream_id=number, data=data, end_stream=end):
+                self._received(number, data)
+                if end:
+                    self._stream_ended(number, cleanly=True)
+            case events.StreamReset(stream_id=number):
+                self._stream_ended(number, cleanly=False)
+            case events.StopSendingReceived(stream_id=number):
+                self._stopped(number)
+
+    def _received(self, stream_id: int, data: bytes) -> None:
+        if stream_id == self._control:
+            for frame in self._reader.feed(data):
+                self._control_frame(frame)
+            return
+        if stream_id not in self._streams:
+            self._admit(stream_id)
+        stream = self._streams[stream_id]
+        if stream.phase is not Phase.OVER:
+            for frame in stream.reader.feed(data):
+                self._job_frame(stream_id, stream, frame)
+
+    def _admit(self, stream_id: int) -> None:
+        """The validator has opened a stream."""
+        if self._state not in (State.PROVEN, State.ESTABLISHED) or stream_id % 4 != 1:
+            raise ProtocolError("malformed_frame", f"stream {stream_id} is out of place")
+        if sum(number % 2 for number in self._streams) >= MAX_PEER_STREAMS:
+            raise ProtocolError("rate_limited", f"more than {MAX_PEER_STREAMS} streams")
+        self._streams[stream_id] = JobStream(Phase.OPENED)
+
+    def _stream_ended(self, stream_id: int, cleanly: bool) -> None:
+        if stream_id == self._control:
+            self.close(NO_ERROR, "the control stream ended")
+            self._end("the validator ended the control stream")
+            return
+        stream = self._streams.pop(stream_id, None)
+        if stream is None:
+            return
+        if stream.phase is Phase.DELIVERING and cleanly:
+            self._owner.delivered(self, stream.job_id)
+        else:
+            if stream.phase is Phase.ACCEPTED and cleanly:
+                self._finish(stream_id)
+            self._give_up(stream)
+
+    def _stopped(self, stream_id: int) -> None:
+        """The validator reads no more on the stream; it may still write."""
+        if stream_id == self._control:
+            self._stream_ended(stream_id, cleanly=False)
+        elif stream_id in self._streams:
+            self._give_up(self._streams[stream_id])
+
+    def _give_up(self, stream: JobStream) -> None:
+        phase, stream.phase = stream.phase, Phase.OVER
+        if phase in (Phase.ACCEPTED, Phase.DELIVERING):
+            self._owner.undelivered(self, stream.job_id)
+
+    # The handshake
+
+    def _greet(self) -> None:
+        """TLS is done: checks whom it was done with, and opens the control stream."""
+        # aioquic has no public way to the peer's certificates; requirements.txt pins it.
+        tls = self._quic.tls
+        chain = [tls._peer_certificate, *tls._peer_certificate_chain]
+        try:
+            found = keys.bound_key([peer for peer in chain if peer is not None])
+            if found != self.validator:
+                raise keys.IdentityError(f"the peer is {found.hex()}, another than was dialled")
+        except keys.IdentityError as error:
+            self.close(BAD_CERTIFICATE, str(error))
+            self._end(str(error))
+            return
+        self._control = self._quic.get_next_available_stream_id()
+        self._state = State.GREETED
+        self._send(
+            self._control,
+            wire.Hello(
+                version=wire.VERSION,
+                party_pubkey=self._owner.key.public,
+                party_role="runner",
+                block_height=self._owner.head(),
+                challenge_nonce=self._nonce,
+            ),
+        )
+
+    def _control_frame(self, frame: wire.Frame) -> None:
+        match self._state, frame:
+            case State.CLOSED, _:
+                pass
+            case _, wire.Goodbye(reason=reason):
+                self.close(NO_ERROR, reason)
+                self._end(f"goodbye: {reason}")
+            case State.GREETED, wire.Hello() as hello:
+                self._check_hello(hello)
+            case State.CHALLENGED, wire.HelloAck() as ack:
+                self._check_ack(ack)
+            case State.PROVEN | State.ESTABLISHED, wire.HeartbeatPong() as pong:
+                self._pong(pong)
+            case _:
+                name = type(frame).__name__
+                raise ProtocolError("malformed_frame", f"{name} while {self._state.name}")
+
+    def _check_hello(self, hello: wire.Hello) -> None:
+        self._check_party(hello)
+        if hello.challenge_nonce == self._nonce:
+            raise ProtocolError("replayed_nonce", "the validator's nonce is the runner's")
+        self._challenge = hello.challenge_nonce
+        self._state = State.CHALLENGED
+
+    def _check_ack(self, ack: wire.HelloAck) -> None:
+        self._check_party(ack)
+        self._verify(ack.signed_challenge, "HelloAck", self._nonce)
+        self._state = State.PROVEN
+        self._send(
+            self._control,
+            wire.HelloAck(
+                version=wire.VERSION,
+                party_pubkey=self._owner.key.public,
+                party_role="runner",
+                signed_challenge=self._sign("HelloAck", self._challenge),
+                block_height=self._owner.head(),
+            ),
+        )
+
+    def _check_party(self, frame: wire.Hello | wire.HelloAck) -> None:
+        if frame.version != wire.VERSION:
+            raise ProtocolError("unsupported_version", f"version {frame.version}")
+        if frame.party_role != "validator":
+            raise ProtocolError("wrong_role", f"the peer is a {frame.party_role}")
+        if frame.party_pubkey != self.validator:
+            raise ProtocolError("identity_mismatch", f"the peer is {frame.party_pubkey.hex()}")
+
+    # Heartbeats
+
+    def _pong(self, pong: wire.HeartbeatPong) -> None:
+        first, height = self._state is State.PROVEN, pong.block_height
+        if not first and height <= self._told:
+            return
+        self._verify(pong.validator_signed, "HeartbeatPong", height, self._owner.key.public)
+        self._told = height
+        self._pings += 1
+        self._send(
+            self._control,
+            wire.HeartbeatPing(
+                block_height=height,
+                nonce=self._pings,
+                signed=self._sign("HeartbeatPing", height, self._pings),
+            ),
+        )
+        if first:
+            self._state = State.ESTABLISHED
+            self.was_established = True
+            self._deadline.cancel()
+            self._owner.established(self)
+        self._owner.told(self, height)
+
+    # Jobs
+
+    def _job_frame(self, stream_id: int, stream: JobStream, frame: wire.Frame) -> None:
+        match stream.phase, frame:
+            case Phase.OPENED, wire.JobAssignment() as assignment:
+                job_id, deadline = assignment.job_id, assignment.deadline_block
+                self._verify(assignment.validator_signed, "JobAssignment", job_id, deadline)
+                stream.job_id = job_id
+                self._answer(stream_id, stream, self._owner.assigned(self, assignment))
+            case Phase.ACCEPTED | Phase.DELIVERING, wire.JobCancel() as cancel:
+                if cancel.job_id != stream.job_id:
+                    raise ProtocolError("malformed_frame", "JobCancel: it is another job's")
+                self._verify(cancel.validator_signed, "JobCancel", cancel.job_id, cancel.reason)
+                if stream.phase is Phase.ACCEPTED:
+                    self._finish(stream_id)
+                stream.phase = Phase.OVER
+                self._owner.cancelled(self, cancel.job_id, cancel.reason)
+            case Phase.OVER, _:
+                pass
+            case _:
+                name = type(frame).__name__
+                raise ProtocolError("malformed_frame", f"{name} while {stream.phase.name}")
+
+    def _answer(self, stream_id: int, stream: JobStream, answer: str) -> None:
+        status, _, reason = answer.rstrip(")").partition("(")
+        accepted = status == "accepted"
+        stream.phase = Phase.ACCEPTED if accepted else Phase.OVER
+        ack = wire.JobAck(
+            job_id=stream.job_id,
+            status=status,
+            reason=reason or None,
+            signed=self._sign("JobAck", stream.job_id, answer),
+        )
+        self._send(stream_id, ack, end=not accepted)
+
+    # Below frames
+
+    def _sign(self, frame: str, *parts: int | bytes | str) -> bytes:
+        return self._owner.key.sign(wire.digest(self._owner.chain_id, frame, *parts))
+
+    def _verify(self, signature: bytes, frame: str, *parts: int | bytes | str) -> None:
+        signed = wire.digest(self._owner.chain_id, frame, *parts)
+        if not keys.verify(self.validator, signed, signature):
+            raise ProtocolError("bad_signature", frame)
+
+    def _send(self, stream_id: int, frame: wire.Frame, end: bool = False) -> None:
+        self._quic.send_stream_data(stream_id, wire.encode(frame), end_stream=end)
+        self.transmit()
+
+    def _finish(self, stream_id: int) -> None:
+        self._quic.send_stream_data(stream_id, b"", end_stream=True)
+        self.transmit()
+
+    def _expire(self) -> None:
+        self.close(NO_ERROR, "handshake timeout")
+        self._end(f"no handshake within {HANDSHAKE_SECONDS} s")
+
+    def _end(self, reason: str) -> None:
+        """Nothing more happens; job streams that were open are given up."""
+        if self._state is State.CLOSED:
+            return
+        self._state = State.CLOSED
+        self._deadline.cancel()
+        streams, self._streams = self._streams, {}
+        for stream in streams.values():
+            self._give_up(stream)
+        self.ended.set_result(reason)
+
+
+def sign_result(chain_id: int, key: SecretKey, job_id: bytes, result: bytes) -> wire.JobResult:
+    """The signed frame with a job's result. Hashing takes a second for 350 KB."""
+    signed = key.sign(wire.digest(chain_id, "JobResult", job_id, keccak256(result)))
+    return wire.JobResult(job_id=job_id, result_data=result, runner_signed=signed)
+
+
+class Dialler:
+    """Makes connections, all with one certificate."""
+
+    def __init__(self, owner: Owner) -> None:
+        made = keys.certificate(owner.key)
+        self._owner = owner
+        self._configuration = QuicConfiguration(
+            alpn_protocols=[ALPN],
+            certificate=made.x509,
+            private_key=made.key,
+            idle_timeout=IDLE_SECONDS,
+            supported_versions=[QuicProtocolVersion.VERSION_1],
+            # There is no authority: `Connection` checks whose certificate it is.
+            verify_mode=ssl.CERT_NONE,
+        )
+
+    async def connect(self, address: tuple[str, int], validator: bytes) -> Connection:
+        """Begins a connection to the validator with this key. Raises OSError."""
+        quic = QuicConnection(configuration=self._configuration)
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_datagram_endpoint(
+            lambda: Connection(quic, self._owner, validator), remote_addr=address
+        )
+        connection.connect(address)
+        return connection

@@ -1,0 +1,271 @@
+"""A runner: its connections, its jobs, and their results ("Jobs", "The end of a connection")."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from dataclasses import dataclass, field
+
+import keys
+import wire
+import work
+from chain import ApiError, Chain, Validator
+from connection import Connection, Dialler, sign_result
+from keys import SecretKey
+
+log = logging.getLogger("runner")
+
+BACKOFF_SECONDS = 0.1
+MAX_BACKOFF_SECONDS = 30.0
+ATTEMPT_AFTER_DUPLICATE = 9
+"""Two processes with one key are not to push each other out ten times a second."""
+
+HEARTBEAT_BLOCKS = 256
+"""How old the last heartbeat on the chain gets: a quarter of what it may."""
+
+MAX_JOBS = 256
+"""Jobs that are remembered, those that are over included: each may hold half a megabyte."""
+
+
+def backoff(attempt: int) -> float:
+    """The seconds to wait after a number of attempts since the last completed handshake."""
+    nominal: float = min(BACKOFF_SECONDS * 2 ** min(attempt, 32), MAX_BACKOFF_SECONDS)
+    return nominal * random.uniform(0.75, 1.25)
+
+
+@dataclass
+class Job:
+    """A job that was accepted here, until its deadline."""
+
+    deadline: int
+    validators: set[bytes] = field(default_factory=set)
+    """Those that assigned it."""
+    task: asyncio.Task[None] | None = None
+    """The work, while it goes on."""
+    result: wire.JobResult | None = None
+    """What came of it, until the job is no longer the runner's."""
+    carrier: Connection | None = None
+    """Where the result is on its way."""
+    delivered: bool = False
+
+    def is_over(self) -> bool:
+        """Whether nothing is left to be done."""
+        return self.task is None and (self.result is None or self.delivered)
+
+
+class Runner:
+    """A registered runner. `run` is all of it."""
+
+    def __init__(self, chain: Chain, key: SecretKey, chain_id: int, max_concurrent: int) -> None:
+        self.chain_id = chain_id
+        self.key = key
+        self._chain = chain
+        self._max_concurrent = max_concurrent
+        self._names: dict[bytes, str] = {}
+        self._open: set[Connection] = set()
+        self._connections: dict[bytes, Connection] = {}
+        self._heights: dict[bytes, int] = {}
+        self._jobs: dict[bytes, Job] = {}
+        self._dialler = Dialler(self)
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Says goodbye to every validator; `run` returns soon."""
+        self._stopping.set()
+        for connection in self._open:
+            connection.goodbye("shutting_down")
+
+    async def run(self) -> None:
+        """Keeps a connection to each validator of the subset, until it is stopped."""
+        validators = {found.public: found for found in await self._chain.validators()}
+        self._names = {public: found.name for public, found in validators.items()}
+        chosen = keys.subset(self.key.public, list(validators))
+        tasks = [asyncio.create_task(self._keep(validators[public])) for public in chosen]
+        beating = asyncio.create_task(self._beat())
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            tasks += [beating, *(job.task for job in self._jobs.values() if job.task)]
+            for task in tasks:
+                task.cancel()
+            # Jobs kill their processes and remove their folders.
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _beat(self) -> None:
+        """Keeps the heartbeat on the chain fresh."""
+        while True:
+            pause = MAX_BACKOFF_SECONDS
+            try:
+                await self._chain.heartbeat(self.key, HEARTBEAT_BLOCKS)
+                pause = max(0.5, await self._chain.block_seconds() * HEARTBEAT_BLOCKS / 4)
+            except ApiError as error:
+                log.warning("no heartbeat on the chain, tried again later: %s", error)
+            await asyncio.sleep(pause)
+
+    # Connections
+
+    async def _keep(self, validator: Validator) -> None:
+        """Keeps a validator connected."""
+        attempt = 0
+        while not self._stopping.is_set():
+            try:
+                connection = await self._connect(validator)
+                reason = await self._serve(connection)
+                if connection.was_established:
+                    attempt = 0
+                if reason == "goodbye: duplicate_connection":
+                    attempt = ATTEMPT_AFTER_DUPLICATE
+            except (ApiError, OSError) as error:
+                reason = str(error)
+            if self._stopping.is_set():
+                return
+            pause = backoff(attempt)
+            attempt += 1
+            log.info("%s: %s; again in %.1f s", validator.name, reason, pause)
+            try:
+                await asyncio.wait_for(self._stopping.wait(), pause)
+            except TimeoutError:
+                continue
+
+    async def _serve(self, connection: Connection) -> str:
+        """Waits until a connection is over; returns why."""
+        self._open.add(connection)
+        if self._stopping.is_set():
+            connection.goodbye("shutting_down")
+        reason = await connection.ended
+        self._open.remove(connection)
+        await connection.gone()
+        return reason
+
+    async def _connect(self, validator: Validator) -> Connection:
+        # A validator that was started again may listen elsewhere.
+        for found in await self._chain.validators():
+            if found.public == validator.public and found.address:
+                return await self._dialler.connect(found.address, found.public)
+        raise OSError("the validator does not run")
+
+    def head(self) -> int:
+        """The lower median of what validators told: no single one of three moves it up."""
+        heights = sorted(self._heights.values())
+        return heights[(len(heights) - 1) // 2] if heights else 0
+
+    def established(self, connection: Connection) -> None:
+        """A handshake is complete."""
+        log.info("connected to %s", self._names[connection.validator])
+        self._connections[connection.validator] = connection
+        connection.ended.add_done_callback(lambda _: self._lost(connection))
+        connection.tell_load(self._active(), self._max_concurrent)
+
+    def told(self, connection: Connection, height: int) -> None:
+        """A validator has a new block: deadlines may have passed, results are tried again."""
+        if self._connections.get(connection.validator) is connection:
+            self._heights[connection.validator] = height
+        head = self.head()
+        for job_id, job in list(self._jobs.items()):
+            if job.deadline < head:
+                self._drop(job)
+                del self._jobs[job_id]
+            elif job.result and not job.carrier:
+                self._deliver(job)
+
+    def _lost(self, connection: Connection) -> None:
+        if self._connections.get(connection.validator) is connection:
+            del self._connections[connection.validator]
+            self._heights.pop(connection.validator, None)
+
+    def _tell_load(self) -> None:
+        for connection in self._connections.values():
+            connection.tell_load(self._active(), self._max_concurrent)
+
+    # Jobs
+
+    def _active(self) -> int:
+        return sum(job.task is not None for job in self._jobs.values())
+
+    def assigned(self, connection: Connection, assignment: wire.JobAssignment) -> str:
+        """Takes a job, or says why not."""
+        job_id, validator = assignment.job_id, connection.validator
+        job = self._jobs.get(job_id)
+        if job:
+            if validator in job.validators and job.result and not job.carrier:
+                # It has lost the result, or it would not ask again.
+                job.delivered = False
+                asyncio.get_running_loop().call_soon(self._deliver, job)
+            job.validators.add(validator)
+            return "duplicate"
+        if self.head() > assignment.deadline_block:
+            return "reject(deadline_passed)"
+        try:
+            command = work.parse(assignment.job_spec)
+        except work.Rejected as rejected:
+            return f"reject({rejected})"
+        self._make_room()
+        if self._active() >= self._max_concurrent or len(self._jobs) >= MAX_JOBS:
+            return "reject(at_capacity)"
+        log.info("job %s: %s", job_id.hex()[:16], command.program)
+        job = Job(assignment.deadline_block, {validator})
+        job.task = asyncio.create_task(self._work(job_id, job, command))
+        self._jobs[job_id] = job
+        self._tell_load()
+        return "accepted"
+
+    def _make_room(self) -> None:
+        """Forgets the oldest jobs that are over, where too many are remembered."""
+        over = [job_id for job_id, job in self._jobs.items() if job.is_over()]
+        for job_id in over[: max(0, len(self._jobs) - MAX_JOBS + 1)]:
+            del self._jobs[job_id]
+
+    async def _work(self, job_id: bytes, job: Job, command: work.Command) -> None:
+        try:
+            output = await work.run(command)
+            # Hashing a long result takes a second in Python: connections go on meanwhile.
+            job.result = await asyncio.to_thread(
+                sign_result, self.chain_id, self.key, job_id, output
+            )
+            log.info("job %s: %d bytes", job_id.hex()[:16], len(output))
+        except work.Failed as failed:
+            # There is no frame for it: the chain draws another runner in time.
+            log.warning("job %s: %s", job_id.hex()[:16], failed)
+        finally:
+            job.task = None
+            self._tell_load()
+        if job.result:
+            self._deliver(job)
+
+    def _deliver(self, job: Job) -> None:
+        """Sends a result that nobody has taken: where the job was accepted, else to anybody."""
+        if job.result is None or job.carrier or job.delivered:
+            return
+        job_id = job.result.job_id
+        first = sorted(self._connections.values(), key=lambda found: not found.holds(job_id))
+        for connection in first:
+            if connection.deliver(job.result):
+                job.carrier = connection
+                return
+
+    def delivered(self, connection: Connection, job_id: bytes) -> None:
+        """A validator has taken a result."""
+        job = self._jobs.get(job_id)
+        if job and job.carrier is connection:
+            job.carrier, job.delivered = None, True
+
+    def undelivered(self, connection: Connection, job_id: bytes) -> None:
+        """A job's stream broke: its result goes elsewhere, with the next block at the latest."""
+        job = self._jobs.get(job_id)
+        if job and job.carrier is connection:
+            job.carrier = None
+            asyncio.get_running_loop().call_soon(self._deliver, job)
+
+    def cancelled(self, connection: Connection, job_id: bytes, reason: str) -> None:
+        """The chain has taken a job back."""
+        log.info("job %s: cancelled, %s", job_id.hex()[:16], reason)
+        job = self._jobs.get(job_id)
+        if job:
+            self._drop(job)
+
+    def _drop(self, job: Job) -> None:
+        """Stops a job. It is remembered, so that a late assignment starts nothing."""
+        if job.task:
+            job.task.cancel()
+        job.result = job.carrier = None
