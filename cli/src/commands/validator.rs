@@ -55,7 +55,7 @@ pub enum Validator {
     /// Start one more validator, and have it vote from the next consensus epoch on
     ///
     /// It follows the chain at once. The committee takes it in with the first block of the next
-    /// epoch (`chain.epoch_blocks` of the topology, 64 unless said otherwise); subsets of runners
+    /// epoch (`chain.epoch_blocks` of the topology, 256 unless said otherwise); subsets of runners
     /// are drawn anew where more than a tenth of the validators has changed.
     Add {
         /// Its name [default: the first `validator-N` that is free]
@@ -83,7 +83,7 @@ pub struct Change {
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
     from: String,
     /// How long to wait for the next epoch
-    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "5m")]
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "10m")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }

@@ -1,6 +1,7 @@
 //! Final blocks on their way from the archive into the ledger.
 
 use super::{
+    Digest,
     application::{Marshal, now_ms},
     block::Block,
     engine::EngineError,
@@ -13,7 +14,7 @@ use commonware_consensus::{
     marshal::{Update, core::Processed},
     types::Height,
 };
-use commonware_cryptography::Digested;
+use commonware_cryptography::{Digested, Digestible as _};
 use commonware_runtime::Clock;
 use commonware_utils::{
     Acknowledgement as _, NZUsize, acknowledgement::Exact, channel::mpsc, sync::Mutex,
@@ -106,8 +107,8 @@ pub(super) struct Delivering {
     pub(super) incoming: Incoming,
     /// Learns the committee of each epoch from the last block of the one before.
     pub(super) schemes: Schemes,
-    /// Told how far the chain is stored.
-    pub(super) stored: watch::Sender<u64>,
+    /// Told how far the chain is stored, and the block there.
+    pub(super) stored: watch::Sender<(u64, Digest)>,
 }
 
 impl Delivering {
@@ -134,7 +135,7 @@ impl Delivering {
             self.mempool.settle(&executed.execution.state);
             self.schemes.learn(&executed.execution.state)?;
         }
-        self.stored.send_replace(block.chain().header.height.get());
+        self.stored.send_replace((block.chain().header.height.get(), block.digest()));
         Ok(())
     }
 }

@@ -13,6 +13,7 @@
 use super::{
     application::Application,
     block::{Block, BlockConfig},
+    certificate,
     channels::Endpoint,
     delivery::{Deliveries, Delivering, MAX_UNACKNOWLEDGED, Progress},
     epochs::{BUFFER, ConsensusChannels, Epochs, MAILBOX, VIEWS_KEPT},
@@ -292,7 +293,7 @@ where
         Inline::new(context.child("inline"), application, marshal.clone(), epocher.clone());
     let (deliveries, incoming) = Deliveries::new(progress.clone());
     let marshal_handle = marshal_actor.start(deliveries, buffer, (resolver_receiver, resolver));
-    let (storing, storage) = watch::channel(stored);
+    let (storing, storage) = watch::channel((stored, certificate::digest(head.head_hash())));
     let delivering = Delivering {
         ledger: ledger.clone(),
         mempool: mempool.clone(),

@@ -83,8 +83,8 @@ where
     pub(super) held: Held,
     pub(super) progress: Progress,
     pub(super) page_cache: CacheRef,
-    /// How far the chain is stored.
-    pub(super) stored: watch::Receiver<u64>,
+    /// How far the chain is stored, and the block there.
+    pub(super) stored: watch::Receiver<(u64, Digest)>,
     /// How far it was stored or delivered when the validator started.
     pub(super) begun: u64,
     pub(super) genesis: Digest,
@@ -202,7 +202,7 @@ where
         let mut epoch = Self::epoch_after(&self.epocher, self.begun);
         // A store that a power failure took blocks from gets them back from the archive first.
         let decided = self.epocher.first(epoch).map_or(0, |first| first.get().saturating_sub(1));
-        if self.stored.wait_for(|stored| *stored >= decided).await.is_err() {
+        if self.stored.wait_for(|(stored, _)| *stored >= decided).await.is_err() {
             return "ledger";
         }
         let Some(mut genesis) = self.genesis_of(epoch).await else { return "archive" };
@@ -226,6 +226,7 @@ where
                 context.child("gate").spawn(move |_| gate.keep_answering());
             } else {
                 greeting.send(Recipients::All);
+                self.warm_up(&context, epoch);
             }
             tracing::debug!(%epoch, validators = scheme.committee().validators().len(), "epoch");
             let simplex = self.engine(&context, epoch, &scheme, genesis).start(
@@ -233,20 +234,17 @@ where
                 current.certificates,
                 current.resolver,
             );
-            // The journal before last: that of the last epoch may still be open.
-            if let Some(before) = epoch.previous().and_then(Epoch::previous) {
-                // Nothing to remove: none was written.
-                let _ = context.remove(&Self::journal(&self.name, before), None).await;
-            }
             let over = self.over(&context, epoch, &mut next, &mut strays, &mut ahead);
             let mut simplex = Aborting(simplex);
-            select! {
-                ended = over => if let Err(part) = ended { return part },
+            let last = select! {
+                last = over => match last {
+                    Ok(last) => last,
+                    Err(part) => return part,
+                },
                 _ = &mut simplex.0 => return "simplex",
-            }
+            };
             drop(simplex);
             epoch = epoch.next();
-            let Some(last) = self.genesis_of(epoch).await else { return "archive" };
             genesis = last;
         }
     }
@@ -262,7 +260,23 @@ where
         }
     }
 
-    /// Resolves once the last block of `epoch` is stored.
+    /// Has the archive open its files for an epoch that begins, which it does upon the first block
+    /// that it is given in it: now, while the proposer paces itself, and not when all wait for it.
+    fn warm_up(&self, context: &E, epoch: Epoch) {
+        let Some(last) = epoch.previous().and_then(|before| self.epocher.last(before)) else {
+            return;
+        };
+        let marshal = self.marshal.clone();
+        context.child("warm_up").spawn(move |_| async move {
+            if let Some(block) = marshal.get_block(last).await {
+                // The block is stored elsewhere already.
+                let _ = marshal.verified(Round::new(epoch, View::zero()), block).await;
+            }
+        });
+    }
+
+    /// Resolves with the last block of `epoch` once it is stored. In its middle the journal of the
+    /// epoch before goes: at its beginning the disk has enough to do.
     async fn over<S: Sender<PublicKey = PublicKey>>(
         &mut self,
         context: &E,
@@ -270,17 +284,27 @@ where
         next: &mut Subchannels<S>,
         strays: &mut mpsc::Receiver<(u64, Message<PublicKey>)>,
         ahead: &mut Option<Ahead>,
-    ) -> Result<(), &'static str> {
+    ) -> Result<Digest, &'static str> {
+        let first = self.epocher.first(epoch).ok_or("epochs")?;
         let last = self.epocher.last(epoch).ok_or("epochs")?;
         if let Some(ahead) = ahead.as_ref().filter(|ahead| ahead.epoch > epoch.get()) {
             self.marshal.hint_finalized(last, NonEmptyVec::new(ahead.peer.clone()));
         }
         let mut stored = self.stored.clone();
-        let reached = async move { stored.wait_for(|stored| *stored >= last.get()).await.is_ok() };
+        let middle = first.get().midpoint(last.get());
+        let journal = epoch.previous().map(|before| Self::journal(&self.name, before));
+        let reached = async move {
+            stored.wait_for(|(stored, _)| *stored >= middle).await.ok()?;
+            if let Some(journal) = journal {
+                // An error: it has gone already.
+                let _ = context.remove(&journal, None).await;
+            }
+            Some(stored.wait_for(|(stored, _)| *stored >= last.get()).await.ok()?.1)
+        };
         let mut reached = std::pin::pin!(reached);
         loop {
             let (theirs, peer) = select! {
-                reached = &mut reached => return if reached { Ok(()) } else { Err("ledger") },
+                reached = &mut reached => return reached.ok_or("ledger"),
                 early = next.votes.1.listen() => {
                     (epoch.get() + 1, early.map_err(|_| "votes channel")?)
                 },

@@ -45,7 +45,7 @@ pub struct ChainSection {
     pub block_time: BlockTime,
     /// What every key derives from.
     pub seed: Within<0, { u64::MAX }>,
-    /// Blocks in a consensus epoch (default 64): committees change between epochs.
+    /// Blocks in a consensus epoch (default 256): committees change between epochs.
     pub epoch_blocks: Option<Within<MIN_EPOCH_BLOCKS, { 1 << 32 }>>,
     /// How votes become presence.
     pub presence: PresenceSection,

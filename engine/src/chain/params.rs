@@ -14,8 +14,8 @@ pub const PRESENCE_TIMEOUT_BLOCKS: u64 = 3;
 pub const SUBSET_EPOCH_BLOCKS: u64 = 8_192;
 
 /// Blocks in a consensus epoch, unless a chain says otherwise: how long a new validator waits, at
-/// most. Each end of an epoch costs a few milliseconds, which chains without pace notice.
-pub const EPOCH_BLOCKS: u64 = 64;
+/// most. Each end of an epoch has consensus open new files, which chains without pace notice.
+pub const EPOCH_BLOCKS: u64 = 256;
 /// The least of them: a certificate for a block may come this many blocks later, by the votes of
 /// its own epoch.
 pub const MIN_EPOCH_BLOCKS: u64 = 8;

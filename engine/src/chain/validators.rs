@@ -199,3 +199,52 @@ fn churn(before: &[Validator], after: &[Validator]) -> usize {
     let only_in = |a: &[Validator], b: &[Validator]| a.iter().filter(|v| !b.contains(v)).count();
     only_in(before, after) + only_in(after, before)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::SecretKey;
+
+    fn committee(n: u8) -> Vec<Validator> {
+        let validator = |i: u8| Validator {
+            pubkey: SecretKey::derive(b"validators", &i.to_string()).public_key(),
+            consensus_key: [i; 32],
+        };
+        let mut all: Vec<_> = (0..n).map(validator).collect();
+        all.sort_by_key(|v| v.pubkey.address());
+        all
+    }
+
+    #[test]
+    fn the_subset_epoch_advances_with_time_alone() {
+        let mut validators = Validators::genesis(committee(4));
+        let at = Height::new(SUBSET_EPOCH_BLOCKS);
+        assert_eq!(validators.due(Height::new(SUBSET_EPOCH_BLOCKS - 1), 0), None);
+        let due = validators.due(at, 0).unwrap();
+        assert_eq!(due.number, 1);
+        validators.advance(at, due);
+        assert_eq!(validators.due(Height::new(2 * SUBSET_EPOCH_BLOCKS - 1), 0), None);
+        assert_eq!(validators.due(Height::new(2 * SUBSET_EPOCH_BLOCKS), 0).unwrap().number, 2);
+
+        let numbers = |height: u64| {
+            let (since, current, before) = validators.subset_epochs(Height::new(height));
+            (since.get(), current.number, before.map(|before| before.number))
+        };
+        assert_eq!(numbers(0), (0, 0, None));
+        assert_eq!(numbers(at.get() - 1), (0, 0, None));
+        assert_eq!(numbers(at.get()), (at.get(), 1, Some(0)));
+        assert_eq!(numbers(at.get() + OVERLAP_BLOCKS - 1), (at.get(), 1, Some(0)));
+        assert_eq!(numbers(at.get() + OVERLAP_BLOCKS), (at.get(), 1, None));
+    }
+
+    #[test]
+    fn a_tenth_is_not_more_than_a_tenth() {
+        for (n, gone, early) in [(10, 1, false), (10, 2, true), (9, 1, true), (20, 2, false)] {
+            let mut validators = Validators::genesis(committee(n));
+            for validator in committee(n).iter().take(gone) {
+                validators.remove(1, validator.pubkey.address()).unwrap();
+            }
+            assert_eq!(validators.due(Height::new(64), 1).is_some(), early, "{gone} of {n}");
+        }
+    }
+}
