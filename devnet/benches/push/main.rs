@@ -1,0 +1,165 @@
+//! From opening a stream to the ack on it: an assignment pushed to a runner, beside what carries it
+//! and what else could.
+//!
+//! `cargo bench -p cowboy-devnet --bench push`
+//!
+//! * `frames`: a JobAssignment out and a JobAck back on a new stream of an authenticated
+//!   connection, encoded and decoded, their signatures made before and not verified;
+//! * `signed`: the same with the four signature operations: both frames are signed and verified;
+//! * `quinn`: as many bytes on a new stream of a bare connection;
+//! * `tonic`, `axum`: as many bytes in a warm unary call, and in a warm POST of reqwest's.
+//!
+//! Once on one thread, which both ends share, and once on two.
+
+mod peers;
+
+use cowboy_devnet::transport::{
+    Connection, Dial as _, Listen as _, RecvStream, SendStream,
+    quic::{Client, Listener, QuicConnection},
+    tls::Identity,
+};
+use cowboy_engine::{
+    primitives::{Hash, Height, SecretKey},
+    wire::{AckStatus, Body, Channel, FrameReader, Job, JobAck, JobAssignment, Message as _},
+};
+use criterion::{Criterion, criterion_group, criterion_main};
+use peers::{Axum, Bare, LOOPBACK, Tonic};
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
+
+const CHAIN: u64 = 7;
+/// A command with a few arguments is about as long.
+const SPEC: usize = 300;
+const READ: usize = 64 * 1024;
+
+/// What both ends say.
+struct Words {
+    assignment: JobAssignment,
+    ack: JobAck,
+    validator: SecretKey,
+    runner: SecretKey,
+    signs: bool,
+}
+
+impl Words {
+    fn new(signs: bool) -> Self {
+        let key = |name| SecretKey::derive(b"push", name);
+        let (validator, runner, job_id) = (key("validator"), key("runner"), Hash([7; 32]));
+        let spec = Body::new(vec![3; SPEC]).expect("shorter than a frame");
+        let (from, until) = (Height::new(40), Height::new(140));
+        Self {
+            assignment: JobAssignment::signed(CHAIN, &validator, job_id, spec, from, until),
+            ack: JobAck::signed(CHAIN, &runner, job_id, AckStatus::Accepted),
+            validator,
+            runner,
+            signs,
+        }
+    }
+
+    fn assignment(&self) -> Vec<u8> {
+        if !self.signs {
+            return self.assignment.to_frame();
+        }
+        let JobAssignment { job_id, job_spec, block_height, deadline_block, .. } =
+            self.assignment.clone();
+        let key = &self.validator;
+        JobAssignment::signed(CHAIN, key, job_id, job_spec, block_height, deadline_block).to_frame()
+    }
+
+    fn ack(&self, assignment: &JobAssignment) -> Vec<u8> {
+        if !self.signs {
+            return self.ack.to_frame();
+        }
+        assert!(assignment.verify(CHAIN, &self.validator.public_key()), "the validator's");
+        JobAck::signed(CHAIN, &self.runner, assignment.job_id, AckStatus::Accepted).to_frame()
+    }
+
+    fn acked(&self, ack: &JobAck) {
+        assert!(!self.signs || ack.verify(CHAIN, &self.runner.public_key()), "the runner's");
+    }
+}
+
+async fn frame(receive: &mut impl RecvStream) -> Job {
+    let mut reader = FrameReader::new(Channel::Job);
+    loop {
+        let bytes = receive.read(READ).await.expect("the peer goes on").expect("a frame");
+        let mut rest = bytes.as_ref();
+        if let Some(frame) = reader.feed(&mut rest).expect("a frame") {
+            return Job::decode(&frame).expect("a job's frame").expect("a known one");
+        }
+    }
+}
+
+/// Ours: an authenticated connection whose runner acks every assignment.
+struct Ours {
+    connection: QuicConnection,
+    words: Arc<Words>,
+    _listener: Listener,
+}
+
+impl Ours {
+    async fn connect(signs: bool) -> Self {
+        let words = Arc::new(Words::new(signs));
+        let identity = |key| Identity::new(key).expect("an identity");
+        let mut listener =
+            Listener::bind(&identity(&words.validator), LOOPBACK, |_| true).expect("a socket");
+        let client = Client::bind(LOOPBACK).expect("a socket");
+        let dialer = client.dialer(identity(&words.runner));
+        let (address, validator) = (listener.address(), words.validator.public_key());
+        let answering = words.clone();
+        tokio::spawn(async move {
+            let connection = dialer.dial(address, &validator).await.expect("it listens");
+            while let Ok((mut send, mut receive)) = connection.accept().await {
+                let Job::Assignment(assignment) = frame(&mut receive).await else { return };
+                let ack = answering.ack(&assignment);
+                send.write(&ack).await.expect("the validator reads");
+                send.finish();
+            }
+        });
+        let connection = listener.accept().await.expect("the runner connects");
+        Self { connection, words, _listener: listener }
+    }
+
+    async fn push(&self) {
+        let assignment = self.words.assignment();
+        let (mut send, mut receive) = self.connection.open().await.expect("it is open");
+        send.write(&assignment).await.expect("the runner reads");
+        let Job::Ack(ack) = frame(&mut receive).await else { panic!("no ack") };
+        self.words.acked(&ack);
+        send.finish();
+    }
+}
+
+fn on(threads: usize) -> Runtime {
+    let mut builder = match threads {
+        1 => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    if threads > 1 {
+        builder.worker_threads(threads);
+    }
+    builder.enable_all().build().expect("a runtime")
+}
+
+fn push(criterion: &mut Criterion) {
+    let words = Words::new(false);
+    let (out, back) = (words.assignment().len(), words.ack(&words.assignment).len());
+    for threads in [1, 2] {
+        let runtime = on(threads);
+        let mut group = criterion.benchmark_group(format!("push, {threads} threads"));
+        for (name, signs) in [("frames", false), ("signed", true)] {
+            let ours = runtime.block_on(Ours::connect(signs));
+            group.bench_function(name, |b| b.to_async(&runtime).iter(|| ours.push()));
+        }
+        let bare = runtime.block_on(Bare::connect(out, back));
+        group.bench_function("quinn", |b| b.to_async(&runtime).iter(|| bare.push()));
+        let tonic = runtime.block_on(Tonic::connect(out, back));
+        group.bench_function("tonic", |b| b.to_async(&runtime).iter(|| tonic.push()));
+        let axum = runtime.block_on(Axum::connect(out, back));
+        group.bench_function("axum", |b| b.to_async(&runtime).iter(|| axum.push()));
+        group.finish();
+    }
+}
+
+criterion_group!(benches, push);
+criterion_main!(benches);
