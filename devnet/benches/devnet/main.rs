@@ -1,17 +1,22 @@
 //! What a devnet of four validators and eight runners gets done.
 //!
-//! `cargo bench -p cowboy-devnet --bench devnet [simulated] [empty] [transfers] [timers] [jobs]`
+//! `cargo bench -p cowboy-devnet --bench devnet [simulated] [empty] [transfers] [timers] [jobs]
+//! [crowd]`
 //!
 //! * `simulated`: blocks per second in the simulator (5 ± 1 ms links);
 //! * `empty`, `transfers`, `timers`: blocks per second in real time over the loopback and the disk
 //!   with no pacing, with empty blocks, with 500 transfers submitted per block, and with 1,000
 //!   timers that fire in each and come again;
 //! * `jobs`: from the block that assigns a job to the start of its command, beside the round trip
-//!   of a new stream on a bare QUIC connection, while the chain rests and right after a block.
+//!   of a new stream on a bare QUIC connection, while the chain rests and right after a block;
+//! * `crowd`: 1,000 runners on ten validators with blocks of a second, until all are present, what
+//!   their connections take, and until they are back after a validator's restart, beside as many
+//!   bare connections (`bare N`, in a process of its own).
 //!
 //! The folder for files is `$TMPDIR`.
 
 mod chain;
+mod crowd;
 mod jobs;
 #[path = "../../../tests/validators/loopback.rs"]
 mod loopback;
@@ -23,6 +28,8 @@ use std::{
 
 const VALIDATORS: usize = 4;
 const RUNNERS: usize = 8;
+/// Runners of the `crowd`.
+const CROWD: usize = 1_000;
 
 fn main() -> io::Result<()> {
     let chosen: Vec<String> =
@@ -47,6 +54,32 @@ fn main() -> io::Result<()> {
         times("assigned to started", &mut latencies.starts)?;
         times("bare stream, between blocks", &mut latencies.quiet)?;
         times("bare stream, after a block", &mut latencies.busy)?;
+    }
+    if let Some(at) = chosen.iter().position(|chosen| chosen == "bare") {
+        let connections = chosen.get(at + 1).and_then(|count| count.parse().ok()).unwrap_or(5_000);
+        let (bytes, rate) = crowd::bare(connections);
+        return writeln!(
+            io::stdout(),
+            "{connections} bare connections: {:.1} KiB each, {rate:.0} handshakes/s",
+            bytes as f64 / 1024.0,
+        );
+    }
+    if wanted("crowd") {
+        let crowd = crowd::crowd(CROWD);
+        writeln!(
+            io::stdout(),
+            "{CROWD} runners, {} connections: all present after {:.2?}, {:.1} KiB each, {:.0} % of \
+             a core at 1 s blocks; {} back {:.2?} after their validator's start",
+            crowd.connections,
+            crowd.present,
+            crowd.bytes as f64 / 1024.0,
+            crowd.busy * 100.0,
+            crowd.returning,
+            crowd.back,
+        )?;
+        let connections = crowd.connections.to_string();
+        let program = std::env::current_exe()?;
+        std::process::Command::new(program).args(["bare", &connections]).status()?;
     }
     Ok(())
 }

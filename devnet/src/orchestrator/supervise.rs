@@ -259,7 +259,7 @@ impl Nodes {
             .map_err(|error| format!("cannot listen for runners: {error}"))?;
         let (gateway, results) = Gateway::new(gateway::Config {
             key: keys.identity.clone(),
-            limits: Limits::default(),
+            limits: Limits::sharing_an_address(config.plan.runners.len()),
             state: config.genesis.state().map_err(|error| error.to_string())?,
         });
         let key = keys.identity.clone();

@@ -25,6 +25,16 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// For `runners` runners that all come from one address, as on one machine: each of them at
+    /// once, and never fewer than by default.
+    pub fn sharing_an_address(runners: usize) -> Self {
+        let usual = Self::default();
+        let runners = u32::try_from(runners).unwrap_or(u32::MAX);
+        Self { burst: usual.burst.max(runners), per_second: usual.per_second.max(runners / 4) }
+    }
+}
+
 /// Counts attempts by address.
 #[derive(Debug, Default)]
 pub struct HelloLimiter {
