@@ -1,14 +1,11 @@
-//! What a block asks of the engine's leaves: `cargo bench -p cowboy-engine`.
+//! What a block asks of the state: `cargo bench -p cowboy-engine --bench engine`.
 
 use cowboy_engine::{
     chain::{
         Block, Endowment, Genesis, Header, Params, Payload, SignedTransaction, Transaction,
         Validator, block::transactions_root, execute, transaction::Transfer,
     },
-    job::selection,
-    presence::{Bitmap, ThresholdRule, canonical, threshold},
     primitives::{Address, Height, SecretKey, Wei, keccak256, merkle::Map},
-    registry::MIN_STAKE,
 };
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -16,80 +13,6 @@ use std::hint::black_box;
 /// Pseudo-random, the same in every run.
 fn random(n: u32) -> [u8; 32] {
     keccak256(&[&n.to_be_bytes()]).0
-}
-
-/// P(H) beside the same loop a bit at a time, and beside reading the votes' bytes once.
-fn presence(c: &mut Criterion) {
-    let mut group = c.benchmark_group("presence");
-    for (votes, bits) in [(3u32, 1_000u32), (23, 10_000), (67, 100_000)] {
-        let bytes = |vote: u32| {
-            let words = (0..bits.div_ceil(256)).map(move |word| random(vote << 16 | word));
-            words.flatten().collect::<Vec<u8>>()
-        };
-        let owned: Vec<_> = (0..votes)
-            .map(|vote| {
-                let bytes = bytes(vote);
-                let bit = |i: u32| bytes[(i / 8) as usize] >> (i % 8) & 1 == 1;
-                (vote, Bitmap::from_fn(bits, bit))
-            })
-            .collect();
-        let votes_by_ref: Vec<_> = owned.iter().map(|(vote, bitmap)| (*vote, bitmap)).collect();
-        // The set whose quorum so many votes are.
-        let validators =
-            (votes..=2 * votes).find(|n| threshold::quorum(*n) == votes).expect("some set");
-        let need = threshold::of(validators);
-
-        let size = format!("{votes} votes, {bits} bits");
-        group.throughput(Throughput::Bytes(u64::from(votes) * u64::from(bits.div_ceil(8))));
-        group.bench_function(BenchmarkId::new("words", &size), |b| {
-            let votes = black_box(&votes_by_ref);
-            b.iter(|| canonical(votes, bits, validators, ThresholdRule::Committee, &[]));
-        });
-        let nearest = |i: u32| (0..8).map(|n| (i * 7 + n) % validators).collect();
-        let members: Vec<Vec<u32>> = (0..bits).map(nearest).collect();
-        group.bench_function(BenchmarkId::new("by subset", &size), |b| {
-            let (votes, members) = black_box((&votes_by_ref, &members));
-            b.iter(|| canonical(votes, bits, validators, ThresholdRule::Subset, members));
-        });
-        group.bench_function(BenchmarkId::new("bits", &size), |b| {
-            let votes = black_box(&votes_by_ref);
-            b.iter(|| {
-                Bitmap::from_fn(bits, |i| {
-                    votes.iter().filter(|(_, vote)| vote.get(i)).count() as u32 >= need
-                })
-            });
-        });
-        group.bench_function(BenchmarkId::new("read", &size), |b| {
-            let votes = black_box(&votes_by_ref);
-            b.iter(|| {
-                let words = votes.iter().flat_map(|(_, vote)| vote.as_bytes().as_chunks().0);
-                words.fold(0, |sum, word| sum ^ u64::from_le_bytes(*word))
-            });
-        });
-    }
-    group.finish();
-}
-
-fn draw(c: &mut Criterion) {
-    let mut group = c.benchmark_group("draw");
-    for n in [100u32, 1_000, 10_000] {
-        let candidate = |i: u32| {
-            let [stake, address @ ..] = random(i);
-            let address = *address.first_chunk().expect("20 of 31 bytes");
-            (Address(address), Wei::new(MIN_STAKE.get() << (stake % 8)))
-        };
-        // In the order in which the filters leave them.
-        let mut candidates: Vec<_> = (0..n).map(candidate).collect();
-        candidates.sort_unstable();
-        let mru = Some(candidates[candidates.len() / 2].0);
-        for m in [1, 3, 9] {
-            group.bench_function(BenchmarkId::new(format!("{m} of"), n), |b| {
-                let seed = keccak256(&[b"seed"]);
-                b.iter(|| selection::draw(black_box(&candidates), seed, m, mru));
-            });
-        }
-    }
-    group.finish();
 }
 
 const ENTRIES: u32 = 10_000;
@@ -218,5 +141,5 @@ fn execution(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(engine, presence, draw, merkle, execution);
+criterion_group!(engine, merkle, execution);
 criterion_main!(engine);

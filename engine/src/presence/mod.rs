@@ -10,6 +10,7 @@ pub mod bitmap;
 pub mod feasibility;
 pub mod phase;
 pub mod subset;
+mod tally;
 pub mod threshold;
 pub mod view;
 

@@ -1,11 +1,11 @@
 //! From the votes of one certificate to P(H) (spec connectivity.md §5).
-//!
-//! Votes are counted 512 runners at a time: a `Tally` adds one block of every vote into
-//! bit-sliced counters and compares them all with the threshold at once.
 
-use super::Bitmap;
+use super::{
+    Bitmap,
+    tally::{BLOCK_BITS, BLOCK_BYTES, Tally},
+};
 use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
-use std::{array, fmt, str::FromStr};
+use std::{fmt, str::FromStr};
 
 /// How many votes make a runner present: the parameter `presence.threshold_rule`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,12 +81,12 @@ pub const fn of(base: u32) -> u32 {
 /// For each of `registry_len` runners, how many of `votes` (validator index, bitmap) say it is
 /// present. Missing bits count as 0, surplus bits not at all.
 pub fn counts(votes: &[(u32, &Bitmap)], registry_len: u32) -> Vec<u32> {
-    let mut tally = Tally::new(votes);
+    let mut tally = Tally::new(votes, 0);
     let mut counts = Vec::with_capacity(registry_len as usize);
-    for block in 0..blocks(registry_len) {
-        tally.count(block);
-        let rest = registry_len - counts.len() as u32;
-        counts.extend((0..rest.min(BLOCK_BITS)).map(|bit| tally.get(bit)));
+    for block in 0..registry_len.div_ceil(BLOCK_BITS) {
+        let bits = BLOCK_BITS.min(registry_len - block * BLOCK_BITS);
+        tally.count(block as usize, bits.div_ceil(64) as usize);
+        counts.extend((0..bits).map(|bit| tally.get(bit)));
     }
     counts
 }
@@ -112,14 +112,21 @@ pub fn canonical(
 }
 
 fn at_least(need: u32, votes: &[(u32, &Bitmap)], registry_len: u32) -> Bitmap {
-    let len = registry_len.div_ceil(8) as usize;
-    let mut tally = Tally::new(votes);
-    let mut bytes = Vec::with_capacity(len + BLOCK_BYTES);
-    for block in 0..blocks(registry_len) {
-        tally.count(block);
-        bytes.extend(tally.at_least(need).into_iter().flat_map(u64::to_le_bytes));
+    if need as usize > votes.len() {
+        return Bitmap::new(registry_len);
     }
-    bytes.truncate(len);
+    let mut bytes = vec![0; registry_len.div_ceil(8) as usize];
+    let mut tally = Tally::new(votes, need);
+    for (block, bytes) in bytes.chunks_mut(BLOCK_BYTES).enumerate() {
+        let mut reached = tally.count(block, bytes.len().div_ceil(8)).iter();
+        let (words, rest) = bytes.as_chunks_mut();
+        for (word, reached) in words.iter_mut().zip(&mut reached) {
+            *word = reached.to_le_bytes();
+        }
+        for (byte, reached) in rest.iter_mut().zip(reached.flat_map(|word| word.to_le_bytes())) {
+            *byte = reached;
+        }
+    }
     Bitmap::truncated(registry_len, bytes)
 }
 
@@ -176,112 +183,6 @@ fn binomial(n: u32, k: u32) -> Option<u128> {
     // After step i the value is n over i + 1: each division is exact.
     (0..k.min(n - k)).try_fold(1u128, |value, i| {
         value.checked_mul(u128::from(n - i)).map(|product| product / u128::from(i + 1))
-    })
-}
-
-const LANES: usize = 8;
-const BLOCK_BYTES: usize = LANES * 8;
-const BLOCK_BITS: u32 = BLOCK_BYTES as u32 * 8;
-
-/// 512 neighbouring bits of a bitmap; as many words as the widest vector registers hold.
-type Block = [u64; LANES];
-
-const ZEROS: Block = [0; LANES];
-
-const fn blocks(bits: u32) -> usize {
-    bits.div_ceil(BLOCK_BITS) as usize
-}
-
-/// Block `at` of a bitmap, zeros beyond its end.
-fn block(bitmap: &Bitmap, at: usize) -> Block {
-    let words = |bytes: &[u8; BLOCK_BYTES]| -> Block {
-        let (words, _) = bytes.as_chunks();
-        array::from_fn(|i| u64::from_le_bytes(words[i]))
-    };
-    let rest = bitmap.as_bytes().get(at * BLOCK_BYTES..).unwrap_or_default();
-    rest.first_chunk().map_or_else(
-        || {
-            let mut padded = [0; BLOCK_BYTES];
-            padded[..rest.len()].copy_from_slice(rest);
-            words(&padded)
-        },
-        words,
-    )
-}
-
-/// Counts the votes of 512 runners at once.
-///
-/// Bit-sliced: `planes[l]` holds bit l of every runner's count. Carry-save: two inputs of the same
-/// weight wait for one another and go into the plane together, so that n votes take about n full
-/// adders rather than n log n.
-struct Tally<'a> {
-    votes: &'a [(u32, &'a Bitmap)],
-    planes: Vec<Block>,
-    held: Vec<Block>,
-}
-
-impl<'a> Tally<'a> {
-    fn new(votes: &'a [(u32, &'a Bitmap)]) -> Self {
-        let planes = (usize::BITS - votes.len().leading_zeros()) as usize;
-        Self { votes, planes: vec![ZEROS; planes], held: vec![ZEROS; planes] }
-    }
-
-    /// Counts block `at` of every vote.
-    fn count(&mut self, at: usize) {
-        self.planes.fill(ZEROS);
-        for (seen, (_, bitmap)) in self.votes.iter().enumerate() {
-            let mut carry = block(bitmap, at);
-            let mut level = 0;
-            // Something is held at a level iff that bit of the number of votes seen is set.
-            while seen >> level & 1 == 1 {
-                carry = full_add(&mut self.planes[level], &self.held[level], &carry);
-                level += 1;
-            }
-            self.held[level] = carry;
-        }
-        let mut carry = ZEROS;
-        for level in 0..self.planes.len() {
-            let held = if self.votes.len() >> level & 1 == 1 { &self.held[level] } else { &ZEROS };
-            carry = full_add(&mut self.planes[level], held, &carry);
-        }
-        debug_assert_eq!(carry, ZEROS, "no count exceeds the number of votes");
-    }
-
-    /// The count of one runner of the block.
-    fn get(&self, bit: u32) -> u32 {
-        let (lane, bit) = ((bit / 64) as usize, bit % 64);
-        let planes = self.planes.iter().enumerate();
-        planes.map(|(level, plane)| ((plane[lane] >> bit & 1) as u32) << level).sum()
-    }
-
-    /// The runners of the block whose count is at least `need`.
-    fn at_least(&self, need: u32) -> Block {
-        if need as usize > self.votes.len() {
-            return ZEROS;
-        }
-        // Compared from the highest bit down; what is above once stays above.
-        let mut above = ZEROS;
-        let mut equal = [u64::MAX; LANES];
-        for (level, plane) in self.planes.iter().enumerate().rev() {
-            for lane in 0..LANES {
-                if need as usize >> level & 1 == 1 {
-                    equal[lane] &= plane[lane];
-                } else {
-                    above[lane] |= equal[lane] & plane[lane];
-                }
-            }
-        }
-        array::from_fn(|lane| above[lane] | equal[lane])
-    }
-}
-
-/// Adds `b` and `c` to `sum`, bit by bit; yields the carries.
-fn full_add(sum: &mut Block, b: &Block, c: &Block) -> Block {
-    array::from_fn(|lane| {
-        let half = sum[lane] ^ b[lane];
-        let carry = sum[lane] & b[lane] | half & c[lane];
-        sum[lane] = half ^ c[lane];
-        carry
     })
 }
 
@@ -362,6 +263,43 @@ mod tests {
             }
             let said = |i: u32| owned.iter().filter(|(_, bitmap)| bitmap.get(i)).count() as u32;
             prop_assert_eq!(counts(&votes_by_ref, len), (0..len).map(said).collect::<Vec<_>>());
+        }
+    }
+
+    /// A number of bits near the end of a word, of several, of one block or of two.
+    fn around_a_border() -> impl Strategy<Value = u32> {
+        let border = prop::sample::select(vec![0u32, 64, 128, 512, BLOCK_BITS, 2 * BLOCK_BITS]);
+        (border, 0..=18u32).prop_map(|(border, more)| (border + more).saturating_sub(9))
+    }
+
+    /// A vote of its own length, in which few, half or most of the bits are set.
+    fn vote() -> impl Strategy<Value = Bitmap> {
+        let eighths = prop::sample::select(vec![1u64, 4, 7]);
+        (around_a_border(), any::<u64>(), eighths).prop_map(|(len, mut state, eighths)| {
+            Bitmap::from_fn(len, |_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state >> 61 < eighths
+            })
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn every_threshold_is_exact_at_every_border(
+            len in around_a_border(),
+            votes in prop::collection::vec(vote(), 0..70),
+        ) {
+            let votes: Vec<_> = (0..).zip(&votes).collect();
+            let said = |i: u32| votes.iter().filter(|(_, vote)| vote.get(i)).count() as u32;
+            let expected: Vec<_> = (0..len).map(said).collect();
+            prop_assert_eq!(&counts(&votes, len), &expected);
+            for need in 0..=votes.len() as u32 + 1 {
+                let reached = Bitmap::from_fn(len, |i| expected[i as usize] >= need);
+                let derived = at_least(need, &votes, len);
+                prop_assert_eq!(derived, reached, "{} of {}", need, votes.len());
+            }
         }
     }
 
