@@ -6,6 +6,7 @@ use crate::{
     record,
     registry::MIN_STAKE,
 };
+use std::borrow::Cow;
 
 /// By how much the MRU runner's weight is multiplied in draw 0.
 pub const MRU_WEIGHT_MULTIPLIER: u64 = 4;
@@ -15,9 +16,13 @@ const RETRY_DOMAIN: &[u8] = b"retry:";
 
 /// floor(log2(stake / MIN_STAKE + 1)) + 1: at least 1, at most 85.
 pub const fn stake_to_weight(stake: Wei) -> u64 {
-    // The bit length of x is floor(log2 x) + 1.
-    let multiple = stake.get() / MIN_STAKE.get() + 1;
-    (u128::BITS - multiple.leading_zeros()) as u64
+    // The floor of the quotient does not change the logarithm's. Nor does an end of the sum at
+    // 2^128, as no power of two times MIN_STAKE lies within MIN_STAKE of that.
+    let min = MIN_STAKE.get();
+    let sum = stake.get().saturating_add(min);
+    // Shifted to the sum's length, the least stake is at most twice too large.
+    let shift = min.leading_zeros() - sum.leading_zeros();
+    (shift + (sum >= min << shift) as u32) as u64
 }
 
 /// The seed of a job's first draw. `block_hash`: the parent of the block that records the job.
@@ -78,41 +83,103 @@ pub fn draw(
     m: usize,
     mru: Option<Address>,
 ) -> Selection {
-    let mut sorted = candidates.to_vec();
-    sorted.sort_unstable();
-    let mut pool: Vec<(Address, u64)> =
-        sorted.into_iter().map(|(address, stake)| (address, stake_to_weight(stake))).collect();
-    // Weights are at most 85, and no list in memory is long enough for the sum to overflow.
-    let mut left: u64 = pool.iter().map(|(_, weight)| weight).sum();
-    let mut favoured = mru.and_then(|mru| pool.iter().position(|(address, _)| *address == mru));
+    let mut sorted = Cow::Borrowed(candidates);
+    if !is_sorted(candidates) {
+        sorted.to_mut().sort_unstable();
+    }
+    let mut pool = Pool::new(&sorted);
+    let mut favoured = mru.and_then(|mru| {
+        let at = sorted.partition_point(|(address, _)| *address < mru);
+        (sorted.get(at)?.0 == mru).then_some(at)
+    });
+    if let Some(at) = favoured {
+        pool.set(at, pool.weights[at] * MRU_WEIGHT_MULTIPLIER as u16);
+    }
 
-    let m = m.min(pool.len());
+    let m = m.min(sorted.len());
     let mut draws = Vec::with_capacity(m);
     let mut state = seed;
+    // Who stands at each place.
+    let mut order: Vec<usize> = (0..sorted.len()).collect();
     for i in 0..m {
-        // Only draw 0 finds someone favoured.
-        let favoured = favoured.take();
-        let bonus = favoured.map_or(0, |at| pool[at].1 * (MRU_WEIGHT_MULTIPLIER - 1));
-        let total = left + bonus;
+        let total = pool.total;
         state = keccak256(&[state.as_bytes(), &(i as u64).to_le_bytes()]);
         let low = state.as_bytes().first_chunk().expect("8 of 32 bytes");
         let r = u64::from_le_bytes(*low) % total;
-
-        let mut rest = r;
-        let mut picked = i;
-        loop {
-            let weight = pool[picked].1 + if Some(picked) == favoured { bonus } else { 0 };
-            if rest < weight {
-                break;
-            }
-            rest -= weight;
-            picked += 1;
+        let at = pool.find(r);
+        // Only in draw 0 is someone favoured.
+        if let Some(at) = favoured.take() {
+            pool.set(at, pool.weights[at] / MRU_WEIGHT_MULTIPLIER as u16);
         }
-        pool.swap(i, picked);
-        left -= pool[i].1;
-        draws.push(Draw { draw: i as u64, r, total, picked: pool[i].0 });
+
+        // Fisher–Yates: the first of those left takes the place of the one that was drawn.
+        order.swap(i, at);
+        pool.set(at, pool.weights[i]);
+        pool.set(i, 0);
+        draws.push(Draw { draw: i as u64, r, total, picked: sorted[order[i]].0 });
     }
     Selection { committee: draws.iter().map(|draw| draw.picked).collect(), draws }
+}
+
+/// Whether candidates are in ascending order already, as the filters leave them.
+fn is_sorted(candidates: &[(Address, Wei)]) -> bool {
+    // Nearly always the first bytes say so, and comparing those is all that this costs.
+    let first = |(Address(bytes), _): &(Address, Wei)| {
+        u64::from_be_bytes(*bytes.first_chunk().expect("8 of 20 bytes"))
+    };
+    candidates.is_sorted_by(|a, b| first(a) < first(b) || a <= b)
+}
+
+/// Candidates whose weights are summed together: a draw looks at one sum for each block and at the
+/// weights of one block.
+const BLOCK: usize = 256;
+
+/// The weights of a draw's candidates, each at its place; 0 where nobody is left.
+struct Pool {
+    weights: Vec<u16>,
+    /// Of each block.
+    sums: Vec<u32>,
+    /// Of all.
+    total: u64,
+}
+
+const _: () = assert!(
+    stake_to_weight(Wei::new(u128::MAX)) * MRU_WEIGHT_MULTIPLIER <= u16::MAX as u64,
+    "the largest weight fits where it stands, multiplied too"
+);
+
+impl Pool {
+    fn new(candidates: &[(Address, Wei)]) -> Self {
+        let weight = |(_, stake): &(Address, Wei)| stake_to_weight(*stake) as u16;
+        let weights: Vec<u16> = candidates.iter().map(weight).collect();
+        let sum = |block: &[u16]| block.iter().map(|weight| u32::from(*weight)).sum();
+        let sums: Vec<u32> = weights.chunks(BLOCK).map(sum).collect();
+        let total = sums.iter().map(|sum| u64::from(*sum)).sum();
+        Self { weights, sums, total }
+    }
+
+    fn set(&mut self, at: usize, weight: u16) {
+        let (old, sum) = (self.weights[at], &mut self.sums[at / BLOCK]);
+        self.weights[at] = weight;
+        *sum = *sum - u32::from(old) + u32::from(weight);
+        self.total = self.total - u64::from(old) + u64::from(weight);
+    }
+
+    /// Whom `r`, which is below the total, falls on: the weights before it are at most `r`, with
+    /// its own they are more.
+    fn find(&self, mut r: u64) -> usize {
+        let mut block = 0;
+        while r >= u64::from(self.sums[block]) {
+            r -= u64::from(self.sums[block]);
+            block += 1;
+        }
+        let mut at = block * BLOCK;
+        while r >= u64::from(self.weights[at]) {
+            r -= u64::from(self.weights[at]);
+            at += 1;
+        }
+        at
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +202,82 @@ mod tests {
         check(7 * min, 4);
         check(1_023 * min, 11);
         check(u128::MAX, 85);
+    }
+
+    /// The weight's definition, on both sides of each step.
+    #[test]
+    fn weights_step_where_the_definition_does() {
+        let min = MIN_STAKE.get();
+        let defined = |stake: u128| u64::from(u128::BITS - (stake / min + 1).leading_zeros());
+        for k in 0..85 {
+            let Some(step) = min.checked_mul((1 << k) - 1) else { continue };
+            for stake in [step.saturating_sub(1), step, step + 1, step + min - 1, step + min] {
+                assert_eq!(stake_to_weight(Wei::new(stake)), defined(stake), "{stake}");
+            }
+        }
+        for stake in [u128::MAX, u128::MAX - min, u128::MAX - min + 1, u128::MAX / 2] {
+            assert_eq!(stake_to_weight(Wei::new(stake)), defined(stake), "{stake}");
+        }
+    }
+
+    /// The rules once more, as the specification's reference has them.
+    fn expected(
+        candidates: &[(Address, Wei)],
+        seed: Hash,
+        m: usize,
+        mru: Option<Address>,
+    ) -> Selection {
+        let mut pool = candidates.to_vec();
+        pool.sort_unstable();
+        let mut selection = Selection::default();
+        let mut state = seed;
+        for i in 0..m.min(pool.len()) {
+            let weight = |(address, stake): &(Address, Wei)| {
+                let favoured = i == 0 && Some(*address) == mru;
+                stake_to_weight(*stake) * if favoured { MRU_WEIGHT_MULTIPLIER } else { 1 }
+            };
+            let weights: Vec<u64> = pool[i..].iter().map(weight).collect();
+            let total = weights.iter().sum();
+            state = keccak256(&[state.as_bytes(), &(i as u64).to_le_bytes()]);
+            let r = u64::from_le_bytes(*state.0.first_chunk().unwrap()) % total;
+            let mut rest = r;
+            let mut j = 0;
+            while rest >= weights[j] {
+                rest -= weights[j];
+                j += 1;
+            }
+            pool.swap(i, i + j);
+            let picked = pool[i].0;
+            selection.committee.push(picked);
+            selection.draws.push(Draw { draw: i as u64, r, total, picked });
+        }
+        selection
+    }
+
+    #[test]
+    fn draws_are_the_references_whatever_the_blocks() {
+        for n in [1u32, 2, 3, 100, 255, 256, 257, 511, 512, 513, 1_000] {
+            let random = |i: u32| keccak256(&[&i.to_be_bytes()]).0;
+            let candidate = |i: u32| {
+                let [stake, address @ ..] = random(i);
+                (
+                    Address(*address.first_chunk().unwrap()),
+                    Wei::new(MIN_STAKE.get() << (stake % 80)),
+                )
+            };
+            let mut candidates: Vec<_> = (0..n).map(candidate).collect();
+            for round in 0..8u32 {
+                let mru = (round % 4 > 0).then(|| candidates[(round * 97 % n) as usize].0);
+                let seed = Hash(random(round << 16));
+                for m in [1, 3, 9, n as usize] {
+                    let drawn = draw(&candidates, seed, m, mru);
+                    assert_eq!(drawn, expected(&candidates, seed, m, mru), "{m} of {n}");
+                }
+                if round == 3 {
+                    candidates.sort_unstable();
+                }
+            }
+        }
     }
 
     fn candidates(n: u8) -> Vec<(Address, Wei)> {
@@ -190,6 +333,7 @@ mod tests {
             let selection = draw(&candidates, Hash(seed), m, mru);
             let distinct: BTreeSet<_> = selection.committee.iter().collect();
             prop_assert_eq!(distinct.len(), m.min(candidates.len()));
+            prop_assert_eq!(&selection, &expected(&candidates, Hash(seed), m, mru));
             for (i, draw) in selection.draws.iter().enumerate() {
                 prop_assert_eq!(draw.draw, i as u64);
                 prop_assert_eq!(draw.picked, selection.committee[i]);
