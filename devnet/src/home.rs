@@ -11,6 +11,7 @@
 //!   validators/NAME/      a validator's keys and chain
 //!   runners/NAME/         a runner's key and work
 //!   data/                 what the devnet as a whole keeps across restarts
+//!   processes/NAME/       a runner in a process of its own (`runner::folder`)
 //! ```
 //!
 //! The files are the truth, and the lock decides: whoever can take it knows that no process runs
@@ -78,7 +79,7 @@ pub enum HomeError {
 }
 
 impl HomeError {
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 }
@@ -245,6 +246,11 @@ impl DevnetHome {
         self.path.join("data")
     }
 
+    /// `processes`: a folder for each runner that runs in a process of its own.
+    pub fn processes_path(&self) -> PathBuf {
+        self.path.join("processes")
+    }
+
     /// Whether the devnet has a folder: one with a lock in it.
     pub fn exists(&self) -> bool {
         self.lock_path().is_file()
@@ -260,45 +266,15 @@ impl DevnetHome {
         for folder in [self.path.clone(), self.accounts_path(), self.path.join("log")] {
             create_private_dir(&folder)?;
         }
-        let path = self.lock_path();
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(HomeError::io(&path))?;
-        for _ in 0..LOCK_ATTEMPTS {
-            match file.try_lock() {
-                Ok(()) => {
-                    let pid = process::id().to_string();
-                    file.set_len(0)
-                        .and_then(|()| file.write_all_at(pid.as_bytes(), 0))
-                        .map_err(HomeError::io(&path))?;
-                    return Ok(Lock { home: self.clone(), _file: file });
-                }
-                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
-                Err(TryLockError::Error(error)) => return Err(HomeError::io(&path)(error)),
-            }
+        match take_lock(&self.lock_path())? {
+            Some(file) => Ok(Lock { home: self.clone(), _file: file }),
+            None => Err(HomeError::InUse { name: self.name.clone(), pid: self.holder() }),
         }
-        Err(HomeError::InUse { name: self.name.clone(), pid: self.holder() })
     }
 
     /// The process that took the lock last; it holds it where [`Self::state`] says that one does.
     fn holder(&self) -> Option<u32> {
-        read(&self.lock_path()).ok()?.parse().ok()
-    }
-
-    /// Whether a process holds the lock. Looking takes a shared lock for a moment: two who look do
-    /// not see each other, and [`Self::lock`] tries for longer than a look takes.
-    fn is_held(&self) -> Result<bool, HomeError> {
-        let path = self.lock_path();
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(HomeError::io(&path)(error)),
-        };
-        match file.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(HomeError::io(&path)(error)),
-        }
+        holder(&self.lock_path())
     }
 
     /// Whether the devnet runs. What a killed devnet left behind does not count.
@@ -306,7 +282,7 @@ impl DevnetHome {
         if !self.exists() {
             return Ok(State::Absent);
         }
-        if !self.is_held()? {
+        if !is_held(&self.lock_path())? {
             return Ok(State::Stopped);
         }
         let pid = self.holder();
@@ -420,6 +396,48 @@ impl Lock {
     }
 }
 
+/// Takes a lock file for this process, making it where there is none, and writes the process' id
+/// into it; `None` where another process holds it.
+pub(crate) fn take_lock(path: &Path) -> Result<Option<File>, HomeError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(path).map_err(HomeError::io(path))?;
+    for _ in 0..LOCK_ATTEMPTS {
+        match file.try_lock() {
+            Ok(()) => {
+                let pid = process::id().to_string();
+                file.set_len(0)
+                    .and_then(|()| file.write_all_at(pid.as_bytes(), 0))
+                    .map_err(HomeError::io(path))?;
+                return Ok(Some(file));
+            }
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(HomeError::io(path)(error)),
+        }
+    }
+    Ok(None)
+}
+
+/// The process that took a lock last.
+pub(crate) fn holder(lock: &Path) -> Option<u32> {
+    read(lock).ok()?.parse().ok()
+}
+
+/// Whether a process holds a lock. Looking takes a shared lock for a moment: two who look do not
+/// see each other, and [`take_lock`] tries for longer than a look takes.
+pub(crate) fn is_held(path: &Path) -> Result<bool, HomeError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(HomeError::io(path)(error)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(HomeError::io(path)(error)),
+    }
+}
+
 /// Makes a folder, with its parents, that only its owner enters.
 pub fn create_private_dir(path: &Path) -> Result<(), HomeError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(HomeError::io(path))
@@ -439,7 +457,8 @@ pub fn write_private(path: &Path, text: &str) -> Result<(), HomeError> {
     fs::rename(&fresh, path).map_err(HomeError::io(path))
 }
 
-fn read_if_there(path: &Path) -> Result<Option<String>, HomeError> {
+/// A file's text; `None` where there is none.
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, HomeError> {
     match read(path) {
         Ok(text) => Ok(Some(text)),
         Err(HomeError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -454,7 +473,8 @@ fn read(path: &Path) -> Result<String, HomeError> {
     Ok(text)
 }
 
-fn remove_file(path: &Path) -> Result<(), HomeError> {
+/// Removes a file where there is one.
+pub(crate) fn remove_file(path: &Path) -> Result<(), HomeError> {
     absent_is_fine(fs::remove_file(path)).map_err(HomeError::io(path))
 }
 

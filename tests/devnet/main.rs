@@ -13,6 +13,7 @@ mod policies;
 mod presence;
 mod python;
 mod refusals;
+mod runners;
 mod scripts;
 mod support;
 mod timers;

@@ -26,7 +26,7 @@ fn is_present(home: &Home, height: u64, runner: &str) -> bool {
 }
 
 /// The first block from `from` on whose presence has the runner, or has it not.
-fn first(home: &Home, from: u64, runner: &str, present: bool) -> u64 {
+pub fn first(home: &Home, from: u64, runner: &str, present: bool) -> u64 {
     const BLOCKS: u64 = 100;
     let found = (from..from + BLOCKS).find(|height| is_present(home, *height, runner) == present);
     found.unwrap_or_else(|| panic!("not within {BLOCKS} blocks from {from}"))

@@ -4,7 +4,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -135,7 +135,24 @@ impl Drop for Home {
                 let _ = kill_process(pid, Signal::KILL);
                 wait_until("the devnet has ended", || test_kill_process(pid).is_err());
             }
+            for runner in
+                fs::read_dir(entry.path().join("processes")).into_iter().flatten().flatten()
+            {
+                end_runner(&runner.path());
+            }
         }
+    }
+}
+
+/// Ends the process that has taken a runner's folder, where one still has.
+fn end_runner(folder: &Path) {
+    let pid = fs::read_to_string(folder.join("lock")).ok().and_then(|pid| pid.parse().ok());
+    if let Some(pid) = pid.and_then(Pid::from_raw)
+        && fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
+            .is_ok_and(|command| command.contains("cowboyctl"))
+    {
+        let _ = kill_process(pid, Signal::KILL);
+        wait_until("the runner has ended", || test_kill_process(pid).is_err());
     }
 }
 

@@ -159,7 +159,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Account(account) => block_on(account.run(&cx)),
         Command::Actor(actor) => block_on(actor.run(&cx)),
         Command::Timer(timer) => block_on(timer.run(&cx)),
-        Command::Runner(runner) => block_on(runner.run(&cx)),
+        Command::Runner(runner) => runner.run(&cx),
         Command::Validator(validator) => block_on(validator.run(&cx)),
         Command::Fault(fault) => block_on(fault.run(&cx)),
         Command::Job(job) => block_on(job.run(&cx)),

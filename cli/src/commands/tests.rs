@@ -33,7 +33,8 @@ fn help_is_as_people_see_it() {
 }
 
 /// Flags that mean one thing in one command and another in the next: a variable would set both.
-const AMBIGUOUS: [&str; 2] = ["from", "wait"];
+/// `devnet env` sets COWBOYCTL_RPC_URL for other programs; a runner follows the devnet by its name.
+const AMBIGUOUS: [&str; 3] = ["from", "wait", "rpc-url"];
 
 #[test]
 fn every_flag_has_its_variable() {
@@ -78,6 +79,9 @@ fn command_lines_parse() {
     check("cowboyctl fault latency a..b 50ms --jitter 5ms --seed 7 --for 2m");
     check("cowboyctl fault loss a 0.5");
     check("cowboyctl fault heal");
+    check("cowboyctl runner register --key-file a --kinds http --max-jobs 2 --from dev-0");
+    check("cowboyctl runner start --key-file a --name b --kinds custom,http --detach");
+    check("cowboyctl runner start runner-0");
     check("cowboyctl man job submit");
     refuse("cowboyctl");
     refuse("cowboyctl devnet");
@@ -102,5 +106,9 @@ fn command_lines_parse() {
     refuse("cowboyctl fault kill");
     refuse("cowboyctl fault loss a 150");
     refuse("cowboyctl fault pause a --for 10");
+    refuse("cowboyctl runner register");
+    refuse("cowboyctl runner register runner-0 --max-jobs 2");
+    refuse("cowboyctl runner start runner-0 --key-file a");
+    refuse("cowboyctl runner backpressure runner-0 --max 0");
     refuse("cowboyctl help");
 }

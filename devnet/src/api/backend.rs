@@ -5,17 +5,21 @@
 //! runners run ([`Backend::set_runner_running`]). The API starts and stops nothing by itself: it
 //! calls [`Hooks`].
 
-use super::types::Text;
+use super::{
+    error::ApiError,
+    types::{LimitRequest, Text},
+};
 use crate::{
     chain::{ledger::Ledger, mempool::Mempool},
     consensus::scheme::{Committee, CommitteeError},
     faults::Faults,
-    topology::Name,
+    topology::{MAX_CONCURRENT_JOBS, Name},
 };
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{Block, Genesis, GenesisError, State, Validator, transaction::SubmitResult},
     primitives::{Address, Hash, Height},
+    wire::BackpressureSignal,
 };
 use futures::{
     FutureExt as _,
@@ -37,9 +41,9 @@ use tokio::sync::{mpsc, watch};
 /// What a request wants a node to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
-    /// Run: a validator, or a runner that was killed.
+    /// Run: a validator, or a runner of the process.
     Start,
-    /// Stop, cleanly: a validator.
+    /// Stop, cleanly: the others are told.
     Stop,
     /// End at once, as a crash would: a validator or a runner of the process.
     Kill,
@@ -77,10 +81,44 @@ pub enum MembershipError {
 pub type MembershipHook =
     Box<dyn Fn(Membership) -> BoxFuture<'static, Result<String, MembershipError>> + Send + Sync>;
 
+/// What a request wants of a runner of the process, beside starting and stopping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steer {
+    /// Nothing but the answer.
+    Look,
+    /// Take no new jobs.
+    Pause,
+    /// Take jobs again.
+    Resume,
+    /// Take at most so many at a time.
+    Limit(u32),
+}
+
+impl LimitRequest {
+    /// What it asks for, where that can be.
+    pub fn steer(&self) -> Result<Steer, ApiError> {
+        let most = self.max_concurrent;
+        if most == 0 || u64::from(most) > MAX_CONCURRENT_JOBS {
+            return Err(ApiError::bad_request(format!(
+                "max_concurrent: {most} jobs at a time, where 1 to {MAX_CONCURRENT_JOBS} may be"
+            ))
+            .hint("to have it take none: cowboyctl runner pause RUNNER"));
+        }
+        Ok(Steer::Limit(most))
+    }
+}
+
+/// Steers the runner of this name; resolves with what its validators are told of its load, or
+/// `None` where it does not run.
+pub type SteerHook =
+    Box<dyn Fn(&str, Steer) -> BoxFuture<'static, Option<BackpressureSignal>> + Send + Sync>;
+
 /// What the API asks of the process that runs the devnet.
 pub struct Hooks {
     /// Starts, stops and kills nodes. Called for one validator at most once at a time.
     pub switch: SwitchHook,
+    /// Steers runners.
+    pub steer: SteerHook,
     /// Has validators join and leave.
     pub membership: MembershipHook,
     /// Begins to stop the devnet, and returns at once. May be called again.

@@ -4,7 +4,7 @@ use super::{error::ApiError, server::Shared, view};
 use axum::{
     Json,
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
-    http::{header::AUTHORIZATION, request::Parts},
+    http::{HeaderMap, header::AUTHORIZATION, request::Parts},
 };
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -53,15 +53,20 @@ impl FromRequestParts<Arc<Shared>> for Authorized {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, ApiError> {
-        let header = parts.headers.get(AUTHORIZATION).ok_or_else(|| {
-            ApiError::unauthorized("the request changes state and shows no token")
-        })?;
-        let (scheme, token) = header.as_bytes().split_at(header.len().min(BEARER.len()));
-        if !scheme.eq_ignore_ascii_case(BEARER) || !view::shows_token(&shared.backend, token) {
-            return Err(ApiError::unauthorized("the token shown is not this devnet's"));
-        }
-        Ok(Self)
+        authorize(&parts.headers, &shared.backend.token).map(|()| Self)
     }
+}
+
+/// Whether a request shows this token.
+pub(crate) fn authorize(headers: &HeaderMap, expected: &str) -> Result<(), ApiError> {
+    let header = headers
+        .get(AUTHORIZATION)
+        .ok_or_else(|| ApiError::unauthorized("the request changes state and shows no token"))?;
+    let (scheme, token) = header.as_bytes().split_at(header.len().min(BEARER.len()));
+    if !scheme.eq_ignore_ascii_case(BEARER) || !view::shows_token(expected, token) {
+        return Err(ApiError::unauthorized("the token shown is not this devnet's"));
+    }
+    Ok(())
 }
 
 const BEARER: &[u8] = b"bearer ";

@@ -13,7 +13,7 @@ pub mod backend;
 mod convert;
 pub mod error;
 mod events;
-mod extract;
+pub(crate) mod extract;
 pub(crate) mod faults;
 mod nodes;
 mod openapi;

@@ -142,11 +142,36 @@ pub(super) fn start_within(
     listener: TcpListener,
     backend: Arc<Backend>,
 ) -> Serving {
+    start_with(limits, listener, move |closing| {
+        router(Arc::new(Shared {
+            backend,
+            streams: Arc::new(Semaphore::new(limits.streams)),
+            readers: Semaphore::new(READERS),
+            closing,
+            limits,
+        }))
+    })
+}
+
+/// [`start`] for other routes: within the same limits, for the loopback only.
+pub fn start_router(listener: TcpListener, router: Router) -> Serving {
+    let guard = middleware::from_fn_with_state(LIMITS.request, guard);
+    let router = router.fallback(no_route).method_not_allowed_fallback(wrong_method).layer(guard);
+    start_with(LIMITS, listener, |_| router)
+}
+
+fn start_with(
+    limits: Limits,
+    listener: TcpListener,
+    router: impl FnOnce(watch::Receiver<bool>) -> Router,
+) -> Serving {
     let (close, closed) = oneshot::channel();
     let shutdown = async {
         let _ = closed.await;
     };
-    Serving { close, task: tokio::spawn(serve(limits, listener, backend, shutdown)) }
+    let (closing, told) = watch::channel(false);
+    let router = router(told);
+    Serving { close, task: tokio::spawn(serve(limits, listener, router, closing, shutdown)) }
 }
 
 /// Answers requests on `listener` until `shutdown` resolves; then ends streams, gives requests
@@ -154,18 +179,11 @@ pub(super) fn start_within(
 async fn serve(
     limits: Limits,
     listener: TcpListener,
-    backend: Arc<Backend>,
+    router: Router,
+    close: watch::Sender<bool>,
     shutdown: impl Future<Output = ()> + Send,
 ) {
-    let (close, closing) = watch::channel(false);
-    let shared = Arc::new(Shared {
-        backend,
-        streams: Arc::new(Semaphore::new(limits.streams)),
-        readers: Semaphore::new(READERS),
-        closing: closing.clone(),
-        limits,
-    });
-    let router = router(shared);
+    let closing = close.subscribe();
     let places = Arc::new(Semaphore::new(limits.connections));
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
@@ -240,7 +258,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
     router
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(shared.clone(), guard))
+        .layer(middleware::from_fn_with_state(shared.limits.request, guard))
         .with_state(shared)
 }
 
@@ -258,8 +276,8 @@ async fn wrong_method(method: Method, uri: Uri) -> ApiError {
 }
 
 /// Refuses what no route should see, and bounds the time of the rest.
-async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let answer = timeout(shared.limits.request, async {
+async fn guard(State(limit): State<Duration>, request: Request, next: Next) -> Response {
+    let answer = timeout(limit, async {
         let (parts, body) = request.into_parts();
         let local = is_local(parts.headers.get(HOST), parts.uri.authority());
         let limit = if local { BODY_LIMIT } else { 0 };
@@ -276,9 +294,9 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
         })?;
         Ok(next.run(Request::from_parts(parts, Body::from(body))).await)
     });
-    let answer = answer.await.unwrap_or_else(|_| {
-        Err(ApiError::timeout(format!("not done within {:?}", shared.limits.request)))
-    });
+    let answer = answer
+        .await
+        .unwrap_or_else(|_| Err(ApiError::timeout(format!("not done within {limit:?}"))));
     let mut response = answer.into_response();
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

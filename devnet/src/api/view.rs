@@ -211,8 +211,8 @@ pub(super) fn time(unix_ms: u64) -> TimeText {
 
 /// Whether a request shows the token. Digests are compared, so that the time it takes says nothing
 /// about the token.
-pub(super) fn shows_token(backend: &Backend, got: &[u8]) -> bool {
-    let (got, expected) = (keccak256(&[got]), keccak256(&[backend.token.as_bytes()]));
+pub(super) fn shows_token(expected: &str, got: &[u8]) -> bool {
+    let (got, expected) = (keccak256(&[got]), keccak256(&[expected.as_bytes()]));
     got.0.iter().zip(expected.0).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
 

@@ -14,19 +14,20 @@ use crate::{
         Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, Bytes, ComparisonQuery, DryRun,
         DryRunRequest, ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery, Explanation,
         Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery, JobResult,
-        JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LogQuery, MruRecord, NodeQuery,
-        Parameters, PolledJobs, Presence, PresenceCheck, PresenceComparison, ResultAccepted,
-        ResultRequest, Runner, SelectionCheck, Status, Stopping, StoreQuery, Timer, TimerQuery,
-        TimerQueue, TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator,
-        Votes,
+        JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord,
+        NodeQuery, Parameters, PolledJobs, Presence, PresenceCheck, PresenceComparison,
+        ResultAccepted, ResultRequest, Runner, RunnerLoad, SelectionCheck, Status, Stopping,
+        StoreQuery, Timer, TimerQuery, TimerQueue, TimerSummary, Transaction, TransactionAccepted,
+        TransactionRequest, Validator, Votes,
     },
     home::{DevnetHome, HomeError, State},
     topology::Name,
 };
+use commonware_utils::sync::Mutex;
 use cowboy_engine::chain::SignedTransaction;
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::{Serialize, de::DeserializeOwned};
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// How long a request may take where the caller does not say.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -113,7 +114,8 @@ impl fmt::Display for BlockAt {
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
-    base: Url,
+    /// Shared by all clones.
+    base: Arc<Mutex<Url>>,
     token: Option<String>,
     node: Option<String>,
     timeout: Duration,
@@ -123,15 +125,13 @@ impl Client {
     /// A client for the API at `rpc_url`, as `http://127.0.0.1:20123`.
     pub fn new(rpc_url: &str) -> Result<Self, ClientError> {
         let refused = |reason: String| ClientError::Unreachable { url: rpc_url.to_owned(), reason };
-        let base = Url::parse(rpc_url).map_err(|error| refused(error.to_string()))?;
-        if base.cannot_be_a_base() {
-            return Err(refused("not an http address".to_owned()));
-        }
+        let base = base(rpc_url)?;
         let http = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT);
         // Reading the system's certificates takes longer than most requests.
         let http = if base.scheme() == "http" { http.tls_certs_only([]) } else { http }
             .build()
             .map_err(|error| refused(error.to_string()))?;
+        let base = Arc::new(Mutex::new(base));
         Ok(Self { http, base, token: None, node: None, timeout: REQUEST_TIMEOUT })
     }
 
@@ -144,6 +144,12 @@ impl Client {
             State::Running(record) => record,
         };
         Ok(Self::new(&record.rpc_url)?.with_token(home.token()?))
+    }
+
+    /// Asks there from now on, and so do all clones: a devnet may answer elsewhere when it is back.
+    pub fn move_to(&self, rpc_url: &str) -> Result<(), ClientError> {
+        *self.base.lock() = base(rpc_url)?;
+        Ok(())
     }
 
     /// Shows this token with requests that change state.
@@ -227,6 +233,40 @@ impl Client {
     /// A runner, by name or address.
     pub async fn runner(&self, runner: &str) -> Result<Runner, ClientError> {
         self.get(&["runners", runner], &()).await
+    }
+
+    /// What a runner of the devnet's process takes on.
+    pub async fn runner_load(&self, runner: &str) -> Result<RunnerLoad, ClientError> {
+        let path = ["runners", runner, "backpressure"];
+        // With the token: a runner in a process of its own tells nobody else.
+        let request = self.request(Method::GET, &path, &()).timeout(self.timeout);
+        self.answer(&path, self.authorized(request)).await
+    }
+
+    /// Has a runner take at most so many jobs at a time.
+    pub async fn limit_runner(&self, runner: &str, max: u32) -> Result<RunnerLoad, ClientError> {
+        let request = LimitRequest { max_concurrent: max };
+        self.post(&["runners", runner, "backpressure"], &request).await
+    }
+
+    /// Has a runner take no new jobs.
+    pub async fn pause_runner(&self, runner: &str) -> Result<RunnerLoad, ClientError> {
+        self.post(&["runners", runner, "pause"], &()).await
+    }
+
+    /// Has a paused runner take jobs again.
+    pub async fn resume_runner(&self, runner: &str) -> Result<RunnerLoad, ClientError> {
+        self.post(&["runners", runner, "resume"], &()).await
+    }
+
+    /// Starts a stopped runner of the devnet's process.
+    pub async fn start_runner(&self, runner: &str) -> Result<RunnerLoad, ClientError> {
+        self.post(&["runners", runner, "start"], &()).await
+    }
+
+    /// Stops a runner.
+    pub async fn stop_runner(&self, runner: &str) -> Result<RunnerLoad, ClientError> {
+        self.post(&["runners", runner, "stop"], &()).await
     }
 
     /// Every validator, in the set's order.
@@ -489,7 +529,7 @@ impl Client {
     }
 
     fn url(&self, path: &[&str]) -> Url {
-        let mut url = self.base.clone();
+        let mut url = self.base.lock().clone();
         url.path_segments_mut()
             .expect("new() took only addresses that have a path")
             .pop_if_empty()
@@ -536,7 +576,17 @@ impl Client {
         if error.is_timeout() && !error.is_connect() {
             return ClientError::Timeout { what: describe(path), after: self.timeout };
         }
-        ClientError::Unreachable { url: self.base.to_string(), reason: root_cause(error) }
+        ClientError::Unreachable { url: self.base.lock().to_string(), reason: root_cause(error) }
+    }
+}
+
+/// The address that requests begin with.
+fn base(rpc_url: &str) -> Result<Url, ClientError> {
+    let refused = |reason: String| ClientError::Unreachable { url: rpc_url.to_owned(), reason };
+    let base = Url::parse(rpc_url).map_err(|error| refused(error.to_string()))?;
+    match base.cannot_be_a_base() {
+        true => Err(refused("not an http address".to_owned())),
+        false => Ok(base),
     }
 }
 

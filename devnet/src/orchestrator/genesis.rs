@@ -16,7 +16,7 @@ use cowboy_engine::{
 /// What a validator starts with: it pays for the transactions that bring results.
 const VALIDATOR_BALANCE: Wei = Wei::cby(1_000_000);
 /// What a runner starts with beside its stake: it pays for its heartbeats.
-const RUNNER_BALANCE: Wei = Wei::cby(10_000);
+pub const RUNNER_BALANCE: Wei = Wei::cby(10_000);
 
 /// The document that the plan's chain starts from.
 pub fn genesis(plan: &Plan) -> Genesis {

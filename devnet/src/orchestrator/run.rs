@@ -159,6 +159,7 @@ async fn live(
         faults: Faults::new(plan.seed),
         hooks: Hooks {
             switch: supervisor.switch_hook(),
+            steer: supervisor.steer_hook(),
             membership: supervisor.membership_hook(),
             shutdown: supervisor.shutdown_hook(),
         },

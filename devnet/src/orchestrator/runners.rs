@@ -6,16 +6,17 @@ use super::{
     targets::Targets,
 };
 use crate::{
-    api::backend::Backend,
+    api::backend::{Backend, Steer},
     client::Client,
     executor::Executor,
     faults::Tap,
-    runner::{self, Polling, heartbeat, polling},
+    runner::{self, Polling, control, heartbeat, polling},
     topology::{Plan, RunnerPlan},
     transport::{quic, tls::Identity},
 };
 use ::tokio::sync::watch;
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
+use cowboy_engine::wire::BackpressureSignal;
 use futures::future::join_all;
 use std::{collections::BTreeMap, mem, sync::Arc};
 
@@ -108,6 +109,21 @@ impl Runners {
         running.runner.kill().await;
         self.backend.set_runner_running(&plan.key(&runner.name).address(), false);
         tracing::info!(runner = %runner.name, "killed");
+    }
+
+    /// Stops a runner: it says goodbye, and gives up its jobs.
+    pub(super) async fn stop_one(&mut self, plan: &Plan, runner: &RunnerPlan) {
+        let Some(running) = self.running.remove(runner.name.as_str()) else { return };
+        running.heartbeat.abort();
+        running.runner.stop(&self.context).await;
+        self.backend.set_runner_running(&plan.key(&runner.name).address(), false);
+        tracing::info!(runner = %runner.name, "stopped");
+    }
+
+    /// Has a runner that runs take jobs as `steer` says, and yields what it tells of its load.
+    pub(super) fn steer(&self, runner: &str, steer: Steer) -> Option<BackpressureSignal> {
+        let running = self.running.get(runner)?;
+        Some(control::steer(&running.runner, steer))
     }
 
     /// Stops all that run, in good order.

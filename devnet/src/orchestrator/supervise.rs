@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     api::backend::{
-        Backend, Link, Membership, MembershipError, MembershipHook, Running, Switch, SwitchHook,
+        Backend, Link, Membership, MembershipError, MembershipHook, Running, Steer, SteerHook,
+        Switch, SwitchHook,
     },
     chain::{known::Known, ledger::ExecutedBlock},
     client::Client,
@@ -39,7 +40,7 @@ use ::tokio::sync::{
 };
 use commonware_cryptography::Signer as _;
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
-use cowboy_engine::chain::Genesis;
+use cowboy_engine::{chain::Genesis, wire::BackpressureSignal};
 use futures::{FutureExt as _, future::select_all};
 use std::{
     collections::BTreeMap,
@@ -59,6 +60,7 @@ const RELEASE_POLL: Duration = Duration::from_millis(10);
 
 enum Request {
     Switch { node: String, to: Switch, reply: oneshot::Sender<Result<(), String>> },
+    Steer { runner: String, steer: Steer, reply: oneshot::Sender<Option<BackpressureSignal>> },
     Join { name: Option<Name>, reply: oneshot::Sender<Result<String, MembershipError>> },
     Leave { validator: String, reply: oneshot::Sender<Result<String, MembershipError>> },
 }
@@ -111,6 +113,19 @@ impl Supervisor {
                 let request = Request::Switch { node, to, reply };
                 requests.send(request).await.map_err(|_| gone(()))?;
                 answer.await.map_err(|_| gone(()))?
+            })
+        })
+    }
+
+    pub(super) fn steer_hook(&self) -> SteerHook {
+        let requests = self.requests.clone();
+        Box::new(move |runner, steer| {
+            let (requests, runner) = (requests.clone(), runner.to_owned());
+            Box::pin(async move {
+                let (reply, answer) = oneshot::channel();
+                // Nobody is left to answer: the devnet is stopping, and no runner runs.
+                requests.send(Request::Steer { runner, steer, reply }).await.ok()?;
+                answer.await.ok()?
             })
         })
     }
@@ -403,7 +418,10 @@ impl Nodes {
                 self.runners.kill(plan, &runner).await;
                 Ok(())
             }
-            Switch::Stop => Err(format!("`{node}` is no validator")),
+            Switch::Stop => {
+                self.runners.stop_one(plan, &runner).await;
+                Ok(())
+            }
         }
     }
 
@@ -412,6 +430,9 @@ impl Nodes {
         match request {
             Request::Switch { node, to, reply } => {
                 let _ = reply.send(self.switch(&node, to).await);
+            }
+            Request::Steer { runner, steer, reply } => {
+                let _ = reply.send(self.runners.steer(&runner, steer));
             }
             Request::Join { name, reply } => {
                 let _ = reply.send(self.join(name).map_err(MembershipError::from));

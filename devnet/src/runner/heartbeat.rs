@@ -21,11 +21,16 @@ const LOOK_AT_LEAST: Duration = Duration::from_millis(500);
 /// chain's pace.
 pub async fn keep(clock: impl Clock, client: Client, key: SecretKey, block_time: Duration) {
     let pause = (block_time * LOOK_BLOCKS).max(LOOK_AT_LEAST);
+    let mut failing = false;
     loop {
         clock.sleep(pause).await;
-        if let Err(error) = send_if_due(&client, &key).await {
+        let outcome = send_if_due(&client, &key).await;
+        if let Err(error) = &outcome
+            && !failing
+        {
             tracing::warn!(runner = %key.address(), %error, "no heartbeat; tried again later");
         }
+        failing = outcome.is_err();
     }
 }
 

@@ -3,11 +3,24 @@
 //! * [`node`]: connections, jobs, results.
 //! * [`polling`]: jobs and results over HTTP, where connections do not do.
 //! * [`worker`]: what does the work.
+//! * [`control`]: pausing it, limiting it, ending it.
 //! * [`heartbeat`]: its slow sign of life on the chain.
+//!
+//! In a process of its own:
+//!
+//! * [`key`]: its key file.
+//! * [`folder`]: the folder by which others find the process.
+//! * [`follow`]: what it asks the devnet's API.
+//! * [`process`]: its life.
 
+pub mod control;
+pub mod folder;
+pub mod follow;
 pub mod heartbeat;
+pub mod key;
 pub mod node;
 pub mod polling;
+pub mod process;
 pub mod worker;
 
 #[cfg(test)]

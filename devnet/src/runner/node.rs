@@ -178,6 +178,13 @@ impl Runner {
         shared.tell_load();
     }
 
+    /// Takes at most so many jobs at a time from now on, and says so. Those in hand go on.
+    pub fn limit(&self, max_concurrent: u32) {
+        let mut shared = self.core.shared.lock();
+        shared.table.limit(max_concurrent);
+        shared.tell_load();
+    }
+
     /// What it does from now on.
     pub fn subscribe(&self) -> broadcast::Receiver<Activity> {
         self.core.activity.subscribe()

@@ -59,6 +59,8 @@ impl Offer {
 /// The jobs of one runner.
 #[derive(Debug)]
 pub struct JobTable {
+    /// What it was made for, and the chain knows of.
+    capacity: u32,
     max_concurrent: u32,
     /// A job was rejected for capacity, and no slot has become free since.
     overloaded: bool,
@@ -87,6 +89,7 @@ impl JobTable {
     /// A runner without jobs that runs `max_concurrent` at a time.
     pub const fn new(max_concurrent: u32) -> Self {
         Self {
+            capacity: max_concurrent,
             max_concurrent,
             overloaded: false,
             running: BTreeMap::new(),
@@ -94,6 +97,12 @@ impl JobTable {
             result_bytes: 0,
             over: BTreeMap::new(),
         }
+    }
+
+    /// At most so many jobs are taken at a time from now on. Those that run go on.
+    pub fn limit(&mut self, max_concurrent: u32) {
+        self.max_concurrent = max_concurrent;
+        self.overloaded = false;
     }
 
     /// A validator's assignment arrived. A job that is not known is checked in this order:
@@ -236,7 +245,7 @@ impl JobTable {
 
     /// Jobs running now.
     pub fn active(&self) -> u32 {
-        u32::try_from(self.running.len()).expect("at most max_concurrent run")
+        u32::try_from(self.running.len()).expect("no more run than a u32 once allowed")
     }
 
     /// Whether the job is running.
@@ -247,9 +256,11 @@ impl JobTable {
     /// The runner's load, as its validators are told. It takes new work unless its operator has
     /// paused it, or it had to reject a job for capacity and no slot has become free since: the
     /// chain does not assign more than the registered capacity, and being absent while merely busy
-    /// would cost a runner the next job.
+    /// would cost a runner the next job. A lower limit than that the chain knows nothing of, so
+    /// that reaching it is said.
     pub fn signal(&self, paused: bool) -> BackpressureSignal {
-        let reason = match (paused, self.overloaded) {
+        let full = self.max_concurrent < self.capacity && self.active() >= self.max_concurrent;
+        let reason = match (paused, self.overloaded || full) {
             (true, _) => Some(Text::truncated("paused")),
             (false, true) => Some(Text::truncated("at capacity")),
             (false, false) => None,
@@ -442,5 +453,27 @@ mod tests {
             table.finish(result(i, 0));
         }
         assert_eq!(table.finished.len(), MAX_RESULTS);
+    }
+
+    #[test]
+    fn a_lower_limit_drops_nothing_and_says_when_it_is_reached() {
+        let mut table = JobTable::new(3);
+        for i in 0..2 {
+            assert_eq!(offer(&mut table, "a", i), Offer::Accept);
+        }
+        assert!(table.signal(false).accepting_new);
+        table.limit(1);
+        let told = table.signal(false);
+        assert_eq!((told.active_jobs, told.max_concurrent, told.accepting_new), (2, 1, false));
+        assert_eq!(offer(&mut table, "a", 2), Offer::Reject(RejectReason::AtCapacity));
+        assert_eq!(offer(&mut table, "b", 1), Offer::Duplicate);
+        table.finish(result(0, 1));
+        assert!(!table.signal(false).accepting_new, "one still runs, and one may");
+        table.finish(result(1, 1));
+        assert!(table.signal(false).accepting_new);
+        assert_eq!(offer(&mut table, "a", 3), Offer::Accept);
+        assert!(!table.signal(false).accepting_new);
+        table.limit(3);
+        assert!(table.signal(false).accepting_new);
     }
 }

@@ -16,6 +16,7 @@ use cowboy_devnet::{
 };
 use std::{
     env, fs, io,
+    path::Path,
     process::{ExitStatus, Stdio},
     time::{Duration, Instant},
 };
@@ -48,6 +49,7 @@ pub async fn start(
     let started = Instant::now();
     let deadline = Deadline::after(up.timeout);
     let mut child = spawn(up, devnet)?;
+    let (who, log) = (format!("devnet `{}`", devnet.name()), devnet.log_path());
     let id = child.id().expect("the child has not been waited for");
     let awaited = format!("devnet {}", plan.name);
     let ready = deadline.wait_for(cx.ui, &awaited, async |wait| {
@@ -55,7 +57,7 @@ pub async fn start(
         ready(devnet, id).await
     });
     let ready = tokio::select! {
-        ended = child.wait() => return Err(died(cx, devnet, ended)),
+        ended = child.wait() => return Err(died(cx, &who, &log, ended)),
         ready = ready => ready,
         _ = tokio::signal::ctrl_c() => Err(CliError::interrupted()),
     };
@@ -71,7 +73,7 @@ pub async fn start(
     let head = match up.wait {
         None => client.head().await?,
         Some(height) => tokio::select! {
-            ended = child.wait() => return Err(died(cx, devnet, ended)),
+            ended = child.wait() => return Err(died(cx, &who, &log, ended)),
             head = chain::reach(cx.ui, &client, height, deadline) => head?,
         },
     };
@@ -104,7 +106,17 @@ fn spawn(up: &Up, devnet: &DevnetHome) -> Result<Child, CliError> {
     if let Some(file) = &up.file {
         command.arg("--file").arg(file);
     }
-    // Everything is said on the command line; a variable would be said a second time.
+    with_own_variables(&mut command)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(io)?)
+        .stderr(log)
+        .spawn()
+        .map_err(io)
+}
+
+/// The command without those variables that stand for options: everything is said on its command
+/// line, and a variable would say it a second time.
+pub fn with_own_variables(command: &mut Command) -> &mut Command {
     for (variable, _) in env::vars_os() {
         let name = variable.to_string_lossy();
         if name.starts_with("COWBOYCTL_") && !KEPT_VARIABLES.contains(&name.as_ref()) {
@@ -112,11 +124,6 @@ fn spawn(up: &Up, devnet: &DevnetHome) -> Result<Child, CliError> {
         }
     }
     command
-        .stdin(Stdio::null())
-        .stdout(log.try_clone().map_err(io)?)
-        .stderr(log)
-        .spawn()
-        .map_err(io)
 }
 
 /// Waits until the child says where it answers.
@@ -133,16 +140,18 @@ async fn ready(devnet: &DevnetHome, child: u32) -> Result<Record, CliError> {
 }
 
 /// What to say of a child that has ended instead of becoming ready.
-fn died(cx: &Context, devnet: &DevnetHome, ended: io::Result<ExitStatus>) -> CliError {
-    let log = fs::read(devnet.log_path()).unwrap_or_default();
-    let log = String::from_utf8_lossy(&log);
-    let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+pub fn died(cx: &Context, who: &str, log: &Path, ended: io::Result<ExitStatus>) -> CliError {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
         cx.ui.note(line);
     }
     let code = ended.as_ref().ok().and_then(ExitStatus::code);
     let exit = match code {
         Some(2) => Exit::Usage,
+        Some(3) => Exit::NotFound,
+        Some(4) => Exit::NotRunning,
         Some(8) => Exit::Conflict,
         _ => Exit::Failed,
     };
@@ -151,7 +160,7 @@ fn died(cx: &Context, devnet: &DevnetHome, ended: io::Result<ExitStatus>) -> Cli
         Err(error) => error.to_string(),
     };
     let reason = lines.iter().rev().find_map(|line| line.strip_prefix("error: "));
-    CliError::new(exit, format!("devnet `{}` ended while it started ({how})", devnet.name()))
+    CliError::new(exit, format!("{who} ended while it started ({how})"))
         .detail(reason.unwrap_or("its last lines stand above"))
-        .hint(format!("all of them: {}", devnet.log_path().display()))
+        .hint(format!("all of them: {}", log.display()))
 }

@@ -34,7 +34,7 @@ use tracing_subscriber::EnvFilter;
 
 /// What is logged where `COWBOYCTL_LOG` does not say: the devnet's own doings, and of the
 /// libraries only what is wrong.
-const LOG_FILTER: &str = "warn,cowboy_devnet=info,cowboyctl=info";
+pub const LOG_FILTER: &str = "warn,cowboy_devnet=info,cowboyctl=info";
 
 /// Runs the devnet until a signal or the API stops it. `ready` is called once, from one of the
 /// devnet's threads.
@@ -76,7 +76,7 @@ pub fn foreground(cx: &Context, plan: Plan, devnet: &DevnetHome) -> Result<(), C
             tracing::warn!(%error, "no thread to print blocks");
         }
     })?;
-    if INTERRUPTED.load(Ordering::Relaxed) {
+    if interrupted() {
         return Err(CliError::new(Exit::Interrupted, "interrupted; the devnet has stopped"));
     }
     Ok(())
@@ -152,8 +152,13 @@ fn start_log(devnet: &DevnetHome) -> Result<(), CliError> {
 /// Whether the user's own signal stopped the devnet, as opposed to a request or a supervisor's.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
+/// Whether it was the user's own signal that stopped this process.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
 /// Resolves upon Ctrl-C, SIGTERM or SIGHUP; one more of the first two ends the process at once.
-fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
+pub fn on_signal() -> Result<oneshot::Receiver<()>, CliError> {
     let io = |error: io::Error| CliError::failed(format!("signals: {error}"));
     let runtime = runtime()?;
     let (mut interrupt, mut terminate, mut hang_up) = {

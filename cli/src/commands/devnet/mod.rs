@@ -1,9 +1,9 @@
 //! `devnet`: starting, stopping and inspecting devnets.
 
-mod daemon;
+pub mod daemon;
 mod down;
 mod file;
-mod launch;
+pub mod launch;
 mod logs;
 mod status;
 mod up;

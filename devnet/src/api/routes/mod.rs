@@ -5,6 +5,7 @@
 
 mod account;
 mod actor;
+mod backpressure;
 pub(super) mod chain;
 mod comparison;
 mod control;
@@ -29,10 +30,11 @@ use super::{
         Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, BlockNotice, ComparisonQuery,
         DryRun, DryRunRequest, EventPage, EventQuery, Explanation, Fairness, Fault, FaultRequest,
         GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
-        LaneQuery, Left, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs, Presence,
-        PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner, SelectionCheck,
-        Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
-        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
+        LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs,
+        Presence, PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner,
+        RunnerLoad, SelectionCheck, Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery,
+        TimerQueue, TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator,
+        Votes,
     },
     view::{Glance, View},
 };
@@ -147,6 +149,63 @@ pub(super) fn table() -> Vec<Route> {
             Answer::one::<Runner>(),
             |glance, runner: String| runner::show(glance, &runner),
         ),
+        Route {
+            method: Method::GET,
+            path: "/v1/runners/{runner}/backpressure",
+            handler: get(backpressure::show),
+            operation: Operation::new(
+                "What a runner of the devnet's process takes on",
+                Answer::one::<RunnerLoad>(),
+            ),
+        },
+        Route {
+            method: Method::POST,
+            path: "/v1/runners/{runner}/backpressure",
+            handler: post(backpressure::limit),
+            operation: Operation::new(
+                "Limits how many jobs a runner takes at a time; those in hand go on",
+                Answer::one::<RunnerLoad>(),
+            )
+            .body::<LimitRequest>()
+            .needs_token(),
+        },
+        Route {
+            method: Method::POST,
+            path: "/v1/runners/{runner}/pause",
+            handler: post(backpressure::pause),
+            operation: Operation::new(
+                "Has a runner take no new jobs: it is not present",
+                Answer::one::<RunnerLoad>(),
+            )
+            .needs_token(),
+        },
+        Route {
+            method: Method::POST,
+            path: "/v1/runners/{runner}/resume",
+            handler: post(backpressure::resume),
+            operation: Operation::new(
+                "Has a paused runner take jobs again",
+                Answer::one::<RunnerLoad>(),
+            )
+            .needs_token(),
+        },
+        Route {
+            method: Method::POST,
+            path: "/v1/runners/{runner}/start",
+            handler: post(backpressure::start),
+            operation: Operation::new("Starts a stopped runner", Answer::one::<RunnerLoad>())
+                .needs_token(),
+        },
+        Route {
+            method: Method::POST,
+            path: "/v1/runners/{runner}/stop",
+            handler: post(backpressure::stop),
+            operation: Operation::new(
+                "Stops a runner: it says goodbye and gives up its jobs",
+                Answer::one::<RunnerLoad>(),
+            )
+            .needs_token(),
+        },
         glance(
             "/v1/validators",
             "The validators, in the order in which votes number them",

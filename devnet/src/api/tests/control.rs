@@ -37,6 +37,11 @@ async fn changing_state_needs_the_token() {
             "/v1/transactions",
             "/v1/validators/validator-0/stop",
             "/v1/validators/validator-0/start",
+            "/v1/runners/runner-0/stop",
+            "/v1/runners/runner-0/start",
+            "/v1/runners/runner-0/pause",
+            "/v1/runners/runner-0/resume",
+            "/v1/runners/runner-0/backpressure",
             "/v1/faults",
             "/v1/shutdown",
         ] {
@@ -144,6 +149,39 @@ async fn validators_stop_and_start() {
     let error = client.start_validator("faucet").await.unwrap_err();
     assert_eq!(error.to_string(), "faucet is no validator");
     assert_eq!(client.stop_validator("x").await.unwrap_err().code(), Some(ErrorCode::NotFound));
+}
+
+#[tokio::test]
+async fn runners_of_the_process_are_steered_stopped_and_started() {
+    let client = Devnet::new().await;
+    let client = &client.client;
+    let own = address("runner-1").to_string();
+    let paused = client.pause_runner(&own).await.unwrap();
+    assert_eq!((paused.name.as_str(), paused.accepting_new), ("runner-1", false));
+    assert_eq!(paused.reason.as_deref(), Some("paused"));
+    let resumed = client.resume_runner("runner-1").await.unwrap();
+    assert_eq!((resumed.accepting_new, resumed.reason), (true, None));
+    assert_eq!(client.limit_runner("runner-1", 1).await.unwrap().max_concurrent, 1);
+    for wrong in [0, 1_025] {
+        let error = client.limit_runner("runner-1", wrong).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::BadRequest), "{error}");
+    }
+
+    let stopped = client.stop_runner("runner-1").await.unwrap();
+    assert_eq!((stopped.running, stopped.reason.as_deref()), (false, Some("stopped")));
+    assert_eq!(client.runner_load("runner-1").await.unwrap(), stopped);
+    for error in [
+        client.stop_runner("runner-1").await.unwrap_err(),
+        client.pause_runner("runner-1").await.unwrap_err(),
+    ] {
+        assert_eq!(error.code(), Some(ErrorCode::Conflict), "{error}");
+        assert!(error.to_string().starts_with("runner `runner-1` is stopped"), "{error}");
+    }
+    assert!(client.start_runner("runner-1").await.unwrap().running);
+    for strange in ["validator-0", "dev-0", "x", "0x12"] {
+        let error = client.stop_runner(strange).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::NotFound), "{strange}: {error}");
+    }
 }
 
 #[tokio::test]

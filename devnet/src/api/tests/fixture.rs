@@ -4,7 +4,7 @@
 use crate::{
     api::{
         Backend, Config, Hooks, Link, Running, Serving, Switch,
-        backend::{Membership, MembershipError},
+        backend::{Membership, MembershipError, Steer},
         bind,
         server::{Limits, start_within},
         start,
@@ -39,6 +39,7 @@ use cowboy_engine::{
     presence::{Bitmap, ThresholdRule},
     primitives::{Address, Hash, Height, SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
+    session::jobs::JobTable,
     wire::JobResult,
 };
 use futures::{FutureExt as _, future::pending};
@@ -202,6 +203,15 @@ impl Devnet {
         let shutdown = Arc::new(Notify::new());
         let backend = Arc::new_cyclic(|backend: &std::sync::Weak<Backend>| {
             let (backend, parts, wake) = (backend.clone(), parts.clone(), shutdown.clone());
+            let steered = backend.clone();
+            let steer = move |name: &str, steer: Steer| {
+                let backend = steered.upgrade().expect("the API holds it");
+                let runs = backend.runner_runs(&address(name)) == Some(true);
+                let max_concurrent = if let Steer::Limit(most) = steer { most } else { 2 };
+                let told =
+                    runs.then(|| JobTable::new(max_concurrent).signal(steer == Steer::Pause));
+                async { told }.boxed()
+            };
             let switch = move |name: &str, wanted: Switch| {
                 let backend = backend.upgrade().expect("the API holds it");
                 let Some(slot) = backend.slot(name) else {
@@ -240,6 +250,7 @@ impl Devnet {
                 faults: Faults::new(7),
                 hooks: Hooks {
                     switch: Box::new(switch),
+                    steer: Box::new(steer),
                     membership: Box::new(|change| {
                         let answer = match change {
                             Membership::Join(Some(name)) if name.as_str() == "taken" => {

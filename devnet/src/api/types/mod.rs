@@ -22,6 +22,12 @@
 //! | `POST /v1/transactions` * | body [`TransactionRequest`] | 202 [`TransactionAccepted`] |
 //! | `GET /v1/runners` | | `[`[`Runner`]`]` in registry order |
 //! | `GET /v1/runners/{runner}` (a name or an address) | | [`Runner`] |
+//! | `GET /v1/runners/{runner}/backpressure` | | [`RunnerLoad`] |
+//! | `POST /v1/runners/{runner}/backpressure` * | body [`LimitRequest`] | [`RunnerLoad`] |
+//! | `POST /v1/runners/{runner}/pause` * | | [`RunnerLoad`] |
+//! | `POST /v1/runners/{runner}/resume` * | | [`RunnerLoad`] |
+//! | `POST /v1/runners/{runner}/start` * | | [`RunnerLoad`] |
+//! | `POST /v1/runners/{runner}/stop` * | | [`RunnerLoad`] |
 //! | `GET /v1/validators` | | `[`[`Validator`]`]` in the set's order |
 //! | `GET /v1/validators/{validator}` (a name or an address) | | [`Validator`] |
 //! | `POST /v1/validators/{validator}/stop` * | | [`Validator`] |
@@ -98,8 +104,9 @@ pub use job::{
     MruRecord, PolledJob, PolledJobs, ResultAccepted, ResultRequest, SelectionCheck,
 };
 pub use node::{
-    JoinRequest, Left, NodeQuery, Runner, RunnerConnection, RunnerHealth, RunnerState,
-    RunnerStatus, Status, Stopping, Supply, Validator, ValidatorState, ValidatorStatus,
+    JoinRequest, Left, LimitRequest, NodeQuery, Runner, RunnerConnection, RunnerHealth, RunnerLoad,
+    RunnerState, RunnerStatus, Status, Stopping, Supply, Validator, ValidatorState,
+    ValidatorStatus,
 };
 pub use presence::{
     AbsentRunner, ComparedDraw, ComparisonQuery, Mismatch, MismatchKind, Presence, PresenceCheck,

@@ -1,6 +1,10 @@
 //! The devnet as a whole, its validators and its runners.
 
 use super::{AddressText, AmountText, BytesText, ChainIdText, Fault, Head, KeyText, TimeText};
+use cowboy_engine::{
+    primitives::Address,
+    wire::{self, BackpressureSignal},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -196,6 +200,55 @@ pub struct RunnerConnection {
     pub locally_present: bool,
     /// The height of the last valid ping there; absent where there was none.
     pub last_ping: Option<u64>,
+}
+
+/// What a runner takes on, as it last told its validators.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunnerLoad {
+    /// Its name.
+    pub name: String,
+    /// Its account.
+    pub address: AddressText,
+    /// Whether it runs.
+    pub running: bool,
+    /// Jobs it works on now.
+    pub active_jobs: u32,
+    /// Jobs it takes at a time.
+    pub max_concurrent: u32,
+    /// Whether it takes more; where not, it is not present.
+    pub accepting_new: bool,
+    /// Why not, as `paused`; absent where it takes more.
+    pub reason: Option<String>,
+}
+
+impl RunnerLoad {
+    /// Of what a runner tells; `None`: it does not run.
+    pub fn new(name: &str, address: Address, told: Option<BackpressureSignal>) -> Self {
+        let running = told.is_some();
+        let told = told.unwrap_or_else(|| BackpressureSignal {
+            active_jobs: 0,
+            max_concurrent: 0,
+            accepting_new: false,
+            reason: Some(wire::Text::truncated("stopped")),
+        });
+        Self {
+            name: name.to_owned(),
+            address: address.into(),
+            running,
+            active_jobs: told.active_jobs,
+            max_concurrent: told.max_concurrent,
+            accepting_new: told.accepting_new,
+            reason: told.reason.map(|reason| reason.as_str().to_owned()),
+        }
+    }
+}
+
+/// Asks a runner to take fewer jobs at a time, or more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LimitRequest {
+    /// So many, from now until it ends: 1 to 1,024.
+    pub max_concurrent: u32,
 }
 
 /// Asks for one more validator.

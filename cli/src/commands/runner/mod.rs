@@ -1,0 +1,217 @@
+//! `runner`: registry entries, connections, and what runners take on.
+
+mod process;
+mod registration;
+mod steer;
+
+use super::{block_on, chain::named};
+use crate::{
+    complete,
+    context::Context,
+    error::CliError,
+    output::{Document, Row, amount, fields, table},
+};
+use clap::Subcommand;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{Runner as Entry, RunnerConnection, RunnerHealth},
+    topology::MAX_CONCURRENT_JOBS,
+};
+use process::Start;
+use registration::{Deregister, Register};
+use steer::Steer;
+
+#[derive(Debug, Subcommand)]
+pub enum Runner {
+    /// Every runner, in registry order
+    Ls,
+    /// A runner's registry entry and connections
+    Show {
+        /// The runner: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::runners))]
+        runner: String,
+    },
+    /// The validators that a runner has to be connected to, in subset order
+    Subset {
+        /// The runner: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::runners))]
+        runner: String,
+    },
+    /// Take a runner out of the registry
+    ///
+    /// Its stake goes back to its account, those behind it move up by one in the registry and in
+    /// every vote's bitmap, and validators close its connections. A runner that has jobs stays.
+    Deregister(Deregister),
+    /// Enter a runner into the registry, as the last in its order
+    ///
+    /// One of the devnet's topology that had left: with what the topology says of it, unless
+    /// another stake or price is given, and with the reputation that it had. Or the holder of a
+    /// key file, who is given what stake and fees take first.
+    Register(Box<Register>),
+    /// Start a runner in a process of its own, or one of the devnet that was stopped
+    ///
+    /// With --key-file: it joins the devnet over QUIC, does jobs as the user who starts it, and
+    /// ends upon Ctrl-C, SIGTERM or `runner stop`. When the devnet is down it waits for it; with
+    /// another chain, as after a reset, it ends. Its log goes to stderr, with --detach to a file in
+    /// its folder; COWBOYCTL_LOG says what is logged.
+    Start(Box<Start>),
+    /// Stop a runner: it says goodbye to its validators, and gives up its jobs
+    Stop {
+        /// The runner: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::runners))]
+        runner: String,
+    },
+    /// Have a runner take no new jobs
+    ///
+    /// Its validators are told, and it is not present until it resumes or starts anew. It finishes
+    /// the jobs it has.
+    Pause {
+        /// The runner: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::runners))]
+        runner: String,
+    },
+    /// Have a paused runner take jobs again
+    Resume {
+        /// The runner: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::runners))]
+        runner: String,
+    },
+    /// What a runner told its validators of its load, or a limit to it
+    ///
+    /// With --max it takes at most so many jobs at a time, until it ends or is told another number.
+    /// Jobs that it has go on. While it has as many, it is not present.
+    Backpressure {
+        /// The runner: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::runners))]
+        runner: String,
+        /// Take at most so many jobs at a time
+        #[arg(long, value_name = "N", env = "COWBOYCTL_MAX", hide_env_values = true)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
+        max: Option<u32>,
+    },
+}
+
+impl Runner {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Start(start) => start.run(cx),
+            other => block_on(other.ask(cx)),
+        }
+    }
+
+    async fn ask(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Start(_) => unreachable!("it is run by itself"),
+            Self::Deregister(deregister) => deregister.run(cx).await,
+            Self::Register(register) => register.run(cx).await,
+            Self::Ls => cx.ui.list(&steer::with_names(cx, cx.client()?.runners().await?)?),
+            Self::Show { runner } => {
+                let shown = cx.client()?.runner(&steer::known_as(cx, runner)?).await?;
+                let named = steer::with_names(cx, vec![shown])?;
+                named.iter().try_for_each(|runner| cx.ui.document(runner))
+            }
+            Self::Subset { runner } => {
+                let runner = steer::known_as(cx, runner)?;
+                cx.ui.list(&cx.client()?.runner(&runner).await?.connections)
+            }
+            Self::Stop { runner } => steer::run(cx, &runner, Steer::Stop).await,
+            Self::Pause { runner } => steer::run(cx, &runner, Steer::Pause).await,
+            Self::Resume { runner } => steer::run(cx, &runner, Steer::Resume).await,
+            Self::Backpressure { runner, max } => steer::run(cx, &runner, Steer::Limit(max)).await,
+        }
+    }
+}
+
+fn health(health: RunnerHealth) -> &'static str {
+    match health {
+        RunnerHealth::Healthy => "Healthy",
+        RunnerHealth::Unhealthy => "Unhealthy",
+        RunnerHealth::Deregistered => "Deregistered",
+    }
+}
+
+fn yes(value: bool) -> String {
+    if value { "yes" } else { "no" }.to_owned()
+}
+
+fn jobs(runner: &Entry) -> String {
+    format!("{}/{}", runner.active_jobs, runner.max_concurrent_jobs)
+}
+
+impl Row for Entry {
+    const HEADER: &'static [&'static str] = &[
+        ">index",
+        "name",
+        "address",
+        "status",
+        "present",
+        "kinds",
+        ">jobs",
+        ">reputation",
+        ">stake",
+        "subset",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.index.to_string(),
+            self.name.clone(),
+            self.address.to_string(),
+            health(self.status).to_owned(),
+            yes(self.present),
+            self.kinds.join(","),
+            jobs(self),
+            self.reputation.to_string(),
+            amount(*self.stake),
+            self.subset.join(","),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl Document for Entry {
+    fn text(&self) -> String {
+        let text = fields(&[
+            ("runner", named(Some(&self.name), &self.address)),
+            ("public key", self.pubkey.to_string()),
+            ("index", self.index.to_string()),
+            ("status", health(self.status).to_owned()),
+            ("present", yes(self.present)),
+            ("kinds", self.kinds.join(", ")),
+            ("jobs", jobs(self)),
+            ("reputation", self.reputation.to_string()),
+            ("stake", amount(*self.stake)),
+            ("price per second", amount(*self.price_per_second)),
+            ("registered at", self.registered_at.to_string()),
+        ]);
+        let connections = table(RunnerConnection::HEADER, self.connections.iter().map(Row::cells));
+        format!("{text}\n\n{connections}")
+    }
+
+    fn id(&self) -> String {
+        self.address.to_string()
+    }
+}
+
+impl Row for RunnerConnection {
+    const HEADER: &'static [&'static str] =
+        &["validator", "address", "connected", "present there", ">last ping"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.validator.clone(),
+            self.validator_address.to_string(),
+            yes(self.connected),
+            yes(self.locally_present),
+            self.last_ping.map_or_else(|| "-".to_owned(), |height| height.to_string()),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.validator.clone()
+    }
+}

@@ -1,0 +1,346 @@
+//! `runner start`: a runner in a process of its own, here or in the background.
+
+use super::registration::{kind, refused};
+use crate::{
+    args,
+    commands::{
+        block_on,
+        devnet::{daemon, launch},
+        to_end,
+    },
+    complete,
+    context::{self, Context, Deadline},
+    error::{CliError, Exit},
+    output::{Document, fields},
+};
+use clap::{Args, builder::FalseyValueParser};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{AddressText, ErrorCode},
+    client::Client,
+    runner::{
+        folder::{RunnerFolder, RunnerLock, RunnerRecord},
+        follow::{Api, FollowError},
+        key,
+        process::{self, ProcessConfig, ProcessError},
+    },
+    topology::{MAX_CONCURRENT_JOBS, Name},
+};
+use cowboy_engine::{primitives::SecretKey, registry::JobKind};
+use serde::Serialize;
+use std::{
+    env,
+    fs::OpenOptions,
+    io,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+use tokio::process::{Child, Command};
+use tracing_subscriber::EnvFilter;
+
+/// How often the parent looks whether the child has become ready.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// `runner start`.
+#[derive(Debug, Args)]
+pub struct Start {
+    /// A runner of the devnet's own process that was stopped: a name or an address
+    #[arg(required_unless_present = "key_file", conflicts_with = "key_file")]
+    #[arg(add = ArgValueCandidates::new(complete::runners))]
+    runner: Option<String>,
+    /// Run the registered holder of this key in a process of its own
+    #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
+    key_file: Option<PathBuf>,
+    /// With --key-file: what other commands call it [default: the key file's name]
+    #[arg(long, conflicts_with = "runner", env = "COWBOYCTL_NAME", hide_env_values = true)]
+    name: Option<Name>,
+    /// With --key-file: the devnet's API, instead of the current devnet
+    #[arg(long, value_name = "URL", conflicts_with = "runner")]
+    rpc_url: Option<String>,
+    /// With --key-file: the kinds of jobs it takes [default: as registered]
+    #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
+    #[arg(conflicts_with = "runner", env = "COWBOYCTL_KINDS", hide_env_values = true)]
+    kinds: Option<Vec<JobKind>>,
+    /// With --key-file: how many jobs it takes at a time [default: as registered]
+    #[arg(long, value_name = "N", conflicts_with = "runner")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
+    #[arg(env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
+    max_jobs: Option<u32>,
+    /// With --key-file: run it in the background, and return when it runs
+    #[arg(long, env = "COWBOYCTL_DETACH", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    detach: bool,
+    /// With --detach: how long to wait at most
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+    /// This is the process in the background: its output is the runner's log
+    #[arg(long, hide = true, conflicts_with = "runner")]
+    daemon: bool,
+}
+
+/// A runner that runs in a process of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Started {
+    name: Name,
+    address: AddressText,
+    devnet: Name,
+    pid: u32,
+    /// Where its operator's commands reach it.
+    control_url: String,
+    /// Its folder.
+    home: PathBuf,
+}
+
+/// A runner that is to be started: everything but its lock.
+struct Prepared {
+    key: SecretKey,
+    api: Api,
+    folder: RunnerFolder,
+}
+
+impl Start {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        match (&self.key_file, &self.runner) {
+            (Some(file), _) if self.detach && !self.daemon => to_end(self.detached(cx, file)),
+            (Some(file), _) => self.here(cx, file),
+            (None, Some(runner)) => {
+                block_on(async { cx.ui.document(&cx.client()?.start_runner(runner).await?) })
+            }
+            (None, None) => unreachable!("one of the two is required"),
+        }
+    }
+
+    /// Runs it in this process.
+    fn here(&self, cx: &Context, file: &Path) -> Result<(), CliError> {
+        let Prepared { key, api, folder } = to_end(self.prepare(cx, file))?;
+        if self.daemon {
+            // Fails only for the leader of a session, which is then one already.
+            let _leader = rustix::process::setsid();
+        }
+        start_log()?;
+        let stop = launch::on_signal()?;
+        let stop = async move {
+            // The sender lives as long as the process.
+            let _signal = stop.await;
+        };
+        let config = ProcessConfig {
+            lock: taken(&folder)?,
+            key,
+            api,
+            kinds: self.kinds.as_ref().map(|kinds| kinds.iter().copied().collect()),
+            max_concurrent_jobs: self.max_jobs,
+        };
+        let (cx, daemon, shown) = (cx.clone(), self.daemon, folder.clone());
+        let ready = move |record: &RunnerRecord| {
+            // Nobody may read it: the runner runs all the same.
+            if !daemon && let Err(error) = cx.ui.document(&Started::of(record, &shown)) {
+                tracing::debug!(%error, "not shown");
+            }
+        };
+        process::run(config, Box::pin(stop), ready).map_err(|error| failure(error, file))?;
+        match launch::interrupted() {
+            true => Err(CliError::new(Exit::Interrupted, "interrupted; the runner has stopped")),
+            false => Ok(()),
+        }
+    }
+
+    /// Starts it in the background and waits until it runs, or has ended.
+    async fn detached(&self, cx: &Context, file: &Path) -> Result<(), CliError> {
+        let Prepared { folder, .. } = self.prepare(cx, file).await?;
+        // Taken for a moment: makes the folder, and refuses where somebody runs it.
+        drop(taken(&folder)?);
+        let deadline = Deadline::after(self.timeout);
+        let mut child = self.spawn(file, &folder)?;
+        let id = child.id().expect("the child has not been waited for");
+        let awaited = format!("runner {}", folder.name());
+        let ready = deadline.wait_for(cx.ui, &awaited, async |wait| {
+            wait.saw(format!("process {id}"));
+            let mut looks = tokio::time::interval(LOOK);
+            loop {
+                looks.tick().await;
+                if let Some(record) = folder.record()?.filter(|record| record.pid == id) {
+                    return Ok(record);
+                }
+            }
+        });
+        let ready = tokio::select! {
+            ended = child.wait() => {
+                let what = format!("runner `{}`", folder.name());
+                return Err(daemon::died(cx, &what, &folder.log_path(), ended));
+            }
+            ready = ready => ready,
+            _ = tokio::signal::ctrl_c() => Err(CliError::interrupted()),
+        };
+        match ready {
+            Ok(record) => cx.ui.document(&Started::of(&record, &folder)),
+            Err(error) => {
+                // Nobody would know of a runner that comes up later.
+                child.kill().await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Everything that can be wrong before the runner's own process has to say it.
+    async fn prepare(&self, cx: &Context, file: &Path) -> Result<Prepared, CliError> {
+        let key = key::read(file).map_err(refused)?;
+        let (api, devnet, client) = match &self.rpc_url {
+            None => {
+                let devnet = cx.running(None)?;
+                (Api::Devnet(devnet.clone()), devnet.clone(), Client::of_devnet(&devnet)?)
+            }
+            Some(url) => {
+                let client = Client::new(url)?;
+                let name: Name = client.status().await?.name.parse().map_err(|error| {
+                    CliError::failed(format!("{url}: the devnet's name is none: {error}"))
+                })?;
+                (Api::Url(url.clone()), context::home()?.devnet(&name), client)
+            }
+        };
+        let address = AddressText::from(key.address());
+        match client.runner(&address.to_string()).await {
+            Err(error) if error.code() == Some(ErrorCode::NotFound) => {
+                return Err(failure(FollowError::NotRegistered(*address).into(), file));
+            }
+            other => drop(other?),
+        }
+        let folder = RunnerFolder::of(&devnet, &self.name(file)?);
+        if let Some(own) =
+            RunnerFolder::running_at(&devnet)?.iter().find(|own| own.address == address)
+        {
+            return Err(runs_already(own.name.as_str()));
+        }
+        // One of the devnet's process has the name or the key.
+        for known in [folder.name().to_string(), address.to_string()] {
+            match client.runner_load(&known).await {
+                Ok(load) if load.address != address => {
+                    let what = format!("the devnet's own process has a runner `{known}`");
+                    return Err(CliError::new(Exit::Conflict, what)
+                        .hint("choose another name: --name NAME"));
+                }
+                Ok(load) if load.running => return Err(runs_already(&load.name)),
+                Ok(_) => {}
+                Err(error) if error.code() == Some(ErrorCode::NotFound) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Prepared { key, api, folder })
+    }
+
+    fn name(&self, file: &Path) -> Result<Name, CliError> {
+        if let Some(name) = &self.name {
+            return Ok(name.clone());
+        }
+        let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        stem.parse().map_err(|error| {
+            CliError::new(
+                Exit::Usage,
+                format!("the key file's name makes none for a runner: {error}"),
+            )
+            .hint("say one: --name NAME")
+        })
+    }
+
+    /// Starts this program again, its output in the runner's log.
+    fn spawn(&self, file: &Path, folder: &RunnerFolder) -> Result<Child, CliError> {
+        let io = |error: io::Error| CliError::failed(format!("the runner's process: {error}"));
+        let path = folder.log_path();
+        let opened = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
+        let log = opened.map_err(io)?;
+        let mut command = Command::new(env::current_exe().map_err(io)?);
+        command.args(["runner", "start", "--daemon", "--name", folder.name().as_str()]);
+        command.arg("--key-file").arg(file);
+        match &self.rpc_url {
+            Some(url) => command.args(["--rpc-url", url]),
+            None => command.args(["--devnet", folder.devnet().as_str()]),
+        };
+        if let Some(kinds) = &self.kinds {
+            let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+            command.args(["--kinds", &kinds.join(",")]);
+        }
+        if let Some(most) = self.max_jobs {
+            command.args(["--max-jobs", &most.to_string()]);
+        }
+        daemon::with_own_variables(&mut command)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(io)?)
+            .stderr(log)
+            .spawn()
+            .map_err(io)
+    }
+}
+
+fn taken(folder: &RunnerFolder) -> Result<RunnerLock, CliError> {
+    folder.lock()?.ok_or_else(|| runs_already(folder.name().as_str()))
+}
+
+fn runs_already(name: &str) -> CliError {
+    CliError::new(Exit::Conflict, format!("runner `{name}` runs already"))
+        .hint(format!("stop it: cowboyctl runner stop {name}"))
+}
+
+/// The log on stderr, which in the background is a file.
+fn start_log() -> Result<(), CliError> {
+    let filter = EnvFilter::try_from_env("COWBOYCTL_LOG")
+        .unwrap_or_else(|_| EnvFilter::new(launch::LOG_FILTER));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(io::stderr)
+        .try_init()
+        .map_err(|error| CliError::failed(format!("the runner's log: {error}")))
+}
+
+fn failure(error: ProcessError, file: &Path) -> CliError {
+    let what = error.to_string();
+    let register = format!("cowboyctl runner register --key-file {}", file.display());
+    match error {
+        ProcessError::Follow(FollowError::Client(error)) => error.into(),
+        ProcessError::Follow(FollowError::NotRegistered(_)) => {
+            CliError::new(Exit::NotFound, what).hint(format!("register it: {register}"))
+        }
+        ProcessError::Follow(FollowError::OtherChain { .. }) => CliError::new(Exit::Conflict, what)
+            .hint(format!("register it there and start it again: {register}")),
+        ProcessError::Follow(FollowError::Empty) => {
+            CliError::failed(what).hint("wait for it: cowboyctl chain wait 1")
+        }
+        ProcessError::NotItsKind(_) => CliError::new(Exit::Usage, what),
+        ProcessError::Home(error) => error.into(),
+        ProcessError::Follow(FollowError::Answer(_))
+        | ProcessError::Tls(_)
+        | ProcessError::Transport(_)
+        | ProcessError::Control(_) => CliError::failed(what),
+    }
+}
+
+impl Started {
+    fn of(record: &RunnerRecord, folder: &RunnerFolder) -> Self {
+        Self {
+            name: record.name.clone(),
+            address: record.address,
+            devnet: record.devnet.clone(),
+            pid: record.pid,
+            control_url: record.control_url.clone(),
+            home: folder.path().to_owned(),
+        }
+    }
+}
+
+impl Document for Started {
+    fn text(&self) -> String {
+        fields(&[
+            ("runner", crate::commands::chain::named(Some(self.name.as_str()), &self.address)),
+            ("devnet", self.devnet.to_string()),
+            ("process", self.pid.to_string()),
+            ("control", self.control_url.clone()),
+            ("home", self.home.display().to_string()),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.name.to_string()
+    }
+}

@@ -1,0 +1,247 @@
+//! `runner register` and `deregister`: entries in the registry.
+
+use crate::{
+    commands::{
+        account::Inclusion,
+        devnet::saved_plan,
+        transaction::{self, Signer},
+    },
+    complete,
+    context::{Context, Deadline},
+    error::{CliError, Exit},
+    output::amount,
+};
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{AddressText, ErrorCode},
+    client::Client,
+    orchestrator::genesis::{RUNNER_BALANCE, genesis},
+    runner::key::{self, KeyFileError},
+    topology::{FAUCET, MAX_CONCURRENT_JOBS, Name},
+};
+use cowboy_engine::{
+    chain::{
+        GenesisRunner, Payload, Transaction,
+        transaction::{RegisterRunner, Transfer},
+    },
+    primitives::{CBY, SecretKey, Wei},
+    registry::{Capabilities, JobKind, MIN_STAKE},
+};
+use std::path::{Path, PathBuf};
+
+/// What a runner asks per second of computing where nobody says: as in a topology.
+const PRICE: Wei = Wei::new(CBY / 1_000);
+/// Jobs it takes at a time where nobody says: as in a topology.
+const MAX_JOBS: u32 = 4;
+
+/// `runner register`.
+#[derive(Debug, Args)]
+pub struct Register {
+    /// The runner's name, where the devnet's topology has it
+    #[arg(required_unless_present = "key_file", conflicts_with = "key_file")]
+    #[arg(add = ArgValueCandidates::new(complete::runners))]
+    runner: Option<Name>,
+    /// Register the holder of this key instead: 64 hex digits, made where there is no such file
+    #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
+    key_file: Option<PathBuf>,
+    /// What it locks, out of its account [default: as in the topology, with a key file 10000cby]
+    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_STAKE", hide_env_values = true)]
+    stake: Option<Wei>,
+    /// What it asks per second of computing [default: as in the topology, with a key file 0.001cby]
+    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_PRICE", hide_env_values = true)]
+    price: Option<Wei>,
+    /// With --key-file: the kinds of jobs it takes [default: custom,http]
+    #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
+    #[arg(conflicts_with = "runner", env = "COWBOYCTL_KINDS", hide_env_values = true)]
+    kinds: Option<Vec<JobKind>>,
+    /// With --key-file: how many jobs it takes at a time [default: 4]
+    #[arg(long, value_name = "N", conflicts_with = "runner")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
+    #[arg(env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
+    max_jobs: Option<u32>,
+    /// With --key-file: who gives it what it lacks for stake and fees [default: faucet]
+    #[arg(long, value_name = "ACCOUNT", conflicts_with = "runner")]
+    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    from: Option<String>,
+    #[command(flatten)]
+    inclusion: Inclusion,
+}
+
+/// `runner deregister`.
+#[derive(Debug, Args)]
+pub struct Deregister {
+    /// The runner's name, where the devnet's topology has it
+    #[arg(required_unless_present = "key_file", conflicts_with = "key_file")]
+    #[arg(add = ArgValueCandidates::new(complete::runners))]
+    runner: Option<Name>,
+    /// Deregister the holder of this key instead
+    #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
+    key_file: Option<PathBuf>,
+    #[command(flatten)]
+    inclusion: Inclusion,
+}
+
+impl Register {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let deadline = Deadline::after(self.inclusion.timeout);
+        let (key, payload) = match (&self.key_file, &self.runner) {
+            (Some(file), _) => self.of_key_file(cx, file, deadline).await?,
+            (None, Some(runner)) => {
+                let (key, genesis) = of_topology(cx, runner)?;
+                let payload = RegisterRunner {
+                    pubkey: genesis.pubkey,
+                    stake: self.stake.unwrap_or(genesis.stake),
+                    capabilities: genesis.capabilities,
+                    price_per_second: self.price.unwrap_or(genesis.price_per_second),
+                };
+                (key, payload)
+            }
+            (None, None) => unreachable!("one of the two is required"),
+        };
+        send(cx, key, Payload::RegisterRunner(payload), deadline).await
+    }
+
+    /// The holder of a key file, with the money that it needs.
+    async fn of_key_file(
+        &self,
+        cx: &Context,
+        file: &Path,
+        deadline: Deadline,
+    ) -> Result<(SecretKey, RegisterRunner), CliError> {
+        // Where no devnet answers, no file is made either.
+        let client = cx.client()?;
+        client.head().await?;
+        let (key, made) = key::read_or_make(file).map_err(refused)?;
+        if made {
+            cx.ui.note(&format!("{}: a new key, of {}", file.display(), key.address()));
+        }
+        let address = AddressText::from(key.address());
+        match client.runner(&address.to_string()).await {
+            Ok(_) => {
+                let what = format!("runner {address} is registered already");
+                return Err(CliError::new(Exit::Conflict, what).hint(format!(
+                    "start it: cowboyctl runner start --key-file {}",
+                    file.display()
+                )));
+            }
+            Err(error) if error.code() == Some(ErrorCode::NotFound) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut kinds = self.kinds.clone().unwrap_or_else(|| vec![JobKind::Custom, JobKind::Http]);
+        kinds.sort_unstable();
+        kinds.dedup();
+        let payload = RegisterRunner {
+            pubkey: key.public_key(),
+            stake: self.stake.unwrap_or(MIN_STAKE),
+            capabilities: Capabilities {
+                kinds,
+                max_concurrent_jobs: self.max_jobs.unwrap_or(MAX_JOBS),
+                tee: false,
+            },
+            price_per_second: self.price.unwrap_or(PRICE),
+        };
+        self.fund(cx, &client, &key, &payload, deadline).await?;
+        Ok((key, payload))
+    }
+
+    /// Gives the runner what it lacks for its stake and fees, and for heartbeats as much as a
+    /// runner of the topology begins with.
+    async fn fund(
+        &self,
+        cx: &Context,
+        client: &Client,
+        key: &SecretKey,
+        payload: &RegisterRunner,
+        deadline: Deadline,
+    ) -> Result<(), CliError> {
+        let parameters = client.parameters().await?;
+        let account = client.account(&AddressText::from(key.address()).to_string()).await?;
+        let transaction = Transaction::with_limits(
+            parameters.chain_id.0.0,
+            account.next_nonce,
+            *parameters.cycle_basefee,
+            *parameters.cell_basefee,
+            Payload::RegisterRunner(payload.clone()),
+        );
+        let fees = transaction.fees;
+        let cycles = fees.max_fee_per_cycle.saturating_mul(transaction.cycle_limit.get().into());
+        let cells = fees.max_fee_per_cell.saturating_mul(transaction.cell_limit.get().into());
+        let needed = payload.stake.saturating_add(cycles).saturating_add(cells);
+        if *account.balance >= needed {
+            return Ok(());
+        }
+        let gift = needed.saturating_add(RUNNER_BALANCE).saturating_sub(*account.balance);
+        let giver = self.from.as_deref().unwrap_or(FAUCET);
+        let from = Signer::find(&cx.running(None)?, giver)?;
+        let transfer = Payload::Transfer(Transfer { to: key.address(), amount: gift });
+        transaction::execute(cx.ui, client, &from, transfer, deadline).await?;
+        cx.ui.note(&format!("{} from {giver} for stake and fees", amount(gift)));
+        Ok(())
+    }
+}
+
+impl Deregister {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let key = match (&self.key_file, &self.runner) {
+            (Some(file), _) => key::read(file).map_err(refused)?,
+            (None, Some(runner)) => of_topology(cx, runner)?.0,
+            (None, None) => unreachable!("one of the two is required"),
+        };
+        send(cx, key, Payload::DeregisterRunner, Deadline::after(self.inclusion.timeout)).await
+    }
+}
+
+/// A kind of jobs that runners of this program take.
+pub fn kind(text: &str) -> Result<JobKind, String> {
+    match text.parse() {
+        Ok(kind @ (JobKind::Custom | JobKind::Http)) => Ok(kind),
+        _ => Err(format!("`{text}` is no kind of jobs that runners take: expected custom or http")),
+    }
+}
+
+/// What to do about a key file.
+pub fn refused(error: KeyFileError) -> CliError {
+    let what = error.to_string();
+    match error {
+        KeyFileError::Exposed { path, .. } => CliError::new(Exit::Usage, what).hint(format!(
+            "whoever may have read it has the key; close it: chmod 600 {}",
+            path.display()
+        )),
+        KeyFileError::Missing { path } => CliError::new(Exit::NotFound, what).hint(format!(
+            "make and register one: cowboyctl runner register --key-file {}",
+            path.display()
+        )),
+        KeyFileError::Malformed { .. } => CliError::new(Exit::Usage, what),
+        KeyFileError::Io { .. } => CliError::failed(what),
+    }
+}
+
+/// A runner that the devnet starts: its key, and how it was registered at genesis.
+fn of_topology(cx: &Context, runner: &Name) -> Result<(SecretKey, GenesisRunner), CliError> {
+    let plan = saved_plan(&cx.running(None)?)?;
+    let found = plan.and_then(|plan| {
+        let key = plan.key(runner);
+        let pubkey = key.public_key();
+        let mut runners = genesis(&plan).runners.into_iter();
+        Some((key, runners.find(|runner| runner.pubkey == pubkey)?))
+    });
+    found.ok_or_else(|| {
+        CliError::new(Exit::NotFound, format!("the devnet's topology has no runner `{runner}`"))
+            .hint("another one by its key: --key-file FILE; see: cowboyctl runner ls")
+    })
+}
+
+/// Sends a runner's transaction.
+async fn send(
+    cx: &Context,
+    key: SecretKey,
+    payload: Payload,
+    deadline: Deadline,
+) -> Result<(), CliError> {
+    let signer = Signer::of(key);
+    let outcome = transaction::execute(cx.ui, &cx.client()?, &signer, payload, deadline).await?;
+    cx.ui.document(&outcome.transaction)
+}

@@ -1,0 +1,182 @@
+//! What a runner's operator may have it do while it runs, and how a runner in a process of its own
+//! is asked for it: over HTTP on the loopback, with a token, by the same requests as the API of the
+//! devnet takes for runners of its own process.
+
+use super::Runner;
+use crate::api::{
+    backend::Steer,
+    error::ApiError,
+    extract::authorize,
+    types::{LimitRequest, RunnerLoad},
+};
+use axum::{
+    Json, Router,
+    extract::{Path, Request, State},
+    middleware::{self, Next},
+    response::Response,
+    routing::{get, post},
+};
+use cowboy_engine::{primitives::Address, wire::BackpressureSignal};
+use tokio::sync::{mpsc, oneshot};
+
+/// Has a runner take jobs as `steer` says; yields what its validators are told of its load then.
+pub fn steer(runner: &Runner, steer: Steer) -> BackpressureSignal {
+    match steer {
+        Steer::Look => {}
+        Steer::Pause => runner.pause(true),
+        Steer::Resume => runner.pause(false),
+        Steer::Limit(max_concurrent) => runner.limit(max_concurrent),
+    }
+    runner.load()
+}
+
+/// What whoever owns the runner is asked for.
+pub(super) enum Wish {
+    /// To steer it.
+    Steer(Steer, oneshot::Sender<BackpressureSignal>),
+    /// To end it. The answer goes out before it has ended.
+    Stop,
+}
+
+/// Whom requests are about, and who does what they ask for.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub name: String,
+    pub address: Address,
+    pub token: String,
+    pub wishes: mpsc::Sender<Wish>,
+}
+
+/// What a handler answers.
+type Answer = Result<Json<RunnerLoad>, ApiError>;
+
+/// The routes of a runner in a process of its own. Each needs the token.
+pub(super) fn router(desk: Desk) -> Router {
+    let guard = middleware::from_fn_with_state(desk.clone(), guard);
+    Router::new()
+        .route("/v1/runners/{runner}/backpressure", get(look).post(limit))
+        .route("/v1/runners/{runner}/pause", post(pause))
+        .route("/v1/runners/{runner}/resume", post(resume))
+        .route("/v1/runners/{runner}/stop", post(stop))
+        .layer(guard)
+        .with_state(desk)
+}
+
+async fn guard(
+    State(desk): State<Desk>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    authorize(request.headers(), &desk.token)?;
+    Ok(next.run(request).await)
+}
+
+async fn look(State(desk): State<Desk>, Path(runner): Path<String>) -> Answer {
+    desk.steer(&runner, Steer::Look).await
+}
+
+async fn limit(
+    State(desk): State<Desk>,
+    Path(runner): Path<String>,
+    Json(request): Json<LimitRequest>,
+) -> Answer {
+    desk.steer(&runner, request.steer()?).await
+}
+
+async fn pause(State(desk): State<Desk>, Path(runner): Path<String>) -> Answer {
+    desk.steer(&runner, Steer::Pause).await
+}
+
+async fn resume(State(desk): State<Desk>, Path(runner): Path<String>) -> Answer {
+    desk.steer(&runner, Steer::Resume).await
+}
+
+async fn stop(State(desk): State<Desk>, Path(runner): Path<String>) -> Answer {
+    desk.check(&runner)?;
+    desk.wishes.send(Wish::Stop).await.map_err(|_| ending())?;
+    Ok(Json(RunnerLoad::new(&desk.name, desk.address, None)))
+}
+
+impl Desk {
+    /// Whether a request is about the runner that is here.
+    fn check(&self, runner: &str) -> Result<(), ApiError> {
+        match runner == self.name {
+            true => Ok(()),
+            false => Err(ApiError::not_found(format!("this process runs `{}`", self.name))),
+        }
+    }
+
+    async fn steer(&self, runner: &str, steer: Steer) -> Answer {
+        self.check(runner)?;
+        let (reply, told) = oneshot::channel();
+        self.wishes.send(Wish::Steer(steer, reply)).await.map_err(|_| ending())?;
+        let told = told.await.map_err(|_| ending())?;
+        Ok(Json(RunnerLoad::new(&self.name, self.address, Some(told))))
+    }
+}
+
+fn ending() -> ApiError {
+    ApiError::unavailable("the runner is ending")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        api::{server, types::ErrorCode},
+        client::Client,
+    };
+    use cowboy_engine::{primitives::SecretKey, session::jobs::JobTable};
+
+    /// Does what is wished, with a job table in place of a runner, until it is to stop.
+    async fn serve(mut wishes: mpsc::Receiver<Wish>) {
+        let (mut table, mut paused) = (JobTable::new(3), false);
+        while let Some(Wish::Steer(steer, reply)) = wishes.recv().await {
+            match steer {
+                Steer::Look => {}
+                Steer::Pause => paused = true,
+                Steer::Resume => paused = false,
+                Steer::Limit(most) => table.limit(most),
+            }
+            reply.send(table.signal(paused)).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn only_who_shows_the_token_steers_and_only_this_runner() {
+        let (sender, wishes) = mpsc::channel(1);
+        let address = SecretKey::derive(b"control", "own").address();
+        let desk = Desk { name: "own".into(), address, token: "5ecret".into(), wishes: sender };
+        let listener = server::bind(None).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = server::start_router(listener, router(desk));
+        let served = tokio::spawn(serve(wishes));
+
+        let stranger = Client::new(&url).unwrap();
+        for stranger in [stranger.clone(), stranger.clone().with_token("5ecre".to_owned())] {
+            for error in [
+                stranger.runner_load("own").await.unwrap_err(),
+                stranger.pause_runner("own").await.unwrap_err(),
+                stranger.stop_runner("own").await.unwrap_err(),
+            ] {
+                assert_eq!(error.code(), Some(ErrorCode::Unauthorized), "{error}");
+            }
+        }
+        let client = stranger.with_token("5ecret".to_owned());
+        assert_eq!(client.pause_runner("own").await.unwrap().reason.as_deref(), Some("paused"));
+        assert!(client.resume_runner("own").await.unwrap().accepting_new);
+        assert_eq!(client.limit_runner("own", 2).await.unwrap().max_concurrent, 2);
+        let zero = client.limit_runner("own", 0).await.unwrap_err();
+        assert_eq!(zero.code(), Some(ErrorCode::BadRequest));
+        let other = client.pause_runner("other").await.unwrap_err();
+        assert_eq!(other.code(), Some(ErrorCode::NotFound));
+        let status = client.status().await.unwrap_err();
+        assert_eq!(status.code(), Some(ErrorCode::NotFound), "no route of the devnet's");
+
+        assert!(!client.stop_runner("own").await.unwrap().running);
+        served.await.unwrap();
+        let late = client.pause_runner("own").await.unwrap_err();
+        assert_eq!(late.code(), Some(ErrorCode::Unavailable), "{late}");
+        serving.stop(std::time::Duration::ZERO).await;
+    }
+}

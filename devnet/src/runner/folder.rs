@@ -1,0 +1,213 @@
+//! The folder of a runner in a process of its own, and the lock that says whether it runs.
+//!
+//! ```text
+//! <home>/<devnet>/processes/NAME/     0700
+//!   lock                              held exclusively by the process; its pid
+//!   runner.json                       where the process answers; written once it does
+//!   token                             0600: what a request to the process must show
+//!   log                               what it said, where it runs in the background
+//! ```
+//!
+//! As for a devnet, the lock decides: a record without its holder is a killed process's.
+
+use crate::{
+    api::types::{AddressText, Text, TimeText},
+    client::{Client, ClientError},
+    home::{self, DevnetHome, HomeError},
+    topology::Name,
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process,
+};
+
+/// The folder of one runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerFolder {
+    path: PathBuf,
+    name: Name,
+    devnet: Name,
+}
+
+/// What a running process has said about itself: `runner.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunnerRecord {
+    /// The runner's name.
+    pub name: Name,
+    /// The devnet's name.
+    pub devnet: Name,
+    /// The runner's account.
+    pub address: AddressText,
+    /// The process that runs it.
+    pub pid: u32,
+    /// Since when.
+    pub started_at: TimeText,
+    /// Where it takes requests, as `http://127.0.0.1:20123`.
+    pub control_url: String,
+}
+
+impl RunnerFolder {
+    /// The folder of this name, whether it exists or not.
+    pub fn of(devnet: &DevnetHome, name: &Name) -> Self {
+        let path = devnet.processes_path().join(name.as_str());
+        Self { path, name: name.clone(), devnet: devnet.name().clone() }
+    }
+
+    /// What the running processes of a devnet's runners say of themselves, by name.
+    pub fn running_at(devnet: &DevnetHome) -> Result<Vec<RunnerRecord>, HomeError> {
+        let path = devnet.processes_path();
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(HomeError::io(&path)(error)),
+        };
+        let mut records = Vec::new();
+        for entry in entries {
+            let file = entry.map_err(HomeError::io(&path))?.file_name();
+            if let Some(name) = file.to_str().and_then(|name| name.parse().ok()) {
+                records.extend(Self::of(devnet, &name).record()?);
+            }
+        }
+        records.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(records)
+    }
+
+    /// The runner's name.
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The devnet's name.
+    pub fn devnet(&self) -> &Name {
+        &self.devnet
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// `log`: what the process said.
+    pub fn log_path(&self) -> PathBuf {
+        self.path.join("log")
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
+    fn record_path(&self) -> PathBuf {
+        self.path.join("runner.json")
+    }
+
+    fn token_path(&self) -> PathBuf {
+        self.path.join("token")
+    }
+
+    /// Takes the runner for this process, making its folder where there is none. `None`: another
+    /// process has it.
+    pub fn lock(&self) -> Result<Option<RunnerLock>, HomeError> {
+        home::create_private_dir(&self.path)?;
+        let file = home::take_lock(&self.lock_path())?;
+        Ok(file.map(|file| RunnerLock { folder: self.clone(), _file: file }))
+    }
+
+    /// The process that runs it, where one does and has said so.
+    pub fn holder(&self) -> Result<Option<u32>, HomeError> {
+        let lock = self.lock_path();
+        Ok(if home::is_held(&lock)? { home::holder(&lock) } else { None })
+    }
+
+    /// What the running process says of itself; `None` where none runs, or it does not answer yet.
+    pub fn record(&self) -> Result<Option<RunnerRecord>, HomeError> {
+        let path = self.record_path();
+        let Some(holder) = self.holder()? else { return Ok(None) };
+        let Some(text) = home::read_if_there(&path)? else { return Ok(None) };
+        let record: RunnerRecord = serde_json::from_str(&text)
+            .map_err(|error| HomeError::Malformed { path, reason: error.to_string() })?;
+        Ok(Some(record).filter(|record| record.pid == holder))
+    }
+
+    /// A client of the running process.
+    pub fn client(&self, record: &RunnerRecord) -> Result<Client, ClientError> {
+        let token = home::read_if_there(&self.token_path())?.unwrap_or_default();
+        Ok(Client::new(&record.control_url)?.with_token(token.trim().to_owned()))
+    }
+}
+
+/// A runner taken for this process: until it is dropped, nobody else runs one of its name.
+#[derive(Debug)]
+pub struct RunnerLock {
+    folder: RunnerFolder,
+    _file: File,
+}
+
+impl RunnerLock {
+    /// The runner that is taken.
+    pub fn folder(&self) -> &RunnerFolder {
+        &self.folder
+    }
+
+    /// Says where the process answers, and to which token. Readers see the whole record or none.
+    pub fn announce(
+        &self,
+        address: AddressText,
+        control_url: String,
+        token: &str,
+    ) -> Result<RunnerRecord, HomeError> {
+        let record = RunnerRecord {
+            name: self.folder.name.clone(),
+            devnet: self.folder.devnet.clone(),
+            address,
+            pid: process::id(),
+            started_at: Text(Timestamp::now()),
+            control_url,
+        };
+        home::write_private(&self.folder.token_path(), &format!("{token}\n"))?;
+        let json = serde_json::to_string_pretty(&record).expect("a record is plain data");
+        home::write_private(&self.folder.record_path(), &format!("{json}\n"))?;
+        Ok(record)
+    }
+
+    /// Removes record and token: nothing answers any more.
+    pub fn clean(&self) -> Result<(), HomeError> {
+        home::remove_file(&self.folder.record_path())?;
+        home::remove_file(&self.folder.token_path())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::Home;
+    use cowboy_engine::primitives::SecretKey;
+
+    #[test]
+    fn a_record_counts_as_long_as_its_process_holds_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let devnet = Home::at(folder.path()).devnet(&"one".parse().unwrap());
+        let runner = RunnerFolder::of(&devnet, &"own".parse().unwrap());
+        assert_eq!((runner.holder().unwrap(), runner.record().unwrap()), (None, None));
+        let lock = runner.lock().unwrap().unwrap();
+        assert!(runner.lock().unwrap().is_none(), "taken");
+        assert_eq!(runner.holder().unwrap(), Some(process::id()));
+        assert_eq!(runner.record().unwrap(), None, "it has not said where it answers");
+        let address = SecretKey::derive(b"seed", "own").address();
+        let url = "http://127.0.0.1:20123".to_owned();
+        let record = lock.announce(address.into(), url, "secret").unwrap();
+        assert_eq!(runner.record().unwrap().as_ref(), Some(&record));
+        assert_eq!(RunnerFolder::running_at(&devnet).unwrap(), [record]);
+        assert!(!devnet.exists(), "the folder of a runner makes no devnet");
+
+        drop(lock);
+        assert_eq!(runner.record().unwrap(), None, "a record without a holder is stale");
+        let lock = runner.lock().unwrap().unwrap();
+        assert_eq!(RunnerFolder::running_at(&devnet).unwrap().len(), 1, "the same process again");
+        lock.clean().unwrap();
+        assert!(RunnerFolder::running_at(&devnet).unwrap().is_empty());
+    }
+}

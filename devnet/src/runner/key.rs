@@ -1,0 +1,133 @@
+//! A runner's key in a file of its own: 64 hex digits on one line, for its owner alone.
+
+use cowboy_engine::primitives::SecretKey;
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+/// The longest key file that is read: 64 digits, and room for blanks around them.
+const LIMIT: u64 = 256;
+
+/// Why a file gives no key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    /// It cannot be read or made.
+    #[error("key file {path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is none.
+    #[error("there is no key file {path}")]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Others than its owner can read it.
+    #[error("key file {path} is open to others: its mode is {mode:03o}, expected 600")]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It has something else.
+    #[error("{path} is no key file: expected a secret key, 64 hex digits on one line")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl KeyFileError {
+    fn io(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        |source| Self::Io { path: path.to_owned(), source }
+    }
+}
+
+/// The key in a file that is there.
+pub fn read(path: &Path) -> Result<SecretKey, KeyFileError> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(KeyFileError::Missing { path: path.to_owned() });
+        }
+        opened => opened.map_err(KeyFileError::io(path))?,
+    };
+    let mode = file.metadata().map_err(KeyFileError::io(path))?.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
+    }
+    let malformed = || KeyFileError::Malformed { path: path.to_owned() };
+    let mut bytes = Vec::new();
+    file.take(LIMIT).read_to_end(&mut bytes).map_err(KeyFileError::io(path))?;
+    let mut key = [0; 32];
+    hex::decode_to_slice(bytes.trim_ascii(), &mut key).map_err(|_| malformed())?;
+    SecretKey::from_bytes(&key).map_err(|_| malformed())
+}
+
+/// The key in a file, which is made with a new key where there is none; says whether it was.
+pub fn read_or_make(path: &Path) -> Result<(SecretKey, bool), KeyFileError> {
+    match read(path) {
+        Err(KeyFileError::Missing { .. }) => make(path).map(|key| (key, true)),
+        other => other.map(|key| (key, false)),
+    }
+}
+
+fn make(path: &Path) -> Result<SecretKey, KeyFileError> {
+    let key = loop {
+        // Of all 32-byte strings, four in 2^128 are no keys.
+        if let Ok(key) = SecretKey::from_bytes(&rand::random::<[u8; 32]>()) {
+            break key;
+        }
+    };
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create_new(true).mode(0o600).open(path);
+    let written = opened.and_then(|mut file| {
+        writeln!(file, "{}", hex::encode(key.to_bytes()))?;
+        file.sync_all()
+    });
+    written.map_err(KeyFileError::io(path))?;
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    #[test]
+    fn a_key_file_is_made_once_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.key");
+        assert!(matches!(read(&path), Err(KeyFileError::Missing { .. })));
+        let (key, made) = read_or_make(&path).unwrap();
+        assert!(made);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let (again, made) = read_or_make(&path).unwrap();
+        assert_eq!((again.address(), made), (key.address(), false));
+    }
+
+    #[test]
+    fn what_is_no_key_or_open_to_others_is_refused_without_showing_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("b.key");
+        let (_, _) = read_or_make(&path).unwrap();
+        let secret = fs::read_to_string(&path).unwrap();
+        for mode in [0o640, 0o604, 0o666] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let error = read_or_make(&path).unwrap_err().to_string();
+            assert!(error.contains(&format!("{mode:o}")) && error.contains("600"), "{error}");
+            assert!(!error.contains(secret.trim()), "{error}");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        for text in ["", "00", &"0".repeat(64), &"f".repeat(64), &format!("{}x", "1".repeat(63))] {
+            fs::write(&path, text).unwrap();
+            assert!(matches!(read(&path), Err(KeyFileError::Malformed { .. })), "{text}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! A runner in a process of its own, from the first request to its goodbye.
+
+use super::{
+    Config, Polling, Runner,
+    control::{self, Desk, Wish},
+    folder::{RunnerLock, RunnerRecord},
+    follow::{self, Api, FollowError, Follower, Seen},
+    heartbeat,
+    node::Activity,
+    polling, start,
+};
+use crate::{
+    api::server,
+    client::ClientError,
+    executor::Executor,
+    home::HomeError,
+    transport::{TransportError, quic, tls},
+};
+use ::tokio::sync::{broadcast, mpsc, watch};
+use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
+use cowboy_engine::{primitives::SecretKey, registry::JobKind};
+use futures::future::BoxFuture;
+use std::{
+    collections::BTreeSet,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    pin::pin,
+    time::Duration,
+};
+
+/// Requests of the operator that wait.
+const WISHES: usize = 16;
+/// How long the last answers may take once the runner ends.
+const CONTROL_GRACE: Duration = Duration::from_millis(500);
+
+/// What a runner in a process of its own is made from.
+pub struct ProcessConfig {
+    /// Its folder, taken for this process.
+    pub lock: RunnerLock,
+    /// Its key.
+    pub key: SecretKey,
+    /// The devnet that it joins.
+    pub api: Api,
+    /// The kinds of jobs it takes; `None`: those it is registered with.
+    pub kinds: Option<BTreeSet<JobKind>>,
+    /// Jobs it takes at a time; `None`: as registered.
+    pub max_concurrent_jobs: Option<u32>,
+}
+
+/// Why it does not run, or runs no more.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// What it has to know of the devnet, it cannot learn.
+    #[error(transparent)]
+    Follow(#[from] FollowError),
+    /// Its folder cannot be used.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// It has no certificate.
+    #[error("no certificate: {0}")]
+    Tls(#[from] tls::IdentityError),
+    /// It has no socket.
+    #[error("no socket for QUIC: {0}")]
+    Transport(#[from] TransportError),
+    /// Nobody can ask it anything.
+    #[error("no port for its operator's requests: {0}")]
+    Control(io::Error),
+    /// It is to take jobs that the chain will not give it.
+    #[error("the runner is not registered for jobs of kind {0}")]
+    NotItsKind(JobKind),
+}
+
+impl From<ClientError> for ProcessError {
+    fn from(error: ClientError) -> Self {
+        Self::Follow(error.into())
+    }
+}
+
+/// Runs a runner in this process until `stop` resolves, its operator asks for its end, or the
+/// devnet has come back with another chain. `ready` is called once it runs.
+pub fn run(
+    config: ProcessConfig,
+    stop: BoxFuture<'static, ()>,
+    ready: impl FnOnce(&RunnerRecord) + Send,
+) -> Result<(), ProcessError> {
+    // The runtime locks a folder of its own in there.
+    let runtime = tokio::Config::new()
+        .with_storage_directory(config.lock.folder().path().join("runtime"))
+        .with_worker_threads(std::thread::available_parallelism().map_or(2, usize::from));
+    tokio::Runner::new(runtime).start(|context| live(context, config, stop, ready))
+}
+
+async fn live(
+    context: tokio::Context,
+    config: ProcessConfig,
+    mut stop: BoxFuture<'static, ()>,
+    ready: impl FnOnce(&RunnerRecord),
+) -> Result<(), ProcessError> {
+    let ProcessConfig { lock, key, api, kinds, max_concurrent_jobs } = config;
+    lock.clean()?;
+    let address = key.address();
+    let mut follower = Follower::new(api, address)?;
+    let seen = follower.look().await?;
+    let kinds = taken(&seen, kinds)?;
+    let block_time = Duration::from_millis(seen.parameters.block_time_ms);
+    let (targets, wanted) = watch::channel(seen.targets.clone());
+    let (phase, told) = watch::channel(seen.phase);
+    let client = follower.client();
+    let dialer = quic::Client::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?
+        .dialer(tls::Identity::new(&key)?);
+    let interval = polling::interval(block_time);
+    let node = Config {
+        chain_id: seen.parameters.chain_id.0.0,
+        key: key.clone(),
+        targets: wanted,
+        kinds,
+        max_concurrent_jobs: seen.entry.max_concurrent_jobs,
+        polling: Some(Polling { client: client.clone(), phase: told, interval }),
+    };
+    let runner = start(context.child("runner"), node, dialer, Executor::default());
+    if let Some(most) = max_concurrent_jobs {
+        // Beside what it is registered with, which the chain goes by: it says when it is full.
+        runner.limit(most);
+    }
+    let activities = runner.subscribe();
+    context.child("log").spawn(move |_| log(activities));
+    let beating = client.clone();
+    context
+        .child("heartbeat")
+        .spawn(move |context| heartbeat::keep(context, beating, key, block_time));
+
+    let listener = server::bind(None).await.map_err(ProcessError::Control)?;
+    let control_url = match listener.local_addr() {
+        Ok(address) => format!("http://{address}"),
+        Err(error) => return Err(ProcessError::Control(error)),
+    };
+    let token = hex::encode(rand::random::<[u8; 32]>());
+    let (sender, mut wishes) = mpsc::channel(WISHES);
+    let name = lock.folder().name().to_string();
+    let desk = Desk { name, address, token: token.clone(), wishes: sender };
+    let serving = server::start_router(listener, control::router(desk));
+    let record = lock.announce(address.into(), control_url, &token)?;
+    tracing::info!(name = %record.name, %address, devnet = %record.devnet, "running");
+    ready(&record);
+
+    let following = follower.follow(context.child("follow"), seen, targets, phase, runner.count());
+    let mut following = pin!(following);
+    let outcome = loop {
+        ::tokio::select! {
+            () = &mut stop => break Ok(()),
+            error = &mut following => break Err(error.into()),
+            Some(wish) = wishes.recv() => match wish {
+                // Whoever asked may have gone.
+                Wish::Steer(steer, reply) => drop(reply.send(control::steer(&runner, steer))),
+                Wish::Stop => break Ok(()),
+            },
+        }
+    };
+    lock.clean()?;
+    end(&context, runner, serving).await;
+    outcome
+}
+
+/// Says goodbye, gives up what it works on, and lets the last answers out.
+async fn end(context: &tokio::Context, runner: Runner, serving: server::Serving) {
+    tracing::info!("stopping");
+    ::tokio::join!(runner.stop(context), serving.stop(CONTROL_GRACE));
+    tracing::info!("stopped");
+}
+
+/// The kinds that it takes: as registered, but for what its operator says.
+fn taken(seen: &Seen, kinds: Option<BTreeSet<JobKind>>) -> Result<BTreeSet<JobKind>, ProcessError> {
+    let known = |kind: &String| kind.parse().map_err(|error| follow::answer(&error));
+    let registered: BTreeSet<JobKind> =
+        seen.entry.kinds.iter().map(known).collect::<Result<_, _>>()?;
+    let kinds = kinds.unwrap_or_else(|| registered.clone());
+    match kinds.difference(&registered).next() {
+        Some(kind) => Err(ProcessError::NotItsKind(*kind)),
+        None => Ok(kinds),
+    }
+}
+
+/// Says what the runner does. A validator that cannot be reached is mentioned once.
+async fn log(mut activities: broadcast::Receiver<Activity>) {
+    let mut connected = BTreeSet::new();
+    loop {
+        match activities.recv().await {
+            Ok(Activity::Connected { validator }) => {
+                tracing::info!(validator = %validator.address(), "connected");
+                connected.insert(validator);
+            }
+            Ok(Activity::Disconnected { validator, reason }) => {
+                if connected.remove(&validator) {
+                    tracing::info!(validator = %validator.address(), reason, "disconnected");
+                }
+            }
+            Ok(Activity::Started { job_id, .. }) => tracing::info!(%job_id, "job begun"),
+            Ok(Activity::Finished { job_id, bytes }) => {
+                tracing::info!(%job_id, bytes, "job done");
+            }
+            Ok(Activity::Failed { job_id, reason }) => {
+                tracing::warn!(%job_id, reason, "job failed");
+            }
+            Ok(Activity::Stopped { job_id, reason }) => {
+                tracing::info!(%job_id, ?reason, "job taken back");
+            }
+            Err(broadcast::error::RecvError::Lagged(missed)) => {
+                tracing::warn!(missed, "more happened than the log shows");
+            }
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
+}
