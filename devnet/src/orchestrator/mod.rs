@@ -12,7 +12,6 @@ mod readiness;
 mod run;
 mod runners;
 mod supervise;
-mod targets;
 
 pub use crate::home;
 pub use run::{DevnetConfig, Notice, OrchestratorError, Ready, run};

@@ -3,14 +3,13 @@
 use super::{
     genesis::kind,
     supervise::{SupervisorConfig, loopback},
-    targets::Targets,
 };
 use crate::{
     api::backend::{Backend, Steer},
     client::Client,
     executor::Executor,
     faults::Tap,
-    runner::{self, Polling, control, heartbeat, polling},
+    runner::{self, Polling, Targets, control, heartbeat, polling},
     topology::{Plan, RunnerPlan},
     transport::{quic, tls::Identity},
 };

@@ -8,7 +8,6 @@ use super::{
     readiness,
     run::OrchestratorError,
     runners::Runners,
-    targets::Targets,
 };
 use crate::{
     api::backend::{
@@ -24,6 +23,7 @@ use crate::{
         timing::Timing,
     },
     faults::{Faults, Tap},
+    runner::Targets,
     storage::Store,
     topology::{Name, Plan},
     transport::{quic::Listener, tls::Identity},

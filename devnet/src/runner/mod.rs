@@ -1,6 +1,7 @@
 //! A runner: connected to its subset of the validators, executing what the chain assigns to it.
 //!
 //! * [`node`]: connections, jobs, results.
+//! * [`Targets`]: whom to connect to, as the chain has it.
 //! * [`polling`]: jobs and results over HTTP, where connections do not do.
 //! * [`worker`]: what does the work.
 //! * [`control`]: pausing it, limiting it, ending it.
@@ -21,11 +22,13 @@ pub mod key;
 pub mod node;
 pub mod polling;
 pub mod process;
+mod targets;
 pub mod worker;
 
 #[cfg(test)]
 mod tests;
 
-pub use node::{Config, Runner, ValidatorAddress, start, targets};
+pub use node::{Config, Runner, ValidatorAddress, start};
 pub use polling::Polling;
+pub use targets::{Targets, targets};
 pub use worker::Worker;

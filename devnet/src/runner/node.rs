@@ -28,7 +28,6 @@ use commonware_runtime::{Clock, Handle, Spawner};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     job::spec::JobSpec,
-    presence::subset,
     primitives::{Hash, Height, PublicKey, SecretKey, codec::from_slice},
     registry::JobKind,
     session::{
@@ -68,16 +67,6 @@ pub struct ValidatorAddress {
     pub key: PublicKey,
     /// Where it listens.
     pub address: SocketAddr,
-}
-
-/// What a runner connects to where the validators stay the same: its subset of them.
-pub fn targets(
-    runner: &PublicKey,
-    validators: &[ValidatorAddress],
-) -> watch::Receiver<Vec<ValidatorAddress>> {
-    let keys: Vec<_> = validators.iter().map(|v| v.key.clone()).collect();
-    let subset = subset::of(runner, &keys).into_iter().map(|i| validators[i].clone());
-    watch::channel(subset.collect()).1
 }
 
 /// What a runner is made of.

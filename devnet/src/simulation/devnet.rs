@@ -3,26 +3,31 @@
 
 use super::cluster::{Cluster, ClusterError, Setup, key, validator_name};
 use crate::{
+    chain::ledger::ExecutedBlock,
     consensus::presence::RunnerView,
-    runner::{self, Runner, ValidatorAddress, worker::Pretended},
+    runner::{self, Runner, Targets, ValidatorAddress, Worker, worker::Pretended},
     transport::simulated::{Fabric, Link},
     validator::{
         gateway::{self, Gateway},
         limiter::Limits,
-        service,
+        node, service,
     },
 };
+use commonware_macros::select;
 use commonware_p2p::simulated;
 use commonware_runtime::{Supervisor as _, deterministic::Context};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{Endowment, Payload, State, Transaction, transaction::SubmitResult},
     job::spec::{Bounds, CommandWork, JobSpec, Verification, VerificationMode, Work},
-    primitives::{Hash, PublicKey, Wei},
+    primitives::{Hash, PublicKey, SecretKey, Wei},
     registry::JobKind,
 };
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
-use tokio::sync::mpsc;
+use tokio::sync::{
+    broadcast::{Receiver, error::RecvError},
+    mpsc,
+};
 
 /// The pace of a simulated devnet's blocks, and how long a pretended job takes.
 pub const BLOCK_TIME: Duration = Duration::from_millis(250);
@@ -65,14 +70,38 @@ pub fn spec(timeout_blocks: u64) -> JobSpec {
     }
 }
 
+/// What a simulated devnet starts from.
+pub struct Plan {
+    /// Its validators. Their views and gateways are the devnet's to make.
+    pub setup: Setup,
+    /// What the validator of a number votes, of what its gateway sees.
+    pub vote: Box<dyn Fn(usize, Gateway) -> Arc<dyn RunnerView> + Send>,
+}
+
+impl Plan {
+    /// Honest validators on lossy links, with money for fees; `runners` are registered.
+    pub fn new(validators: usize, runners: usize) -> Self {
+        let mut setup = Setup::new(validators, runners, BLOCK_TIME);
+        setup.link = validator_link();
+        let payers = (0..validators).map(|i| key(&validator_name(i)).address());
+        let endow = |account| Endowment { account, balance: Wei::cby(1_000) };
+        setup.genesis.endowments.extend(payers.map(endow));
+        Self { setup, vote: Box::new(|_, gateway| Arc::new(gateway)) }
+    }
+}
+
 /// A devnet in the simulator.
 pub struct Devnet {
     /// Its validators.
     pub cluster: Cluster,
     /// What serves runners at each validator that has started.
     pub gateways: Arc<Mutex<BTreeMap<usize, Gateway>>>,
-    /// Its runners.
-    pub runners: Vec<Runner>,
+    /// What carries messages between runners and validators.
+    pub fabric: Fabric<Context>,
+    /// Its running runners, by their numbers.
+    pub runners: BTreeMap<usize, Runner>,
+    context: Context,
+    targets: Targets,
 }
 
 impl Devnet {
@@ -86,58 +115,85 @@ impl Devnet {
         validators: usize,
         runners: usize,
     ) -> Result<Self, ClusterError> {
-        let mut setup = Setup::new(validators, runners, BLOCK_TIME);
-        setup.link = validator_link();
-        let payers = (0..validators).map(|i| key(&validator_name(i)).address());
-        let endow = |account| Endowment { account, balance: Wei::cby(1_000) };
-        setup.genesis.endowments.extend(payers.map(endow));
-        let genesis = setup.genesis.clone();
+        let mut devnet = Self::launch(context, Plan::new(validators, runners)).await?;
+        for runner in 0..runners {
+            devnet.start_runner(runner);
+        }
+        Ok(devnet)
+    }
+
+    /// Starts the validators of `plan`, and no runner yet.
+    ///
+    /// # Panics
+    ///
+    /// Where the simulated network refuses what no other devnet in it has asked for.
+    pub async fn launch(context: Context, plan: Plan) -> Result<Self, ClusterError> {
+        let Plan { mut setup, vote } = plan;
         let fabric = Fabric::new(context.child("fabric"), RUNNER_LINK);
         let gateways: Arc<Mutex<BTreeMap<usize, Gateway>>> = Arc::default();
         let waiting: Arc<Mutex<BTreeMap<usize, mpsc::Receiver<SubmitResult>>>> = Arc::default();
         let (made, results) = (gateways.clone(), waiting.clone());
-        let state = genesis.state().expect("a simulation's genesis starts a chain");
-        setup.view = Box::new(move |index| -> Arc<dyn RunnerView> {
+        let state = setup.genesis.state().expect("a simulation's genesis starts a chain");
+        let address = |index| {
+            let key = validator_key(index);
+            let address = SocketAddr::new(Fabric::<Context>::address(&key), 0);
+            ValidatorAddress { key, address }
+        };
+        let targets = Targets::new(state.clone());
+        let count = setup.genesis.validators.len() + setup.followers;
+        targets.listening((0..count).map(address).collect());
+        setup.view = Box::new(move |index| {
             let key = key(&validator_name(index));
             let config = gateway::Config { key, limits: Limits::default(), state: state.clone() };
             let (gateway, received) = Gateway::new(config);
             results.lock().insert(index, received);
             made.lock().insert(index, gateway.clone());
-            Arc::new(gateway)
+            vote(index, gateway)
         });
-        let (made, listening) = (gateways.clone(), fabric.clone());
+        let (made, listening, following) = (gateways.clone(), fabric.clone(), targets.clone());
         setup.gateway = Box::new(move |index| {
             let key = key(&validator_name(index));
             let listener = listening.listen(key.public_key()).expect("one listener a validator");
             let results = waiting.lock().remove(&index).expect("the view is made first");
             let gateway = made.lock()[&index].clone();
-            Some(service::serve(gateway, results, key, listener, BLOCK_TIME))
+            let serving = service::serve(gateway, results, key, listener, BLOCK_TIME);
+            Some(followed(serving, following.clone()))
         });
         let mut cluster = Cluster::new(context.child("cluster"), setup).await?;
         cluster.start_all()?;
-        let address = |key: PublicKey| {
-            let address = SocketAddr::new(Fabric::<Context>::address(&key), 0);
-            ValidatorAddress { key, address }
+        Ok(Self { cluster, gateways, fabric, runners: BTreeMap::new(), context, targets })
+    }
+
+    /// Starts the runner of a number; its jobs take a block's time.
+    pub fn start_runner(&mut self, index: usize) {
+        let worker = Pretended { clock: self.context.child("worker"), delay: BLOCK_TIME };
+        self.start_runner_with(index, worker);
+    }
+
+    /// Starts the runner of a number with a worker of its own.
+    pub fn start_runner_with(&mut self, index: usize, worker: impl Worker) {
+        let key = runner_key(index);
+        let config = runner::Config {
+            chain_id: self.cluster.genesis().chain_id(),
+            targets: self.targets.of(&key.public_key()),
+            kinds: [JobKind::Custom].into(),
+            max_concurrent_jobs: 4,
+            polling: None,
+            key,
         };
-        let validators: Vec<_> =
-            genesis.validators.iter().map(|v| address(v.pubkey.clone())).collect();
-        let runners = (0..runners)
-            .map(|index| {
-                let key = key(&format!("runner-{index}"));
-                let dialer = fabric.dialer(key.public_key());
-                let config = runner::Config {
-                    chain_id: genesis.chain_id(),
-                    targets: runner::targets(&key.public_key(), &validators),
-                    key,
-                    kinds: [JobKind::Custom].into(),
-                    max_concurrent_jobs: 4,
-                    polling: None,
-                };
-                let worker = Pretended { clock: context.child("worker"), delay: BLOCK_TIME };
-                runner::start(context.child("runner"), config, dialer, worker)
-            })
-            .collect();
-        Ok(Self { cluster, gateways, runners })
+        let dialer = self.fabric.dialer(config.key.public_key());
+        let runner = runner::start(self.context.child("runner"), config, dialer, worker);
+        self.runners.insert(index, runner);
+    }
+
+    /// Cuts a runner off from a validator, both ways.
+    pub fn cut_runner(&self, runner: usize, validator: usize) {
+        self.fabric.cut(&runner_key(runner).public_key(), &validator_key(validator));
+    }
+
+    /// Joins a runner and a validator again.
+    pub fn restore_runner(&self, runner: usize, validator: usize) {
+        self.fabric.restore(&runner_key(runner).public_key(), &validator_key(validator));
     }
 
     /// The newest state of a running validator; `None` where it is stopped.
@@ -164,5 +220,41 @@ impl Devnet {
         let spec = Arc::new(spec);
         let nonce = self.send(from, Payload::SubmitJob(spec.clone()))?;
         Some(spec.job_id(&key(&format!("account-{from}")).address(), nonce))
+    }
+}
+
+/// The key of the runner of a number.
+pub fn runner_key(index: usize) -> SecretKey {
+    key(&format!("runner-{index}"))
+}
+
+/// The runner-facing key of the validator of a number.
+pub fn validator_key(index: usize) -> PublicKey {
+    key(&validator_name(index)).public_key()
+}
+
+/// `serving`, and the runners' targets follow what its validator executes.
+fn followed(serving: node::Gateway<Context>, targets: Targets) -> node::Gateway<Context> {
+    Box::new(move |context, services| {
+        let blocks = services.ledger.subscribe();
+        targets.advance(&services.ledger.head());
+        Box::pin(async move {
+            select! {
+                () = serving(context, services) => {},
+                () = follow(blocks, targets) => {},
+            }
+        })
+    })
+}
+
+/// Ends when the validator does.
+async fn follow(mut blocks: Receiver<Arc<ExecutedBlock>>, targets: Targets) {
+    loop {
+        match blocks.recv().await {
+            Ok(block) => targets.advance(&block.execution.state),
+            // The next one says it all.
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
     }
 }

@@ -42,7 +42,7 @@ async fn a_minute(context: Context) -> Hash {
     }
     assert_eq!(net.cluster.disagreement().unwrap(), None);
     // Four validators: everybody is connected to three of them, the one that returned included.
-    assert!(net.runners.iter().all(|runner| *runner.count().borrow() == 3));
+    assert!(net.runners.values().all(|runner| *runner.count().borrow() == 3));
     let connected: usize = net.gateways.lock().values().map(|g| g.connected().len()).sum();
     assert_eq!(connected, 24);
     assert_eq!(present(&net, state.height()), 8);

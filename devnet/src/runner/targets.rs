@@ -1,16 +1,26 @@
-//! Whom the runners of this process connect to, as validators come and go.
+//! Whom the runners of one process connect to, as validators come and go.
 //!
 //! The chain says which validators a runner's subset has, the process knows where those listen.
 
-use crate::runner::ValidatorAddress;
+use super::ValidatorAddress;
 use commonware_utils::sync::Mutex;
-use cowboy_engine::{chain::State, primitives::PublicKey};
+use cowboy_engine::{chain::State, presence::subset, primitives::PublicKey};
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 use tokio::sync::watch;
 
-/// Everybody's targets. Cloning shares them.
+/// What a runner connects to where the validators stay the same: its subset of them.
+pub fn targets(
+    runner: &PublicKey,
+    validators: &[ValidatorAddress],
+) -> watch::Receiver<Vec<ValidatorAddress>> {
+    let keys: Vec<_> = validators.iter().map(|v| v.key.clone()).collect();
+    let subset = subset::of(runner, &keys).into_iter().map(|i| validators[i].clone());
+    watch::channel(subset.collect()).1
+}
+
+/// The targets of all runners of a process, which follow the chain. Cloning shares them.
 #[derive(Clone)]
-pub(super) struct Targets(Arc<Mutex<Inner>>);
+pub struct Targets(Arc<Mutex<Inner>>);
 
 struct Inner {
     state: State,
@@ -42,13 +52,13 @@ impl Inner {
 
 impl Targets {
     /// The targets that follow from `state`, with nobody listening anywhere yet.
-    pub(super) fn new(state: State) -> Self {
+    pub fn new(state: State) -> Self {
         let (addresses, runners) = (BTreeMap::new(), BTreeMap::new());
         Self(Arc::new(Mutex::new(Inner { state, addresses, runners })))
     }
 
     /// The targets of a runner of this process.
-    pub(super) fn of(&self, runner: &PublicKey) -> watch::Receiver<Vec<ValidatorAddress>> {
+    pub fn of(&self, runner: &PublicKey) -> watch::Receiver<Vec<ValidatorAddress>> {
         let mut inner = self.0.lock();
         let (sender, receiver) = watch::channel(inner.of(runner));
         inner.runners.insert(runner.clone(), sender);
@@ -56,14 +66,14 @@ impl Targets {
     }
 
     /// Validators listen there from now on.
-    pub(super) fn listening(&self, validators: Vec<ValidatorAddress>) {
+    pub fn listening(&self, validators: Vec<ValidatorAddress>) {
         let mut inner = self.0.lock();
         inner.addresses = validators.into_iter().map(|v| (v.key, v.address)).collect();
         inner.tell_all();
     }
 
     /// The chain has come to `state`.
-    pub(super) fn advance(&self, state: &State) {
+    pub fn advance(&self, state: &State) {
         let mut inner = self.0.lock();
         let epochs = |state: &State| {
             let (current, before) = state.subset_epochs();
