@@ -9,12 +9,13 @@ use commonware_runtime::Clock as _;
 use cowboy_engine::{
     chain::{State, Status},
     presence::Bitmap,
-    primitives::{Hash, Height},
+    primitives::{Hash, Height, keccak256},
     registry::Order,
 };
 use std::{collections::BTreeSet, sync::Arc};
 
 mod actors;
+mod byzantine;
 mod committee;
 mod epochs;
 mod timers;
