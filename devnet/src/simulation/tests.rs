@@ -18,6 +18,7 @@ mod actors;
 mod byzantine;
 mod committee;
 mod epochs;
+mod rotation;
 mod timers;
 
 const BLOCK_TIME: Duration = Duration::from_millis(250);

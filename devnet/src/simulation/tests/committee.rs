@@ -6,7 +6,7 @@ use cowboy_engine::{
     primitives::SecretKey,
 };
 
-const EPOCH: u64 = 8;
+pub(super) const EPOCH: u64 = 8;
 
 /// Validators `0..n` of which the first `first` are the committee at first, on epochs of
 /// [`EPOCH`] blocks that account-0 governs.
@@ -18,7 +18,7 @@ fn setup(first: usize, n: usize, block_time: Duration) -> Setup {
     setup
 }
 
-fn governor() -> SecretKey {
+pub(super) fn governor() -> SecretKey {
     key("account-0")
 }
 
@@ -35,11 +35,11 @@ fn govern(cluster: &Cluster, payload: Payload) {
     services.submit(signed).expect("a mempool with room");
 }
 
-fn add(cluster: &Cluster, index: usize) {
+pub(super) fn add(cluster: &Cluster, index: usize) {
     govern(cluster, Payload::AddValidator(validator_keys(index).public()));
 }
 
-fn remove(cluster: &Cluster, index: usize) {
+pub(super) fn remove(cluster: &Cluster, index: usize) {
     let validator = validator_keys(index).public().pubkey.address();
     govern(cluster, Payload::RemoveValidator(RemoveValidator { validator }));
 }
@@ -51,7 +51,7 @@ fn committee(cluster: &Cluster) -> Vec<usize> {
     (0..16).filter(|index| keys.contains(&validator_keys(*index).identity.public_key())).collect()
 }
 
-async fn reach(cluster: &Cluster, height: u64) {
+pub(super) async fn reach(cluster: &Cluster, height: u64) {
     assert!(cluster.reach(height, MINUTE * 10).await, "stuck at {:?}", cluster.heights());
 }
 
