@@ -18,6 +18,7 @@ mod actors;
 mod byzantine;
 mod committee;
 mod epochs;
+mod outages;
 mod rotation;
 mod timers;
 
