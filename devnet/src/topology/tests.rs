@@ -114,7 +114,12 @@ fn errors_name_file_line_field_and_allowed_values() {
     check(
         "chain:\n  blocktime: 1s\n",
         "devnet.yaml:2: chain: unknown field `blocktime`, expected one of `block_time`, `seed`, \
-         `presence`",
+         `epoch_blocks`, `presence`",
+    );
+    check(
+        "chain:\n  epoch_blocks: 3\n",
+        "devnet.yaml:2: chain.epoch_blocks: invalid value: integer `3`, expected a whole number \
+         from 8 to 4294967296",
     );
     check(
         "chain:\n  block_time: 5 parsecs\n",
