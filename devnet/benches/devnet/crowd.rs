@@ -1,6 +1,9 @@
 //! A thousand runners on ten validators in one process.
 
-use crate::loopback;
+use crate::{
+    bare::{LOOPBACK, ends},
+    loopback,
+};
 use commonware_runtime::{Clock as _, Supervisor as _};
 use cowboy_devnet::{
     executor::Executor,
@@ -21,10 +24,9 @@ use cowboy_devnet::{
     },
 };
 use cowboy_engine::{presence::ThresholdRule, registry::JobKind};
-use rustls::{RootCertStore, pki_types::PrivatePkcs8KeyDer};
 use std::{
     fs,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -33,7 +35,6 @@ const VALIDATORS: usize = 10;
 const BLOCK_TIME: Duration = Duration::from_secs(1);
 /// How long the devnet's use of the processor is watched.
 const WATCHED: Duration = Duration::from_secs(20);
-const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// What [`crowd`] measures.
 pub struct Crowd {
@@ -151,16 +152,7 @@ pub fn crowd(runners: usize) -> Crowd {
 pub fn bare(connections: usize) -> (u64, f64) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let certified =
-            rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-        let certificate = certified.cert.der().clone();
-        let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
-        let server = quinn::ServerConfig::with_single_cert(vec![certificate.clone()], key.into());
-        let server = quinn::Endpoint::server(server.expect("a key"), LOOPBACK).expect("a socket");
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate).expect("a certificate");
-        let config = quinn::ClientConfig::with_root_certificates(Arc::new(roots)).expect("roots");
-        let client = quinn::Endpoint::client(LOOPBACK).expect("a socket");
+        let (server, client, config) = ends();
         let address = server.local_addr().expect("it is bound");
         let accepting = server.clone();
         let accepted = tokio::spawn(async move {

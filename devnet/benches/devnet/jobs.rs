@@ -1,6 +1,10 @@
 //! How long a job that has been assigned waits for its start.
 
-use crate::{RUNNERS, VALIDATORS, loopback};
+use crate::{
+    RUNNERS, VALIDATORS,
+    bare::{LOOPBACK, ends},
+    loopback,
+};
 use commonware_runtime::{Clock as _, Spawner as _, Supervisor as _};
 use cowboy_devnet::{
     executor::Executor,
@@ -27,7 +31,6 @@ use cowboy_engine::{
     primitives::{Hash, Wei},
     registry::JobKind,
 };
-use rustls::{RootCertStore, pki_types::PrivatePkcs8KeyDer};
 use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
@@ -41,7 +44,6 @@ const BLOCK_TIME: Duration = Duration::from_millis(100);
 const WARM_UP: u64 = 20;
 /// About as long as an assignment.
 const MESSAGE: [u8; 400] = [7; 400];
-const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// What [`latencies`] measures.
 #[derive(Default)]
@@ -207,16 +209,7 @@ struct Bare {
 
 impl Bare {
     async fn connect() -> Self {
-        let certified =
-            rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-        let certificate = certified.cert.der().clone();
-        let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
-        let server = quinn::ServerConfig::with_single_cert(vec![certificate.clone()], key.into());
-        let server = quinn::Endpoint::server(server.expect("a key"), LOOPBACK).expect("a socket");
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate).expect("a certificate");
-        let config = quinn::ClientConfig::with_root_certificates(Arc::new(roots));
-        let client = quinn::Endpoint::client(LOOPBACK).expect("a socket");
+        let (server, client, config) = ends();
         let address = server.local_addr().expect("it is bound");
         let accepting = server.clone();
         tokio::spawn(async move {
@@ -228,7 +221,7 @@ impl Bare {
                 }
             }
         });
-        let connecting = client.connect_with(config.expect("roots"), address, "localhost");
+        let connecting = client.connect_with(config, address, "localhost");
         let connection = connecting.expect("an address").await.expect("it listens");
         Self { connection, _ends: (client, server) }
     }

@@ -15,6 +15,8 @@
 //!
 //! The folder for files is `$TMPDIR`.
 
+#[path = "../bare.rs"]
+mod bare;
 mod chain;
 mod crowd;
 mod jobs;

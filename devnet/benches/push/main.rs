@@ -11,8 +11,11 @@
 //!
 //! Once on one thread, which both ends share, and once on two.
 
+#[path = "../bare.rs"]
+mod bare;
 mod peers;
 
+use bare::LOOPBACK;
 use cowboy_devnet::transport::{
     Connection, Dial as _, Listen as _, RecvStream, SendStream,
     quic::{Client, Listener, QuicConnection},
@@ -23,7 +26,7 @@ use cowboy_engine::{
     wire::{AckStatus, Body, Channel, FrameReader, Job, JobAck, JobAssignment, Message as _},
 };
 use criterion::{Criterion, criterion_group, criterion_main};
-use peers::{Axum, Bare, LOOPBACK, Tonic};
+use peers::{Axum, Bare, Tonic};
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 

@@ -1,15 +1,13 @@
 //! Others that carry as many bytes there and back.
 
+use crate::bare::{LOOPBACK, ends};
 use axum::{Router, routing::post};
 use bytes::{Buf as _, BufMut as _, Bytes};
 use reqwest::Url;
-use rustls::{RootCertStore, pki_types::PrivatePkcs8KeyDer};
 use std::{
     convert::Infallible,
     future::{Ready, ready},
-    net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
 };
 use tokio::net::TcpListener;
@@ -26,8 +24,6 @@ use tonic::{
     transport::{Channel, Endpoint, Server, server::TcpIncoming},
 };
 
-pub const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
 /// A QUIC connection as it comes out of the library.
 pub struct Bare {
     connection: quinn::Connection,
@@ -38,16 +34,7 @@ pub struct Bare {
 
 impl Bare {
     pub async fn connect(out: usize, back: usize) -> Self {
-        let certified =
-            rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-        let certificate = certified.cert.der().clone();
-        let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
-        let server = quinn::ServerConfig::with_single_cert(vec![certificate.clone()], key.into());
-        let server = quinn::Endpoint::server(server.expect("a key"), LOOPBACK).expect("a socket");
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate).expect("a certificate");
-        let config = quinn::ClientConfig::with_root_certificates(Arc::new(roots));
-        let client = quinn::Endpoint::client(LOOPBACK).expect("a socket");
+        let (server, client, config) = ends();
         let (accepting, answer) = (server.clone(), vec![1; back]);
         tokio::spawn(async move {
             let connection = accepting.accept().await.expect("a client").await.expect("connects");
@@ -62,7 +49,7 @@ impl Bare {
             }
         });
         let address = server.local_addr().expect("it is bound");
-        let connecting = client.connect_with(config.expect("roots"), address, "localhost");
+        let connecting = client.connect_with(config, address, "localhost");
         let connection = connecting.expect("an address").await.expect("it listens");
         Self { connection, out: vec![1; out].into(), back, _ends: (client, server) }
     }
