@@ -1,8 +1,9 @@
 //! QUIC as it comes out of the library, for comparison.
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustls::{RootCertStore, pki_types::PrivatePkcs8KeyDer};
 use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
     sync::Arc,
 };
 
@@ -16,10 +17,17 @@ pub fn ends() -> (quinn::Endpoint, quinn::Endpoint, quinn::ClientConfig) {
     let certificate = certified.cert.der().clone();
     let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
     let server = quinn::ServerConfig::with_single_cert(vec![certificate.clone()], key.into());
-    let server = quinn::Endpoint::server(server.expect("a key"), LOOPBACK).expect("a socket");
+    let server = endpoint(Some(server.expect("a key")));
     let mut roots = RootCertStore::empty();
     roots.add(certificate).expect("a certificate");
     let config = quinn::ClientConfig::with_root_certificates(Arc::new(roots)).expect("roots");
-    let client = quinn::Endpoint::client(LOOPBACK).expect("a socket");
-    (server, client, config)
+    (server, endpoint(None), config)
+}
+
+/// On a socket that has as much room for what arrives as those of a devnet.
+fn endpoint(server: Option<quinn::ServerConfig>) -> quinn::Endpoint {
+    let socket = UdpSocket::bind(LOOPBACK).expect("a port");
+    set_socket_recv_buffer_size(&socket, 4 << 20).expect("a socket");
+    let (config, runtime) = (quinn::EndpointConfig::default(), Arc::new(quinn::TokioRuntime));
+    quinn::Endpoint::new(config, server, socket, runtime).expect("a socket")
 }

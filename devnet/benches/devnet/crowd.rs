@@ -33,6 +33,8 @@ use std::{
 
 const VALIDATORS: usize = 10;
 const BLOCK_TIME: Duration = Duration::from_secs(1);
+/// Blocks before the first runner.
+const WARM_UP: usize = 10;
 /// How long the devnet's use of the processor is watched.
 const WATCHED: Duration = Duration::from_secs(20);
 
@@ -48,6 +50,8 @@ pub struct Crowd {
     pub busy: f64,
     /// Runners of the validator that is restarted.
     pub returning: usize,
+    /// From its goodbye until it starts again: they try again less and less often meanwhile.
+    pub down: Duration,
     /// From its start until all of them are back.
     pub back: Duration,
 }
@@ -81,7 +85,10 @@ pub fn crowd(runners: usize) -> Crowd {
         })));
         let services = devnet.validator(0).services().clone();
         let mut blocks = services.ledger.subscribe();
-        blocks.recv().await.expect("the chain goes on");
+        // What validators take for themselves they have taken by then.
+        for _ in 0..WARM_UP {
+            blocks.recv().await.expect("the chain goes on");
+        }
 
         let validators: Vec<_> = (0..VALIDATORS)
             .map(|index| ValidatorAddress {
@@ -127,6 +134,7 @@ pub fn crowd(runners: usize) -> Crowd {
         let busy = spent.as_secs_f64() / watched.elapsed().as_secs_f64();
 
         let (restarted, returning) = (1, *gateway(1).count().borrow());
+        let gone = Instant::now();
         gateway(restarted).close(&devnet.context).await;
         devnet.stop(restarted).await;
         // Its last connections are drained for a moment.
@@ -134,7 +142,7 @@ pub fn crowd(runners: usize) -> Crowd {
         while ports::check(Transport::Udp, port).is_err() {
             devnet.context.sleep(Duration::from_millis(5)).await;
         }
-        let again = Instant::now();
+        let (down, again) = (gone.elapsed(), Instant::now());
         devnet.start(restarted);
         let mut count = gateway(restarted).count();
         count.wait_for(|count| *count == returning).await.expect("it goes on");
@@ -143,7 +151,7 @@ pub fn crowd(runners: usize) -> Crowd {
         for index in 0..VALIDATORS {
             devnet.stop(index).await;
         }
-        Crowd { connections, present: took, bytes, busy, returning, back }
+        Crowd { connections, present: took, bytes, busy, returning, down, back }
     })
 }
 
@@ -165,9 +173,10 @@ pub fn bare(connections: usize) -> (u64, f64) {
         });
         let (before, begun) = (resident(), Instant::now());
         let mut ours = Vec::with_capacity(connections);
-        // As many at a time as a listener of ours lets be half open.
-        for _ in 0..connections.div_ceil(128) {
-            let connecting = (0..128.min(connections - ours.len())).map(|_| {
+        // So few at a time that the socket has room for what they send: nothing is sent twice.
+        const AT_ONCE: usize = 16;
+        for _ in 0..connections.div_ceil(AT_ONCE) {
+            let connecting = (0..AT_ONCE.min(connections - ours.len())).map(|_| {
                 client.connect_with(config.clone(), address, "localhost").expect("an address")
             });
             let connected = futures::future::join_all(connecting).await;

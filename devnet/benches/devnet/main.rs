@@ -1,7 +1,7 @@
 //! What a devnet of four validators and eight runners gets done.
 //!
 //! `cargo bench -p cowboy-devnet --bench devnet [simulated] [empty] [transfers] [timers] [jobs]
-//! [crowd]`
+//! [crowd [RUNNERS]]`
 //!
 //! * `simulated`: blocks per second in the simulator (5 ± 1 ms links);
 //! * `empty`, `transfers`, `timers`: blocks per second in real time over the loopback and the disk
@@ -37,6 +37,11 @@ fn main() -> io::Result<()> {
     let chosen: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == name);
+    // A number that stands after a name.
+    let counted = |name: &str| -> Option<usize> {
+        let at = chosen.iter().position(|chosen| chosen == name)?;
+        chosen.get(at + 1)?.parse().ok()
+    };
     if wanted("simulated") {
         blocks("simulated, unpaced", chain::simulated(Duration::ZERO, 500), "transactions")?;
         let paced = chain::simulated(Duration::from_millis(250), 500);
@@ -57,8 +62,7 @@ fn main() -> io::Result<()> {
         times("bare stream, between blocks", &mut latencies.quiet)?;
         times("bare stream, after a block", &mut latencies.busy)?;
     }
-    if let Some(at) = chosen.iter().position(|chosen| chosen == "bare") {
-        let connections = chosen.get(at + 1).and_then(|count| count.parse().ok()).unwrap_or(5_000);
+    if let Some(connections) = counted("bare") {
         let (bytes, rate) = crowd::bare(connections);
         return writeln!(
             io::stdout(),
@@ -67,17 +71,19 @@ fn main() -> io::Result<()> {
         );
     }
     if wanted("crowd") {
-        let crowd = crowd::crowd(CROWD);
+        let runners = counted("crowd").unwrap_or(CROWD);
+        let crowd = crowd::crowd(runners);
         writeln!(
             io::stdout(),
-            "{CROWD} runners, {} connections: all present after {:.2?}, {:.1} KiB each, {:.0} % of \
-             a core at 1 s blocks; {} back {:.2?} after their validator's start",
+            "{runners} runners, {} connections: all present after {:.2?}, {:.1} KiB each, {:.0} % of \
+             a core at 1 s blocks; {} back {:.2?} after the start of their validator, down for {:.2?}",
             crowd.connections,
             crowd.present,
             crowd.bytes as f64 / 1024.0,
             crowd.busy * 100.0,
             crowd.returning,
             crowd.back,
+            crowd.down,
         )?;
         let connections = crowd.connections.to_string();
         let program = std::env::current_exe()?;

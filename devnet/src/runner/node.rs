@@ -40,6 +40,7 @@ use cowboy_engine::{
         RejectReason,
     },
 };
+use futures::FutureExt as _;
 use rand_core::CryptoRng;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,8 +54,9 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 /// next block.
 const COMMANDS: usize = 256;
 
-/// Activities that a slow subscriber may be behind before it is told that it missed some.
-const ACTIVITY_LAG: usize = 1_024;
+/// Activities that a slow subscriber may be behind before it is told that it missed some. Room for
+/// them is taken when the runner starts, whoever subscribes.
+const ACTIVITY_LAG: usize = 32;
 
 /// Where to go on counting attempts when a newer connection of the same runner has taken over:
 /// two processes with one key are not to push each other out ten times a second.
@@ -257,7 +259,8 @@ where
                     dialer: dialer.clone(),
                     validator,
                 };
-                context.child("connection").spawn(|context| upkeep.run(context));
+                // In a box: the runtime's layers each hold room for what they wrap.
+                context.child("connection").spawn(|context| upkeep.run(context).boxed());
             }
             if targets.changed().await.is_err() {
                 // They stay what they are.

@@ -103,7 +103,7 @@ where
             accepted = wire.connection.accept(), if accepting => match accepted {
                 Ok((send, recv)) => {
                     if let Some(stream) = session.handle_opened() {
-                        wire.writers.insert(stream, Writer::idle(send));
+                        wire.writers.insert(stream, Box::new(Writer::idle(send)));
                         wire.read(stream, recv);
                     }
                 }
@@ -134,7 +134,8 @@ struct Wire<C: Connection> {
     connection: C,
     /// At most one per stream and direction.
     tasks: FuturesUnordered<BoxFuture<'static, Done<C>>>,
-    writers: BTreeMap<StreamId, Writer<C::Send>>,
+    /// Boxed, as a map makes room for eleven at once and most connections have one.
+    writers: BTreeMap<StreamId, Box<Writer<C::Send>>>,
 }
 
 /// What a task has done.
@@ -171,7 +172,7 @@ impl<C: Connection> Wire<C> {
         while let Some(output) = session.poll_output() {
             match output {
                 Output::Open { stream, bytes } => {
-                    self.writers.insert(stream, Writer::opening(bytes));
+                    self.writers.insert(stream, Box::new(Writer::opening(bytes)));
                     let connection = self.connection.clone();
                     let open = async move { Done::Opened(stream, connection.open().await) };
                     self.tasks.push(open.boxed());

@@ -96,8 +96,10 @@ pub enum TransportError {
 pub const MAX_REASON: usize = 256;
 
 /// Streams that one side may have open at a time on a connection. A runner has a control stream
-/// and one stream per job and validator; what exceeds this waits in [`Connection::open`].
-pub const MAX_STREAMS: u32 = 128;
+/// and one stream per job and validator, of which sessions open at most 64; what exceeds this waits
+/// in [`Connection::open`]. quinn makes a table of this size for each connection: from 113 on it is
+/// twice as large, 10 KiB at either end.
+pub const MAX_STREAMS: u32 = 96;
 
 /// Bytes on a stream that were written and not read yet. A frame of 16 MiB, the largest (spec
 /// connectivity §2), then takes 64 round trips, and a job's usual few hundred bytes none.

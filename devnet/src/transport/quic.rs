@@ -31,6 +31,7 @@ use quinn::{
     crypto::rustls::{QuicClientConfig, QuicServerConfig},
     udp::{RecvMeta, Transmit},
 };
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use std::{
     convert::Infallible,
     fmt, io,
@@ -60,6 +61,11 @@ const CONNECTION_WINDOW: u32 = 4 * STREAM_WINDOW;
 /// The round trip assumed until one is measured: it times the first retransmission, and a devnet's
 /// links are short (RFC 9002 assumes 333 ms).
 const INITIAL_RTT: Duration = Duration::from_millis(100);
+
+/// Bytes that a socket is asked to keep until they are read; the system may give less. All runners
+/// of a validator greet it at once when it comes back, with four packets each and more: what its
+/// socket has no room for is sent again only after [`INITIAL_RTT`], and some.
+const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// Packets of connection attempts that were not looked at yet are buffered up to this many bytes,
 /// per attempt and in all: a client's first flight with a certificate is under 4 KiB.
@@ -108,6 +114,9 @@ fn bind(address: SocketAddr, tap: Option<Tap>) -> Result<Bound, TransportError> 
     let failed = |error: io::Error| TransportError::Bind { address, reason: error.to_string() };
     let socket = UdpSocket::bind(address).map_err(failed)?;
     let bound = socket.local_addr().map_err(failed)?;
+    if let Err(error) = set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER) {
+        tracing::debug!(%bound, %error, "the socket keeps its receive buffer's size");
+    }
     let socket = TokioRuntime.wrap_udp_socket(socket).map_err(failed)?;
     let socket = match tap {
         Some(tap) => Arc::new(Faulty::new(socket, bound, tap)),

@@ -40,6 +40,7 @@ use cowboy_engine::{
     },
     wire::{BackpressureSignal, Body, CancelReason, CapabilityDelta, GoodbyeReason, JobResult},
 };
+use futures::FutureExt as _;
 use rand_core::CryptoRng;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -131,7 +132,7 @@ struct Link {
 
 enum Command {
     Head(Height),
-    Assign(Dispatch),
+    Assign(Box<Dispatch>),
     Cancel(Hash, CancelReason),
     Close(GoodbyeReason),
 }
@@ -183,9 +184,11 @@ impl Gateway {
             context.fill_bytes(&mut nonce);
             let gateway = self.clone();
             let span = Span::current();
+            // In a box: the runtime's layers each hold room for what they wrap.
             context.child("connection").spawn(move |context| {
                 async move { gateway.connection(&context, connection, nonce).await }
                     .instrument(span)
+                    .boxed()
             });
         }
     }
@@ -250,7 +253,7 @@ impl Gateway {
                 continue;
             }
             if let Some(dispatch) = Dispatch::of(job_id, job)
-                && link.command(Command::Assign(dispatch))
+                && link.command(Command::Assign(Box::new(dispatch)))
             {
                 link.dispatched.insert(*job_id);
             }
@@ -434,7 +437,7 @@ impl Service for RunnerLink {
     fn command(&mut self, session: &mut Validator, command: Command) {
         match command {
             Command::Head(head) => session.handle_head(head),
-            Command::Assign(dispatch) => self.assign(session, dispatch),
+            Command::Assign(dispatch) => self.assign(session, *dispatch),
             Command::Cancel(job_id, reason) => session.cancel(&job_id, reason),
             Command::Close(reason) => session.close(reason),
         }

@@ -93,7 +93,7 @@ async fn delays(context: &Context, link: Link) -> Vec<Duration> {
     let (dialled, accepted) = connected(&fabric, &mut listener).await;
     fabric.set_link(&key("validator"), &key("runner"), link);
     let sent = context.current();
-    let streams = join_all((0..100).map(async |_| {
+    let streams = join_all((0..90).map(async |_| {
         let (mut send, recv) = dialled.open().await.unwrap();
         send.write(b"x").await.unwrap();
         (send, recv)
@@ -126,7 +126,7 @@ fn messages_take_the_latency_a_share_of_the_jitter_and_what_loss_costs() {
         let link = Link { latency: ms(50), jitter: ms(100), loss: 0.0 };
         let jittery = delays(&context, link).await;
         check(&jittery, ms(50), ms(150));
-        assert!(jittery[0] < ms(60) && jittery[99] > ms(140), "{jittery:?}");
+        assert!(jittery[0] < ms(60) && jittery[89] > ms(140), "{jittery:?}");
 
         let link = Link { latency: ms(50), jitter: ms(0), loss: 0.1 };
         let lossy = delays(&context, link).await;
