@@ -42,12 +42,16 @@ impl Worker for Executor {
             timeout: Duration::from_millis(spec.bounds.expected_execution_ms),
             max_memory_mb: Some(spec.bounds.max_memory_mb.into()),
         };
-        self.run(&task(&spec.work), &limits, cancelled, |_| started()).await
+        self.run(&task(&spec.work)?, &limits, cancelled, |_| started()).await
     }
 }
 
-fn task(work: &Work) -> Task {
-    match work {
+fn task(work: &Work) -> Result<Task, ExecutorError> {
+    Ok(match work {
+        Work::Llm(_) | Work::Mcp(_) | Work::EthSend(_) => {
+            let kind = work.kind();
+            return Err(ExecutorError::Invalid(format!("this runner executes no {kind} jobs")));
+        }
         Work::Http(work) => Task::Http(http::Request {
             method: work.method.clone(),
             url: work.url.clone(),
@@ -61,7 +65,7 @@ fn task(work: &Work) -> Task {
             env: work.env.iter().cloned().collect(),
             stdin: work.stdin.clone().unwrap_or_default(),
         }),
-    }
+    })
 }
 
 /// Work for the simulator, where no command can run: after `delay` the result is the hash of what

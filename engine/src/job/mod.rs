@@ -5,6 +5,9 @@ pub mod filter;
 pub mod mru;
 pub mod selection;
 pub mod spec;
+pub mod state;
+pub mod verification;
+pub mod work;
 
 pub use mru::{MRU_TTL_BLOCKS, MruRecord};
 pub use selection::{MRU_WEIGHT_MULTIPLIER, Selection};

@@ -2,7 +2,9 @@
 
 use super::{address, amount, optional_hex};
 use crate::api::types::JobStatus;
-use cowboy_engine::job::spec::{self, CommandWork, HttpWork, JobSpec, Work};
+use cowboy_engine::job::spec::{
+    self, CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork, McpWork, Work,
+};
 use serde_json::{Value, json};
 
 /// A job's parameters.
@@ -46,6 +48,28 @@ pub(in crate::api) fn spec(spec: &JobSpec) -> Value {
 /// name may stand there twice.
 fn parameters(work: &Work) -> Value {
     match work {
+        Work::Llm(work) => {
+            let LlmWork { model, messages, max_tokens, temperature_milli, seed, embedding_model } =
+                work;
+            let message = |LlmMessage { role, content }: &LlmMessage| json!({ "role": role, "content": content });
+            json!({
+                "model": model,
+                "messages": messages.iter().map(message).collect::<Vec<_>>(),
+                "max_tokens": max_tokens,
+                "temperature_milli": temperature_milli,
+                "seed": seed,
+                "embedding_model": embedding_model,
+            })
+        }
+        Work::Mcp(McpWork { server, tool, arguments }) => json!({
+            "server": server,
+            "tool": tool,
+            "arguments": arguments,
+        }),
+        Work::EthSend(EthSendWork { transaction, confirmations }) => json!({
+            "transaction": optional_hex(Some(transaction)),
+            "confirmations": confirmations,
+        }),
         Work::Http(HttpWork { method, url, headers, body, pointer }) => json!({
             "method": method,
             "url": url,
