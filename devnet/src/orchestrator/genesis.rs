@@ -54,6 +54,8 @@ pub fn genesis(plan: &Plan) -> Genesis {
                         kinds,
                         max_concurrent_jobs: r.max_concurrent_jobs,
                         tee: false,
+                        models: Vec::new(),
+                        mcp_servers: Vec::new(),
                     },
                     price_per_second: r.price_per_second,
                 }

@@ -64,6 +64,8 @@ impl Setup {
                 kinds: vec![JobKind::Http, JobKind::Custom],
                 max_concurrent_jobs: 4,
                 tee: false,
+                models: Vec::new(),
+                mcp_servers: Vec::new(),
             },
             price_per_second: Wei::cby(1),
         };

@@ -250,12 +250,8 @@ fn insert(
     }
     let mut statement = transaction
         .prepare_cached("INSERT INTO result (job_id, height, runner, bytes) VALUES (?, ?, ?, ?)")?;
-    for (signed, receipt) in block.transactions.iter().zip(&execution.receipts) {
-        if let (Payload::SubmitResult(result), Status::Success) =
-            (&signed.transaction.payload, &receipt.status)
-        {
-            statement.execute(params![result.job_id.0, height, result.runner.0, result.result])?;
-        }
+    for (job_id, runner, bytes) in &execution.results {
+        statement.execute(params![job_id.0, height, runner.0, bytes.as_slice()])?;
     }
     timers::insert(transaction, record)?;
     insert_actor_log(transaction, record)

@@ -350,20 +350,14 @@ impl RunnerView for Gateway {
 /// Each assignment of an open job to a runner.
 pub fn assigned(state: &State) -> impl Iterator<Item = (&Hash, &Job, Address)> {
     state.open_jobs().flat_map(|(job_id, job)| {
-        let committee = match &job.status {
-            JobStatus::Assigned(assignment) => assignment.committee.as_slice(),
-            _ => &[],
-        };
-        committee.iter().map(move |runner| (job_id, job, *runner))
+        job.status.at_work().iter().map(move |runner| (job_id, job, *runner))
     })
 }
 
 fn reason_of_cancellation(job: Option<&Job>) -> CancelReason {
     match job.map(|job| &job.status) {
         Some(JobStatus::Failed(_)) => CancelReason::Expired,
-        Some(JobStatus::Pending | JobStatus::Assigned(_) | JobStatus::Verified(..)) | None => {
-            CancelReason::Reassigned
-        }
+        _ => CancelReason::Reassigned,
     }
 }
 

@@ -106,7 +106,7 @@ impl Submitter {
 fn is_wanted(result: &SubmitResult, state: &State) -> bool {
     state.job(&result.job_id).is_some_and(|job| match &job.status {
         JobStatus::Assigned(assignment) => assignment.committee.contains(&result.runner),
-        JobStatus::Pending | JobStatus::Verified(..) | JobStatus::Failed(_) => false,
+        _ => false,
     })
 }
 

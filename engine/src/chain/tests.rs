@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     fees::meter,
-    job::spec::{Bounds, CommandWork, JobSpec, JobStatus, Verification, VerificationMode, Work},
+    job::spec::{Bounds, CommandWork, FailureReason, JobSpec, JobStatus, Verification, Work},
     presence::{Bitmap, threshold},
     primitives::{Address, Hash, Height, SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
@@ -17,6 +17,7 @@ use crate::{
 use std::sync::Arc;
 
 mod actors;
+mod jobs;
 mod migration;
 mod timers;
 mod validators;
@@ -35,7 +36,13 @@ fn validators(n: u8) -> Vec<Validator> {
 }
 
 fn capabilities() -> Capabilities {
-    Capabilities { kinds: vec![JobKind::Http, JobKind::Custom], max_concurrent_jobs: 2, tee: false }
+    Capabilities {
+        kinds: vec![JobKind::Http, JobKind::Custom],
+        max_concurrent_jobs: 2,
+        tee: false,
+        models: Vec::new(),
+        mcp_servers: Vec::new(),
+    }
 }
 
 fn genesis(runners: u32) -> Genesis {
@@ -72,7 +79,7 @@ fn spec() -> JobSpec {
             data_format: "text".into(),
             max_memory_mb: 64,
         },
-        verification: Verification { mode: VerificationMode::None, runners: 1 },
+        verification: Verification::none(),
         max_price: Wei::cby(10),
         tip: Wei::cby(1),
         timeout_blocks: 10,
@@ -387,25 +394,11 @@ fn without_a_candidate_a_job_waits_and_fails_at_its_deadline() {
     }
     let execution = chain.push(vec![]);
     assert!(kinds(&execution).contains(&"JobFailed"));
-    assert_eq!(chain.state.job(&job_id).unwrap().status, JobStatus::Failed(None));
+    let JobStatus::Failed(failure) = &chain.state.job(&job_id).unwrap().status else {
+        panic!("nobody could do it")
+    };
+    assert_eq!((failure.reason, &failure.assignment), (FailureReason::NoCandidates, &None));
     assert_eq!(chain.balance("alice"), balance.saturating_sub(fee));
-}
-
-#[test]
-fn a_silent_runner_is_released_at_the_deadline() {
-    let mut chain = Chain::new(&genesis(1));
-    chain.push(vec![]);
-    let job_id = chain.submit(spec());
-    let runner = chain.committee(&job_id)[0];
-    while chain.state.open_jobs().next().is_some() {
-        chain.push(vec![]);
-    }
-    let job = chain.state.job(&job_id).unwrap();
-    assert_eq!(chain.state.height(), job.deadline());
-    assert_eq!(chain.state.registry().get(&runner).unwrap().active_jobs, 0);
-    let late = chain.result(job_id, "runner-0", &runner, b"late");
-    let execution = chain.one("bob", late);
-    assert!(execution.receipts[0].status.error().unwrap().starts_with("JobNotAssigned"));
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! What a submitter asks for (spec jobs.md §2).
 
 pub use super::{
-    state::{Assignment, Job, JobStatus, Outcome},
+    state::{
+        Assignment, Attempt, Cancellation, Closing, Commitment, Failure, FailureReason, Job,
+        JobStatus, Outcome, Round,
+    },
     verification::{Verification, VerificationMode},
     work::{CommandWork, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work},
 };
@@ -17,6 +20,19 @@ pub const MAX_RETURN_BYTES: u32 = 512 * 1024;
 pub const MAX_TIMEOUT_BLOCKS: u64 = 43_200;
 /// The most memory a job may ask for, in MiB.
 pub const MAX_MEMORY_MB: u32 = 65_536;
+
+/// The shortest time of a job that a committee does, in blocks.
+pub const MIN_COMMITTEE_TIMEOUT: u64 = 8;
+/// A handler's name is at most as long as a key of an actor's store.
+const MAX_HANDLER_BYTES: usize = 256;
+/// What an aggregator gets, in thousandths of what runners are paid for their time.
+const AGGREGATION_PERMILLE: u128 = 15;
+
+/// What an aggregator gets on top of `gross`: 1.5 %, rounded down.
+pub const fn aggregation(gross: Wei) -> Wei {
+    let (whole, rest) = (gross.get() / 1_000, gross.get() % 1_000);
+    Wei::new(whole * AGGREGATION_PERMILLE + rest * AGGREGATION_PERMILLE / 1_000)
+}
 
 /// What the work may take and give.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,19 +133,36 @@ impl JobSpec {
         if self.max_price.is_zero() {
             return refuse("max_price", "is 0; runners work for money".into());
         }
-        if self.max_price.checked_add(self.tip).is_none() {
+        if self.escrow() == Wei::new(u128::MAX) {
             return refuse("tip", "and max_price together are beyond any balance".into());
         }
         within("timeout_blocks", self.timeout_blocks, MAX_TIMEOUT_BLOCKS)?;
-        if self.verification.runners != 1 {
-            let (got, mode) = (self.verification.runners, self.verification.mode.name());
-            return refuse(
-                "verification.runners",
-                format!("is {got}; mode {mode} takes exactly 1"),
-            );
+        if let Err((field, problem)) = self.verification.check() {
+            return refuse(field, problem);
         }
-        if self.callback.is_some() {
-            return refuse("callback", "names an actor, and this chain has none yet".into());
+        if self.is_committee() {
+            let runners = self.verification.runners;
+            if self.timeout_blocks < MIN_COMMITTEE_TIMEOUT {
+                let got = self.timeout_blocks;
+                let problem = format!(
+                    "is {got}; a committee needs {MIN_COMMITTEE_TIMEOUT}: half of it to commit"
+                );
+                return refuse("timeout_blocks", problem);
+            }
+            let each = MAX_RETURN_BYTES / runners;
+            if self.bounds.max_return_bytes > each {
+                let got = self.bounds.max_return_bytes;
+                let problem =
+                    format!("is {got}; {runners} results are revealed together: {each} at most");
+                return refuse("bounds.max_return_bytes", problem);
+            }
+        }
+        if let Some(Callback { handler, .. }) = &self.callback
+            && !(1..=MAX_HANDLER_BYTES).contains(&handler.len())
+        {
+            let got = handler.len();
+            let problem = format!("has {got} bytes; it must have 1 to {MAX_HANDLER_BYTES}");
+            return refuse("callback.handler", problem);
         }
         if let Err((field, problem)) = self.work.check() {
             return refuse(field, problem);
@@ -137,9 +170,18 @@ impl JobSpec {
         Ok(())
     }
 
-    /// What escrow holds for the job: its price at most, and the tip.
+    /// Whether several runners do the work, and commit before they reveal.
+    pub const fn is_committee(&self) -> bool {
+        self.verification.runners > 1
+    }
+
+    /// What escrow holds for the job: its price at most, the tip, and what an aggregator may get.
     pub const fn escrow(&self) -> Wei {
-        self.max_price.saturating_add(self.tip)
+        let aggregation = match self.is_committee() {
+            true => aggregation(self.max_price),
+            false => Wei::ZERO,
+        };
+        self.max_price.saturating_add(self.tip).saturating_add(aggregation)
     }
 
     /// keccak256(submitter ‖ nonce\[8 BE\] ‖ keccak256(canonical spec)).

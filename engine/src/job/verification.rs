@@ -12,6 +12,8 @@ pub enum VerificationMode {
     None,
     /// The one runner's result is taken; a wrong one is slashable.
     EconomicBond,
+    /// Equal bytes.
+    Deterministic,
 }
 
 impl VerificationMode {
@@ -20,6 +22,7 @@ impl VerificationMode {
         match self {
             Self::None => "none",
             Self::EconomicBond => "economic_bond",
+            Self::Deterministic => "deterministic",
         }
     }
 }
@@ -35,6 +38,7 @@ impl Decode for VerificationMode {
         match r.text(32)? {
             "none" => Ok(Self::None),
             "economic_bond" => Ok(Self::EconomicBond),
+            "deterministic" => Ok(Self::Deterministic),
             _ => Err(DecodeError::Invalid("unknown verification mode")),
         }
     }
@@ -49,3 +53,42 @@ pub struct Verification {
     pub runners: u32,
 }
 record!(Verification { mode, runners });
+
+/// Which results agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agreement {
+    /// The verified one.
+    pub winner: usize,
+    /// All that agree with it, itself included.
+    pub agreeing: Vec<usize>,
+}
+
+impl Verification {
+    /// The one runner's result is taken.
+    pub const fn none() -> Self {
+        Self { mode: VerificationMode::None, runners: 1 }
+    }
+
+    /// What cannot stand.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let single = self.mode != VerificationMode::Deterministic;
+        match single && self.runners != 1 || self.runners == 0 {
+            true => Err(("verification.runners", format!("is {}", self.runners))),
+            false => Ok(()),
+        }
+    }
+
+    /// How many have to agree.
+    pub const fn needed(&self) -> usize {
+        self.runners as usize / 2 + 1
+    }
+
+    /// Which results agree; `None`: too few.
+    pub fn agree(&self, results: &[&[u8]]) -> Option<Agreement> {
+        (0..results.len()).find_map(|winner| {
+            let same = |i: &usize| results[*i] == results[winner];
+            let agreeing: Vec<usize> = (0..results.len()).filter(same).collect();
+            (agreeing.len() >= self.needed()).then_some(Agreement { winner, agreeing })
+        })
+    }
+}

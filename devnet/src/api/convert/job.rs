@@ -91,6 +91,9 @@ pub(in crate::api) const fn status(status: &spec::JobStatus) -> JobStatus {
     match status {
         spec::JobStatus::Pending => JobStatus::Pending,
         spec::JobStatus::Assigned(_) => JobStatus::Assigned,
+        spec::JobStatus::Running(_) => JobStatus::Running,
+        spec::JobStatus::Committed(_) => JobStatus::Committed,
+        spec::JobStatus::Cancelled(_) => JobStatus::Cancelled,
         spec::JobStatus::Verified(..) => JobStatus::Verified,
         spec::JobStatus::Failed(_) => JobStatus::Failed,
     }

@@ -14,7 +14,7 @@ use crate::{
 };
 use cowboy_engine::{
     chain::EventKind,
-    job::spec::{self, Assignment, JobStatus, Outcome},
+    job::spec::{self, Assignment, Failure, FailureReason, JobStatus, Outcome},
     primitives::{Address, Hash, Height},
 };
 use std::{cmp::Reverse, collections::BTreeMap};
@@ -39,7 +39,7 @@ fn summary(view: &View, id: &Hash, job: &spec::Job) -> JobSummary {
         status: convert::job::status(&job.status),
         committee: view.named(committee(job)),
         submitted_at: job.submitted_at.get(),
-        final_at: final_at(job).map(Height::get),
+        final_at: job.status.ended_at().map(Height::get),
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
     let result = stored_result(view, &id, job)?.map(|result| result.bytes);
     let events = view.store().events_of(&id)?;
     let mut times = Times { view, known: BTreeMap::new() };
-    let latency_ms = match final_at(job) {
+    let latency_ms = match job.status.ended_at() {
         None => None,
         Some(end) => Some(times.of(end)?.saturating_sub(times.of(job.submitted_at)?)),
     };
@@ -74,7 +74,7 @@ pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
         submitted_at: job.submitted_at.get(),
         assigned_at: job.status.assignment().map(|assignment| assignment.height.get()),
         deadline: job.deadline().get(),
-        final_at: final_at(job).map(Height::get),
+        final_at: job.status.ended_at().map(Height::get),
         latency_ms,
         error: failure(job),
         spec: convert::job::spec(&job.spec),
@@ -138,22 +138,20 @@ const fn outcome(job: &spec::Job) -> Option<&Outcome> {
     }
 }
 
-/// The block that ended a job; one without result ends at its deadline.
-fn final_at(job: &spec::Job) -> Option<Height> {
-    match &job.status {
-        JobStatus::Verified(_, outcome) => Some(outcome.height),
-        JobStatus::Failed(_) => Some(job.deadline()),
-        JobStatus::Pending | JobStatus::Assigned(_) => None,
-    }
-}
-
 fn failure(job: &spec::Job) -> Option<String> {
-    let deadline = job.deadline();
     match &job.status {
-        JobStatus::Failed(None) => {
-            Some(format!("no runner qualified up to block {deadline}; see job explain"))
+        JobStatus::Failed(Failure { height, reason, .. }) => Some(match reason {
+            FailureReason::NoCandidates => {
+                format!("no runner qualified up to block {height}; see job explain")
+            }
+            FailureReason::NoResult => format!("no result came up to block {height}"),
+            FailureReason::NoAgreement => {
+                format!("the results did not agree, as block {height} found")
+            }
+        }),
+        JobStatus::Cancelled(cancelled) => {
+            Some(format!("its submitter took it back in block {}", cancelled.height))
         }
-        JobStatus::Failed(Some(_)) => Some(format!("no result came up to block {deadline}")),
         _ => None,
     }
 }

@@ -96,7 +96,7 @@ fn take(view: &View, runner: &str, request: ResultRequest) -> Result<ResultAccep
             ApiError::unavailable("too many results wait to be submitted").hint("send it again")
         })?,
         // Whoever lost the first answer gets the same again.
-        Err(ResultError::NotAssigned(_)) if is_final(&view.state, &submitted) => {}
+        Err(ResultError::WrongState { .. }) if is_final(&view.state, &submitted) => {}
         Err(error) => return Err(refused(&view.state, &submitted.job_id, error)),
     }
     Ok(ResultAccepted { job_id })

@@ -7,7 +7,7 @@ use crate::{
         types::{Candidate, Draw, Explanation, SelectionCheck, Text},
         view::{self, View},
     },
-    storage::StoredDraw,
+    storage::{StoredDraw, StoredEvent},
 };
 use cowboy_engine::{
     chain::{
@@ -102,7 +102,7 @@ pub(super) fn verify(view: &View, id: &str) -> Result<SelectionCheck, ApiError> 
     expect(draw.parent == parent, &|| {
         format!("the seed was made of {}, block {height} has parent {parent}", draw.parent)
     });
-    let seed = selection::seed(parent, id, job.submitted_at);
+    let seed = expected_seed(view, &id, job, height)?;
     for (whose, got) in [("draw's", draw.seed), ("job's", assignment.seed)] {
         expect(got == seed, &|| {
             format!("the {whose} seed is {got}, from the parent follows {seed}")
@@ -230,6 +230,17 @@ fn last_draw(view: &View, id: &Hash) -> Result<StoredDraw, ApiError> {
     view.store().draw(id)?.ok_or_else(|| {
         ApiError::internal(format!("the validator has no record of a draw for job {id}"))
     })
+}
+
+/// The seed that a draw at `height` has to have: of the job's first draw that found a committee
+/// what its parent gives, of retries what follows from that.
+fn expected_seed(view: &View, id: &Hash, job: &Job, height: Height) -> Result<Hash, ApiError> {
+    let events = view.store().events_of(id)?;
+    let assigned = |stored: &&StoredEvent| matches!(stored.event.kind, EventKind::JobAssigned(_));
+    let first = events.iter().find(assigned).map_or(height, |stored| stored.height);
+    let seed = selection::seed(view.block(first)?.header.parent, *id, job.submitted_at);
+    let retries = attempts(&events, height).saturating_sub(1);
+    Ok(if retries == 0 { seed } else { selection::retry_seed(seed, retries) })
 }
 
 /// Which attempt a draw was, from 1.

@@ -12,19 +12,33 @@ pub enum JobStatus {
     Pending,
     /// Drawn.
     Assigned,
+    /// Of a committee, some have committed to their results.
+    Running,
+    /// No more commitments count; results are being revealed.
+    Committed,
     /// Its verified result is final.
     Verified,
     /// Ended without a result; the escrow went back.
     Failed,
+    /// Taken back by its submitter; the escrow went back.
+    Cancelled,
 }
 
 impl JobStatus {
     /// Every status, in the order jobs go through them.
-    pub const ALL: [Self; 4] = [Self::Pending, Self::Assigned, Self::Verified, Self::Failed];
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Assigned,
+        Self::Running,
+        Self::Committed,
+        Self::Verified,
+        Self::Failed,
+        Self::Cancelled,
+    ];
 
     /// Whether nothing follows it.
     pub const fn is_final(self) -> bool {
-        matches!(self, Self::Verified | Self::Failed)
+        matches!(self, Self::Verified | Self::Failed | Self::Cancelled)
     }
 }
 
@@ -33,8 +47,11 @@ impl fmt::Display for JobStatus {
         f.pad(match self {
             Self::Pending => "Pending",
             Self::Assigned => "Assigned",
+            Self::Running => "Running",
+            Self::Committed => "Committed",
             Self::Verified => "Verified",
             Self::Failed => "Failed",
+            Self::Cancelled => "Cancelled",
         })
     }
 }
@@ -49,7 +66,8 @@ impl FromStr for JobStatus {
             .find(|status| status.to_string().eq_ignore_ascii_case(text))
             .ok_or_else(|| super::ParseError {
                 got: text.to_owned(),
-                expected: "a job status: Pending, Assigned, Verified or Failed",
+                expected: "a job status: Pending, Assigned, Running, Committed, Verified, Failed or \
+                           Cancelled",
             })
     }
 }
