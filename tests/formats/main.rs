@@ -127,11 +127,7 @@ fn frames() -> String {
     let register = RegisterRunner {
         pubkey: runner.public_key(),
         stake: Wei::cby(10_000),
-        capabilities: Capabilities {
-            kinds: vec![JobKind::Custom],
-            max_concurrent_jobs: 4,
-            tee: false,
-        },
+        capabilities: Capabilities::of(vec![JobKind::Custom], 4),
         price_per_second: Wei::new(1_000_000),
     };
     section(

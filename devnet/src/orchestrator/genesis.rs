@@ -50,13 +50,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
                 GenesisRunner {
                     pubkey: plan.key(&r.name).public_key(),
                     stake: r.stake,
-                    capabilities: Capabilities {
-                        kinds,
-                        max_concurrent_jobs: r.max_concurrent_jobs,
-                        tee: false,
-                        models: Vec::new(),
-                        mcp_servers: Vec::new(),
-                    },
+                    capabilities: Capabilities::of(kinds, r.max_concurrent_jobs),
                     price_per_second: r.price_per_second,
                 }
             })

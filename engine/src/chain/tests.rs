@@ -36,13 +36,7 @@ fn validators(n: u8) -> Vec<Validator> {
 }
 
 fn capabilities() -> Capabilities {
-    Capabilities {
-        kinds: vec![JobKind::Http, JobKind::Custom],
-        max_concurrent_jobs: 2,
-        tee: false,
-        models: Vec::new(),
-        mcp_servers: Vec::new(),
-    }
+    Capabilities::of(vec![JobKind::Http, JobKind::Custom], 2)
 }
 
 fn genesis(runners: u32) -> Genesis {

@@ -248,5 +248,6 @@ fn lacks<'a>(capabilities: &Capabilities, work: &'a Work) -> Option<(&'static st
         Work::Mcp(work) => ("MCP server", &work.server, &capabilities.mcp_servers),
         Work::Http(_) | Work::EthSend(_) | Work::Custom(_) => return None,
     };
-    (!known.is_empty() && !known.contains(name)).then_some((what, name))
+    let known = known.as_ref()?;
+    (!known.contains(name)).then_some((what, name))
 }

@@ -91,10 +91,10 @@ pub struct Capabilities {
     pub max_concurrent_jobs: u32,
     /// Whether it runs in a trusted execution environment.
     pub tee: bool,
-    /// Models of `llm` jobs that it takes, by name; none: any.
-    pub models: Vec<String>,
-    /// Servers of `mcp` jobs that it takes, by name; none: any.
-    pub mcp_servers: Vec<String>,
+    /// Models of `llm` jobs that it takes, by name; `None`: any.
+    pub models: Option<Vec<String>>,
+    /// Servers of `mcp` jobs that it takes, by name; `None`: any.
+    pub mcp_servers: Option<Vec<String>>,
 }
 record!(Capabilities { kinds, max_concurrent_jobs, tee, models, mcp_servers });
 
@@ -104,6 +104,11 @@ pub const MAX_NAMES: usize = 32;
 pub const MAX_NAME_BYTES: usize = 64;
 
 impl Capabilities {
+    /// So many jobs of these kinds at once, of any model and server.
+    pub const fn of(kinds: Vec<JobKind>, max_concurrent_jobs: u32) -> Self {
+        Self { kinds, max_concurrent_jobs, tee: false, models: None, mcp_servers: None }
+    }
+
     fn check(&self) -> Result<(), RegistryError> {
         if self.kinds.is_empty() || !self.kinds.is_sorted_by(|a, b| a < b) {
             return Err(RegistryError::Kinds);
@@ -113,6 +118,7 @@ impl Capabilities {
         }
         for (field, names) in [("models", &self.models), ("mcp_servers", &self.mcp_servers)] {
             let fits = |name: &String| (1..=MAX_NAME_BYTES).contains(&name.len());
+            let names = names.as_deref().unwrap_or_default();
             if names.len() > MAX_NAMES || !names.iter().all(fits) {
                 return Err(RegistryError::Names(field));
             }

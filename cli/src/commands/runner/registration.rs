@@ -135,11 +135,7 @@ impl Register {
         let payload = RegisterRunner {
             pubkey: key.public_key(),
             stake: self.stake.unwrap_or(MIN_STAKE),
-            capabilities: Capabilities {
-                kinds,
-                max_concurrent_jobs: self.max_jobs.unwrap_or(MAX_JOBS),
-                tee: false,
-            },
+            capabilities: Capabilities::of(kinds, self.max_jobs.unwrap_or(MAX_JOBS)),
             price_per_second: self.price.unwrap_or(PRICE),
         };
         self.fund(cx, &client, &key, &payload, deadline).await?;

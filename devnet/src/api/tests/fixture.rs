@@ -97,11 +97,7 @@ fn genesis(change: impl FnOnce(&mut Params)) -> Genesis {
     let runner = |i: u32| GenesisRunner {
         pubkey: key(&format!("runner-{i}")).public_key(),
         stake: MIN_STAKE,
-        capabilities: Capabilities {
-            kinds: vec![JobKind::Http, JobKind::Custom],
-            max_concurrent_jobs: 2,
-            tee: false,
-        },
+        capabilities: Capabilities::of(vec![JobKind::Http, JobKind::Custom], 2),
         price_per_second: Wei::cby(1),
     };
     Genesis {
