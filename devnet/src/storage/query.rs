@@ -2,7 +2,7 @@
 
 use super::{StorageError, Store};
 use cowboy_engine::{
-    chain::{Block, Certificate, DrawRecord, Event, Receipt},
+    chain::{Block, Certificate, DrawRecord, Event, EventKind, Receipt, event::ReputationChanged},
     presence::Bitmap,
     primitives::{
         Address, Hash, Height,
@@ -11,6 +11,9 @@ use cowboy_engine::{
     registry::Order,
 };
 use rusqlite::{OptionalExtension as _, Row, params};
+
+/// Changes of reputations that are looked through for those of one runner.
+const REPUTATION_EVENTS: i64 = 10_000;
 
 /// A transaction's place and receipt.
 #[derive(Clone, Debug)]
@@ -243,6 +246,35 @@ impl Store {
             .lock()
             .prepare_cached("SELECT count(*) FROM event WHERE kind = ? AND height <= ?")?
             .query_row(params![kind, up_to.get()], |row| row.get(0))?)
+    }
+
+    /// The last changes of a runner's reputation up to a block, newest first: `limit` at most, and
+    /// those among the last [`REPUTATION_EVENTS`] of all runners.
+    pub fn reputation_of(
+        &self,
+        runner: &Address,
+        up_to: Height,
+        limit: usize,
+    ) -> Result<Vec<(Height, ReputationChanged)>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT height, position, body FROM event
+             WHERE kind = 'ReputationChanged' AND height <= ?
+             ORDER BY height DESC, position DESC LIMIT ?",
+        )?;
+        let mut rows = statement.query(params![up_to.get(), REPUTATION_EVENTS])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()?
+            && found.len() < limit
+        {
+            let StoredEvent { height, event, .. } = event(stored_event(row)?)?;
+            if let EventKind::ReputationChanged(changed) = event.kind
+                && changed.runner == *runner
+            {
+                found.push((height, changed));
+            }
+        }
+        Ok(found)
     }
 
     /// Events of one block.

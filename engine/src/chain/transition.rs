@@ -143,8 +143,6 @@ pub enum ExecutionError {
 enum Refusal {
     #[error("NotYourKey: the key registered has address {0}, which is not the sender's")]
     NotYourKey(Address),
-    #[error("JobExists: {0} was submitted before")]
-    JobExists(Hash),
     #[error("Unauthorized: {0} is no system deployer")]
     NotSystemDeployer(Address),
     #[error(transparent)]

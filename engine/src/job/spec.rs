@@ -5,13 +5,14 @@ pub use super::{
         Assignment, Attempt, Cancellation, Closing, Commitment, Failure, FailureReason, Job,
         JobStatus, Outcome, Round,
     },
-    verification::{Verification, VerificationMode},
+    verification::{Agreement, Check, Similarity, Verification, VerificationMode},
     work::{CommandWork, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work},
 };
 use crate::{
     primitives::{Address, Hash, Wei, codec::to_vec, keccak256},
     record,
 };
+use std::borrow::Cow;
 
 /// The most a result may hold: one block carries it as a transaction, with room to spare
 /// (a block holds 1,000,000 cells, a byte is a cell).
@@ -97,7 +98,7 @@ record!(JobSpec {
 #[error("InvalidJobSpec: {field} {problem}")]
 pub struct SpecError {
     /// The field's name.
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     /// What is wrong and what would do.
     pub problem: String,
 }
@@ -105,8 +106,9 @@ pub struct SpecError {
 impl JobSpec {
     /// Checks every rule that needs the spec alone.
     pub fn check(&self) -> Result<(), SpecError> {
-        let refuse = |field, problem: String| Err(SpecError { field, problem });
-        let within = |field, got: u64, most: u64| {
+        let refuse =
+            |field: &'static str, problem: String| Err(SpecError { field: field.into(), problem });
+        let within = |field: &'static str, got: u64, most: u64| {
             if (1..=most).contains(&got) {
                 return Ok(());
             }

@@ -189,7 +189,15 @@ impl Document for Entry {
             ("registered at", self.registered_at.to_string()),
         ]);
         let connections = table(RunnerConnection::HEADER, self.connections.iter().map(Row::cells));
-        format!("{text}\n\n{connections}")
+        let steps = self.reputation_history.iter().map(|step| {
+            let change = format!("{} to {}", step.before, step.after);
+            vec![step.height.to_string(), change, step.job_id.to_string()]
+        });
+        let history = match self.reputation_history.is_empty() {
+            true => String::new(),
+            false => format!("\n\n{}", table(&[">height", "reputation", "job"], steps)),
+        };
+        format!("{text}\n\n{connections}{history}")
     }
 
     fn id(&self) -> String {

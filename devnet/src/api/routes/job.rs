@@ -16,14 +16,25 @@ use cowboy_engine::{
     chain::EventKind,
     job::spec::{self, Assignment, Failure, FailureReason, JobStatus, Outcome},
     primitives::{Address, Hash, Height},
+    registry::JobKind,
 };
 use std::{cmp::Reverse, collections::BTreeMap};
 
 /// `GET /v1/jobs`
 pub(super) fn list(view: &View, query: &JobQuery) -> Result<Vec<JobSummary>, ApiError> {
     let limit = query.limit.unwrap_or(JOB_PAGE).min(JOB_PAGE_LIMIT);
+    let kind = query.kind.as_deref().map(str::parse::<JobKind>).transpose();
+    let kind = kind.map_err(|error| ApiError::bad_request(format!("kind: {error}")))?;
+    let address = |what, text: &Option<String>| {
+        text.as_deref().map(|text| view.resolve(what, text)).transpose()
+    };
+    let submitter = address("account", &query.submitter)?;
+    let runner = address("runner", &query.runner)?;
     let wanted = |job: &spec::Job| {
         query.status.is_none_or(|status| convert::job::status(&job.status) == status)
+            && kind.is_none_or(|kind| job.spec.work.kind() == kind)
+            && submitter.is_none_or(|submitter| job.submitter == submitter)
+            && runner.is_none_or(|runner| committee(job).contains(&runner))
     };
     let mut jobs: Vec<_> = view.state.jobs().filter(|(_, job)| wanted(job)).collect();
     jobs.sort_by_key(|(id, job)| (Reverse(job.submitted_at), **id));

@@ -80,6 +80,15 @@ pub struct JobQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub status: Option<JobStatus>,
+    /// Only jobs of this kind: `custom`, `http`, `llm`, `mcp` or `eth_send`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Only jobs of this account: a name or an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitter: Option<String>,
+    /// Only jobs whose last committee has this runner: a name or an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<String>,
     /// How many at most (default 100, at most 10,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,

@@ -104,9 +104,9 @@ pub use job::{
     MruRecord, PolledJob, PolledJobs, ResultAccepted, ResultRequest, SelectionCheck,
 };
 pub use node::{
-    JoinRequest, Left, LimitRequest, NodeQuery, Runner, RunnerConnection, RunnerHealth, RunnerLoad,
-    RunnerState, RunnerStatus, Status, Stopping, Supply, Validator, ValidatorState,
-    ValidatorStatus,
+    JoinRequest, Left, LimitRequest, NodeQuery, ReputationStep, Runner, RunnerConnection,
+    RunnerHealth, RunnerLoad, RunnerState, RunnerStatus, Status, Stopping, Supply, Validator,
+    ValidatorState, ValidatorStatus,
 };
 pub use presence::{
     AbsentRunner, ComparedDraw, ComparisonQuery, Mismatch, MismatchKind, Presence, PresenceCheck,

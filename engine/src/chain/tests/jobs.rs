@@ -422,6 +422,48 @@ fn the_actor_that_a_job_names_is_told_of_its_end() {
     assert_eq!(made(&chain.push(vec![])), 2);
 }
 
+const CLIENT: &str = r#"
+def ask(ctx, payload):
+    job = {"kind": "custom", "work": {"program": payload}, "max_price": "2cby"}
+    first = pvm_host.submit_job(job, "answered")
+    second = pvm_host.submit_job(job)
+    pvm_host.set_state("asked", [first, second])
+
+def answered(ctx, payload):
+    pvm_host.set_state("answer", json_decode(payload)["result"])
+
+def wrong(ctx, payload):
+    pvm_host.submit_job({"kind": "custom", "work": {"program": "x"}, "tip": "much"})
+"#;
+
+#[test]
+fn an_actor_submits_a_job_and_gets_the_answer() {
+    let mut chain = actors::chain();
+    let actor = chain.deploy(CLIENT);
+    let error = chain.fails(actor, "ask", "echo", Wei::ZERO);
+    assert!(error.starts_with("InsufficientBalance: "), "{error}");
+    let error = chain.fails(actor, "wrong", "", Wei::cby(10));
+    assert!(error.contains("InvalidJobSpec: tip `much`"), "{error}");
+    let payload = transaction::Transfer { to: actor, amount: Wei::cby(10) };
+    chain.one("alice", Payload::Transfer(payload));
+    chain.call(actor, "ask", "echo");
+    let jobs: Vec<(Hash, Job)> = chain.state.jobs().map(|(id, job)| (*id, job.clone())).collect();
+    assert_eq!(jobs.len(), 2, "each has an id of its own");
+    assert!(jobs.iter().all(|(id, job)| {
+        job.submitter == actor && chain.stored(&actor, "asked").unwrap().contains(&id.to_string())
+    }));
+    let (id, _) = jobs.iter().find(|(_, job)| job.spec.callback.is_some()).unwrap();
+    let before = chain.state.account(&actor).balance;
+    let name = chain.names(id)[0].clone();
+    chain.accepted(chain.result(*id, &name, &key(&name).address(), b"\xff\x00"));
+    assert_eq!(chain.stored(&actor, "answer"), Some("\"0xff00\""));
+    assert!(chain.state.account(&actor).balance > before, "what was not used came back");
+    // Its deployer takes the other one back.
+    let (other, _) = jobs.iter().find(|(_, job)| job.spec.callback.is_none()).unwrap();
+    let execution = chain.one("alice", Payload::CancelJob(CancelJob { job_id: *other }));
+    assert_eq!(execution.receipts[0].status, Status::Success);
+}
+
 /// Random committees that commit, reveal, lie, are late or silent: every block conserves money
 /// (the chain of the tests checks it), and in the end everything is where it belongs.
 #[test]

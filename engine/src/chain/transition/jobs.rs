@@ -2,7 +2,12 @@
 
 use super::{DrawRecord, Refusal, Run};
 use crate::{
-    chain::event::{JobAssigned, JobCancelled, JobFailed, JobRetried, JobSubmitted, JobWaiting},
+    chain::{
+        event::{
+            EventKind, JobAssigned, JobCancelled, JobFailed, JobRetried, JobSubmitted, JobWaiting,
+        },
+        state::{MoneyError, State},
+    },
     job::{
         filter::Scene,
         selection,
@@ -18,9 +23,12 @@ const SILENCE: i32 = 5;
 /// What it loses beside that where the job fails.
 const PERSISTENT_SILENCE: i32 = 10;
 
-/// Why a job is not taken back. The variant's name opens the text.
+/// Why a job is not recorded or not taken back. The variant's name opens the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
+    /// The same once more.
+    #[error("JobExists: {0} was submitted before")]
+    Exists(Hash),
     /// The chain has no such job.
     #[error("UnknownJob: no job {0}")]
     Unknown(Hash),
@@ -40,6 +48,33 @@ pub enum JobError {
         /// Where it stands.
         status: &'static str,
     },
+    /// The escrow cannot be taken.
+    #[error(transparent)]
+    Money(#[from] MoneyError),
+}
+
+/// Records a job of `submitter`'s under `id` and takes its escrow.
+pub(super) fn record(
+    state: &mut State,
+    height: Height,
+    (id, submitter): (Hash, Address),
+    spec: Arc<JobSpec>,
+    events: &mut Vec<EventKind>,
+) -> Result<(), JobError> {
+    if state.jobs.contains_key(&id) {
+        return Err(JobError::Exists(id));
+    }
+    state.debit(submitter, spec.escrow())?;
+    let kind = spec.work.kind();
+    put(state, id, Job::new(spec, submitter, height));
+    events.push(JobSubmitted { job_id: id, submitter, kind }.into());
+    Ok(())
+}
+
+/// Keeps an open job, and when time alone changes something in it.
+fn put(state: &mut State, job_id: Hash, job: Job) {
+    state.open_jobs.insert(job_id, job.due());
+    state.jobs.insert(job_id, job);
 }
 
 impl Run<'_> {
@@ -51,13 +86,9 @@ impl Run<'_> {
     ) -> Result<(), Refusal> {
         spec.check()?;
         let id = spec.job_id(&submitter, nonce);
-        if self.state.jobs.contains_key(&id) {
-            return Err(Refusal::JobExists(id));
-        }
-        self.state.debit(submitter, spec.escrow())?;
-        let job = Job::new(spec.clone(), submitter, self.height());
-        self.put(id, job);
-        self.emit(JobSubmitted { job_id: id, submitter, kind: spec.work.kind() });
+        let (height, mut events) = (self.height(), Vec::new());
+        record(&mut self.state, height, (id, submitter), spec.clone(), &mut events)?;
+        self.emit_all(events);
         Ok(())
     }
 
@@ -86,8 +117,7 @@ impl Run<'_> {
 
     /// Keeps an open job, and when time alone changes something in it.
     pub(super) fn put(&mut self, job_id: Hash, job: Job) {
-        self.state.open_jobs.insert(job_id, job.due());
-        self.state.jobs.insert(job_id, job);
+        put(&mut self.state, job_id, job);
     }
 
     /// Keeps a job that has ended, and has the actor told that it names.
@@ -121,7 +151,7 @@ impl Run<'_> {
                     self.try_again(job_id, job, FailureReason::NoResult, silent);
                 }
                 JobStatus::Running(round) => {
-                    if round.commitments.len() >= job.spec.verification.needed() {
+                    if round.commitments.len() >= job.spec.verification.needed() as usize {
                         self.close(job_id, job, round);
                     } else {
                         let silent = round.silent();

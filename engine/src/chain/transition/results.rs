@@ -408,7 +408,7 @@ impl Run<'_> {
             .collect();
         let results: Vec<&[u8]> = shares.iter().map(|share| share.result.as_slice()).collect();
         let Some(agreement) = job.spec.verification.agree(&results) else {
-            let reason = match shares.len() < job.spec.verification.needed() {
+            let reason = match shares.len() < job.spec.verification.needed() as usize {
                 true => FailureReason::NoResult,
                 false => FailureReason::NoAgreement,
             };
