@@ -208,6 +208,7 @@ fn runner(index: usize) -> Runner {
         subset: names("validator", 3),
         connections: names("validator", 3).into_iter().map(connection).collect(),
         present: index != 3,
+        reputation_history: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@ use super::fixture::*;
 use crate::api::types::*;
 use cowboy_engine::{
     chain::{Params, Payload},
+    job::spec::JobSpec,
     presence::Phase,
     primitives::Hash,
 };
@@ -22,6 +23,7 @@ fn name_of(devnet: &Devnet, job: &Hash) -> String {
 async fn a_comparison_shows_what_the_filter_changes() {
     let mut devnet = devnet(Phase::Shadow).await;
     devnet.push_empty(1);
+    let spec = || JobSpec { timeout_blocks: 40, ..spec() };
     // Each job is drawn with the certificate of the block before, in which runner-1 is absent.
     let mut jobs = Vec::new();
     for nonce in 0..8 {

@@ -80,7 +80,8 @@ async fn jobs_are_listed_newest_first() {
     let ids: Vec<Hash> = (0..3).map(|_| devnet.submit(spec())).collect();
     devnet.finish(&ids[1], b"done");
     let list = async |status: Option<JobStatus>, limit: Option<usize>| -> Vec<Hash> {
-        let jobs = devnet.client.jobs(&JobQuery { status, limit }).await.unwrap();
+        let jobs =
+            devnet.client.jobs(&JobQuery { status, limit, ..JobQuery::default() }).await.unwrap();
         jobs.iter().map(|job| *job.job_id).collect()
     };
     assert_eq!(list(None, None).await, [ids[2], ids[1], ids[0]]);
@@ -165,7 +166,7 @@ async fn a_draw_is_explained_and_done_again() {
 async fn a_draw_is_done_again_after_its_state_is_gone() {
     let mut devnet = Devnet::new().await;
     devnet.push_empty(2);
-    let id = devnet.submit(spec());
+    let id = devnet.submit(JobSpec { timeout_blocks: 400, ..spec() });
     for _ in 0..300 {
         devnet.push_to(&[0, 1], vec![], vec![]);
     }
