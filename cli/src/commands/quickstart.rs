@@ -19,7 +19,7 @@ use cowboy_devnet::{
     topology::Name,
 };
 use cowboy_engine::{
-    job::spec::{Bounds, CommandWork, JobSpec, Verification, VerificationMode, Work},
+    job::spec::{Bounds, CommandWork, JobSpec, Verification, Work},
     primitives::Wei,
 };
 use serde::Serialize;
@@ -193,7 +193,7 @@ fn greeting() -> JobSpec {
             data_format: "bytes".to_owned(),
             max_memory_mb: 256,
         },
-        verification: Verification { mode: VerificationMode::None, runners: 1 },
+        verification: Verification::none(),
         max_price: Wei::cby(1),
         tip: Wei::ZERO,
         timeout_blocks: 120,

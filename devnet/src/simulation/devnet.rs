@@ -19,7 +19,7 @@ use commonware_runtime::{Supervisor as _, deterministic::Context};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{Endowment, Payload, State, Transaction, transaction::SubmitResult},
-    job::spec::{Bounds, CommandWork, JobSpec, Verification, VerificationMode, Work},
+    job::spec::{Bounds, CommandWork, JobSpec, Verification, Work},
     primitives::{Hash, PublicKey, SecretKey, Wei},
     registry::JobKind,
 };
@@ -60,7 +60,7 @@ pub fn spec(timeout_blocks: u64) -> JobSpec {
             data_format: "bytes".into(),
             max_memory_mb: 64,
         },
-        verification: Verification { mode: VerificationMode::None, runners: 1 },
+        verification: Verification::none(),
         max_price: Wei::cby(10),
         tip: Wei::cby(1),
         timeout_blocks,

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     fees::meter,
-    job::spec::{Bounds, CommandWork, JobSpec, JobStatus, Verification, VerificationMode, Work},
+    job::spec::{Bounds, CommandWork, JobSpec, JobStatus, Verification, Work},
     presence::{Bitmap, threshold},
     primitives::{Address, Hash, Height, SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
@@ -72,7 +72,7 @@ fn spec() -> JobSpec {
             data_format: "text".into(),
             max_memory_mb: 64,
         },
-        verification: Verification { mode: VerificationMode::None, runners: 1 },
+        verification: Verification::none(),
         max_price: Wei::cby(10),
         tip: Wei::cby(1),
         timeout_blocks: 10,

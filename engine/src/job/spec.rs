@@ -2,7 +2,7 @@
 
 pub use super::{
     state::{Assignment, Job, JobStatus, Outcome},
-    verification::{Verification, VerificationMode},
+    verification::{Agreement, Check, Similarity, Verification, VerificationMode},
     work::{CommandWork, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work},
 };
 use crate::{
@@ -121,12 +121,13 @@ impl JobSpec {
             return refuse("tip", "and max_price together are beyond any balance".into());
         }
         within("timeout_blocks", self.timeout_blocks, MAX_TIMEOUT_BLOCKS)?;
+        if let Err((field, problem)) = self.verification.check() {
+            return refuse(field, problem);
+        }
         if self.verification.runners != 1 {
-            let (got, mode) = (self.verification.runners, self.verification.mode.name());
-            return refuse(
-                "verification.runners",
-                format!("is {got}; mode {mode} takes exactly 1"),
-            );
+            let got = self.verification.runners;
+            let problem = format!("is {got}; one runner is all that a job is assigned to here");
+            return refuse("verification.runners", problem);
         }
         if self.callback.is_some() {
             return refuse("callback", "names an actor, and this chain has none yet".into());

@@ -16,7 +16,7 @@ use cowboy_devnet::{
 };
 use cowboy_engine::{
     chain::transaction::Payload,
-    job::spec::{Bounds, CommandWork, HttpWork, JobSpec, Verification, VerificationMode, Work},
+    job::spec::{Bounds, CommandWork, HttpWork, JobSpec, Verification, Work},
     primitives::Wei,
 };
 use serde::Serialize;
@@ -152,7 +152,7 @@ impl Terms {
                 data_format: "bytes".to_owned(),
                 max_memory_mb: self.max_memory,
             },
-            verification: Verification { mode: VerificationMode::None, runners: 1 },
+            verification: Verification::none(),
             max_price: self.max_price,
             tip: self.tip,
             timeout_blocks: self.timeout_blocks,
