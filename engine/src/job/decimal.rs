@@ -109,7 +109,8 @@ impl Decimal {
 
     /// Whether it differs from `other` by at most `most`; no digit is lost on the way.
     pub fn is_within(&self, other: &Self, most: &Self) -> bool {
-        (self.units() - other.units()).abs() <= most.units()
+        let least = self.lead.min(other.lead).min(most.lead);
+        (self.units(least) - other.units(least)).abs() <= most.units(least)
     }
 
     /// Whether it is an integer times `step`; only 0 is a multiple of 0.
@@ -117,7 +118,8 @@ impl Decimal {
         if step.is_zero() {
             return self.is_zero();
         }
-        (self.units() % step.units()).is_zero()
+        let least = self.lead.min(step.lead);
+        (self.units(least) % step.units(least)).is_zero()
     }
 
     /// The number times 10^`places`, towards zero; `None`: beyond 37 digits.
@@ -132,10 +134,15 @@ impl Decimal {
         Some(if self.negative { -size } else { size })
     }
 
-    /// The number in units of 10^-103, which every [`Decimal`] is a multiple of.
-    fn units(&self) -> BigInt {
-        let digits = self.digits.iter().fold(BigInt::ZERO, |sum, pair| sum * 100_u8 + *pair);
-        let units = digits * BigInt::from(10).pow((self.lead + MAX_EXPONENT).unsigned_abs());
+    /// The number in units of the last digit that one leading with 10^`least` can have. Its own
+    /// lead is no less.
+    fn units(&self, least: i16) -> BigInt {
+        // Ten bytes are 20 digits, which 128 bits hold.
+        let digits = self.digits.chunks(10).fold(BigInt::ZERO, |sum, pairs| {
+            let chunk = pairs.iter().fold(0_u128, |sum, pair| sum * 100 + u128::from(*pair));
+            sum * 10_u128.pow(20) + chunk
+        });
+        let units = digits * BigInt::from(10).pow((self.lead - least).unsigned_abs());
         if self.negative { -units } else { units }
     }
 

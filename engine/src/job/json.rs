@@ -1,8 +1,8 @@
 //! JSON documents (RFC 8259): what runners return and what a schema is written in.
 //!
 //! Strictly the RFC's grammar in UTF-8. On top: a name stands once in an object, nesting ends at
-//! [`MAX_NESTING`], numbers are exact ([`Decimal`]). A tree takes up to a hundred times the memory of
-//! its text, so whoever reads many results keeps no tree.
+//! [`MAX_NESTING`], numbers are exact ([`Decimal`]). A tree takes up to a hundred times the memory
+//! of its text, so whoever reads many results keeps no tree.
 
 use super::decimal::{Decimal, DecimalError};
 use crate::primitives::json::{Expected, Scanner};
@@ -11,9 +11,9 @@ use std::{borrow::Cow, collections::BTreeMap, fmt};
 /// Lists and objects around a value at most, those that it is itself included.
 pub const MAX_NESTING: usize = 64;
 
-/// A JSON value. Equal values are equal here, however they were written: `1.0` is `1`, `"\u0061"` is
-/// `"a"`, and names of an object have no order. [`Display`](fmt::Display) writes a value's one text:
-/// names ascending by their bytes, no spaces, nothing escaped that need not be.
+/// A JSON value. Equal values are equal here, however they were written: `1.0` is `1`, `"\u0061"`
+/// is `"a"`, and names of an object have no order. [`Display`](fmt::Display) writes a value's one
+/// text: names ascending by their bytes, no spaces, nothing escaped that need not be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Json {
     /// `null`.

@@ -1,11 +1,11 @@
 //! A subset of JSON Schema (draft 2020-12), compiled once and strict, since every validator has to
 //! agree on what it says.
 //!
-//! A keyword that is neither in [`KEYWORDS`] nor [`IGNORED`] does not compile: a schema that is weaker
-//! than it reads would verify what its author meant to refuse. There are no references, so that a
-//! schema is a finite tree, and no patterns. `integer` takes 1.0, as the standard has it; lengths of
-//! texts count code points; `uniqueItems`, `enum` and `const` compare values, not what they were
-//! written as.
+//! A keyword that is neither in [`KEYWORDS`] nor [`IGNORED`] does not compile: a schema that is
+//! weaker than it reads would verify what its author meant to refuse. There are no references, so
+//! that a schema is a finite tree, and no patterns. `integer` takes 1.0, as the standard has it;
+//! lengths of texts count code points; `uniqueItems`, `enum` and `const` compare values, not what
+//! they were written as.
 //!
 //! A check takes [`Steps`], about one for each keyword that is held against a value. How many there
 //! are follows from the document's length alone: no schema makes a document cost more than that.
@@ -101,8 +101,8 @@ pub struct Exhausted;
 pub struct Steps(u64);
 
 impl Steps {
-    /// For a document of `len` bytes: 65,536 steps and 8 a byte. The densest document has a value in
-    /// two bytes, so sixteen keywords can look at each of them.
+    /// For a document of `len` bytes: 65,536 steps and 8 a byte. The densest document has a value
+    /// in two bytes, so about fifteen keywords can look at each of them.
     pub const fn for_document(len: usize) -> Self {
         Self(65_536 + 8 * len as u64)
     }

@@ -1,5 +1,5 @@
-//! What every other module stands on: identities, hashes, quantities, the codec, JSON's
-//! tokens and the persistent Merkle map. Nothing here knows a rule of the protocol beyond its units.
+//! What every other module stands on: identities, hashes, quantities, the codec, JSON's tokens and
+//! the persistent Merkle map. Nothing here knows a rule of the protocol beyond its units.
 
 pub mod address;
 pub mod amount;

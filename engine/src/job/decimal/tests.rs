@@ -1,3 +1,5 @@
+//! Numbers as texts, their order and their arithmetic.
+
 use super::*;
 use num_bigint::BigInt;
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! What each keyword takes, what does not compile, what a check may cost.
+
 use super::*;
 use crate::job::json;
 use proptest::prelude::*;
@@ -180,7 +182,8 @@ fn schema() -> impl Strategy<Value = String> {
             inner.clone().prop_map(|node| format!("{{\"not\":{node}}}")),
             inner.clone().prop_map(|node| format!("{{\"items\":{node}}}")),
             (inner.clone(), inner).prop_map(|(a, b)| {
-                format!("{{\"properties\":{{\"a\":{a}}},\"additionalProperties\":{b},\"required\":[\"b\"]}}")
+                let rest = format!("\"additionalProperties\":{b},\"required\":[\"b\"]");
+                format!("{{\"properties\":{{\"a\":{a}}},{rest}}}")
             }),
         ]
     })

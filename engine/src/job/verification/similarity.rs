@@ -1,8 +1,8 @@
 //! Mode `semantic_similarity`: embeddings, and whether two of them are close.
 //!
-//! A runner returns a JSON object with `model`, the model that embedded its answer, and `embedding`,
-//! the vector as a list of numbers. Numbers are read as integers in millionths, towards zero. The
-//! cosine of two vectors is never computed: `cos ≥ p / 1000` is
+//! A runner returns a JSON object with `model`, the model that embedded its answer, and
+//! `embedding`, the vector as a list of numbers. Numbers are read as integers in millionths,
+//! towards zero. The cosine of two vectors is never computed: `cos ≥ p / 1000` is
 //! `a·b > 0 ∧ (1000 a·b)² ≥ p² |a|² |b|²`, which integers decide exactly.
 
 use super::parse;
@@ -80,7 +80,7 @@ impl Similarity {
                 .and_then(|millionths| i64::try_from(millionths).ok())
                 .ok_or_else(|| format!("has {number} at `/embedding/{at}`")),
             _ => Err(format!(
-                "has something else at `/embedding/{at}` than a number from -{MAX_SIZE} to {MAX_SIZE}"
+                "has something else at `/embedding/{at}` than a number from -{most} to {most}"
             )),
         });
         let numbers: Vec<i64> = numbers.collect::<Result<_, _>>()?;

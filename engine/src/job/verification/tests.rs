@@ -1,3 +1,5 @@
+//! What agrees in each mode, and what can stand.
+
 use super::*;
 use crate::primitives::codec::{from_slice, to_vec};
 use VerificationMode::{Deterministic, MajorityVote, SemanticSimilarity, StructuredMatch};
@@ -222,9 +224,15 @@ fn hostile_results_are_no_members() {
         assert!(reason.chars().count() <= MAX_REASON + 1, "{reason}");
     }
     // Fields that contain one another are each paid for.
-    let nested = (0..32).map(|depth| Check::Equal("/0".repeat(depth))).collect();
+    let nested = |fields: usize| {
+        let fields = (0..fields).map(|depth| Check::Equal("/0".repeat(depth)));
+        structured(2, fields.collect())
+    };
     let big = format!("{}\"{}\"{}", "[".repeat(40), "a".repeat(400_000), "]".repeat(40));
-    agree(&structured(2, nested), &[&big, &big], Some((0, &[0, 1])));
+    agree(&nested(8), &[&big, &big], Some((0, &[0, 1])));
+    agree(&nested(9), &[&big, &big], None);
+    let reason = nested(9).why_not(big.as_bytes());
+    assert_eq!(reason.unwrap(), "takes more steps to check than a result of its length may");
     let name = "a".repeat(400_000);
     let long = format!("{{\"model\":\"{name}\",\"embedding\":[1]}}");
     assert_eq!(similar(3, 1).why_not(long.as_bytes()).unwrap().chars().count(), MAX_REASON + 1);
