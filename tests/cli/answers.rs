@@ -346,6 +346,7 @@ pub fn job(id: u8) -> Job {
             happened(43, "JobAssigned"),
             happened(45, if verified { "JobVerified" } else { "JobFailed" }),
         ],
+        progress: vec![],
     }
 }
 
