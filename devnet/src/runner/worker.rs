@@ -115,3 +115,30 @@ impl<E: Clock> Worker for Pretended<E> {
         Ok(result)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cowboy_engine::job::spec::{LlmMessage, LlmWork};
+
+    #[test]
+    fn a_question_is_asked_as_the_job_has_it() {
+        let work = Work::Llm(LlmWork {
+            model: "small".to_owned(),
+            messages: vec![LlmMessage { role: "user".to_owned(), content: "hi".to_owned() }],
+            max_tokens: Some(3),
+            temperature_milli: Some(700),
+            seed: Some(9),
+            embedding_model: Some("embedder".to_owned()),
+        });
+        let expected = llm::Request {
+            model: "small".to_owned(),
+            messages: vec![("user".to_owned(), "hi".to_owned())],
+            max_tokens: Some(3),
+            temperature_milli: Some(700),
+            seed: Some(9),
+            embedding_model: Some("embedder".to_owned()),
+        };
+        assert_eq!(task(&work), Ok(Task::Llm(expected)));
+    }
+}

@@ -231,8 +231,8 @@ async fn a_server_that_is_not_there_or_not_what_it_should_be_is_told() {
     assert!(matches!(result, Err(ExecutorError::Request { .. })), "{result:?}");
 }
 
-/// A server that reads one request, writes `answer`, then `again` until nobody reads any more; where
-/// there is none, it closes.
+/// A server that reads one request, writes `answer`, then `again` until nobody reads any more;
+/// where there is none, it closes.
 async fn raw(answer: &'static str, again: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
