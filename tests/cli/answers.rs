@@ -347,7 +347,13 @@ pub fn job(id: u8) -> Job {
             happened(43, "JobAssigned"),
             happened(45, if verified { "JobVerified" } else { "JobFailed" }),
         ],
+        progress: if status == JobStatus::Assigned { vec![progress()] } else { vec![] },
     }
+}
+
+fn progress() -> RunnerProgress {
+    let detail = Some("page 4".to_owned());
+    RunnerProgress { runner: "runner-2".to_owned(), percent: 42, detail, height: 44 }
 }
 
 fn summary(id: u8) -> JobSummary {

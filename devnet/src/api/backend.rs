@@ -210,6 +210,23 @@ pub struct Link {
     pub last_ping: Option<Height>,
 }
 
+/// How far a runner is with a job, as it said last to the validator at the other end of its
+/// connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// The runner.
+    pub runner: Address,
+    /// Done, from 0 to 100.
+    pub percent: u16,
+    /// What is being done, in the runner's words.
+    pub detail: Option<String>,
+    /// The validator's height at that time.
+    pub height: Height,
+}
+
+/// What the runners of a validator said last of an open job.
+pub type ProgressHook = Arc<dyn Fn(&Hash) -> Vec<Progress> + Send + Sync>;
+
 /// A running validator.
 #[derive(Clone)]
 pub struct Running {
@@ -219,6 +236,8 @@ pub struct Running {
     pub mempool: Mempool,
     /// The authenticated connections of runners it holds.
     pub links: Arc<dyn Fn() -> Vec<Link> + Send + Sync>,
+    /// What its runners said last of an open job.
+    pub progress: ProgressHook,
     /// Takes checked results that are to go onto the chain.
     pub results: mpsc::Sender<SubmitResult>,
     /// Where runners reach it over QUIC.

@@ -5,7 +5,6 @@
 //! devnet that is not there, one that does not answer in time, and one that refuses.
 
 mod events;
-mod sse;
 
 pub use events::EventStream;
 

@@ -1,8 +1,14 @@
-//! Runs a command in a fresh directory, with nothing of the runner's environment but `PATH`.
+//! Runs a command in a fresh directory, with nothing of the runner's environment but `PATH`; the
+//! directory's path is in [`DIRECTORY_VARIABLE`].
 //!
 //! The command leads a process group of its own. When it exits, fails or has to stop, the whole
-//! group is killed: what it left running in the background goes with it. A process that moved to
-//! another group or session on purpose is beyond reach; its output is not waited for.
+//! group is killed: what it left running in the background goes with it. On Linux so does what
+//! moved to another group or session, as daemons do: it is found by that variable in its
+//! environment. A process that left its group and dropped its environment as well is beyond reach,
+//! and elsewhere every process that left its group is; its output is not waited for.
+//!
+//! On its standard error a command may say how far it is, in a line of its own: `progress: 42` or
+//! `progress: 42 some words`, the number from 0 to 100. Such a line is no complaint.
 //!
 //! The memory limit bounds the private writable memory of each process (Linux: `RLIMIT_DATA`), not
 //! of all together, and takes hold right after the start. Elsewhere there is none.
@@ -10,7 +16,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Bounded, Cancelled, ExecutorError, Limits, within};
+use super::{Bounded, Cancelled, ExecutorError, Limits, Progress, within};
 use rustix::{
     io::Errno,
     process::{Pid, Signal, WaitId, WaitIdOptions},
@@ -20,7 +26,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     fs,
-    os::unix::{fs::PermissionsExt as _, process::ExitStatusExt as _},
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _, process::ExitStatusExt as _},
     path::{Path, PathBuf},
     pin::pin,
     process::{ExitStatus, Stdio},
@@ -36,6 +42,10 @@ use tokio::{
 
 /// The most that is kept of the last line on a command's standard error, in bytes.
 pub const MAX_STDERR: usize = 1024;
+
+/// The environment variable with the path of the command's directory. It marks the processes of the
+/// job; a job cannot set it.
+pub const DIRECTORY_VARIABLE: &str = "COWBOY_JOB_DIRECTORY";
 
 /// After the group was killed: how long its leader's end, then output that a process beyond reach
 /// may hold open, is waited for.
@@ -69,6 +79,7 @@ pub(super) async fn run(
     limits: &Limits,
     cancelled: Cancelled,
     started: impl FnOnce(Instant) + Send,
+    progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Vec<u8>, ExecutorError> {
     // Before the start, or the exit of a quick command could be missed.
     let mut exits = unix::signal(SignalKind::child()).map_err(local("cannot watch processes"))?;
@@ -76,7 +87,7 @@ pub(super) async fn run(
     started(Instant::now());
 
     let mut output = Bounded::new(limits.max_return_bytes);
-    let mut complaints = Tail::default();
+    let mut complaints = Complaints::default();
     let mut drained = false;
     let child = &mut process.child;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -91,7 +102,7 @@ pub(super) async fn run(
             };
             let read = pump(stdout, |bytes| output.push(bytes));
             let listen = pump(stderr, |bytes| {
-                complaints.push(bytes);
+                complaints.push(bytes, &progress);
                 Ok(())
             });
             tokio::try_join!(feed, read, listen).map(|_| ())
@@ -125,7 +136,7 @@ pub(super) async fn run(
     result?;
     match status? {
         status if status.success() => Ok(output.bytes),
-        status => Err(failure(status, complaints.last_line())),
+        status => Err(failure(status, complaints.last())),
     }
 }
 
@@ -204,6 +215,7 @@ impl Process {
             .env_clear()
             .env("PATH", path)
             .envs(&command.env)
+            .env(DIRECTORY_VARIABLE, directory.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -215,7 +227,8 @@ impl Process {
             .and_then(|id| i32::try_from(id).ok())
             .and_then(Pid::from_raw)
             .expect("a process that was not waited for has a number");
-        let process = Self { group: Group { leader, alive: true }, child, directory };
+        let mark = mark(directory.path());
+        let process = Self { group: Group { leader, alive: true, mark }, child, directory };
         limit_memory(leader, limits)?;
         Ok(process)
     }
@@ -229,9 +242,9 @@ impl Process {
             Err(_) => ExitStatus::from_raw(Signal::KILL.as_raw()),
         };
         self.group.alive = false;
-        let (group, directory) = (self.group.leader, self.directory);
+        let (group, directory) = (self.group, self.directory);
         let cleared = tokio::task::spawn_blocking(move || {
-            await_end(group);
+            group.clear();
             drop(directory);
         });
         cleared.await.map_err(|error| local("cannot clear away the command")(error.into()))?;
@@ -255,6 +268,8 @@ struct Group {
     leader: Pid,
     /// The leader was not reaped yet: the number is the group's.
     alive: bool,
+    /// What the environment of its processes has.
+    mark: Vec<u8>,
 }
 
 impl Group {
@@ -267,23 +282,55 @@ impl Group {
     }
 }
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        if self.alive {
-            self.kill();
-            await_end(self.leader);
+impl Group {
+    /// Kills what left the group, and waits, for a moment at most, until no process of either runs
+    /// any more. Most are no children of this process: all that can be done is to look.
+    fn clear(&self) {
+        let mut pause = Duration::from_millis(1);
+        while pause < GONE_TIMEOUT {
+            let strays = kill_marked(&self.mark);
+            if strays == 0 && !has_members(self.leader) {
+                return;
+            }
+            std::thread::sleep(pause);
+            pause *= 2;
         }
     }
 }
 
-/// Waits, for a moment at most, until no process of a killed group runs any more. Most are no
-/// children of this process: all that can be done is to look.
-fn await_end(group: Pid) {
-    let mut pause = Duration::from_millis(1);
-    while pause < GONE_TIMEOUT && has_members(group) {
-        std::thread::sleep(pause);
-        pause *= 2;
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.alive {
+            self.kill();
+            self.clear();
+        }
     }
+}
+
+/// What stands in the environment of every process of the job with this directory.
+fn mark(directory: &Path) -> Vec<u8> {
+    [DIRECTORY_VARIABLE.as_bytes(), b"=", directory.as_os_str().as_bytes()].concat()
+}
+
+/// Kills the processes that have the mark in their environment, and says how many there were. Those
+/// of other users cannot be read, and are none of the job's.
+fn kill_marked(mark: &[u8]) -> usize {
+    let Ok(processes) = fs::read_dir("/proc") else { return 0 };
+    let mut killed = 0;
+    for entry in processes.flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+            && let Some(process) = Pid::from_raw(process)
+        {
+            // An error: it has ended meanwhile.
+            let _ = rustix::process::kill_process(process, Signal::KILL);
+            killed += 1;
+        }
+    }
+    killed
 }
 
 /// Whether a process of the group runs. The dead that nobody has reaped, which may take long in a
@@ -365,21 +412,56 @@ fn open_up(top: PathBuf) {
     }
 }
 
-/// The end of what was written.
+/// What was written to the standard error: the line that is being written, and the last one that
+/// is neither blank nor about progress. Of a line its last bytes are kept.
 #[derive(Default)]
-struct Tail(Vec<u8>);
+struct Complaints {
+    line: Vec<u8>,
+    last: Vec<u8>,
+}
 
-impl Tail {
-    fn push(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(&bytes[bytes.len().saturating_sub(MAX_STDERR)..]);
-        self.0.drain(..self.0.len().saturating_sub(MAX_STDERR));
+impl Complaints {
+    fn push(&mut self, bytes: &[u8], progress: &impl Fn(Progress)) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(&piece[piece.len().saturating_sub(MAX_STDERR + 1)..]);
+            // One more than is shown: the line feed.
+            self.line.drain(..self.line.len().saturating_sub(MAX_STDERR + 1));
+            if piece.ends_with(b"\n") {
+                self.end_line(progress);
+            }
+        }
     }
 
-    /// The last line that is not blank, fit to be shown.
-    fn last_line(&self) -> String {
-        let text = String::from_utf8_lossy(&self.0);
-        let line = text.trim_end().rsplit('\n').next().unwrap_or_default();
-        let shown: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        shown[..shown.floor_char_boundary(MAX_STDERR)].trim().to_owned()
+    fn end_line(&mut self, progress: &impl Fn(Progress)) {
+        let line = std::mem::take(&mut self.line);
+        match told(&shown(&line)) {
+            Some(told) => progress(told),
+            None if line.trim_ascii().is_empty() => {}
+            None => self.last = line,
+        }
     }
+
+    /// The last line, fit to be shown.
+    fn last(mut self) -> String {
+        self.end_line(&|_| {});
+        shown(&self.last)
+    }
+}
+
+/// A line without control characters, at most [`MAX_STDERR`] bytes of it.
+fn shown(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let shown: String =
+        text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    shown[..shown.floor_char_boundary(MAX_STDERR)].trim().to_owned()
+}
+
+/// What a line says of progress; `None`: nothing.
+fn told(line: &str) -> Option<Progress> {
+    let text = line.strip_prefix("progress:")?.trim_start();
+    let (number, words) = text.split_once(' ').unwrap_or((text, ""));
+    let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    let percent = number.parse().ok().filter(|percent| digits && *percent <= 100)?;
+    let words = words.trim();
+    Some(Progress { percent, detail: (!words.is_empty()).then(|| words.to_owned()) })
 }

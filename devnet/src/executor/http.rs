@@ -7,7 +7,7 @@ mod pointer;
 #[cfg(test)]
 mod tests;
 
-use super::{Bounded, ExecutorError, Limits};
+use super::{Bounded, ExecutorError, Limits, Progress};
 use pointer::Pointer;
 use reqwest::{
     Method, Url,
@@ -37,17 +37,36 @@ pub struct Request {
 }
 
 /// A client, made when it is first needed: reading the system's roots takes a moment.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Client(Arc<OnceCell<reqwest::Client>>);
+#[derive(Debug, Clone)]
+pub(super) struct Client {
+    made: Arc<OnceCell<reqwest::Client>>,
+    redirects: usize,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self { made: Arc::default(), redirects: MAX_REDIRECTS }
+    }
+}
 
 impl Client {
-    async fn get(&self) -> Result<&reqwest::Client, ExecutorError> {
-        self.0
+    /// One that takes a redirect for the answer.
+    pub(super) fn not_redirected() -> Self {
+        Self { redirects: 0, ..Self::default() }
+    }
+
+    pub(super) async fn get(&self) -> Result<&reqwest::Client, ExecutorError> {
+        let redirects = self.redirects;
+        self.made
             .get_or_try_init(async || {
+                let policy = match redirects {
+                    0 => redirect::Policy::none(),
+                    most => redirect::Policy::limited(most),
+                };
                 let build = || {
                     reqwest::Client::builder()
                         .user_agent(concat!("cowboy-runner/", env!("CARGO_PKG_VERSION")))
-                        .redirect(redirect::Policy::limited(MAX_REDIRECTS))
+                        .redirect(policy)
                         .no_proxy()
                         .build()
                 };
@@ -60,12 +79,14 @@ impl Client {
             .await
     }
 
-    /// Makes the request and reads the response.
+    /// Makes the request and reads the response. Progress is told where the response says how
+    /// long it is.
     pub(super) async fn fetch(
         &self,
         request: &Request,
         limits: &Limits,
         started: impl FnOnce(Instant) + Send,
+        progress: impl Fn(Progress) + Send + Sync,
     ) -> Result<Vec<u8>, ExecutorError> {
         let pointer = request.pointer.as_deref().map(Pointer::parse).transpose()?;
         let prepared = prepare(request)?;
@@ -85,17 +106,30 @@ impl Client {
             return Err(ExecutorError::Status { url, status: status.as_u16() });
         }
         let limit = limits.max_return_bytes;
-        if response.content_length().is_some_and(|length| length > limit as u64) {
+        let expected = response.content_length();
+        if expected.is_some_and(|length| length > limit as u64) {
             return Err(ExecutorError::TooMuchOutput { limit });
         }
         let mut body = Bounded::new(limit);
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
             body.push(&chunk)?;
+            if let Some(expected) = expected {
+                progress(received(body.bytes.len() as u64, expected));
+            }
         }
         match pointer {
             None => Ok(body.bytes),
             Some(pointer) => pointer.find(&body.bytes).map(<[u8]>::to_vec),
         }
+    }
+}
+
+/// How far a body is of which `expected` bytes, not 0, come.
+fn received(bytes: u64, expected: u64) -> Progress {
+    let percent = bytes.saturating_mul(100) / expected.max(1);
+    Progress {
+        percent: percent.min(100) as u8,
+        detail: Some(format!("{bytes} of {expected} bytes")),
     }
 }
 
@@ -130,7 +164,7 @@ fn prepare(request: &Request) -> Result<reqwest::Request, ExecutorError> {
 }
 
 /// An error with its causes.
-fn chain(error: &dyn Error) -> String {
+pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

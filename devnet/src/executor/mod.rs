@@ -1,16 +1,30 @@
-//! What a runner does for a job (spec jobs §7): one HTTP request, or one command.
+//! What a runner does for a job (spec jobs §7): one HTTP request, one command, or a question to a
+//! language model.
 //!
 //! [`Executor::run`] takes a [`Task`] and its [`Limits`] and yields the result's bytes or why there
-//! are none. Whatever happens, it ends within the time limit and a moment, holds no more than
+//! are none, telling [`Progress`] on the way. Which kinds of tasks there are beside requests and
+//! commands is up to the operator: [`config`].
+//!
+//! Whatever happens, it ends within the time limit and a moment, holds no more than
 //! `max_return_bytes` of an answer, and leaves neither process nor file behind; so it does when it
 //! is cancelled, or when its future is dropped.
 //!
 //! Everything here needs a Tokio runtime around it.
 
 pub mod command;
+pub mod config;
 pub mod http;
+pub mod llm;
 
-use std::time::{Duration, Instant};
+pub use config::{Config, ConfigError};
+
+use cowboy_engine::registry::JobKind;
+use std::{
+    collections::BTreeSet,
+    env,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{sync::oneshot, time::timeout};
 
 /// What is to be done.
@@ -20,6 +34,17 @@ pub enum Task {
     Http(http::Request),
     /// Run a command; the result is what it writes to its standard output.
     Command(command::Command),
+    /// Ask a language model; the result is its answer, which may be embedded.
+    Llm(llm::Request),
+}
+
+/// How far a task is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// Done, from 0 to 100; 0 where nobody can tell.
+    pub percent: u8,
+    /// What is being done, for people; one line.
+    pub detail: Option<String>,
 }
 
 /// What a task may use up.
@@ -89,6 +114,24 @@ pub enum ExecutorError {
         /// The HTTP status.
         status: u16,
     },
+    /// The endpoint answered, but not with success.
+    #[error("{url} answered {status}{}", said(.message))]
+    Answered {
+        /// The URL that answered.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+        /// What it said, at most 512 bytes of it; never a key.
+        message: String,
+    },
+    /// The endpoint gave an error for an answer.
+    #[error("{url} gave no answer{}", said(.message))]
+    Refused {
+        /// The endpoint.
+        url: String,
+        /// What it said, at most 512 bytes of it; never a key.
+        message: String,
+    },
     /// The server kept sending elsewhere.
     #[error("{url} redirects more than {} times", http::MAX_REDIRECTS)]
     Redirects {
@@ -122,35 +165,84 @@ pub enum ExecutorError {
     },
 }
 
-/// What a command said last, as the end of a sentence.
-fn said(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
+/// What a command or an endpoint said last, as the end of a sentence.
+fn said(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-/// Executes tasks, any number side by side. Clones share connections.
+/// Executes tasks, any number side by side. Clones share connections. The default one has nothing
+/// configured.
 #[derive(Debug, Clone, Default)]
 pub struct Executor {
     http: http::Client,
+    llm: Option<Arc<llm::Endpoint>>,
 }
 
 impl Executor {
+    /// An executor with what its operator configured; keys are read from the environment.
+    pub fn new(config: &Config) -> Result<Self, ConfigError> {
+        Self::default().configured(config)
+    }
+
+    /// One that is configured otherwise, and shares connections with this one.
+    pub fn configured(&self, config: &Config) -> Result<Self, ConfigError> {
+        self.with_variables(config, |name| env::var(name).ok())
+    }
+
+    fn with_variables(
+        &self,
+        config: &Config,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        let llm = config.llm.as_ref().map(|llm| llm::Endpoint::new(llm, variable)).transpose()?;
+        Ok(Self { http: self.http.clone(), llm: llm.map(Arc::new) })
+    }
+
+    /// The kinds of jobs that it can execute.
+    pub fn kinds(&self) -> BTreeSet<JobKind> {
+        let llm = self.llm.is_some().then_some(JobKind::Llm);
+        [JobKind::Http, JobKind::Custom].into_iter().chain(llm).collect()
+    }
+
+    /// The models that `llm` jobs may name, those of embeddings among them; sorted.
+    pub fn models(&self) -> BTreeSet<String> {
+        self.llm.iter().flat_map(|llm| llm.models()).map(str::to_owned).collect()
+    }
+
+    /// The servers that `mcp` jobs may name; sorted.
+    pub fn mcp_servers(&self) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
     /// Executes `task`. `started` is called once, when the work itself begins: when the command
-    /// runs, or the request goes out. It is not called where that does not come about.
+    /// runs, or the request goes out. It is not called where that does not come about. `progress`
+    /// is called as often as there is news, from then on.
     pub async fn run(
         &self,
         task: &Task,
         limits: &Limits,
         mut cancelled: Cancelled,
         started: impl FnOnce(Instant) + Send,
+        progress: impl Fn(Progress) + Send + Sync,
     ) -> Result<Vec<u8>, ExecutorError> {
         if !matches!(cancelled.try_recv(), Err(oneshot::error::TryRecvError::Empty)) {
             return Err(ExecutorError::Cancelled);
         }
         match task {
             Task::Http(request) => {
-                within(limits.timeout, cancelled, self.http.fetch(request, limits, started)).await
+                let work = self.http.fetch(request, limits, started, progress);
+                within(limits.timeout, cancelled, work).await
             }
-            Task::Command(command) => command::run(command, limits, cancelled, started).await,
+            Task::Command(command) => {
+                command::run(command, limits, cancelled, started, progress).await
+            }
+            Task::Llm(request) => {
+                let endpoint = self.llm.as_ref().ok_or_else(|| {
+                    ExecutorError::Invalid("this runner has no endpoint for llm jobs".to_owned())
+                })?;
+                let work = endpoint.ask(request, limits, started, progress);
+                within(limits.timeout, cancelled, work).await
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 //! give the same addresses, and the same chain id, on every machine.
 
 use crate::{
-    topology::{GOVERNANCE, Kind, Name, Plan},
+    topology::{GOVERNANCE, Name, Plan},
     validator::keys::ValidatorKeys,
 };
 use cowboy_engine::{
@@ -45,7 +45,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
             .runners
             .iter()
             .map(|r| {
-                let mut kinds: Vec<JobKind> = r.kinds.iter().copied().map(kind).collect();
+                let mut kinds: Vec<JobKind> = r.kinds.iter().copied().map(JobKind::from).collect();
                 kinds.sort_unstable();
                 GenesisRunner {
                     pubkey: plan.key(&r.name).public_key(),
@@ -56,13 +56,6 @@ pub fn genesis(plan: &Plan) -> Genesis {
             })
             .collect(),
         endowments: accounts.chain(validators).chain(runners).collect(),
-    }
-}
-
-pub(super) const fn kind(kind: Kind) -> JobKind {
-    match kind {
-        Kind::Custom => JobKind::Custom,
-        Kind::Http => JobKind::Http,
     }
 }
 

@@ -18,7 +18,7 @@
 
 use super::{
     polling::{self, Polling},
-    worker::Worker,
+    worker::{Progress, Worker},
 };
 use crate::transport::{
     Connection, Dial,
@@ -36,8 +36,8 @@ use cowboy_engine::{
         runner::{self, Event},
     },
     wire::{
-        BackpressureSignal, Body, CancelReason, GoodbyeReason, JobAssignment, JobResult,
-        RejectReason,
+        BackpressureSignal, Body, CancelReason, GoodbyeReason, JobAssignment, JobResult, Percent,
+        RejectReason, Text,
     },
 };
 use futures::FutureExt as _;
@@ -45,6 +45,7 @@ use rand_core::CryptoRng;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
+    pin::pin,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -57,6 +58,10 @@ const COMMANDS: usize = 256;
 /// Activities that a slow subscriber may be behind before it is told that it missed some. Room for
 /// them is taken when the runner starts, whoever subscribes.
 const ACTIVITY_LAG: usize = 32;
+
+/// The shortest time between two frames that tell of a job's progress. What comes sooner waits, and
+/// only the newest of it is told.
+pub(super) const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
 
 /// Where to go on counting attempts when a newer connection of the same runner has taken over:
 /// two processes with one key are not to push each other out ten times a second.
@@ -315,6 +320,8 @@ pub(super) struct Link {
 enum Command {
     /// The chain is believed to be at this height.
     Head(Height),
+    /// Say how far this job is.
+    Progress(Hash, Progress),
     /// Send this result.
     Deliver(Arc<JobResult>),
     /// Tell the load.
@@ -371,6 +378,14 @@ impl Core {
             return Err(RejectReason::UnsupportedKind);
         }
         Ok(spec)
+    }
+
+    /// Has the validator told that holds the job, if any does.
+    fn progressed(&self, job_id: Hash, progress: Progress) {
+        let shared = self.shared.lock();
+        if let Some(link) = shared.holders.get(&job_id).and_then(|key| shared.links.get(key)) {
+            link.command(Command::Progress(job_id, progress));
+        }
     }
 
     fn finished(&self, job_id: Hash, bytes: Vec<u8>) {
@@ -575,7 +590,26 @@ pub(super) fn work<E, W>(
     jobs.child("job").spawn(move |context| async move {
         let started = || core.say(Activity::Started { job_id, at: context.current() });
         let limit = spec.bounds.max_return_bytes as usize;
-        match worker.work(&spec, cancelled, started).await {
+        let (progress, mut newest) = watch::channel(None);
+        let tell = |state| drop(progress.send_replace(Some(state)));
+        let outcome = {
+            let mut working = pin!(worker.work(&spec, cancelled, started, tell));
+            let mut telling = pin!(report(&context, &core, job_id, &mut newest));
+            tokio::select! {
+                biased;
+                outcome = &mut working => outcome,
+                // It reports as long as there is work.
+                () = &mut telling => working.await,
+            }
+        };
+        // The end of it waits for nothing: the result is next.
+        if newest.has_changed().is_ok_and(|changed| changed) {
+            let state = newest.borrow().clone().filter(|state: &Progress| state.percent >= 100);
+            if let Some(state) = state {
+                core.progressed(job_id, state);
+            }
+        }
+        match outcome {
             Ok(bytes) if bytes.len() > limit => {
                 let got = bytes.len();
                 core.failed(job_id, format!("a result of {got} bytes, {limit} may be"));
@@ -584,6 +618,23 @@ pub(super) fn work<E, W>(
             Err(error) => core.failed(job_id, error.to_string()),
         }
     });
+}
+
+/// Tells of a job's progress, the first at once and then no more often than every
+/// [`PROGRESS_PAUSE`], until nothing can come any more.
+async fn report(
+    clock: &impl Clock,
+    core: &Core,
+    job_id: Hash,
+    newest: &mut watch::Receiver<Option<Progress>>,
+) {
+    while newest.changed().await.is_ok() {
+        let state = newest.borrow_and_update().clone();
+        if let Some(state) = state {
+            core.progressed(job_id, state);
+            clock.sleep(PROGRESS_PAUSE).await;
+        }
+    }
 }
 
 /// One connection, from the first byte to the last.
@@ -636,6 +687,11 @@ where
     fn command(&mut self, session: &mut runner::Runner, command: Command) {
         match command {
             Command::Head(head) => session.handle_head(head),
+            Command::Progress(job_id, Progress { percent, detail }) => {
+                if let Ok(percent) = Percent::new(percent.into()) {
+                    session.progress(job_id, percent, detail.as_deref().map(Text::truncated));
+                }
+            }
             Command::Deliver(result) => {
                 if !session.deliver(&result) {
                     self.core.shared.lock().landed(&result.job_id, &self.validator);

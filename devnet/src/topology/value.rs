@@ -1,7 +1,7 @@
 //! The values of a topology file, each refusing what is not one and saying what would be.
 
 use super::MAX_BLOCK_TIME_SECS;
-use cowboy_engine::primitives::Wei;
+use cowboy_engine::{primitives::Wei, registry::JobKind};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, Unexpected, Visitor},
@@ -266,6 +266,23 @@ pub enum Kind {
     Custom,
     /// An HTTP request.
     Http,
+    /// A language model's answer.
+    Llm,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Custom, Self::Http, Self::Llm];
+}
+
+impl From<Kind> for JobKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Custom => Self::Custom,
+            Kind::Http => Self::Http,
+            Kind::Llm => Self::Llm,
+        }
+    }
 }
 
 impl fmt::Display for Kind {
@@ -273,6 +290,7 @@ impl fmt::Display for Kind {
         f.pad(match self {
             Self::Custom => "custom",
             Self::Http => "http",
+            Self::Llm => "llm",
         })
     }
 }

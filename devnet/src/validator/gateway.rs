@@ -38,7 +38,10 @@ use cowboy_engine::{
         nonces::SeenNonces,
         validator::{self, AssignError, Event, Validator},
     },
-    wire::{BackpressureSignal, Body, CancelReason, CapabilityDelta, GoodbyeReason, JobResult},
+    wire::{
+        BackpressureSignal, Body, CancelReason, CapabilityDelta, GoodbyeReason, JobProgress,
+        JobResult,
+    },
 };
 use futures::FutureExt as _;
 use rand_core::CryptoRng;
@@ -111,6 +114,8 @@ struct Shared {
     state: State,
     view: LocalView,
     links: BTreeMap<Address, Link>,
+    /// What runners said last of jobs that the chain assigns to them, and the head then.
+    progress: BTreeMap<(Hash, Address), (JobProgress, Height)>,
     limiter: HelloLimiter,
     nonces: SeenNonces,
     half_open: usize,
@@ -154,6 +159,7 @@ impl Gateway {
             state,
             view: LocalView::default(),
             links: BTreeMap::new(),
+            progress: BTreeMap::new(),
             limiter: HelloLimiter::new(limits),
             nonces: SeenNonces::default(),
             half_open: 0,
@@ -233,7 +239,8 @@ impl Gateway {
         }
         let recheck = state.height().get().is_multiple_of(RECHECK_BLOCKS);
         shared.state = state;
-        let Shared { state, links, .. } = &mut *shared;
+        let Shared { state, links, progress, .. } = &mut *shared;
+        progress.retain(|(job_id, runner), _| assigns(state, job_id, runner));
         for (runner, link) in &*links {
             let verdict = match state.registry().get(runner) {
                 Some(record) if record.deregistered => Err(GoodbyeReason::Deregistered),
@@ -310,6 +317,15 @@ impl Gateway {
         shared.links.iter().map(connected).collect()
     }
 
+    /// How far its runners are with a job, as each of them said last over a connection to this
+    /// validator, and the validator's head then; by address. Nobody checks what they say.
+    pub fn progress(&self, job_id: &Hash) -> Vec<(Address, JobProgress, Height)> {
+        let shared = self.0.shared.lock();
+        let of_job = (*job_id, Address([0; 20]))..=(*job_id, Address([0xff; 20]));
+        let said = shared.progress.range(of_job);
+        said.map(|((_, runner), (said, at))| (*runner, said.clone(), *at)).collect()
+    }
+
     /// Takes results that arrive otherwise than over a connection, as those that runners deliver.
     /// Whoever sends one has checked it.
     pub fn results(&self) -> mpsc::Sender<SubmitResult> {
@@ -352,6 +368,13 @@ pub fn assigned(state: &State) -> impl Iterator<Item = (&Hash, &Job, Address)> {
     state.open_jobs().flat_map(|(job_id, job)| {
         job.status.at_work().iter().map(move |runner| (job_id, job, *runner))
     })
+}
+
+/// Whether a job is open and assigned to a runner.
+fn assigns(state: &State, job_id: &Hash, runner: &Address) -> bool {
+    state.job(job_id).is_some_and(
+        |job| matches!(&job.status, JobStatus::Assigned(a) if a.committee.contains(runner)),
+    )
 }
 
 fn reason_of_cancellation(job: Option<&Job>) -> CancelReason {
@@ -414,10 +437,7 @@ impl Service for RunnerLink {
             Event::Accepted { job_id } => {
                 tracing::debug!(runner = %self.runner, %job_id, "job accepted");
             }
-            Event::Progress(progress) => {
-                let (job_id, percent) = (progress.job_id, progress.fraction.get());
-                tracing::debug!(runner = %self.runner, %job_id, percent, "job progresses");
-            }
+            Event::Progress(progress) => self.progress(progress),
             Event::Result(result) => self.result(result),
             Event::Outcome { job_id, outcome } => {
                 tracing::debug!(runner = %self.runner, %job_id, ?outcome, "job dispatched");
@@ -501,6 +521,16 @@ impl RunnerLink {
                     link.dispatched.remove(&job_id);
                 }
             }
+        }
+    }
+
+    /// Keeps what the runner said where the chain assigns the job to it: so much there is room for.
+    fn progress(&self, progress: JobProgress) {
+        let job_id = progress.job_id;
+        let mut shared = self.gateway.0.shared.lock();
+        if assigns(&shared.state, &job_id, &self.runner) {
+            let head = shared.state.height();
+            shared.progress.insert((job_id, self.runner), (progress, head));
         }
     }
 

@@ -1,5 +1,6 @@
 //! What people see of jobs and draws.
 
+use super::submit::progress;
 use crate::{
     commands::chain::{data, named},
     output::{Document, Row, amount, fields, millis, table},
@@ -48,6 +49,10 @@ impl Document for Job {
             ("price at most", amount(*self.max_price)),
             ("paid", or_dash(self.paid.map(|paid| amount(*paid)))),
         ];
+        if !self.progress.is_empty() {
+            let progress: Vec<_> = self.progress.iter().map(progress).collect();
+            lines.push(("progress", progress.join("; ")));
+        }
         if let Some(error) = &self.error {
             lines.push(("error", error.clone()));
         }

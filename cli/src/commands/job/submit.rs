@@ -10,7 +10,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use cowboy_devnet::{
-    api::types::{BytesText, HashText, Job, JobStatus},
+    api::types::{BytesText, HashText, Job, JobStatus, RunnerProgress},
     client::Client,
 };
 use cowboy_engine::{
@@ -304,14 +304,32 @@ pub async fn wait_until_final(
                 if job.status.is_final() {
                     return Ok(job);
                 }
-                wait.saw(match job.committee.as_slice() {
-                    [] => job.status.to_string(),
-                    committee => format!("{} to {}", job.status, committee.join(", ")),
-                });
+                wait.saw(state(&job));
                 blocks.next().await?;
             }
         })
         .await
+}
+
+/// Where a job stands, in a line: with whom, and how far they are.
+fn state(job: &Job) -> String {
+    let progress: Vec<_> = job.progress.iter().map(progress).collect();
+    match (job.committee.as_slice(), progress.as_slice()) {
+        ([], _) => job.status.to_string(),
+        (committee, []) => format!("{} to {}", job.status, committee.join(", ")),
+        (committee, progress) => {
+            format!("{} to {} ({})", job.status, committee.join(", "), progress.join("; "))
+        }
+    }
+}
+
+/// What a runner says of its progress.
+pub fn progress(progress: &RunnerProgress) -> String {
+    let RunnerProgress { runner, percent, detail, .. } = progress;
+    match detail {
+        Some(detail) => format!("{runner} {percent} %, {detail}"),
+        None => format!("{runner} {percent} %"),
+    }
 }
 
 /// A failure for a job that has ended without a result.

@@ -2,11 +2,12 @@
 
 use crate::{
     api::{
+        backend::Progress,
         convert,
         error::ApiError,
         types::{
-            Bytes, JOB_PAGE, JOB_PAGE_LIMIT, Job, JobEvent, JobQuery, JobResult, JobSummary, Text,
-            TimeText,
+            Bytes, JOB_PAGE, JOB_PAGE_LIMIT, Job, JobEvent, JobQuery, JobResult, JobSummary,
+            RunnerProgress, Text, TimeText,
         },
         view::{self, View, time},
     },
@@ -90,7 +91,37 @@ pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
         error: failure(job),
         spec: convert::job::spec(&job.spec),
         events: history(events, &mut times)?,
+        progress: progress(view, &id, job),
     })
+}
+
+/// What runners said last of an open job to whatever validator: each tells only the one whose
+/// assignment it accepted.
+fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
+    let validators = view.backend.slots();
+    let mut newest: BTreeMap<Address, Progress> = BTreeMap::new();
+    for validator in validators.iter().filter_map(|slot| slot.running()) {
+        for said in (validator.progress)(id) {
+            let known = newest.get(&said.runner).map(|known| (known.height, known.percent));
+            if known.is_none_or(|known| known < (said.height, said.percent)) {
+                newest.insert(said.runner, said);
+            }
+        }
+    }
+    // In draw order; a validator may not have heard yet that the job is over.
+    let open = match &job.status {
+        JobStatus::Assigned(_) => committee(job),
+        _ => &[],
+    };
+    open.iter()
+        .filter_map(|runner| newest.remove(runner))
+        .map(|Progress { runner, percent, detail, height }| RunnerProgress {
+            runner: view.name(&runner),
+            percent,
+            detail,
+            height: height.get(),
+        })
+        .collect()
 }
 
 /// `GET /v1/jobs/{id}/result`

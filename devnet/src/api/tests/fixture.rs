@@ -4,7 +4,7 @@
 use crate::{
     api::{
         Backend, Config, Hooks, Link, Running, Serving, Switch,
-        backend::{Membership, MembershipError, Steer},
+        backend::{Membership, MembershipError, Progress, Steer},
         bind,
         server::{Limits, start_within},
         start,
@@ -112,6 +112,21 @@ fn genesis(change: impl FnOnce(&mut Params)) -> Genesis {
     }
 }
 
+/// What the runners said to a validator of every job: the first to the first only, the second to
+/// both.
+fn progress(validator: usize) -> Vec<Progress> {
+    let told = |runner: &str, percent, height| Progress {
+        runner: address(runner),
+        percent,
+        detail: (percent > 10).then(|| format!("{percent} of 100 pages")),
+        height: Height::new(height),
+    };
+    match validator {
+        0 => vec![told("runner-0", 40, 3), told("runner-1", 10, 3)],
+        _ => ["runner-1", "runner-2"].map(|runner| told(runner, 70, 4)).into(),
+    }
+}
+
 /// What every validator says it sees.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Option<Bitmap>>>);
@@ -191,6 +206,7 @@ impl Devnet {
                 ledger,
                 mempool: Mempool::new(Known::default()),
                 links: Arc::new(links),
+                progress: Arc::new(move |_| progress(validator)),
                 results: results.clone(),
                 quic: ([127, 0, 0, 1], 29_001).into(),
                 p2p: ([127, 0, 0, 1], 29_002).into(),

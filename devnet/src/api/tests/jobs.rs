@@ -2,7 +2,7 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{ErrorCode, JobQuery, JobStatus},
+    api::types::{ErrorCode, JobQuery, JobStatus, RunnerProgress},
     storage::StoredDraw,
 };
 use cowboy_engine::{
@@ -30,6 +30,11 @@ async fn a_job_is_shown_from_submission_to_result() {
     assert_eq!(job.spec["work"]["args"][0], "hi");
     assert_eq!(job.spec["work"]["stdin"], "0xff");
     assert_eq!(job.spec["max_price"], "10000000000");
+    // Of what runners said to two validators, the newest; of its own runner alone.
+    let (percent, height) = if name == "runner-0" { (40, 3) } else { (70, 4) };
+    let detail = Some(format!("{percent} of 100 pages"));
+    let progress = RunnerProgress { runner: name.clone(), percent, detail, height };
+    assert_eq!(job.progress, [progress]);
     let events: Vec<_> = job.events.iter().map(|e| (e.height, e.event.as_str())).collect();
     assert_eq!(events, [(3, "JobSubmitted"), (3, "JobAssigned")]);
     let error = client.job_result(&text).await.unwrap_err();
@@ -45,6 +50,7 @@ async fn a_job_is_shown_from_submission_to_result() {
     );
     assert_eq!((job.result_text.as_deref(), job.runner), (Some("hi\n"), Some(name.clone())));
     assert_eq!(job.result.unwrap().to_vec(), b"hi\n");
+    assert_eq!(job.progress, []);
     // One second at 1 CBY, and the tip.
     assert_eq!(job.paid.map(|paid| paid.0), Some(Wei::cby(2)));
     assert_eq!(job.events.last().unwrap().event, "JobVerified");

@@ -161,6 +161,24 @@ pub struct Job {
     pub spec: serde_json::Value,
     /// What happened to it, in order.
     pub events: Vec<JobEvent>,
+    /// How far its runners are while it is open, as each said last over a connection to a validator
+    /// of this devnet. It is live, no part of the chain, and nobody checks it; a runner that polls
+    /// says nothing.
+    #[serde(default)]
+    pub progress: Vec<RunnerProgress>,
+}
+
+/// How far a runner says that it is with a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunnerProgress {
+    /// The runner.
+    pub runner: String,
+    /// Done, from 0 to 100; 0 where it cannot tell.
+    pub percent: u16,
+    /// What is being done, in the runner's words; absent where it says nothing.
+    pub detail: Option<String>,
+    /// The height of the validator that was told, at that time.
+    pub height: u64,
 }
 
 /// Something that happened to a job.

@@ -101,7 +101,8 @@ pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use fault::{Fault, FaultRequest, FaultSpec};
 pub use job::{
     Candidate, Draw, Explanation, Job, JobEvent, JobQuery, JobResult, JobStatus, JobSummary,
-    MruRecord, PolledJob, PolledJobs, ResultAccepted, ResultRequest, SelectionCheck,
+    MruRecord, PolledJob, PolledJobs, ResultAccepted, ResultRequest, RunnerProgress,
+    SelectionCheck,
 };
 pub use node::{
     JoinRequest, Left, LimitRequest, NodeQuery, ReputationStep, Runner, RunnerConnection,

@@ -13,7 +13,7 @@ use crate::{
     runner::{
         Worker,
         node::Activity,
-        worker::{Cancelled, Pretended},
+        worker::{Cancelled, Pretended, Progress},
     },
     transport::{DIAL_TIMEOUT, IDLE_TIMEOUT},
 };
@@ -480,6 +480,7 @@ impl Worker for Endless {
         _: &JobSpec,
         cancelled: Cancelled,
         started: impl FnOnce() + Send,
+        _: impl Fn(Progress) + Send + Sync,
     ) -> Result<Vec<u8>, Infallible> {
         started();
         *self.0.lock() += 1;
