@@ -3,7 +3,8 @@
 use super::{address, amount, optional_hex};
 use crate::api::types::JobStatus;
 use cowboy_engine::job::spec::{
-    self, CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork, McpWork, Work,
+    self, Check, CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork, McpWork,
+    Similarity, Verification, Work,
 };
 use serde_json::{Value, json};
 
@@ -29,10 +30,7 @@ pub(in crate::api) fn spec(spec: &JobSpec) -> Value {
             "data_format": bounds.data_format,
             "max_memory_mb": bounds.max_memory_mb,
         },
-        "verification": {
-            "mode": verification.mode.name(),
-            "runners": verification.runners,
-        },
+        "verification": self::verification(verification),
         "max_price": amount(*max_price),
         "tip": amount(*tip),
         "timeout_blocks": timeout_blocks,
@@ -42,6 +40,38 @@ pub(in crate::api) fn spec(spec: &JobSpec) -> Value {
         "required_runner_pool": required_runner_pool,
         "tee_required": tee_required,
     })
+}
+
+/// How the result is verified; of a mode only the fields that it takes.
+fn verification(verification: &Verification) -> Value {
+    let Verification { mode, runners, threshold, vote_field, checks, similarity } = verification;
+    let mut shown = json!({ "mode": mode.name(), "runners": runners });
+    let fields = shown.as_object_mut().expect("it is one");
+    if let Some(threshold) = threshold {
+        fields.insert("threshold".into(), (*threshold).into());
+    }
+    if let Some(field) = vote_field {
+        fields.insert("vote_field".into(), field.as_str().into());
+    }
+    if !checks.is_empty() {
+        fields.insert("checks".into(), checks.iter().map(check).collect());
+    }
+    if let Some(Similarity { model, least_permille }) = similarity {
+        let similarity = json!({ "model": model, "least_permille": least_permille });
+        fields.insert("similarity".into(), similarity);
+    }
+    shown
+}
+
+fn check(check: &Check) -> Value {
+    let value = match check {
+        Check::Schema(text) | Check::Equal(text) | Check::Majority(text) => text.as_str().into(),
+        Check::Tolerance { field, within } => json!({ "field": field, "within": within }),
+        Check::Range { field, least, most } => {
+            json!({ "field": field, "least": least, "most": most })
+        }
+    };
+    json!({ check.name(): value })
 }
 
 /// The work of each kind. Headers and environment are lists of pairs: their order counts, and a
