@@ -14,7 +14,7 @@
 //! | [`chain`] | one validator's executed chain, mempool and gossip |
 //! | [`consensus`] | Simplex with votes that carry presence |
 //! | [`transport`] | authenticated connections: QUIC, and simulated links |
-//! | [`executor`] | the work of jobs: commands and HTTP requests |
+//! | [`executor`] | the work of jobs: commands, requests, calls of tools, Ethereum transactions |
 //! | [`validator`] | a validator, as it is started and stopped; its side of the runners |
 //! | [`api`] | the control API: types, server, events |
 //! | [`home`] | a devnet's folder, and the lock that says whether it runs |

@@ -10,7 +10,7 @@ mod tests;
 use super::{Bounded, ExecutorError, Limits};
 use pointer::Pointer;
 use reqwest::{
-    Method, Url,
+    Method, Response, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
     redirect,
 };
@@ -41,7 +41,8 @@ pub struct Request {
 pub(super) struct Client(Arc<OnceCell<reqwest::Client>>);
 
 impl Client {
-    async fn get(&self) -> Result<&reqwest::Client, ExecutorError> {
+    /// The client behind it.
+    pub(super) async fn get(&self) -> Result<&reqwest::Client, ExecutorError> {
         self.0
             .get_or_try_init(async || {
                 let build = || {
@@ -78,24 +79,48 @@ impl Client {
             }
             ExecutorError::Request { url, reason: chain(&error.without_url()) }
         };
-        let mut response = client.execute(prepared).await.map_err(failed)?;
+        let response = client.execute(prepared).await.map_err(failed)?;
         let status = response.status();
         if !status.is_success() {
             let url = response.url().to_string();
             return Err(ExecutorError::Status { url, status: status.as_u16() });
         }
-        let limit = limits.max_return_bytes;
-        if response.content_length().is_some_and(|length| length > limit as u64) {
-            return Err(ExecutorError::TooMuchOutput { limit });
-        }
-        let mut body = Bounded::new(limit);
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            body.push(&chunk)?;
-        }
+        let body = body(response, limits.max_return_bytes, failed).await?;
         match pointer {
-            None => Ok(body.bytes),
-            Some(pointer) => pointer.find(&body.bytes).map(<[u8]>::to_vec),
+            None => Ok(body),
+            Some(pointer) => pointer.find(&body).map(<[u8]>::to_vec),
         }
+    }
+}
+
+/// Reads a response's body, of at most `limit` bytes.
+pub(super) async fn body(
+    mut response: Response,
+    limit: usize,
+    failed: impl Fn(reqwest::Error) -> ExecutorError,
+) -> Result<Vec<u8>, ExecutorError> {
+    if response.content_length().is_some_and(|length| length > limit as u64) {
+        return Err(ExecutorError::TooMuchOutput { limit });
+    }
+    let mut body = Bounded::new(limit);
+    while let Some(chunk) = response.chunk().await.map_err(&failed)? {
+        body.push(&chunk)?;
+    }
+    Ok(body.bytes)
+}
+
+/// Scheme, host and port of an operator's URL, which is what errors and logs may name of it: user,
+/// password, path and query can hold keys.
+pub(super) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// Parses the URL of a server that an operator configures. The error does not repeat it.
+pub(super) fn server_url(text: &str) -> Result<Url, String> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+        Ok(url) => Err(format!("url has scheme `{}`; expected http or https", url.scheme())),
+        Err(error) => Err(format!("url is none: {error}; expected http://… or https://…")),
     }
 }
 
@@ -130,7 +155,7 @@ fn prepare(request: &Request) -> Result<reqwest::Request, ExecutorError> {
 }
 
 /// An error with its causes.
-fn chain(error: &dyn Error) -> String {
+pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,4 +1,5 @@
-//! What a runner does for a job (spec jobs §7): one HTTP request, or one command.
+//! What a runner does for a job (spec jobs §7): one HTTP request, one command, one call of a tool,
+//! or one Ethereum transaction sent.
 //!
 //! [`Executor::run`] takes a [`Task`] and its [`Limits`] and yields the result's bytes or why there
 //! are none. Whatever happens, it ends within the time limit and a moment, holds no more than
@@ -8,9 +9,17 @@
 //! Everything here needs a Tokio runtime around it.
 
 pub mod command;
+pub mod config;
+pub mod ethereum;
 pub mod http;
+pub mod mcp;
 
-use std::time::{Duration, Instant};
+pub use config::Config;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{sync::oneshot, time::timeout};
 
 /// What is to be done.
@@ -20,6 +29,10 @@ pub enum Task {
     Http(http::Request),
     /// Run a command; the result is what it writes to its standard output.
     Command(command::Command),
+    /// Call a tool of an MCP server; the result is its answer.
+    Mcp(mcp::Request),
+    /// Send a signed Ethereum transaction; the result is its hash and receipt, as JSON.
+    EthSend(ethereum::Request),
 }
 
 /// What a task may use up.
@@ -29,7 +42,8 @@ pub struct Limits {
     pub max_return_bytes: usize,
     /// The longest time from the start.
     pub timeout: Duration,
-    /// Private memory that each process of a command may have, in MiB; enforced on Linux.
+    /// Private memory that each process of a command may have, in MiB; enforced on Linux. It does
+    /// not bind the servers of `mcp` jobs, which are the operator's.
     pub max_memory_mb: Option<u64>,
 }
 
@@ -95,10 +109,10 @@ pub enum ExecutorError {
         /// The URL of the task.
         url: String,
     },
-    /// No complete answer came: no connection, no TLS, no HTTP.
+    /// No complete answer came: no connection, no TLS, no HTTP, no JSON-RPC.
     #[error("{url}: {reason}")]
     Request {
-        /// The URL of the task.
+        /// The URL of the task; of a server the operator configured, the part before its path.
         url: String,
         /// What went wrong, with its causes.
         reason: String,
@@ -112,6 +126,34 @@ pub enum ExecutorError {
     /// The task has a JSON pointer, and the response is not JSON.
     #[error("the response is not JSON: {0}")]
     NotJson(String),
+    /// An MCP server ended the conversation, or broke its rules.
+    #[error("MCP server {server:?}: {reason}")]
+    Mcp {
+        /// The server, as the task names it.
+        server: String,
+        /// What it did.
+        reason: String,
+    },
+    /// A tool says that it failed, or its server that it has no such tool.
+    #[error("tool {tool:?} of MCP server {server:?}: {reason}")]
+    Tool {
+        /// The server, as the task names it.
+        server: String,
+        /// The tool, as the task names it.
+        tool: String,
+        /// What was said, at most [`mcp::MAX_REASON`] bytes.
+        reason: String,
+    },
+    /// An Ethereum node answered with an error.
+    #[error("{url} answered error {code}: {message}")]
+    Node {
+        /// The part before the path of the node's URL.
+        url: String,
+        /// The code of JSON-RPC.
+        code: i64,
+        /// The node's words, at most [`ethereum::MAX_MESSAGE`] bytes.
+        message: String,
+    },
     /// The runner's own machine failed.
     #[error("{what}: {reason}")]
     Local {
@@ -131,11 +173,17 @@ fn said(stderr: &str) -> String {
 #[derive(Debug, Clone, Default)]
 pub struct Executor {
     http: http::Client,
+    config: Arc<Config>,
 }
 
 impl Executor {
+    /// An executor with the servers of `config`; the default one has none.
+    pub fn new(config: Config) -> Self {
+        Self { http: http::Client::default(), config: Arc::new(config) }
+    }
+
     /// Executes `task`. `started` is called once, when the work itself begins: when the command
-    /// runs, or the request goes out. It is not called where that does not come about.
+    /// runs, or the first request goes out. It is not called where that does not come about.
     pub async fn run(
         &self,
         task: &Task,
@@ -151,6 +199,16 @@ impl Executor {
                 within(limits.timeout, cancelled, self.http.fetch(request, limits, started)).await
             }
             Task::Command(command) => command::run(command, limits, cancelled, started).await,
+            Task::Mcp(request) => {
+                let progress = |_percent, _message| ();
+                let servers = &self.config.mcp;
+                mcp::call(servers, &self.http, request, limits, cancelled, started, progress).await
+            }
+            Task::EthSend(request) => {
+                let endpoint = self.config.eth.as_ref();
+                let sent = ethereum::send(endpoint, &self.http, request, limits, started);
+                within(limits.timeout, cancelled, sent).await
+            }
         }
     }
 }
@@ -169,6 +227,15 @@ async fn within<T>(
             done.unwrap_or(Err(ExecutorError::TimedOut { after: limit }))
         }
     }
+}
+
+/// The start of `text` that fits into `limit` bytes, on one line.
+fn shown(text: &str, limit: usize) -> String {
+    let text: String = text[..text.floor_char_boundary(limit)]
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    text.trim().to_owned()
 }
 
 /// Bytes up to a limit: neither more is kept, nor much more than that is allocated.

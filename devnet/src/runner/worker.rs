@@ -1,6 +1,6 @@
 //! What does a runner's work.
 
-use crate::executor::{Executor, ExecutorError, Limits, Task, command, http};
+use crate::executor::{Executor, ExecutorError, Limits, Task, command, ethereum, http, mcp};
 use commonware_runtime::Clock;
 use cowboy_engine::{
     job::spec::{JobSpec, Work},
@@ -48,7 +48,7 @@ impl Worker for Executor {
 
 fn task(work: &Work) -> Result<Task, ExecutorError> {
     Ok(match work {
-        Work::Llm(_) | Work::Mcp(_) | Work::EthSend(_) => {
+        Work::Llm(_) => {
             let kind = work.kind();
             return Err(ExecutorError::Invalid(format!("this runner executes no {kind} jobs")));
         }
@@ -58,6 +58,15 @@ fn task(work: &Work) -> Result<Task, ExecutorError> {
             headers: work.headers.clone(),
             body: work.body.clone().unwrap_or_default(),
             pointer: work.pointer.clone(),
+        }),
+        Work::Mcp(work) => Task::Mcp(mcp::Request {
+            server: work.server.clone(),
+            tool: work.tool.clone(),
+            arguments: work.arguments.clone(),
+        }),
+        Work::EthSend(work) => Task::EthSend(ethereum::Request {
+            transaction: work.transaction.clone(),
+            confirmations: work.confirmations,
         }),
         Work::Custom(work) => Task::Command(command::Command {
             program: work.program.clone(),
