@@ -1,8 +1,8 @@
 //! Sends a signed Ethereum transaction and waits for its receipt.
 //!
 //! Several runners may be given the same transaction: one that the node has already counts as sent.
-//! The receipt is asked for until its block has the job's `confirmations`, its own included; one that
-//! a reorganization took away is waited for again. A reverted transaction is a result like any
+//! The receipt is asked for until its block has the job's `confirmations`, its own included; one
+//! that a reorganization took away is waited for again. A reverted transaction is a result like any
 //! other. The result is JSON, equal byte for byte whichever node a runner asked: see the fields in
 //! `docs/jobs.md`.
 
@@ -32,8 +32,8 @@ pub const MAX_OVERHEAD: usize = 64 * 1024;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LAST_PAUSE: Duration = Duration::from_secs(4);
 
-/// Questions for the receipt that may fail one after another: the transaction is sent, and a node that
-/// is restarted or asks for patience gets some.
+/// Questions for the receipt that may fail one after another: the transaction is sent, and a node
+/// that is restarted or asks for patience gets some.
 const MAX_FAILURES: u32 = 5;
 
 /// A transaction to be sent.
@@ -97,8 +97,8 @@ fn says_known(error: &ExecutorError) -> bool {
         .any(|words| message.contains(words))
 }
 
-/// The hash by which the chain knows a transaction: that of its bytes, but for one that carries blobs,
-/// whose bytes have these in addition.
+/// The hash by which the chain knows a transaction: that of its bytes, but for one that carries
+/// blobs, whose bytes have these in addition.
 fn hash(transaction: &[u8]) -> [u8; 32] {
     match <Ethereum as Network>::TxEnvelope::decode_2718_exact(transaction) {
         Ok(decoded) => decoded.tx_hash().0,

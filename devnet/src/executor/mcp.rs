@@ -51,8 +51,8 @@ use tokio::{
 /// The most that is kept of the reason a tool gives for its failure, in bytes.
 pub const MAX_REASON: usize = 1024;
 
-/// What a message may have beyond the job's `max_return_bytes`, in bytes: JSON-RPC around the result,
-/// and what JSON escapes.
+/// What a message may have beyond the job's `max_return_bytes`, in bytes: JSON-RPC around the
+/// result, and what JSON escapes.
 pub const MAX_OVERHEAD: usize = 64 * 1024;
 
 /// How long a server that is told of a cancellation may take to read of it.

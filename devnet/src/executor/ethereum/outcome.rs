@@ -2,8 +2,8 @@
 //!
 //! Nodes agree on what a receipt says and not on how: fields come in any order, and some add
 //! their own (`l1Fee`, `revertReason`, a log's `blockTimestamp`). Here the fields are those of the
-//! execution API, in a fixed order, quantities as 0x-hex without leading zeros. Those of blobs stand
-//! in receipts of blob transactions alone, as some nodes write them into all.
+//! execution API, in a fixed order, quantities as 0x-hex without leading zeros. Those of blobs
+//! stand in receipts of blob transactions alone, as some nodes write them into all.
 
 use alloy_provider::network::AnyTransactionReceipt;
 use serde::Serialize;

@@ -12,8 +12,8 @@ pub struct Servers(pub BTreeMap<String, Server>);
 
 /// How a server is reached.
 ///
-/// Written as `{ command: [PROGRAM, ARGUMENT…], env: { NAME: VALUE } }`, `env` being optional, or as
-/// `{ url: URL }`.
+/// Written as `{ command: [PROGRAM, ARGUMENT…], env: { NAME: VALUE } }`, `env` being optional, or
+/// as `{ url: URL }`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub enum Server {

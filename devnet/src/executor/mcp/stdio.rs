@@ -1,5 +1,5 @@
-//! A server that is started for the job, and speaks over its standard input and output: one JSON-RPC
-//! message on each line.
+//! A server that is started for the job, and speaks over its standard input and output: one
+//! JSON-RPC message on each line.
 
 use super::{
     super::{
