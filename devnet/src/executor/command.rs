@@ -52,9 +52,12 @@ pub const DIRECTORY_VARIABLE: &str = "COWBOY_JOB_DIRECTORY";
 const REAP_TIMEOUT: Duration = Duration::from_millis(500);
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 
+/// How long [`Process::end`] takes at most.
+pub(super) const END_TIMEOUT: Duration =
+    Duration::from_millis((REAP_TIMEOUT.as_millis() + GONE_TIMEOUT.as_millis()) as u64);
+
 // A cancelled task is over within a second (spec jobs §7).
-const _: () =
-    assert!(REAP_TIMEOUT.as_millis() + DRAIN_TIMEOUT.as_millis() + GONE_TIMEOUT.as_millis() < 1000);
+const _: () = assert!(END_TIMEOUT.as_millis() + DRAIN_TIMEOUT.as_millis() < 1000);
 
 /// How long killed processes are waited for that are not the executor's children, so that they no
 /// longer write where the directory is being removed.
@@ -147,12 +150,12 @@ fn failure(status: ExitStatus, stderr: String) -> ExecutorError {
     }
 }
 
-fn local(what: &'static str) -> impl Fn(std::io::Error) -> ExecutorError {
+pub(super) fn local(what: &'static str) -> impl Fn(std::io::Error) -> ExecutorError {
     move |error| ExecutorError::Local { what, reason: error.to_string() }
 }
 
 /// Hands what comes to `take`, until the end or its first error.
-async fn pump(
+pub(super) async fn pump(
     from: Option<impl AsyncRead + Unpin>,
     mut take: impl FnMut(&[u8]) -> Result<(), ExecutorError>,
 ) -> Result<(), ExecutorError> {
@@ -183,15 +186,17 @@ fn has_exited(process: Pid) -> Result<bool, ExecutorError> {
 }
 
 /// A running command. Dropped before its [`end`](Self::end), it is killed and cleared away.
-struct Process {
+pub(super) struct Process {
     // In the order they must go: no process when the directory is removed.
     group: Group,
-    child: Child,
+    /// The process that leads the group, with its standard streams.
+    pub(super) child: Child,
     directory: Directory,
 }
 
 impl Process {
-    fn start(command: &Command, limits: &Limits) -> Result<Self, ExecutorError> {
+    /// Starts `command` in a fresh directory and a process group of its own.
+    pub(super) fn start(command: &Command, limits: &Limits) -> Result<Self, ExecutorError> {
         if let Some(name) = command.env.keys().find(|name| name.is_empty() || name.contains('=')) {
             return Err(ExecutorError::Invalid(format!("{name:?} names no environment variable")));
         }
@@ -233,8 +238,14 @@ impl Process {
         Ok(process)
     }
 
-    /// Kills what still runs, and clears it and the directory away.
-    async fn end(mut self) -> Result<ExitStatus, ExecutorError> {
+    /// Waits until the leader has exited. `exits` watches for children's ends since before the
+    /// start, or that of a quick one could be missed.
+    pub(super) async fn exited(&self, exits: &mut unix::Signal) -> Result<(), ExecutorError> {
+        exited(self.group.leader, exits).await
+    }
+
+    /// Kills what still runs, and clears it and the directory away. Takes [`END_TIMEOUT`] at most.
+    pub(super) async fn end(mut self) -> Result<ExitStatus, ExecutorError> {
         self.group.kill();
         let status = match timeout(REAP_TIMEOUT, self.child.wait()).await {
             Ok(status) => status.map_err(local("cannot wait for the command"))?,
@@ -335,7 +346,7 @@ fn kill_marked(mark: &[u8]) -> usize {
 
 /// Whether a process of the group runs. The dead that nobody has reaped, which may take long in a
 /// container, count only where the system does not tell them apart.
-fn has_members(group: Pid) -> bool {
+pub(super) fn has_members(group: Pid) -> bool {
     if rustix::process::test_kill_process_group(group) == Err(Errno::SRCH) {
         return false;
     }

@@ -14,6 +14,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::{ethereum, mcp};
 use cowboy_engine::registry::JobKind;
 use reqwest::{Url, header::HeaderValue};
 use serde::{
@@ -38,6 +39,12 @@ pub struct Config {
     /// Where `llm` jobs are answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llm: Option<Llm>,
+    /// MCP servers, by the names that jobs call them.
+    #[serde(skip_serializing_if = "mcp::Servers::is_empty")]
+    pub mcp: mcp::Servers,
+    /// The Ethereum node that transactions are sent to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eth: Option<ethereum::Endpoint>,
 }
 
 impl Config {
@@ -49,7 +56,10 @@ impl Config {
     /// The kinds of jobs that can be executed: `http` and `custom` always.
     pub fn kinds(&self) -> BTreeSet<JobKind> {
         let llm = self.llm.is_some().then_some(JobKind::Llm);
-        [JobKind::Http, JobKind::Custom].into_iter().chain(llm).collect()
+        let mcp = (!self.mcp.is_empty()).then_some(JobKind::Mcp);
+        let eth = self.eth.is_some().then_some(JobKind::EthSend);
+        let always = [JobKind::Http, JobKind::Custom];
+        always.into_iter().chain(llm).chain(mcp).chain(eth).collect()
     }
 
     /// What has to be configured for jobs of this kind; `None`: nothing is missing.
@@ -59,9 +69,9 @@ impl Config {
         }
         Some(match kind {
             JobKind::Llm => "an OpenAI-compatible endpoint in `llm`: base_url and models",
-            JobKind::Mcp | JobKind::EthSend | JobKind::Http | JobKind::Custom => {
-                "an executor that this program does not have"
-            }
+            JobKind::Mcp => "a server in `mcp`: its command, or its url",
+            JobKind::EthSend => "an Ethereum node in `eth`: rpc_url",
+            JobKind::Http | JobKind::Custom => unreachable!("they need nothing"),
         })
     }
 }

@@ -10,7 +10,7 @@ mod tests;
 use super::{Bounded, ExecutorError, Limits, Progress};
 use pointer::Pointer;
 use reqwest::{
-    Method, Url,
+    Method, Response, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
     redirect,
 };
@@ -99,27 +99,22 @@ impl Client {
             }
             ExecutorError::Request { url, reason: chain(&error.without_url()) }
         };
-        let mut response = client.execute(prepared).await.map_err(failed)?;
+        let response = client.execute(prepared).await.map_err(failed)?;
         let status = response.status();
         if !status.is_success() {
             let url = response.url().to_string();
             return Err(ExecutorError::Status { url, status: status.as_u16() });
         }
-        let limit = limits.max_return_bytes;
         let expected = response.content_length();
-        if expected.is_some_and(|length| length > limit as u64) {
-            return Err(ExecutorError::TooMuchOutput { limit });
-        }
-        let mut body = Bounded::new(limit);
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            body.push(&chunk)?;
+        let told = |bytes: usize| {
             if let Some(expected) = expected {
-                progress(received(body.bytes.len() as u64, expected));
+                progress(received(bytes as u64, expected));
             }
-        }
+        };
+        let body = body(response, limits.max_return_bytes, failed, told).await?;
         match pointer {
-            None => Ok(body.bytes),
-            Some(pointer) => pointer.find(&body.bytes).map(<[u8]>::to_vec),
+            None => Ok(body),
+            Some(pointer) => pointer.find(&body).map(<[u8]>::to_vec),
         }
     }
 }
@@ -130,6 +125,39 @@ fn received(bytes: u64, expected: u64) -> Progress {
     Progress {
         percent: percent.min(100) as u8,
         detail: Some(format!("{bytes} of {expected} bytes")),
+    }
+}
+
+/// Reads a response's body, of at most `limit` bytes. `told` is told how many there are so far.
+pub(super) async fn body(
+    mut response: Response,
+    limit: usize,
+    failed: impl Fn(reqwest::Error) -> ExecutorError,
+    told: impl Fn(usize),
+) -> Result<Vec<u8>, ExecutorError> {
+    if response.content_length().is_some_and(|length| length > limit as u64) {
+        return Err(ExecutorError::TooMuchOutput { limit });
+    }
+    let mut body = Bounded::new(limit);
+    while let Some(chunk) = response.chunk().await.map_err(&failed)? {
+        body.push(&chunk)?;
+        told(body.bytes.len());
+    }
+    Ok(body.bytes)
+}
+
+/// Scheme, host and port of an operator's URL, which is what errors and logs may name of it: user,
+/// password, path and query can hold keys.
+pub(super) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// Parses the URL of a server that an operator configures. The error does not repeat it.
+pub(super) fn server_url(text: &str) -> Result<Url, String> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+        Ok(url) => Err(format!("url has scheme `{}`; expected http or https", url.scheme())),
+        Err(error) => Err(format!("url is none: {error}; expected http://… or https://…")),
     }
 }
 

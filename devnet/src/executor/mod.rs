@@ -1,5 +1,5 @@
-//! What a runner does for a job (spec jobs §7): one HTTP request, one command, or a question to a
-//! language model.
+//! What a runner does for a job (spec jobs §7): one HTTP request, one command, a question to a
+//! language model, one call of a tool, or one Ethereum transaction sent.
 //!
 //! [`Executor::run`] takes a [`Task`] and its [`Limits`] and yields the result's bytes or why there
 //! are none, telling [`Progress`] on the way. Which kinds of tasks there are beside requests and
@@ -13,8 +13,10 @@
 
 pub mod command;
 pub mod config;
+pub mod ethereum;
 pub mod http;
 pub mod llm;
+pub mod mcp;
 
 pub use config::{Config, ConfigError};
 
@@ -36,6 +38,10 @@ pub enum Task {
     Command(command::Command),
     /// Ask a language model; the result is its answer, which may be embedded.
     Llm(llm::Request),
+    /// Call a tool of an MCP server; the result is its answer.
+    Mcp(mcp::Request),
+    /// Send a signed Ethereum transaction; the result is its hash and receipt, as JSON.
+    EthSend(ethereum::Request),
 }
 
 /// How far a task is.
@@ -54,7 +60,8 @@ pub struct Limits {
     pub max_return_bytes: usize,
     /// The longest time from the start.
     pub timeout: Duration,
-    /// Private memory that each process of a command may have, in MiB; enforced on Linux.
+    /// Private memory that each process of a command may have, in MiB; enforced on Linux. It does
+    /// not bind the servers of `mcp` jobs, which are the operator's.
     pub max_memory_mb: Option<u64>,
 }
 
@@ -138,10 +145,10 @@ pub enum ExecutorError {
         /// The URL of the task.
         url: String,
     },
-    /// No complete answer came: no connection, no TLS, no HTTP.
+    /// No complete answer came: no connection, no TLS, no HTTP, no JSON-RPC.
     #[error("{url}: {reason}")]
     Request {
-        /// The URL of the task.
+        /// The URL of the task; of a server the operator configured, the part before its path.
         url: String,
         /// What went wrong, with its causes.
         reason: String,
@@ -155,6 +162,34 @@ pub enum ExecutorError {
     /// The task has a JSON pointer, and the response is not JSON.
     #[error("the response is not JSON: {0}")]
     NotJson(String),
+    /// An MCP server ended the conversation, or broke its rules.
+    #[error("MCP server {server:?}: {reason}")]
+    Mcp {
+        /// The server, as the task names it.
+        server: String,
+        /// What it did.
+        reason: String,
+    },
+    /// A tool says that it failed, or its server that it has no such tool.
+    #[error("tool {tool:?} of MCP server {server:?}: {reason}")]
+    Tool {
+        /// The server, as the task names it.
+        server: String,
+        /// The tool, as the task names it.
+        tool: String,
+        /// What was said, at most [`mcp::MAX_REASON`] bytes.
+        reason: String,
+    },
+    /// An Ethereum node answered with an error.
+    #[error("{url} answered error {code}: {message}")]
+    Node {
+        /// The part before the path of the node's URL.
+        url: String,
+        /// The code of JSON-RPC.
+        code: i64,
+        /// The node's words, at most [`ethereum::MAX_MESSAGE`] bytes.
+        message: String,
+    },
     /// The runner's own machine failed.
     #[error("{what}: {reason}")]
     Local {
@@ -176,6 +211,8 @@ fn said(text: &str) -> String {
 pub struct Executor {
     http: http::Client,
     llm: Option<Arc<llm::Endpoint>>,
+    mcp: Arc<mcp::Servers>,
+    eth: Option<Arc<ethereum::Endpoint>>,
 }
 
 impl Executor {
@@ -195,13 +232,21 @@ impl Executor {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigError> {
         let llm = config.llm.as_ref().map(|llm| llm::Endpoint::new(llm, variable)).transpose()?;
-        Ok(Self { http: self.http.clone(), llm: llm.map(Arc::new) })
+        Ok(Self {
+            http: self.http.clone(),
+            llm: llm.map(Arc::new),
+            mcp: Arc::new(config.mcp.clone()),
+            eth: config.eth.clone().map(Arc::new),
+        })
     }
 
     /// The kinds of jobs that it can execute.
     pub fn kinds(&self) -> BTreeSet<JobKind> {
         let llm = self.llm.is_some().then_some(JobKind::Llm);
-        [JobKind::Http, JobKind::Custom].into_iter().chain(llm).collect()
+        let mcp = (!self.mcp.is_empty()).then_some(JobKind::Mcp);
+        let eth = self.eth.is_some().then_some(JobKind::EthSend);
+        let always = [JobKind::Http, JobKind::Custom];
+        always.into_iter().chain(llm).chain(mcp).chain(eth).collect()
     }
 
     /// The models that `llm` jobs may name, those of embeddings among them; sorted.
@@ -211,7 +256,7 @@ impl Executor {
 
     /// The servers that `mcp` jobs may name; sorted.
     pub fn mcp_servers(&self) -> BTreeSet<String> {
-        BTreeSet::new()
+        self.mcp.names().map(str::to_owned).collect()
     }
 
     /// Executes `task`. `started` is called once, when the work itself begins: when the command
@@ -243,6 +288,16 @@ impl Executor {
                 let work = endpoint.ask(request, limits, started, progress);
                 within(limits.timeout, cancelled, work).await
             }
+            Task::Mcp(request) => {
+                let told = |percent, detail| progress(Progress { percent, detail });
+                let (servers, http) = (&*self.mcp, &self.http);
+                mcp::call(servers, http, request, limits, cancelled, started, told).await
+            }
+            Task::EthSend(request) => {
+                let endpoint = self.eth.as_deref();
+                let sent = ethereum::send(endpoint, &self.http, request, limits, started);
+                within(limits.timeout, cancelled, sent).await
+            }
         }
     }
 }
@@ -261,6 +316,15 @@ async fn within<T>(
             done.unwrap_or(Err(ExecutorError::TimedOut { after: limit }))
         }
     }
+}
+
+/// The start of `text` that fits into `limit` bytes, on one line.
+fn shown(text: &str, limit: usize) -> String {
+    let text: String = text[..text.floor_char_boundary(limit)]
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    text.trim().to_owned()
 }
 
 /// Bytes up to a limit: neither more is kept, nor much more than that is allocated.

@@ -2,7 +2,9 @@
 
 pub use crate::executor::Progress;
 
-use crate::executor::{Executor, ExecutorError, Limits, Task, command, http, llm};
+use crate::executor::{
+    Executor, ExecutorError, Limits, Task, command, ethereum, http, llm, mcp,
+};
 use commonware_runtime::Clock;
 use cowboy_engine::{
     job::spec::{JobSpec, Work},
@@ -47,12 +49,12 @@ impl Worker for Executor {
             timeout: Duration::from_millis(spec.bounds.expected_execution_ms),
             max_memory_mb: Some(spec.bounds.max_memory_mb.into()),
         };
-        self.run(&task(&spec.work)?, &limits, cancelled, |_| started(), progress).await
+        self.run(&task(&spec.work), &limits, cancelled, |_| started(), progress).await
     }
 }
 
-fn task(work: &Work) -> Result<Task, ExecutorError> {
-    Ok(match work {
+fn task(work: &Work) -> Task {
+    match work {
         Work::Llm(work) => Task::Llm(llm::Request {
             model: work.model.clone(),
             messages: work
@@ -65,10 +67,6 @@ fn task(work: &Work) -> Result<Task, ExecutorError> {
             seed: work.seed,
             embedding_model: work.embedding_model.clone(),
         }),
-        Work::Mcp(_) | Work::EthSend(_) => {
-            let kind = work.kind();
-            return Err(ExecutorError::Invalid(format!("this runner executes no {kind} jobs")));
-        }
         Work::Http(work) => Task::Http(http::Request {
             method: work.method.clone(),
             url: work.url.clone(),
@@ -76,13 +74,22 @@ fn task(work: &Work) -> Result<Task, ExecutorError> {
             body: work.body.clone().unwrap_or_default(),
             pointer: work.pointer.clone(),
         }),
+        Work::Mcp(work) => Task::Mcp(mcp::Request {
+            server: work.server.clone(),
+            tool: work.tool.clone(),
+            arguments: work.arguments.clone(),
+        }),
+        Work::EthSend(work) => Task::EthSend(ethereum::Request {
+            transaction: work.transaction.clone(),
+            confirmations: work.confirmations,
+        }),
         Work::Custom(work) => Task::Command(command::Command {
             program: work.program.clone(),
             args: work.args.clone(),
             env: work.env.iter().cloned().collect(),
             stdin: work.stdin.clone().unwrap_or_default(),
         }),
-    })
+    }
 }
 
 /// Work for the simulator, where no command can run: after `delay` the result is the hash of what
