@@ -311,7 +311,7 @@ impl Nodes {
             slot.set_running(Running {
                 ledger: services.ledger.clone(),
                 mempool: services.mempool.clone(),
-                results: gateway.results(),
+                handed_in: gateway.handed_in(),
                 links: Arc::new(move || links.connected().into_iter().map(link).collect()),
                 quic: *quic,
                 p2p: *p2p,
