@@ -14,10 +14,11 @@ use crate::{
     consensus::scheme::{Committee, CommitteeError},
     faults::Faults,
     topology::{MAX_CONCURRENT_JOBS, Name},
+    validator::gateway::Handed,
 };
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{Block, Genesis, GenesisError, State, Validator, transaction::SubmitResult},
+    chain::{Block, Genesis, GenesisError, State, Validator},
     primitives::{Address, Hash, Height},
     wire::BackpressureSignal,
 };
@@ -239,7 +240,7 @@ pub struct Running {
     /// What its runners said last of an open job.
     pub progress: ProgressHook,
     /// Takes checked results that are to go onto the chain.
-    pub results: mpsc::Sender<SubmitResult>,
+    pub handed_in: mpsc::Sender<Handed>,
     /// Where runners reach it over QUIC.
     pub quic: SocketAddr,
     /// Where other validators reach it.

@@ -315,10 +315,10 @@ impl Nodes {
             slot.set_running(Running {
                 ledger: services.ledger.clone(),
                 mempool: services.mempool.clone(),
-                results: gateway.results(),
                 progress: Arc::new(move |job_id| {
                     progressing.progress(job_id).into_iter().map(progress).collect()
                 }),
+                handed_in: gateway.handed_in(),
                 links: Arc::new(move || links.connected().into_iter().map(link).collect()),
                 quic: *quic,
                 p2p: *p2p,

@@ -11,7 +11,8 @@
 //!
 //! A result goes to the validator whose assignment was accepted, as long as that stream is open,
 //! and else to any other connected one. What nobody has taken is tried again with each block and
-//! each new connection, until the job's deadline.
+//! each new connection, until the job's deadline. A member of a committee sends a commitment in the
+//! same way, and shows its result to whoever asks for it then.
 //!
 //! Heights are told by validators, any of which may lie: what the runner believes is the lower
 //! median of what its connections told last.
@@ -32,12 +33,12 @@ use cowboy_engine::{
     registry::JobKind,
     session::{
         End, Session as _, StreamId, backoff,
-        jobs::{JobTable, Offer},
+        jobs::{Delivery, JobTable, Offer},
         runner::{self, Event},
     },
     wire::{
-        BackpressureSignal, Body, CancelReason, GoodbyeReason, JobAssignment, JobResult, Percent,
-        RejectReason, Text,
+        BackpressureSignal, Body, CancelReason, GoodbyeReason, JobAggregate, JobAssignment,
+        JobCommit, JobResult, Percent, RejectReason, Text,
     },
 };
 use futures::FutureExt as _;
@@ -297,7 +298,7 @@ pub(super) struct Shared {
     pub(super) links: BTreeMap<PublicKey, Link>,
     /// On whose connection a job was accepted, while that stream is open.
     holders: BTreeMap<Hash, PublicKey>,
-    /// On whose connection a result was sent that is not known to have arrived.
+    /// On whose connection a result or commitment was sent that is not known to have arrived.
     in_flight: BTreeMap<Hash, PublicKey>,
     /// What cancels the running jobs.
     pub(super) running: BTreeMap<Hash, oneshot::Sender<()>>,
@@ -322,8 +323,8 @@ enum Command {
     Head(Height),
     /// Say how far this job is.
     Progress(Hash, Progress),
-    /// Send this result.
-    Deliver(Arc<JobResult>),
+    /// Send this result or commitment.
+    Deliver(Delivery),
     /// Tell the load.
     TellLoad,
     /// Say goodbye.
@@ -388,18 +389,25 @@ impl Core {
         }
     }
 
-    fn finished(&self, job_id: Hash, bytes: Vec<u8>) {
+    fn finished(&self, job_id: Hash, bytes: Vec<u8>, in_committee: bool) {
         let length = bytes.len();
         let body = match Body::new(bytes) {
             Ok(body) => body,
             Err(error) => return self.failed(job_id, error.to_string()),
         };
-        let result = JobResult::signed(self.chain_id, &self.key, job_id, body);
+        let (chain_id, key) = (self.chain_id, &self.key);
+        let result = JobResult::signed(chain_id, key, job_id, body);
+        let commit =
+            in_committee.then(|| JobCommit::signed(chain_id, key, job_id, result.commitment()));
         let mut shared = self.shared.lock();
         shared.running.remove(&job_id);
-        if let Some(result) = shared.table.finish(result) {
+        let delivery = match commit {
+            None => shared.table.finish(result).map(Delivery::Result),
+            Some(commit) => shared.table.commit(result, commit).map(Delivery::Commit),
+        };
+        if let Some(delivery) = delivery {
             self.say(Activity::Finished { job_id, bytes: length });
-            shared.deliver(&result);
+            shared.deliver(delivery);
         }
         shared.tell_load();
     }
@@ -451,8 +459,8 @@ impl Shared {
     }
 
     /// Sends a result that is not on its way: to the validator that holds the job, else to any.
-    fn deliver(&mut self, result: &Arc<JobResult>) {
-        let job_id = result.job_id;
+    fn deliver(&mut self, delivery: Delivery) {
+        let job_id = delivery.job_id();
         if self.in_flight.contains_key(&job_id) {
             return;
         }
@@ -460,7 +468,7 @@ impl Shared {
         let sent = holder
             .into_iter()
             .chain(&self.links)
-            .find(|(_, link)| link.command(Command::Deliver(result.clone())))
+            .find(|(_, link)| link.command(Command::Deliver(delivery.clone())))
             .map(|(key, _)| key.clone());
         if let Some(key) = sent {
             self.in_flight.insert(job_id, key);
@@ -469,9 +477,9 @@ impl Shared {
 
     /// Sends every result that nobody has taken and that is not on its way.
     fn deliver_all(&mut self) {
-        let waiting: Vec<_> = self.table.undelivered().cloned().collect();
-        for result in waiting {
-            self.deliver(&result);
+        let waiting: Vec<_> = self.table.undelivered().collect();
+        for delivery in waiting {
+            self.deliver(delivery);
         }
     }
 
@@ -590,6 +598,7 @@ pub(super) fn work<E, W>(
     jobs.child("job").spawn(move |context| async move {
         let started = || core.say(Activity::Started { job_id, at: context.current() });
         let limit = spec.bounds.max_return_bytes as usize;
+        let in_committee = spec.verification.runners > 1;
         let (progress, mut newest) = watch::channel(None);
         let tell = |state| drop(progress.send_replace(Some(state)));
         let outcome = {
@@ -614,7 +623,7 @@ pub(super) fn work<E, W>(
                 let got = bytes.len();
                 core.failed(job_id, format!("a result of {got} bytes, {limit} may be"));
             }
-            Ok(bytes) => core.finished(job_id, bytes),
+            Ok(bytes) => core.finished(job_id, bytes, in_committee),
             Err(error) => core.failed(job_id, error.to_string()),
         }
     });
@@ -675,11 +684,18 @@ where
                 let mut shared = self.core.shared.lock();
                 shared.landed(&job_id, &self.validator);
                 shared.holders.remove(&job_id);
-                shared.table.delivered(&job_id);
+                shared.table.delivered(&job_id, Some(&self.validator));
             }
             // With the next block, or the next connection, it is tried again.
             Event::Undelivered { job_id } => {
                 self.core.shared.lock().landed(&job_id, &self.validator);
+            }
+            Event::RevealWanted { stream, job_id } => {
+                let result = self.core.shared.lock().table.reveal(&job_id);
+                session.reveal(stream, result.as_deref());
+            }
+            Event::AggregateWanted { stream, aggregate } => {
+                session.aggregate(stream, self.agrees(&aggregate));
             }
         }
     }
@@ -692,11 +708,7 @@ where
                     session.progress(job_id, percent, detail.as_deref().map(Text::truncated));
                 }
             }
-            Command::Deliver(result) => {
-                if !session.deliver(&result) {
-                    self.core.shared.lock().landed(&result.job_id, &self.validator);
-                }
-            }
+            Command::Deliver(delivery) => self.deliver(session, &delivery),
             Command::TellLoad => session.backpressure(&self.core.shared.lock().load()),
             Command::Close => session.close(GoodbyeReason::ShuttingDown),
         }
@@ -751,16 +763,29 @@ where
         };
         session.answer(stream, offer.status());
         match offer {
-            Offer::HandOver(result) => {
-                if !session.deliver(&result) {
-                    self.core.shared.lock().landed(&job_id, &self.validator);
-                }
-            }
+            Offer::HandOver(delivery) => self.deliver(session, &delivery),
             Offer::Reject(reason) => {
                 tracing::debug!(runner = %self.core.public.address(), %job_id, %reason, "job rejected");
             }
             Offer::Accept | Offer::Duplicate => {}
         }
+    }
+
+    fn deliver(&self, session: &mut runner::Runner, delivery: &Delivery) {
+        let sent = match delivery {
+            Delivery::Result(result) => session.deliver(result),
+            Delivery::Commit(commit) => session.commit(commit),
+        };
+        if !sent {
+            self.core.shared.lock().landed(&delivery.job_id(), &self.validator);
+        }
+    }
+
+    /// Whether the runner signs what its committee came to.
+    fn agrees(&self, aggregate: &JobAggregate) -> bool {
+        let mut shared = self.core.shared.lock();
+        let head = shared.head;
+        shared.table.aggregate(&self.core.public.address(), aggregate, head)
     }
 
     fn cancelled(&self, job_id: &Hash, reason: CancelReason) {
@@ -784,6 +809,7 @@ where
         shared.holders.retain(|_, holder| *holder != self.validator);
         // Also what its task had not come to.
         shared.in_flight.retain(|_, validator| *validator != self.validator);
+        shared.table.lost(&self.validator);
         shared.deliver_all();
     }
 }

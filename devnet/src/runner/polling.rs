@@ -23,7 +23,7 @@ use commonware_runtime::{Clock, Spawner};
 use cowboy_engine::{
     presence::Phase,
     primitives::{Hash, Height},
-    session::jobs::Offer,
+    session::jobs::{Delivery, Offer},
     wire::{CancelReason, JobResult},
 };
 use std::{
@@ -139,7 +139,15 @@ where
     async fn hand_in(&mut self) -> bool {
         let (connected, results) = {
             let shared = self.desk.core.shared.lock();
-            let results: Vec<_> = shared.table.undelivered().cloned().collect();
+            // What a committee's job came to is not for everybody to see, and waits.
+            let results: Vec<_> = shared
+                .table
+                .undelivered()
+                .filter_map(|delivery| match delivery {
+                    Delivery::Result(result) => Some(result),
+                    Delivery::Commit(_) => None,
+                })
+                .collect();
             (!shared.links.is_empty(), results)
         };
         let before = std::mem::take(&mut self.waiting);
@@ -173,7 +181,7 @@ where
                 return;
             }
         }
-        self.desk.core.shared.lock().table.delivered(&job_id);
+        self.desk.core.shared.lock().table.delivered(&job_id, None);
     }
 
     /// Takes on what the chain assigns to the runner, and gives up what it has taken back.

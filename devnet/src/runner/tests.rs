@@ -13,7 +13,7 @@ use crate::{
     },
     transport::simulated::{Fabric, Link},
     validator::{
-        gateway::{self, Gateway},
+        gateway::{self, Gateway, Handed},
         limiter::Limits,
     },
 };
@@ -26,7 +26,7 @@ use cowboy_engine::{
         SignedTransaction, State, Transaction, Validator, Vote,
         block::{certificates_root, certify, transactions_root},
         execute,
-        transaction::{SetPhase, SubmitResult},
+        transaction::SetPhase,
     },
     job::spec::{JobSpec, JobStatus},
     presence::{Phase, subset},
@@ -73,7 +73,7 @@ fn genesis(validators: usize, runners: usize) -> Genesis {
 struct Node {
     name: String,
     gateway: Gateway,
-    results: mpsc::Receiver<SubmitResult>,
+    handed_in: mpsc::Receiver<Handed>,
     serving: Handle<()>,
 }
 
@@ -104,14 +104,14 @@ impl Net {
 
     fn node(&self, name: &str, limits: Limits) -> Node {
         let config = gateway::Config { key: key(name), limits, state: self.state.clone() };
-        let (gateway, results) = Gateway::new(config);
+        let (gateway, handed_in) = Gateway::new(config);
         let listener = self.fabric.listen(public(name)).unwrap();
         let served = gateway.clone();
         let serving = self
             .context
             .child("gateway")
             .spawn(|context| async move { served.serve(context, listener).await });
-        Node { name: name.to_owned(), gateway, results, serving }
+        Node { name: name.to_owned(), gateway, handed_in, serving }
     }
 
     fn config(&self, name: &str) -> Config {
@@ -187,8 +187,9 @@ impl Net {
         for i in 0..self.nodes.len() {
             let name = self.nodes[i].name.clone();
             let submitted: Vec<_> =
-                std::iter::from_fn(|| self.nodes[i].results.try_recv().ok()).collect();
-            for (ahead, result) in (0..).zip(submitted) {
+                std::iter::from_fn(|| self.nodes[i].handed_in.try_recv().ok()).collect();
+            for (ahead, handed) in (0..).zip(submitted) {
+                let Handed::Result(result) = handed else { panic!("{handed:?}") };
                 transactions.push(self.sign(&name, ahead, Payload::SubmitResult(result)));
             }
         }
@@ -460,7 +461,7 @@ fn a_validator_that_forgot_a_result_gets_it_again() {
         net.block().await;
         net.context.sleep(4 * BLOCK_TIME).await;
         // It has the result, and ends before anyone else does.
-        assert!(net.nodes[0].results.try_recv().is_ok());
+        assert!(net.nodes[0].handed_in.try_recv().is_ok());
         let node = net.nodes.remove(0);
         node.gateway.close(&net.context).await;
         node.serving.abort();

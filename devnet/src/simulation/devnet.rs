@@ -8,7 +8,7 @@ use crate::{
     runner::{self, Runner, Targets, ValidatorAddress, Worker, worker::Pretended},
     transport::simulated::{Fabric, Link},
     validator::{
-        gateway::{self, Gateway},
+        gateway::{self, Gateway, Handed},
         limiter::Limits,
         node, service,
     },
@@ -18,7 +18,7 @@ use commonware_p2p::simulated;
 use commonware_runtime::{Supervisor as _, deterministic::Context};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{Endowment, Payload, State, Transaction, transaction::SubmitResult},
+    chain::{Endowment, Payload, State, Transaction},
     job::spec::{Bounds, CommandWork, JobSpec, Verification, Work},
     primitives::{Hash, PublicKey, SecretKey, Wei},
     registry::JobKind,
@@ -131,7 +131,7 @@ impl Devnet {
         let Plan { mut setup, vote } = plan;
         let fabric = Fabric::new(context.child("fabric"), RUNNER_LINK);
         let gateways: Arc<Mutex<BTreeMap<usize, Gateway>>> = Arc::default();
-        let waiting: Arc<Mutex<BTreeMap<usize, mpsc::Receiver<SubmitResult>>>> = Arc::default();
+        let waiting: Arc<Mutex<BTreeMap<usize, mpsc::Receiver<Handed>>>> = Arc::default();
         let (made, results) = (gateways.clone(), waiting.clone());
         let state = setup.genesis.state().expect("a simulation's genesis starts a chain");
         let address = |index| {

@@ -409,7 +409,7 @@ impl Job {
             JobReveal::KIND => JobReveal::from_payload(payload).map(Self::Reveal),
             JobAggregate::KIND => JobAggregate::from_payload(payload).map(Self::Aggregate),
             JobAggregated::KIND => JobAggregated::from_payload(payload).map(Self::Aggregated),
-            Self::EXTENSIONS.. => return Ok(None),
+            kind if kind >= Self::EXTENSIONS => return Ok(None),
             kind => Err(FrameError::UnexpectedType { kind, channel: Channel::Job }),
         }
         .map(Some)

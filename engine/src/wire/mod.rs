@@ -13,8 +13,8 @@
 //! A connection has one control stream and any number of job streams ([`Channel`]). Each frame
 //! belongs to one of the two. On the control stream every other type is malformed; on a job stream
 //! a type of 0x80 or above that is not a job frame is an extension and ignored, below that it is
-//! malformed. The frames of committees (0x80 to 0x83) are such extensions of the first table, so that
-//! who knows that alone is not disturbed by them.
+//! malformed. The frames of committees (0x80 to 0x83) are such extensions of the first table, so
+//! that who knows that alone is not disturbed by them.
 //!
 //! Formats are frozen: `tests.rs` holds a hash of a sample of every frame.
 

@@ -15,7 +15,7 @@ use crate::{
         },
         view::View,
     },
-    validator::gateway::assigned,
+    validator::gateway::{Handed, assigned},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use cowboy_engine::{
@@ -92,7 +92,7 @@ fn take(view: &View, runner: &str, request: ResultRequest) -> Result<ResultAccep
         runner_signature: Signature(signature),
     };
     match check_result(&view.state, &submitted) {
-        Ok(_) => view.running.results.try_send(submitted).map_err(|_| {
+        Ok(_) => view.running.handed_in.try_send(Handed::Result(submitted)).map_err(|_| {
             ApiError::unavailable("too many results wait to be submitted").hint("send it again")
         })?,
         // Whoever lost the first answer gets the same again.

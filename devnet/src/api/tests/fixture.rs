@@ -20,6 +20,7 @@ use crate::{
     faults::Faults,
     simulation,
     storage::Store,
+    validator::gateway::Handed,
 };
 use commonware_consensus::{
     simplex::types::{Finalize, Proposal},
@@ -150,7 +151,7 @@ pub(super) struct Devnet {
     /// The validators that can run, by number.
     parts: Arc<[Running; 2]>,
     /// The results that runners handed in, to either of them.
-    pub handed_in: mpsc::Receiver<SubmitResult>,
+    pub handed_in: mpsc::Receiver<Handed>,
     /// In the order in which votes number the validators.
     schemes: Vec<Scheme>,
     seen: Seen,
@@ -207,7 +208,7 @@ impl Devnet {
                 mempool: Mempool::new(Known::default()),
                 links: Arc::new(links),
                 progress: Arc::new(move |_| progress(validator)),
-                results: results.clone(),
+                handed_in: results.clone(),
                 quic: ([127, 0, 0, 1], 29_001).into(),
                 p2p: ([127, 0, 0, 1], 29_002).into(),
             }

@@ -1,7 +1,7 @@
 //! Polling over the API: what a runner is told, which results are taken, and when all that is gone.
 
 use super::fixture::*;
-use crate::api::types::*;
+use crate::{api::types::*, validator::gateway::Handed};
 use cowboy_engine::{
     chain::{
         Params, Payload,
@@ -100,7 +100,8 @@ async fn a_result_is_checked_like_a_frame_and_submitted() {
     // No token, no connection: the signature is all.
     let accepted = devnet.client.hand_in(&drawn, &good).await.unwrap();
     assert_eq!(*accepted.job_id, id);
-    let SubmitResult { job_id, runner, result: bytes, .. } = devnet.handed_in.try_recv().unwrap();
+    let Handed::Result(handed) = devnet.handed_in.try_recv().unwrap() else { panic!("a result") };
+    let SubmitResult { job_id, runner, result: bytes, .. } = handed;
     assert_eq!((job_id, runner, bytes), (id, address(&drawn), b"hi\n".to_vec()));
     // No more than wait already.
     for _ in 0..2 {
