@@ -211,7 +211,7 @@ fn completions_and_manual_pages_are_printed() {
     assert_eq!(folder.run(&["completions", "tcsh"]).code, 2);
     assert!(folder.prints(&["man"]).contains("cowboyctl"));
     assert!(folder.prints(&["man", "job", "submit", "custom"]).contains("cowboyctl\\-job"));
-    assert!(folder.fails(3, &["man", "job", "cancel"]).contains("cowboyctl job cancel"));
+    assert!(folder.fails(3, &["man", "job", "undo"]).contains("cowboyctl job undo"));
     folder.run(&["man", "--dir", "pages"]);
     assert!(folder.path("pages/cowboyctl-presence-verify.1").is_file());
 }

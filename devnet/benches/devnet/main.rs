@@ -9,9 +9,9 @@
 //!   timers that fire in each and come again;
 //! * `jobs`: from the block that assigns a job to the start of its command, beside the round trip
 //!   of a new stream on a bare QUIC connection, while the chain rests and right after a block;
-//! * `crowd`: 1,000 runners on ten validators with blocks of a second, until all are present, what
-//!   their connections take, and until they are back after a validator's restart, beside as many
-//!   bare connections (`bare N`, in a process of its own).
+//! * `crowd`: RUNNERS (1,000) runners on ten validators with blocks of a second, until all are
+//!   present, what their connections take, and until they are back after a validator's restart,
+//!   beside as many bare connections (`bare N`, in a process of its own).
 //!
 //! The folder for files is `$TMPDIR`.
 
@@ -32,6 +32,8 @@ const VALIDATORS: usize = 4;
 const RUNNERS: usize = 8;
 /// Runners of the `crowd`.
 const CROWD: usize = 1_000;
+/// Connections without a devnet around them.
+const BARE: usize = 5_000;
 
 fn main() -> io::Result<()> {
     let chosen: Vec<String> =
@@ -62,7 +64,8 @@ fn main() -> io::Result<()> {
         times("bare stream, between blocks", &mut latencies.quiet)?;
         times("bare stream, after a block", &mut latencies.busy)?;
     }
-    if let Some(connections) = counted("bare") {
+    if chosen.iter().any(|chosen| chosen == "bare") {
+        let connections = counted("bare").unwrap_or(BARE);
         let (bytes, rate) = crowd::bare(connections);
         return writeln!(
             io::stdout(),

@@ -27,6 +27,7 @@ use cowboy_engine::chain::SignedTransaction;
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, sync::Arc, time::Duration};
+use tokio::sync::Semaphore;
 
 /// How long a request may take where the caller does not say.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -118,6 +119,8 @@ pub struct Client {
     token: Option<String>,
     node: Option<String>,
     timeout: Duration,
+    /// Shared by all clones; `None`: there is no bound.
+    places: Option<Arc<Semaphore>>,
 }
 
 impl Client {
@@ -131,7 +134,8 @@ impl Client {
             .build()
             .map_err(|error| refused(error.to_string()))?;
         let base = Arc::new(Mutex::new(base));
-        Ok(Self { http, base, token: None, node: None, timeout: REQUEST_TIMEOUT })
+        let timeout = REQUEST_TIMEOUT;
+        Ok(Self { http, base, token: None, node: None, timeout, places: None })
     }
 
     /// A client for the devnet in `home`, with its token, where it runs.
@@ -164,6 +168,12 @@ impl Client {
     /// Gives each request so long.
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
+    }
+
+    /// Makes at most so many requests at a time, those of its clones included; others wait their
+    /// turn. Each keeps its connection for the next, and a server has only so many.
+    pub fn at_most(self, requests: usize) -> Self {
+        Self { places: Some(Arc::new(Semaphore::new(requests))), ..self }
     }
 
     /// The devnet at a glance.
@@ -541,6 +551,10 @@ impl Client {
         path: &[&str],
         request: RequestBuilder,
     ) -> Result<T, ClientError> {
+        let _place = match &self.places {
+            Some(places) => Some(places.acquire().await.expect("nobody closes the semaphore")),
+            None => None,
+        };
         let response = request.send().await.map_err(|error| self.failure(path, &error))?;
         let response = self.accepted(path, response).await?;
         let body = self.body(path, response).await?;

@@ -3,10 +3,13 @@
 use super::*;
 use crate::api::types::{BlockNotice, HashText, Text};
 use cowboy_engine::primitives::Hash;
+use futures::future::join_all;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
-    task::JoinHandle,
+    sync::Barrier,
+    task::{JoinHandle, JoinSet},
 };
 
 /// Answers each connection in turn with one of `answers`, then closes; returns the requests.
@@ -135,4 +138,36 @@ async fn a_request_ends_within_its_timeout() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let client = Client::new(&url).unwrap().with_timeout(Duration::from_millis(20));
     assert!(matches!(client.head().await, Err(ClientError::Timeout { .. })));
+}
+
+/// Eight requests, two at a time: each waits until another is under way as well.
+#[tokio::test]
+async fn no_more_requests_are_under_way_than_may_be() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = Client::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+    let client = client.at_most(2);
+    let server = tokio::spawn(async move {
+        let (open, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let pair = Arc::new(Barrier::new(2));
+        let mut answering = JoinSet::new();
+        for _ in 0..8 {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let (open, most, pair) = (open.clone(), most.clone(), pair.clone());
+            answering.spawn(async move {
+                most.fetch_max(open.fetch_add(1, SeqCst) + 1, SeqCst);
+                read_request(&mut stream).await;
+                pair.wait().await;
+                open.fetch_sub(1, SeqCst);
+                let answer =
+                    "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                stream.shutdown().await.unwrap();
+            });
+        }
+        answering.join_all().await;
+        most.load(SeqCst)
+    });
+    let requests = (0..8).map(|_| client.head());
+    assert!(join_all(requests).await.iter().all(Result::is_err));
+    assert_eq!(server.await.unwrap(), 2);
 }

@@ -57,6 +57,9 @@ use std::{
 const REQUESTS: usize = 64;
 /// Failures of nodes that wait to be told of; the first one is what is asked for.
 const FAILURES: usize = 64;
+/// Requests to the control API that all of the devnet's runners make at a time. Each keeps a
+/// connection, and those of hundreds of runners would be all that the API takes.
+const RUNNERS_REQUESTS: usize = 16;
 /// How long a stopping devnet waits for its nodes.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a stopped validator's port is looked at; nothing tells when the system frees it.
@@ -166,10 +169,12 @@ impl Requests {
         context: tokio::Context,
         config: SupervisorConfig,
     ) -> Result<Supervised, OrchestratorError> {
-        let api = Client::new(&config.rpc_url).map_err(|error| OrchestratorError::Node {
-            node: "control API".to_owned(),
-            error: error.to_string(),
-        })?;
+        let api = Client::new(&config.rpc_url)
+            .map_err(|error| OrchestratorError::Node {
+                node: "control API".to_owned(),
+                error: error.to_string(),
+            })?
+            .at_most(RUNNERS_REQUESTS);
         let targets = Targets::new(config.backend.newest());
         targets.listening(config.members.for_runners());
         let following = targets.clone();

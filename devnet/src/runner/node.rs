@@ -18,6 +18,7 @@
 //! median of what its connections told last.
 
 use super::{
+    job::work,
     polling::{self, Polling},
     worker::{Progress, Worker},
 };
@@ -46,7 +47,6 @@ use rand_core::CryptoRng;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
-    pin::pin,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -59,10 +59,6 @@ const COMMANDS: usize = 256;
 /// Activities that a slow subscriber may be behind before it is told that it missed some. Room for
 /// them is taken when the runner starts, whoever subscribes.
 const ACTIVITY_LAG: usize = 32;
-
-/// The shortest time between two frames that tell of a job's progress. What comes sooner waits, and
-/// only the newest of it is told.
-pub(super) const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
 
 /// Where to go on counting attempts when a newer connection of the same runner has taken over:
 /// two processes with one key are not to push each other out ten times a second.
@@ -382,14 +378,14 @@ impl Core {
     }
 
     /// Has the validator told that holds the job, if any does.
-    fn progressed(&self, job_id: Hash, progress: Progress) {
+    pub(super) fn progressed(&self, job_id: Hash, progress: Progress) {
         let shared = self.shared.lock();
         if let Some(link) = shared.holders.get(&job_id).and_then(|key| shared.links.get(key)) {
             link.command(Command::Progress(job_id, progress));
         }
     }
 
-    fn finished(&self, job_id: Hash, bytes: Vec<u8>, in_committee: bool) {
+    pub(super) fn finished(&self, job_id: Hash, bytes: Vec<u8>, in_committee: bool) {
         let length = bytes.len();
         let body = match Body::new(bytes) {
             Ok(body) => body,
@@ -412,7 +408,7 @@ impl Core {
         shared.tell_load();
     }
 
-    fn failed(&self, job_id: Hash, reason: String) {
+    pub(super) fn failed(&self, job_id: Hash, reason: String) {
         let mut shared = self.shared.lock();
         shared.abandon(&job_id);
         if shared.table.is_running(&job_id) {
@@ -580,69 +576,6 @@ where
         let end = driver::drive(context, connection, session, &mut link, received).await;
         link.ended();
         (end, link.established)
-    }
-}
-
-/// Works on an accepted job in a task of its own.
-pub(super) fn work<E, W>(
-    core: &Arc<Core>,
-    jobs: &Arc<E>,
-    worker: &Arc<W>,
-    (job_id, spec): (Hash, JobSpec),
-    cancelled: oneshot::Receiver<()>,
-) where
-    E: Clock + Spawner,
-    W: Worker,
-{
-    let (core, worker) = (core.clone(), worker.clone());
-    jobs.child("job").spawn(move |context| async move {
-        let started = || core.say(Activity::Started { job_id, at: context.current() });
-        let limit = spec.bounds.max_return_bytes as usize;
-        let in_committee = spec.verification.runners > 1;
-        let (progress, mut newest) = watch::channel(None);
-        let tell = |state| drop(progress.send_replace(Some(state)));
-        let outcome = {
-            let mut working = pin!(worker.work(&spec, cancelled, started, tell));
-            let mut telling = pin!(report(&context, &core, job_id, &mut newest));
-            tokio::select! {
-                biased;
-                outcome = &mut working => outcome,
-                // It reports as long as there is work.
-                () = &mut telling => working.await,
-            }
-        };
-        // The end of it waits for nothing: the result is next.
-        if newest.has_changed().is_ok_and(|changed| changed) {
-            let state = newest.borrow().clone().filter(|state: &Progress| state.percent >= 100);
-            if let Some(state) = state {
-                core.progressed(job_id, state);
-            }
-        }
-        match outcome {
-            Ok(bytes) if bytes.len() > limit => {
-                let got = bytes.len();
-                core.failed(job_id, format!("a result of {got} bytes, {limit} may be"));
-            }
-            Ok(bytes) => core.finished(job_id, bytes, in_committee),
-            Err(error) => core.failed(job_id, error.to_string()),
-        }
-    });
-}
-
-/// Tells of a job's progress, the first at once and then no more often than every
-/// [`PROGRESS_PAUSE`], until nothing can come any more.
-async fn report(
-    clock: &impl Clock,
-    core: &Core,
-    job_id: Hash,
-    newest: &mut watch::Receiver<Option<Progress>>,
-) {
-    while newest.changed().await.is_ok() {
-        let state = newest.borrow_and_update().clone();
-        if let Some(state) = state {
-            core.progressed(job_id, state);
-            clock.sleep(PROGRESS_PAUSE).await;
-        }
     }
 }
 

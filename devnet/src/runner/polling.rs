@@ -12,7 +12,8 @@
 //! Polling says nothing about presence.
 
 use super::{
-    node::{Activity, Core, work},
+    job::work,
+    node::{Activity, Core},
     worker::Worker,
 };
 use crate::{

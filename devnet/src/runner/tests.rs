@@ -382,7 +382,7 @@ fn progress_is_told_to_one_validator_and_not_too_often() {
         assert_eq!(told.len(), 5, "{told:?}");
         // The end of it waits for nothing.
         let pauses = told[..4].windows(2).map(|pair| pair[1].0 - pair[0].0);
-        assert!(pauses.into_iter().all(|pause| pause >= node::PROGRESS_PAUSE), "{told:?}");
+        assert!(pauses.into_iter().all(|pause| pause >= job::PROGRESS_PAUSE), "{told:?}");
         assert_eq!(net.until_over(&job_id).await.name(), "Verified");
         assert!(net.nodes.iter().all(|node| node.gateway.progress(&job_id).is_empty()));
     });

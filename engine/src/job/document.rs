@@ -10,9 +10,9 @@
 //! }
 //! ```
 //!
-//! Only `kind` and `work` must be there. Amounts are texts with a unit, or wei; bytes are 0x-hex, or
-//! text as it is. A field that nobody knows is an error, as is a value of another shape: both name
-//! the field. Whether the job can stand, [`JobSpec::check`] says.
+//! Only `kind` and `work` must be there. Amounts are texts with a unit, or wei; bytes are 0x-hex,
+//! or text as it is. A field that nobody knows is an error, as is a value of another shape: both
+//! name the field. Whether the job can stand, [`JobSpec::check`] says.
 
 use super::{
     decimal::Decimal,

@@ -8,7 +8,7 @@
 //!      │            Running ─────────────▶ Committed ────────────┘
 //!      │               │  all committed,      │
 //!      │ retry, of     │  or half the time    │
-//!      └───────────────┴──────────────────────┴── after 3 retries, or without candidates ──▶ Failed
+//!      └───────────────┴──────────────────────┴─ after 3 retries, or without candidates ─▶ Failed
 //! ```
 //!
 //! Its submitter may cancel a job that is Pending or Assigned: it is Cancelled then.

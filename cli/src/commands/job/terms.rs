@@ -68,7 +68,7 @@ pub struct Terms {
     #[arg(long, env = "COWBOYCTL_POOL", hide_env_values = true)]
     pool: Option<String>,
     /// Only runners in a trusted execution environment are drawn
-    #[arg(long)]
+    #[arg(long, env = "COWBOYCTL_TEE", hide_env_values = true)]
     tee: bool,
     /// The actor that is told of the job's end, and its handler
     #[arg(long, value_name = "ACTOR:HANDLER", value_parser = callback)]

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::runner::{
     Worker,
-    worker::{Cancelled, Pretended},
+    worker::{Cancelled, Pretended, Progress},
 };
 use commonware_runtime::Supervisor as _;
 use cowboy_engine::{
@@ -257,8 +257,9 @@ impl Worker for Fickle {
         spec: &JobSpec,
         cancelled: Cancelled,
         started: impl FnOnce() + Send,
+        progress: impl Fn(Progress) + Send + Sync,
     ) -> Result<Vec<u8>, Infallible> {
-        let result = self.usual.work(spec, cancelled, started).await?;
+        let result = self.usual.work(spec, cancelled, started, progress).await?;
         match self.is_experienced.swap(true, Ordering::Relaxed) {
             true => Ok(result),
             false => Ok(vec![self.own]),

@@ -500,10 +500,10 @@ fn money_adds_up_whatever_the_runners_do() {
                 let key = (job.attempt.number, name.clone());
                 match &job.status {
                     JobStatus::Assigned(_) | JobStatus::Running(_) if draw(100) < 12 => {
-                        if !said.contains_key(&key) {
+                        said.entry(key).or_insert_with(|| {
                             payloads.push(chain.commit(id, &name, &result));
-                            said.insert(key, result);
-                        }
+                            result
+                        });
                     }
                     JobStatus::Committed(_) if draw(100) < 20 => {
                         let Some(result) = said.get(&key) else { continue };
