@@ -70,7 +70,7 @@ impl Config {
         Some(match kind {
             JobKind::Llm => "an OpenAI-compatible endpoint in `llm`: base_url and models",
             JobKind::Mcp => "a server in `mcp`: its command, or its url",
-            JobKind::EthSend => "an Ethereum node in `eth`: rpc_url",
+            JobKind::EthSend => "an Ethereum node in `eth`: its url",
             JobKind::Http | JobKind::Custom => unreachable!("they need nothing"),
         })
     }

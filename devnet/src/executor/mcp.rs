@@ -19,7 +19,7 @@ mod streamable;
 mod tests;
 
 use super::{
-    Cancelled, ExecutorError, Limits,
+    Cancelled, ExecutorError, Limits, Progress,
     command::Command,
     http::{self, chain},
     shown,
@@ -40,7 +40,7 @@ use rmcp::{
 pub use server::{Server, Servers};
 use std::{
     error::Error,
-    pin::Pin,
+    pin::{Pin, pin},
     time::{Duration, Instant},
 };
 use tokio::{
@@ -62,6 +62,9 @@ const NOTIFY_TIMEOUT: Duration = Duration::from_millis(150);
 /// seconds at most, until the server has answered that the session is over.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(50);
 
+/// Notices of progress that wait to be passed on; what comes beyond is not missed.
+const NOTICES: usize = 16;
+
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
@@ -82,7 +85,7 @@ pub(super) async fn call(
     limits: &Limits,
     cancelled: Cancelled,
     started: impl FnOnce(Instant) + Send,
-    progress: impl Fn(u8, Option<String>) + Send + Sync + 'static,
+    progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Vec<u8>, ExecutorError> {
     let server = servers.0.get(&request.server).ok_or_else(|| {
         let name = &request.server;
@@ -92,24 +95,47 @@ pub(super) async fn call(
         ExecutorError::Invalid(format!("arguments are not a JSON object: {error}"))
     })?;
     let conversation = Conversation::new(request, arguments, limits, cancelled);
-    let answer = match server {
-        Server::Command { program, args, env } => {
-            let command = Command {
-                program: program.clone(),
-                args: args.clone(),
-                env: env.clone(),
-                stdin: Vec::new(),
-            };
-            stdio::call(&command, limits, conversation, started, progress).await?
-        }
-        Server::Url(url) => {
-            let client = http.get().await?.clone();
-            started(Instant::now());
-            let transport = streamable::transport(client, url, conversation.fatal());
-            conversation.hold(transport, progress).await?
+    let (notices, heard) = mpsc::channel(NOTICES);
+    let talk = async {
+        match server {
+            Server::Command { program, args, env } => {
+                let command = Command {
+                    program: program.clone(),
+                    args: args.clone(),
+                    env: env.clone(),
+                    stdin: Vec::new(),
+                };
+                stdio::call(&command, limits, conversation, started, notices).await
+            }
+            Server::Url(url) => {
+                let client = http.get().await?.clone();
+                started(Instant::now());
+                let transport = streamable::transport(client, url, conversation.fatal());
+                conversation.hold(transport, notices).await
+            }
         }
     };
-    result(answer, request, limits)
+    result(telling(talk, heard, progress).await?, request, limits)
+}
+
+/// Passes on what is heard while `talk` goes on, and then what is left of it.
+async fn telling<T>(
+    talk: impl Future<Output = T>,
+    mut heard: mpsc::Receiver<Progress>,
+    progress: impl Fn(Progress),
+) -> T {
+    let mut talk = pin!(talk);
+    let answer = loop {
+        tokio::select! {
+            biased;
+            answer = &mut talk => break answer,
+            Some(notice) = heard.recv() => progress(notice),
+        }
+    };
+    while let Ok(notice) = heard.try_recv() {
+        progress(notice);
+    }
+    answer
 }
 
 /// The bytes that stand for a tool's answer.
@@ -213,7 +239,7 @@ impl<'a> Conversation<'a> {
     async fn hold<T, E, A>(
         mut self,
         transport: T,
-        progress: impl Fn(u8, Option<String>) + Send + Sync + 'static,
+        notices: mpsc::Sender<Progress>,
     ) -> Result<CallToolResult, ExecutorError>
     where
         T: IntoTransport<RoleClient, E, A>,
@@ -222,7 +248,7 @@ impl<'a> Conversation<'a> {
         let greeted = tokio::select! {
             biased;
             error = self.stopped() => return Err(error),
-            greeted = serve_client(Listener { progress }, transport) => greeted,
+            greeted = serve_client(Listener { notices }, transport) => greeted,
         };
         let mut service = greeted.map_err(|error| self.why(not_greeted(self.request, &error)))?;
         let answer = self.ask(&service).await;
@@ -231,9 +257,9 @@ impl<'a> Conversation<'a> {
         answer
     }
 
-    async fn ask<F: Fn(u8, Option<String>) + Send + Sync + 'static>(
+    async fn ask(
         &mut self,
-        service: &RunningService<RoleClient, Listener<F>>,
+        service: &RunningService<RoleClient, Listener>,
     ) -> Result<CallToolResult, ExecutorError> {
         let parameters = CallToolRequestParams::new(self.request.tool.clone())
             .with_arguments(std::mem::take(&mut self.arguments));
@@ -314,11 +340,11 @@ fn not_answered(request: &Request, error: &ServiceError) -> ExecutorError {
 }
 
 /// What the server may ask of a client: nothing. It is heard where it tells of progress.
-struct Listener<F> {
-    progress: F,
+struct Listener {
+    notices: mpsc::Sender<Progress>,
 }
 
-impl<F: Fn(u8, Option<String>) + Send + Sync + 'static> ClientHandler for Listener<F> {
+impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         let name = Implementation::new("cowboy-runner", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), name)
@@ -332,7 +358,8 @@ impl<F: Fn(u8, Option<String>) + Send + Sync + 'static> ClientHandler for Listen
         let total = notice.total.filter(|total| *total > 0.0);
         let percent =
             total.map_or(0.0, |total| (notice.progress / total * 100.0).clamp(0.0, 100.0));
-        let message = notice.message.map(|message| shown(&message, MAX_REASON));
-        (self.progress)(percent as u8, message);
+        let detail = notice.message.map(|message| shown(&message, MAX_REASON));
+        // No room: more of it comes than anybody reads.
+        let _ = self.notices.try_send(Progress { percent: percent as u8, detail });
     }
 }

@@ -289,9 +289,8 @@ impl Executor {
                 within(limits.timeout, cancelled, work).await
             }
             Task::Mcp(request) => {
-                let told = |percent, detail| progress(Progress { percent, detail });
                 let (servers, http) = (&*self.mcp, &self.http);
-                mcp::call(servers, http, request, limits, cancelled, started, told).await
+                mcp::call(servers, http, request, limits, cancelled, started, progress).await
             }
             Task::EthSend(request) => {
                 let endpoint = self.eth.as_deref();

@@ -2,9 +2,7 @@
 
 pub use crate::executor::Progress;
 
-use crate::executor::{
-    Executor, ExecutorError, Limits, Task, command, ethereum, http, llm, mcp,
-};
+use crate::executor::{Executor, ExecutorError, Limits, Task, command, ethereum, http, llm, mcp};
 use commonware_runtime::Clock;
 use cowboy_engine::{
     job::spec::{JobSpec, Work},
@@ -146,6 +144,6 @@ mod tests {
             seed: Some(9),
             embedding_model: Some("embedder".to_owned()),
         };
-        assert_eq!(task(&work), Ok(Task::Llm(expected)));
+        assert_eq!(task(&work), Task::Llm(expected));
     }
 }

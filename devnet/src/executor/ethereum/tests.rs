@@ -154,7 +154,8 @@ async fn execute(
     let task = Task::EthSend(Request { transaction, confirmations });
     let (started, has_started) = oneshot::channel();
     let started = |at| started.send(at).unwrap();
-    let result = Executor::new(config).run(&task, &limits, cancelled, started).await;
+    let result =
+        Executor::new(&config).unwrap().run(&task, &limits, cancelled, started, |_| ()).await;
     assert!(has_started.await.unwrap() < Instant::now());
     if let Err(error) = &result {
         assert!(!error.to_string().contains("secret"), "{error}");
@@ -350,7 +351,8 @@ async fn a_wait_for_a_receipt_can_be_cancelled() {
 async fn a_runner_without_an_endpoint_says_so() {
     let (_keep, cancelled) = oneshot::channel();
     let task = Task::EthSend(Request { transaction: signed(), confirmations: 1 });
-    let error = Executor::default().run(&task, &LIMITS, cancelled, |_| panic!("started")).await;
+    let error =
+        Executor::default().run(&task, &LIMITS, cancelled, |_| panic!("started"), |_| ()).await;
     let expected = "invalid task: this runner has no Ethereum endpoint (eth.url)";
     assert_eq!(error.unwrap_err().to_string(), expected);
 }

@@ -3,7 +3,7 @@
 
 use super::{
     super::{
-        ExecutorError, Limits,
+        ExecutorError, Limits, Progress,
         command::{Command, END_TIMEOUT, Process, local, pump},
     },
     CLOSE_TIMEOUT, Conversation, Fatal, NOTIFY_TIMEOUT,
@@ -20,6 +20,7 @@ use tokio::{
     io::{AsyncRead, ReadBuf},
     process::ChildStderr,
     signal::unix::{self, SignalKind},
+    sync::mpsc,
     time::timeout,
 };
 
@@ -44,7 +45,7 @@ pub(super) async fn call(
     limits: &Limits,
     conversation: Conversation<'_>,
     started: impl FnOnce(Instant) + Send,
-    progress: impl Fn(u8, Option<String>) + Send + Sync + 'static,
+    notices: mpsc::Sender<Progress>,
 ) -> Result<CallToolResult, ExecutorError> {
     // Before the start, or the exit of a quick server could be missed.
     let mut exits = unix::signal(SignalKind::child()).map_err(local("cannot watch processes"))?;
@@ -61,7 +62,7 @@ pub(super) async fn call(
         let lines = Lines { inner: stdout, length: 0, fatal: conversation.fatal() };
         // Longer lines would be skipped and the answer waited for in vain: `Lines` bounds them.
         let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
-        let answer = conversation.hold(transport, progress).await;
+        let answer = conversation.hold(transport, notices).await;
         // An error of time: it stays, and is killed below.
         let _ = timeout(FAREWELL_TIMEOUT, process.exited(&mut exits)).await;
         answer

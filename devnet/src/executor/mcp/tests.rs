@@ -106,7 +106,8 @@ async fn execute(
     let task = Task::Mcp(request(tool, &arguments));
     let (started, has_started) = oneshot::channel();
     let started = |at| started.send(at).unwrap();
-    let bytes = Executor::new(config).run(&task, &limits, cancelled, started).await?;
+    let bytes =
+        Executor::new(&config).unwrap().run(&task, &limits, cancelled, started, |_| ()).await?;
     assert!(has_started.await.unwrap() < Instant::now());
     Ok(String::from_utf8(bytes).unwrap())
 }
@@ -127,7 +128,10 @@ async fn check_results(server: &Server) {
     assert_eq!(echo.as_deref(), Ok("h\u{e9}llo\n\nagain: h\u{e9}llo\n"));
     let sum = call("add", json!({ "a": 2, "b": -5 })).await;
     assert_eq!(sum.as_deref(), Ok(r#"{"carry":false,"sum":-3}"#));
-    let picture = r#"[{"type":"text","text":"a picture:"},{"type":"image","data":"AAEC","mimeType":"image/png"}]"#;
+    let picture = concat!(
+        r#"[{"type":"text","text":"a picture:"},"#,
+        r#"{"type":"image","data":"AAEC","mimeType":"image/png"}]"#,
+    );
     assert_eq!(call("picture", json!({})).await.as_deref(), Ok(picture));
     assert_eq!(call("nothing", json!({})).await.as_deref(), Ok(""));
     assert_eq!(call("fail", json!({})).await, tool_error("fail", "the tool failed"));
@@ -167,12 +171,13 @@ async fn a_server_hears_that_its_call_is_cancelled_and_is_heard_on_progress() {
     let servers = servers(&server);
     let (cancel, cancelled) = oneshot::channel();
     let (noticed, mut notices) = channel::unbounded_channel();
-    let progress = move |percent, message| noticed.send((percent, message)).unwrap();
+    let progress = move |notice| noticed.send(notice).unwrap();
     let running = tokio::spawn(async move {
         let (client, request) = (http::Client::default(), request("slow", &json!({})));
         call(&servers, &client, &request, &LIMITS, cancelled, |_| (), progress).await
     });
-    assert_eq!(notices.recv().await, Some((25, Some("a quarter".to_owned()))));
+    let quarter = Progress { percent: 25, detail: Some("a quarter".to_owned()) };
+    assert_eq!(notices.recv().await, Some(quarter));
     cancel.send(()).unwrap();
     assert_eq!(running.await.unwrap(), Err(ExecutorError::Cancelled));
     assert_eq!(told.recv().await, Some("cancelled"));
@@ -212,7 +217,7 @@ async fn a_conversation_is_a_greeting_a_call_and_a_cancellation() {
     let (cancel, cancelled) = oneshot::channel();
     let running = tokio::spawn(async move {
         let task = Task::Mcp(request("any", &json!({ "key": "value" })));
-        Executor::new(config).run(&task, &LIMITS, cancelled, |_| ()).await
+        Executor::new(&config).unwrap().run(&task, &LIMITS, cancelled, |_| (), |_| ()).await
     });
     assert_eq!(read(called).await, "called\n");
     cancel.send(()).unwrap();
@@ -249,7 +254,7 @@ async fn nothing_of_a_process_is_left() {
     let config = Config { mcp: servers(&server), ..Config::default() };
     let running = tokio::spawn(async move {
         let task = Task::Mcp(request("family", &json!({ "answer": false })));
-        Executor::new(config).run(&task, &LIMITS, cancelled, |_| ()).await
+        Executor::new(&config).unwrap().run(&task, &LIMITS, cancelled, |_| (), |_| ()).await
     });
     let told = read(pids).await;
     drop(cancel);
@@ -258,7 +263,7 @@ async fn nothing_of_a_process_is_left() {
 
     let shown = execute(&server, "environment", json!({}), LIMITS).await.unwrap();
     let shown: Value = serde_json::from_str(&shown).unwrap();
-    assert_eq!(shown["names"], json!([PIDS, SERVE, "PATH"]));
+    assert_eq!(shown["names"], json!(["COWBOY_JOB_DIRECTORY", PIDS, SERVE, "PATH"]));
     assert_eq!(shown["files"], 0);
     assert!(!Path::new(shown["here"].as_str().unwrap()).exists());
 }
@@ -344,7 +349,9 @@ async fn a_call_that_makes_no_sense_is_refused_unsent() {
         let (_keep, cancelled) = oneshot::channel();
         let started = |_| panic!("started");
         let task = Task::Mcp(request);
-        Executor::new(config).run(&task, &LIMITS, cancelled, started).await.unwrap_err().to_string()
+        let executor = Executor::new(&config).unwrap();
+        let refused = executor.run(&task, &LIMITS, cancelled, started, |_| ()).await;
+        refused.unwrap_err().to_string()
     };
     let unknown = Request { server: "other".to_owned(), ..request("any", &json!({})) };
     assert_eq!(call(unknown).await, "invalid task: this runner has no MCP server \"other\"");
