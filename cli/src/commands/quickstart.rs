@@ -13,7 +13,7 @@ use crate::{
 };
 use clap::{Args, builder::FalseyValueParser};
 use cowboy_devnet::{
-    api::types::{Explanation, JobResult, MruRecord, Presence},
+    api::types::{Explanation, ExplanationQuery, JobResult, MruRecord, Presence},
     client::{BlockAt, Client},
     orchestrator::home::{DevnetHome, State},
     topology::Name,
@@ -124,7 +124,7 @@ impl Quickstart {
             job::succeeded(job)?;
         }
 
-        let explanation = client.explain(&id).await?;
+        let explanation = client.explain(&id, &ExplanationQuery::default()).await?;
         let command = format!("cowboyctl job explain {id}{to_it}");
         step(cx, "how that runner was drawn", &command, &explanation)?;
 

@@ -15,7 +15,7 @@
 mod tests;
 
 use super::{ethereum, mcp};
-use cowboy_engine::registry::JobKind;
+use cowboy_engine::registry::{Capabilities, JobKind, MAX_NAME_BYTES, MAX_NAMES};
 use reqwest::{Url, header::HeaderValue};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -27,10 +27,11 @@ use std::{
 };
 
 /// The longest name of a model, in bytes.
-pub const MAX_NAME: usize = 128;
+pub const MAX_NAME: usize = MAX_NAME_BYTES;
 
-/// The most models of a kind that an endpoint may be configured with.
-pub const MAX_MODELS: usize = 64;
+/// The most models of a kind that an endpoint may be configured with: of both kinds the registry
+/// takes twice as many.
+pub const MAX_MODELS: usize = MAX_NAMES / 2;
 
 /// What a runner's executors are made from. Without a section there are no jobs of its kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +63,18 @@ impl Config {
         always.into_iter().chain(llm).chain(mcp).chain(eth).collect()
     }
 
+    /// What a runner registers that takes `kinds` of jobs, `max_concurrent_jobs` at a time: with
+    /// the models and servers that jobs may name.
+    pub fn capabilities(&self, kinds: Vec<JobKind>, max_concurrent_jobs: u32) -> Capabilities {
+        let models = kinds.contains(&JobKind::Llm).then(|| {
+            let names: BTreeSet<&str> = self.llm.iter().flat_map(Llm::names).collect();
+            names.into_iter().map(str::to_owned).collect()
+        });
+        let servers = || self.mcp.names().map(str::to_owned).collect();
+        let mcp_servers = kinds.contains(&JobKind::Mcp).then(servers);
+        Capabilities { models, mcp_servers, ..Capabilities::of(kinds, max_concurrent_jobs) }
+    }
+
     /// What has to be configured for jobs of this kind; `None`: nothing is missing.
     pub fn lacks(&self, kind: JobKind) -> Option<&'static str> {
         if self.kinds().contains(&kind) {
@@ -90,6 +103,13 @@ pub struct Llm {
     /// Models that make embeddings, in the same way.
     #[serde(default, skip_serializing_if = "Models::is_empty")]
     pub embedding_models: Models<0>,
+}
+
+impl Llm {
+    /// The names that jobs use for its models of either kind.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.models.names().chain(self.embedding_models.names())
+    }
 }
 
 /// An `http` or `https` URL without user, query or fragment: it may be shown.

@@ -239,14 +239,15 @@ fn insert(
             to_vec(&derived.order)
         ])?;
     }
-    let mut statement =
-        transaction.prepare_cached("INSERT INTO draw (job_id, height, body) VALUES (?, ?, ?)")?;
+    let mut statement = transaction
+        .prepare_cached("INSERT INTO draw (job_id, height, found, body) VALUES (?, ?, ?, ?)")?;
     for draw in &execution.draws {
-        // A job that waits is drawn every block: its last draw is the one to explain.
+        // A job that waits is drawn every block: the last of those draws is the one to explain.
         transaction
-            .prepare_cached("DELETE FROM draw WHERE job_id = ?")?
+            .prepare_cached("DELETE FROM draw WHERE job_id = ? AND NOT found")?
             .execute(params![draw.job_id.0])?;
-        statement.execute(params![draw.job_id.0, height, to_vec(draw)])?;
+        let found = !draw.selection.committee.is_empty();
+        statement.execute(params![draw.job_id.0, height, found, to_vec(draw)])?;
     }
     let mut statement = transaction
         .prepare_cached("INSERT INTO result (job_id, height, runner, bytes) VALUES (?, ?, ?, ?)")?;

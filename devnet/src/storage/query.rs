@@ -66,7 +66,7 @@ impl StoredPresence {
     }
 }
 
-/// A job's last draw.
+/// A draw of a job's committee.
 #[derive(Clone, Debug)]
 pub struct StoredDraw {
     /// The block that drew.
@@ -328,15 +328,19 @@ impl Store {
         .transpose()
     }
 
-    /// A job's last draw.
-    pub fn draw(&self, job: &Hash) -> Result<Option<StoredDraw>, StorageError> {
-        let row: Option<(Height, Vec<u8>)> = self
-            .lock()
-            .prepare_cached("SELECT height, body FROM draw WHERE job_id = ?")?
-            .query_row(params![job.0], |row| Ok((height(row, 0)?, row.get(1)?)))
-            .optional()?;
-        row.map(|(height, bytes)| Ok(StoredDraw { height, draw: decode("draw", height, &bytes)? }))
-            .transpose()
+    /// The draws of a job, one for each attempt at it, the first in front; the last may have found
+    /// nobody.
+    pub fn draws_of(&self, job: &Hash) -> Result<Vec<StoredDraw>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection
+            .prepare_cached("SELECT height, body FROM draw WHERE job_id = ? ORDER BY height")?;
+        let mut rows = statement.query(params![job.0])?;
+        let mut draws = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (height, bytes): (Height, Vec<u8>) = (height(row, 0)?, row.get(1)?);
+            draws.push(StoredDraw { height, draw: decode("draw", height, &bytes)? });
+        }
+        Ok(draws)
     }
 
     /// The draws kept of the blocks from `from` to `to`, in order, up to the limit.

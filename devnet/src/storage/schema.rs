@@ -30,8 +30,11 @@ CREATE INDEX event_timer ON event (timer_id)
 CREATE TABLE presence (
   height INTEGER PRIMARY KEY, embedded_at INTEGER NOT NULL, certificate BLOB NOT NULL,
   bit_length INTEGER NOT NULL, bitmap BLOB NOT NULL, registry BLOB NOT NULL);
--- The last draw of each job.
-CREATE TABLE draw (job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+-- The draws of each job that found a committee, one for each attempt, and the last one if it found
+-- none.
+CREATE TABLE draw (
+  job_id BLOB NOT NULL, height INTEGER NOT NULL, found INTEGER NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY (job_id, height)) WITHOUT ROWID;
 CREATE INDEX draw_height ON draw (height);
 CREATE TABLE result (
   job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, runner BLOB NOT NULL, bytes BLOB NOT NULL);

@@ -272,8 +272,9 @@ fn check_runners(plan: &Plan) -> Result<(), Refusal> {
     for (index, runner) in plan.runners.iter().enumerate() {
         let field = |name| vec![Step::Key("runners"), Step::Item(index), Step::Key(name)];
         if runner.kinds.is_empty() {
-            let message = "no kind: expected at least one of `custom`, `http`, `llm`";
-            return Err((field("kinds"), message.to_owned()));
+            let all: Vec<_> = Kind::ALL.iter().map(|kind| format!("`{kind}`")).collect();
+            let message = format!("no kind: expected at least one of {}", all.join(", "));
+            return Err((field("kinds"), message));
         }
         let twice = runner.kinds.array_windows().find(|[a, b]| a == b);
         if let Some([kind, _]) = twice {

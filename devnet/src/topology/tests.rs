@@ -226,11 +226,12 @@ fn errors_name_file_line_field_and_allowed_values() {
     check(
         "runners:\n  - name: worker\n    kinds: [custom, fax]\n",
         "devnet.yaml:3: runners[0].kinds[1]: unknown variant `fax`, expected one of `custom`, \
-         `http`, `llm`",
+         `http`, `llm`, `mcp`, `eth_send`",
     );
     check(
         "runners:\n  - name: worker\n    kinds: []\n",
-        "devnet.yaml:3: runners[0].kinds: no kind: expected at least one of `custom`, `http`, `llm`",
+        "devnet.yaml:3: runners[0].kinds: no kind: expected at least one of `custom`, `http`, \
+         `llm`, `mcp`, `eth_send`",
     );
     check(
         "runners:\n  - name: worker\n    kinds: [http, http]\n",

@@ -19,6 +19,7 @@ use std::sync::Arc;
 mod actors;
 mod jobs;
 mod migration;
+mod modes;
 mod timers;
 mod validators;
 

@@ -243,11 +243,14 @@ impl Scene<'_> {
 /// The model or server that the work names and a runner does not. One that names none at all takes
 /// any.
 fn lacks<'a>(capabilities: &Capabilities, work: &'a Work) -> Option<(&'static str, &'a str)> {
-    let (what, name, known) = match work {
-        Work::Llm(work) => ("model", &work.model, &capabilities.models),
-        Work::Mcp(work) => ("MCP server", &work.server, &capabilities.mcp_servers),
+    let (what, names, known) = match work {
+        Work::Llm(work) => {
+            ("model", [Some(&work.model), work.embedding_model.as_ref()], &capabilities.models)
+        }
+        Work::Mcp(work) => ("MCP server", [Some(&work.server), None], &capabilities.mcp_servers),
         Work::Http(_) | Work::EthSend(_) | Work::Custom(_) => return None,
     };
     let known = known.as_ref()?;
-    (!known.contains(name)).then_some((what, name))
+    let missing = names.into_iter().flatten().find(|name| !known.contains(name))?;
+    Some((what, missing))
 }

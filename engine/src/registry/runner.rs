@@ -99,9 +99,9 @@ pub struct Capabilities {
 record!(Capabilities { kinds, max_concurrent_jobs, tee, models, mcp_servers });
 
 /// Models, and MCP servers, that a runner may name.
-pub const MAX_NAMES: usize = 32;
+pub const MAX_NAMES: usize = 128;
 /// The longest name of a model or an MCP server, in bytes.
-pub const MAX_NAME_BYTES: usize = 64;
+pub const MAX_NAME_BYTES: usize = 128;
 
 impl Capabilities {
     /// So many jobs of these kinds at once, of any model and server.

@@ -18,7 +18,7 @@ use crate::{
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::{HashText, JobQuery, JobStatus};
+use cowboy_devnet::api::types::{ExplanationQuery, HashText, JobQuery, JobStatus};
 use cowboy_engine::chain::transaction::{CancelJob, Payload};
 use std::time::Duration;
 
@@ -88,6 +88,9 @@ pub enum Job {
         /// The job's id
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
+        /// Which attempt, from 1 [default: the last]
+        #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
+        attempt: Option<u32>,
     },
     /// Draw a job's runners anew from what the chain records, and compare
     VerifySelection {
@@ -126,7 +129,10 @@ impl Job {
                 }
                 cx.ui.document(&result)
             }
-            Self::Explain { job } => cx.ui.document(&client.explain(&job).await?),
+            Self::Explain { job, attempt } => {
+                let query = ExplanationQuery { attempt };
+                cx.ui.document(&client.explain(&job, &query).await?)
+            }
             Self::VerifySelection { job } => {
                 let check = client.verify_selection(&job).await?;
                 cx.ui.document(&check)?;

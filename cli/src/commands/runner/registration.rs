@@ -26,7 +26,7 @@ use cowboy_engine::{
         transaction::{RegisterRunner, Transfer},
     },
     primitives::{CBY, SecretKey, Wei},
-    registry::{Capabilities, JobKind, MIN_STAKE},
+    registry::{Capabilities, JobKind, JobKindError, MIN_STAKE},
 };
 use std::{
     collections::BTreeSet,
@@ -118,7 +118,7 @@ impl Register {
         file: &Path,
         deadline: Deadline,
     ) -> Result<(SecretKey, RegisterRunner), CliError> {
-        let kinds = self.executable_kinds()?;
+        let capabilities = self.capabilities()?;
         // Where no devnet answers, no file is made either.
         let client = cx.client()?;
         client.head().await?;
@@ -141,15 +141,15 @@ impl Register {
         let payload = RegisterRunner {
             pubkey: key.public_key(),
             stake: self.stake.unwrap_or(MIN_STAKE),
-            capabilities: Capabilities::of(kinds, self.max_jobs.unwrap_or(MAX_JOBS)),
+            capabilities,
             price_per_second: self.price.unwrap_or(PRICE),
         };
         self.fund(cx, &client, &key, &payload, deadline).await?;
         Ok((key, payload))
     }
 
-    /// The kinds to be registered, sorted, each of which the runner can execute.
-    fn executable_kinds(&self) -> Result<Vec<JobKind>, CliError> {
+    /// What it registers for: kinds of jobs that it can execute.
+    fn capabilities(&self) -> Result<Capabilities, CliError> {
         let executors = self.executors.as_deref().map(load_executors).transpose()?;
         let executors = executors.unwrap_or_default();
         let kinds: BTreeSet<JobKind> = match &self.kinds {
@@ -158,7 +158,10 @@ impl Register {
         };
         match kinds.iter().find_map(|kind| Some((*kind, executors.lacks(*kind)?))) {
             Some((kind, lacking)) => Err(cannot_execute(kind, lacking)),
-            None => Ok(kinds.into_iter().collect()),
+            None => {
+                let kinds = kinds.into_iter().collect();
+                Ok(executors.capabilities(kinds, self.max_jobs.unwrap_or(MAX_JOBS)))
+            }
         }
     }
 
@@ -219,12 +222,7 @@ pub fn cannot_execute(kind: JobKind, lacking: &str) -> CliError {
 
 /// A kind of jobs that runners of this program take.
 pub fn kind(text: &str) -> Result<JobKind, String> {
-    match text.parse() {
-        Ok(kind @ (JobKind::Custom | JobKind::Http | JobKind::Llm)) => Ok(kind),
-        _ => Err(format!(
-            "`{text}` is no kind of jobs that runners take: expected custom, http or llm"
-        )),
-    }
+    text.parse().map_err(|error: JobKindError| error.to_string())
 }
 
 /// What to do about a key file.

@@ -135,6 +135,8 @@ fn describe(
         stake: record.stake.into(),
         reputation: record.reputation,
         kinds: record.capabilities.kinds.iter().map(|kind| kind.name().to_owned()).collect(),
+        models: record.capabilities.models.clone(),
+        mcp_servers: record.capabilities.mcp_servers.clone(),
         price_per_second: record.price_per_second.into(),
         active_jobs: record.active_jobs,
         max_concurrent_jobs: record.capabilities.max_concurrent_jobs,

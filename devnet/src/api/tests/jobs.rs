@@ -2,7 +2,7 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{ErrorCode, JobQuery, JobStatus, RunnerProgress},
+    api::types::{ErrorCode, ExplanationQuery, JobQuery, JobStatus, RunnerProgress},
     storage::StoredDraw,
 };
 use cowboy_engine::{
@@ -114,7 +114,7 @@ async fn a_draw_is_explained_and_done_again() {
         id
     };
     let text = id.to_string();
-    let explanation = devnet.client.explain(&text).await.unwrap();
+    let explanation = devnet.client.explain(&text, &ExplanationQuery::default()).await.unwrap();
     assert_eq!((explanation.height, explanation.attempt), (2, 1));
     assert_eq!((*explanation.block_hash, explanation.mru), (parent, None));
     let fates: Vec<_> = explanation
@@ -143,7 +143,7 @@ async fn a_draw_is_explained_and_done_again() {
 
     // What is kept of the draw is not what happened: the parent's state knows better.
     let verify = async |change: &dyn Fn(&mut StoredDraw)| {
-        let mut stored = devnet.store(1).draw(&id).unwrap().unwrap();
+        let mut stored = devnet.store(1).draws_of(&id).unwrap().pop().unwrap();
         change(&mut stored);
         devnet.alter(
             "UPDATE draw SET height = ?, body = ?",
@@ -164,8 +164,39 @@ async fn a_draw_is_explained_and_done_again() {
     assert_eq!(found, "runner-2 was favoured by MRU, should be nobody");
     let found = verify(&|stored| stored.draw.selection.draws[0].r ^= 1).await;
     assert_eq!(found, "the recorded draws are not those of the seed");
-    let found = verify(&|stored| stored.height = stored.height.previous().unwrap()).await;
-    assert!(found.contains("the draw is of block 1, the job's committee of 2"), "{found}");
+    devnet.alter("UPDATE draw SET height = 1", []);
+    let error = devnet.at("validator-0").verify_selection(&text).await.unwrap_err();
+    assert!(error.to_string().contains("no record of a draw for job"), "{error}");
+}
+
+#[tokio::test]
+async fn each_attempt_at_a_job_is_explained() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(1);
+    let id = devnet.submit(spec());
+    let first = devnet.committee(&id);
+    // Three runners say nothing in turn, and nobody is left for the fourth attempt.
+    while devnet.state.open_jobs().next().is_some() {
+        devnet.push_empty(1);
+    }
+    let text = id.to_string();
+    let explain = async |attempt| {
+        let query = ExplanationQuery { attempt };
+        devnet.client.explain(&text, &query).await
+    };
+    let last = explain(None).await.unwrap();
+    assert_eq!((last.attempt, last.draws.len()), (4, 0));
+    let dropped = last.candidates.iter().filter(|c| c.filter.as_deref() == Some("exclusion"));
+    assert_eq!(dropped.count(), 3, "{last:?}");
+    let attempts = [explain(Some(1)).await, explain(Some(2)).await, explain(Some(3)).await];
+    let attempts = attempts.map(Result::unwrap);
+    assert_eq!(*attempts[0].draws[0].picked_address, first[0]);
+    assert!(attempts.is_sorted_by_key(|attempt| attempt.height));
+    assert!(attempts.iter().all(|attempt| attempt.draws.len() == 1));
+    for attempt in [0, 5] {
+        let error = explain(Some(attempt)).await.unwrap_err();
+        assert!(error.to_string().contains("there were 4"), "{error}");
+    }
 }
 
 #[tokio::test]
@@ -189,7 +220,7 @@ async fn a_job_without_candidates_waits_and_fails() {
     let (client, text) = (devnet.client.clone(), id.to_string());
     let job = client.job(&text).await.unwrap();
     assert_eq!((job.status, job.attempts, job.error), (JobStatus::Pending, 0, None));
-    let explanation = client.explain(&text).await.unwrap();
+    let explanation = client.explain(&text, &ExplanationQuery::default()).await.unwrap();
     assert!(explanation.draws.is_empty() && explanation.candidates_root.is_none());
     assert!(explanation.candidates.iter().all(|c| c.filter.as_deref() == Some("presence")));
     let error = client.verify_selection(&text).await.unwrap_err();
@@ -208,7 +239,7 @@ async fn a_job_without_candidates_waits_and_fails() {
     let events: Vec<_> = job.events.iter().map(|e| (e.height, e.event.as_str())).collect();
     let expected = [(1, "JobSubmitted"), (1, "JobWaiting"), (4, "JobWaiting"), (5, "JobFailed")];
     assert_eq!(events, expected);
-    assert_eq!(client.explain(&text).await.unwrap().height, 4);
+    assert_eq!(client.explain(&text, &ExplanationQuery::default()).await.unwrap().height, 4);
 }
 
 #[tokio::test]
@@ -219,7 +250,8 @@ async fn a_runner_that_leaves_in_the_drawing_block_is_no_candidate() {
     let leave = devnet.sign("runner-0", Payload::DeregisterRunner);
     let submit = devnet.sign("dev-0", Payload::SubmitJob(spec().into()));
     devnet.push(vec![leave, submit]);
-    let explanation = devnet.client.explain(&id.to_string()).await.unwrap();
+    let explanation =
+        devnet.client.explain(&id.to_string(), &ExplanationQuery::default()).await.unwrap();
     let left = explanation.candidates.iter().find(|c| c.runner == "runner-0").unwrap();
     assert_eq!(left.reason.as_deref(), Some("deregistered in the block that drew"));
     let check = devnet.client.verify_selection(&id.to_string()).await.unwrap();
@@ -233,7 +265,7 @@ async fn unknown_jobs_are_not_found() {
     for error in [
         devnet.client.job(&id).await.unwrap_err(),
         devnet.client.job_result(&id).await.unwrap_err(),
-        devnet.client.explain(&id).await.unwrap_err(),
+        devnet.client.explain(&id, &ExplanationQuery::default()).await.unwrap_err(),
         devnet.client.verify_selection(&id).await.unwrap_err(),
     ] {
         assert_eq!(error.code(), Some(ErrorCode::NotFound));

@@ -235,6 +235,15 @@ pub struct Explanation {
     pub candidates_root: Option<HashText>,
 }
 
+/// Which draw `GET /v1/jobs/{id}/explain` explains.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ExplanationQuery {
+    /// The attempt, from 1 (default: the last).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+}
+
 /// A runner before the filters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Candidate {
@@ -312,6 +321,33 @@ pub struct PolledJob {
     pub assigned_at: u64,
     /// The last block whose results count.
     pub deadline_block: u64,
+    /// What the chain waits for from this runner.
+    pub wants: Wanted,
+}
+
+/// What the chain waits for from a runner that a job is assigned to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// The result: the runner does the job alone.
+    Result,
+    /// A commitment to the result: it is a committee's job.
+    Commitment,
+    /// The result that the runner has committed to.
+    Reveal,
+    /// Nothing now: others of the committee have not committed, or it is all there.
+    Nothing,
+}
+
+/// A runner's commitment to its result of a committee's job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CommitRequest {
+    /// The job.
+    pub job_id: HashText,
+    /// keccak256(result ‖ the runner's signature over it).
+    pub commitment: HashText,
+    /// The runner's signature, as in its `JobCommit` frame: 65 bytes.
+    pub runner_signature: BytesText,
 }
 
 /// A runner's result of a job that the chain assigns to it.
@@ -325,7 +361,7 @@ pub struct ResultRequest {
     pub runner_signature: BytesText,
 }
 
-/// A validator brings the result onto the chain, or has done so before.
+/// A validator brings the result or commitment onto the chain, or has done so before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResultAccepted {
     /// The job.

@@ -167,8 +167,14 @@ pub struct Runner {
     pub stake: AmountText,
     /// 0 to 100; 100 at registration.
     pub reputation: u32,
-    /// The job kinds it takes: `custom`, `http`.
+    /// The job kinds it takes: `llm`, `http`, `mcp`, `eth_send`, `custom`.
     pub kinds: Vec<String>,
+    /// The models of `llm` jobs that it takes; left out: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<String>>,
+    /// The servers of `mcp` jobs that it takes; left out: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<Vec<String>>,
     /// What it asks per second of computing.
     pub price_per_second: AmountText,
     /// Jobs that are assigned to it now.

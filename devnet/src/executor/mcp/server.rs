@@ -1,14 +1,37 @@
 //! The MCP servers that an operator configures.
 
 use super::super::http::{origin, server_url};
+use cowboy_engine::registry::{MAX_NAME_BYTES, MAX_NAMES};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
-/// MCP servers by name.
+/// MCP servers by name: at most [`MAX_NAMES`], each name of 1 to [`MAX_NAME_BYTES`] bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "BTreeMap<String, Server>", into = "BTreeMap<String, Server>")]
 pub struct Servers(pub BTreeMap<String, Server>);
+
+impl TryFrom<BTreeMap<String, Server>> for Servers {
+    type Error = String;
+
+    fn try_from(servers: BTreeMap<String, Server>) -> Result<Self, String> {
+        if servers.len() > MAX_NAMES {
+            return Err(format!("{} servers: expected at most {MAX_NAMES}", servers.len()));
+        }
+        if !servers.keys().all(|name| (1..=MAX_NAME_BYTES).contains(&name.len())) {
+            return Err(format!(
+                "a server's name is empty or too long: expected 1 to {MAX_NAME_BYTES} bytes"
+            ));
+        }
+        Ok(Self(servers))
+    }
+}
+
+impl From<Servers> for BTreeMap<String, Server> {
+    fn from(servers: Servers) -> Self {
+        servers.0
+    }
+}
 
 impl Servers {
     /// Whether there are none.

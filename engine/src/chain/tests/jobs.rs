@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A job of three runners whose results must be equal, with 40 blocks' time.
-fn committee_spec() -> JobSpec {
+pub(super) fn committee_spec() -> JobSpec {
     JobSpec {
         verification: Verification {
             mode: VerificationMode::Deterministic,
@@ -25,25 +25,25 @@ fn committee_spec() -> JobSpec {
 }
 
 impl Chain {
-    fn job(&self, id: &Hash) -> &Job {
+    pub(super) fn job(&self, id: &Hash) -> &Job {
         self.state.job(id).unwrap()
     }
 
-    fn names(&self, id: &Hash) -> Vec<String> {
+    pub(super) fn names(&self, id: &Hash) -> Vec<String> {
         self.committee(id).iter().map(name_of).collect()
     }
 
-    fn reputation(&self, name: &str) -> u32 {
+    pub(super) fn reputation(&self, name: &str) -> u32 {
         self.state.registry().get(&key(name).address()).unwrap().reputation
     }
 
-    fn reveal(&self, job_id: Hash, name: &str, result: &[u8]) -> Reveal {
+    pub(super) fn reveal(&self, job_id: Hash, name: &str, result: &[u8]) -> Reveal {
         let digest = JobResult::digest(self.state.chain_id(), &job_id, result);
         let runner_signature = key(name).sign(&digest);
         Reveal { runner: key(name).address(), result: result.to_vec(), runner_signature }
     }
 
-    fn commit(&self, job_id: Hash, name: &str, result: &[u8]) -> Payload {
+    pub(super) fn commit(&self, job_id: Hash, name: &str, result: &[u8]) -> Payload {
         let commitment = self.reveal(job_id, name, result).commitment();
         let digest = JobCommit::digest(self.state.chain_id(), &job_id, &commitment);
         Payload::CommitResult(CommitResult {
@@ -54,7 +54,12 @@ impl Chain {
         })
     }
 
-    fn reveals(&self, job_id: Hash, results: &[(&str, &[u8])], by: Option<&str>) -> Payload {
+    pub(super) fn reveals(
+        &self,
+        job_id: Hash,
+        results: &[(&str, &[u8])],
+        by: Option<&str>,
+    ) -> Payload {
         let reveals: Vec<Reveal> =
             results.iter().map(|(name, result)| self.reveal(job_id, name, result)).collect();
         let all = reveals_digest(reveals.iter().map(|r| (r.runner, r.result.as_slice())));
@@ -63,19 +68,19 @@ impl Chain {
         Payload::RevealResults(RevealResults { job_id, reveals, aggregator_signature })
     }
 
-    fn accepted(&mut self, payload: Payload) -> Execution {
+    pub(super) fn accepted(&mut self, payload: Payload) -> Execution {
         let execution = self.one("bob", payload);
         assert_eq!(execution.receipts[0].status, Status::Success);
         execution
     }
 
-    fn turned_down(&mut self, payload: Payload, error: &str) {
+    pub(super) fn turned_down(&mut self, payload: Payload, error: &str) {
         let execution = self.one("bob", payload);
         let status = &execution.receipts[0].status;
         assert!(status.error().is_some_and(|text| text.starts_with(error)), "{status:?}");
     }
 
-    fn outcome(&self, id: &Hash) -> &Outcome {
+    pub(super) fn outcome(&self, id: &Hash) -> &Outcome {
         let JobStatus::Verified(_, outcome) = &self.job(id).status else {
             panic!("{}", self.job(id).status.name())
         };
@@ -84,7 +89,7 @@ impl Chain {
 }
 
 /// A committee drawn, and its members' names in draw order.
-fn drawn(runners: u32, spec: JobSpec) -> (Chain, Hash, Vec<String>) {
+pub(super) fn drawn(runners: u32, spec: JobSpec) -> (Chain, Hash, Vec<String>) {
     let mut chain = Chain::new(&genesis(runners));
     chain.push(vec![]);
     let id = chain.submit(spec);
