@@ -211,7 +211,7 @@ where
             let result = self.desk.core.shared.lock().table.reveal(&job_id);
             let Some(result) = result else { continue };
             let rounds = before.get(&job_id).map_or(0, |rounds| rounds.saturating_add(1));
-            let due = rounds % PATIENCE == 0;
+            let due = rounds.is_multiple_of(PATIENCE);
             let shown = !due || self.deliver(&Delivery::Result(result)).await;
             if shown {
                 self.shown.insert(job_id, rounds);

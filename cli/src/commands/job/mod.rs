@@ -18,8 +18,14 @@ use crate::{
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::{ExplanationQuery, HashText, JobQuery, JobStatus};
-use cowboy_engine::chain::transaction::{CancelJob, Payload};
+use cowboy_devnet::{
+    api::types::{ExplanationQuery, HashText, JobQuery, JobStatus},
+    topology::FAUCET,
+};
+use cowboy_engine::{
+    chain::transaction::{CancelJob, Payload, SlashRunner},
+    primitives::Hash,
+};
 use std::time::Duration;
 
 #[derive(Debug, Subcommand)]
@@ -33,6 +39,21 @@ pub enum Job {
         job: String,
         /// The account that submitted it, or that deployed the actor which did
         #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        from: String,
+        /// How long to wait for its block at most
+        #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
+        #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+        timeout: Duration,
+    },
+    /// Take the bond of the runner whose result was wrong, 1.5 times the job's --max-price: of jobs
+    /// with --verify economic_bond
+    Slash {
+        /// The job's id
+        #[arg(add = ArgValueCandidates::new(complete::jobs))]
+        job: String,
+        /// The system deployer that says so
+        #[arg(long, value_name = "ACCOUNT", default_value = FAUCET)]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         from: String,
         /// How long to wait for its block at most
@@ -105,12 +126,21 @@ impl Job {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let job = match self {
             Self::Submit(submit) => return submit.run(cx).await,
-            Self::Cancel { job, from, timeout } => return cancel(cx, &job, &from, timeout).await,
+            Self::Cancel { job, from, timeout } => {
+                let payload = |job_id| Payload::CancelJob(CancelJob { job_id });
+                return transact(cx, &job, &from, timeout, payload).await;
+            }
+            Self::Slash { job, from, timeout } => {
+                let payload = |job_id| Payload::SlashRunner(SlashRunner { job_id });
+                return transact(cx, &job, &from, timeout, payload).await;
+            }
             other => other,
         };
         let client = cx.client()?;
         match job {
-            Self::Submit(_) | Self::Cancel { .. } => unreachable!("they are run by themselves"),
+            Self::Submit(_) | Self::Cancel { .. } | Self::Slash { .. } => {
+                unreachable!("they are run by themselves")
+            }
             Self::Ls { status, kind, submitter, runner, limit } => {
                 let query = JobQuery { status, kind, submitter, runner, limit: Some(limit) };
                 cx.ui.list(&client.jobs(&query).await?)
@@ -147,13 +177,19 @@ impl Job {
     }
 }
 
-/// Takes a job back and shows what it is then.
-async fn cancel(cx: &Context, job: &str, from: &str, timeout: Duration) -> Result<(), CliError> {
+/// Sends a transaction about a job and shows what it is then.
+async fn transact(
+    cx: &Context,
+    job: &str,
+    from: &str,
+    timeout: Duration,
+    payload: impl FnOnce(Hash) -> Payload,
+) -> Result<(), CliError> {
     let devnet = cx.running(None)?;
     let client = cx.client_of(&devnet)?;
     let signer = Signer::find(&devnet, from)?;
     let job_id: HashText = client.job(job).await?.job_id;
-    let payload = Payload::CancelJob(CancelJob { job_id: *job_id });
+    let payload = payload(*job_id);
     transaction::execute(cx.ui, &client, &signer, payload, Deadline::after(timeout)).await?;
     cx.ui.document(&client.job(job).await?)
 }

@@ -99,7 +99,7 @@ pub struct JobQuery {
 pub struct JobSummary {
     /// Its identifier.
     pub job_id: HashText,
-    /// `custom` or `http`.
+    /// Its kind: `llm`, `http`, `mcp`, `eth_send` or `custom`.
     pub kind: String,
     /// The account that submitted it.
     pub submitter: AddressText,
@@ -120,7 +120,7 @@ pub struct JobSummary {
 pub struct Job {
     /// Its identifier.
     pub job_id: HashText,
-    /// `custom` or `http`.
+    /// Its kind: `llm`, `http`, `mcp`, `eth_send` or `custom`.
     pub kind: String,
     /// The account that submitted it.
     pub submitter: AddressText,
@@ -221,6 +221,14 @@ pub struct Explanation {
     pub height: u64,
     /// Which attempt it was, from 1.
     pub attempt: u32,
+    /// How many runners the job wants.
+    pub wanted: u32,
+    /// How many of the registry's passed the filters.
+    pub passed: u32,
+    /// Where the job stands now.
+    pub status: JobStatus,
+    /// The last block of the attempt that the job is in, or ended in.
+    pub deadline: u64,
     /// Every runner of the registry, in its order.
     pub candidates: Vec<Candidate>,
     /// The parent block's hash, which the seed is made of.
@@ -375,7 +383,7 @@ pub struct MruRecord {
     pub submitter: AddressText,
     /// That account's name, where the devnet knows one.
     pub submitter_name: Option<String>,
-    /// `custom` or `http`.
+    /// Its kind: `llm`, `http`, `mcp`, `eth_send` or `custom`.
     pub kind: String,
     /// The runner.
     pub runner: String,

@@ -91,7 +91,7 @@ async fn job_commit(
     State(api): State<Api>,
     Json(request): Json<CommitRequest>,
 ) -> Json<ResultAccepted> {
-    let job_id = request.job_id.clone();
+    let job_id = request.job_id;
     let _ = api.committed.send(request);
     Json(ResultAccepted { job_id })
 }
