@@ -8,7 +8,6 @@ mod pointer;
 mod tests;
 
 use super::{Bounded, ExecutorError, Limits, Progress};
-use pointer::Pointer;
 use reqwest::{
     Method, Response, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
@@ -88,7 +87,11 @@ impl Client {
         started: impl FnOnce(Instant) + Send,
         progress: impl Fn(Progress) + Send + Sync,
     ) -> Result<Vec<u8>, ExecutorError> {
-        let pointer = request.pointer.as_deref().map(Pointer::parse).transpose()?;
+        let pointer = request.pointer.as_deref().map(Pointer::parse).transpose();
+        let pointer = pointer.map_err(|error| {
+            let text = request.pointer.as_deref().unwrap_or_default();
+            ExecutorError::Invalid(format!("{text:?} {error}"))
+        })?;
         let prepared = prepare(request)?;
         let client = self.get().await?;
         started(Instant::now());
@@ -114,7 +117,7 @@ impl Client {
         let body = body(response, limits.max_return_bytes, failed, told).await?;
         match pointer {
             None => Ok(body),
-            Some(pointer) => pointer.find(&body).map(<[u8]>::to_vec),
+            Some(pointer) => pointer::find(&pointer, &body).map(<[u8]>::to_vec),
         }
     }
 }

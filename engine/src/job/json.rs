@@ -238,6 +238,11 @@ impl Pointer {
         };
         parts.map(token).collect::<Result<_, _>>().map(Self)
     }
+
+    /// The names and positions on the way, without escapes.
+    pub fn tokens(&self) -> &[String] {
+        &self.0
+    }
 }
 
 impl fmt::Display for Pointer {
@@ -255,7 +260,7 @@ pub fn token(name: &str) -> Cow<'_, str> {
 }
 
 /// The position that a token names in a list: digits without a zero before them.
-fn position(token: &str) -> Option<usize> {
+pub fn position(token: &str) -> Option<usize> {
     let canonical = token == "0" || !token.starts_with('0');
     let digits = token.bytes().all(|byte| byte.is_ascii_digit());
     if canonical && digits { token.parse().ok() } else { None }

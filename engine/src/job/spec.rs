@@ -192,3 +192,6 @@ impl JobSpec {
         keccak256(&[&submitter.0, &nonce.to_be_bytes(), &spec.0])
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,7 @@ use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     api::types::{ExplanationQuery, HashText, JobQuery, JobStatus},
-    topology::FAUCET,
+    topology::GOVERNANCE,
 };
 use cowboy_engine::{
     chain::transaction::{CancelJob, Payload, SlashRunner},
@@ -53,7 +53,7 @@ pub enum Job {
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
         /// The system deployer that says so
-        #[arg(long, value_name = "ACCOUNT", default_value = FAUCET)]
+        #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         from: String,
         /// How long to wait for its block at most
