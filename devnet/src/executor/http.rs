@@ -8,6 +8,7 @@ mod pointer;
 mod tests;
 
 use super::{Bounded, ExecutorError, Limits, Progress};
+use cowboy_engine::job::json::Pointer;
 use reqwest::{
     Method, Response, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
