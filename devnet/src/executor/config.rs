@@ -15,7 +15,7 @@
 mod tests;
 
 use super::{ethereum, mcp};
-use cowboy_engine::registry::JobKind;
+use cowboy_engine::registry::{Capabilities, JobKind, MAX_NAME_BYTES, MAX_NAMES};
 use reqwest::{Url, header::HeaderValue};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -60,6 +60,25 @@ impl Config {
         let eth = self.eth.is_some().then_some(JobKind::EthSend);
         let always = [JobKind::Http, JobKind::Custom];
         always.into_iter().chain(llm).chain(mcp).chain(eth).collect()
+    }
+
+    /// What a runner registers that takes `kinds`, so many jobs at once: where it takes `llm` or
+    /// `mcp` jobs, the models and servers that are configured, so that it is not drawn for others.
+    /// More names than the registry takes, or longer ones, are left out, which means any.
+    pub fn capabilities(&self, kinds: BTreeSet<JobKind>, max_concurrent_jobs: u32) -> Capabilities {
+        let listed = |kind, names: BTreeSet<&str>| {
+            let fits = names.len() <= MAX_NAMES
+                && names.iter().all(|name| (1..=MAX_NAME_BYTES).contains(&name.len()));
+            let listed = kinds.contains(&kind) && fits;
+            listed.then(|| names.into_iter().map(str::to_owned).collect())
+        };
+        let models =
+            self.llm.iter().flat_map(|l| l.models.names().chain(l.embedding_models.names()));
+        Capabilities {
+            models: listed(JobKind::Llm, models.collect()),
+            mcp_servers: listed(JobKind::Mcp, self.mcp.names().collect()),
+            ..Capabilities::of(kinds.into_iter().collect(), max_concurrent_jobs)
+        }
     }
 
     /// What has to be configured for jobs of this kind; `None`: nothing is missing.

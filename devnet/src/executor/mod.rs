@@ -249,16 +249,6 @@ impl Executor {
         always.into_iter().chain(llm).chain(mcp).chain(eth).collect()
     }
 
-    /// The models that `llm` jobs may name, those of embeddings among them; sorted.
-    pub fn models(&self) -> BTreeSet<String> {
-        self.llm.iter().flat_map(|llm| llm.models()).map(str::to_owned).collect()
-    }
-
-    /// The servers that `mcp` jobs may name; sorted.
-    pub fn mcp_servers(&self) -> BTreeSet<String> {
-        self.mcp.names().map(str::to_owned).collect()
-    }
-
     /// Executes `task`. `started` is called once, when the work itself begins: when the command
     /// runs, or the request goes out. It is not called where that does not come about. `progress`
     /// is called as often as there is news, from then on.

@@ -10,7 +10,7 @@ use crate::{
 use cowboy_engine::{
     chain::{Endowment, Genesis, GenesisRunner, Params},
     primitives::Wei,
-    registry::{Capabilities, JobKind},
+    registry::JobKind,
 };
 
 /// What a validator starts with: it pays for the transactions that bring results.
@@ -45,12 +45,11 @@ pub fn genesis(plan: &Plan) -> Genesis {
             .runners
             .iter()
             .map(|r| {
-                let mut kinds: Vec<JobKind> = r.kinds.iter().copied().map(JobKind::from).collect();
-                kinds.sort_unstable();
+                let kinds = r.kinds.iter().copied().map(JobKind::from).collect();
                 GenesisRunner {
                     pubkey: plan.key(&r.name).public_key(),
                     stake: r.stake,
-                    capabilities: Capabilities::of(kinds, r.max_concurrent_jobs),
+                    capabilities: r.executors.capabilities(kinds, r.max_concurrent_jobs),
                     price_per_second: r.price_per_second,
                 }
             })

@@ -272,7 +272,8 @@ fn check_runners(plan: &Plan) -> Result<(), Refusal> {
     for (index, runner) in plan.runners.iter().enumerate() {
         let field = |name| vec![Step::Key("runners"), Step::Item(index), Step::Key(name)];
         if runner.kinds.is_empty() {
-            let message = "no kind: expected at least one of `custom`, `http`, `llm`";
+            let message = "no kind: expected at least one of `custom`, `http`, `llm`, `mcp`, \
+                           `eth_send`";
             return Err((field("kinds"), message.to_owned()));
         }
         let twice = runner.kinds.array_windows().find(|[a, b]| a == b);

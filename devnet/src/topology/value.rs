@@ -260,7 +260,7 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Within<MIN, MAX> 
 
 /// A kind of job that a runner of a devnet takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A command run in a fresh directory.
     Custom,
@@ -268,11 +268,15 @@ pub enum Kind {
     Http,
     /// A language model's answer.
     Llm,
+    /// A call of a tool through the Model Context Protocol.
+    Mcp,
+    /// A signed Ethereum transaction that is sent.
+    EthSend,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Custom, Self::Http, Self::Llm];
+    pub const ALL: [Self; 5] = [Self::Custom, Self::Http, Self::Llm, Self::Mcp, Self::EthSend];
 }
 
 impl From<Kind> for JobKind {
@@ -281,6 +285,8 @@ impl From<Kind> for JobKind {
             Kind::Custom => Self::Custom,
             Kind::Http => Self::Http,
             Kind::Llm => Self::Llm,
+            Kind::Mcp => Self::Mcp,
+            Kind::EthSend => Self::EthSend,
         }
     }
 }
@@ -291,6 +297,8 @@ impl fmt::Display for Kind {
             Self::Custom => "custom",
             Self::Http => "http",
             Self::Llm => "llm",
+            Self::Mcp => "mcp",
+            Self::EthSend => "eth_send",
         })
     }
 }

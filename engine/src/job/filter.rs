@@ -243,11 +243,15 @@ impl Scene<'_> {
 /// The model or server that the work names and a runner does not. One that names none at all takes
 /// any.
 fn lacks<'a>(capabilities: &Capabilities, work: &'a Work) -> Option<(&'static str, &'a str)> {
-    let (what, name, known) = match work {
-        Work::Llm(work) => ("model", &work.model, &capabilities.models),
-        Work::Mcp(work) => ("MCP server", &work.server, &capabilities.mcp_servers),
+    let (named, known) = match work {
+        Work::Llm(work) => {
+            let embedder = work.embedding_model.as_ref().map(|name| ("embedding model", name));
+            ([Some(("model", &work.model)), embedder], &capabilities.models)
+        }
+        Work::Mcp(work) => ([Some(("MCP server", &work.server)), None], &capabilities.mcp_servers),
         Work::Http(_) | Work::EthSend(_) | Work::Custom(_) => return None,
     };
     let known = known.as_ref()?;
-    (!known.contains(name)).then_some((what, name))
+    let lacking = named.into_iter().flatten().find(|(_, name)| !known.contains(name));
+    lacking.map(|(what, name)| (what, name.as_str()))
 }

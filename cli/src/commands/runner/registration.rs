@@ -118,7 +118,7 @@ impl Register {
         file: &Path,
         deadline: Deadline,
     ) -> Result<(SecretKey, RegisterRunner), CliError> {
-        let kinds = self.executable_kinds()?;
+        let capabilities = self.capabilities()?;
         // Where no devnet answers, no file is made either.
         let client = cx.client()?;
         client.head().await?;
@@ -141,15 +141,16 @@ impl Register {
         let payload = RegisterRunner {
             pubkey: key.public_key(),
             stake: self.stake.unwrap_or(MIN_STAKE),
-            capabilities: Capabilities::of(kinds, self.max_jobs.unwrap_or(MAX_JOBS)),
+            capabilities,
             price_per_second: self.price.unwrap_or(PRICE),
         };
         self.fund(cx, &client, &key, &payload, deadline).await?;
         Ok((key, payload))
     }
 
-    /// The kinds to be registered, sorted, each of which the runner can execute.
-    fn executable_kinds(&self) -> Result<Vec<JobKind>, CliError> {
+    /// What is to be registered: kinds that the runner can execute, and the models and servers that
+    /// it has.
+    fn capabilities(&self) -> Result<Capabilities, CliError> {
         let executors = self.executors.as_deref().map(load_executors).transpose()?;
         let executors = executors.unwrap_or_default();
         let kinds: BTreeSet<JobKind> = match &self.kinds {
@@ -158,7 +159,7 @@ impl Register {
         };
         match kinds.iter().find_map(|kind| Some((*kind, executors.lacks(*kind)?))) {
             Some((kind, lacking)) => Err(cannot_execute(kind, lacking)),
-            None => Ok(kinds.into_iter().collect()),
+            None => Ok(executors.capabilities(kinds, self.max_jobs.unwrap_or(MAX_JOBS))),
         }
     }
 
@@ -217,14 +218,9 @@ pub fn cannot_execute(kind: JobKind, lacking: &str) -> CliError {
         .hint("configure it in a file: --executors FILE; or leave the kind out: --kinds KIND,KIND")
 }
 
-/// A kind of jobs that runners of this program take.
+/// A kind of jobs.
 pub fn kind(text: &str) -> Result<JobKind, String> {
-    match text.parse() {
-        Ok(kind @ (JobKind::Custom | JobKind::Http | JobKind::Llm)) => Ok(kind),
-        _ => Err(format!(
-            "`{text}` is no kind of jobs that runners take: expected custom, http or llm"
-        )),
-    }
+    text.parse::<JobKind>().map_err(|error| error.to_string())
 }
 
 /// What to do about a key file.
