@@ -11,7 +11,10 @@ use crate::{
     job::{
         document,
         json::Json,
-        spec::{Bounds, CommandWork, FailureReason, JobSpec, JobStatus, Verification, Work},
+        spec::{
+            Bounds, CommandWork, FailureReason, HttpWork, JobSpec, JobStatus, McpWork,
+            Verification, Work,
+        },
     },
     presence::{Bitmap, threshold},
     primitives::{Address, Hash, Height, SecretKey, Wei},
@@ -472,6 +475,18 @@ fn a_spec_that_cannot_stand_is_refused_by_field() {
     check(&|s| s.timeout_blocks = 0, "timeout_blocks");
     check(&|s| s.verification.runners = 0, "verification.runners");
     check(&|s| s.verification.runners = 3, "verification.runners");
+    let http = |pointer: &str| {
+        let (method, url) = ("GET".into(), "http://a/".into());
+        let (headers, pointer) = (vec![], Some(pointer.into()));
+        Work::Http(HttpWork { method, url, headers, body: None, pointer })
+    };
+    check(&|s| s.work = http("price"), "work.pointer");
+    check(&|s| s.work = http("/a~2"), "work.pointer");
+    for arguments in ["", "{", "[]", r#"{"a": 1, "a": 2}"#] {
+        let (server, tool, arguments) = ("s".into(), "t".into(), String::from(arguments));
+        let work = Work::Mcp(McpWork { server, tool, arguments });
+        check(&|s| s.work = work.clone(), "work.arguments");
+    }
 }
 
 #[test]

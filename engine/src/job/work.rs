@@ -1,5 +1,6 @@
 //! What runners are asked to do (spec jobs.md §2, §7).
 
+use super::json::{Json, Pointer};
 use crate::{
     primitives::codec::{Decode, DecodeError, Encode, Reader, Writer},
     record,
@@ -179,12 +180,20 @@ impl Work {
                     let problem = format!("is `{}`; expected http:// or https://", work.url);
                     return Err(("work.url", problem));
                 }
-                named("work.method", &work.method, "GET, POST, …")
+                named("work.method", &work.method, "GET, POST, …")?;
+                match work.pointer.as_deref().map(Pointer::parse) {
+                    Some(Err(error)) => Err(("work.pointer", error.to_string())),
+                    Some(Ok(_)) | None => Ok(()),
+                }
             }
             Self::Mcp(work) => {
                 named("work.server", &work.server, "a server's name")?;
                 named("work.tool", &work.tool, "a tool's name")?;
-                named("work.arguments", &work.arguments, "a JSON object")
+                match Json::parse(work.arguments.as_bytes()) {
+                    Ok(Json::Object(_)) => Ok(()),
+                    Ok(_) => Err(("work.arguments", "is no JSON object".into())),
+                    Err(error) => Err(("work.arguments", format!("is no JSON object: {error}"))),
+                }
             }
             Self::EthSend(work) => {
                 if work.transaction.is_empty() {
