@@ -141,10 +141,11 @@ impl User {
                 if data["actor"] != *feed {
                     continue;
                 }
-                println!("block {height}: {} {}", data["name"], data["data"]);
-                match data["name"].as_str() {
-                    Some("price") => return self.show(&feed).await,
-                    Some("no_price") => return Err("no two sources agree".into()),
+                let name = data["name"].as_str().unwrap_or_default();
+                println!("block {height}: {name} {}", data["data"]);
+                match name {
+                    "price" => return self.show(&feed).await,
+                    "no_price" => return Err("no two sources agree".into()),
                     _ => {}
                 }
             }
