@@ -6,11 +6,14 @@ mod actors;
 mod chain;
 mod committee;
 mod faults;
+mod jobs;
 mod kill;
 mod migration;
 mod on_purpose;
 mod policies;
 mod presence;
+#[path = "../../examples/price_feed.rs"]
+mod price_feed;
 mod python;
 mod refusals;
 mod runners;

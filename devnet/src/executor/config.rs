@@ -63,16 +63,18 @@ impl Config {
         always.into_iter().chain(llm).chain(mcp).chain(eth).collect()
     }
 
-    /// What a runner registers that takes `kinds` of jobs, `max_concurrent_jobs` at a time: with
-    /// the models and servers that jobs may name.
-    pub fn capabilities(&self, kinds: Vec<JobKind>, max_concurrent_jobs: u32) -> Capabilities {
-        let models = kinds.contains(&JobKind::Llm).then(|| {
-            let names: BTreeSet<&str> = self.llm.iter().flat_map(Llm::names).collect();
-            names.into_iter().map(str::to_owned).collect()
-        });
-        let servers = || self.mcp.names().map(str::to_owned).collect();
-        let mcp_servers = kinds.contains(&JobKind::Mcp).then(servers);
-        Capabilities { models, mcp_servers, ..Capabilities::of(kinds, max_concurrent_jobs) }
+    /// What a runner registers that takes `kinds`, so many jobs at once: where it takes `llm` or
+    /// `mcp` jobs, the models and servers that are configured, so that it is not drawn for others.
+    pub fn capabilities(&self, kinds: BTreeSet<JobKind>, max_concurrent_jobs: u32) -> Capabilities {
+        let listed = |kind, names: BTreeSet<&str>| {
+            kinds.contains(&kind).then(|| names.into_iter().map(str::to_owned).collect())
+        };
+        let models = self.llm.iter().flat_map(Llm::names);
+        Capabilities {
+            models: listed(JobKind::Llm, models.collect()),
+            mcp_servers: listed(JobKind::Mcp, self.mcp.names().collect()),
+            ..Capabilities::of(kinds.into_iter().collect(), max_concurrent_jobs)
+        }
     }
 
     /// What has to be configured for jobs of this kind; `None`: nothing is missing.

@@ -125,11 +125,6 @@ impl Endpoint {
         Ok(Self { base_url, key, models, embedding_models, client })
     }
 
-    /// The names by which jobs may ask for models, those of embeddings among them.
-    pub(super) fn models(&self) -> impl Iterator<Item = &str> {
-        self.models.names().chain(self.embedding_models.names())
-    }
-
     /// Asks, and reads the answer.
     pub(super) async fn ask(
         &self,

@@ -20,9 +20,7 @@ pub mod mcp;
 
 pub use config::{Config, ConfigError};
 
-use cowboy_engine::registry::JobKind;
 use std::{
-    collections::BTreeSet,
     env,
     sync::Arc,
     time::{Duration, Instant},
@@ -238,25 +236,6 @@ impl Executor {
             mcp: Arc::new(config.mcp.clone()),
             eth: config.eth.clone().map(Arc::new),
         })
-    }
-
-    /// The kinds of jobs that it can execute.
-    pub fn kinds(&self) -> BTreeSet<JobKind> {
-        let llm = self.llm.is_some().then_some(JobKind::Llm);
-        let mcp = (!self.mcp.is_empty()).then_some(JobKind::Mcp);
-        let eth = self.eth.is_some().then_some(JobKind::EthSend);
-        let always = [JobKind::Http, JobKind::Custom];
-        always.into_iter().chain(llm).chain(mcp).chain(eth).collect()
-    }
-
-    /// The models that `llm` jobs may name, those of embeddings among them; sorted.
-    pub fn models(&self) -> BTreeSet<String> {
-        self.llm.iter().flat_map(|llm| llm.models()).map(str::to_owned).collect()
-    }
-
-    /// The servers that `mcp` jobs may name; sorted.
-    pub fn mcp_servers(&self) -> BTreeSet<String> {
-        self.mcp.names().map(str::to_owned).collect()
     }
 
     /// Executes `task`. `started` is called once, when the work itself begins: when the command

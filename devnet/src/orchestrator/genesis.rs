@@ -45,8 +45,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
             .runners
             .iter()
             .map(|r| {
-                let mut kinds: Vec<JobKind> = r.kinds.iter().copied().map(JobKind::from).collect();
-                kinds.sort_unstable();
+                let kinds = r.kinds.iter().copied().map(JobKind::from).collect();
                 GenesisRunner {
                     pubkey: plan.key(&r.name).public_key(),
                     stake: r.stake,

@@ -413,6 +413,8 @@ impl Core {
         shared.abandon(&job_id);
         if shared.table.is_running(&job_id) {
             shared.table.fail(&job_id);
+            // The chain sees silence and no reason: here is where it can be read.
+            tracing::warn!(runner = %self.public.address(), %job_id, reason, "job failed");
             self.say(Activity::Failed { job_id, reason });
         }
         shared.tell_load();

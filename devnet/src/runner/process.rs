@@ -219,9 +219,8 @@ async fn log(mut activities: broadcast::Receiver<Activity>) {
             Ok(Activity::Finished { job_id, bytes }) => {
                 tracing::info!(%job_id, bytes, "job done");
             }
-            Ok(Activity::Failed { job_id, reason }) => {
-                tracing::warn!(%job_id, reason, "job failed");
-            }
+            // Logged where it happens.
+            Ok(Activity::Failed { .. }) => {}
             Ok(Activity::Stopped { job_id, reason }) => {
                 tracing::info!(%job_id, ?reason, "job taken back");
             }

@@ -77,6 +77,11 @@ fn a_runner_takes_what_its_executors_can_do() {
     assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
     let text = format!("runners: [{{name: worker, kinds: [llm], executors: {EXECUTORS}}}]");
     assert_eq!(resolve(&text).unwrap().runners[0].kinds, [Kind::Llm]);
+    let text =
+        "runners: [{name: all, executors: {mcp: {m: {command: [m]}}, eth: {url: 'http://h'}}}]";
+    let plan = resolve(text).unwrap();
+    assert_eq!(plan.runners[0].kinds, [Kind::Custom, Kind::Http, Kind::Mcp, Kind::EthSend]);
+    assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
 
     let error = resolve("runners:\n  - name: worker\n    kinds: [custom, llm]\n").unwrap_err();
     assert_eq!(

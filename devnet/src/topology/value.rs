@@ -268,9 +268,9 @@ pub enum Kind {
     Http,
     /// A language model's answer.
     Llm,
-    /// A call of a tool of an MCP server.
+    /// A call of a tool through the Model Context Protocol.
     Mcp,
-    /// An Ethereum transaction sent.
+    /// A signed Ethereum transaction that is sent.
     EthSend,
 }
 

@@ -243,14 +243,15 @@ impl Scene<'_> {
 /// The model or server that the work names and a runner does not. One that names none at all takes
 /// any.
 fn lacks<'a>(capabilities: &Capabilities, work: &'a Work) -> Option<(&'static str, &'a str)> {
-    let (what, names, known) = match work {
+    let (named, known) = match work {
         Work::Llm(work) => {
-            ("model", [Some(&work.model), work.embedding_model.as_ref()], &capabilities.models)
+            let embedder = work.embedding_model.as_ref().map(|name| ("embedding model", name));
+            ([Some(("model", &work.model)), embedder], &capabilities.models)
         }
-        Work::Mcp(work) => ("MCP server", [Some(&work.server), None], &capabilities.mcp_servers),
+        Work::Mcp(work) => ([Some(("MCP server", &work.server)), None], &capabilities.mcp_servers),
         Work::Http(_) | Work::EthSend(_) | Work::Custom(_) => return None,
     };
     let known = known.as_ref()?;
-    let missing = names.into_iter().flatten().find(|name| !known.contains(name))?;
-    Some((what, missing))
+    let lacking = named.into_iter().flatten().find(|(_, name)| !known.contains(name));
+    lacking.map(|(what, name)| (what, name.as_str()))
 }

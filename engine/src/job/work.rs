@@ -191,7 +191,7 @@ impl Work {
                 named("work.tool", &work.tool, "a tool's name")?;
                 match Json::parse(work.arguments.as_bytes()) {
                     Ok(Json::Object(_)) => Ok(()),
-                    Ok(_) => Err(("work.arguments", "is JSON, but no object".to_owned())),
+                    Ok(_) => Err(("work.arguments", "is no JSON object".into())),
                     Err(error) => Err(("work.arguments", format!("is no JSON object: {error}"))),
                 }
             }

@@ -9,8 +9,8 @@ pub mod runner;
 
 pub use entitlement::{Entitlements, PoolError};
 pub use runner::{
-    Capabilities, Health, JobKind, JobKindError, MAX_NAME_BYTES, MAX_NAMES, Order, Registry,
-    RegistryError, Runner,
+    Capabilities, Health, JobKind, MAX_NAME_BYTES, MAX_NAMES, Order, Registry, RegistryError,
+    Runner,
 };
 
 use crate::primitives::Wei;

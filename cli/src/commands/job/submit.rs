@@ -315,7 +315,7 @@ pub async fn wait_until_final(
 fn state(job: &Job) -> String {
     let progress: Vec<_> = job.progress.iter().map(progress).collect();
     match (job.committee.as_slice(), progress.as_slice()) {
-        ([], _) => job.status.to_string(),
+        ([], _) => format!("{}: too few runners qualify, see job explain", job.status),
         (committee, []) => format!("{} to {}", job.status, committee.join(", ")),
         (committee, progress) => {
             format!("{} to {} ({})", job.status, committee.join(", "), progress.join("; "))
@@ -338,8 +338,12 @@ pub fn succeeded(job: &Job) -> Result<(), CliError> {
         return Ok(());
     }
     let reason = job.error.clone().unwrap_or_else(|| "no result in time".to_owned());
-    Err(CliError::failed(format!("job {} ended as {}: {reason}", job.job_id, job.status))
-        .hint(format!("see why: cowboyctl job show {}", job.job_id)))
+    Err(CliError::failed(format!("job {} ended as {}: {reason}", job.job_id, job.status)).hint(
+        format!(
+            "see why: cowboyctl job show {}; what runners say: cowboyctl devnet logs",
+            job.job_id
+        ),
+    ))
 }
 
 impl Document for Submitted {

@@ -26,7 +26,7 @@ use cowboy_engine::{
         transaction::{RegisterRunner, Transfer},
     },
     primitives::{CBY, SecretKey, Wei},
-    registry::{Capabilities, JobKind, JobKindError, MIN_STAKE},
+    registry::{Capabilities, JobKind, MIN_STAKE},
 };
 use std::{
     collections::BTreeSet,
@@ -148,7 +148,8 @@ impl Register {
         Ok((key, payload))
     }
 
-    /// What it registers for: kinds of jobs that it can execute.
+    /// What is to be registered: kinds that the runner can execute, and the models and servers that
+    /// it has.
     fn capabilities(&self) -> Result<Capabilities, CliError> {
         let executors = self.executors.as_deref().map(load_executors).transpose()?;
         let executors = executors.unwrap_or_default();
@@ -158,10 +159,7 @@ impl Register {
         };
         match kinds.iter().find_map(|kind| Some((*kind, executors.lacks(*kind)?))) {
             Some((kind, lacking)) => Err(cannot_execute(kind, lacking)),
-            None => {
-                let kinds = kinds.into_iter().collect();
-                Ok(executors.capabilities(kinds, self.max_jobs.unwrap_or(MAX_JOBS)))
-            }
+            None => Ok(executors.capabilities(kinds, self.max_jobs.unwrap_or(MAX_JOBS))),
         }
     }
 
@@ -220,9 +218,9 @@ pub fn cannot_execute(kind: JobKind, lacking: &str) -> CliError {
         .hint("configure it in a file: --executors FILE; or leave the kind out: --kinds KIND,KIND")
 }
 
-/// A kind of jobs that runners of this program take.
+/// A kind of jobs.
 pub fn kind(text: &str) -> Result<JobKind, String> {
-    text.parse().map_err(|error: JobKindError| error.to_string())
+    text.parse::<JobKind>().map_err(|error| error.to_string())
 }
 
 /// What to do about a key file.

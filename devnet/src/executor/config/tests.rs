@@ -41,6 +41,28 @@ fn what_is_configured_decides_which_kinds_there_are() {
 }
 
 #[test]
+fn a_runner_registers_what_it_has_for_the_kinds_it_takes() {
+    let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    let both = format!("{FULL}mcp: {{files: {{command: [f]}}, a: {{url: 'http://h'}}}}");
+    let config = parse(&both).unwrap();
+    let registered = config.capabilities(config.kinds(), 3);
+    let kinds = [JobKind::Llm, JobKind::Http, JobKind::Mcp, JobKind::Custom];
+    assert_eq!((registered.kinds.as_slice(), registered.max_concurrent_jobs), (&kinds[..], 3));
+    assert_eq!(registered.models, names(&["embedder", "large", "small"]));
+    assert_eq!(registered.mcp_servers, names(&["a", "files"]));
+    let some = config.capabilities([JobKind::Custom, JobKind::Mcp].into(), 3);
+    assert_eq!((some.models, some.mcp_servers), (None, names(&["a", "files"])));
+    // What the registry would refuse is refused here.
+    for name in ["x".repeat(MAX_NAME_BYTES + 1), "''".to_owned()] {
+        let error = parse(&format!("mcp: {{{name}: {{command: [f]}}}}")).unwrap_err();
+        assert!(error.contains("a server's name is empty or too long"), "{error}");
+    }
+    let many: Vec<_> = (0..=MAX_NAMES).map(|i| format!("s{i}: {{command: [f]}}")).collect();
+    let error = parse(&format!("mcp: {{{}}}", many.join(", "))).unwrap_err();
+    assert!(error.contains("129 servers: expected at most 128"), "{error}");
+}
+
+#[test]
 fn an_error_names_the_field_and_what_it_takes() {
     let llm = |fields: &str| format!("llm: {{{fields}}}");
     let url = "base_url: 'http://h/v1'";

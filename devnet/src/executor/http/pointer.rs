@@ -200,10 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pointer_or_no_json_is_refused() {
-        for pointer in ["a", "a/b", "/~", "/~2", "/a~"] {
-            assert!(matches!(find(pointer, "{}"), Err(ExecutorError::Invalid(_))), "{pointer}");
-        }
+    fn what_is_no_json_is_refused() {
         let deep = "[".repeat(100_000);
         for document in ["", "{", "[1,]", r#"{"a": 1} x"#, "nul", r#"{"a": 1, "b": }"#, &deep] {
             for pointer in ["", "/a", "/0/0/0"] {
