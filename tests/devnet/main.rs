@@ -15,6 +15,7 @@ mod python;
 mod refusals;
 mod runners;
 mod scripts;
+mod storm;
 mod support;
 mod timers;
 mod watch;
