@@ -55,8 +55,11 @@ pub fn delivery(jobs: usize, polled: Option<Duration>) -> Delivery {
                 wait += interval / u32::try_from(of).expect("few");
             }
         }
-        // Jobs of the first poll are like the others.
-        tokio::time::sleep(polled.unwrap_or_default()).await;
+        // Once all have begun, so that the first jobs are like the others.
+        let begun = Instant::now();
+        while begun.elapsed() < polled.unwrap_or_default() {
+            devnet.next().await;
+        }
         let delivery = work(devnet, jobs).await;
         polling.shutdown().await;
         delivery
@@ -117,10 +120,9 @@ struct Poller {
 
 impl Poller {
     async fn poll(self, wait: Duration, interval: Duration) {
-        tokio::time::sleep(wait).await;
         let runner = self.key.address().to_string();
         let (mut taken, mut working): (BTreeSet<Hash>, _) = (BTreeSet::new(), JoinSet::new());
-        let mut turns = tokio::time::interval(interval);
+        let mut turns = tokio::time::interval_at(tokio::time::Instant::now() + wait, interval);
         loop {
             turns.tick().await;
             let answer = self.client.polled_jobs(&runner).await.expect("it is polled");

@@ -38,7 +38,8 @@ use std::{
 
 const VALIDATORS: usize = 4;
 const RUNNERS: usize = 8;
-/// Jobs that are submitted together, and those that are alone, of `committees`; those of `delivery`.
+/// Jobs that are submitted together, and those that are alone, of `committees`; the former also of
+/// `delivery`.
 const JOBS: usize = 200;
 const SINGLE: usize = 50;
 /// Runners that do one job.

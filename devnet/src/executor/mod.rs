@@ -244,9 +244,9 @@ impl Executor {
     }
 
     /// The same, with the directories of jobs in `folder`, which is made where there is none and
-    /// used by nobody else. What jobs have left there whose runner was killed is cleared away: their
-    /// directories, and on Linux the processes that work on them. Errors: no such folder can be
-    /// made or read.
+    /// used by nobody else. What is left there of jobs whose runner was killed is cleared away:
+    /// their directories, and on Linux the processes that work in them. Errors: no such folder can
+    /// be made or read.
     pub fn in_folder(self, folder: &Path) -> io::Result<Self> {
         Ok(Self { directories: command::Directories::in_folder(folder)?, ..self })
     }

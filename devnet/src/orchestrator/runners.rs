@@ -39,8 +39,8 @@ pub(super) struct Running {
 }
 
 impl Runners {
-    /// None yet. They will connect to what `targets` says, and execute jobs with `executor` and what
-    /// each has configured beside.
+    /// None yet. They will connect to what `targets` says, and execute jobs with `executor` and
+    /// what each has configured beside.
     pub(super) fn new(
         context: &tokio::Context,
         config: &SupervisorConfig,
