@@ -18,6 +18,7 @@ mod python;
 mod refusals;
 mod runners;
 mod scripts;
+mod storm;
 mod support;
 mod timers;
 mod watch;

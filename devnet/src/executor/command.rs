@@ -7,6 +7,9 @@
 //! environment. A process that left its group and dropped its environment as well is beyond reach,
 //! and elsewhere every process that left its group is; its output is not waited for.
 //!
+//! A process that is killed clears nothing away. Whoever runs jobs in a folder of their own
+//! ([`Directories::in_folder`]) does that at the next start.
+//!
 //! On its standard error a command may say how far it is, in a line of its own: `progress: 42` or
 //! `progress: 42 some words`, the number from 0 to 100. Such a line is no complaint.
 //!
@@ -25,11 +28,17 @@ use std::{
     collections::BTreeMap,
     env,
     ffi::{OsStr, OsString},
-    fs,
-    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _, process::ExitStatusExt as _},
+    fs::{self, DirBuilder},
+    io,
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{DirBuilderExt as _, PermissionsExt as _},
+        process::ExitStatusExt as _,
+    },
     path::{Path, PathBuf},
     pin::pin,
     process::{ExitStatus, Stdio},
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
@@ -78,6 +87,7 @@ pub struct Command {
 
 /// Runs `command` to its end, and yields what it wrote to its standard output.
 pub(super) async fn run(
+    directories: &Directories,
     command: &Command,
     limits: &Limits,
     cancelled: Cancelled,
@@ -86,7 +96,7 @@ pub(super) async fn run(
 ) -> Result<Vec<u8>, ExecutorError> {
     // Before the start, or the exit of a quick command could be missed.
     let mut exits = unix::signal(SignalKind::child()).map_err(local("cannot watch processes"))?;
-    let mut process = Process::start(command, limits)?;
+    let mut process = Process::start(directories, command, limits)?;
     started(Instant::now());
 
     let mut output = Bounded::new(limits.max_return_bytes);
@@ -150,7 +160,7 @@ fn failure(status: ExitStatus, stderr: String) -> ExecutorError {
     }
 }
 
-pub(super) fn local(what: &'static str) -> impl Fn(std::io::Error) -> ExecutorError {
+pub(super) fn local(what: &'static str) -> impl Fn(io::Error) -> ExecutorError {
     move |error| ExecutorError::Local { what, reason: error.to_string() }
 }
 
@@ -196,15 +206,20 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts `command` in a fresh directory and a process group of its own.
-    pub(super) fn start(command: &Command, limits: &Limits) -> Result<Self, ExecutorError> {
+    pub(super) fn start(
+        directories: &Directories,
+        command: &Command,
+        limits: &Limits,
+    ) -> Result<Self, ExecutorError> {
         if let Some(name) = command.env.keys().find(|name| name.is_empty() || name.contains('=')) {
             return Err(ExecutorError::Invalid(format!("{name:?} names no environment variable")));
         }
-        let failed = |error: std::io::Error| ExecutorError::Start {
+        let failed = |error: io::Error| ExecutorError::Start {
             program: command.program.clone(),
             reason: error.to_string(),
         };
-        let directory = Directory::new().map_err(local("cannot make a directory for the job"))?;
+        let directory =
+            Directory::new(directories).map_err(local("cannot make a directory for the job"))?;
         let path = command.env.get("PATH").map(OsString::from).or_else(|| env::var_os("PATH"));
         let path = path.unwrap_or_default();
         // A name is looked up here: the standard library would have to fork, which copies the page
@@ -232,8 +247,8 @@ impl Process {
             .and_then(|id| i32::try_from(id).ok())
             .and_then(Pid::from_raw)
             .expect("a process that was not waited for has a number");
-        let mark = mark(directory.path());
-        let process = Self { group: Group { leader, alive: true, mark }, child, directory };
+        let group = Group { leader, alive: true, directory: directory.path().to_owned() };
+        let process = Self { group, child, directory };
         limit_memory(leader, limits)?;
         Ok(process)
     }
@@ -279,8 +294,8 @@ struct Group {
     leader: Pid,
     /// The leader was not reaped yet: the number is the group's.
     alive: bool,
-    /// What the environment of its processes has.
-    mark: Vec<u8>,
+    /// What the environment of its processes names.
+    directory: PathBuf,
 }
 
 impl Group {
@@ -291,21 +306,23 @@ impl Group {
             let _ = rustix::process::kill_process_group(self.leader, Signal::KILL);
         }
     }
-}
 
-impl Group {
     /// Kills what left the group, and waits, for a moment at most, until no process of either runs
     /// any more. Most are no children of this process: all that can be done is to look.
     fn clear(&self) {
-        let mut pause = Duration::from_millis(1);
-        while pause < GONE_TIMEOUT {
-            let strays = kill_marked(&self.mark);
-            if strays == 0 && !has_members(self.leader) {
-                return;
-            }
-            std::thread::sleep(pause);
-            pause *= 2;
-        }
+        until_gone(|| {
+            let strays = kill_jobs(|directory| directory == self.directory);
+            strays == 0 && !has_members(self.leader)
+        });
+    }
+}
+
+/// Looks again and again, for [`GONE_TIMEOUT`] at most, until killed processes are gone.
+fn until_gone(gone: impl Fn() -> bool) {
+    let mut pause = Duration::from_millis(1);
+    while pause < GONE_TIMEOUT && !gone() {
+        std::thread::sleep(pause);
+        pause *= 2;
     }
 }
 
@@ -318,22 +335,20 @@ impl Drop for Group {
     }
 }
 
-/// What stands in the environment of every process of the job with this directory.
-fn mark(directory: &Path) -> Vec<u8> {
-    [DIRECTORY_VARIABLE.as_bytes(), b"=", directory.as_os_str().as_bytes()].concat()
-}
-
-/// Kills the processes that have the mark in their environment, and says how many there were. Those
-/// of other users cannot be read, and are none of the job's.
-fn kill_marked(mark: &[u8]) -> usize {
+/// Kills the processes of jobs in these directories, and says how many there were. Those of other
+/// users cannot be read, and are none of the jobs'.
+fn kill_jobs(are: impl Fn(&Path) -> bool) -> usize {
     let Ok(processes) = fs::read_dir("/proc") else { return 0 };
+    let mark = format!("{DIRECTORY_VARIABLE}=").into_bytes();
     let mut killed = 0;
     for entry in processes.flatten() {
         let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
         let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-        if environment.split(|byte| *byte == 0).any(|variable| variable == mark)
+        let mut variables = environment.split(|byte| *byte == 0);
+        let directory = variables.find_map(|variable| variable.strip_prefix(&*mark));
+        if directory.is_some_and(|directory| are(Path::new(OsStr::from_bytes(directory))))
             && let Some(process) = Pid::from_raw(process)
         {
             // An error: it has ended meanwhile.
@@ -383,12 +398,40 @@ fn limit_memory(_: Pid, _: &Limits) -> Result<(), ExecutorError> {
     Ok(())
 }
 
+/// Where the directories of jobs are made: among the system's temporary files, unless they have a
+/// folder of their own.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Directories(Option<Arc<Path>>);
+
+impl Directories {
+    /// In `folder`, which nobody else uses. What is there is of jobs whose runner was killed: the
+    /// processes are killed too, and the directories removed.
+    pub(super) fn in_folder(folder: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // The same whichever way leads there: processes are known by it.
+        let folder = fs::canonicalize(folder)?;
+        until_gone(|| kill_jobs(|directory| directory.starts_with(&folder)) == 0);
+        for left in fs::read_dir(&folder)? {
+            let path = left?.path();
+            tracing::info!(path = %path.display(), "job directory of a killed runner removed");
+            remove(&path);
+        }
+        Ok(Self(Some(folder.into())))
+    }
+}
+
 /// A command's working directory, removed with all that is in it.
 struct Directory(Option<TempDir>);
 
 impl Directory {
-    fn new() -> std::io::Result<Self> {
-        tempfile::Builder::new().prefix("cowboy-job-").tempdir().map(|made| Self(Some(made)))
+    fn new(directories: &Directories) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix("cowboy-job-");
+        let made = match &directories.0 {
+            Some(folder) => builder.tempdir_in(folder),
+            None => builder.tempdir(),
+        };
+        made.map(|made| Self(Some(made)))
     }
 
     fn path(&self) -> &Path {
@@ -398,15 +441,21 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        let Some(path) = self.0.take().map(TempDir::keep) else { return };
-        let removed = fs::remove_dir_all(&path).or_else(|_| {
-            // The command may have taken away its own permissions.
-            open_up(path.clone());
-            fs::remove_dir_all(&path)
-        });
-        if let Err(error) = removed {
-            tracing::warn!(path = %path.display(), %error, "job directory left behind");
+        if let Some(path) = self.0.take().map(TempDir::keep) {
+            remove(&path);
         }
+    }
+}
+
+/// Removes a job's directory.
+fn remove(path: &Path) {
+    let removed = fs::remove_dir_all(path).or_else(|_| {
+        // The command may have taken away its own permissions.
+        open_up(path.to_owned());
+        fs::remove_dir_all(path)
+    });
+    if let Err(error) = removed {
+        tracing::warn!(path = %path.display(), %error, "job directory left behind");
     }
 }
 

@@ -19,10 +19,7 @@ mod streamable;
 mod tests;
 
 use super::{
-    Cancelled, ExecutorError, Limits, Progress,
-    command::Command,
-    http::{self, chain},
-    shown,
+    Cancelled, Executor, ExecutorError, Limits, Progress, command::Command, http::chain, shown,
 };
 use rmcp::{
     ClientHandler, RoleClient,
@@ -79,15 +76,14 @@ pub struct Request {
 /// Calls the tool, and yields its result. `progress` hears of each notice of progress: percents, 0
 /// where the server names no total, and what it says to that.
 pub(super) async fn call(
-    servers: &Servers,
-    http: &http::Client,
+    executor: &Executor,
     request: &Request,
     limits: &Limits,
     cancelled: Cancelled,
     started: impl FnOnce(Instant) + Send,
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Vec<u8>, ExecutorError> {
-    let server = servers.0.get(&request.server).ok_or_else(|| {
+    let server = executor.mcp.0.get(&request.server).ok_or_else(|| {
         let name = &request.server;
         ExecutorError::Invalid(format!("this runner has no MCP server {name:?}"))
     })?;
@@ -105,10 +101,11 @@ pub(super) async fn call(
                     env: env.clone(),
                     stdin: Vec::new(),
                 };
-                stdio::call(&command, limits, conversation, started, notices).await
+                let directories = &executor.directories;
+                stdio::call(directories, &command, limits, conversation, started, notices).await
             }
             Server::Url(url) => {
-                let client = http.get().await?.clone();
+                let client = executor.http.get().await?.clone();
                 started(Instant::now());
                 let transport = streamable::transport(client, url, conversation.fatal());
                 conversation.hold(transport, notices).await

@@ -21,7 +21,8 @@ pub mod mcp;
 pub use config::{Config, ConfigError};
 
 use std::{
-    env,
+    env, io,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -211,6 +212,7 @@ pub struct Executor {
     llm: Option<Arc<llm::Endpoint>>,
     mcp: Arc<mcp::Servers>,
     eth: Option<Arc<ethereum::Endpoint>>,
+    directories: command::Directories,
 }
 
 impl Executor {
@@ -235,7 +237,16 @@ impl Executor {
             llm: llm.map(Arc::new),
             mcp: Arc::new(config.mcp.clone()),
             eth: config.eth.clone().map(Arc::new),
+            directories: self.directories.clone(),
         })
+    }
+
+    /// The same, with the directories of jobs in `folder`, which is made where there is none and
+    /// used by nobody else. What is left there of jobs whose runner was killed is cleared away:
+    /// their directories, and on Linux the processes that work in them. Errors: no such folder can
+    /// be made or read.
+    pub fn in_folder(self, folder: &Path) -> io::Result<Self> {
+        Ok(Self { directories: command::Directories::in_folder(folder)?, ..self })
     }
 
     /// Executes `task`. `started` is called once, when the work itself begins: when the command
@@ -258,7 +269,8 @@ impl Executor {
                 within(limits.timeout, cancelled, work).await
             }
             Task::Command(command) => {
-                command::run(command, limits, cancelled, started, progress).await
+                let directories = &self.directories;
+                command::run(directories, command, limits, cancelled, started, progress).await
             }
             Task::Llm(request) => {
                 let endpoint = self.llm.as_ref().ok_or_else(|| {
@@ -268,8 +280,7 @@ impl Executor {
                 within(limits.timeout, cancelled, work).await
             }
             Task::Mcp(request) => {
-                let (servers, http) = (&*self.mcp, &self.http);
-                mcp::call(servers, http, request, limits, cancelled, started, progress).await
+                mcp::call(self, request, limits, cancelled, started, progress).await
             }
             Task::EthSend(request) => {
                 let endpoint = self.eth.as_deref();

@@ -39,11 +39,13 @@ pub(super) struct Running {
 }
 
 impl Runners {
-    /// None yet. They will connect to what `targets` says.
+    /// None yet. They will connect to what `targets` says, and execute jobs with `executor` and
+    /// what each has configured beside.
     pub(super) fn new(
         context: &tokio::Context,
         config: &SupervisorConfig,
         api: Client,
+        executor: Executor,
         targets: Targets,
     ) -> Self {
         let (told, phase) = watch::channel(config.plan.phase);
@@ -58,7 +60,7 @@ impl Runners {
             chain_id: config.genesis.chain_id(),
             polling: Polling { client: api.clone(), phase, interval },
             api,
-            executor: Executor::default(),
+            executor,
             targets,
             running: BTreeMap::new(),
         }

@@ -2,7 +2,7 @@
 //! notices when one ends by itself.
 
 use super::{
-    home::DevnetHome,
+    home::{DevnetHome, HomeError},
     members::{Member, MemberError, Members},
     ports::{self, Transport},
     readiness,
@@ -22,6 +22,7 @@ use crate::{
         network::Loopback,
         timing::Timing,
     },
+    executor::Executor,
     faults::{Faults, Tap},
     runner::Targets,
     storage::Store,
@@ -182,7 +183,9 @@ impl Requests {
         context.child("targets").spawn(move |_| {
             readiness::watch(backend, move |block| following.advance(&block.execution.state))
         });
-        let runners = Runners::new(&context, &config, api, targets.clone());
+        let jobs = config.home.jobs_path();
+        let executor = Executor::default().in_folder(&jobs).map_err(HomeError::io(&jobs))?;
+        let runners = Runners::new(&context, &config, api, executor, targets.clone());
         let members = config.members.all().to_vec();
         let mut nodes = Nodes {
             known: Known::default(),

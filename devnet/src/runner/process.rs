@@ -110,7 +110,8 @@ async fn live(
     ready: impl FnOnce(&RunnerRecord),
 ) -> Result<(), ProcessError> {
     let ProcessConfig { lock, key, api, kinds, max_concurrent_jobs, executors } = config;
-    let executor = Executor::new(&executors)?;
+    let jobs = lock.folder().jobs_path();
+    let executor = Executor::new(&executors)?.in_folder(&jobs).map_err(HomeError::io(&jobs))?;
     lock.clean()?;
     let address = key.address();
     let mut follower = Follower::new(api, address)?;

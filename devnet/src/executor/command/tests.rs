@@ -385,3 +385,37 @@ async fn memory_is_limited() {
     );
     assert_eq!(execute(command("echo", &["modest"]), limits).await.as_deref(), Ok("modest\n"));
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_a_killed_runner_has_left_in_its_folder_is_cleared_away() {
+    let home = tempfile::tempdir().unwrap();
+    let (mine, others) = (home.path().join("jobs"), home.path().join("jobs-of-another"));
+    let executor = Executor::default().in_folder(&mine).unwrap();
+    // As a job whose runner was killed is left: the executor knows nothing of these.
+    let stray = |folder: &Path| {
+        let directory = fs::canonicalize(folder).unwrap().join("cowboy-job-left");
+        fs::create_dir_all(directory.join("sub")).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o500)).unwrap();
+        let mut command = std::process::Command::new("sleep");
+        command.arg("1000").env_clear().env("PATH", env::var_os("PATH").unwrap());
+        command.env(DIRECTORY_VARIABLE, directory).spawn().unwrap()
+    };
+    fs::create_dir(&others).unwrap();
+    let (mut left, mut other) = (stray(&mine), stray(&others));
+
+    let again = executor.in_folder(&home.path().join("jobs-of-another/../jobs")).unwrap();
+    assert_eq!(left.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+    assert_eq!(fs::read_dir(&mine).unwrap().count(), 0);
+    assert_eq!(other.try_wait().unwrap(), None, "it is another runner's");
+    assert_eq!(fs::read_dir(&others).unwrap().count(), 1);
+    other.kill().unwrap();
+    other.wait().unwrap();
+
+    let (_keep, cancelled) = oneshot::channel();
+    let task = Task::Command(command("pwd", &[]));
+    let output = again.run(&task, &LIMITS, cancelled, |_| (), |_| ()).await.unwrap();
+    let directory = String::from_utf8(output).unwrap();
+    assert!(Path::new(&directory).starts_with(fs::canonicalize(&mine).unwrap()), "{directory}");
+    assert_eq!(fs::read_dir(&mine).unwrap().count(), 0);
+}

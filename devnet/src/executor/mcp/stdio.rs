@@ -4,7 +4,7 @@
 use super::{
     super::{
         ExecutorError, Limits, Progress,
-        command::{Command, END_TIMEOUT, Process, local, pump},
+        command::{Command, Directories, END_TIMEOUT, Process, local, pump},
     },
     CLOSE_TIMEOUT, Conversation, Fatal, NOTIFY_TIMEOUT,
 };
@@ -41,6 +41,7 @@ const MAX_LOGGED: usize = 1024;
 
 /// Starts the server, holds the conversation with it and clears it away.
 pub(super) async fn call(
+    directories: &Directories,
     command: &Command,
     limits: &Limits,
     conversation: Conversation<'_>,
@@ -50,7 +51,8 @@ pub(super) async fn call(
     // Before the start, or the exit of a quick server could be missed.
     let mut exits = unix::signal(SignalKind::child()).map_err(local("cannot watch processes"))?;
     // The job's memory limit is none for a program of the operator's.
-    let mut process = Process::start(command, &Limits { max_memory_mb: None, ..*limits })?;
+    let limits = Limits { max_memory_mb: None, ..*limits };
+    let mut process = Process::start(directories, command, &limits)?;
     started(Instant::now());
     let child = &mut process.child;
     let stdin = child.stdin.take().expect("all streams are piped");

@@ -168,13 +168,13 @@ async fn a_server_at_a_url_answers() {
 #[tokio::test]
 async fn a_server_hears_that_its_call_is_cancelled_and_is_heard_on_progress() {
     let (server, mut told) = over_http().await;
-    let servers = servers(&server);
+    let config = Config { mcp: servers(&server), ..Config::default() };
+    let executor = Executor::new(&config).unwrap();
     let (cancel, cancelled) = oneshot::channel();
     let (noticed, mut notices) = channel::unbounded_channel();
     let progress = move |notice| noticed.send(notice).unwrap();
     let running = tokio::spawn(async move {
-        let (client, request) = (http::Client::default(), request("slow", &json!({})));
-        call(&servers, &client, &request, &LIMITS, cancelled, |_| (), progress).await
+        call(&executor, &request("slow", &json!({})), &LIMITS, cancelled, |_| (), progress).await
     });
     let quarter = Progress { percent: 25, detail: Some("a quarter".to_owned()) };
     assert_eq!(notices.recv().await, Some(quarter));
