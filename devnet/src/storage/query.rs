@@ -106,6 +106,8 @@ pub enum Cause {
     Transaction(Hash),
     /// A timer's fire.
     Timer(Hash),
+    /// The end of a job, which an actor was told of.
+    Job(Hash),
 }
 
 /// What a line of an actor's log says.
@@ -224,7 +226,7 @@ impl Store {
         let connection = self.lock();
         let order = if from.is_some() { "ASC" } else { "DESC" };
         let mut statement = connection.prepare_cached(&format!(
-            "SELECT height, line, tx, timer, kind, name, body FROM actor_log
+            "SELECT height, line, tx, timer, job, kind, name, body FROM actor_log
              WHERE actor = ?1 AND height >= ?2
              ORDER BY height {order}, line {order} LIMIT ?3"
         ))?;
@@ -383,15 +385,17 @@ impl Store {
 }
 
 fn line(row: &Row<'_>) -> rusqlite::Result<StoredLine> {
-    let (kind, body): (String, String) = (row.get(4)?, row.get(6)?);
+    let (kind, body): (String, String) = (row.get(5)?, row.get(7)?);
     let what = match kind.as_str() {
         "log" => Line::Log(body),
-        "event" => Line::Event { name: row.get(5)?, data: body },
+        "event" => Line::Event { name: row.get(6)?, data: body },
         _ => Line::Error(body),
     };
-    let cause = match row.get::<_, Option<[u8; 32]>>(3)? {
-        Some(timer) => Cause::Timer(Hash(timer)),
-        None => Cause::Transaction(hash(row, 2)?),
+    let other = |at| row.get::<_, Option<[u8; 32]>>(at).map(|id| id.map(Hash));
+    let cause = match (other(3)?, other(4)?) {
+        (Some(timer), _) => Cause::Timer(timer),
+        (None, Some(job)) => Cause::Job(job),
+        (None, None) => Cause::Transaction(hash(row, 2)?),
     };
     Ok(StoredLine { height: height(row, 0)?, line: row.get(1)?, cause, what })
 }

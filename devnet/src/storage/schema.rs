@@ -39,11 +39,11 @@ CREATE INDEX draw_height ON draw (height);
 CREATE TABLE result (
   job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, runner BLOB NOT NULL, bytes BLOB NOT NULL);
 -- What actors logged and emitted and how their calls failed, numbered within a block.
--- tx, timer: which of the two made the actor run. kind: log, event or error. name: the event's.
+-- tx, timer, job: which of the three made the actor run. kind: log, event or error. name: the event's.
 -- body: text; of an event JSON.
 CREATE TABLE actor_log (
   actor BLOB NOT NULL, height INTEGER NOT NULL, line INTEGER NOT NULL, tx BLOB, timer BLOB,
-  kind TEXT NOT NULL, name TEXT, body TEXT NOT NULL,
+  job BLOB, kind TEXT NOT NULL, name TEXT, body TEXT NOT NULL,
   PRIMARY KEY (actor, height, line)) WITHOUT ROWID;
 -- Every timer that a block left in the queue. seq: the chain's count of timers. height: when it is
 -- due. status: waiting, fired, failed, expired, cancelled or insufficient_funds. ended_at: where;

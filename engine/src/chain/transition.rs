@@ -118,6 +118,19 @@ pub struct Execution {
     pub draws: Vec<DrawRecord>,
     /// Verified results: the job, whose result it is, its bytes.
     pub results: Vec<(Hash, Address, Arc<Vec<u8>>)>,
+    /// Actors that were told of the end of a job, in order.
+    pub told: Vec<Told>,
+}
+
+/// An actor was told of the end of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The job.
+    pub job_id: Hash,
+    /// What the actor did, and those it called.
+    pub outcome: ActorReceipt,
+    /// Why all that was undone, or did not begin.
+    pub error: Option<String>,
 }
 
 /// Why a block is no child of a state. Consensus has checked all of it before a block is final.
@@ -190,6 +203,7 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
         terms: parent.timer_terms(header.height),
         fires: Vec::new(),
         results: Vec::new(),
+        told: Vec::new(),
     };
     run.state.head = Arc::new(header.clone());
     run.state.head_hash = header.hash();
@@ -212,8 +226,8 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
     let draws = run.draw_jobs();
     run.call_back();
     let lane = run.settle(lane);
-    let Run { state, events, fires, results, .. } = run;
-    Ok(Execution { state, receipts, fires, lane, events, derived, draws, results })
+    let Run { state, events, fires, results, told, .. } = run;
+    Ok(Execution { state, receipts, fires, lane, events, derived, draws, results, told })
 }
 
 /// One block under execution.
@@ -234,6 +248,7 @@ struct Run<'a> {
     terms: Terms,
     fires: Vec<Fire>,
     results: Vec<(Hash, Address, Arc<Vec<u8>>)>,
+    told: Vec<Told>,
 }
 
 impl Run<'_> {

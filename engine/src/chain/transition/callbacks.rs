@@ -5,13 +5,13 @@
 //! back. What does not fit the block's budget waits for the next.
 
 use super::{
-    MAX_ERROR_BYTES, Run,
+    MAX_ERROR_BYTES, Run, Told,
     actors::{self, Delivery},
     shortened,
 };
 use crate::{
     actor::Budget,
-    chain::{event::CallbackMade, transaction::MAX_PAYLOAD_BYTES},
+    chain::{event::CallbackMade, receipt::ActorReceipt, transaction::MAX_PAYLOAD_BYTES},
     job::spec::{self, Job, JobStatus, Outcome},
     primitives::{Address, Cells, Cycles, Hash, Wei},
     record,
@@ -71,6 +71,7 @@ impl Run<'_> {
         };
         let most = price(CALLBACK_CYCLES, CALLBACK_CELLS);
         let (mut cycles, mut charged, mut error) = (0, Wei::ZERO, None);
+        let mut did = ActorReceipt::none(actor);
         match self.state.debit(job.submitter, most) {
             Err(poor) => error = Some(poor.to_string()),
             Ok(()) => {
@@ -102,8 +103,10 @@ impl Run<'_> {
                 self.state.burned = self.state.burned.saturating_add(charged);
                 self.cycles = self.cycles.saturating_add(Cycles::new(cycles));
                 self.cells = self.cells.saturating_add(Cells::new(cells));
+                did = outcome;
             }
         }
+        self.told.push(Told { job_id, outcome: did, error: error.clone() });
         self.emit(CallbackMade { job_id, actor, handler, cycles, charged, error });
     }
 }
