@@ -11,6 +11,7 @@
 //!   validators/NAME/      a validator's keys and chain
 //!   runners/NAME/         a runner's key and work
 //!   data/                 what the devnet as a whole keeps across restarts
+//!   jobs/                 what commands of jobs work in, of runners in the devnet's process
 //!   processes/NAME/       a runner in a process of its own (`runner::folder`)
 //! ```
 //!
@@ -246,6 +247,11 @@ impl DevnetHome {
         self.path.join("data")
     }
 
+    /// `jobs`: directories of the jobs that runners of the devnet's process work on.
+    pub fn jobs_path(&self) -> PathBuf {
+        self.path.join("jobs")
+    }
+
     /// `processes`: a folder for each runner that runs in a process of its own.
     pub fn processes_path(&self) -> PathBuf {
         self.path.join("processes")
@@ -389,7 +395,8 @@ impl Lock {
     pub fn reset(&self) -> Result<(), HomeError> {
         self.clean()?;
         let home = &self.home;
-        for folder in [home.validators_path(), home.runners_path(), home.data_path()] {
+        let work = [home.runners_path(), home.jobs_path()];
+        for folder in work.into_iter().chain([home.validators_path(), home.data_path()]) {
             remove_dir(&folder)?;
         }
         remove_file(&home.log_path())

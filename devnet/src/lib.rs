@@ -8,13 +8,14 @@
 //!
 //! | module | subject |
 //! |---|---|
+//! | [`sse`] | the text of event streams, read |
+//! | [`executor`] | the work of jobs: commands, HTTP requests, language models |
 //! | [`topology`] | the YAML file, resolved into a plan |
 //! | [`faults`] | what goes wrong on purpose between nodes, and what becomes of a message |
 //! | [`storage`] | what a validator keeps beside consensus' archives |
 //! | [`chain`] | one validator's executed chain, mempool and gossip |
 //! | [`consensus`] | Simplex with votes that carry presence |
 //! | [`transport`] | authenticated connections: QUIC, and simulated links |
-//! | [`executor`] | the work of jobs: commands and HTTP requests |
 //! | [`validator`] | a validator, as it is started and stopped; its side of the runners |
 //! | [`api`] | the control API: types, server, events |
 //! | [`home`] | a devnet's folder, and the lock that says whether it runs |
@@ -33,6 +34,7 @@ pub mod home;
 pub mod orchestrator;
 pub mod runner;
 pub mod simulation;
+mod sse;
 pub mod storage;
 pub mod topology;
 pub mod transport;

@@ -9,13 +9,13 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`primitives`] | identities, quantities, the deterministic codec, the persistent Merkle map |
+//! | [`primitives`] | identities, quantities, the codec, JSON's tokens, the persistent Merkle map |
 //! | [`fees`] | basefees and charges |
 //! | [`presence`] | bitmaps, thresholds, subsets, one validator's view |
 //! | [`actor`] | modules of actors: limits, evaluation, effects |
 //! | [`registry`] | runners and pools |
 //! | [`timer`] | timers: the calendar queue, three policies, fairness |
-//! | [`job`] | specs, filters, the draw, MRU records |
+//! | [`job`] | specs, filters, the draw, MRU records, verification of results |
 //! | [`wire`] | frames between runner and validator |
 //! | [`chain`] | blocks, transactions, state and its transition |
 //! | [`session`] | both ends of a connection between runner and validator |

@@ -1,4 +1,4 @@
-"""One connection to a validator ("Transport", "The handshake", "Heartbeats", "Jobs").
+"""One connection to a validator ("Transport", "The handshake", "Heartbeats", "Jobs", "Committees").
 
 `connect` opens it and waits until it has ended. In between it answers heartbeats by itself, and
 tells its owner, the runner, of all else.
@@ -59,10 +59,16 @@ class Owner(Protocol):
         """The job is no longer the runner's."""
 
     def delivered(self, connection: Connection, job_id: bytes) -> None:
-        """The validator has taken the job's result."""
+        """The validator has taken the job's result, or the commitment to it."""
 
     def undelivered(self, connection: Connection, job_id: bytes) -> None:
         """The job's stream broke, before its result was sent or before it was taken."""
+
+    def reveal(self, job_id: bytes) -> wire.JobResult | None:
+        """The result of a job that the runner has committed to."""
+
+    def aggregates(self, aggregate: wire.JobAggregate) -> bool:
+        """Whether the runner signs what its committee came to."""
 
 
 class State(Enum):
@@ -82,6 +88,7 @@ class Phase(Enum):
     OPENED = auto()
     ACCEPTED = auto()
     DELIVERING = auto()
+    CHECKING = auto()
     OVER = auto()
 
 
@@ -116,12 +123,14 @@ class Connection(QuicConnectionProtocol):
         self._pings = 0
         self._control = -1
         self._streams: dict[int, JobStream] = {}
+        self._checks: set[asyncio.Task[None]] = set()
         self._deadline = loop.call_later(HANDSHAKE_SECONDS, self._expire)
 
     # What the owner may ask for
 
-    def deliver(self, result: wire.JobResult) -> bool:
-        """Sends a result, on the stream that its job was accepted on, else on a new one.
+    def deliver(self, result: wire.JobResult | wire.JobCommit) -> bool:
+        """Sends a result, on the stream that its job was accepted on, else on a new one. A
+        commitment goes the same way.
 
         The owner is told what comes of it. False: not now, try another connection.
         """
@@ -367,11 +376,49 @@ class Connection(QuicConnectionProtocol):
                     self._finish(stream_id)
                 stream.phase = Phase.OVER
                 self._owner.cancelled(self, cancel.job_id, cancel.reason)
+            case Phase.OPENED, wire.JobReveal() as asked:
+                self._verify(asked.validator_signed, "JobReveal", asked.job_id)
+                self._reply(stream_id, stream, self._owner.reveal(asked.job_id))
+            case Phase.OPENED, wire.JobAggregate() as aggregate:
+                stream.phase = Phase.CHECKING
+                check = asyncio.create_task(self._aggregate(stream_id, stream, aggregate))
+                self._checks.add(check)
+                check.add_done_callback(self._checks.discard)
             case Phase.OVER, _:
                 pass
             case _:
                 name = type(frame).__name__
                 raise ProtocolError("malformed_frame", f"{name} while {stream.phase.name}")
+
+    async def _aggregate(
+        self, stream_id: int, stream: JobStream, aggregate: wire.JobAggregate
+    ) -> None:
+        """Checks a committee's results, and signs them if the owner agrees."""
+        chain_id, job_id = self._owner.chain_id, aggregate.job_id
+        # Connections go on meanwhile: it may take two seconds.
+        digest, are_signed = await asyncio.to_thread(check_reveals, chain_id, aggregate)
+        if self._state is State.CLOSED or stream.phase is Phase.OVER:
+            return
+        try:
+            self._verify(aggregate.validator_signed, "JobAggregate", job_id, digest)
+            if not are_signed:
+                raise ProtocolError("bad_signature", "JobResult in a JobAggregate")
+        except ProtocolError as error:
+            self.goodbye(error.reason)
+            return
+        answer = None
+        if self._owner.aggregates(aggregate):
+            signed = self._sign("JobAggregated", job_id, digest)
+            answer = wire.JobAggregated(job_id=job_id, signed=signed)
+        self._reply(stream_id, stream, answer)
+
+    def _reply(self, stream_id: int, stream: JobStream, answer: wire.Frame | None) -> None:
+        """Answers a question, or ends its stream without an answer."""
+        stream.phase = Phase.OVER
+        if answer:
+            self._send(stream_id, answer, end=True)
+        else:
+            self._finish(stream_id)
 
     def _answer(self, stream_id: int, stream: JobStream, answer: str) -> None:
         status, _, reason = answer.rstrip(")").partition("(")
@@ -423,6 +470,24 @@ def sign_result(chain_id: int, key: SecretKey, job_id: bytes, result: bytes) -> 
     """The signed frame with a job's result. Hashing takes a second for 350 KB."""
     signed = key.sign(wire.digest(chain_id, "JobResult", job_id, keccak256(result)))
     return wire.JobResult(job_id=job_id, result_data=result, runner_signed=signed)
+
+
+def sign_commit(chain_id: int, key: SecretKey, result: wire.JobResult) -> wire.JobCommit:
+    """The signed frame with a commitment to a result, which takes as long."""
+    commitment = keccak256(result.result_data, result.runner_signed)
+    signed = key.sign(wire.digest(chain_id, "JobCommit", result.job_id, commitment))
+    return wire.JobCommit(job_id=result.job_id, commitment=commitment, runner_signed=signed)
+
+
+def check_reveals(chain_id: int, aggregate: wire.JobAggregate) -> tuple[bytes, bool]:
+    """The digest of a committee's results, and whether each is signed by its runner."""
+    digest, are_signed = b"", True
+    for reveal in aggregate.reveals:
+        hashed = keccak256(reveal["result_data"])
+        signed = wire.digest(chain_id, "JobResult", aggregate.job_id, hashed)
+        are_signed &= keys.recover(signed, reveal["runner_signed"]) == reveal["runner"]
+        digest += reveal["runner"] + hashed
+    return keccak256(digest), are_signed
 
 
 class Dialler:

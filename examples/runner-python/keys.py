@@ -18,6 +18,8 @@ from cryptography.x509.oid import NameOID
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 """The number of points of secp256k1."""
+PRIME = 2**256 - 2**32 - 977
+"""The size of the field that it is over."""
 
 BINDING_OID = x509.ObjectIdentifier("1.3.6.1.4.1.58888.11.1")
 BINDING_DOMAIN = b"cowboy-cip11-tls/v1"
@@ -142,6 +144,56 @@ def verify(public: bytes, digest: bytes, signature: bytes) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+Point = tuple[int, int] | None
+"""A point of the curve; None is the one at infinity."""
+
+
+def _add(one: Point, other: Point) -> Point:
+    if one is None or other is None:
+        return one or other
+    (x1, y1), (x2, y2) = one, other
+    if x1 == x2 and (y1 + y2) % PRIME == 0:
+        return None
+    if one == other:
+        slope = 3 * x1 * x1 * pow(2 * y1, -1, PRIME)
+    else:
+        slope = (y2 - y1) * pow(x2 - x1, -1, PRIME)
+    x = (slope * slope - x1 - x2) % PRIME
+    return x, (slope * (x1 - x) - y1) % PRIME
+
+
+def _multiply(point: Point, number: int) -> Point:
+    product: Point = None
+    for bit in bin(number)[2:]:
+        product = _add(product, product)
+        if bit == "1":
+            product = _add(product, point)
+    return product
+
+
+def recover(digest: bytes, signature: bytes) -> bytes | None:
+    """The address of whoever signed the digest; None where the signature is none."""
+    r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:64], "big")
+    if len(signature) != 65 or not (0 < r < ORDER and 0 < s <= ORDER // 2) or signature[64] > 1:
+        return None
+    square = (pow(r, 3, PRIME) + 7) % PRIME
+    y = pow(square, (PRIME + 1) // 4, PRIME)
+    if y * y % PRIME != square:
+        return None
+    nonce = r, y if y & 1 == signature[64] else PRIME - y
+    # The key is the point (s * nonce - digest * generator) / r.
+    inverse = pow(r, -1, ORDER)
+    minus = -int.from_bytes(digest, "big") * inverse % ORDER
+    generator = ec.derive_private_key(1, ec.SECP256K1()).public_key().public_numbers()
+    public = _add(
+        _multiply(nonce, s * inverse % ORDER), _multiply((generator.x, generator.y), minus)
+    )
+    if public is None:
+        return None
+    x, y = public
+    return keccak256(x.to_bytes(32, "big"), y.to_bytes(32, "big"))[12:]
 
 
 def subset(runner: bytes, validators: list[bytes]) -> list[bytes]:

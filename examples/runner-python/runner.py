@@ -1,4 +1,5 @@
-"""A runner: its connections, its jobs, and their results ("Jobs", "The end of a connection")."""
+"""A runner: its connections, its jobs, and their results ("Jobs", "Committees", "The end of a
+connection")."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import keys
 import wire
 import work
 from chain import ApiError, Chain, Validator
-from connection import Connection, Dialler, sign_result
+from connection import Connection, Dialler, sign_commit, sign_result
 from keys import SecretKey
 
 log = logging.getLogger("runner")
@@ -45,13 +46,19 @@ class Job:
     """The work, while it goes on."""
     result: wire.JobResult | None = None
     """What came of it, until the job is no longer the runner's."""
+    commit: wire.JobCommit | None = None
+    """The commitment to that, where the job is a committee's."""
     carrier: Connection | None = None
-    """Where the result is on its way."""
+    """Where the result, or the commitment, is on its way."""
     delivered: bool = False
+    taken_by: Connection | None = None
+    """Who took the commitment, until the result was asked for."""
+    aggregated_at: int = -1
+    """The height at which the runner last signed the committee's results."""
 
     def is_over(self) -> bool:
         """Whether nothing is left to be done."""
-        return self.task is None and (self.result is None or self.delivered)
+        return self.task is None and (self.result is None or self.delivered and not self.commit)
 
 
 class Runner:
@@ -173,6 +180,11 @@ class Runner:
         if self._connections.get(connection.validator) is connection:
             del self._connections[connection.validator]
             self._heights.pop(connection.validator, None)
+        for job in self._jobs.values():
+            if job.taken_by is connection:
+                # The commitment may have been lost with the validator.
+                job.taken_by, job.delivered = None, False
+                self._deliver(job)
 
     def _tell_load(self) -> None:
         for connection in self._connections.values():
@@ -187,7 +199,8 @@ class Runner:
         """Takes a job, or says why not."""
         job_id, validator = assignment.job_id, connection.validator
         job = self._jobs.get(job_id)
-        if job:
+        if job and (job.task or assignment.deadline_block <= job.deadline):
+            job.deadline = max(job.deadline, assignment.deadline_block)
             if validator in job.validators and job.result and not job.carrier:
                 # It has lost the result, or it would not ask again.
                 job.delivered = False
@@ -200,11 +213,14 @@ class Runner:
             command = work.parse(assignment.job_spec)
         except work.Rejected as rejected:
             return f"reject({rejected})"
+        earlier = job or Job(0)
         self._make_room()
         if self._active() >= self._max_concurrent or len(self._jobs) >= MAX_JOBS:
             return "reject(at_capacity)"
         log.info("job %s: %s", job_id.hex()[:16], command.program)
         job = Job(assignment.deadline_block, {validator})
+        # Of an earlier attempt: somebody may ask for it until this one is done.
+        job.result, job.commit, job.delivered = earlier.result, earlier.commit, True
         job.task = asyncio.create_task(self._work(job_id, job, command))
         self._jobs[job_id] = job
         self._tell_load()
@@ -220,9 +236,13 @@ class Runner:
         try:
             output = await work.run(command)
             # Hashing a long result takes a second in Python: connections go on meanwhile.
-            job.result = await asyncio.to_thread(
+            result = await asyncio.to_thread(
                 sign_result, self.chain_id, self.key, job_id, output
             )
+            commit = None
+            if command.runners > 1:
+                commit = await asyncio.to_thread(sign_commit, self.chain_id, self.key, result)
+            job.result, job.commit, job.delivered = result, commit, False
             log.info("job %s: %d bytes", job_id.hex()[:16], len(output))
         except work.Failed as failed:
             # There is no frame for it: the chain draws another runner in time.
@@ -237,18 +257,20 @@ class Runner:
         """Sends a result that nobody has taken: where the job was accepted, else to anybody."""
         if job.result is None or job.carrier or job.delivered:
             return
-        job_id = job.result.job_id
+        delivery = job.commit or job.result
+        job_id = delivery.job_id
         first = sorted(self._connections.values(), key=lambda found: not found.holds(job_id))
         for connection in first:
-            if connection.deliver(job.result):
+            if connection.deliver(delivery):
                 job.carrier = connection
                 return
 
     def delivered(self, connection: Connection, job_id: bytes) -> None:
-        """A validator has taken a result."""
+        """A validator has taken a result, or a commitment."""
         job = self._jobs.get(job_id)
         if job and job.carrier is connection:
             job.carrier, job.delivered = None, True
+            job.taken_by = connection if job.commit else None
 
     def undelivered(self, connection: Connection, job_id: bytes) -> None:
         """A job's stream broke: its result goes elsewhere, with the next block at the latest."""
@@ -256,6 +278,30 @@ class Runner:
         if job and job.carrier is connection:
             job.carrier = None
             asyncio.get_running_loop().call_soon(self._deliver, job)
+
+    def reveal(self, job_id: bytes) -> wire.JobResult | None:
+        """A validator asks for a result that was committed to: the chain has the commitment."""
+        job = self._jobs.get(job_id)
+        if job is None or job.commit is None:
+            return None
+        job.delivered, job.taken_by = True, None
+        return job.result
+
+    def aggregates(self, aggregate: wire.JobAggregate) -> bool:
+        """Whether the runner signs its committee's results: its own is among them, and it has not
+        signed at this height, so that one validator submits them."""
+        job, head = self._jobs.get(aggregate.job_id), self.head()
+        if job is None or job.commit is None or job.result is None or job.aggregated_at >= head:
+            return False
+        own = {
+            "runner": self.key.address,
+            "result_data": job.result.result_data,
+            "runner_signed": job.result.runner_signed,
+        }
+        if own not in aggregate.reveals:
+            return False
+        job.aggregated_at = head
+        return True
 
     def cancelled(self, connection: Connection, job_id: bytes, reason: str) -> None:
         """The chain has taken a job back."""
@@ -268,4 +314,4 @@ class Runner:
         """Stops a job. It is remembered, so that a late assignment starts nothing."""
         if job.task:
             job.task.cancel()
-        job.result = job.carrier = None
+        job.result = job.commit = job.carrier = job.taken_by = None

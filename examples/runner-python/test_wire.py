@@ -14,6 +14,7 @@ import chain
 import keys
 import wire
 from keys import SecretKey, keccak256
+from connection import check_reveals, sign_commit, sign_result
 from wire import digest
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "runner-protocol.md"
@@ -79,6 +80,11 @@ class Document(unittest.TestCase):
         assignment = frame("0x20 JobAssignment")
         assert isinstance(assignment, wire.JobAssignment)
         job, spec = assignment.job_id, assignment.job_spec
+        result, aggregate = frame("0x23 JobResult"), frame("0x82 JobAggregate")
+        assert isinstance(result, wire.JobResult) and isinstance(aggregate, wire.JobAggregate)
+        commitment = keccak256(result.result_data, result.runner_signed)
+        reveals = [found["runner"] + keccak256(b"hi\n") for found in aggregate.reveals]
+        revealed = keccak256(*reveals)
         lists = [keccak256(cbor2.dumps(texts)) for texts in (["http"], ["custom"], [], [])]
         cases: list[tuple[str, SecretKey, tuple[int | bytes | str, ...]]] = [
             ("0x02 HelloAck, of the validator", VALIDATOR, (bytes([0x11]) * 32,)),
@@ -92,6 +98,10 @@ class Document(unittest.TestCase):
             ("0x21 JobAck: reject", RUNNER, (job, "reject(at_capacity)")),
             ("0x23 JobResult", RUNNER, (job, keccak256(b"hi\n"))),
             ("0x24 JobCancel", VALIDATOR, (job, "reassigned")),
+            ("0x80 JobCommit", RUNNER, (job, commitment)),
+            ("0x81 JobReveal", VALIDATOR, (job,)),
+            ("0x82 JobAggregate", VALIDATOR, (job, revealed)),
+            ("0x83 JobAggregated", RUNNER, (job, revealed)),
         ]
         for title, key, parts in cases:
             with self.subTest(title):
@@ -101,6 +111,21 @@ class Document(unittest.TestCase):
                 self.assertTrue(keys.verify(key.public, signed, signature(found)))
         submitted = SUBMITTER.address + (7).to_bytes(8, "big") + keccak256(spec)
         self.assertEqual(job, keccak256(submitted))
+
+    def test_what_a_committee_makes_has_the_same_bytes(self) -> None:
+        job = dataclasses.asdict(frame("0x23 JobResult"))["job_id"]
+        result = sign_result(CHAIN, RUNNER, job, b"hi\n")
+        self.assertEqual(result, frame("0x23 JobResult"))
+        self.assertEqual(sign_commit(CHAIN, RUNNER, result), frame("0x80 JobCommit"))
+        aggregate = frame("0x82 JobAggregate")
+        assert isinstance(aggregate, wire.JobAggregate)
+        revealed, are_signed = check_reveals(CHAIN, aggregate)
+        self.assertTrue(are_signed)
+        signed = RUNNER.sign(digest(CHAIN, "JobAggregated", job, revealed))
+        self.assertEqual(signature(frame("0x83 JobAggregated")), signed)
+        first, second = aggregate.reveals
+        foreign = [first, second | {"runner": first["runner"]}]
+        self.assertFalse(check_reveals(CHAIN, dataclasses.replace(aggregate, reveals=foreign))[1])
 
     def test_what_else_is_signed_has_the_same_bytes(self) -> None:
         key = bytes.fromhex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")
@@ -145,7 +170,7 @@ class Refusals(unittest.TestCase):
                 with self.assertRaises(wire.ProtocolError) as raised:
                     list(wire.FrameReader(channel).feed(stream))
                 self.assertEqual(raised.exception.reason, reason)
-        self.assertEqual(list(wire.FrameReader(wire.JOB).feed(b"\0\0\0\x01\x80")), [])
+        self.assertEqual(list(wire.FrameReader(wire.JOB).feed(b"\0\0\0\x01\x84")), [])
 
     def test_no_changed_signature_holds(self) -> None:
         signed = RUNNER.sign(bytes(32))
@@ -161,6 +186,12 @@ class Refusals(unittest.TestCase):
             self.assertFalse(keys.verify(RUNNER.public, bytes(32), found), found.hex())
         self.assertFalse(keys.verify(RUNNER.public, b"\x01" * 32, signed))
         self.assertFalse(keys.verify(bytes(33), bytes(32), signed))
+        self.assertEqual(keys.recover(bytes(32), signed), RUNNER.address)
+        for found in [*wrong, signed[:64] + bytes([1 - signed[64]])]:
+            self.assertNotEqual(keys.recover(bytes(32), found), RUNNER.address, found.hex())
+        for i in range(20):
+            message = keccak256(bytes([i]))
+            self.assertEqual(keys.recover(message, RUNNER.sign(message)), RUNNER.address)
 
     def test_a_certificate_is_bound_to_one_key(self) -> None:
         made = keys.certificate(RUNNER)

@@ -25,6 +25,7 @@ def shell(script: str) -> Command:
         max_return_bytes=64,
         seconds=60.0,
         max_memory_mb=256,
+        runners=1,
     )
 
 
@@ -73,15 +74,20 @@ class Specifications(unittest.TestCase):
     def test_what_is_no_command_is_rejected(self) -> None:
         bounds = {"max_return_bytes": 1, "expected_execution_ms": 1, "max_memory_mb": 1}
         command = {"program": "true", "args": [], "env": []}
-        self.assertEqual(
-            work.parse(cbor2.dumps({"work": [5, command], "bounds": bounds})).program, "true"
-        )
+        rest = {"bounds": bounds, "verification": {"runners": 3}}
+        good = work.parse(cbor2.dumps({"work": [5, command]} | rest))
+        self.assertEqual((good.program, good.runners), ("true", 3))
         cases = [
-            ({"work": [2, {}], "bounds": bounds}, "unsupported_kind"),
-            ({"work": [5, {}], "bounds": bounds}, "invalid_spec"),
-            ({"work": [5, command]}, "invalid_spec"),
-            ({"work": [5, command | {"args": [1]}], "bounds": bounds}, "invalid_spec"),
-            ({"work": [5, command], "bounds": bounds | {"max_memory_mb": 0}}, "invalid_spec"),
+            ({"work": [2, {}]} | rest, "unsupported_kind"),
+            ({"work": [5, {}]} | rest, "invalid_spec"),
+            ({"work": [5, command], "bounds": bounds}, "invalid_spec"),
+            ({"work": [5, command], "verification": {"runners": 3}}, "invalid_spec"),
+            ({"work": [5, command]} | rest | {"verification": {"runners": 0}}, "invalid_spec"),
+            ({"work": [5, command | {"args": [1]}]} | rest, "invalid_spec"),
+            (
+                {"work": [5, command]} | rest | {"bounds": bounds | {"max_memory_mb": 0}},
+                "invalid_spec",
+            ),
             ({"work": 5}, "invalid_spec"),
             (None, "invalid_spec"),
         ]

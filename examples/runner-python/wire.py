@@ -87,6 +87,23 @@ def texts() -> Any:
     )
 
 
+def reveals() -> Any:
+    """At most 64 results of runners, each a map like the fields of a JobResult."""
+    lengths = {"runner": 20, "result_data": None, "runner_signed": 65}
+
+    def is_reveal(value: Any) -> bool:
+        return (
+            type(value) is dict
+            and value.keys() == lengths.keys()
+            and all(type(found) is bytes for found in value.values())
+            and all(length in (None, len(value[name])) for name, length in lengths.items())
+        )
+
+    return _field(
+        lambda value: type(value) is list and len(value) <= 64 and all(map(is_reveal, value))
+    )
+
+
 # The table of frames
 
 
@@ -190,6 +207,32 @@ class JobCancel(Frame, kind=0x24, channel=JOB):
     job_id: bytes = data(32)
     reason: str = one_of(*CANCEL_REASONS)
     validator_signed: bytes = data(65)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobCommit(Frame, kind=0x80, channel=JOB):
+    job_id: bytes = data(32)
+    commitment: bytes = data(32)
+    runner_signed: bytes = data(65)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobReveal(Frame, kind=0x81, channel=JOB):
+    job_id: bytes = data(32)
+    validator_signed: bytes = data(65)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobAggregate(Frame, kind=0x82, channel=JOB):
+    job_id: bytes = data(32)
+    reveals: list[dict[str, bytes]] = reveals()
+    validator_signed: bytes = data(65)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobAggregated(Frame, kind=0x83, channel=JOB):
+    job_id: bytes = data(32)
+    signed: bytes = data(65)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,6 +48,8 @@ class Command:
     max_return_bytes: int
     seconds: float
     max_memory_mb: int
+    runners: int
+    """How many runners do the same."""
 
 
 def parse(spec: bytes) -> Command:
@@ -57,12 +59,12 @@ def parse(spec: bytes) -> Command:
         kind, work = value["work"]
         if kind != CUSTOM:
             raise Rejected("unsupported_kind")
-        return _command(work, value["bounds"])
+        return _command(work, value["bounds"], value["verification"]["runners"])
     except (cbor2.CBORError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise Rejected("invalid_spec") from error
 
 
-def _command(work: dict[str, Any], bounds: dict[str, Any]) -> Command:
+def _command(work: dict[str, Any], bounds: dict[str, Any], runners: int) -> Command:
     command = Command(
         program=work["program"],
         args=work["args"],
@@ -71,9 +73,11 @@ def _command(work: dict[str, Any], bounds: dict[str, Any]) -> Command:
         max_return_bytes=bounds["max_return_bytes"],
         seconds=bounds["expected_execution_ms"] / 1000,
         max_memory_mb=bounds["max_memory_mb"],
+        runners=runners,
     )
     texts = [command.program, *command.args, *command.env, *command.env.values()]
     numbers = [command.max_return_bytes, bounds["expected_execution_ms"], command.max_memory_mb]
+    numbers.append(runners)
     if not all(type(text) is str for text in texts) or type(command.stdin) is not bytes:
         raise TypeError("a command is made of texts, its input of bytes")
     if not all(type(number) is int and number > 0 for number in numbers):

@@ -192,6 +192,7 @@ fn line_of(height: u64, kind: ActorLineKind) -> ActorLine {
         height,
         transaction: Some(hash(9)),
         timer: None,
+        job: None,
         kind,
         text: match kind {
             ActorLineKind::Log => Some("bumping".to_owned()),

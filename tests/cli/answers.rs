@@ -199,6 +199,8 @@ fn runner(index: usize) -> Runner {
         stake: Text(Wei::cby(10_000)),
         reputation: 100,
         kinds: vec!["http".to_owned(), "custom".to_owned()],
+        models: None,
+        mcp_servers: None,
         price_per_second: Text(Wei::new(CBY / 1_000)),
         active_jobs: 1,
         max_concurrent_jobs: 4,
@@ -208,6 +210,7 @@ fn runner(index: usize) -> Runner {
         subset: names("validator", 3),
         connections: names("validator", 3).into_iter().map(connection).collect(),
         present: index != 3,
+        reputation_history: Vec::new(),
     }
 }
 
@@ -346,7 +349,13 @@ pub fn job(id: u8) -> Job {
             happened(43, "JobAssigned"),
             happened(45, if verified { "JobVerified" } else { "JobFailed" }),
         ],
+        progress: if status == JobStatus::Assigned { vec![progress()] } else { vec![] },
     }
+}
+
+fn progress() -> RunnerProgress {
+    let detail = Some("page 4".to_owned());
+    RunnerProgress { runner: "runner-2".to_owned(), percent: 42, detail, height: 44 }
 }
 
 fn summary(id: u8) -> JobSummary {
@@ -379,6 +388,10 @@ fn explanation() -> Explanation {
         job_id: hash(1),
         height: 43,
         attempt: 1,
+        wanted: 1,
+        passed: 3,
+        status: JobStatus::Verified,
+        deadline: 93,
         candidates: (0..4).map(candidate).collect(),
         block_hash: hash(42),
         seed: hash(5),

@@ -57,6 +57,26 @@ fn an_unreliable_topology_warns_and_an_impossible_one_is_refused() {
 }
 
 #[test]
+fn a_runner_is_registered_for_what_it_can_execute_alone() {
+    let folder = Folder::new();
+    let register = ["runner", "register", "--key-file", "key", "--kinds", "custom,llm"];
+    insta::assert_snapshot!(folder.fails(2, &register), @r"
+    error: the runner cannot execute jobs of kind llm: they need an OpenAI-compatible endpoint in `llm`: base_url and models
+      configure it in a file: --executors FILE; or leave the kind out: --kinds KIND,KIND
+    ");
+    let with = |text: &str| {
+        fs::write(folder.path("executors.yaml"), text).unwrap();
+        [&register[..], &["--executors", "executors.yaml"]].concat()
+    };
+    let broken = "llm:\n  base_url: http://me:s3cret@h\n  models: {small: real}\n";
+    let error = folder.fails(2, &with(broken));
+    assert!(error.contains("executors.yaml:2: llm.base_url: a URL with more than"), "{error}");
+    assert!(!error.contains("s3cret"), "{error}");
+    // Then only the devnet is missing.
+    folder.fails(4, &with("llm: {base_url: 'http://h/v1', models: {small: real}}"));
+}
+
+#[test]
 fn what_validators_and_rules_allow_is_told_without_a_devnet() {
     let folder = Folder::new();
     insta::assert_snapshot!(folder.prints(&["presence", "feasibility", "6..7"]), @r"
@@ -191,7 +211,7 @@ fn completions_and_manual_pages_are_printed() {
     assert_eq!(folder.run(&["completions", "tcsh"]).code, 2);
     assert!(folder.prints(&["man"]).contains("cowboyctl"));
     assert!(folder.prints(&["man", "job", "submit", "custom"]).contains("cowboyctl\\-job"));
-    assert!(folder.fails(3, &["man", "job", "cancel"]).contains("cowboyctl job cancel"));
+    assert!(folder.fails(3, &["man", "job", "undo"]).contains("cowboyctl job undo"));
     folder.run(&["man", "--dir", "pages"]);
     assert!(folder.path("pages/cowboyctl-presence-verify.1").is_file());
 }

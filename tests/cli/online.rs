@@ -181,7 +181,10 @@ fn a_wait_ends_at_its_height_or_its_timeout() {
     ");
     let id = hash(3).to_string();
     let late = folder.fails(5, &["job", "wait", &id, "--timeout", "200ms"]);
-    assert!(late.contains("last seen: Assigned to runner-2"), "{late}");
+    let seen = "last seen: Assigned to runner-2 (runner-2 42 %, page 4)";
+    assert!(late.contains(seen), "{late}");
+    let shown = folder.prints(&["job", "show", &id]);
+    assert!(shown.contains("progress       runner-2 42 %, page 4\n"), "{shown}");
     assert_eq!(folder.prints(&["-q", "job", "wait", &hash(1).to_string()]), "Verified\n");
     let failed = folder.run(&["job", "wait", &hash(2).to_string()]);
     assert_eq!(failed.code, 1, "{failed:?}");

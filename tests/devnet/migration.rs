@@ -127,11 +127,7 @@ fn register_nobody(home: &Home, up: &Value) {
         let payload = Payload::RegisterRunner(RegisterRunner {
             pubkey: key.public_key(),
             stake: Wei::cby(500_000),
-            capabilities: Capabilities {
-                kinds: vec![JobKind::Custom],
-                max_concurrent_jobs: 64,
-                tee: false,
-            },
+            capabilities: Capabilities::of(vec![JobKind::Custom], 64),
             price_per_second: Wei::new(1),
         });
         let signed = Transaction::with_limits(

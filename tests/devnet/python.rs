@@ -115,11 +115,7 @@ fn register(devnet: &home::DevnetHome, key: &SecretKey) {
         let register = RegisterRunner {
             pubkey: key.public_key(),
             stake: Wei::cby(10_000),
-            capabilities: Capabilities {
-                kinds: vec![JobKind::Custom],
-                max_concurrent_jobs: 2,
-                tee: false,
-            },
+            capabilities: Capabilities::of(vec![JobKind::Custom], 2),
             price_per_second: Wei::new(1_000_000),
         };
         let signed = Transaction::with_limits(

@@ -126,34 +126,37 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
+        let mut killed = Vec::new();
         for entry in fs::read_dir(self.0.path()).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if let Some(pid) = self.recorded_pid(&name)
-                && fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
-                    .is_ok_and(|command| command.contains("cowboyctl"))
-            {
-                let _ = kill_process(pid, Signal::KILL);
-                wait_until("the devnet has ended", || test_kill_process(pid).is_err());
-            }
+            killed.extend(self.recorded_pid(&name).filter(|pid| end(*pid)));
             for runner in
                 fs::read_dir(entry.path().join("processes")).into_iter().flatten().flatten()
             {
-                end_runner(&runner.path());
+                killed.extend(runner_pid(&runner.path()).filter(|pid| end(*pid)));
             }
         }
+        // All at once: whoever reaps them may look only now and then.
+        wait_until("all processes have ended", || {
+            killed.iter().all(|pid| test_kill_process(*pid).is_err())
+        });
     }
 }
 
-/// Ends the process that has taken a runner's folder, where one still has.
-fn end_runner(folder: &Path) {
-    let pid = fs::read_to_string(folder.join("lock")).ok().and_then(|pid| pid.parse().ok());
-    if let Some(pid) = pid.and_then(Pid::from_raw)
-        && fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
-            .is_ok_and(|command| command.contains("cowboyctl"))
-    {
+/// The process that has taken a runner's folder last.
+fn runner_pid(folder: &Path) -> Option<Pid> {
+    let pid = fs::read_to_string(folder.join("lock")).ok()?;
+    Pid::from_raw(pid.parse().ok()?)
+}
+
+/// Ends a process, if it is still one of ours.
+fn end(pid: Pid) -> bool {
+    let command = fs::read_to_string(format!("/proc/{}/cmdline", pid.as_raw_nonzero()));
+    let ours = command.is_ok_and(|command| command.contains("cowboyctl"));
+    if ours {
         let _ = kill_process(pid, Signal::KILL);
-        wait_until("the runner has ended", || test_kill_process(pid).is_err());
     }
+    ours
 }
 
 /// Tries until it holds. Only for states of other processes, which tell nobody of their changes.

@@ -10,8 +10,9 @@ use cowboy_engine::{
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck, JobAck,
-        JobAssignment, JobCancel, JobProgress, JobResult, Labels, Message as _, Percent,
-        RejectReason, Role, Text, VERSION,
+        JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobProgress, JobResult,
+        JobReveal, Labels, Message as _, Percent, RejectReason, Reveal, Reveals, Role, Text,
+        VERSION,
     },
 };
 use std::{env, fmt::Write as _, fs};
@@ -113,6 +114,28 @@ fn frames() -> String {
     section("0x23 JobResult", "The three bytes that `echo hi` prints.", &frame.to_frame());
     let frame = JobCancel::signed(CHAIN, &validator, job_id, CancelReason::Reassigned);
     section("0x24 JobCancel", "Another runner has it.", &frame.to_frame());
+    let reveal = |key: &SecretKey| {
+        let body = Body::new(b"hi\n".to_vec()).expect("a short one");
+        let result = JobResult::signed(CHAIN, key, job_id, body);
+        let JobResult { result_data, runner_signed, .. } = result;
+        Reveal { runner: key.address(), result_data, runner_signed }
+    };
+    let own = reveal(&runner);
+    let frame = JobCommit::signed(CHAIN, &runner, job_id, own.commitment());
+    section("0x80 JobCommit", "To the JobResult above.", &frame.to_frame());
+    let frame = JobReveal::signed(CHAIN, &validator, job_id);
+    section("0x81 JobReveal", "Of the job above.", &frame.to_frame());
+    let reveals = Reveals::new(vec![own, reveal(&key(4))]).expect("two short ones");
+    let digest = reveals.digest();
+    let frame = JobAggregate::signed(CHAIN, &validator, job_id, reveals);
+    section(
+        "0x82 JobAggregate",
+        "The JobResult above, and the same three bytes of the runner with the secret key 32 times \
+         0x04.",
+        &frame.to_frame(),
+    );
+    let frame = JobAggregated::signed(CHAIN, &runner, job_id, &digest);
+    section("0x83 JobAggregated", "The answer to it.", &frame.to_frame());
     let frame = Goodbye { reason: GoodbyeReason::NotInSubset };
     section("0xf0 Goodbye", "The validator is not one of the runner's.", &frame.to_frame());
     section(
@@ -127,11 +150,7 @@ fn frames() -> String {
     let register = RegisterRunner {
         pubkey: runner.public_key(),
         stake: Wei::cby(10_000),
-        capabilities: Capabilities {
-            kinds: vec![JobKind::Custom],
-            max_concurrent_jobs: 4,
-            tee: false,
-        },
+        capabilities: Capabilities::of(vec![JobKind::Custom], 4),
         price_per_second: Wei::new(1_000_000),
     };
     section(

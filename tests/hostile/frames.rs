@@ -6,8 +6,9 @@ use cowboy_engine::{
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
-        HelloAck, Job, JobAck, JobAssignment, JobCancel, JobProgress, JobResult, Labels, Message,
-        Percent, RawFrame, RejectReason, Role, Text, VERSION,
+        HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit,
+        JobProgress, JobResult, JobReveal, Labels, Message, Percent, RawFrame, RejectReason,
+        Reveal, Reveals, Role, Text, VERSION,
     },
 };
 use std::fs;
@@ -25,6 +26,17 @@ pub fn runner() -> SecretKey {
 
 pub fn validator() -> SecretKey {
     SecretKey::derive(b"hostile", "validator")
+}
+
+/// What a committee of which the runner is one revealed of a job.
+pub fn reveals(job_id: Hash) -> Reveals {
+    let reveal = |key: SecretKey| {
+        let body = Body::new(b"result".to_vec()).expect("it is short");
+        let JobResult { result_data, runner_signed, .. } =
+            JobResult::signed(CHAIN, &key, job_id, body);
+        Reveal { runner: key.address(), result_data, runner_signed }
+    };
+    Reveals::new([runner(), validator()].map(reveal).to_vec()).expect("two short results")
 }
 
 /// Frames as a runner writes them: with signatures that hold.
@@ -66,10 +78,14 @@ pub fn of_runner() -> Vec<Vec<u8>> {
         let detail = Some(Text::truncated("half"));
         frames.push(JobProgress { job_id, fraction, detail }.to_frame());
         let body = Body::new(b"result".to_vec()).expect("it is short");
-        frames.push(JobResult::signed(CHAIN, &key, job_id, body).to_frame());
+        let result = JobResult::signed(CHAIN, &key, job_id, body);
+        frames.push(JobCommit::signed(CHAIN, &key, job_id, result.commitment()).to_frame());
+        frames.push(result.to_frame());
+        let digest = reveals(job_id).digest();
+        frames.push(JobAggregated::signed(CHAIN, &key, job_id, &digest).to_frame());
     }
     frames.push(Goodbye { reason: GoodbyeReason::ShuttingDown }.to_frame());
-    frames.push(vec![0, 0, 0, 2, 0x80, 7]);
+    frames.push(vec![0, 0, 0, 2, 0x84, 7]);
     frames
 }
 
@@ -96,6 +112,8 @@ pub fn of_validator() -> Vec<Vec<u8>> {
         frames.push(assignment.to_frame());
         let cancel = JobCancel::signed(CHAIN, &key, job_id, CancelReason::Expired);
         frames.push(cancel.to_frame());
+        frames.push(JobReveal::signed(CHAIN, &key, job_id).to_frame());
+        frames.push(JobAggregate::signed(CHAIN, &key, job_id, reveals(job_id)).to_frame());
     }
     frames.push(Goodbye { reason: GoodbyeReason::Deregistered }.to_frame());
     frames.push(vec![0, 0, 0, 1, 0xff]);
@@ -120,6 +138,10 @@ fn again(channel: Channel, frame: &RawFrame) -> Option<Vec<u8>> {
             Job::Progress(message) => message.to_frame(),
             Job::Result(message) => message.to_frame(),
             Job::Cancel(message) => message.to_frame(),
+            Job::Commit(message) => message.to_frame(),
+            Job::Reveal(message) => message.to_frame(),
+            Job::Aggregate(message) => message.to_frame(),
+            Job::Aggregated(message) => message.to_frame(),
         }),
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::{
     frames::{
-        CHAIN, JOBS, RUNNERS_NONCE, VALIDATORS_NONCE, of_runner, of_validator, pieces, runner,
-        validator,
+        CHAIN, JOBS, RUNNERS_NONCE, VALIDATORS_NONCE, of_runner, of_validator, pieces, reveals,
+        runner, validator,
     },
     play,
     random::Random,
@@ -18,7 +18,8 @@ use cowboy_engine::{
     },
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, Channel, FrameReader,
-        GoodbyeReason, JobAssignment, JobResult, Message as _, Percent, RejectReason,
+        GoodbyeReason, JobAggregate, JobAggregated, JobAssignment, JobCommit, JobResult, JobReveal,
+        Message as _, Percent, RejectReason,
     },
 };
 use std::collections::BTreeMap;
@@ -116,6 +117,14 @@ impl<S: Session> Played<S> {
         self.session.handle_data(stream, &bytes);
     }
 
+    /// The peer writes on the stream that the machine has opened last.
+    fn answer(&mut self, frame: &[u8]) {
+        let own = |stream: &&StreamId| stream.get() % 2 == 1;
+        if let Some(stream) = self.streams.keys().rfind(own) {
+            self.session.handle_data(*stream, frame);
+        }
+    }
+
     /// The peer opens a stream.
     fn open(&mut self) -> Option<StreamId> {
         let stream = self.session.handle_opened()?;
@@ -125,17 +134,19 @@ impl<S: Session> Played<S> {
     }
 }
 
-/// Those frames that have this type.
-fn of_kind(frames: &[Vec<u8>], kind: u8) -> Vec<Vec<u8>> {
-    frames.iter().filter(|frame| frame[4] == kind).cloned().collect()
+/// Those frames that have one of these types.
+fn of_kinds(frames: &[Vec<u8>], kinds: &[u8]) -> Vec<Vec<u8>> {
+    frames.iter().filter(|frame| kinds.contains(&frame[4])).cloned().collect()
 }
 
 #[test]
 fn a_validator_believes_nothing_that_was_not_signed() {
     let (own, peer) = (validator(), runner().public_key());
     let corpus = of_runner();
-    let handed_over = of_kind(&corpus, JobResult::KIND);
+    let handed_over = of_kinds(&corpus, &[JobResult::KIND, JobCommit::KIND]);
+    let answers = of_kinds(&corpus, &[JobResult::KIND, JobAggregated::KIND]);
     let (mut established, mut results, mut ended) = (0u64, 0u64, 0u64);
+    let (mut commits, mut answered) = (0u64, 0u64);
     play(|random| {
         let config = validators::Config {
             chain_id: CHAIN,
@@ -146,6 +157,15 @@ fn a_validator_believes_nothing_that_was_not_signed() {
         };
         let mut played = Played::new(Validator::new(config, 1_000));
         let (mut is_established, mut dispatches) = (false, BTreeMap::<Hash, (u32, u32)>::new());
+        // What was asked: for a result, or for a signature.
+        let mut questions = BTreeMap::<(Hash, bool), (u32, u32)>::new();
+        let mut last = None;
+        let mut answer = |questions: &mut BTreeMap<_, (u32, u32)>, question| {
+            let (asked, told) = questions.get_mut(&question).expect("it was asked");
+            *told += 1;
+            assert!(told <= asked, "one answer to a question");
+            answered += 1;
+        };
         // Most get through the handshake, so that what comes after it is reached.
         let polite = !random.one_in(4);
         if polite {
@@ -171,6 +191,19 @@ fn a_validator_believes_nothing_that_was_not_signed() {
                         assert!(is_established && result.verify(CHAIN, &peer));
                         results += 1;
                     }
+                    validators::Event::Committed(commit) => {
+                        assert!(is_established && commit.verify(CHAIN, &peer));
+                        commits += 1;
+                    }
+                    validators::Event::Revealed(result) => {
+                        assert!(result.verify(CHAIN, &peer));
+                        answer(&mut questions, (result.job_id, false));
+                    }
+                    validators::Event::Aggregated { answer: signed, digest } => {
+                        assert_eq!(digest, reveals(signed.job_id).digest());
+                        assert!(signed.verify(CHAIN, &peer, &digest));
+                        answer(&mut questions, (signed.job_id, true));
+                    }
                     validators::Event::Capabilities(delta) => {
                         assert!(is_established && delta.verify(CHAIN, &peer));
                     }
@@ -194,7 +227,7 @@ fn a_validator_believes_nothing_that_was_not_signed() {
                 played.session.handle_data(StreamId::CONTROL, &corpus[1]);
                 continue;
             }
-            match random.below(10) {
+            match random.below(12) {
                 0 | 1 => {
                     let job_id = *random.pick(&JOBS);
                     let spec = Body::new(vec![0; random.below(99)]).expect("it is short");
@@ -208,6 +241,31 @@ fn a_validator_believes_nothing_that_was_not_signed() {
                     played.session.cancel(random.pick(&JOBS), reason);
                 }
                 3 => played.offer(random, &handed_over),
+                4 => {
+                    let (job_id, aggregate) = (*random.pick(&JOBS), random.one_in(2));
+                    let asked = match aggregate {
+                        true => played.session.ask_aggregate(job_id, reveals(job_id)),
+                        false => played.session.ask_reveal(job_id),
+                    };
+                    if asked.is_ok() {
+                        questions.entry((job_id, aggregate)).or_default().0 += 1;
+                        last = Some((job_id, aggregate));
+                    }
+                }
+                5 => {
+                    let kind = if last.is_some_and(|(_, aggregate)| aggregate) {
+                        JobAggregated::KIND
+                    } else {
+                        JobResult::KIND
+                    };
+                    let fits = |frame: &&Vec<u8>| {
+                        let about =
+                            |(job, _): (Hash, bool)| frame.windows(32).any(|part| part == job.0);
+                        frame[4] == kind && last.is_some_and(about)
+                    };
+                    let right = answers.iter().find(fits).filter(|_| !random.one_in(4));
+                    played.answer(right.unwrap_or_else(|| random.pick(&answers)));
+                }
                 _ => played.input(random, &corpus),
             }
         }
@@ -215,7 +273,7 @@ fn a_validator_believes_nothing_that_was_not_signed() {
         ended += u64::from(played.over);
     });
     if std::env::var_os("COWBOYCTL_HOSTILE_CASE").is_none() {
-        let reached = [established, results, ended];
+        let reached = [established, results, commits, answered, ended];
         assert!(reached.iter().all(|count| *count > 10), "little is reached: {reached:?}");
     }
 }
@@ -224,13 +282,17 @@ fn a_validator_believes_nothing_that_was_not_signed() {
 fn a_runner_takes_no_job_that_was_not_signed() {
     let (own, peer) = (runner(), validator().public_key());
     let corpus = of_validator();
-    let assignments = of_kind(&corpus, JobAssignment::KIND);
+    let kinds = [JobAssignment::KIND, JobReveal::KIND, JobAggregate::KIND];
+    let openings = of_kinds(&corpus, &kinds);
     let result = |job_id| {
         let body = Body::new(b"done".to_vec()).expect("it is short");
         JobResult::signed(CHAIN, &own, job_id, body)
     };
     let done = JOBS.map(result);
+    let commit = |job_id| JobCommit::signed(CHAIN, &own, job_id, result(job_id).commitment());
+    let committed = JOBS.map(commit);
     let (mut established, mut assigned, mut ended) = (0u64, 0u64, 0u64);
+    let (mut revealed, mut aggregated) = (0u64, 0u64);
     play(|random| {
         let config = runners::Config {
             chain_id: CHAIN,
@@ -268,6 +330,19 @@ fn a_runner_takes_no_job_that_was_not_signed() {
                         };
                         played.session.answer(stream, status);
                     }
+                    runners::Event::RevealWanted { stream, job_id } => {
+                        assert!(JOBS.contains(&job_id));
+                        revealed += 1;
+                        let known = !random.one_in(4);
+                        let result = done.iter().find(|result| result.job_id == job_id);
+                        played.session.reveal(stream, result.filter(|_| known));
+                    }
+                    runners::Event::AggregateWanted { stream, aggregate } => {
+                        assert!(aggregate.verify(CHAIN, &peer));
+                        assert_eq!(aggregate.reveals, reveals(aggregate.job_id));
+                        aggregated += 1;
+                        played.session.aggregate(stream, !random.one_in(4));
+                    }
                     runners::Event::Told { .. } => assert!(is_established),
                     runners::Event::Cancelled { job_id, .. }
                     | runners::Event::Released { job_id }
@@ -275,8 +350,9 @@ fn a_runner_takes_no_job_that_was_not_signed() {
                     | runners::Event::Undelivered { job_id } => assert!(JOBS.contains(&job_id)),
                 }
             }
-            match random.below(12) {
+            match random.below(13) {
                 0 => drop(played.session.deliver(random.pick(&done))),
+                5 => drop(played.session.commit(random.pick(&committed))),
                 1 => {
                     let percent = Percent::new(random.below(101) as u16).expect("at most 100");
                     played.session.progress(*random.pick(&JOBS), percent, None);
@@ -288,7 +364,7 @@ fn a_runner_takes_no_job_that_was_not_signed() {
                     reason: None,
                 }),
                 3 => played.session.capabilities(CapabilityChange::default()),
-                4 => played.offer(random, &assignments),
+                4 => played.offer(random, &openings),
                 _ => played.input(random, &corpus),
             }
         }
@@ -296,7 +372,7 @@ fn a_runner_takes_no_job_that_was_not_signed() {
         ended += u64::from(played.over);
     });
     if std::env::var_os("COWBOYCTL_HOSTILE_CASE").is_none() {
-        let reached = [established, assigned, ended];
+        let reached = [established, assigned, revealed, aggregated, ended];
         assert!(reached.iter().all(|count| *count > 10), "little is reached: {reached:?}");
     }
 }

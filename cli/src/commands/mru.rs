@@ -20,7 +20,7 @@ pub enum Mru {
         /// The submitter: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         submitter: String,
-        /// The kind of job: custom or http
+        /// The kind of job: custom, http, llm, mcp or eth_send
         kind: String,
     },
 }

@@ -13,13 +13,13 @@ use crate::{
 };
 use clap::{Args, builder::FalseyValueParser};
 use cowboy_devnet::{
-    api::types::{Explanation, JobResult, MruRecord, Presence},
+    api::types::{Explanation, ExplanationQuery, JobResult, MruRecord, Presence},
     client::{BlockAt, Client},
     orchestrator::home::{DevnetHome, State},
     topology::Name,
 };
 use cowboy_engine::{
-    job::spec::{Bounds, CommandWork, JobSpec, Verification, VerificationMode, Work},
+    job::spec::{Bounds, CommandWork, JobSpec, Verification, Work},
     primitives::Wei,
 };
 use serde::Serialize;
@@ -124,7 +124,7 @@ impl Quickstart {
             job::succeeded(job)?;
         }
 
-        let explanation = client.explain(&id).await?;
+        let explanation = client.explain(&id, &ExplanationQuery::default()).await?;
         let command = format!("cowboyctl job explain {id}{to_it}");
         step(cx, "how that runner was drawn", &command, &explanation)?;
 
@@ -193,7 +193,7 @@ fn greeting() -> JobSpec {
             data_format: "bytes".to_owned(),
             max_memory_mb: 256,
         },
-        verification: Verification { mode: VerificationMode::None, runners: 1 },
+        verification: Verification::none(),
         max_price: Wei::cby(1),
         tip: Wei::ZERO,
         timeout_blocks: 120,

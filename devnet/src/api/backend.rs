@@ -14,10 +14,11 @@ use crate::{
     consensus::scheme::{Committee, CommitteeError},
     faults::Faults,
     topology::{MAX_CONCURRENT_JOBS, Name},
+    validator::gateway::Handed,
 };
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{Block, Genesis, GenesisError, State, Validator, transaction::SubmitResult},
+    chain::{Block, Genesis, GenesisError, State, Validator},
     primitives::{Address, Hash, Height},
     wire::BackpressureSignal,
 };
@@ -210,6 +211,23 @@ pub struct Link {
     pub last_ping: Option<Height>,
 }
 
+/// How far a runner is with a job, as it said last to the validator at the other end of its
+/// connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// The runner.
+    pub runner: Address,
+    /// Done, from 0 to 100.
+    pub percent: u16,
+    /// What is being done, in the runner's words.
+    pub detail: Option<String>,
+    /// The validator's height at that time.
+    pub height: Height,
+}
+
+/// What the runners of a validator said last of an open job.
+pub type ProgressHook = Arc<dyn Fn(&Hash) -> Vec<Progress> + Send + Sync>;
+
 /// A running validator.
 #[derive(Clone)]
 pub struct Running {
@@ -219,8 +237,10 @@ pub struct Running {
     pub mempool: Mempool,
     /// The authenticated connections of runners it holds.
     pub links: Arc<dyn Fn() -> Vec<Link> + Send + Sync>,
+    /// What its runners said last of an open job.
+    pub progress: ProgressHook,
     /// Takes checked results that are to go onto the chain.
-    pub results: mpsc::Sender<SubmitResult>,
+    pub handed_in: mpsc::Sender<Handed>,
     /// Where runners reach it over QUIC.
     pub quic: SocketAddr,
     /// Where other validators reach it.

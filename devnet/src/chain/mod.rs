@@ -6,3 +6,4 @@ pub mod gossip;
 pub mod known;
 pub mod ledger;
 pub mod mempool;
+pub mod reveals;

@@ -1,10 +1,10 @@
 //! The blocks of a devnet as they become final, across lost connections.
 
-use super::{
-    Client, ClientError, REQUEST_TIMEOUT, malformed,
+use super::{Client, ClientError, REQUEST_TIMEOUT, malformed};
+use crate::{
+    api::types::{BlockNotice, KEEP_ALIVE_SECS, StreamQuery},
     sse::{Message, Parser},
 };
-use crate::api::types::{BlockNotice, KEEP_ALIVE_SECS, StreamQuery};
 use reqwest::{Method, Response};
 use std::{collections::VecDeque, time::Duration};
 use tokio::time::{Instant, sleep, timeout};

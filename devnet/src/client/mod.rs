@@ -5,20 +5,19 @@
 //! devnet that is not there, one that does not answer in time, and one that refuses.
 
 mod events;
-mod sse;
 
 pub use events::EventStream;
 
 use crate::{
     api::types::{
-        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, Bytes, ComparisonQuery, DryRun,
-        DryRunRequest, ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery, Explanation,
-        Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery, JobResult,
-        JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord,
-        NodeQuery, Parameters, PolledJobs, Presence, PresenceCheck, PresenceComparison,
-        ResultAccepted, ResultRequest, Runner, RunnerLoad, SelectionCheck, Status, Stopping,
-        StoreQuery, Timer, TimerQuery, TimerQueue, TimerSummary, Transaction, TransactionAccepted,
-        TransactionRequest, Validator, Votes,
+        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, Bytes, CommitRequest,
+        ComparisonQuery, DryRun, DryRunRequest, ErrorBody, ErrorCode, ErrorDetail, EventPage,
+        EventQuery, Explanation, ExplanationQuery, Fairness, Fault, FaultRequest,
+        GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
+        LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs,
+        Presence, PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner,
+        RunnerLoad, SelectionCheck, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue,
+        TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     home::{DevnetHome, HomeError, State},
     topology::Name,
@@ -369,8 +368,12 @@ impl Client {
     }
 
     /// How a job's runners were drawn.
-    pub async fn explain(&self, job: &str) -> Result<Explanation, ClientError> {
-        self.get(&["jobs", job, "explain"], &()).await
+    pub async fn explain(
+        &self,
+        job: &str,
+        query: &ExplanationQuery,
+    ) -> Result<Explanation, ClientError> {
+        self.get(&["jobs", job, "explain"], query).await
     }
 
     /// Draws a job's runners anew.
@@ -460,6 +463,15 @@ impl Client {
         result: &ResultRequest,
     ) -> Result<ResultAccepted, ClientError> {
         self.post_signed(&["runner", runner, "job_result"], result).await
+    }
+
+    /// Hands in a runner's commitment to its result of a committee's job, in the same way.
+    pub async fn commit(
+        &self,
+        runner: &str,
+        commit: &CommitRequest,
+    ) -> Result<ResultAccepted, ClientError> {
+        self.post_signed(&["runner", runner, "job_commit"], commit).await
     }
 
     /// Posts what a runner has signed, without the token.

@@ -6,7 +6,7 @@ use super::{
     gate,
     scheme::{MAX_PARTICIPANTS, Scheme},
 };
-use crate::chain::{gossip, known::Known};
+use crate::chain::{gossip, known::Known, reveals};
 use commonware_consensus::{
     marshal::{self, standard::Standard},
     simplex,
@@ -32,10 +32,12 @@ pub struct Channels<S, R> {
     pub gate: (S, R),
     /// 6: transactions (see [`crate::chain::gossip`]).
     pub gossip: (S, R),
+    /// 7: revealed results of committees (see [`crate::chain::reveals`]).
+    pub reveals: (S, R),
 }
 
 /// How many channels there are.
-pub const CHANNELS: u64 = 7;
+pub const CHANNELS: u64 = 8;
 
 impl<S, R> Channels<S, R> {
     /// Registers every channel: `register` is given each one's number.
@@ -48,6 +50,7 @@ impl<S, R> Channels<S, R> {
             blocks: register(4),
             gate: register(5),
             gossip: register(6),
+            reveals: register(7),
         }
     }
 
@@ -62,6 +65,7 @@ impl<S, R> Channels<S, R> {
             blocks: map(self.blocks),
             gate: map(self.gate),
             gossip: map(self.gossip),
+            reveals: map(self.reveals),
         }
     }
 }
@@ -93,5 +97,6 @@ pub fn max_message_size() -> u32 {
         marshal::max_payload_size::<Standard<Block>, Scheme>(MAX_PARTICIPANTS, &blocks),
         gate::MAX_MESSAGE,
         gossip::MAX_MESSAGE,
+        reveals::MAX_MESSAGE,
     ])
 }

@@ -27,6 +27,7 @@ use crate::chain::{
     gossip,
     ledger::{Ledger, LedgerError},
     mempool::Mempool,
+    reveals,
 };
 use commonware_broadcast::buffered;
 use commonware_consensus::{
@@ -72,6 +73,8 @@ pub struct Config {
     pub ledger: Ledger,
     /// Its transactions.
     pub mempool: Mempool,
+    /// What it exchanges of committees' results.
+    pub reveals: reveals::Port,
     /// Its view of the runners.
     pub view: Arc<dyn RunnerView>,
     /// Certificates and counters, for whoever watches.
@@ -172,7 +175,8 @@ where
     B: Blocker<PublicKey = PublicKey>,
     P: Provider<PublicKey = PublicKey>,
 {
-    let Config { name, key, genesis, timing, ledger, mempool, view, held, progress } = config;
+    let Config { name, key, genesis, timing, ledger, mempool, reveals, view, held, progress } =
+        config;
     let Endpoint { channels, blocker, peers } = endpoint;
     let span = Span::current();
     let me = key.public_key();
@@ -311,8 +315,12 @@ where
         .spawn(move |context| delivering.run(context).instrument(in_span));
 
     let gossip = context.child("gossip").spawn({
-        let channel = channels.gossip;
+        let (channel, span) = (channels.gossip, span.clone());
         move |context| gossip::run(context, channel, ledger, mempool).instrument(span)
+    });
+    let passing = context.child("reveals").spawn({
+        let channel = channels.reveals;
+        move |context| reveals::run(context, channel, reveals).instrument(span)
     });
 
     let epochs = Epochs {
@@ -348,6 +356,7 @@ where
             ("block buffer", buffer_handle),
             ("consensus", consensus),
             ("gossip", gossip),
+            ("reveals", passing),
         ],
     })
 }

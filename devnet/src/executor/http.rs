@@ -7,10 +7,10 @@ mod pointer;
 #[cfg(test)]
 mod tests;
 
-use super::{Bounded, ExecutorError, Limits};
-use pointer::Pointer;
+use super::{Bounded, ExecutorError, Limits, Progress};
+use cowboy_engine::job::json::Pointer;
 use reqwest::{
-    Method, Url,
+    Method, Response, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
     redirect,
 };
@@ -37,17 +37,36 @@ pub struct Request {
 }
 
 /// A client, made when it is first needed: reading the system's roots takes a moment.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Client(Arc<OnceCell<reqwest::Client>>);
+#[derive(Debug, Clone)]
+pub(super) struct Client {
+    made: Arc<OnceCell<reqwest::Client>>,
+    redirects: usize,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self { made: Arc::default(), redirects: MAX_REDIRECTS }
+    }
+}
 
 impl Client {
-    async fn get(&self) -> Result<&reqwest::Client, ExecutorError> {
-        self.0
+    /// One that takes a redirect for the answer.
+    pub(super) fn not_redirected() -> Self {
+        Self { redirects: 0, ..Self::default() }
+    }
+
+    pub(super) async fn get(&self) -> Result<&reqwest::Client, ExecutorError> {
+        let redirects = self.redirects;
+        self.made
             .get_or_try_init(async || {
+                let policy = match redirects {
+                    0 => redirect::Policy::none(),
+                    most => redirect::Policy::limited(most),
+                };
                 let build = || {
                     reqwest::Client::builder()
                         .user_agent(concat!("cowboy-runner/", env!("CARGO_PKG_VERSION")))
-                        .redirect(redirect::Policy::limited(MAX_REDIRECTS))
+                        .redirect(policy)
                         .no_proxy()
                         .build()
                 };
@@ -60,14 +79,20 @@ impl Client {
             .await
     }
 
-    /// Makes the request and reads the response.
+    /// Makes the request and reads the response. Progress is told where the response says how
+    /// long it is.
     pub(super) async fn fetch(
         &self,
         request: &Request,
         limits: &Limits,
         started: impl FnOnce(Instant) + Send,
+        progress: impl Fn(Progress) + Send + Sync,
     ) -> Result<Vec<u8>, ExecutorError> {
-        let pointer = request.pointer.as_deref().map(Pointer::parse).transpose()?;
+        let pointer = request.pointer.as_deref().map(Pointer::parse).transpose();
+        let pointer = pointer.map_err(|error| {
+            let text = request.pointer.as_deref().unwrap_or_default();
+            ExecutorError::Invalid(format!("{text:?} {error}"))
+        })?;
         let prepared = prepare(request)?;
         let client = self.get().await?;
         started(Instant::now());
@@ -78,24 +103,65 @@ impl Client {
             }
             ExecutorError::Request { url, reason: chain(&error.without_url()) }
         };
-        let mut response = client.execute(prepared).await.map_err(failed)?;
+        let response = client.execute(prepared).await.map_err(failed)?;
         let status = response.status();
         if !status.is_success() {
             let url = response.url().to_string();
             return Err(ExecutorError::Status { url, status: status.as_u16() });
         }
-        let limit = limits.max_return_bytes;
-        if response.content_length().is_some_and(|length| length > limit as u64) {
-            return Err(ExecutorError::TooMuchOutput { limit });
-        }
-        let mut body = Bounded::new(limit);
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            body.push(&chunk)?;
-        }
+        let expected = response.content_length();
+        let told = |bytes: usize| {
+            if let Some(expected) = expected {
+                progress(received(bytes as u64, expected));
+            }
+        };
+        let body = body(response, limits.max_return_bytes, failed, told).await?;
         match pointer {
-            None => Ok(body.bytes),
-            Some(pointer) => pointer.find(&body.bytes).map(<[u8]>::to_vec),
+            None => Ok(body),
+            Some(pointer) => pointer::find(&pointer, &body).map(<[u8]>::to_vec),
         }
+    }
+}
+
+/// How far a body is of which `expected` bytes, not 0, come.
+fn received(bytes: u64, expected: u64) -> Progress {
+    let percent = bytes.saturating_mul(100) / expected.max(1);
+    Progress {
+        percent: percent.min(100) as u8,
+        detail: Some(format!("{bytes} of {expected} bytes")),
+    }
+}
+
+/// Reads a response's body, of at most `limit` bytes. `told` is told how many there are so far.
+pub(super) async fn body(
+    mut response: Response,
+    limit: usize,
+    failed: impl Fn(reqwest::Error) -> ExecutorError,
+    told: impl Fn(usize),
+) -> Result<Vec<u8>, ExecutorError> {
+    if response.content_length().is_some_and(|length| length > limit as u64) {
+        return Err(ExecutorError::TooMuchOutput { limit });
+    }
+    let mut body = Bounded::new(limit);
+    while let Some(chunk) = response.chunk().await.map_err(&failed)? {
+        body.push(&chunk)?;
+        told(body.bytes.len());
+    }
+    Ok(body.bytes)
+}
+
+/// Scheme, host and port of an operator's URL, which is what errors and logs may name of it: user,
+/// password, path and query can hold keys.
+pub(super) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// Parses the URL of a server that an operator configures. The error does not repeat it.
+pub(super) fn server_url(text: &str) -> Result<Url, String> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
+        Ok(url) => Err(format!("url has scheme `{}`; expected http or https", url.scheme())),
+        Err(error) => Err(format!("url is none: {error}; expected http://… or https://…")),
     }
 }
 
@@ -130,7 +196,7 @@ fn prepare(request: &Request) -> Result<reqwest::Request, ExecutorError> {
 }
 
 /// An error with its causes.
-fn chain(error: &dyn Error) -> String {
+pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

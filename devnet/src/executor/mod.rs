@@ -1,16 +1,31 @@
-//! What a runner does for a job (spec jobs §7): one HTTP request, or one command.
+//! What a runner does for a job (spec jobs §7): one HTTP request, one command, a question to a
+//! language model, one call of a tool, or one Ethereum transaction sent.
 //!
 //! [`Executor::run`] takes a [`Task`] and its [`Limits`] and yields the result's bytes or why there
-//! are none. Whatever happens, it ends within the time limit and a moment, holds no more than
+//! are none, telling [`Progress`] on the way. Which kinds of tasks there are beside requests and
+//! commands is up to the operator: [`config`].
+//!
+//! Whatever happens, it ends within the time limit and a moment, holds no more than
 //! `max_return_bytes` of an answer, and leaves neither process nor file behind; so it does when it
 //! is cancelled, or when its future is dropped.
 //!
 //! Everything here needs a Tokio runtime around it.
 
 pub mod command;
+pub mod config;
+pub mod ethereum;
 pub mod http;
+pub mod llm;
+pub mod mcp;
 
-use std::time::{Duration, Instant};
+pub use config::{Config, ConfigError};
+
+use std::{
+    env, io,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{sync::oneshot, time::timeout};
 
 /// What is to be done.
@@ -20,6 +35,21 @@ pub enum Task {
     Http(http::Request),
     /// Run a command; the result is what it writes to its standard output.
     Command(command::Command),
+    /// Ask a language model; the result is its answer, which may be embedded.
+    Llm(llm::Request),
+    /// Call a tool of an MCP server; the result is its answer.
+    Mcp(mcp::Request),
+    /// Send a signed Ethereum transaction; the result is its hash and receipt, as JSON.
+    EthSend(ethereum::Request),
+}
+
+/// How far a task is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// Done, from 0 to 100; 0 where nobody can tell.
+    pub percent: u8,
+    /// What is being done, for people; one line.
+    pub detail: Option<String>,
 }
 
 /// What a task may use up.
@@ -29,7 +59,8 @@ pub struct Limits {
     pub max_return_bytes: usize,
     /// The longest time from the start.
     pub timeout: Duration,
-    /// Private memory that each process of a command may have, in MiB; enforced on Linux.
+    /// Private memory that each process of a command may have, in MiB; enforced on Linux. It does
+    /// not bind the servers of `mcp` jobs, which are the operator's.
     pub max_memory_mb: Option<u64>,
 }
 
@@ -89,16 +120,34 @@ pub enum ExecutorError {
         /// The HTTP status.
         status: u16,
     },
+    /// The endpoint answered, but not with success.
+    #[error("{url} answered {status}{}", said(.message))]
+    Answered {
+        /// The URL that answered.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+        /// What it said, at most 512 bytes of it; never a key.
+        message: String,
+    },
+    /// The endpoint gave an error for an answer.
+    #[error("{url} gave no answer{}", said(.message))]
+    Refused {
+        /// The endpoint.
+        url: String,
+        /// What it said, at most 512 bytes of it; never a key.
+        message: String,
+    },
     /// The server kept sending elsewhere.
     #[error("{url} redirects more than {} times", http::MAX_REDIRECTS)]
     Redirects {
         /// The URL of the task.
         url: String,
     },
-    /// No complete answer came: no connection, no TLS, no HTTP.
+    /// No complete answer came: no connection, no TLS, no HTTP, no JSON-RPC.
     #[error("{url}: {reason}")]
     Request {
-        /// The URL of the task.
+        /// The URL of the task; of a server the operator configured, the part before its path.
         url: String,
         /// What went wrong, with its causes.
         reason: String,
@@ -112,6 +161,34 @@ pub enum ExecutorError {
     /// The task has a JSON pointer, and the response is not JSON.
     #[error("the response is not JSON: {0}")]
     NotJson(String),
+    /// An MCP server ended the conversation, or broke its rules.
+    #[error("MCP server {server:?}: {reason}")]
+    Mcp {
+        /// The server, as the task names it.
+        server: String,
+        /// What it did.
+        reason: String,
+    },
+    /// A tool says that it failed, or its server that it has no such tool.
+    #[error("tool {tool:?} of MCP server {server:?}: {reason}")]
+    Tool {
+        /// The server, as the task names it.
+        server: String,
+        /// The tool, as the task names it.
+        tool: String,
+        /// What was said, at most [`mcp::MAX_REASON`] bytes.
+        reason: String,
+    },
+    /// An Ethereum node answered with an error.
+    #[error("{url} answered error {code}: {message}")]
+    Node {
+        /// The part before the path of the node's URL.
+        url: String,
+        /// The code of JSON-RPC.
+        code: i64,
+        /// The node's words, at most [`ethereum::MAX_MESSAGE`] bytes.
+        message: String,
+    },
     /// The runner's own machine failed.
     #[error("{what}: {reason}")]
     Local {
@@ -122,35 +199,94 @@ pub enum ExecutorError {
     },
 }
 
-/// What a command said last, as the end of a sentence.
-fn said(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
+/// What a command or an endpoint said last, as the end of a sentence.
+fn said(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-/// Executes tasks, any number side by side. Clones share connections.
+/// Executes tasks, any number side by side. Clones share connections. The default one has nothing
+/// configured.
 #[derive(Debug, Clone, Default)]
 pub struct Executor {
     http: http::Client,
+    llm: Option<Arc<llm::Endpoint>>,
+    mcp: Arc<mcp::Servers>,
+    eth: Option<Arc<ethereum::Endpoint>>,
+    directories: command::Directories,
 }
 
 impl Executor {
+    /// An executor with what its operator configured; keys are read from the environment.
+    pub fn new(config: &Config) -> Result<Self, ConfigError> {
+        Self::default().configured(config)
+    }
+
+    /// One that is configured otherwise, and shares connections with this one.
+    pub fn configured(&self, config: &Config) -> Result<Self, ConfigError> {
+        self.with_variables(config, |name| env::var(name).ok())
+    }
+
+    fn with_variables(
+        &self,
+        config: &Config,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        let llm = config.llm.as_ref().map(|llm| llm::Endpoint::new(llm, variable)).transpose()?;
+        Ok(Self {
+            http: self.http.clone(),
+            llm: llm.map(Arc::new),
+            mcp: Arc::new(config.mcp.clone()),
+            eth: config.eth.clone().map(Arc::new),
+            directories: self.directories.clone(),
+        })
+    }
+
+    /// The same, with the directories of jobs in `folder`, which is made where there is none and
+    /// used by nobody else. What is left there of jobs whose runner was killed is cleared away:
+    /// their directories, and on Linux the processes that work in them. Errors: no such folder can
+    /// be made or read.
+    pub fn in_folder(self, folder: &Path) -> io::Result<Self> {
+        Ok(Self { directories: command::Directories::in_folder(folder)?, ..self })
+    }
+
     /// Executes `task`. `started` is called once, when the work itself begins: when the command
-    /// runs, or the request goes out. It is not called where that does not come about.
+    /// runs, or the request goes out. It is not called where that does not come about. `progress`
+    /// is called as often as there is news, from then on.
     pub async fn run(
         &self,
         task: &Task,
         limits: &Limits,
         mut cancelled: Cancelled,
         started: impl FnOnce(Instant) + Send,
+        progress: impl Fn(Progress) + Send + Sync,
     ) -> Result<Vec<u8>, ExecutorError> {
         if !matches!(cancelled.try_recv(), Err(oneshot::error::TryRecvError::Empty)) {
             return Err(ExecutorError::Cancelled);
         }
         match task {
             Task::Http(request) => {
-                within(limits.timeout, cancelled, self.http.fetch(request, limits, started)).await
+                let work = self.http.fetch(request, limits, started, progress);
+                within(limits.timeout, cancelled, work).await
             }
-            Task::Command(command) => command::run(command, limits, cancelled, started).await,
+            Task::Command(command) => {
+                let directories = &self.directories;
+                command::run(directories, command, limits, cancelled, started, progress).await
+            }
+            Task::Llm(request) => {
+                let endpoint = self.llm.as_ref().ok_or_else(|| {
+                    ExecutorError::Invalid("this runner has no endpoint for llm jobs".to_owned())
+                })?;
+                let work = endpoint.ask(request, limits, started, progress);
+                within(limits.timeout, cancelled, work).await
+            }
+            Task::Mcp(request) => {
+                mcp::call(self, request, limits, cancelled, started, progress).await
+            }
+            Task::EthSend(request) => {
+                let endpoint = self.eth.as_deref();
+                let sent = ethereum::send(endpoint, &self.http, request, limits, started);
+                within(limits.timeout, cancelled, sent).await
+            }
         }
     }
 }
@@ -169,6 +305,15 @@ async fn within<T>(
             done.unwrap_or(Err(ExecutorError::TimedOut { after: limit }))
         }
     }
+}
+
+/// The start of `text` that fits into `limit` bytes, on one line.
+fn shown(text: &str, limit: usize) -> String {
+    let text: String = text[..text.floor_char_boundary(limit)]
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    text.trim().to_owned()
 }
 
 /// Bytes up to a limit: neither more is kept, nor much more than that is allocated.

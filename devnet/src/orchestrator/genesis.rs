@@ -4,13 +4,13 @@
 //! give the same addresses, and the same chain id, on every machine.
 
 use crate::{
-    topology::{GOVERNANCE, Kind, Name, Plan},
+    topology::{GOVERNANCE, Name, Plan},
     validator::keys::ValidatorKeys,
 };
 use cowboy_engine::{
     chain::{Endowment, Genesis, GenesisRunner, Params},
     primitives::Wei,
-    registry::{Capabilities, JobKind},
+    registry::JobKind,
 };
 
 /// What a validator starts with: it pays for the transactions that bring results.
@@ -45,28 +45,16 @@ pub fn genesis(plan: &Plan) -> Genesis {
             .runners
             .iter()
             .map(|r| {
-                let mut kinds: Vec<JobKind> = r.kinds.iter().copied().map(kind).collect();
-                kinds.sort_unstable();
+                let kinds = r.kinds.iter().copied().map(JobKind::from).collect();
                 GenesisRunner {
                     pubkey: plan.key(&r.name).public_key(),
                     stake: r.stake,
-                    capabilities: Capabilities {
-                        kinds,
-                        max_concurrent_jobs: r.max_concurrent_jobs,
-                        tee: false,
-                    },
+                    capabilities: r.executors.capabilities(kinds, r.max_concurrent_jobs),
                     price_per_second: r.price_per_second,
                 }
             })
             .collect(),
         endowments: accounts.chain(validators).chain(runners).collect(),
-    }
-}
-
-pub(super) const fn kind(kind: Kind) -> JobKind {
-    match kind {
-        Kind::Custom => JobKind::Custom,
-        Kind::Http => JobKind::Http,
     }
 }
 

@@ -1,9 +1,6 @@
 //! The runners of a devnet, each with a socket of its own: faults tell them apart by it.
 
-use super::{
-    genesis::kind,
-    supervise::{SupervisorConfig, loopback},
-};
+use super::supervise::{SupervisorConfig, loopback};
 use crate::{
     api::backend::{Backend, Steer},
     client::Client,
@@ -15,7 +12,7 @@ use crate::{
 };
 use ::tokio::sync::watch;
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
-use cowboy_engine::wire::BackpressureSignal;
+use cowboy_engine::{registry::JobKind, wire::BackpressureSignal};
 use futures::future::join_all;
 use std::{collections::BTreeMap, mem, sync::Arc};
 
@@ -26,6 +23,7 @@ pub(super) struct Runners {
     chain_id: u64,
     /// The control API, for heartbeats on the chain.
     api: Client,
+    /// What is common to all executors.
     executor: Executor,
     polling: Polling,
     targets: Targets,
@@ -41,11 +39,13 @@ pub(super) struct Running {
 }
 
 impl Runners {
-    /// None yet. They will connect to what `targets` says.
+    /// None yet. They will connect to what `targets` says, and execute jobs with `executor` and
+    /// what each has configured beside.
     pub(super) fn new(
         context: &tokio::Context,
         config: &SupervisorConfig,
         api: Client,
+        executor: Executor,
         targets: Targets,
     ) -> Self {
         let (told, phase) = watch::channel(config.plan.phase);
@@ -60,7 +60,7 @@ impl Runners {
             chain_id: config.genesis.chain_id(),
             polling: Polling { client: api.clone(), phase, interval },
             api,
-            executor: Executor::default(),
+            executor,
             targets,
             running: BTreeMap::new(),
         }
@@ -68,6 +68,8 @@ impl Runners {
 
     /// Starts a runner that does not run.
     pub(super) fn start(&mut self, plan: &Plan, runner: &RunnerPlan) -> Result<(), String> {
+        let executor =
+            self.executor.configured(&runner.executors).map_err(|error| error.to_string())?;
         let key = plan.key(&runner.name);
         let address = key.address();
         let identity = Identity::new(&key).map_err(|error| error.to_string())?;
@@ -78,7 +80,7 @@ impl Runners {
             chain_id: self.chain_id,
             key: key.clone(),
             targets: self.targets.of(&key.public_key()),
-            kinds: runner.kinds.iter().copied().map(kind).collect(),
+            kinds: runner.kinds.iter().copied().map(JobKind::from).collect(),
             max_concurrent_jobs: runner.max_concurrent_jobs,
             polling: Some(self.polling.clone()),
         };
@@ -86,7 +88,7 @@ impl Runners {
             self.context.child("runner").with_attribute("name", &runner.name),
             config,
             client.dialer(identity),
-            self.executor.clone(),
+            executor,
         );
         let (api, block_time) = (self.api.clone(), plan.block_time);
         let heartbeat = self

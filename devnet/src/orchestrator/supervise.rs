@@ -2,7 +2,7 @@
 //! notices when one ends by itself.
 
 use super::{
-    home::DevnetHome,
+    home::{DevnetHome, HomeError},
     members::{Member, MemberError, Members},
     ports::{self, Transport},
     readiness,
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     api::backend::{
-        Backend, Link, Membership, MembershipError, MembershipHook, Running, Steer, SteerHook,
-        Switch, SwitchHook,
+        Backend, Link, Membership, MembershipError, MembershipHook, Progress, Running, Steer,
+        SteerHook, Switch, SwitchHook,
     },
     chain::{known::Known, ledger::ExecutedBlock},
     client::Client,
@@ -22,6 +22,7 @@ use crate::{
         network::Loopback,
         timing::Timing,
     },
+    executor::Executor,
     faults::{Faults, Tap},
     runner::Targets,
     storage::Store,
@@ -40,7 +41,11 @@ use ::tokio::sync::{
 };
 use commonware_cryptography::Signer as _;
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
-use cowboy_engine::{chain::Genesis, wire::BackpressureSignal};
+use cowboy_engine::{
+    chain::Genesis,
+    primitives::{Address, Height},
+    wire::{BackpressureSignal, JobProgress},
+};
 use futures::{FutureExt as _, future::select_all};
 use std::{
     collections::BTreeMap,
@@ -178,7 +183,9 @@ impl Requests {
         context.child("targets").spawn(move |_| {
             readiness::watch(backend, move |block| following.advance(&block.execution.state))
         });
-        let runners = Runners::new(&context, &config, api, targets.clone());
+        let jobs = config.home.jobs_path();
+        let executor = Executor::default().in_folder(&jobs).map_err(HomeError::io(&jobs))?;
+        let runners = Runners::new(&context, &config, api, executor, targets.clone());
         let members = config.members.all().to_vec();
         let mut nodes = Nodes {
             known: Known::default(),
@@ -311,12 +318,15 @@ impl Nodes {
         faults.reached(services.ledger.head().height().get());
         let blocks = services.ledger.subscribe();
         self.context.child("heights").spawn(move |_| tell_heights(blocks, faults));
-        let links = gateway.clone();
+        let (links, progressing) = (gateway.clone(), gateway.clone());
         if let Some(slot) = config.backend.slot(name.as_str()) {
             slot.set_running(Running {
                 ledger: services.ledger.clone(),
                 mempool: services.mempool.clone(),
-                results: gateway.results(),
+                progress: Arc::new(move |job_id| {
+                    progressing.progress(job_id).into_iter().map(progress).collect()
+                }),
+                handed_in: gateway.handed_in(),
                 links: Arc::new(move || links.connected().into_iter().map(link).collect()),
                 quic: *quic,
                 p2p: *p2p,
@@ -490,6 +500,15 @@ fn link(connected: Connected) -> Link {
         runner: connected.runner,
         locally_present: connected.present,
         last_ping: connected.last_ping,
+    }
+}
+
+fn progress((runner, said, height): (Address, JobProgress, Height)) -> Progress {
+    Progress {
+        runner,
+        percent: said.fraction.get(),
+        detail: said.detail.map(|detail| detail.to_string()),
+        height,
     }
 }
 

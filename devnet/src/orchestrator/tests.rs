@@ -8,7 +8,7 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{Payload, Transaction},
-    job::spec::{Bounds, CommandWork, JobSpec, Verification, VerificationMode, Work},
+    job::spec::{Bounds, CommandWork, JobSpec, Verification, Work},
     primitives::Wei,
 };
 use futures::FutureExt as _;
@@ -27,7 +27,7 @@ fn echo() -> JobSpec {
             data_format: "text".into(),
             max_memory_mb: 256,
         },
-        verification: Verification { mode: VerificationMode::None, runners: 1 },
+        verification: Verification::none(),
         max_price: Wei::cby(10),
         tip: Wei::ZERO,
         timeout_blocks: 100,

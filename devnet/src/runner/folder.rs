@@ -5,6 +5,7 @@
 //!   lock                              held exclusively by the process; its pid
 //!   runner.json                       where the process answers; written once it does
 //!   token                             0600: what a request to the process must show
+//!   jobs/                             what commands of jobs work in; emptied when it starts
 //!   log                               what it said, where it runs in the background
 //! ```
 //!
@@ -94,6 +95,11 @@ impl RunnerFolder {
     /// `log`: what the process said.
     pub fn log_path(&self) -> PathBuf {
         self.path.join("log")
+    }
+
+    /// `jobs`: directories of the jobs that it works on.
+    pub fn jobs_path(&self) -> PathBuf {
+        self.path.join("jobs")
     }
 
     fn lock_path(&self) -> PathBuf {

@@ -18,6 +18,7 @@ pub mod control;
 pub mod folder;
 pub mod follow;
 pub mod heartbeat;
+mod job;
 pub mod key;
 pub mod node;
 pub mod polling;

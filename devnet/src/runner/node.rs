@@ -11,14 +11,16 @@
 //!
 //! A result goes to the validator whose assignment was accepted, as long as that stream is open,
 //! and else to any other connected one. What nobody has taken is tried again with each block and
-//! each new connection, until the job's deadline.
+//! each new connection, until the job's deadline. A member of a committee sends a commitment in the
+//! same way, and shows its result to whoever asks for it then.
 //!
 //! Heights are told by validators, any of which may lie: what the runner believes is the lower
 //! median of what its connections told last.
 
 use super::{
+    job::work,
     polling::{self, Polling},
-    worker::Worker,
+    worker::{Progress, Worker},
 };
 use crate::transport::{
     Connection, Dial,
@@ -32,12 +34,12 @@ use cowboy_engine::{
     registry::JobKind,
     session::{
         End, Session as _, StreamId, backoff,
-        jobs::{JobTable, Offer},
+        jobs::{Delivery, JobTable, Offer},
         runner::{self, Event},
     },
     wire::{
-        BackpressureSignal, Body, CancelReason, GoodbyeReason, JobAssignment, JobResult,
-        RejectReason,
+        BackpressureSignal, Body, CancelReason, GoodbyeReason, JobAggregate, JobAssignment,
+        JobCommit, JobResult, Percent, RejectReason, Text,
     },
 };
 use futures::FutureExt as _;
@@ -292,7 +294,7 @@ pub(super) struct Shared {
     pub(super) links: BTreeMap<PublicKey, Link>,
     /// On whose connection a job was accepted, while that stream is open.
     holders: BTreeMap<Hash, PublicKey>,
-    /// On whose connection a result was sent that is not known to have arrived.
+    /// On whose connection a result or commitment was sent that is not known to have arrived.
     in_flight: BTreeMap<Hash, PublicKey>,
     /// What cancels the running jobs.
     pub(super) running: BTreeMap<Hash, oneshot::Sender<()>>,
@@ -315,8 +317,10 @@ pub(super) struct Link {
 enum Command {
     /// The chain is believed to be at this height.
     Head(Height),
-    /// Send this result.
-    Deliver(Arc<JobResult>),
+    /// Say how far this job is.
+    Progress(Hash, Progress),
+    /// Send this result or commitment.
+    Deliver(Delivery),
     /// Tell the load.
     TellLoad,
     /// Say goodbye.
@@ -373,27 +377,44 @@ impl Core {
         Ok(spec)
     }
 
-    fn finished(&self, job_id: Hash, bytes: Vec<u8>) {
+    /// Has the validator told that holds the job, if any does.
+    pub(super) fn progressed(&self, job_id: Hash, progress: Progress) {
+        let shared = self.shared.lock();
+        if let Some(link) = shared.holders.get(&job_id).and_then(|key| shared.links.get(key)) {
+            link.command(Command::Progress(job_id, progress));
+        }
+    }
+
+    pub(super) fn finished(&self, job_id: Hash, bytes: Vec<u8>, in_committee: bool) {
         let length = bytes.len();
         let body = match Body::new(bytes) {
             Ok(body) => body,
             Err(error) => return self.failed(job_id, error.to_string()),
         };
-        let result = JobResult::signed(self.chain_id, &self.key, job_id, body);
+        let (chain_id, key) = (self.chain_id, &self.key);
+        let result = JobResult::signed(chain_id, key, job_id, body);
+        let commit =
+            in_committee.then(|| JobCommit::signed(chain_id, key, job_id, result.commitment()));
         let mut shared = self.shared.lock();
         shared.running.remove(&job_id);
-        if let Some(result) = shared.table.finish(result) {
+        let delivery = match commit {
+            None => shared.table.finish(result).map(Delivery::Result),
+            Some(commit) => shared.table.commit(result, commit).map(Delivery::Commit),
+        };
+        if let Some(delivery) = delivery {
             self.say(Activity::Finished { job_id, bytes: length });
-            shared.deliver(&result);
+            shared.deliver(delivery);
         }
         shared.tell_load();
     }
 
-    fn failed(&self, job_id: Hash, reason: String) {
+    pub(super) fn failed(&self, job_id: Hash, reason: String) {
         let mut shared = self.shared.lock();
         shared.abandon(&job_id);
         if shared.table.is_running(&job_id) {
             shared.table.fail(&job_id);
+            // The chain sees silence and no reason: here is where it can be read.
+            tracing::warn!(runner = %self.public.address(), %job_id, reason, "job failed");
             self.say(Activity::Failed { job_id, reason });
         }
         shared.tell_load();
@@ -436,8 +457,8 @@ impl Shared {
     }
 
     /// Sends a result that is not on its way: to the validator that holds the job, else to any.
-    fn deliver(&mut self, result: &Arc<JobResult>) {
-        let job_id = result.job_id;
+    fn deliver(&mut self, delivery: Delivery) {
+        let job_id = delivery.job_id();
         if self.in_flight.contains_key(&job_id) {
             return;
         }
@@ -445,7 +466,7 @@ impl Shared {
         let sent = holder
             .into_iter()
             .chain(&self.links)
-            .find(|(_, link)| link.command(Command::Deliver(result.clone())))
+            .find(|(_, link)| link.command(Command::Deliver(delivery.clone())))
             .map(|(key, _)| key.clone());
         if let Some(key) = sent {
             self.in_flight.insert(job_id, key);
@@ -454,9 +475,9 @@ impl Shared {
 
     /// Sends every result that nobody has taken and that is not on its way.
     fn deliver_all(&mut self) {
-        let waiting: Vec<_> = self.table.undelivered().cloned().collect();
-        for result in waiting {
-            self.deliver(&result);
+        let waiting: Vec<_> = self.table.undelivered().collect();
+        for delivery in waiting {
+            self.deliver(delivery);
         }
     }
 
@@ -560,32 +581,6 @@ where
     }
 }
 
-/// Works on an accepted job in a task of its own.
-pub(super) fn work<E, W>(
-    core: &Arc<Core>,
-    jobs: &Arc<E>,
-    worker: &Arc<W>,
-    (job_id, spec): (Hash, JobSpec),
-    cancelled: oneshot::Receiver<()>,
-) where
-    E: Clock + Spawner,
-    W: Worker,
-{
-    let (core, worker) = (core.clone(), worker.clone());
-    jobs.child("job").spawn(move |context| async move {
-        let started = || core.say(Activity::Started { job_id, at: context.current() });
-        let limit = spec.bounds.max_return_bytes as usize;
-        match worker.work(&spec, cancelled, started).await {
-            Ok(bytes) if bytes.len() > limit => {
-                let got = bytes.len();
-                core.failed(job_id, format!("a result of {got} bytes, {limit} may be"));
-            }
-            Ok(bytes) => core.finished(job_id, bytes),
-            Err(error) => core.failed(job_id, error.to_string()),
-        }
-    });
-}
-
 /// One connection, from the first byte to the last.
 struct ValidatorLink<E, W> {
     core: Arc<Core>,
@@ -624,11 +619,18 @@ where
                 let mut shared = self.core.shared.lock();
                 shared.landed(&job_id, &self.validator);
                 shared.holders.remove(&job_id);
-                shared.table.delivered(&job_id);
+                shared.table.delivered(&job_id, Some(&self.validator));
             }
             // With the next block, or the next connection, it is tried again.
             Event::Undelivered { job_id } => {
                 self.core.shared.lock().landed(&job_id, &self.validator);
+            }
+            Event::RevealWanted { stream, job_id } => {
+                let result = self.core.shared.lock().table.reveal(&job_id);
+                session.reveal(stream, result.as_deref());
+            }
+            Event::AggregateWanted { stream, aggregate } => {
+                session.aggregate(stream, self.agrees(&aggregate));
             }
         }
     }
@@ -636,11 +638,12 @@ where
     fn command(&mut self, session: &mut runner::Runner, command: Command) {
         match command {
             Command::Head(head) => session.handle_head(head),
-            Command::Deliver(result) => {
-                if !session.deliver(&result) {
-                    self.core.shared.lock().landed(&result.job_id, &self.validator);
+            Command::Progress(job_id, Progress { percent, detail }) => {
+                if let Ok(percent) = Percent::new(percent.into()) {
+                    session.progress(job_id, percent, detail.as_deref().map(Text::truncated));
                 }
             }
+            Command::Deliver(delivery) => self.deliver(session, &delivery),
             Command::TellLoad => session.backpressure(&self.core.shared.lock().load()),
             Command::Close => session.close(GoodbyeReason::ShuttingDown),
         }
@@ -695,16 +698,29 @@ where
         };
         session.answer(stream, offer.status());
         match offer {
-            Offer::HandOver(result) => {
-                if !session.deliver(&result) {
-                    self.core.shared.lock().landed(&job_id, &self.validator);
-                }
-            }
+            Offer::HandOver(delivery) => self.deliver(session, &delivery),
             Offer::Reject(reason) => {
                 tracing::debug!(runner = %self.core.public.address(), %job_id, %reason, "job rejected");
             }
             Offer::Accept | Offer::Duplicate => {}
         }
+    }
+
+    fn deliver(&self, session: &mut runner::Runner, delivery: &Delivery) {
+        let sent = match delivery {
+            Delivery::Result(result) => session.deliver(result),
+            Delivery::Commit(commit) => session.commit(commit),
+        };
+        if !sent {
+            self.core.shared.lock().landed(&delivery.job_id(), &self.validator);
+        }
+    }
+
+    /// Whether the runner signs what its committee came to.
+    fn agrees(&self, aggregate: &JobAggregate) -> bool {
+        let mut shared = self.core.shared.lock();
+        let head = shared.head;
+        shared.table.aggregate(&self.core.public.address(), aggregate, head)
     }
 
     fn cancelled(&self, job_id: &Hash, reason: CancelReason) {
@@ -728,6 +744,7 @@ where
         shared.holders.retain(|_, holder| *holder != self.validator);
         // Also what its task had not come to.
         shared.in_flight.retain(|_, validator| *validator != self.validator);
+        shared.table.lost(&self.validator);
         shared.deliver_all();
     }
 }

@@ -6,24 +6,30 @@
 //! | `hot-path` | while a connection is missing, or a result stuck | the same |
 //! | `sunset` | never | never |
 //!
-//! A result goes over a connection where one is up; it is stuck where none has taken it for three
-//! blocks, and then handed in as well. A fetched job goes through the same table as a pushed one,
-//! so that it runs once. What was fetched and is no longer listed, the chain has taken back.
-//! Polling says nothing about presence.
+//! A result, or the commitment to one, goes over a connection where one is up; it is stuck where
+//! none has taken it for three blocks, and then handed in as well. What was committed to is handed
+//! in once the list says that it is wanted. A fetched job goes through the same table as a pushed
+//! one, so that it runs once. What was fetched and is no longer listed, the chain has taken back.
+//! Polling says nothing about presence, and nobody is asked to aggregate by it: where the
+//! aggregator only polls, the committee's results are revealed one by one.
 
 use super::{
-    node::{Activity, Core, work},
+    job::work,
+    node::{Activity, Core},
     worker::Worker,
 };
 use crate::{
-    api::types::{Bytes, ErrorCode, PolledJob, ResultRequest, Text},
+    api::types::{
+        Bytes, BytesText, CommitRequest, ErrorCode, PolledJob, ResultAccepted, ResultRequest, Text,
+        Wanted,
+    },
     client::{Client, ClientError},
 };
 use commonware_runtime::{Clock, Spawner};
 use cowboy_engine::{
     presence::Phase,
-    primitives::{Hash, Height},
-    session::jobs::Offer,
+    primitives::{Hash, Height, Signature},
+    session::jobs::{Delivery, Offer},
     wire::{CancelReason, JobResult},
 };
 use std::{
@@ -37,7 +43,8 @@ use tokio::sync::{oneshot, watch};
 const AT_LEAST: Duration = Duration::from_millis(100);
 /// How long a request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Blocks that a result waits for a connection to take it.
+/// Blocks that a result waits for a connection to take it, and that one which was shown has until
+/// it is on the chain.
 const PATIENCE: u32 = 3;
 
 /// Where a runner polls, when, and how often.
@@ -97,6 +104,7 @@ where
         newest: 0,
         fetched: BTreeSet::new(),
         waiting: BTreeMap::new(),
+        shown: BTreeMap::new(),
     };
     while !poller.desk.core.shared.lock().closing {
         let now = *phase.borrow_and_update();
@@ -128,6 +136,8 @@ struct Poller<E, W> {
     fetched: BTreeSet<Hash>,
     /// For how many rounds each result has waited for a connection.
     waiting: BTreeMap<Hash, u32>,
+    /// For how many rounds each result that the chain wants to see has been shown.
+    shown: BTreeMap<Hash, u32>,
 }
 
 impl<E, W> Poller<E, W>
@@ -137,43 +147,76 @@ where
 {
     /// Hands in what no connection takes; says whether anything waited for too long.
     async fn hand_in(&mut self) -> bool {
-        let (connected, results) = {
+        let (connected, deliveries) = {
             let shared = self.desk.core.shared.lock();
-            let results: Vec<_> = shared.table.undelivered().cloned().collect();
-            (!shared.links.is_empty(), results)
+            (!shared.links.is_empty(), shared.table.undelivered().collect::<Vec<_>>())
         };
         let before = std::mem::take(&mut self.waiting);
         let mut stuck = false;
-        for result in results {
-            let rounds = before.get(&result.job_id).map_or(0, |rounds| rounds.saturating_add(1));
-            self.waiting.insert(result.job_id, rounds);
+        for delivery in deliveries {
+            let job_id = delivery.job_id();
+            let rounds = before.get(&job_id).map_or(0, |rounds| rounds.saturating_add(1));
+            self.waiting.insert(job_id, rounds);
             let late = rounds >= PATIENCE;
             stuck |= late;
-            if late || !connected {
-                self.post(&result).await;
+            if (late || !connected) && self.deliver(&delivery).await {
+                self.desk.core.shared.lock().table.delivered(&job_id, None);
             }
         }
         stuck
     }
 
-    async fn post(&self, result: &JobResult) {
-        let job_id = result.job_id;
-        let request = ResultRequest {
-            job_id: Text(job_id),
-            result: Text(Bytes(result.result_data.as_bytes().to_vec())),
-            runner_signature: Text(Bytes(result.runner_signed.as_bytes().to_vec())),
+    /// Posts a result or a commitment; false where it has to be sent again.
+    async fn deliver(&self, delivery: &Delivery) -> bool {
+        let answer = match delivery {
+            Delivery::Result(result) => self.post(result).await,
+            Delivery::Commit(commit) => {
+                let request = CommitRequest {
+                    job_id: Text(commit.job_id),
+                    commitment: Text(commit.commitment),
+                    runner_signature: signature(&commit.runner_signed),
+                };
+                self.client.commit(&self.runner, &request).await
+            }
         };
-        match self.client.hand_in(&self.runner, &request).await {
+        let job_id = delivery.job_id();
+        match answer {
             Ok(_) => tracing::debug!(runner = %self.runner, %job_id, "result handed in"),
             Err(error) if is_final(&error) => {
                 tracing::debug!(runner = %self.runner, %job_id, %error, "result not wanted");
             }
             Err(error) => {
                 tracing::warn!(runner = %self.runner, %job_id, %error, "result not handed in");
-                return;
+                return false;
             }
         }
-        self.desk.core.shared.lock().table.delivered(&job_id);
+        true
+    }
+
+    async fn post(&self, result: &JobResult) -> Result<ResultAccepted, ClientError> {
+        let request = ResultRequest {
+            job_id: Text(result.job_id),
+            result: Text(Bytes(result.result_data.as_bytes().to_vec())),
+            runner_signature: signature(&result.runner_signed),
+        };
+        self.client.hand_in(&self.runner, &request).await
+    }
+
+    /// Shows the results that the runner has committed to and the chain wants to see: each at once,
+    /// and again where it is still wanted some rounds later.
+    async fn show(&mut self, jobs: &[PolledJob]) {
+        let before = std::mem::take(&mut self.shown);
+        for job in jobs.iter().filter(|job| job.wants == Wanted::Reveal) {
+            let job_id = job.job_id.0;
+            let result = self.desk.core.shared.lock().table.reveal(&job_id);
+            let Some(result) = result else { continue };
+            let rounds = before.get(&job_id).map_or(0, |rounds| rounds.saturating_add(1));
+            let due = rounds.is_multiple_of(PATIENCE);
+            let shown = !due || self.deliver(&Delivery::Result(result)).await;
+            if shown {
+                self.shown.insert(job_id, rounds);
+            }
+        }
     }
 
     /// Takes on what the chain assigns to the runner, and gives up what it has taken back.
@@ -200,12 +243,18 @@ where
                 }
             }
         }
-        for job in answer.jobs {
-            if self.desk.take(&job, Height::new(self.newest)) {
+        for job in &answer.jobs {
+            let open = matches!(job.wants, Wanted::Result | Wanted::Commitment);
+            if open && self.desk.take(job, Height::new(self.newest)) {
                 self.fetched.insert(job.job_id.0);
             }
         }
+        self.show(&answer.jobs).await;
     }
+}
+
+fn signature(signature: &Signature) -> BytesText {
+    Text(Bytes(signature.as_bytes().to_vec()))
 }
 
 /// Whether sending the same again changes nothing.

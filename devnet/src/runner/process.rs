@@ -12,7 +12,7 @@ use super::{
 use crate::{
     api::server,
     client::ClientError,
-    executor::Executor,
+    executor::{self, ConfigError, Executor},
     home::HomeError,
     transport::{TransportError, quic, tls},
 };
@@ -45,6 +45,8 @@ pub struct ProcessConfig {
     pub kinds: Option<BTreeSet<JobKind>>,
     /// Jobs it takes at a time; `None`: as registered.
     pub max_concurrent_jobs: Option<u32>,
+    /// What it executes jobs with, beside requests and commands.
+    pub executors: executor::Config,
 }
 
 /// Why it does not run, or runs no more.
@@ -68,6 +70,17 @@ pub enum ProcessError {
     /// It is to take jobs that the chain will not give it.
     #[error("the runner is not registered for jobs of kind {0}")]
     NotItsKind(JobKind),
+    /// It is to take jobs that it cannot execute.
+    #[error("the runner cannot execute jobs of kind {kind}: they need {lacking}")]
+    CannotExecute {
+        /// The kind.
+        kind: JobKind,
+        /// What has to be configured.
+        lacking: &'static str,
+    },
+    /// What its operator configured makes no executor.
+    #[error(transparent)]
+    Executors(#[from] ConfigError),
 }
 
 impl From<ClientError> for ProcessError {
@@ -96,12 +109,14 @@ async fn live(
     mut stop: BoxFuture<'static, ()>,
     ready: impl FnOnce(&RunnerRecord),
 ) -> Result<(), ProcessError> {
-    let ProcessConfig { lock, key, api, kinds, max_concurrent_jobs } = config;
+    let ProcessConfig { lock, key, api, kinds, max_concurrent_jobs, executors } = config;
+    let jobs = lock.folder().jobs_path();
+    let executor = Executor::new(&executors)?.in_folder(&jobs).map_err(HomeError::io(&jobs))?;
     lock.clean()?;
     let address = key.address();
     let mut follower = Follower::new(api, address)?;
     let seen = follower.look().await?;
-    let kinds = taken(&seen, kinds)?;
+    let kinds = taken(&seen, kinds, &executors)?;
     let block_time = Duration::from_millis(seen.parameters.block_time_ms);
     let (targets, wanted) = watch::channel(seen.targets.clone());
     let (phase, told) = watch::channel(seen.phase);
@@ -117,7 +132,7 @@ async fn live(
         max_concurrent_jobs: seen.entry.max_concurrent_jobs,
         polling: Some(Polling { client: client.clone(), phase: told, interval }),
     };
-    let runner = start(context.child("runner"), node, dialer, Executor::default());
+    let runner = start(context.child("runner"), node, dialer, executor);
     if let Some(most) = max_concurrent_jobs {
         // Beside what it is registered with, which the chain goes by: it says when it is full.
         runner.limit(most);
@@ -168,14 +183,21 @@ async fn end(context: &tokio::Context, runner: Runner, serving: server::Serving)
     tracing::info!("stopped");
 }
 
-/// The kinds that it takes: as registered, but for what its operator says.
-fn taken(seen: &Seen, kinds: Option<BTreeSet<JobKind>>) -> Result<BTreeSet<JobKind>, ProcessError> {
+/// The kinds that it takes: as registered, but for what its operator says. Each needs its executor.
+fn taken(
+    seen: &Seen,
+    kinds: Option<BTreeSet<JobKind>>,
+    executors: &executor::Config,
+) -> Result<BTreeSet<JobKind>, ProcessError> {
     let known = |kind: &String| kind.parse().map_err(|error| follow::answer(&error));
     let registered: BTreeSet<JobKind> =
         seen.entry.kinds.iter().map(known).collect::<Result<_, _>>()?;
     let kinds = kinds.unwrap_or_else(|| registered.clone());
-    match kinds.difference(&registered).next() {
-        Some(kind) => Err(ProcessError::NotItsKind(*kind)),
+    if let Some(kind) = kinds.difference(&registered).next() {
+        return Err(ProcessError::NotItsKind(*kind));
+    }
+    match kinds.iter().find_map(|kind| Some((*kind, executors.lacks(*kind)?))) {
+        Some((kind, lacking)) => Err(ProcessError::CannotExecute { kind, lacking }),
         None => Ok(kinds),
     }
 }
@@ -198,9 +220,8 @@ async fn log(mut activities: broadcast::Receiver<Activity>) {
             Ok(Activity::Finished { job_id, bytes }) => {
                 tracing::info!(%job_id, bytes, "job done");
             }
-            Ok(Activity::Failed { job_id, reason }) => {
-                tracing::warn!(%job_id, reason, "job failed");
-            }
+            // Logged where it happens.
+            Ok(Activity::Failed { .. }) => {}
             Ok(Activity::Stopped { job_id, reason }) => {
                 tracing::info!(%job_id, ?reason, "job taken back");
             }

@@ -1,6 +1,10 @@
 //! Runners and gateways over simulated links, around a chain whose blocks the test makes.
 
-use super::{node::Activity, worker::Pretended, *};
+use super::{
+    node::Activity,
+    worker::{Cancelled, Pretended, Progress},
+    *,
+};
 use crate::{
     simulation::{
         Setup,
@@ -9,7 +13,7 @@ use crate::{
     },
     transport::simulated::{Fabric, Link},
     validator::{
-        gateway::{self, Gateway},
+        gateway::{self, Gateway, Handed},
         limiter::Limits,
     },
 };
@@ -22,7 +26,7 @@ use cowboy_engine::{
         SignedTransaction, State, Transaction, Validator, Vote,
         block::{certificates_root, certify, transactions_root},
         execute,
-        transaction::{SetPhase, SubmitResult},
+        transaction::SetPhase,
     },
     job::spec::{JobSpec, JobStatus},
     presence::{Phase, subset},
@@ -30,7 +34,7 @@ use cowboy_engine::{
     registry::JobKind,
     wire::CancelReason,
 };
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::sync::{broadcast, mpsc, watch};
 
 type Context = deterministic::Context;
@@ -69,7 +73,7 @@ fn genesis(validators: usize, runners: usize) -> Genesis {
 struct Node {
     name: String,
     gateway: Gateway,
-    results: mpsc::Receiver<SubmitResult>,
+    handed_in: mpsc::Receiver<Handed>,
     serving: Handle<()>,
 }
 
@@ -100,14 +104,14 @@ impl Net {
 
     fn node(&self, name: &str, limits: Limits) -> Node {
         let config = gateway::Config { key: key(name), limits, state: self.state.clone() };
-        let (gateway, results) = Gateway::new(config);
+        let (gateway, handed_in) = Gateway::new(config);
         let listener = self.fabric.listen(public(name)).unwrap();
         let served = gateway.clone();
         let serving = self
             .context
             .child("gateway")
             .spawn(|context| async move { served.serve(context, listener).await });
-        Node { name: name.to_owned(), gateway, results, serving }
+        Node { name: name.to_owned(), gateway, handed_in, serving }
     }
 
     fn config(&self, name: &str) -> Config {
@@ -183,8 +187,9 @@ impl Net {
         for i in 0..self.nodes.len() {
             let name = self.nodes[i].name.clone();
             let submitted: Vec<_> =
-                std::iter::from_fn(|| self.nodes[i].results.try_recv().ok()).collect();
-            for (ahead, result) in (0..).zip(submitted) {
+                std::iter::from_fn(|| self.nodes[i].handed_in.try_recv().ok()).collect();
+            for (ahead, handed) in (0..).zip(submitted) {
+                let Handed::Result(result) = handed else { panic!("{handed:?}") };
                 transactions.push(self.sign(&name, ahead, Payload::SubmitResult(result)));
             }
         }
@@ -320,6 +325,69 @@ fn many_jobs_are_all_done() {
     });
 }
 
+/// Says after every 10 ms that it has done a percent more, up to all.
+struct Talkative(Context);
+
+impl Worker for Talkative {
+    type Error = Infallible;
+
+    async fn work(
+        &self,
+        _: &JobSpec,
+        _: Cancelled,
+        started: impl FnOnce() + Send,
+        progress: impl Fn(Progress) + Send + Sync,
+    ) -> Result<Vec<u8>, Infallible> {
+        started();
+        for percent in 1..=100 {
+            self.0.sleep(Duration::from_millis(10)).await;
+            progress(Progress { percent, detail: Some(format!("page {percent}")) });
+        }
+        Ok(b"all".to_vec())
+    }
+}
+
+#[test]
+fn progress_is_told_to_one_validator_and_not_too_often() {
+    run(1, async |context| {
+        let mut net = Net::new(context, SHORT, &genesis(4, 1));
+        let config = net.config("runner-0");
+        let dialer = net.fabric.dialer(config.key.public_key());
+        let worker = Talkative(net.context.child("worker"));
+        let _runner = start(net.context.child("runner"), config, dialer, worker);
+        net.blocks(4).await;
+        let job_id = net.submit(spec(20));
+        net.block().await;
+        let height = net.state.height();
+        let mut told: Vec<(Duration, u16)> = Vec::new();
+        let begin = net.context.current();
+        // A tick is half of what a frame takes to arrive.
+        for _ in 0..2_000 {
+            net.context.sleep(Duration::from_millis(1)).await;
+            let said: Vec<_> =
+                net.nodes.iter().flat_map(|node| node.gateway.progress(&job_id)).collect();
+            let [(runner, progress, at)] = said.as_slice() else {
+                assert_eq!((said.len(), told.len()), (0, 0), "one validator is told");
+                continue;
+            };
+            assert_eq!((*runner, *at), (key("runner-0").address(), height));
+            let percent = progress.fraction.get();
+            assert_eq!(progress.detail.as_ref().unwrap().as_str(), format!("page {percent}"));
+            if told.last().is_none_or(|(_, last)| *last != percent) {
+                told.push((net.context.current().duration_since(begin).unwrap(), percent));
+            }
+        }
+        let (first, last) = (told[0], told[told.len() - 1]);
+        assert_eq!((first.1, last.1), (1, 100), "{told:?}");
+        assert_eq!(told.len(), 5, "{told:?}");
+        // The end of it waits for nothing.
+        let pauses = told[..4].windows(2).map(|pair| pair[1].0 - pair[0].0);
+        assert!(pauses.into_iter().all(|pause| pause >= job::PROGRESS_PAUSE), "{told:?}");
+        assert_eq!(net.until_over(&job_id).await.name(), "Verified");
+        assert!(net.nodes.iter().all(|node| node.gateway.progress(&job_id).is_empty()));
+    });
+}
+
 #[test]
 fn in_shadow_nothing_is_pushed_until_the_phase_changes() {
     run(1, async |context| {
@@ -393,7 +461,7 @@ fn a_validator_that_forgot_a_result_gets_it_again() {
         net.block().await;
         net.context.sleep(4 * BLOCK_TIME).await;
         // It has the result, and ends before anyone else does.
-        assert!(net.nodes[0].results.try_recv().is_ok());
+        assert!(net.nodes[0].handed_in.try_recv().is_ok());
         let node = net.nodes.remove(0);
         node.gateway.close(&net.context).await;
         node.serving.abort();

@@ -1,6 +1,8 @@
 //! What does a runner's work.
 
-use crate::executor::{Executor, ExecutorError, Limits, Task, command, http};
+pub use crate::executor::Progress;
+
+use crate::executor::{Executor, ExecutorError, Limits, Task, command, ethereum, http, llm, mcp};
 use commonware_runtime::Clock;
 use cowboy_engine::{
     job::spec::{JobSpec, Work},
@@ -18,13 +20,15 @@ pub trait Worker: Send + Sync + 'static {
     type Error: Display + Send;
 
     /// Does the work of `spec` within its bounds and yields the result, of at most
-    /// `max_return_bytes`. Calls `started` when the work itself begins. Ends within a second of
-    /// being cancelled, and leaves nothing behind then or when the future is dropped.
+    /// `max_return_bytes`. Calls `started` when the work itself begins, and `progress` as often as
+    /// there is any. Ends within a second of being cancelled, and leaves nothing behind then or
+    /// when the future is dropped.
     fn work(
         &self,
         spec: &JobSpec,
         cancelled: Cancelled,
         started: impl FnOnce() + Send,
+        progress: impl Fn(Progress) + Send + Sync,
     ) -> impl Future<Output = Result<Vec<u8>, Self::Error>> + Send;
 }
 
@@ -36,24 +40,46 @@ impl Worker for Executor {
         spec: &JobSpec,
         cancelled: Cancelled,
         started: impl FnOnce() + Send,
+        progress: impl Fn(Progress) + Send + Sync,
     ) -> Result<Vec<u8>, ExecutorError> {
         let limits = Limits {
             max_return_bytes: spec.bounds.max_return_bytes as usize,
             timeout: Duration::from_millis(spec.bounds.expected_execution_ms),
             max_memory_mb: Some(spec.bounds.max_memory_mb.into()),
         };
-        self.run(&task(&spec.work), &limits, cancelled, |_| started()).await
+        self.run(&task(&spec.work), &limits, cancelled, |_| started(), progress).await
     }
 }
 
 fn task(work: &Work) -> Task {
     match work {
+        Work::Llm(work) => Task::Llm(llm::Request {
+            model: work.model.clone(),
+            messages: work
+                .messages
+                .iter()
+                .map(|message| (message.role.clone(), message.content.clone()))
+                .collect(),
+            max_tokens: work.max_tokens,
+            temperature_milli: work.temperature_milli,
+            seed: work.seed,
+            embedding_model: work.embedding_model.clone(),
+        }),
         Work::Http(work) => Task::Http(http::Request {
             method: work.method.clone(),
             url: work.url.clone(),
             headers: work.headers.clone(),
             body: work.body.clone().unwrap_or_default(),
             pointer: work.pointer.clone(),
+        }),
+        Work::Mcp(work) => Task::Mcp(mcp::Request {
+            server: work.server.clone(),
+            tool: work.tool.clone(),
+            arguments: work.arguments.clone(),
+        }),
+        Work::EthSend(work) => Task::EthSend(ethereum::Request {
+            transaction: work.transaction.clone(),
+            confirmations: work.confirmations,
         }),
         Work::Custom(work) => Task::Command(command::Command {
             program: work.program.clone(),
@@ -81,6 +107,7 @@ impl<E: Clock> Worker for Pretended<E> {
         spec: &JobSpec,
         cancelled: Cancelled,
         started: impl FnOnce() + Send,
+        _: impl Fn(Progress) + Send + Sync,
     ) -> Result<Vec<u8>, Infallible> {
         started();
         let result = keccak256(&[&to_vec(spec)]).0.to_vec();
@@ -91,5 +118,32 @@ impl<E: Clock> Worker for Pretended<E> {
             () = self.clock.sleep(self.delay) => {}
         }
         Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cowboy_engine::job::spec::{LlmMessage, LlmWork};
+
+    #[test]
+    fn a_question_is_asked_as_the_job_has_it() {
+        let work = Work::Llm(LlmWork {
+            model: "small".to_owned(),
+            messages: vec![LlmMessage { role: "user".to_owned(), content: "hi".to_owned() }],
+            max_tokens: Some(3),
+            temperature_milli: Some(700),
+            seed: Some(9),
+            embedding_model: Some("embedder".to_owned()),
+        });
+        let expected = llm::Request {
+            model: "small".to_owned(),
+            messages: vec![("user".to_owned(), "hi".to_owned())],
+            max_tokens: Some(3),
+            temperature_milli: Some(700),
+            seed: Some(9),
+            embedding_model: Some("embedder".to_owned()),
+        };
+        assert_eq!(task(&work), Task::Llm(expected));
     }
 }

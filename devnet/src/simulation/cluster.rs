@@ -60,11 +60,7 @@ impl Setup {
         let runner = |index| GenesisRunner {
             pubkey: key(&format!("runner-{index}")).public_key(),
             stake: MIN_STAKE,
-            capabilities: Capabilities {
-                kinds: vec![JobKind::Http, JobKind::Custom],
-                max_concurrent_jobs: 4,
-                tee: false,
-            },
+            capabilities: Capabilities::of(vec![JobKind::Http, JobKind::Custom], 4),
             price_per_second: Wei::cby(1),
         };
         let endowment = |index| Endowment {

@@ -8,7 +8,7 @@ use crate::{
     runner::{self, Runner, Targets, ValidatorAddress, Worker, worker::Pretended},
     transport::simulated::{Fabric, Link},
     validator::{
-        gateway::{self, Gateway},
+        gateway::{self, Gateway, Handed},
         limiter::Limits,
         node, service,
     },
@@ -18,8 +18,8 @@ use commonware_p2p::simulated;
 use commonware_runtime::{Supervisor as _, deterministic::Context};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{Endowment, Payload, State, Transaction, transaction::SubmitResult},
-    job::spec::{Bounds, CommandWork, JobSpec, Verification, VerificationMode, Work},
+    chain::{Endowment, Payload, State, Transaction},
+    job::spec::{Bounds, CommandWork, JobSpec, Verification, Work},
     primitives::{Hash, PublicKey, SecretKey, Wei},
     registry::JobKind,
 };
@@ -60,7 +60,7 @@ pub fn spec(timeout_blocks: u64) -> JobSpec {
             data_format: "bytes".into(),
             max_memory_mb: 64,
         },
-        verification: Verification { mode: VerificationMode::None, runners: 1 },
+        verification: Verification::none(),
         max_price: Wei::cby(10),
         tip: Wei::cby(1),
         timeout_blocks,
@@ -131,7 +131,7 @@ impl Devnet {
         let Plan { mut setup, vote } = plan;
         let fabric = Fabric::new(context.child("fabric"), RUNNER_LINK);
         let gateways: Arc<Mutex<BTreeMap<usize, Gateway>>> = Arc::default();
-        let waiting: Arc<Mutex<BTreeMap<usize, mpsc::Receiver<SubmitResult>>>> = Arc::default();
+        let waiting: Arc<Mutex<BTreeMap<usize, mpsc::Receiver<Handed>>>> = Arc::default();
         let (made, results) = (gateways.clone(), waiting.clone());
         let state = setup.genesis.state().expect("a simulation's genesis starts a chain");
         let address = |index| {

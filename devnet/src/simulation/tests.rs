@@ -19,6 +19,7 @@ mod byzantine;
 mod committee;
 mod epochs;
 mod outages;
+mod reveals;
 mod rotation;
 mod timers;
 

@@ -239,23 +239,20 @@ fn insert(
             to_vec(&derived.order)
         ])?;
     }
-    let mut statement =
-        transaction.prepare_cached("INSERT INTO draw (job_id, height, body) VALUES (?, ?, ?)")?;
+    let mut statement = transaction
+        .prepare_cached("INSERT INTO draw (job_id, height, found, body) VALUES (?, ?, ?, ?)")?;
     for draw in &execution.draws {
-        // A job that waits is drawn every block: its last draw is the one to explain.
+        // A job that waits is drawn every block: the last of those draws is the one to explain.
         transaction
-            .prepare_cached("DELETE FROM draw WHERE job_id = ?")?
+            .prepare_cached("DELETE FROM draw WHERE job_id = ? AND NOT found")?
             .execute(params![draw.job_id.0])?;
-        statement.execute(params![draw.job_id.0, height, to_vec(draw)])?;
+        let found = !draw.selection.committee.is_empty();
+        statement.execute(params![draw.job_id.0, height, found, to_vec(draw)])?;
     }
     let mut statement = transaction
         .prepare_cached("INSERT INTO result (job_id, height, runner, bytes) VALUES (?, ?, ?, ?)")?;
-    for (signed, receipt) in block.transactions.iter().zip(&execution.receipts) {
-        if let (Payload::SubmitResult(result), Status::Success) =
-            (&signed.transaction.payload, &receipt.status)
-        {
-            statement.execute(params![result.job_id.0, height, result.runner.0, result.result])?;
-        }
+    for (job_id, runner, bytes) in &execution.results {
+        statement.execute(params![job_id.0, height, runner.0, bytes.as_slice()])?;
     }
     timers::insert(transaction, record)?;
     insert_actor_log(transaction, record)
@@ -270,25 +267,35 @@ fn insert_actor_log(
     let BlockRecord { block, execution, .. } = record;
     let height = block.header.height.get();
     let mut statement = transaction.prepare_cached(
-        "INSERT INTO actor_log (actor, height, line, tx, timer, kind, name, body)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO actor_log (actor, height, line, tx, timer, job, kind, name, body)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
     let mut emitted: BTreeMap<Cause, Vec<&ActorEmitted>> = BTreeMap::new();
+    // What stands before the event that tells of a callback, and of nothing else, is that one's.
+    let mut of_callback = Vec::new();
     for event in &execution.events {
         let timer = event.timer.map(Cause::Timer);
         let cause = timer.or(event.transaction.map(Cause::Transaction));
-        if let (Some(cause), EventKind::ActorEmitted(event)) = (cause, &event.kind) {
-            emitted.entry(cause).or_default().push(event);
+        match (cause, &event.kind) {
+            (Some(cause), EventKind::ActorEmitted(event)) => {
+                emitted.entry(cause).or_default().push(event);
+            }
+            (None, EventKind::ActorEmitted(event)) => of_callback.push(event),
+            (_, EventKind::CallbackMade(made)) => {
+                emitted.insert(Cause::Job(made.job_id), std::mem::take(&mut of_callback));
+            }
+            _ => {}
         }
     }
     let mut lines = 0_u64..;
     let mut insert = |actor: &Address, cause: Cause, kind, name: Option<&str>, body: &str| {
         let line = lines.next().expect("a block's lines can be counted");
-        let (tx, timer) = match cause {
-            Cause::Transaction(tx) => (Some(tx.0), None),
-            Cause::Timer(timer) => (None, Some(timer.0)),
+        let (tx, timer, job) = match cause {
+            Cause::Transaction(tx) => (Some(tx.0), None, None),
+            Cause::Timer(timer) => (None, Some(timer.0), None),
+            Cause::Job(job) => (None, None, Some(job.0)),
         };
-        statement.execute(params![actor.0, height, line, tx, timer, kind, name, body])
+        statement.execute(params![actor.0, height, line, tx, timer, job, kind, name, body])
     };
     for (cause, done, error) in runs(block, execution) {
         for (actor, line) in &done.log {
@@ -326,7 +333,9 @@ fn runs<'a>(
     let first = execution.lane.policy == Policy::GbaAuction;
     let (mut runs, fires): (Vec<_>, Vec<_>) = (transactions.collect(), fires.collect());
     runs.splice(if first { 0..0 } else { runs.len()..runs.len() }, fires);
-    runs.into_iter()
+    let told = execution.told.iter();
+    let told = told.map(|told| (Cause::Job(told.job_id), &told.outcome, told.error.as_deref()));
+    runs.into_iter().chain(told)
 }
 
 /// Inserts a snapshot and drops all but the one before it.

@@ -2,7 +2,7 @@
 
 use super::{StorageError, Store};
 use cowboy_engine::{
-    chain::{Block, Certificate, DrawRecord, Event, Receipt},
+    chain::{Block, Certificate, DrawRecord, Event, EventKind, Receipt, event::ReputationChanged},
     presence::Bitmap,
     primitives::{
         Address, Hash, Height,
@@ -11,6 +11,9 @@ use cowboy_engine::{
     registry::Order,
 };
 use rusqlite::{OptionalExtension as _, Row, params};
+
+/// Changes of reputations that are looked through for those of one runner.
+const REPUTATION_EVENTS: i64 = 10_000;
 
 /// A transaction's place and receipt.
 #[derive(Clone, Debug)]
@@ -63,7 +66,7 @@ impl StoredPresence {
     }
 }
 
-/// A job's last draw.
+/// A draw of a job's committee.
 #[derive(Clone, Debug)]
 pub struct StoredDraw {
     /// The block that drew.
@@ -103,6 +106,8 @@ pub enum Cause {
     Transaction(Hash),
     /// A timer's fire.
     Timer(Hash),
+    /// The end of a job, which an actor was told of.
+    Job(Hash),
 }
 
 /// What a line of an actor's log says.
@@ -221,7 +226,7 @@ impl Store {
         let connection = self.lock();
         let order = if from.is_some() { "ASC" } else { "DESC" };
         let mut statement = connection.prepare_cached(&format!(
-            "SELECT height, line, tx, timer, kind, name, body FROM actor_log
+            "SELECT height, line, tx, timer, job, kind, name, body FROM actor_log
              WHERE actor = ?1 AND height >= ?2
              ORDER BY height {order}, line {order} LIMIT ?3"
         ))?;
@@ -243,6 +248,35 @@ impl Store {
             .lock()
             .prepare_cached("SELECT count(*) FROM event WHERE kind = ? AND height <= ?")?
             .query_row(params![kind, up_to.get()], |row| row.get(0))?)
+    }
+
+    /// The last changes of a runner's reputation up to a block, newest first: `limit` at most, and
+    /// those among the last [`REPUTATION_EVENTS`] of all runners.
+    pub fn reputation_of(
+        &self,
+        runner: &Address,
+        up_to: Height,
+        limit: usize,
+    ) -> Result<Vec<(Height, ReputationChanged)>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT height, position, body FROM event
+             WHERE kind = 'ReputationChanged' AND height <= ?
+             ORDER BY height DESC, position DESC LIMIT ?",
+        )?;
+        let mut rows = statement.query(params![up_to.get(), REPUTATION_EVENTS])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()?
+            && found.len() < limit
+        {
+            let StoredEvent { height, event, .. } = event(stored_event(row)?)?;
+            if let EventKind::ReputationChanged(changed) = event.kind
+                && changed.runner == *runner
+            {
+                found.push((height, changed));
+            }
+        }
+        Ok(found)
     }
 
     /// Events of one block.
@@ -296,15 +330,19 @@ impl Store {
         .transpose()
     }
 
-    /// A job's last draw.
-    pub fn draw(&self, job: &Hash) -> Result<Option<StoredDraw>, StorageError> {
-        let row: Option<(Height, Vec<u8>)> = self
-            .lock()
-            .prepare_cached("SELECT height, body FROM draw WHERE job_id = ?")?
-            .query_row(params![job.0], |row| Ok((height(row, 0)?, row.get(1)?)))
-            .optional()?;
-        row.map(|(height, bytes)| Ok(StoredDraw { height, draw: decode("draw", height, &bytes)? }))
-            .transpose()
+    /// The draws of a job, one for each attempt at it, the first in front; the last may have found
+    /// nobody.
+    pub fn draws_of(&self, job: &Hash) -> Result<Vec<StoredDraw>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection
+            .prepare_cached("SELECT height, body FROM draw WHERE job_id = ? ORDER BY height")?;
+        let mut rows = statement.query(params![job.0])?;
+        let mut draws = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (height, bytes): (Height, Vec<u8>) = (height(row, 0)?, row.get(1)?);
+            draws.push(StoredDraw { height, draw: decode("draw", height, &bytes)? });
+        }
+        Ok(draws)
     }
 
     /// The draws kept of the blocks from `from` to `to`, in order, up to the limit.
@@ -347,15 +385,17 @@ impl Store {
 }
 
 fn line(row: &Row<'_>) -> rusqlite::Result<StoredLine> {
-    let (kind, body): (String, String) = (row.get(4)?, row.get(6)?);
+    let (kind, body): (String, String) = (row.get(5)?, row.get(7)?);
     let what = match kind.as_str() {
         "log" => Line::Log(body),
-        "event" => Line::Event { name: row.get(5)?, data: body },
+        "event" => Line::Event { name: row.get(6)?, data: body },
         _ => Line::Error(body),
     };
-    let cause = match row.get::<_, Option<[u8; 32]>>(3)? {
-        Some(timer) => Cause::Timer(Hash(timer)),
-        None => Cause::Transaction(hash(row, 2)?),
+    let other = |at| row.get::<_, Option<[u8; 32]>>(at).map(|id| id.map(Hash));
+    let cause = match (other(3)?, other(4)?) {
+        (Some(timer), _) => Cause::Timer(timer),
+        (None, Some(job)) => Cause::Job(job),
+        (None, None) => Cause::Transaction(hash(row, 2)?),
     };
     Ok(StoredLine { height: height(row, 0)?, line: row.get(1)?, cause, what })
 }

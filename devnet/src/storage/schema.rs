@@ -4,7 +4,7 @@ use super::StorageError;
 use rusqlite::Connection;
 
 /// The version of the tables below; another version is refused.
-pub(super) const FORMAT: i64 = 4;
+pub(super) const FORMAT: i64 = 5;
 
 const TABLES: &str = "
 CREATE TABLE meta (chain_id BLOB NOT NULL);
@@ -30,17 +30,20 @@ CREATE INDEX event_timer ON event (timer_id)
 CREATE TABLE presence (
   height INTEGER PRIMARY KEY, embedded_at INTEGER NOT NULL, certificate BLOB NOT NULL,
   bit_length INTEGER NOT NULL, bitmap BLOB NOT NULL, registry BLOB NOT NULL);
--- The last draw of each job.
-CREATE TABLE draw (job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+-- The draws of each job that found a committee, one for each attempt, and the last one if it found
+-- none.
+CREATE TABLE draw (
+  job_id BLOB NOT NULL, height INTEGER NOT NULL, found INTEGER NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY (job_id, height)) WITHOUT ROWID;
 CREATE INDEX draw_height ON draw (height);
 CREATE TABLE result (
   job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, runner BLOB NOT NULL, bytes BLOB NOT NULL);
 -- What actors logged and emitted and how their calls failed, numbered within a block.
--- tx, timer: which of the two made the actor run. kind: log, event or error. name: the event's.
+-- tx, timer, job: which of the three made the actor run. kind: log, event or error. name: the event's.
 -- body: text; of an event JSON.
 CREATE TABLE actor_log (
   actor BLOB NOT NULL, height INTEGER NOT NULL, line INTEGER NOT NULL, tx BLOB, timer BLOB,
-  kind TEXT NOT NULL, name TEXT, body TEXT NOT NULL,
+  job BLOB, kind TEXT NOT NULL, name TEXT, body TEXT NOT NULL,
   PRIMARY KEY (actor, height, line)) WITHOUT ROWID;
 -- Every timer that a block left in the queue. seq: the chain's count of timers. height: when it is
 -- due. status: waiting, fired, failed, expired, cancelled or insufficient_funds. ended_at: where;

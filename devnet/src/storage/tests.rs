@@ -33,11 +33,7 @@ fn genesis() -> Genesis {
         runners: vec![GenesisRunner {
             pubkey: key("runner").public_key(),
             stake: MIN_STAKE,
-            capabilities: Capabilities {
-                kinds: vec![JobKind::Custom],
-                max_concurrent_jobs: 1,
-                tee: false,
-            },
+            capabilities: Capabilities::of(vec![JobKind::Custom], 1),
             price_per_second: Wei::cby(1),
         }],
         endowments: vec![Endowment { account: key("alice").address(), balance: Wei::cby(100) }],

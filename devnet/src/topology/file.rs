@@ -4,6 +4,7 @@ use super::{
     Amount, BlockTime, Kind, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS, MAX_FILE_BYTES, MAX_RUNNERS,
     MAX_VALIDATORS, Name, TimersSection, TopologyError, Within, locate,
 };
+use crate::executor;
 use cowboy_engine::{
     chain::params::MIN_EPOCH_BLOCKS,
     presence::{Phase, ThresholdRule},
@@ -198,9 +199,9 @@ pub struct ValidatorSection {
 pub struct RunnerSection {
     /// Its name.
     pub name: Name,
-    /// The job kinds it takes.
-    #[serde(default = "default_kinds")]
-    pub kinds: Vec<Kind>,
+    /// The job kinds it takes (default: those it can execute).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<Kind>>,
     /// What it locks.
     #[serde(default = "default_stake")]
     pub stake: Amount,
@@ -210,6 +211,9 @@ pub struct RunnerSection {
     /// Jobs it takes at a time.
     #[serde(default = "default_concurrency")]
     pub max_concurrent_jobs: Within<1, MAX_CONCURRENT_JOBS>,
+    /// What it executes jobs with, beside requests and commands.
+    #[serde(default, skip_serializing_if = "executor::Config::is_default")]
+    pub executors: executor::Config,
 }
 
 impl RunnerSection {
@@ -217,16 +221,13 @@ impl RunnerSection {
     pub(super) fn named(name: Name) -> Self {
         Self {
             name,
-            kinds: default_kinds(),
+            kinds: None,
             stake: default_stake(),
             price_per_second: default_price(),
             max_concurrent_jobs: default_concurrency(),
+            executors: executor::Config::default(),
         }
     }
-}
-
-fn default_kinds() -> Vec<Kind> {
-    vec![Kind::Custom, Kind::Http]
 }
 
 /// The least a runner may lock (spec jobs.md §1).
@@ -291,37 +292,57 @@ impl<const MAX: u64> Default for Within<0, MAX> {
 impl Topology {
     /// Reads a file of at most [`MAX_FILE_BYTES`]; its text comes along for [`Self::resolve`].
     pub fn load(path: &Path) -> Result<(Self, String), TopologyError> {
-        let file = path.display().to_string();
-        let refused = |message: String| TopologyError {
-            file: file.clone(),
-            line: None,
-            field: String::new(),
-            message,
-        };
-        let mut text = String::new();
-        File::open(path)
-            .and_then(|f| f.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
-            .map_err(|error| refused(error.to_string()))?;
-        if text.len() as u64 > MAX_FILE_BYTES {
-            return Err(refused(format!("longer than {MAX_FILE_BYTES} bytes")));
-        }
+        let (file, text) = read(path)?;
         Ok((Self::parse(&text, &file)?, text))
     }
 
     /// Reads a text; `file` is what errors call it. A text without content is every default.
     pub fn parse(text: &str, file: &str) -> Result<Self, TopologyError> {
-        let blank = text.lines().all(|line| {
-            let line = line.trim();
-            line.is_empty() || line.starts_with('#') || line == "---"
-        });
-        if blank {
-            return Ok(Self::default());
-        }
-        serde_yaml::from_str(text).map_err(|error| locate::describe(&error, file))
+        parse(text, file)
     }
 
     /// The topology as YAML.
     pub fn to_yaml(&self) -> String {
         serde_yaml::to_string(self).expect("a topology is plain data")
     }
+}
+
+/// Reads a file with what `runners[].executors` has in a topology, for a runner in a process of its
+/// own: at most [`MAX_FILE_BYTES`].
+pub fn load_executors(path: &Path) -> Result<executor::Config, TopologyError> {
+    let (file, text) = read(path)?;
+    parse(&text, &file)
+}
+
+/// A file's name, as errors have it, and its text.
+fn read(path: &Path) -> Result<(String, String), TopologyError> {
+    let file = path.display().to_string();
+    let refused = |message: String| TopologyError {
+        file: file.clone(),
+        line: None,
+        field: String::new(),
+        message,
+    };
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|f| f.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
+        .map_err(|error| refused(error.to_string()))?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(refused(format!("longer than {MAX_FILE_BYTES} bytes")));
+    }
+    Ok((file, text))
+}
+
+fn parse<T: Default + for<'de> Deserialize<'de>>(
+    text: &str,
+    file: &str,
+) -> Result<T, TopologyError> {
+    let blank = text.lines().all(|line| {
+        let line = line.trim();
+        line.is_empty() || line.starts_with('#') || line == "---"
+    });
+    if blank {
+        return Ok(T::default());
+    }
+    serde_yaml::from_str(text).map_err(|error| locate::describe(&error, file))
 }

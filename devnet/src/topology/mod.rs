@@ -19,7 +19,7 @@ mod value;
 pub use feasibility::{Feasibility, Visibility};
 pub use file::{
     AccountsSection, ApiSection, ChainSection, ExtraAccount, MigrationSection, Nodes, PhaseName,
-    PresenceSection, Rule, RunnerSection, Topology, ValidatorSection,
+    PresenceSection, Rule, RunnerSection, Topology, ValidatorSection, load_executors,
 };
 pub use plan::{AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan};
 pub use timers::{ActivationSection, FairnessSection, Policy, Scope, TiersSection, TimersSection};
@@ -49,7 +49,8 @@ pub const MAX_FILE_BYTES: u64 = 1 << 20;
 /// A commented topology: every field with its default.
 pub const TEMPLATE: &str = include_str!("template.yaml");
 
-/// Why a topology cannot be had: where, which field, what was got and what is allowed.
+/// Why a topology, or a part of one in a file of its own, cannot be had: where, which field, what
+/// was got and what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopologyError {
     /// The file's name, as the user gave it.

@@ -6,11 +6,13 @@ use super::{
     TopologyError, ValidatorSection, Visibility, Within,
     locate::{self, Step},
 };
+use crate::executor;
 use cowboy_engine::{
     chain::params::EPOCH_BLOCKS,
     presence::{Phase, ThresholdRule},
     primitives::{SecretKey, Wei},
-    registry, timer,
+    registry::{self, JobKind},
+    timer,
 };
 use std::{collections::BTreeMap, time::Duration};
 
@@ -82,6 +84,8 @@ pub struct RunnerPlan {
     pub price_per_second: Wei,
     /// Jobs it takes at a time: at least one.
     pub max_concurrent_jobs: u32,
+    /// What it executes jobs with, beside requests and commands: whatever its kinds need.
+    pub executors: executor::Config,
 }
 
 /// An account of the genesis block.
@@ -212,7 +216,11 @@ fn numbered_runners(count: u64) -> Vec<RunnerPlan> {
 
 impl From<&RunnerSection> for RunnerPlan {
     fn from(section: &RunnerSection) -> Self {
-        let mut kinds = section.kinds.clone();
+        let executable = || {
+            let kinds = section.executors.kinds();
+            Kind::ALL.into_iter().filter(|kind| kinds.contains(&JobKind::from(*kind))).collect()
+        };
+        let mut kinds = section.kinds.clone().unwrap_or_else(executable);
         kinds.sort();
         Self {
             name: section.name.clone(),
@@ -220,6 +228,7 @@ impl From<&RunnerSection> for RunnerPlan {
             stake: section.stake.0,
             price_per_second: section.price_per_second.0,
             max_concurrent_jobs: section.max_concurrent_jobs.get() as u32,
+            executors: section.executors.clone(),
         }
     }
 }
@@ -263,12 +272,19 @@ fn check_runners(plan: &Plan) -> Result<(), Refusal> {
     for (index, runner) in plan.runners.iter().enumerate() {
         let field = |name| vec![Step::Key("runners"), Step::Item(index), Step::Key(name)];
         if runner.kinds.is_empty() {
-            let message = "no kind: expected at least one of `custom`, `http`";
-            return Err((field("kinds"), message.to_owned()));
+            let all: Vec<_> = Kind::ALL.iter().map(|kind| format!("`{kind}`")).collect();
+            let message = format!("no kind: expected at least one of {}", all.join(", "));
+            return Err((field("kinds"), message));
         }
         let twice = runner.kinds.array_windows().find(|[a, b]| a == b);
         if let Some([kind, _]) = twice {
             return Err((field("kinds"), format!("`{kind}` stands there twice")));
+        }
+        let lacking =
+            runner.kinds.iter().find_map(|k| Some((k, runner.executors.lacks((*k).into())?)));
+        if let Some((kind, lacking)) = lacking {
+            let message = format!("for `{kind}` jobs the runner's `executors` need {lacking}");
+            return Err((field("kinds"), message));
         }
         if runner.stake < MIN_STAKE {
             let message = format!(
@@ -302,10 +318,11 @@ impl Plan {
         let none = const { Within::new(0).expect("0 lies in the range") };
         let runner = |runner: &RunnerPlan| RunnerSection {
             name: runner.name.clone(),
-            kinds: runner.kinds.clone(),
+            kinds: Some(runner.kinds.clone()),
             stake: Amount(runner.stake),
             price_per_second: Amount(runner.price_per_second),
             max_concurrent_jobs: Within::new(runner.max_concurrent_jobs.into()).expect(within),
+            executors: runner.executors.clone(),
         };
         let account = |account: &AccountPlan| ExtraAccount {
             name: account.name.clone(),

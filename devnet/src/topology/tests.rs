@@ -66,6 +66,50 @@ api: {port: 20123}
     assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
 }
 
+const EXECUTORS: &str =
+    "{llm: {base_url: 'http://h/v1', api_key_env: THE_KEY, models: {small: real}}}";
+
+#[test]
+fn a_runner_takes_what_its_executors_can_do() {
+    let plan = resolve(&format!("runners: [{{name: worker, executors: {EXECUTORS}}}]")).unwrap();
+    assert_eq!(plan.runners[0].kinds, [Kind::Custom, Kind::Http, Kind::Llm]);
+    assert!(plan.to_yaml().contains("api_key_env: THE_KEY"));
+    assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
+    let text = format!("runners: [{{name: worker, kinds: [llm], executors: {EXECUTORS}}}]");
+    assert_eq!(resolve(&text).unwrap().runners[0].kinds, [Kind::Llm]);
+    let text =
+        "runners: [{name: all, executors: {mcp: {m: {command: [m]}}, eth: {url: 'http://h'}}}]";
+    let plan = resolve(text).unwrap();
+    assert_eq!(plan.runners[0].kinds, [Kind::Custom, Kind::Http, Kind::Mcp, Kind::EthSend]);
+    assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
+
+    let error = resolve("runners:\n  - name: worker\n    kinds: [custom, llm]\n").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "devnet.yaml:3: runners[0].kinds: for `llm` jobs the runner's `executors` need an \
+         OpenAI-compatible endpoint in `llm`: base_url and models"
+    );
+    let text = "runners:\n  - name: worker\n    executors:\n      llm:\n        base_url: h\n";
+    let error = resolve(text).unwrap_err().to_string();
+    let expected = "devnet.yaml:5: runners[0].executors.llm.base_url: no URL";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn executors_in_a_file_of_their_own_are_those_of_a_topology() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("executors.yaml");
+    std::fs::write(&path, EXECUTORS).unwrap();
+    let plan = resolve(&format!("runners: [{{name: worker, executors: {EXECUTORS}}}]")).unwrap();
+    assert_eq!(load_executors(&path).unwrap(), plan.runners[0].executors);
+    std::fs::write(&path, "# nothing\n").unwrap();
+    assert!(load_executors(&path).unwrap().is_default());
+    std::fs::write(&path, "llm:\n  base_url: 'http://h'\n  models: {}\n").unwrap();
+    let error = load_executors(&path).unwrap_err();
+    assert_eq!((error.line, error.field.as_str()), (Some(3), "llm.models"), "{error}");
+    assert!(load_executors(&folder.path().join("none")).is_err());
+}
+
 #[test]
 fn the_command_line_wins() {
     let text = "name: a\nvalidators: [{name: alpha}]\nrunners: 2\n";
@@ -185,12 +229,14 @@ fn errors_name_file_line_field_and_allowed_values() {
          32 of a-z, 0-9 and -, the first not -",
     );
     check(
-        "runners:\n  - name: worker\n    kinds: [custom, llm]\n",
-        "devnet.yaml:3: runners[0].kinds[1]: unknown variant `llm`, expected `custom` or `http`",
+        "runners:\n  - name: worker\n    kinds: [custom, fax]\n",
+        "devnet.yaml:3: runners[0].kinds[1]: unknown variant `fax`, expected one of `custom`, \
+         `http`, `llm`, `mcp`, `eth_send`",
     );
     check(
         "runners:\n  - name: worker\n    kinds: []\n",
-        "devnet.yaml:3: runners[0].kinds: no kind: expected at least one of `custom`, `http`",
+        "devnet.yaml:3: runners[0].kinds: no kind: expected at least one of `custom`, `http`, \
+         `llm`, `mcp`, `eth_send`",
     );
     check(
         "runners:\n  - name: worker\n    kinds: [http, http]\n",

@@ -1,7 +1,7 @@
 //! The values of a topology file, each refusing what is not one and saying what would be.
 
 use super::MAX_BLOCK_TIME_SECS;
-use cowboy_engine::primitives::Wei;
+use cowboy_engine::{primitives::Wei, registry::JobKind};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, Unexpected, Visitor},
@@ -260,19 +260,39 @@ impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Within<MIN, MAX> 
 
 /// A kind of job that a runner of a devnet takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A command run in a fresh directory.
     Custom,
     /// An HTTP request.
     Http,
+    /// A language model's answer.
+    Llm,
+    /// A call of a tool through the Model Context Protocol.
+    Mcp,
+    /// A signed Ethereum transaction that is sent.
+    EthSend,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::Custom, Self::Http, Self::Llm, Self::Mcp, Self::EthSend];
+}
+
+impl From<Kind> for JobKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Custom => Self::Custom,
+            Kind::Http => Self::Http,
+            Kind::Llm => Self::Llm,
+            Kind::Mcp => Self::Mcp,
+            Kind::EthSend => Self::EthSend,
+        }
+    }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Custom => "custom",
-            Self::Http => "http",
-        })
+        f.pad(JobKind::from(*self).name())
     }
 }

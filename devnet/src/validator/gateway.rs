@@ -7,7 +7,7 @@
 //! ```text
 //!   executed states ──▶ ┌─────────┐ ──▶ assignments, cancellations, heads ──▶ connections
 //!   connections ──────▶ │ gateway │ ──▶ local view (read when a vote is made)
-//!   results ──────────▶ └─────────┘ ──▶ results (to be submitted)
+//!   results ──────────▶ └─────────┘ ──▶ what runners hand in (to be submitted)
 //! ```
 //!
 //! One task per connection; all of them share one short-lived lock. A runner that connects a second
@@ -28,17 +28,24 @@ use crate::{
 use commonware_runtime::{Clock, Spawner};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{State, transaction::SubmitResult},
+    chain::{
+        State,
+        transaction::{CommitResult, Reveal, SubmitResult},
+        transition::check_commit,
+    },
     job::spec::{Job, JobStatus},
     presence::{Bitmap, LocalView, view::Label},
-    primitives::{Address, Hash, Height, PublicKey, SecretKey, codec::to_vec},
+    primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec::to_vec},
     registry::Order,
     session::{
         End, Outcome, Session as _,
         nonces::SeenNonces,
         validator::{self, AssignError, Event, Validator},
     },
-    wire::{BackpressureSignal, Body, CancelReason, CapabilityDelta, GoodbyeReason, JobResult},
+    wire::{
+        BackpressureSignal, Body, CancelReason, CapabilityDelta, GoodbyeReason, JobCommit,
+        JobProgress, JobResult, Reveals,
+    },
 };
 use futures::FutureExt as _;
 use rand_core::CryptoRng;
@@ -58,9 +65,9 @@ const MAX_HALF_OPEN: usize = 256;
 /// block.
 const COMMANDS: usize = 256;
 
-/// Results that wait to be submitted. One that finds no room is lost, and its job is drawn again:
+/// What waits to be submitted. A result that finds no room is lost, and its job is drawn again:
 /// far more jobs would have to finish at once than a block has room for.
-const RESULTS: usize = 1_024;
+const HANDED_IN: usize = 1_024;
 
 /// How often every connection is checked against the chain again, in blocks: a runner whose subset
 /// the validator left keeps the connection no longer (spec §1, `OVERLAP_BLOCKS`). One that
@@ -75,6 +82,31 @@ pub struct Config {
     pub limits: Limits,
     /// The executed state it starts from; an older one will do, [`Gateway::advance`] follows.
     pub state: State,
+}
+
+/// What a runner hands in. Whether the chain takes it has been checked but for reveals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Handed {
+    /// The result of a job that it works on alone.
+    Result(SubmitResult),
+    /// A committee member's commitment.
+    Commit(CommitResult),
+    /// A committee member's result, which it was asked for.
+    Reveal {
+        /// The job.
+        job_id: Hash,
+        /// The result; whether it is what was committed to has not been checked.
+        reveal: Reveal,
+    },
+    /// An aggregator's answer.
+    Aggregated {
+        /// The job.
+        job_id: Hash,
+        /// [`reveals_digest`](cowboy_engine::wire::reveals_digest) of what it was asked to sign.
+        digest: Hash,
+        /// Its signature.
+        signature: Signature,
+    },
 }
 
 /// A runner's connection, as operators see it.
@@ -101,7 +133,7 @@ pub struct Gateway(Arc<Inner>);
 struct Inner {
     key: SecretKey,
     public: PublicKey,
-    results: mpsc::Sender<SubmitResult>,
+    handed_in: mpsc::Sender<Handed>,
     /// How many runners are connected.
     count: watch::Sender<usize>,
     shared: Mutex<Shared>,
@@ -111,6 +143,8 @@ struct Shared {
     state: State,
     view: LocalView,
     links: BTreeMap<Address, Link>,
+    /// What runners said last of jobs that the chain assigns to them, and the head then.
+    progress: BTreeMap<(Hash, Address), (JobProgress, Height)>,
     limiter: HelloLimiter,
     nonces: SeenNonces,
     half_open: usize,
@@ -126,14 +160,17 @@ struct Link {
     commands: mpsc::Sender<Command>,
     since: Height,
     load: Option<BackpressureSignal>,
-    /// Jobs assigned to the runner and dispatched here, however that went.
-    dispatched: BTreeSet<Hash>,
+    /// Jobs assigned to the runner and dispatched here, however that went, and the blocks that
+    /// assigned them: a job that is tried again may come to the same runner.
+    dispatched: BTreeMap<Hash, Height>,
 }
 
 enum Command {
     Head(Height),
     Assign(Box<Dispatch>),
     Cancel(Hash, CancelReason),
+    AskReveal(Hash),
+    AskAggregate(Hash, Box<Reveals>),
     Close(GoodbyeReason),
 }
 
@@ -145,15 +182,16 @@ struct Dispatch {
 }
 
 impl Gateway {
-    /// A gateway without connections, and the results that come from those it will have.
-    pub fn new(config: Config) -> (Self, mpsc::Receiver<SubmitResult>) {
+    /// A gateway without connections, and what comes from those it will have.
+    pub fn new(config: Config) -> (Self, mpsc::Receiver<Handed>) {
         let Config { key, limits, state } = config;
-        let (results, received) = mpsc::channel(RESULTS);
+        let (handed_in, received) = mpsc::channel(HANDED_IN);
         let (count, _) = watch::channel(0);
         let shared = Shared {
             state,
             view: LocalView::default(),
             links: BTreeMap::new(),
+            progress: BTreeMap::new(),
             limiter: HelloLimiter::new(limits),
             nonces: SeenNonces::default(),
             half_open: 0,
@@ -161,7 +199,7 @@ impl Gateway {
             closing: false,
         };
         let public = key.public_key();
-        let inner = Inner { key, public, results, count, shared: Mutex::new(shared) };
+        let inner = Inner { key, public, handed_in, count, shared: Mutex::new(shared) };
         (Self(Arc::new(inner)), received)
     }
 
@@ -233,7 +271,8 @@ impl Gateway {
         }
         let recheck = state.height().get().is_multiple_of(RECHECK_BLOCKS);
         shared.state = state;
-        let Shared { state, links, .. } = &mut *shared;
+        let Shared { state, links, progress, .. } = &mut *shared;
+        progress.retain(|(job_id, runner), _| assigns(state, job_id, runner));
         for (runner, link) in &*links {
             let verdict = match state.registry().get(runner) {
                 Some(record) if record.deregistered => Err(GoodbyeReason::Deregistered),
@@ -244,30 +283,68 @@ impl Gateway {
                 link.command(Command::Close(reason));
             }
         }
-        let mut wanted: BTreeMap<Address, BTreeSet<Hash>> = BTreeMap::new();
-        let pushes = state.phase().pushes();
+        let mut wanted: BTreeMap<Address, BTreeMap<Hash, Height>> = BTreeMap::new();
         for (job_id, job, runner) in assigned(state) {
-            let Some(link) = links.get_mut(&runner) else { continue };
-            wanted.entry(runner).or_default().insert(*job_id);
-            if !pushes || link.dispatched.contains(job_id) {
-                continue;
-            }
-            if let Some(dispatch) = Dispatch::of(job_id, job)
-                && link.command(Command::Assign(Box::new(dispatch)))
+            if links.contains_key(&runner)
+                && let Some(assignment) = job.status.assignment()
+                && stage(job, &runner) != Stage::Late
             {
-                link.dispatched.insert(*job_id);
+                wanted.entry(runner).or_default().insert(*job_id, assignment.height);
             }
         }
-        let none = BTreeSet::new();
-        for (runner, link) in links {
+        let none = BTreeMap::new();
+        for (runner, link) in &mut *links {
             let wanted = wanted.get(runner).unwrap_or(&none);
-            let over: Vec<Hash> = link.dispatched.difference(wanted).copied().collect();
+            let over = link.dispatched.iter().filter(|(job_id, at)| wanted.get(job_id) != Some(at));
+            let over: Vec<Hash> = over.map(|(job_id, _)| *job_id).collect();
             for job_id in over {
-                let reason = reason_of_cancellation(state.job(&job_id));
+                let reason = reason_of_cancellation(state.job(&job_id), runner);
                 if link.command(Command::Cancel(job_id, reason)) {
                     link.dispatched.remove(&job_id);
                 }
             }
+        }
+        if !state.phase().pushes() {
+            return;
+        }
+        for (job_id, job, runner) in assigned(state) {
+            let Some(link) = links.get_mut(&runner) else { continue };
+            if link.dispatched.contains_key(job_id) || stage(job, &runner) != Stage::AtWork {
+                continue;
+            }
+            if let Some(dispatch) = Dispatch::of(job_id, job) {
+                let assigned_at = dispatch.assigned_at;
+                if link.command(Command::Assign(Box::new(dispatch))) {
+                    link.dispatched.insert(*job_id, assigned_at);
+                }
+            }
+        }
+    }
+
+    /// Asks a runner for the result that it has committed to, where it is connected.
+    /// [`Handed::Reveal`] may follow.
+    pub fn ask_reveal(&self, runner: &Address, job_id: Hash) {
+        if let Some(link) = self.0.shared.lock().links.get(runner) {
+            link.command(Command::AskReveal(job_id));
+        }
+    }
+
+    /// Asks the aggregator of a committee to sign its results, where it is connected.
+    /// [`Handed::Aggregated`] may follow.
+    pub fn ask_aggregate(
+        &self,
+        aggregator: &Address,
+        job_id: Hash,
+        reveals: impl FnOnce() -> Option<Reveals>,
+    ) {
+        let link = |shared: &Shared| Some(shared.links.get(aggregator)?.commands.clone());
+        let commands = link(&self.0.shared.lock());
+        // Without a lock: they may be long.
+        if let Some(commands) = commands
+            && let Some(reveals) = reveals()
+            && commands.try_send(Command::AskAggregate(job_id, Box::new(reveals))).is_err()
+        {
+            tracing::debug!(%aggregator, %job_id, "not asked now: its connection is behind");
         }
     }
 
@@ -310,10 +387,19 @@ impl Gateway {
         shared.links.iter().map(connected).collect()
     }
 
-    /// Takes results that arrive otherwise than over a connection, as those that runners deliver.
-    /// Whoever sends one has checked it.
-    pub fn results(&self) -> mpsc::Sender<SubmitResult> {
-        self.0.results.clone()
+    /// How far its runners are with a job, as each of them said last over a connection to this
+    /// validator, and the validator's head then; by address. Nobody checks what they say.
+    pub fn progress(&self, job_id: &Hash) -> Vec<(Address, JobProgress, Height)> {
+        let shared = self.0.shared.lock();
+        let of_job = (*job_id, Address([0; 20]))..=(*job_id, Address([0xff; 20]));
+        let said = shared.progress.range(of_job);
+        said.map(|((_, runner), (said, at))| (*runner, said.clone(), *at)).collect()
+    }
+
+    /// Takes what arrives otherwise than over a connection, as that which runners deliver. Whoever
+    /// sends something has checked it.
+    pub fn handed_in(&self) -> mpsc::Sender<Handed> {
+        self.0.handed_in.clone()
     }
 
     /// How many runners are connected, as it changes.
@@ -350,20 +436,45 @@ impl RunnerView for Gateway {
 /// Each assignment of an open job to a runner.
 pub fn assigned(state: &State) -> impl Iterator<Item = (&Hash, &Job, Address)> {
     state.open_jobs().flat_map(|(job_id, job)| {
-        let committee = match &job.status {
-            JobStatus::Assigned(assignment) => assignment.committee.as_slice(),
-            _ => &[],
-        };
-        committee.iter().map(move |runner| (job_id, job, *runner))
+        job.status.at_work().iter().map(move |runner| (job_id, job, *runner))
     })
 }
 
-fn reason_of_cancellation(job: Option<&Job>) -> CancelReason {
-    match job.map(|job| &job.status) {
-        Some(JobStatus::Failed(_)) => CancelReason::Expired,
-        Some(JobStatus::Pending | JobStatus::Assigned(_) | JobStatus::Verified(..)) | None => {
-            CancelReason::Reassigned
+/// Whether a job is open and assigned to a runner.
+fn assigns(state: &State, job_id: &Hash, runner: &Address) -> bool {
+    state.job(job_id).is_some_and(|job| job.status.at_work().contains(runner))
+}
+
+/// How far a member of a job's committee is, as the chain knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Its result, or its commitment, counts.
+    AtWork,
+    /// It has committed, and keeps its result until the end.
+    Committed,
+    /// It has not committed in time.
+    Late,
+}
+
+fn stage(job: &Job, runner: &Address) -> Stage {
+    match &job.status {
+        JobStatus::Running(round) | JobStatus::Committed(round)
+            if round.commitment(runner).is_some() =>
+        {
+            Stage::Committed
         }
+        JobStatus::Committed(_) => Stage::Late,
+        _ => Stage::AtWork,
+    }
+}
+
+fn reason_of_cancellation(job: Option<&Job>, runner: &Address) -> CancelReason {
+    let Some(job) = job else { return CancelReason::Reassigned };
+    match &job.status {
+        JobStatus::Failed(_) | JobStatus::Committed(_) => CancelReason::Expired,
+        // It is tried again without those that were silent in their time.
+        _ if job.attempt.excluded.contains(runner) => CancelReason::Expired,
+        _ => CancelReason::Reassigned,
     }
 }
 
@@ -420,11 +531,19 @@ impl Service for RunnerLink {
             Event::Accepted { job_id } => {
                 tracing::debug!(runner = %self.runner, %job_id, "job accepted");
             }
-            Event::Progress(progress) => {
-                let (job_id, percent) = (progress.job_id, progress.fraction.get());
-                tracing::debug!(runner = %self.runner, %job_id, percent, "job progresses");
-            }
+            Event::Progress(progress) => self.progress(progress),
             Event::Result(result) => self.result(result),
+            Event::Committed(commit) => self.committed(&commit),
+            Event::Revealed(result) => {
+                let JobResult { job_id, result_data, runner_signed } = result;
+                let (runner, result) = (self.runner, result_data.into_bytes());
+                let reveal = Reveal { runner, result, runner_signature: runner_signed };
+                self.hand_in(job_id, Handed::Reveal { job_id, reveal });
+            }
+            Event::Aggregated { answer, digest } => {
+                let (job_id, signature) = (answer.job_id, answer.signed);
+                self.hand_in(job_id, Handed::Aggregated { job_id, digest, signature });
+            }
             Event::Outcome { job_id, outcome } => {
                 tracing::debug!(runner = %self.runner, %job_id, ?outcome, "job dispatched");
                 if outcome == Outcome::HardFailure {
@@ -439,6 +558,10 @@ impl Service for RunnerLink {
             Command::Head(head) => session.handle_head(head),
             Command::Assign(dispatch) => self.assign(session, *dispatch),
             Command::Cancel(job_id, reason) => session.cancel(&job_id, reason),
+            Command::AskReveal(job_id) => self.asked(job_id, session.ask_reveal(job_id)),
+            Command::AskAggregate(job_id, reveals) => {
+                self.asked(job_id, session.ask_aggregate(job_id, *reveals));
+            }
             Command::Close(reason) => session.close(reason),
         }
     }
@@ -471,6 +594,7 @@ impl RunnerLink {
             let pushes = state.phase().pushes();
             let dispatches: Vec<_> = assigned(state)
                 .filter(|(_, _, runner)| pushes && *runner == self.runner)
+                .filter(|(_, job, runner)| stage(job, runner) == Stage::AtWork)
                 .filter_map(|(job_id, job, _)| Dispatch::of(job_id, job))
                 .collect();
             let link = Link {
@@ -479,7 +603,7 @@ impl RunnerLink {
                 commands: self.commands.clone(),
                 since: state.height(),
                 load: None,
-                dispatched: dispatches.iter().map(|dispatch| dispatch.job_id).collect(),
+                dispatched: dispatches.iter().map(|d| (d.job_id, d.assigned_at)).collect(),
             };
             if let Some(older) = links.insert(self.runner, link) {
                 older.command(Command::Close(GoodbyeReason::DuplicateConnection));
@@ -510,6 +634,16 @@ impl RunnerLink {
         }
     }
 
+    /// Keeps what the runner said where the chain assigns the job to it: so much there is room for.
+    fn progress(&self, progress: JobProgress) {
+        let job_id = progress.job_id;
+        let mut shared = self.gateway.0.shared.lock();
+        if assigns(&shared.state, &job_id, &self.runner) {
+            let head = shared.state.height();
+            shared.progress.insert((job_id, self.runner), (progress, head));
+        }
+    }
+
     /// Passes a result on where the chain still waits for it from this runner.
     fn result(&self, result: JobResult) {
         let job_id = result.job_id;
@@ -518,6 +652,7 @@ impl RunnerLink {
             let shared = self.gateway.0.shared.lock();
             shared.state.job(&job_id).is_some_and(|job| {
                 matches!(&job.status, JobStatus::Assigned(a) if a.committee.contains(&self.runner))
+                    && !job.spec.is_committee()
                     && bytes <= job.spec.bounds.max_return_bytes as usize
             })
         };
@@ -531,8 +666,37 @@ impl RunnerLink {
             result: result.result_data.into_bytes(),
             runner_signature: result.runner_signed,
         };
-        if self.gateway.0.results.try_send(submission).is_err() {
+        self.hand_in(job_id, Handed::Result(submission));
+    }
+
+    /// Passes a commitment on where the chain still waits for it.
+    fn committed(&self, commit: &JobCommit) {
+        let JobCommit { job_id, commitment, runner_signed } = *commit;
+        let submission = CommitResult {
+            job_id,
+            runner: self.runner,
+            commitment,
+            runner_signature: runner_signed,
+        };
+        let state = self.gateway.0.shared.lock().state.clone();
+        match check_commit(&state, &submission) {
+            Ok(_) => self.hand_in(job_id, Handed::Commit(submission)),
+            Err(error) => {
+                tracing::debug!(runner = %self.runner, %job_id, %error, "commitment not wanted");
+            }
+        }
+    }
+
+    fn hand_in(&self, job_id: Hash, handed: Handed) {
+        if self.gateway.0.handed_in.try_send(handed).is_err() {
             tracing::warn!(runner = %self.runner, %job_id, "result lost: too many are waiting");
+        }
+    }
+
+    /// What came of a question: one that cannot be put is put again with the next block.
+    fn asked(&self, job_id: Hash, outcome: Result<(), AssignError>) {
+        if let Err(error) = outcome {
+            tracing::debug!(runner = %self.runner, %job_id, %error, "nothing asked");
         }
     }
 

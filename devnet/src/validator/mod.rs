@@ -1,5 +1,6 @@
 //! A validator, as it is started and stopped, and its side of its runners' connections.
 
+pub mod committees;
 pub mod gateway;
 pub mod keys;
 pub mod limiter;

@@ -9,6 +9,7 @@ use crate::{
         known::Known,
         ledger::{Ledger, LedgerError},
         mempool::{Mempool, MempoolError},
+        reveals::{self, Exchange},
     },
     consensus::{
         channels::quota,
@@ -66,6 +67,8 @@ pub struct Services {
     pub ledger: Ledger,
     /// Its transactions.
     pub mempool: Mempool,
+    /// What validators show one another of committees' results.
+    pub reveals: Exchange,
     held: Held,
     progress: Progress,
 }
@@ -143,11 +146,13 @@ where
     let ValidatorConfig { name, key, genesis, timing, store, known, view, gateway } = config;
     Committee::of(genesis.chain_id(), &genesis.validators)?;
     let ledger = Ledger::open(&genesis, store)?;
+    let (exchange, port) = reveals::exchange();
     let services = Services {
         name: name.as_str().into(),
         progress: Progress::from(ledger.head().height()),
         ledger,
         mempool: Mempool::new(known),
+        reveals: exchange,
         held: Held::default(),
     };
     let consensus = engine::Config {
@@ -157,6 +162,7 @@ where
         timing,
         ledger: services.ledger.clone(),
         mempool: services.mempool.clone(),
+        reveals: port,
         view,
         held: services.held.clone(),
         progress: services.progress.clone(),

@@ -3,19 +3,24 @@
 #[cfg(test)]
 mod tests;
 
-use super::{gateway::Gateway, node, submitter::Submitter};
-use crate::transport::Listen;
+use super::{
+    committees::{Action, Committees, Source},
+    gateway::{Gateway, Handed},
+    node,
+    submitter::{Submission, Submitter},
+};
+use crate::{chain::reveals::Revealed, transport::Listen};
 use commonware_macros::select;
 use commonware_runtime::{Clock, Spawner};
 use cowboy_engine::{
-    chain::{Payload, State, transaction::SubmitResult},
+    chain::{Payload, State},
     job::spec::{JobSpec, JobStatus},
     presence::view::Label,
     primitives::SecretKey,
 };
 use futures::future::OptionFuture;
 use rand_core::CryptoRng;
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::sync::{broadcast::error::RecvError, mpsc};
 
 /// How long after a block the runners are told of it, at most. Each of them answers with a signed
@@ -25,11 +30,11 @@ const TELL_AFTER: Duration = Duration::from_millis(10);
 const TELL_AFTER_PART: u32 = 10;
 
 /// What [`ValidatorConfig::gateway`](node::ValidatorConfig::gateway) asks for: `gateway` serves
-/// what `listener` yields and follows the validator's chain, and what runners deliver (`results`)
+/// what `listener` yields and follows the validator's chain, and what runners deliver (`handed_in`)
 /// is submitted in the name of `key`. `block_time` is the chain's pace.
 pub fn serve<E, L>(
     gateway: Gateway,
-    results: mpsc::Receiver<SubmitResult>,
+    handed_in: mpsc::Receiver<Handed>,
     key: SecretKey,
     listener: L,
     block_time: Duration,
@@ -40,28 +45,89 @@ where
 {
     Box::new(move |context, services| {
         Box::pin(async move {
-            let submitter = Submitter::new(key, services.clone());
+            let desk = Desk {
+                gateway: gateway.clone(),
+                committees: Committees::new(key.public_key()),
+                submitter: Submitter::new(key, services.clone()),
+                services,
+            };
             let clock = context.child("follow");
             let tell_after = TELL_AFTER.min(block_time / TELL_AFTER_PART);
             select! {
                 () = gateway.serve(context, listener) => {},
-                () = follow(&clock, tell_after, &gateway, services, submitter, results) => {},
+                () = follow(&clock, tell_after, desk, handed_in) => {},
             }
         })
     })
+}
+
+/// What a validator does for runners, in one place.
+struct Desk {
+    gateway: Gateway,
+    committees: Committees,
+    submitter: Submitter,
+    services: node::Services,
+}
+
+impl Desk {
+    /// The chain is at `state`.
+    fn advance(&mut self, state: &State) {
+        self.gateway.advance(state.clone());
+        let actions = self.committees.advance(state);
+        self.act(state, actions);
+        self.submitter.settle(state);
+        if self.gateway.has_withdrawals() {
+            self.gateway.needed(needs(&self.services, state));
+        }
+    }
+
+    /// A runner has handed something in.
+    fn take(&mut self, handed: Handed) {
+        match handed {
+            Handed::Result(result) => self.submitter.take(Submission::Result(result)),
+            Handed::Commit(commit) => self.submitter.take(Submission::Commit(commit)),
+            Handed::Reveal { job_id, reveal } => {
+                self.revealed(Arc::new(Revealed { job_id, reveal }), Source::Runner);
+            }
+            Handed::Aggregated { job_id, digest, signature } => {
+                let state = self.services.ledger.head();
+                let actions = self.committees.aggregated(&state, job_id, &digest, signature);
+                self.act(&state, actions);
+            }
+        }
+    }
+
+    fn revealed(&mut self, revealed: Arc<Revealed>, source: Source) {
+        let state = self.services.ledger.head();
+        let actions = self.committees.revealed(&state, revealed, source);
+        self.act(&state, actions);
+    }
+
+    fn act(&mut self, state: &State, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::AskReveal { runner, job_id } => self.gateway.ask_reveal(&runner, job_id),
+                Action::AskAggregate { aggregator, job_id } => {
+                    let reveals = || self.committees.reveals(state, &job_id);
+                    self.gateway.ask_aggregate(&aggregator, job_id, reveals);
+                }
+                Action::Pass(revealed) => self.services.reveals.send(revealed),
+                Action::Submit(reveals) => self.submitter.take(Submission::Reveals(reveals)),
+            }
+        }
+    }
 }
 
 /// Follows the chain until it ends.
 async fn follow(
     clock: &impl Clock,
     tell_after: Duration,
-    gateway: &Gateway,
-    services: node::Services,
-    mut submitter: Submitter,
-    mut results: mpsc::Receiver<SubmitResult>,
+    mut desk: Desk,
+    mut handed_in: mpsc::Receiver<Handed>,
 ) {
-    let mut blocks = services.ledger.subscribe();
-    gateway.advance(services.ledger.head());
+    let mut blocks = desk.services.ledger.subscribe();
+    let mut reveals = desk.services.reveals.subscribe();
+    desk.gateway.advance(desk.services.ledger.head());
     let mut tell = None;
     loop {
         let due = OptionFuture::from(tell.map(|at| clock.sleep_until(at)));
@@ -72,18 +138,16 @@ async fn follow(
                     return;
                 }
                 // Also where some were missed: the newest state says it all.
-                let state = services.ledger.head();
-                gateway.advance(state.clone());
+                let state = desk.services.ledger.head();
                 tell = tell.or_else(|| Some(clock.current() + tell_after));
-                submitter.settle(&state);
-                if gateway.has_withdrawals() {
-                    gateway.needed(needs(&services, &state));
-                }
+                desk.advance(&state);
             }
-            Some(result) = results.recv() => submitter.take(result),
+            Some(handed) = handed_in.recv() => desk.take(handed),
+            // What was missed is sent again.
+            Ok(revealed) = reveals.recv() => desk.revealed(revealed, Source::Validator),
             Some(()) = due => {
                 tell = None;
-                gateway.tell();
+                desk.gateway.tell();
             }
         }
     }

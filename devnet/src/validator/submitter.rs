@@ -1,32 +1,91 @@
-//! Brings results of runners onto the chain (spec connectivity.md §6).
+//! Brings results of runners, and commitments to them, onto the chain (spec connectivity.md §6,
+//! jobs.md §5).
 //!
-//! A result is submitted as a transaction of the validator's own account, and again whenever its
+//! Each is submitted as a transaction of the validator's own account, and again whenever its
 //! transaction is gone or priced out while the chain still waits for it. Nothing is kept across a
-//! restart: the job is then dispatched again, and its runner hands the result over again.
+//! restart: the job is then dispatched again, its runner hands over again what it has, and shows
+//! again what it has committed to.
 
 use super::node::Services;
 use cowboy_engine::{
-    chain::{Payload, SignedTransaction, State, Transaction, transaction::SubmitResult},
+    chain::{
+        Payload, SignedTransaction, State, Transaction,
+        transaction::{CommitResult, RevealResults, SubmitResult},
+        transition::{check_commit, check_reveals},
+    },
     job::spec::JobStatus,
-    primitives::{Hash, Height, SecretKey},
+    primitives::{Address, Hash, Height, SecretKey},
 };
 use std::collections::BTreeMap;
 
-/// Results that wait for the chain at most; each is of a different open job.
+/// Submissions that wait for the chain at most; each is of a different open job, or of another
+/// member of its committee.
 const MAX_PENDING: usize = 4_096;
 
 /// Blocks within which a transaction that left the mempool shows in the chain.
 const PATIENCE: u64 = 2;
 
-/// Results on their way to the chain.
+/// What is to be on the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Submission {
+    /// The result of a runner that works alone.
+    Result(SubmitResult),
+    /// A commitment of a committee's member.
+    Commit(CommitResult),
+    /// Results that a committee, or one of it, committed to.
+    Reveals(RevealResults),
+}
+
+/// What tells submissions apart: their job, their kind, and whose they are; an aggregator's are
+/// nobody's.
+type Key = (Hash, u8, Option<Address>);
+
+impl Submission {
+    fn key(&self) -> Key {
+        match self {
+            Self::Result(result) => (result.job_id, 0, None),
+            Self::Commit(commit) => (commit.job_id, 1, Some(commit.runner)),
+            Self::Reveals(RevealResults { job_id, reveals, aggregator_signature }) => {
+                let alone = reveals.first().filter(|_| aggregator_signature.is_none());
+                (*job_id, 2, alone.map(|reveal| reveal.runner))
+            }
+        }
+    }
+
+    fn payload(&self) -> Payload {
+        match self.clone() {
+            Self::Result(result) => Payload::SubmitResult(result),
+            Self::Commit(commit) => Payload::CommitResult(commit),
+            Self::Reveals(reveals) => Payload::RevealResults(reveals),
+        }
+    }
+
+    /// Whether the chain waits for it.
+    fn is_wanted(&self, state: &State) -> bool {
+        match self {
+            Self::Result(result) => {
+                state.job(&result.job_id).is_some_and(|job| match &job.status {
+                    JobStatus::Assigned(assignment) => {
+                        assignment.committee.contains(&result.runner)
+                    }
+                    _ => false,
+                })
+            }
+            Self::Commit(commit) => check_commit(state, commit).is_ok(),
+            Self::Reveals(reveals) => check_reveals(state, state.height().next(), reveals).is_ok(),
+        }
+    }
+}
+
+/// Results and commitments on their way to the chain.
 pub struct Submitter {
     key: SecretKey,
     services: Services,
-    pending: BTreeMap<Hash, Pending>,
+    pending: BTreeMap<Key, Pending>,
 }
 
 struct Pending {
-    result: SubmitResult,
+    submission: Submission,
     /// The last transaction that carries it, and the head when it was made.
     sent: Option<(SignedTransaction, Height)>,
 }
@@ -37,26 +96,26 @@ impl Submitter {
         Self { key, services, pending: BTreeMap::new() }
     }
 
-    /// Submits a result, and again until the chain has it.
-    pub fn take(&mut self, result: SubmitResult) {
-        let job_id = result.job_id;
-        if self.pending.contains_key(&job_id) {
+    /// Submits something, and again until the chain has it.
+    pub fn take(&mut self, submission: Submission) {
+        let key = submission.key();
+        if self.pending.contains_key(&key) {
             // Its runner was not sure that it had arrived.
             return;
         }
         if self.pending.len() >= MAX_PENDING {
-            tracing::warn!(%job_id, "result dropped: {MAX_PENDING} are waiting");
+            tracing::warn!(job_id = %key.0, "result dropped: {MAX_PENDING} are waiting");
             return;
         }
-        let mut pending = Pending { result, sent: None };
+        let mut pending = Pending { submission, sent: None };
         self.submit(&mut pending);
-        self.pending.insert(job_id, pending);
+        self.pending.insert(key, pending);
     }
 
     /// The chain is at `state`: forgets what it has, submits again what got lost.
     pub fn settle(&mut self, state: &State) {
         let mut pending = std::mem::take(&mut self.pending);
-        pending.retain(|_, pending| is_wanted(&pending.result, state));
+        pending.retain(|_, pending| pending.submission.is_wanted(state));
         for pending in pending.values_mut() {
             let again = match &pending.sent {
                 None => true,
@@ -87,27 +146,20 @@ impl Submitter {
             |sent| sent.transaction.nonce,
         );
         let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
-        let payload = Payload::SubmitResult(pending.result.clone());
+        let payload = pending.submission.payload();
+        let kind = payload.name();
         let signed =
             Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload).sign(&self.key);
-        let job_id = pending.result.job_id;
+        let (job_id, ..) = pending.submission.key();
         match self.services.submit(signed.clone()) {
             Ok(transaction) => {
-                tracing::debug!(%job_id, %transaction, "result submitted");
+                tracing::debug!(%job_id, kind, %transaction, "submitted");
                 pending.sent = Some((signed, state.height()));
             }
             // The next block may change that.
-            Err(error) => tracing::warn!(%job_id, %error, "result not submitted"),
+            Err(error) => tracing::warn!(%job_id, kind, %error, "not submitted"),
         }
     }
-}
-
-/// Whether the chain waits for this runner's result.
-fn is_wanted(result: &SubmitResult, state: &State) -> bool {
-    state.job(&result.job_id).is_some_and(|job| match &job.status {
-        JobStatus::Assigned(assignment) => assignment.committee.contains(&result.runner),
-        JobStatus::Pending | JobStatus::Verified(..) | JobStatus::Failed(_) => false,
-    })
 }
 
 fn is_priced_out(sent: &SignedTransaction, state: &State) -> bool {

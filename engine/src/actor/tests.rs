@@ -637,6 +637,8 @@ fn examples_pass_their_tests() {
         ("escrow", include_str!("../../../examples/actors/escrow.star")),
         ("heartbeat", include_str!("../../../examples/actors/heartbeat.star")),
         ("liquidator", include_str!("../../../examples/actors/liquidator.star")),
+        ("oracle", include_str!("../../../examples/actors/oracle.star")),
+        ("price_feed", include_str!("../../../examples/actors/price_feed.star")),
         ("spammer", include_str!("../../../examples/actors/spammer.star")),
         ("token", include_str!("../../../examples/actors/token.star")),
     ] {

@@ -1,6 +1,7 @@
 //! What happened in a block, for those who watch.
 
 use crate::{
+    job::spec::FailureReason,
     presence::Phase,
     primitives::{
         Address, Hash, Height, Wei,
@@ -168,7 +169,9 @@ events! {
         runner: Address,
         /// keccak256 of the result.
         result_hash: Hash,
-        /// What the runner got.
+        /// Who agrees with it, in draw order.
+        agreeing: Vec<Address>,
+        /// What runners got in all.
         paid: Wei,
         /// What the submitter got back.
         refunded: Wei,
@@ -177,6 +180,8 @@ events! {
     13 JobFailed {
         /// The job.
         job_id: Hash,
+        /// Why.
+        reason: FailureReason,
         /// What the submitter got back.
         refunded: Wei,
     }
@@ -359,6 +364,110 @@ events! {
         /// Its first height.
         from: Height,
     }
+    /// The first of a job's committee has committed to a result.
+    34 JobRunning {
+        /// The job.
+        job_id: Hash,
+    }
+    /// A runner has committed to its result.
+    35 ResultCommitted {
+        /// The job.
+        job_id: Hash,
+        /// Who.
+        runner: Address,
+        /// keccak256(result ‖ signature).
+        commitment: Hash,
+    }
+    /// No more commitments count: results are to be revealed.
+    36 JobCommitted {
+        /// The job.
+        job_id: Hash,
+        /// Who has committed, in draw order.
+        committed: Vec<Address>,
+        /// Who is to reveal them all.
+        aggregator: Address,
+        /// The first block in which runners may reveal for themselves.
+        own_reveals_from: Height,
+    }
+    /// A runner's result was revealed.
+    37 ResultRevealed {
+        /// The job.
+        job_id: Hash,
+        /// Whose.
+        runner: Address,
+        /// keccak256 of the result.
+        result_hash: Hash,
+    }
+    /// An attempt at a job came to nothing; it is drawn again.
+    38 JobRetried {
+        /// The job.
+        job_id: Hash,
+        /// The number of the retry, from 1.
+        retry: u32,
+        /// Why.
+        reason: FailureReason,
+        /// Who was silent, in draw order: excluded from now on.
+        silent: Vec<Address>,
+        /// The retry's last block.
+        deadline: Height,
+    }
+    /// A job was taken back; the escrow went back.
+    39 JobCancelled {
+        /// The job.
+        job_id: Hash,
+        /// By whom.
+        by: Address,
+        /// What the submitter got back.
+        refunded: Wei,
+    }
+    /// A runner was paid for a job.
+    40 RunnerPaid {
+        /// The job.
+        job_id: Hash,
+        /// Who.
+        runner: Address,
+        /// For its time.
+        work: Wei,
+        /// Its part of the tip.
+        tip: Wei,
+        /// For aggregating.
+        aggregation: Wei,
+    }
+    /// A runner's reputation changed.
+    41 ReputationChanged {
+        /// Whose.
+        runner: Address,
+        /// Through which job.
+        job_id: Hash,
+        /// What it was.
+        before: u32,
+        /// What it is.
+        after: u32,
+    }
+    /// A system deployer took a runner's bond for a wrong result: it is burned.
+    42 RunnerSlashed {
+        /// Whose.
+        runner: Address,
+        /// The job.
+        job_id: Hash,
+        /// How much.
+        amount: Wei,
+    }
+    /// The actor that a job names was told of its end.
+    43 CallbackMade {
+        /// The job.
+        job_id: Hash,
+        /// The actor.
+        actor: Address,
+        /// Its handler.
+        handler: String,
+        /// Cycles paid for.
+        cycles: u64,
+        /// What was paid, all of it burned.
+        charged: Wei,
+        /// Why it failed; absent: it did not.
+        error: Option<String>,
+    }
 }
 
 /// Something that happened in a block, and through what.
@@ -381,7 +490,17 @@ impl Event {
             | EventKind::JobWaiting(JobWaiting { job_id, .. })
             | EventKind::JobAssigned(JobAssigned { job_id, .. })
             | EventKind::JobVerified(JobVerified { job_id, .. })
-            | EventKind::JobFailed(JobFailed { job_id, .. }) => Some(*job_id),
+            | EventKind::JobFailed(JobFailed { job_id, .. })
+            | EventKind::JobRunning(JobRunning { job_id })
+            | EventKind::ResultCommitted(ResultCommitted { job_id, .. })
+            | EventKind::JobCommitted(JobCommitted { job_id, .. })
+            | EventKind::ResultRevealed(ResultRevealed { job_id, .. })
+            | EventKind::JobRetried(JobRetried { job_id, .. })
+            | EventKind::JobCancelled(JobCancelled { job_id, .. })
+            | EventKind::RunnerPaid(RunnerPaid { job_id, .. })
+            | EventKind::ReputationChanged(ReputationChanged { job_id, .. })
+            | EventKind::RunnerSlashed(RunnerSlashed { job_id, .. })
+            | EventKind::CallbackMade(CallbackMade { job_id, .. }) => Some(*job_id),
             _ => None,
         }
     }

@@ -214,3 +214,11 @@ pub struct ActorReceipt {
     pub deliveries: u32,
 }
 record!(ActorReceipt { actor, usage, result, log, deliveries });
+
+impl ActorReceipt {
+    /// Of an actor that did nothing.
+    pub fn none(actor: Address) -> Self {
+        let usage = Usage::default();
+        Self { actor, usage, result: Vec::new(), log: Vec::new(), deliveries: 0 }
+    }
+}

@@ -6,6 +6,7 @@ use super::{
     genesis::{Genesis, GenesisError, Validator},
     params::{MIN_EPOCH_BLOCKS, PRESENCE_TIMEOUT_BLOCKS, Params},
     timers::{Lane, Timers},
+    transition::Callback,
     validators::{SubsetEpoch, Validators},
 };
 use crate::{
@@ -108,6 +109,8 @@ pub struct State {
     pub(super) jobs: Map<Hash, Job>,
     pub(super) open_jobs: Map<Hash, Height>,
     pub(super) mru: Map<(Address, JobKind), MruRecord>,
+    /// Jobs that have ended and whose actors are not told yet, in the order of their ends.
+    pub(super) callbacks: Arc<Vec<Callback>>,
     pub(super) actors: Map<Address, Actor>,
     pub(super) code: Map<Hash, Code>,
     pub(super) storage: Map<(Address, String), Vec<u8>>,
@@ -169,6 +172,7 @@ impl State {
             jobs: Map::default(),
             open_jobs: Map::default(),
             mru: Map::default(),
+            callbacks: Arc::default(),
             actors: Map::default(),
             code: Map::default(),
             storage: Map::default(),
@@ -450,6 +454,7 @@ impl State {
             presence: self.presence.clone(),
             migration: self.migration,
             lane: self.timers.lane.clone(),
+            callbacks: self.callbacks.clone(),
         });
         let [committees, subsets] = self.validators.roots();
         keccak256(&[
@@ -540,6 +545,7 @@ struct Scalars {
     presence: Option<KnownPresence>,
     migration: Migration,
     lane: Lane,
+    callbacks: Arc<Vec<Callback>>,
 }
 record!(Scalars {
     chain_id,
@@ -551,6 +557,7 @@ record!(Scalars {
     presence,
     migration,
     lane,
+    callbacks,
 });
 
 record!(State {
@@ -565,6 +572,7 @@ record!(State {
     jobs,
     open_jobs,
     mru,
+    callbacks,
     actors,
     code,
     storage,

@@ -8,7 +8,14 @@ use super::{
 };
 use crate::{
     fees::meter,
-    job::spec::{Bounds, CommandWork, JobSpec, JobStatus, Verification, VerificationMode, Work},
+    job::{
+        document,
+        json::Json,
+        spec::{
+            Bounds, CommandWork, FailureReason, HttpWork, JobSpec, JobStatus, McpWork,
+            Verification, Work,
+        },
+    },
     presence::{Bitmap, threshold},
     primitives::{Address, Hash, Height, SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
@@ -17,7 +24,9 @@ use crate::{
 use std::sync::Arc;
 
 mod actors;
+mod jobs;
 mod migration;
+mod modes;
 mod timers;
 mod validators;
 
@@ -35,7 +44,7 @@ fn validators(n: u8) -> Vec<Validator> {
 }
 
 fn capabilities() -> Capabilities {
-    Capabilities { kinds: vec![JobKind::Http, JobKind::Custom], max_concurrent_jobs: 2, tee: false }
+    Capabilities::of(vec![JobKind::Http, JobKind::Custom], 2)
 }
 
 fn genesis(runners: u32) -> Genesis {
@@ -72,7 +81,7 @@ fn spec() -> JobSpec {
             data_format: "text".into(),
             max_memory_mb: 64,
         },
-        verification: Verification { mode: VerificationMode::None, runners: 1 },
+        verification: Verification::none(),
         max_price: Wei::cby(10),
         tip: Wei::cby(1),
         timeout_blocks: 10,
@@ -387,25 +396,52 @@ fn without_a_candidate_a_job_waits_and_fails_at_its_deadline() {
     }
     let execution = chain.push(vec![]);
     assert!(kinds(&execution).contains(&"JobFailed"));
-    assert_eq!(chain.state.job(&job_id).unwrap().status, JobStatus::Failed(None));
+    let JobStatus::Failed(failure) = &chain.state.job(&job_id).unwrap().status else {
+        panic!("nobody could do it")
+    };
+    assert_eq!((failure.reason, &failure.assignment), (FailureReason::NoCandidates, &None));
     assert_eq!(chain.balance("alice"), balance.saturating_sub(fee));
 }
 
 #[test]
-fn a_silent_runner_is_released_at_the_deadline() {
-    let mut chain = Chain::new(&genesis(1));
-    chain.push(vec![]);
-    let job_id = chain.submit(spec());
-    let runner = chain.committee(&job_id)[0];
-    while chain.state.open_jobs().next().is_some() {
-        chain.push(vec![]);
+fn a_runner_that_names_models_and_servers_is_drawn_for_these_alone() {
+    let mut genesis = genesis(2);
+    let kinds = vec![JobKind::Llm, JobKind::Mcp];
+    for runner in &mut genesis.runners {
+        runner.capabilities = Capabilities::of(kinds.clone(), 8);
     }
-    let job = chain.state.job(&job_id).unwrap();
-    assert_eq!(chain.state.height(), job.deadline());
-    assert_eq!(chain.state.registry().get(&runner).unwrap().active_jobs, 0);
-    let late = chain.result(job_id, "runner-0", &runner, b"late");
-    let execution = chain.one("bob", late);
-    assert!(execution.receipts[0].status.error().unwrap().starts_with("JobNotAssigned"));
+    // The other one takes any.
+    let names = ["small", "embedder"].map(str::to_owned).to_vec();
+    genesis.runners[0].capabilities.models = Some(names);
+    genesis.runners[0].capabilities.mcp_servers = Some(vec!["files".to_owned()]);
+    let mut chain = Chain::new(&genesis);
+    chain.push(vec![]);
+    let mut dropped = |document: &str| {
+        let spec = document::read(Json::parse(document.as_bytes()).unwrap()).unwrap();
+        let execution = chain.one("alice", Payload::SubmitJob(Arc::new(spec)));
+        let of = |name| {
+            let mut verdicts = execution.draws[0].verdicts.iter();
+            verdicts.find(|verdict| verdict.runner == key(name).address()).unwrap()
+        };
+        assert_eq!(of("runner-1").dropped_by, None);
+        let named = of("runner-0");
+        named.dropped_by.map(|filter| format!("{filter}: {}", named.reason))
+    };
+    let llm = |more: &str| {
+        let messages = r#"[{"role": "user", "content": "hi"}]"#;
+        format!(r#"{{"kind": "llm", "work": {{"messages": {messages}, {more}}}}}"#)
+    };
+    assert_eq!(dropped(&llm(r#""model": "small", "embedding_model": "embedder""#)), None);
+    let expected = "capability: not registered for model `large`";
+    assert_eq!(dropped(&llm(r#""model": "large""#)).as_deref(), Some(expected));
+    let expected = "capability: not registered for embedding model `other`";
+    let other = llm(r#""model": "small", "embedding_model": "other""#);
+    assert_eq!(dropped(&other).as_deref(), Some(expected));
+    let mcp =
+        |server| format!(r#"{{"kind": "mcp", "work": {{"server": "{server}", "tool": "t"}}}}"#);
+    assert_eq!(dropped(&mcp("files")), None);
+    let expected = "capability: not registered for MCP server `search`";
+    assert_eq!(dropped(&mcp("search")).as_deref(), Some(expected));
 }
 
 #[test]
@@ -440,6 +476,18 @@ fn a_spec_that_cannot_stand_is_refused_by_field() {
     check(&|s| s.timeout_blocks = 0, "timeout_blocks");
     check(&|s| s.verification.runners = 0, "verification.runners");
     check(&|s| s.verification.runners = 3, "verification.runners");
+    let http = |pointer: &str| {
+        let (method, url) = ("GET".into(), "http://a/".into());
+        let (headers, pointer) = (vec![], Some(pointer.into()));
+        Work::Http(HttpWork { method, url, headers, body: None, pointer })
+    };
+    check(&|s| s.work = http("price"), "work.pointer");
+    check(&|s| s.work = http("/a~2"), "work.pointer");
+    for arguments in ["", "{", "[]", r#"{"a": 1, "a": 2}"#] {
+        let (server, tool, arguments) = ("s".into(), "t".into(), String::from(arguments));
+        let work = Work::Mcp(McpWork { server, tool, arguments });
+        check(&|s| s.work = work.clone(), "work.arguments");
+    }
 }
 
 #[test]

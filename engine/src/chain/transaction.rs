@@ -68,6 +68,12 @@ pub enum Payload {
     RevokeEntitlement(RevokeEntitlement),
     /// Asks for off-chain work.
     SubmitJob(Arc<JobSpec>),
+    /// Takes a job of the sender's, or of an actor that it deployed, back.
+    CancelJob(CancelJob),
+    /// Brings a committee member's commitment to its result.
+    CommitResult(CommitResult),
+    /// Brings results that were committed to.
+    RevealResults(RevealResults),
     /// Brings a runner's result.
     SubmitResult(SubmitResult),
     /// Cancels anybody's timer, by a system deployer; nothing where it is gone already.
@@ -84,6 +90,8 @@ pub enum Payload {
     RemoveValidator(RemoveValidator),
     /// Begins another migration phase, by a system deployer.
     SetPhase(SetPhase),
+    /// Takes the bond of a runner whose result was wrong, by a system deployer.
+    SlashRunner(SlashRunner),
 }
 
 /// See [`Payload::Transfer`].
@@ -227,6 +235,68 @@ pub struct SubmitResult {
 }
 record!(SubmitResult { job_id, runner, result, runner_signature });
 
+/// See [`Payload::CancelJob`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelJob {
+    /// The job.
+    pub job_id: Hash,
+}
+record!(CancelJob { job_id });
+
+/// See [`Payload::CommitResult`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitResult {
+    /// The job.
+    pub job_id: Hash,
+    /// Who commits.
+    pub runner: Address,
+    /// keccak256(result ‖ signature\[65\]), the signature that of the runner's `JobResult` frame.
+    pub commitment: Hash,
+    /// The runner's signature, as in its `JobCommit` frame.
+    pub runner_signature: Signature,
+}
+record!(CommitResult { job_id, runner, commitment, runner_signature });
+
+/// See [`Payload::RevealResults`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevealResults {
+    /// The job.
+    pub job_id: Hash,
+    /// Each in the order of the committee.
+    pub reveals: Vec<Reveal>,
+    /// The aggregator's signature over all of them, as in its `JobAggregated` frame; `None`:
+    /// runners reveal for themselves.
+    pub aggregator_signature: Option<Signature>,
+}
+record!(RevealResults { job_id, reveals, aggregator_signature });
+
+/// A result that its runner committed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reveal {
+    /// Whose.
+    pub runner: Address,
+    /// The result.
+    pub result: Vec<u8>,
+    /// The runner's signature, as in its `JobResult` frame.
+    pub runner_signature: Signature,
+}
+record!(Reveal { runner, result, runner_signature });
+
+impl Reveal {
+    /// What its runner has committed to.
+    pub fn commitment(&self) -> Hash {
+        keccak256(&[&self.result, &self.runner_signature.0])
+    }
+}
+
+/// See [`Payload::SlashRunner`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlashRunner {
+    /// The job whose verified result is wrong; its mode is `economic_bond`.
+    pub job_id: Hash,
+}
+record!(SlashRunner { job_id });
+
 impl Payload {
     /// The payload's name, as commands and JSON have it.
     pub const fn name(&self) -> &'static str {
@@ -244,6 +314,9 @@ impl Payload {
             Self::GrantEntitlement(_) => "grant_entitlement",
             Self::RevokeEntitlement(_) => "revoke_entitlement",
             Self::SubmitJob(_) => "submit_job",
+            Self::CancelJob(_) => "cancel_job",
+            Self::CommitResult(_) => "commit_result",
+            Self::RevealResults(_) => "reveal_results",
             Self::SubmitResult(_) => "job_result_submit",
             Self::SysCancelTimer(_) => "sys_cancel_timer",
             Self::SysUpdateTimerConfig(_) => "sys_update_timer_config",
@@ -252,6 +325,7 @@ impl Payload {
             Self::AddValidator(_) => "add_validator",
             Self::RemoveValidator(_) => "remove_validator",
             Self::SetPhase(_) => "set_phase",
+            Self::SlashRunner(_) => "slash_runner",
         }
     }
 
@@ -272,6 +346,9 @@ impl Payload {
             Self::GrantEntitlement(_) => 20,
             Self::RevokeEntitlement(_) => 21,
             Self::SubmitJob(_) => 32,
+            Self::CancelJob(_) => 33,
+            Self::CommitResult(_) => 34,
+            Self::RevealResults(_) => 35,
             Self::SubmitResult(_) => 36,
             Self::SysCancelTimer(_) => 48,
             Self::SysUpdateTimerConfig(_) => 49,
@@ -280,6 +357,7 @@ impl Payload {
             Self::AddValidator(_) => 53,
             Self::RemoveValidator(_) => 54,
             Self::SetPhase(_) => 52,
+            Self::SlashRunner(_) => 55,
         }
     }
 
@@ -295,12 +373,16 @@ impl Payload {
             Self::RunnerHeartbeat => meter::RUNNER_HEARTBEAT,
             Self::GrantEntitlement(_) | Self::RevokeEntitlement(_) => meter::ENTITLEMENT,
             Self::SubmitJob(_) => meter::SUBMIT_JOB,
+            Self::CancelJob(_) => meter::CANCEL_JOB,
+            Self::CommitResult(_) => meter::COMMIT_RESULT,
+            Self::RevealResults(reveal) => meter::reveals(reveal.reveals.len()),
             Self::SubmitResult(_) => meter::SUBMIT_RESULT,
             Self::SysCancelTimer(_)
             | Self::SysUpdateTimerConfig(_)
             | Self::SysExtendTimer(_)
             | Self::SetParameter(_)
             | Self::SetPhase(_)
+            | Self::SlashRunner(_)
             | Self::AddValidator(_)
             | Self::RemoveValidator(_) => meter::SYSTEM,
         }
@@ -338,12 +420,16 @@ impl Encode for Payload {
             Self::GrantEntitlement(body) => Some(body),
             Self::RevokeEntitlement(body) => Some(body),
             Self::SubmitJob(body) => Some(body),
+            Self::CancelJob(body) => Some(body),
+            Self::CommitResult(body) => Some(body),
+            Self::RevealResults(body) => Some(body),
             Self::SubmitResult(body) => Some(body),
             Self::SysUpdateTimerConfig(body) => Some(body),
             Self::SetParameter(body) => Some(body),
             Self::AddValidator(body) => Some(body),
             Self::RemoveValidator(body) => Some(body),
             Self::SetPhase(body) => Some(body),
+            Self::SlashRunner(body) => Some(body),
         };
         w.list(1 + usize::from(body.is_some()));
         w.u64(self.tag());
@@ -370,6 +456,9 @@ impl Decode for Payload {
             (20, 2) => Decode::decode(r).map(Self::GrantEntitlement),
             (21, 2) => Decode::decode(r).map(Self::RevokeEntitlement),
             (32, 2) => Decode::decode(r).map(Self::SubmitJob),
+            (33, 2) => Decode::decode(r).map(Self::CancelJob),
+            (34, 2) => Decode::decode(r).map(Self::CommitResult),
+            (35, 2) => Decode::decode(r).map(Self::RevealResults),
             (36, 2) => Decode::decode(r).map(Self::SubmitResult),
             (48, 2) => Decode::decode(r).map(Self::SysCancelTimer),
             (49, 2) => Decode::decode(r).map(Self::SysUpdateTimerConfig),
@@ -378,6 +467,7 @@ impl Decode for Payload {
             (53, 2) => Decode::decode(r).map(Self::AddValidator),
             (54, 2) => Decode::decode(r).map(Self::RemoveValidator),
             (52, 2) => Decode::decode(r).map(Self::SetPhase),
+            (55, 2) => Decode::decode(r).map(Self::SlashRunner),
             _ => Err(DecodeError::Invalid("unknown transaction kind")),
         }
     }

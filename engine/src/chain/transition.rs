@@ -6,8 +6,8 @@
 //! 2. Timers: an epoch's come into the ring, those of H become due.
 //! 3. Transactions in order.
 //! 4. Due timers fire or are removed; before 3 under `gba-auction`.
-//! 5. Jobs: deadlines pass, jobs recorded in H or waiting since are drawn.
-//! 6. (callbacks) 7. (speculation)
+//! 5. Jobs: commitments close, deadlines pass, jobs recorded in H or waiting since are drawn.
+//! 6. Actors are told of the ends of jobs, in the order of those. 7. (speculation)
 //! 8. Basefees for H + 1; tips to the proposer.
 //!
 //! A failing transaction changes nothing but its fee and nonce; one whose nonce, chain id,
@@ -15,15 +15,22 @@
 //! receipt.
 
 pub(super) mod actors;
+mod callbacks;
 mod fees;
 mod governance;
 mod jobs;
 mod lane;
 mod migration;
+mod results;
 mod timers;
 
 pub use actors::{Failure, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES, Message};
-pub use jobs::{Claim, ResultError, candidates_root, check_result};
+pub(super) use callbacks::Callback;
+pub use callbacks::{CALLBACK_CELLS, CALLBACK_CYCLES, DISPATCHER};
+pub use jobs::{JobError, candidates_root};
+pub use results::{
+    Awaited, Claim, ResultError, check_commit, check_result, check_reveal, check_reveals,
+};
 
 use super::{
     block::{Block, CertificateError, certify},
@@ -109,6 +116,21 @@ pub struct Execution {
     pub derived: Vec<Derived>,
     /// Draws, successful or not.
     pub draws: Vec<DrawRecord>,
+    /// Verified results: the job, whose result it is, its bytes.
+    pub results: Vec<(Hash, Address, Arc<Vec<u8>>)>,
+    /// Actors that were told of the end of a job, in order.
+    pub told: Vec<Told>,
+}
+
+/// An actor was told of the end of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The job.
+    pub job_id: Hash,
+    /// What the actor did, and those it called.
+    pub outcome: ActorReceipt,
+    /// Why all that was undone, or did not begin.
+    pub error: Option<String>,
 }
 
 /// Why a block is no child of a state. Consensus has checked all of it before a block is final.
@@ -134,10 +156,10 @@ pub enum ExecutionError {
 enum Refusal {
     #[error("NotYourKey: the key registered has address {0}, which is not the sender's")]
     NotYourKey(Address),
-    #[error("JobExists: {0} was submitted before")]
-    JobExists(Hash),
     #[error("Unauthorized: {0} is no system deployer")]
     NotSystemDeployer(Address),
+    #[error(transparent)]
+    Job(#[from] JobError),
     #[error(transparent)]
     Result(#[from] ResultError),
     #[error(transparent)]
@@ -180,6 +202,8 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
         tips: Wei::ZERO,
         terms: parent.timer_terms(header.height),
         fires: Vec::new(),
+        results: Vec::new(),
+        told: Vec::new(),
     };
     run.state.head = Arc::new(header.clone());
     run.state.head_hash = header.hash();
@@ -200,9 +224,10 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
     }
     run.pass_deadlines();
     let draws = run.draw_jobs();
+    run.call_back();
     let lane = run.settle(lane);
-    let Run { state, events, fires, .. } = run;
-    Ok(Execution { state, receipts, fires, lane, events, derived, draws })
+    let Run { state, events, fires, results, told, .. } = run;
+    Ok(Execution { state, receipts, fires, lane, events, derived, draws, results, told })
 }
 
 /// One block under execution.
@@ -222,6 +247,8 @@ struct Run<'a> {
     /// What timers are scheduled under: read once, at the block's start.
     terms: Terms,
     fires: Vec<Fire>,
+    results: Vec<(Hash, Address, Arc<Vec<u8>>)>,
+    told: Vec<Told>,
 }
 
 impl Run<'_> {
@@ -291,10 +318,11 @@ impl Run<'_> {
                 return receipt;
             }
         };
-        let (before, events) = (self.state.clone(), self.events.len());
+        let (before, events, results) = (self.state.clone(), self.events.len(), self.results.len());
         if let Err(refusal) = self.apply(signed, &mut receipt) {
             self.state = before;
             self.events.truncate(events);
+            self.results.truncate(results);
             receipt.status = Status::Failed(shortened(refusal.to_string(), MAX_ERROR_BYTES));
         }
         let (mut cycles, mut cells) = signed.least();
@@ -380,7 +408,11 @@ impl Run<'_> {
                 self.emit(EntitlementRevoked { pool, runner });
             }
             Payload::SubmitJob(spec) => self.submit_job(sender, spec, nonce)?,
+            Payload::CancelJob(cancel) => self.cancel_job(sender, cancel.job_id)?,
+            Payload::CommitResult(commit) => self.commit_result(commit)?,
+            Payload::RevealResults(reveals) => self.reveal_results(reveals)?,
             Payload::SubmitResult(result) => self.submit_result(result)?,
+            Payload::SlashRunner(slash) => self.slash_runner(sender, slash)?,
         }
         Ok(())
     }

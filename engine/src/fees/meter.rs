@@ -50,6 +50,14 @@ pub const ENTITLEMENT: Charge = Charge { cycles: 10_000, cells: 200 };
 pub const SUBMIT_JOB: Charge = Charge { cycles: 50_000, cells: 1_000 };
 /// A result: a signature check, the record, the MRU entry.
 pub const SUBMIT_RESULT: Charge = Charge { cycles: 30_000, cells: 500 };
+/// A job taken back: its record.
+pub const CANCEL_JOB: Charge = Charge { cycles: 20_000, cells: 200 };
+/// A commitment: a signature check, a field of the job's record.
+pub const COMMIT_RESULT: Charge = Charge { cycles: 30_000, cells: 200 };
+/// Reveals: a signature check and a field of the record for each, and their comparison.
+pub const fn reveals(count: usize) -> Charge {
+    Charge { cycles: 30_000 * (count as u64 + 1), cells: 500 }
+}
 
 /// Cycles and cells of a transaction of `bytes` bytes.
 pub const fn total(bytes: usize, charge: Charge) -> (Cycles, Cells) {

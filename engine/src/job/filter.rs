@@ -1,6 +1,9 @@
 //! Who may be drawn for a job (spec jobs.md §3): the filters, in their order.
 
-use super::{selection::stake_to_weight, spec::JobSpec};
+use super::{
+    selection::stake_to_weight,
+    spec::{JobSpec, Work},
+};
 use crate::{
     presence::Phase,
     primitives::{
@@ -8,7 +11,7 @@ use crate::{
         codec::{Decode, DecodeError, Encode, Reader, Writer},
     },
     record,
-    registry::{Entitlements, Health, Registry, Runner},
+    registry::{Capabilities, Entitlements, Health, Registry, Runner},
 };
 use std::fmt;
 
@@ -18,13 +21,15 @@ pub const MIN_REPUTATION: u32 = 50;
 /// The filters, in the order they are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
+    /// 0: silent in an earlier attempt at the job.
+    Exclusion,
     /// 1: registered, heartbeat not stale; of no account in phase `sunset`.
     Health,
     /// 1.5: its bit in P(H − 1); drops nobody in phase `shadow`.
     Presence,
     /// 2: reputation ≥ 50.
     Reputation,
-    /// 3: registered for the kind.
+    /// 3: registered for the kind, and for the model or server that the work names.
     Capability,
     /// 4: in a trusted execution environment, where the job wants one.
     Tee,
@@ -39,7 +44,8 @@ pub enum Filter {
 }
 
 impl Filter {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
+        Self::Exclusion,
         Self::Health,
         Self::Presence,
         Self::Reputation,
@@ -54,6 +60,7 @@ impl Filter {
     /// The filter's name.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Exclusion => "exclusion",
             Self::Health => "health",
             Self::Presence => "presence",
             Self::Reputation => "reputation",
@@ -113,7 +120,7 @@ impl Verdict {
     /// The first filter that drops it, with the presence filter `active` or not.
     pub fn dropped_where(&self, active: bool) -> Option<Filter> {
         match self.else_by {
-            Some(Filter::Health) => self.else_by,
+            Some(Filter::Exclusion | Filter::Health) => self.else_by,
             _ if active && !self.present => Some(Filter::Presence),
             other => other,
         }
@@ -134,6 +141,8 @@ pub struct Scene<'a> {
     pub entitlements: &'a Entitlements,
     /// Who is present in P(H − 1); `None`: P is not known.
     pub present: Option<&'a [Address]>,
+    /// Runners that were silent in earlier attempts at the job.
+    pub excluded: &'a [Address],
 }
 
 impl Scene<'_> {
@@ -184,6 +193,9 @@ impl Scene<'_> {
         address: &Address,
         runner: &Runner,
     ) -> Option<(Filter, String)> {
+        if self.excluded.contains(address) {
+            return Some((Filter::Exclusion, "silent in an earlier attempt at this job".into()));
+        }
         if runner.health(self.height, self.phase) != Health::Healthy {
             let last = runner.last_heartbeat;
             return Some((Filter::Health, format!("last on-chain heartbeat at {last}")));
@@ -195,6 +207,9 @@ impl Scene<'_> {
         let kind = spec.work.kind();
         if !runner.capabilities.kinds.contains(&kind) {
             return Some((Filter::Capability, format!("not registered for {kind}")));
+        }
+        if let Some((what, name)) = lacks(&runner.capabilities, &spec.work) {
+            return Some((Filter::Capability, format!("not registered for {what} `{name}`")));
         }
         if spec.tee_required && !runner.capabilities.tee {
             return Some((Filter::Tee, "runs in no trusted execution environment".into()));
@@ -223,4 +238,20 @@ impl Scene<'_> {
         }
         None
     }
+}
+
+/// The model or server that the work names and a runner does not. One that names none at all takes
+/// any.
+fn lacks<'a>(capabilities: &Capabilities, work: &'a Work) -> Option<(&'static str, &'a str)> {
+    let (named, known) = match work {
+        Work::Llm(work) => {
+            let embedder = work.embedding_model.as_ref().map(|name| ("embedding model", name));
+            ([Some(("model", &work.model)), embedder], &capabilities.models)
+        }
+        Work::Mcp(work) => ([Some(("MCP server", &work.server)), None], &capabilities.mcp_servers),
+        Work::Http(_) | Work::EthSend(_) | Work::Custom(_) => return None,
+    };
+    let known = known.as_ref()?;
+    let lacking = named.into_iter().flatten().find(|(_, name)| !known.contains(name));
+    lacking.map(|(what, name)| (what, name.as_str()))
 }

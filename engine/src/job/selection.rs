@@ -183,6 +183,9 @@ impl Pool {
 }
 
 #[cfg(test)]
+mod distribution;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -296,23 +299,6 @@ mod tests {
             draw(&candidates(5), Hash::ZERO, 3, stranger),
             draw(&candidates(5), Hash::ZERO, 3, None)
         );
-    }
-
-    /// Over many seeds, candidates are drawn first in proportion to their weights.
-    #[test]
-    fn first_draws_follow_the_weights() {
-        let mru = Address([0; 20]);
-        let mut first = [0u32; 4];
-        for i in 0u32..8_000 {
-            let seed = keccak256(&[&i.to_be_bytes()]);
-            let selection = draw(&candidates(4), seed, 1, Some(mru));
-            first[usize::from(selection.committee[0].0[0])] += 1;
-        }
-        // Weights 8, 2, 2, 2 of 14; five standard deviations are below 225.
-        let expected = [4_571, 1_143, 1_143, 1_143];
-        for (got, want) in first.into_iter().zip(expected) {
-            assert!(got.abs_diff(want) < 225, "{first:?} drawn, {expected:?} expected");
-        }
     }
 
     proptest! {

@@ -1,11 +1,12 @@
-//! What every other module stands on: identities, hashes, quantities, the codec and the
-//! persistent Merkle map. Nothing here knows a rule of the protocol beyond its units.
+//! What every other module stands on: identities, hashes, quantities, the codec, JSON's tokens and
+//! the persistent Merkle map. Nothing here knows a rule of the protocol beyond its units.
 
 pub mod address;
 pub mod amount;
 pub mod codec;
 pub mod hash;
 pub mod height;
+pub mod json;
 pub mod key;
 pub mod merkle;
 

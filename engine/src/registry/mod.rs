@@ -8,7 +8,10 @@ pub mod entitlement;
 pub mod runner;
 
 pub use entitlement::{Entitlements, PoolError};
-pub use runner::{Capabilities, Health, JobKind, Order, Registry, RegistryError, Runner};
+pub use runner::{
+    Capabilities, Health, JobKind, MAX_NAME_BYTES, MAX_NAMES, Order, Registry, RegistryError,
+    Runner,
+};
 
 use crate::primitives::Wei;
 

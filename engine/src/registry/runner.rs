@@ -91,16 +91,37 @@ pub struct Capabilities {
     pub max_concurrent_jobs: u32,
     /// Whether it runs in a trusted execution environment.
     pub tee: bool,
+    /// Models of `llm` jobs that it takes, by name; `None`: any.
+    pub models: Option<Vec<String>>,
+    /// Servers of `mcp` jobs that it takes, by name; `None`: any.
+    pub mcp_servers: Option<Vec<String>>,
 }
-record!(Capabilities { kinds, max_concurrent_jobs, tee });
+record!(Capabilities { kinds, max_concurrent_jobs, tee, models, mcp_servers });
+
+/// Models, and MCP servers, that a runner may name.
+pub const MAX_NAMES: usize = 128;
+/// The longest name of a model or an MCP server, in bytes.
+pub const MAX_NAME_BYTES: usize = 128;
 
 impl Capabilities {
+    /// So many jobs of these kinds at once, of any model and server.
+    pub const fn of(kinds: Vec<JobKind>, max_concurrent_jobs: u32) -> Self {
+        Self { kinds, max_concurrent_jobs, tee: false, models: None, mcp_servers: None }
+    }
+
     fn check(&self) -> Result<(), RegistryError> {
         if self.kinds.is_empty() || !self.kinds.is_sorted_by(|a, b| a < b) {
             return Err(RegistryError::Kinds);
         }
         if self.max_concurrent_jobs == 0 {
             return Err(RegistryError::Concurrency);
+        }
+        for (field, names) in [("models", &self.models), ("mcp_servers", &self.mcp_servers)] {
+            let fits = |name: &String| (1..=MAX_NAME_BYTES).contains(&name.len());
+            let names = names.as_deref().unwrap_or_default();
+            if names.len() > MAX_NAMES || !names.iter().all(fits) {
+                return Err(RegistryError::Names(field));
+            }
         }
         Ok(())
     }
@@ -187,6 +208,11 @@ pub enum RegistryError {
     /// No job at once.
     #[error("InvalidCapabilities: max_concurrent_jobs must be at least 1")]
     Concurrency,
+    /// Too many names of models or servers, or empty or long ones.
+    #[error(
+        "InvalidCapabilities: {0} are at most {MAX_NAMES} names of 1 to {MAX_NAME_BYTES} bytes"
+    )]
+    Names(&'static str),
     /// Jobs are assigned to it.
     #[error("RunnerBusy: {active} jobs are assigned to {runner}; wait until they end")]
     Busy {
@@ -344,12 +370,30 @@ impl Registry {
         self.change(runner, |r| r.active_jobs = r.active_jobs.saturating_add(1))
     }
 
-    /// Counts a job out; a `rewarded` runner regains a point of reputation (jobs.md §6).
-    pub fn release(&mut self, runner: &Address, rewarded: bool) -> Result<(), RegistryError> {
+    /// Counts a job out.
+    pub fn release(&mut self, runner: &Address) -> Result<(), RegistryError> {
+        self.change(runner, |r| r.active_jobs = r.active_jobs.saturating_sub(1))
+    }
+
+    /// Raises or lowers a reputation within its range; of one that left too. Yields what it was and
+    /// what it is.
+    pub fn repute(&mut self, runner: &Address, by: i32) -> Option<(u32, u32)> {
+        let mut record = self.runners.get(runner)?.clone();
+        let before = record.reputation;
+        record.reputation = before.saturating_add_signed(by).min(MAX_REPUTATION);
+        let after = record.reputation;
+        self.runners.insert(*runner, record);
+        Some((before, after))
+    }
+
+    /// Takes from a runner's stake, all of it at most, and yields how much.
+    pub fn slash(&mut self, runner: &Address, most: Wei) -> Result<Wei, RegistryError> {
+        let mut taken = Wei::ZERO;
         self.change(runner, |r| {
-            r.active_jobs = r.active_jobs.saturating_sub(1);
-            r.reputation = (r.reputation + u32::from(rewarded)).min(MAX_REPUTATION);
-        })
+            taken = r.stake.min(most);
+            r.stake = r.stake.saturating_sub(taken);
+        })?;
+        Ok(taken)
     }
 
     fn active(&self, runner: &Address) -> Result<&Runner, RegistryError> {

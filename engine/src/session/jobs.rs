@@ -12,12 +12,24 @@
 //!                              over ◀─────────────────────────────────── deadline passed
 //! ```
 //!
+//! Of a committee's job the runner delivers a commitment, and keeps the result until it is asked to
+//! reveal it (spec jobs.md §5). Nobody asks before the commitment is on the chain; where the
+//! connection to the validator that took it ends before that, it is delivered once more.
+//!
+//! The chain may try a job again, with the same runner in the new committee (jobs.md §6): an
+//! assignment with a later deadline is of another attempt, and is work like the first. What an
+//! earlier attempt came to is kept until this one has come to something, since a validator may lie.
+//!
 //! Everything is bounded: running jobs by the runner's capacity, results by [`MAX_RESULTS`] and
-//! [`MAX_RESULT_BYTES`] (delivered ones are forgotten first), what is over by [`MAX_OVER`].
+//! [`MAX_RESULT_BYTES`] (those that nobody will ask for are forgotten first), what is over by
+//! [`MAX_OVER`].
 
 use crate::{
-    primitives::{Hash, Height, PublicKey},
-    wire::{AckStatus, BackpressureSignal, JobAssignment, JobResult, RejectReason, Text},
+    primitives::{Address, Hash, Height, PublicKey},
+    wire::{
+        AckStatus, BackpressureSignal, JobAggregate, JobAssignment, JobCommit, JobResult,
+        RejectReason, Text,
+    },
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,6 +43,25 @@ pub const MAX_RESULT_BYTES: usize = 64 << 20;
 /// Ended jobs remembered at most.
 pub const MAX_OVER: usize = 4_096;
 
+/// What a runner hands to a validator when it has done a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivery {
+    /// The result.
+    Result(Arc<JobResult>),
+    /// That there is one: the job is a committee's.
+    Commit(JobCommit),
+}
+
+impl Delivery {
+    /// The job.
+    pub fn job_id(&self) -> Hash {
+        match self {
+            Self::Result(result) => result.job_id,
+            Self::Commit(commit) => commit.job_id,
+        }
+    }
+}
+
 /// What to do with an assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Offer {
@@ -39,8 +70,8 @@ pub enum Offer {
     /// The job is known.
     Duplicate,
     /// The job is known and done, and this validator still wants it: it dispatched the job before,
-    /// or nobody has taken the result yet. Hand it the result.
-    HandOver(Arc<JobResult>),
+    /// or nobody has taken the result yet. Hand it over.
+    HandOver(Delivery),
     /// The job cannot be taken.
     Reject(RejectReason),
 }
@@ -82,7 +113,33 @@ struct Known {
 struct Finished {
     known: Known,
     result: Arc<JobResult>,
+    /// A validator has taken the result, or the commitment.
     delivered: bool,
+    /// Of a committee's job.
+    commitment: Option<Commitment>,
+}
+
+#[derive(Debug)]
+struct Commitment {
+    commit: JobCommit,
+    /// The validator that took it, until somebody asks for the result: then it is on the chain.
+    taken_by: Option<PublicKey>,
+    /// The height at which the runner last signed the committee's results.
+    aggregated_at: Option<Height>,
+}
+
+impl Finished {
+    fn delivery(&self) -> Delivery {
+        match &self.commitment {
+            None => Delivery::Result(self.result.clone()),
+            Some(commitment) => Delivery::Commit(commitment.commit.clone()),
+        }
+    }
+
+    /// Whether somebody may still ask for the result.
+    const fn is_wanted(&self) -> bool {
+        !self.delivered || self.commitment.is_some()
+    }
 }
 
 impl JobTable {
@@ -114,19 +171,21 @@ impl JobTable {
         head: Height,
         check: impl FnOnce(&JobAssignment) -> Result<(), RejectReason>,
     ) -> Offer {
-        let job_id = assignment.job_id;
+        let (job_id, deadline) = (assignment.job_id, assignment.deadline_block);
         if let Some(known) = self.running.get_mut(&job_id) {
+            known.deadline = known.deadline.max(deadline);
             known.dispatchers.insert(from.clone());
             return Offer::Duplicate;
         }
-        if let Some(Finished { known, result, delivered }) = self.finished.get_mut(&job_id) {
-            let again = !known.dispatchers.insert(from.clone());
-            return match again || !*delivered {
-                true => Offer::HandOver(result.clone()),
+        let finished = self.finished.get_mut(&job_id);
+        if let Some(finished) = finished.filter(|finished| finished.known.deadline >= deadline) {
+            let again = !finished.known.dispatchers.insert(from.clone());
+            return match again || !finished.delivered {
+                true => Offer::HandOver(finished.delivery()),
                 false => Offer::Duplicate,
             };
         }
-        let offer = self.open(job_id, assignment.deadline_block, head, || check(assignment));
+        let offer = self.open(job_id, deadline, head, || check(assignment));
         if let (Offer::Accept, Some(known)) = (&offer, self.running.get_mut(&job_id)) {
             known.dispatchers.insert(from.clone());
         }
@@ -142,13 +201,14 @@ impl JobTable {
         head: Height,
         check: impl FnOnce() -> Result<(), RejectReason>,
     ) -> Offer {
-        if self.running.contains_key(&job_id) || self.finished.contains_key(&job_id) {
+        let finished = self.finished.get(&job_id).map(|finished| finished.known.deadline);
+        if self.running.contains_key(&job_id) || finished.is_some_and(|known| known >= deadline) {
             return Offer::Duplicate;
         }
         self.open(job_id, deadline, head, check)
     }
 
-    /// Takes a job that neither runs nor has a result.
+    /// Takes a job that neither runs nor has a result of this attempt.
     fn open(
         &mut self,
         job_id: Hash,
@@ -156,7 +216,7 @@ impl JobTable {
         head: Height,
         check: impl FnOnce() -> Result<(), RejectReason>,
     ) -> Offer {
-        if self.over.contains_key(&job_id) {
+        if self.over.get(&job_id).is_some_and(|known| *known >= deadline) {
             return Offer::Duplicate;
         }
         if head > deadline {
@@ -175,17 +235,34 @@ impl JobTable {
 
     /// A running job is done: its result, to be delivered. `None`: nobody wants it any more.
     pub fn finish(&mut self, result: JobResult) -> Option<Arc<JobResult>> {
+        self.keep(result, None)
+    }
+
+    /// A running job of a committee is done: `commit`, to be delivered, commits to the result.
+    /// `None`: nobody wants it any more.
+    pub fn commit(&mut self, result: JobResult, commit: JobCommit) -> Option<JobCommit> {
+        let commitment = Commitment { commit: commit.clone(), taken_by: None, aggregated_at: None };
+        self.keep(result, Some(commitment)).map(|_| commit)
+    }
+
+    fn keep(
+        &mut self,
+        result: JobResult,
+        commitment: Option<Commitment>,
+    ) -> Option<Arc<JobResult>> {
         let known = self.release(&result.job_id)?;
         let result = Arc::new(result);
         self.result_bytes += result.result_data.as_bytes().len();
-        let finished = Finished { known, result: result.clone(), delivered: false };
-        self.finished.insert(result.job_id, finished);
+        let finished = Finished { known, result: result.clone(), delivered: false, commitment };
+        if let Some(earlier) = self.finished.insert(result.job_id, finished) {
+            self.result_bytes -= earlier.result.result_data.as_bytes().len();
+        }
         while self.finished.len() > MAX_RESULTS || self.result_bytes > MAX_RESULT_BYTES {
             let victim = self
                 .finished
                 .iter()
                 .filter(|(id, _)| **id != result.job_id)
-                .min_by_key(|(_, finished)| (!finished.delivered, finished.known.deadline))
+                .min_by_key(|(_, finished)| (finished.is_wanted(), finished.known.deadline))
                 .map(|(id, _)| *id);
             let Some(victim) = victim else { break };
             self.forget(&victim);
@@ -210,16 +287,60 @@ impl JobTable {
         known.is_some()
     }
 
-    /// A validator has taken the result.
-    pub fn delivered(&mut self, job_id: &Hash) {
+    /// The result, or the commitment, was taken: over a connection by this validator.
+    pub fn delivered(&mut self, job_id: &Hash, by: Option<&PublicKey>) {
         if let Some(finished) = self.finished.get_mut(job_id) {
             finished.delivered = true;
+            if let Some(commitment) = &mut finished.commitment {
+                commitment.taken_by = by.cloned();
+            }
         }
     }
 
-    /// Results that no validator has taken, by job.
-    pub fn undelivered(&self) -> impl Iterator<Item = &Arc<JobResult>> {
-        self.finished.values().filter(|finished| !finished.delivered).map(|f| &f.result)
+    /// What no validator has taken, by job.
+    pub fn undelivered(&self) -> impl Iterator<Item = Delivery> {
+        self.finished.values().filter(|finished| !finished.delivered).map(Finished::delivery)
+    }
+
+    /// The connection to a validator has ended. The commitments that it took may have ended with
+    /// it, where nobody has asked for the results yet: those are to be delivered again.
+    pub fn lost(&mut self, validator: &PublicKey) {
+        for finished in self.finished.values_mut() {
+            let Some(commitment) = &mut finished.commitment else { continue };
+            if commitment.taken_by.as_ref() == Some(validator) {
+                commitment.taken_by = None;
+                finished.delivered = false;
+            }
+        }
+    }
+
+    /// A validator asks for the result of a job that this runner has committed to: the chain has
+    /// the commitment.
+    pub fn reveal(&mut self, job_id: &Hash) -> Option<Arc<JobResult>> {
+        let finished = self.finished.get_mut(job_id)?;
+        let commitment = finished.commitment.as_mut()?;
+        commitment.taken_by = None;
+        finished.delivered = true;
+        Some(finished.result.clone())
+    }
+
+    /// A validator asks for the signature of this runner, whose address is `own`, over all results
+    /// of its committee. It is given once per height, so that of all validators that ask one has
+    /// something to submit; and only where the runner's own result is among them.
+    pub fn aggregate(&mut self, own: &Address, asked: &JobAggregate, head: Height) -> bool {
+        let Some(finished) = self.finished.get_mut(&asked.job_id) else { return false };
+        let Some(commitment) = &mut finished.commitment else { return false };
+        let result = &finished.result;
+        let is_own = asked.reveals.as_slice().iter().any(|reveal| {
+            reveal.runner == *own
+                && reveal.result_data == result.result_data
+                && reveal.runner_signed == result.runner_signed
+        });
+        if !is_own || commitment.aggregated_at.is_some_and(|at| at >= head) {
+            return false;
+        }
+        commitment.aggregated_at = Some(head);
+        true
     }
 
     /// The chain is at `head`: what is past its deadline is of no use. Returns the running jobs to
@@ -289,7 +410,8 @@ impl JobTable {
     }
 
     fn remember(&mut self, job_id: Hash, deadline: Height) {
-        self.over.insert(job_id, deadline);
+        let known = self.over.entry(job_id).or_insert(deadline);
+        *known = deadline.max(*known);
         if self.over.len() > MAX_OVER {
             let oldest = self.over.iter().min_by_key(|(id, deadline)| (**deadline, **id));
             let oldest = oldest.map(|(id, _)| *id).expect("there are more than none");
@@ -303,7 +425,7 @@ mod tests {
     use super::*;
     use crate::{
         primitives::{SecretKey, keccak256},
-        wire::Body,
+        wire::{Body, Reveal, Reveals},
     };
 
     const CHAIN: u64 = 1;
@@ -351,7 +473,7 @@ mod tests {
         assert_eq!(polled(&mut table, 1), Offer::Reject(RejectReason::AtCapacity));
         let done = table.finish(result(0, 3)).unwrap();
         assert_eq!(polled(&mut table, 0), Offer::Duplicate);
-        assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(done));
+        assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(Delivery::Result(done)));
         assert!(!table.cancel(&job(0)));
         assert_eq!(polled(&mut table, 0), Offer::Duplicate);
         let late = table.offer_polled(job(2), Height::new(9), head, || Ok(()));
@@ -396,9 +518,10 @@ mod tests {
         offer(&mut table, "a", 0);
         offer(&mut table, "b", 0);
         let done = table.finish(result(0, 3)).unwrap();
-        assert_eq!(table.undelivered().collect::<Vec<_>>(), [&done]);
+        let done = Delivery::Result(done);
+        assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&done));
         assert_eq!(offer(&mut table, "c", 0), Offer::HandOver(done.clone()));
-        table.delivered(&job(0));
+        table.delivered(&job(0), None);
         assert_eq!(table.undelivered().count(), 0);
         assert_eq!(offer(&mut table, "d", 0), Offer::Duplicate);
         assert_eq!(offer(&mut table, "a", 0), Offer::HandOver(done));
@@ -441,7 +564,7 @@ mod tests {
             assert_eq!(offer(&mut table, "a", i), Offer::Accept);
             table.finish(result(i, largest - 1024)).unwrap();
             if i == 3 {
-                table.delivered(&job(3));
+                table.delivered(&job(3), None);
             }
         }
         assert_eq!(table.result_bytes, 4 * (largest - 1024));
@@ -452,6 +575,121 @@ mod tests {
             offer(&mut table, "a", i);
             table.finish(result(i, 0));
         }
+        assert_eq!(table.finished.len(), MAX_RESULTS);
+    }
+
+    /// Does job `i`, which is a committee's.
+    fn commit(table: &mut JobTable, i: u32) -> (JobResult, Delivery) {
+        let done = result(i, 3);
+        let commit = JobCommit::signed(CHAIN, &validator("runner"), job(i), done.commitment());
+        let delivery = Delivery::Commit(table.commit(done.clone(), commit).unwrap());
+        (done, delivery)
+    }
+
+    #[test]
+    fn a_result_of_a_committee_is_committed_to_and_shown_when_asked_for() {
+        let mut table = JobTable::new(2);
+        offer(&mut table, "a", 0);
+        assert_eq!(table.reveal(&job(0)), None, "it still runs");
+        let (done, delivery) = commit(&mut table, 0);
+        assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&delivery));
+        assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(delivery));
+        table.delivered(&job(0), Some(&validator("a").public_key()));
+        assert_eq!(table.undelivered().count(), 0);
+        assert_eq!(table.reveal(&job(0)).as_deref(), Some(&done));
+        assert_eq!(table.reveal(&job(0)).as_deref(), Some(&done), "as often as it is asked for");
+        table.advance(Height::new(21));
+        assert_eq!(table.reveal(&job(0)), None, "the deadline has passed");
+
+        offer(&mut table, "a", 1);
+        table.finish(result(1, 3));
+        assert_eq!(table.reveal(&job(1)), None, "nothing was committed to");
+    }
+
+    #[test]
+    fn a_commitment_that_may_be_lost_is_delivered_again() {
+        let [a, b] = ["a", "b"].map(|name| validator(name).public_key());
+        let mut table = JobTable::new(2);
+        for i in 0..2 {
+            offer(&mut table, "a", i);
+            commit(&mut table, i);
+            table.delivered(&job(i), Some(&a));
+        }
+        table.reveal(&job(1));
+        table.lost(&b);
+        assert_eq!(table.undelivered().count(), 0, "b took none");
+        table.lost(&a);
+        let again: Vec<_> = table.undelivered().map(|delivery| delivery.job_id()).collect();
+        assert_eq!(again, [job(0)], "job 1 is on the chain");
+    }
+
+    #[test]
+    fn a_committees_results_are_signed_once_a_height_and_with_the_own_one_among_them() {
+        let mut table = JobTable::new(2);
+        offer(&mut table, "a", 0);
+        let (done, _) = commit(&mut table, 0);
+        let own = validator("runner").address();
+        let asked = |runner: Address, bytes: usize| {
+            let result_data = Body::new(vec![0; bytes]).unwrap();
+            let reveal = Reveal { runner, result_data, runner_signed: done.runner_signed };
+            let reveals = Reveals::new(vec![reveal]).unwrap();
+            JobAggregate::signed(CHAIN, &validator("a"), job(0), reveals)
+        };
+        let at = Height::new;
+        assert!(!table.aggregate(&own, &asked(validator("a").address(), 3), at(11)));
+        assert!(!table.aggregate(&own, &asked(own, 4), at(11)));
+        assert!(table.aggregate(&own, &asked(own, 3), at(11)));
+        assert!(!table.aggregate(&own, &asked(own, 3), at(11)), "another validator has it");
+        assert!(table.aggregate(&own, &asked(own, 3), at(12)));
+        let unknown = JobAggregate { job_id: job(1), ..asked(own, 3) };
+        assert!(!table.aggregate(&own, &unknown, at(12)));
+    }
+
+    /// Validator `from` assigns job 0, due by `deadline`, at head 10.
+    fn offer_until(table: &mut JobTable, from: &str, deadline: u64) -> Offer {
+        let (key, at, deadline) = (validator(from), Height::new(9), Height::new(deadline));
+        let assignment = JobAssignment::signed(CHAIN, &key, job(0), Body::default(), at, deadline);
+        table.offer(&key.public_key(), &assignment, Height::new(10), |_| Ok(()))
+    }
+
+    #[test]
+    fn another_attempt_is_work_again_and_the_result_before_is_kept_until_it_is_done() {
+        let mut table = JobTable::new(1);
+        assert_eq!(offer_until(&mut table, "a", 20), Offer::Accept);
+        let (first, _) = commit(&mut table, 0);
+        table.delivered(&job(0), Some(&validator("a").public_key()));
+        assert_eq!(offer_until(&mut table, "b", 20), Offer::Duplicate);
+        assert_eq!(offer_until(&mut table, "b", 30), Offer::Accept);
+        assert_eq!(offer_until(&mut table, "a", 30), Offer::Duplicate);
+        assert_eq!(table.reveal(&job(0)).as_deref(), Some(&first));
+        let second = result(0, 5);
+        let signed = JobCommit::signed(CHAIN, &validator("runner"), job(0), second.commitment());
+        let signed = table.commit(second.clone(), signed).unwrap();
+        assert_eq!(table.undelivered().collect::<Vec<_>>(), [Delivery::Commit(signed)]);
+        assert_eq!((table.result_bytes, table.finished.len()), (5, 1));
+        assert_eq!(table.advance(Height::new(21)), []);
+        assert_eq!(table.reveal(&job(0)).as_deref(), Some(&second));
+
+        assert!(!table.cancel(&job(0)));
+        assert_eq!(offer_until(&mut table, "a", 30), Offer::Duplicate, "that attempt is over");
+        assert_eq!(offer_until(&mut table, "a", 40), Offer::Accept);
+        assert_eq!(offer_until(&mut table, "b", 50), Offer::Duplicate);
+        assert_eq!(table.advance(Height::new(50)), [], "it runs on");
+        assert_eq!(table.advance(Height::new(51)), [job(0)]);
+    }
+
+    #[test]
+    fn results_that_will_be_asked_for_are_forgotten_last() {
+        let mut table = JobTable::new(2);
+        offer(&mut table, "a", 0);
+        commit(&mut table, 0);
+        table.delivered(&job(0), None);
+        for i in 1..=MAX_RESULTS as u32 {
+            offer(&mut table, "a", i);
+            table.finish(result(i, 0));
+            table.delivered(&job(i), None);
+        }
+        assert!(table.reveal(&job(0)).is_some());
         assert_eq!(table.finished.len(), MAX_RESULTS);
     }
 

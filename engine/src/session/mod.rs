@@ -76,6 +76,25 @@
 //! Upon receiving `JobCancel`:
 //! * the runner checks the signature and stops the job.
 //!
+//! Upon a committee member's completion of its job (spec jobs.md §5):
+//! * the runner sends `JobCommit`, exactly where and how it would send a `JobResult`;
+//! * the validator takes it exactly as a `JobResult`.
+//!
+//! Upon the chain having a committee's commitments:
+//! * the validator opens a stream with `JobReveal` to each runner whose result it lacks, and once
+//!   it has all of them one with `JobAggregate` to the aggregator.
+//!
+//! Upon receiving `JobReveal`:
+//! * the runner checks the signature and answers with the `JobResult` that it has committed to, or
+//!   ends the stream.
+//!
+//! Upon receiving `JobAggregate`:
+//! * the runner checks the validator's signature and that of each result, and answers with
+//!   `JobAggregated`, or ends the stream.
+//!
+//! Upon the head passing either question by more than [`ACK_TIMEOUT_BLOCKS`] without an answer:
+//! * the validator finishes its half of the stream. Nothing else follows: it will ask again.
+//!
 //! Upon a frame that is malformed, too large, out of place or signed by another key:
 //! * the receiver sends `Goodbye` with the reason and closes the connection.
 //!

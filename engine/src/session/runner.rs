@@ -9,8 +9,8 @@ use crate::{
     wire::{
         AckStatus, BackpressureSignal, CancelReason, CapabilityChange, CapabilityDelta, Channel,
         Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
-        HelloAck, Job, JobAck, JobAssignment, JobProgress, JobResult, Message as _, Percent,
-        RawFrame, Role, Text, VERSION,
+        HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCommit, JobProgress,
+        JobResult, Message, Percent, RawFrame, Role, Text, VERSION,
     },
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -63,15 +63,31 @@ pub enum Event {
         /// Which.
         job_id: Hash,
     },
-    /// The validator has taken the result.
+    /// The validator has taken the result, or the commitment.
     Delivered {
         /// Of which job.
         job_id: Hash,
     },
-    /// The result was sent, and the stream broke before the validator took it.
+    /// The result or the commitment was sent, and the stream broke before the validator took it.
     Undelivered {
         /// Of which job.
         job_id: Hash,
+    },
+    /// The validator asks for the result of a committee's job: answer with [`Runner::reveal`]
+    /// before any other input.
+    RevealWanted {
+        /// Where the answer goes.
+        stream: StreamId,
+        /// Which job.
+        job_id: Hash,
+    },
+    /// The validator asks for this runner's signature over all results of a committee, each of
+    /// which is its runner's: answer with [`Runner::aggregate`] before any other input.
+    AggregateWanted {
+        /// Where the answer goes.
+        stream: StreamId,
+        /// What is to be signed.
+        aggregate: JobAggregate,
     },
 }
 
@@ -133,14 +149,19 @@ struct Stream {
 /// What happens on a job stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The validator opened it: its assignment is due.
+    /// The validator opened it: its assignment, or what it asks for, is due.
     Opened,
     /// The driver's answer is due.
     Assigned { job_id: Hash },
     /// The job runs here.
     Accepted { job_id: Hash },
-    /// The result was sent; the validator's end of the stream says that it arrived.
+    /// The result, or the commitment, was sent; the validator's end of the stream says that it
+    /// arrived.
     Delivering { job_id: Hash },
+    /// The validator wants to see the result: the driver's answer is due.
+    Revealing { job_id: Hash },
+    /// The validator wants these results signed: the driver's answer is due.
+    Aggregating { job_id: Hash, digest: Hash },
     /// Nothing: what comes is dropped.
     Over,
 }
@@ -207,10 +228,19 @@ impl Runner {
     /// or as many streams are open as may be; try another.
     #[must_use]
     pub fn deliver(&mut self, result: &JobResult) -> bool {
-        let job_id = result.job_id;
+        self.hand_in(result.job_id, result)
+    }
+
+    /// Sends a commitment, exactly as [`Self::deliver`] sends a result.
+    #[must_use]
+    pub fn commit(&mut self, commit: &JobCommit) -> bool {
+        self.hand_in(commit.job_id, commit)
+    }
+
+    fn hand_in(&mut self, job_id: Hash, frame: &impl Message) -> bool {
         let phase = Phase::Delivering { job_id };
         if let Some(stream) = self.accepted_on(&job_id) {
-            self.outputs.push_back(Output::Send { stream, bytes: result.to_frame() });
+            self.outputs.push_back(Output::Send { stream, bytes: frame.to_frame() });
             self.conclude(stream, phase);
             return true;
         }
@@ -220,9 +250,31 @@ impl Runner {
         }
         let stream = self.next_own.advance();
         self.streams.insert(stream, Stream::new(phase));
-        self.outputs.push_back(Output::Open { stream, bytes: result.to_frame() });
+        self.outputs.push_back(Output::Open { stream, bytes: frame.to_frame() });
         self.conclude(stream, phase);
         true
+    }
+
+    /// Answers [`Event::RevealWanted`] that came on `stream`. `None`: there is nothing to show.
+    pub fn reveal(&mut self, stream: StreamId, result: Option<&JobResult>) {
+        let phase = self.streams.get(&stream).map(|stream| stream.phase);
+        let Some(Phase::Revealing { job_id }) = phase else { return };
+        if let Some(result) = result.filter(|result| result.job_id == job_id) {
+            self.outputs.push_back(Output::Send { stream, bytes: result.to_frame() });
+        }
+        self.conclude(stream, Phase::Over);
+    }
+
+    /// Answers [`Event::AggregateWanted`] that came on `stream`: signs, or does not.
+    pub fn aggregate(&mut self, stream: StreamId, agreed: bool) {
+        let phase = self.streams.get(&stream).map(|stream| stream.phase);
+        let Some(Phase::Aggregating { job_id, digest }) = phase else { return };
+        if agreed {
+            let (chain_id, key) = (self.config.chain_id, &self.config.key);
+            let bytes = JobAggregated::signed(chain_id, key, job_id, &digest).to_frame();
+            self.outputs.push_back(Output::Send { stream, bytes });
+        }
+        self.conclude(stream, Phase::Over);
     }
 
     /// Whether the job was accepted on a stream of this connection that is still open.
@@ -352,6 +404,19 @@ impl Runner {
                 signed(assignment.verify(*chain_id, validator))?;
                 stream.phase = Phase::Assigned { job_id: assignment.job_id };
                 self.say(Event::Assigned { stream: id, assignment });
+            }
+            (Phase::Opened, Job::Reveal(asked)) => {
+                signed(asked.verify(*chain_id, validator))?;
+                stream.phase = Phase::Revealing { job_id: asked.job_id };
+                self.say(Event::RevealWanted { stream: id, job_id: asked.job_id });
+            }
+            (Phase::Opened, Job::Aggregate(aggregate)) => {
+                let job_id = aggregate.job_id;
+                signed(aggregate.verify(*chain_id, validator))?;
+                let mut reveals = aggregate.reveals.as_slice().iter();
+                signed(reveals.all(|reveal| reveal.verify(*chain_id, &job_id)))?;
+                stream.phase = Phase::Aggregating { job_id, digest: aggregate.reveals.digest() };
+                self.say(Event::AggregateWanted { stream: id, aggregate });
             }
             (
                 Phase::Assigned { job_id }
@@ -501,7 +566,11 @@ impl Phase {
         match self {
             Self::Delivering { job_id } => Some(Event::Undelivered { job_id }),
             Self::Accepted { job_id } => Some(Event::Released { job_id }),
-            Self::Opened | Self::Assigned { .. } | Self::Over => None,
+            Self::Opened
+            | Self::Assigned { .. }
+            | Self::Revealing { .. }
+            | Self::Aggregating { .. }
+            | Self::Over => None,
         }
     }
 }

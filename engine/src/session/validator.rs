@@ -8,8 +8,9 @@ use crate::{
     primitives::{Hash, Height, PublicKey, SecretKey},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityDelta, Channel, Control,
-        FrameReader, Goodbye, GoodbyeReason, HeartbeatPong, Hello, HelloAck, Job, JobAssignment,
-        JobCancel, JobProgress, JobResult, Message as _, RawFrame, Role, VERSION,
+        FrameReader, Goodbye, GoodbyeReason, HeartbeatPong, Hello, HelloAck, Job, JobAggregate,
+        JobAggregated, JobAssignment, JobCancel, JobCommit, JobProgress, JobResult, JobReveal,
+        Message as _, RawFrame, Reveals, Role, VERSION,
     },
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -61,6 +62,18 @@ pub enum Event {
     /// A result with a signature that holds: of a job accepted here, or handed over. The chain
     /// decides whether it is still wanted.
     Result(JobResult),
+    /// A commitment with a signature that holds, as [`Event::Result`] otherwise.
+    Committed(JobCommit),
+    /// The runner's answer to [`Validator::ask_reveal`], with a signature that holds.
+    Revealed(JobResult),
+    /// The runner's answer to [`Validator::ask_aggregate`], with a signature that holds over the
+    /// results that it was asked for.
+    Aggregated {
+        /// The answer.
+        answer: JobAggregated,
+        /// [`reveals_digest`](crate::wire::reveals_digest) of those results.
+        digest: Hash,
+    },
     /// How a dispatch went; once per assignment at most.
     Outcome {
         /// Which job.
@@ -73,7 +86,7 @@ pub enum Event {
 /// What a driver does next.
 pub type Output = super::Output<Event>;
 
-/// Why a job cannot be dispatched on this connection.
+/// Why a job cannot be dispatched on this connection, or nothing asked about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AssignError {
     /// The handshake is not complete, or the connection is over.
@@ -83,7 +96,7 @@ pub enum AssignError {
     #[error("the job is under way on this connection")]
     AlreadyDispatched,
     /// As many streams are open as may be.
-    #[error("{MAX_JOB_STREAMS} jobs are under way on this connection")]
+    #[error("{MAX_JOB_STREAMS} streams about jobs are open on this connection")]
     TooManyStreams,
 }
 
@@ -135,7 +148,7 @@ struct Stream {
 /// What is expected of the runner on a job stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The runner opened the stream to hand over a result.
+    /// The runner opened the stream to hand over a result, or a commitment.
     HandOver,
     /// An ack, within its time.
     Unanswered {
@@ -144,10 +157,14 @@ enum Phase {
         /// A frame came that was no answer but a sign of life.
         alive: bool,
     },
-    /// Progress and a result.
+    /// Progress and a result, or a commitment.
     Accepted { job_id: Hash },
-    /// A result, should one be in flight; the dispatch has failed.
+    /// A result, or a commitment, should one be in flight; the dispatch has failed.
     Failed { job_id: Hash },
+    /// The result that it has committed to, within the time for an ack.
+    Revealing { job_id: Hash, since: Height },
+    /// Its signature over a committee's results, within the time for an ack.
+    Aggregating { job_id: Hash, digest: Hash, since: Height },
     /// Nothing: what comes is dropped.
     Over,
 }
@@ -211,24 +228,55 @@ impl Validator {
         assigned_at: Height,
         deadline: Height,
     ) -> Result<(), AssignError> {
+        let since = self.head.max(assigned_at);
+        let phase = Phase::Unanswered { job_id, since, alive: false };
+        self.may_open(&phase)?;
+        let (chain_id, key) = (self.config.chain_id, &self.config.key);
+        let frame = JobAssignment::signed(chain_id, key, job_id, job_spec, assigned_at, deadline);
+        self.open(phase, frame.to_frame());
+        Ok(())
+    }
+
+    /// Asks for the result of a job that the runner has committed to. What comes of it is
+    /// [`Event::Revealed`] or nothing: a runner that has no answer ends the stream, and after
+    /// [`ACK_TIMEOUT_BLOCKS`] the validator does.
+    pub fn ask_reveal(&mut self, job_id: Hash) -> Result<(), AssignError> {
+        let phase = Phase::Revealing { job_id, since: self.head };
+        self.may_open(&phase)?;
+        let frame = JobReveal::signed(self.config.chain_id, &self.config.key, job_id);
+        self.open(phase, frame.to_frame());
+        Ok(())
+    }
+
+    /// Asks for the runner's signature over the results of a committee whose aggregator it is. What
+    /// comes of it is [`Event::Aggregated`] or nothing, as with [`Self::ask_reveal`].
+    pub fn ask_aggregate(&mut self, job_id: Hash, reveals: Reveals) -> Result<(), AssignError> {
+        let phase = Phase::Aggregating { job_id, digest: reveals.digest(), since: self.head };
+        self.may_open(&phase)?;
+        let (chain_id, key) = (self.config.chain_id, &self.config.key);
+        let frame = JobAggregate::signed(chain_id, key, job_id, reveals);
+        self.open(phase, frame.to_frame());
+        Ok(())
+    }
+
+    fn may_open(&self, phase: &Phase) -> Result<(), AssignError> {
         if !self.is_established() {
             return Err(AssignError::NotEstablished);
         }
-        if self.stream_of(&job_id).is_some() {
+        if self.streams.values().any(|stream| stream.phase.is_about_the_same(phase)) {
             return Err(AssignError::AlreadyDispatched);
         }
-        let dispatched = |id: &&StreamId| !id.is_runners();
-        if self.streams.keys().filter(dispatched).count() >= MAX_JOB_STREAMS {
+        let own = |id: &&StreamId| !id.is_runners();
+        if self.streams.keys().filter(own).count() >= MAX_JOB_STREAMS {
             return Err(AssignError::TooManyStreams);
         }
-        let (chain_id, key) = (self.config.chain_id, &self.config.key);
-        let frame = JobAssignment::signed(chain_id, key, job_id, job_spec, assigned_at, deadline);
-        let stream = self.next_own.advance();
-        let since = self.head.max(assigned_at);
-        let phase = Phase::Unanswered { job_id, since, alive: false };
-        self.streams.insert(stream, Stream::new(phase));
-        self.outputs.push_back(Output::Open { stream, bytes: frame.to_frame() });
         Ok(())
+    }
+
+    fn open(&mut self, phase: Phase, bytes: Vec<u8>) {
+        let stream = self.next_own.advance();
+        self.streams.insert(stream, Stream::new(phase));
+        self.outputs.push_back(Output::Open { stream, bytes });
     }
 
     /// The chain no longer assigns the job to the runner: its stream, where one is open, gets
@@ -316,6 +364,11 @@ impl Validator {
                 self.say(Event::Result(result));
                 self.conclude(id, Phase::Over);
             }
+            (Phase::HandOver, Job::Commit(commit)) => {
+                signed(commit.verify(chain_id, runner))?;
+                self.say(Event::Committed(commit));
+                self.conclude(id, Phase::Over);
+            }
             (_, frame) if job_of_stream != Some(frame.job_id()) => {
                 return Err(GoodbyeReason::MalformedFrame);
             }
@@ -333,7 +386,10 @@ impl Validator {
                 self.say(Event::Outcome { job_id, outcome });
                 self.conclude(id, Phase::Over);
             }
-            (Phase::Unanswered { job_id, .. }, Job::Progress(_) | Job::Result(_)) => {
+            (
+                Phase::Unanswered { job_id, .. },
+                Job::Progress(_) | Job::Result(_) | Job::Commit(_),
+            ) => {
                 let outcome = Outcome::SoftFailure(None);
                 self.say(Event::Outcome { job_id, outcome });
                 self.conclude(id, Phase::Over);
@@ -347,9 +403,30 @@ impl Validator {
                 self.say(Event::Outcome { job_id, outcome: Outcome::Success });
                 self.conclude(id, Phase::Over);
             }
+            (Phase::Accepted { job_id }, Job::Commit(commit)) => {
+                signed(commit.verify(chain_id, runner))?;
+                self.say(Event::Committed(commit));
+                self.say(Event::Outcome { job_id, outcome: Outcome::Success });
+                self.conclude(id, Phase::Over);
+            }
             (Phase::Failed { .. }, Job::Result(result)) => {
                 signed(result.verify(chain_id, runner))?;
                 self.say(Event::Result(result));
+                self.conclude(id, Phase::Over);
+            }
+            (Phase::Failed { .. }, Job::Commit(commit)) => {
+                signed(commit.verify(chain_id, runner))?;
+                self.say(Event::Committed(commit));
+                self.conclude(id, Phase::Over);
+            }
+            (Phase::Revealing { .. }, Job::Result(result)) => {
+                signed(result.verify(chain_id, runner))?;
+                self.say(Event::Revealed(result));
+                self.conclude(id, Phase::Over);
+            }
+            (Phase::Aggregating { digest, .. }, Job::Aggregated(answer)) => {
+                signed(answer.verify(chain_id, runner, &digest))?;
+                self.say(Event::Aggregated { answer, digest });
                 self.conclude(id, Phase::Over);
             }
             (Phase::Failed { .. }, Job::Ack(_) | Job::Progress(_)) => {}
@@ -363,6 +440,22 @@ impl Validator {
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
         let bytes = HeartbeatPong::signed(chain_id, key, self.head, runner).to_frame();
         self.outputs.push_back(Output::Send { stream: StreamId::CONTROL, bytes });
+    }
+
+    /// Gives up on what has not been answered in time. Only an assignment has consequences then.
+    fn expire(&mut self) {
+        let late = |since| self.head.since(since) > ACK_TIMEOUT_BLOCKS;
+        let unanswered = |(id, stream): (&StreamId, &Stream)| match stream.phase {
+            Phase::Revealing { since, .. } | Phase::Aggregating { since, .. } if late(since) => {
+                Some(*id)
+            }
+            _ => None,
+        };
+        let questions: Vec<_> = self.streams.iter().filter_map(unanswered).collect();
+        for stream in questions {
+            self.conclude(stream, Phase::Over);
+        }
+        self.expire_dispatches();
     }
 
     fn expire_dispatches(&mut self) {
@@ -399,7 +492,12 @@ impl Validator {
                 self.say(Event::Outcome { job_id, outcome });
                 self.conclude(id, Phase::Over);
             }
-            Phase::HandOver | Phase::Accepted { .. } | Phase::Failed { .. } | Phase::Over => {
+            Phase::HandOver
+            | Phase::Accepted { .. }
+            | Phase::Failed { .. }
+            | Phase::Revealing { .. }
+            | Phase::Aggregating { .. }
+            | Phase::Over => {
                 self.conclude(id, Phase::Over);
             }
         }
@@ -417,9 +515,11 @@ impl Validator {
         }
     }
 
+    /// The stream that the job was dispatched on.
     fn stream_of(&self, job_id: &Hash) -> Option<StreamId> {
-        let dispatched =
-            |(_, stream): &(&StreamId, &Stream)| stream.phase.job_id() == Some(*job_id);
+        let dispatched = |(_, stream): &(&StreamId, &Stream)| {
+            stream.phase.is_dispatch() && stream.phase.job_id() == Some(*job_id)
+        };
         self.streams.iter().find(dispatched).map(|(id, _)| *id)
     }
 }
@@ -501,7 +601,7 @@ impl Session for Validator {
         self.head = head;
         if self.is_established() {
             self.send_pong();
-            self.expire_dispatches();
+            self.expire();
         }
     }
 
@@ -538,8 +638,24 @@ impl Phase {
         match self {
             Self::Unanswered { job_id, .. }
             | Self::Accepted { job_id }
-            | Self::Failed { job_id } => Some(*job_id),
+            | Self::Failed { job_id }
+            | Self::Revealing { job_id, .. }
+            | Self::Aggregating { job_id, .. } => Some(*job_id),
             Self::HandOver | Self::Over => None,
         }
+    }
+
+    const fn is_dispatch(&self) -> bool {
+        matches!(self, Self::Unanswered { .. } | Self::Accepted { .. } | Self::Failed { .. })
+    }
+
+    /// Whether both are dispatches of one job, or ask the same about it.
+    fn is_about_the_same(&self, other: &Self) -> bool {
+        let same_kind = match (self, other) {
+            (Self::Revealing { .. }, Self::Revealing { .. })
+            | (Self::Aggregating { .. }, Self::Aggregating { .. }) => true,
+            _ => self.is_dispatch() && other.is_dispatch(),
+        };
+        same_kind && self.job_id() == other.job_id()
     }
 }

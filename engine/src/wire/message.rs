@@ -3,7 +3,7 @@
 use super::{
     frame::{Channel, FrameError, RawFrame, enclose},
     value::{
-        AckStatus, Body, CancelReason, GoodbyeReason, Labels, Percent, RejectReason, Role,
+        AckStatus, Body, CancelReason, GoodbyeReason, Labels, Percent, RejectReason, Reveals, Role,
         StatusText, Text,
     },
 };
@@ -261,6 +261,52 @@ pub struct JobCancel {
 }
 message!(0x24 Job JobCancel { job_id, reason, validator_signed });
 
+/// A committee's runner has its result and says so, without showing it (spec jobs.md §5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobCommit {
+    /// The job.
+    pub job_id: Hash,
+    /// [`commitment`](super::commitment) of the result that the runner will reveal.
+    pub commitment: Hash,
+    /// The runner's, over job and commitment.
+    pub runner_signed: Signature,
+}
+message!(0x80 Job JobCommit { job_id, commitment, runner_signed });
+
+/// A committee has committed: the runner is to show its result. The first frame of a stream that
+/// the validator opens; the answer is the runner's [`JobResult`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobReveal {
+    /// The job.
+    pub job_id: Hash,
+    /// The validator's, over the job.
+    pub validator_signed: Signature,
+}
+message!(0x81 Job JobReveal { job_id, validator_signed });
+
+/// All results of a committee, for its aggregator to sign. The first frame of a stream that the
+/// validator opens; the answer is a [`JobAggregated`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobAggregate {
+    /// The job.
+    pub job_id: Hash,
+    /// The results of those who committed, in the committee's order.
+    pub reveals: Reveals,
+    /// The validator's, over job and [`reveals_digest`](super::reveals_digest).
+    pub validator_signed: Signature,
+}
+message!(0x82 Job JobAggregate { job_id, reveals, validator_signed });
+
+/// The aggregator has checked that the results of a [`JobAggregate`] are those of their runners.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobAggregated {
+    /// The job.
+    pub job_id: Hash,
+    /// The aggregator's, over job and [`reveals_digest`](super::reveals_digest).
+    pub signed: Signature,
+}
+message!(0x83 Job JobAggregated { job_id, signed });
+
 /// The last frame of a side that ends the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Goodbye {
@@ -320,10 +366,19 @@ pub enum Job {
     Result(JobResult),
     /// 0x24
     Cancel(JobCancel),
+    /// 0x80
+    Commit(JobCommit),
+    /// 0x81
+    Reveal(JobReveal),
+    /// 0x82
+    Aggregate(JobAggregate),
+    /// 0x83
+    Aggregated(JobAggregated),
 }
 
 impl Job {
-    /// The first type that later versions may use on job streams, and that this one ignores there.
+    /// The first type that is ignored on job streams by those who do not know it. The frames of
+    /// committees came later than the others and are of those.
     pub const EXTENSIONS: u8 = 0x80;
 
     /// The job that the frame is about.
@@ -334,6 +389,10 @@ impl Job {
             Self::Progress(frame) => frame.job_id,
             Self::Result(frame) => frame.job_id,
             Self::Cancel(frame) => frame.job_id,
+            Self::Commit(frame) => frame.job_id,
+            Self::Reveal(frame) => frame.job_id,
+            Self::Aggregate(frame) => frame.job_id,
+            Self::Aggregated(frame) => frame.job_id,
         }
     }
 
@@ -346,7 +405,11 @@ impl Job {
             JobProgress::KIND => JobProgress::from_payload(payload).map(Self::Progress),
             JobResult::KIND => JobResult::from_payload(payload).map(Self::Result),
             JobCancel::KIND => JobCancel::from_payload(payload).map(Self::Cancel),
-            Self::EXTENSIONS.. => return Ok(None),
+            JobCommit::KIND => JobCommit::from_payload(payload).map(Self::Commit),
+            JobReveal::KIND => JobReveal::from_payload(payload).map(Self::Reveal),
+            JobAggregate::KIND => JobAggregate::from_payload(payload).map(Self::Aggregate),
+            JobAggregated::KIND => JobAggregated::from_payload(payload).map(Self::Aggregated),
+            kind if kind >= Self::EXTENSIONS => return Ok(None),
             kind => Err(FrameError::UnexpectedType { kind, channel: Channel::Job }),
         }
         .map(Some)

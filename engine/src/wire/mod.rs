@@ -13,7 +13,8 @@
 //! A connection has one control stream and any number of job streams ([`Channel`]). Each frame
 //! belongs to one of the two. On the control stream every other type is malformed; on a job stream
 //! a type of 0x80 or above that is not a job frame is an extension and ignored, below that it is
-//! malformed.
+//! malformed. The frames of committees (0x80 to 0x83) are such extensions of the first table, so
+//! that who knows that alone is not disturbed by them.
 //!
 //! Formats are frozen: `tests.rs` holds a hash of a sample of every frame.
 
@@ -27,10 +28,11 @@ pub mod value;
 pub use frame::{Channel, FrameError, FrameReader, RawFrame};
 pub use message::{
     BackpressureSignal, CapabilityChange, CapabilityDelta, Control, Goodbye, HeartbeatPing,
-    HeartbeatPong, Hello, HelloAck, Job, JobAck, JobAssignment, JobCancel, JobProgress, JobResult,
-    Message, VERSION,
+    HeartbeatPong, Hello, HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment,
+    JobCancel, JobCommit, JobProgress, JobResult, JobReveal, Message, VERSION,
 };
+pub use signing::{commitment, reveals_digest};
 pub use value::{
     AckStatus, Body, BodyError, CancelReason, GoodbyeReason, Labels, LabelsError, Percent,
-    PercentError, RejectReason, Role, Text,
+    PercentError, RejectReason, Reveal, Reveals, RevealsError, Role, Text,
 };

@@ -5,18 +5,60 @@
 //! Every field of a digest has one length, or is its last one, so that no two contents meet in one
 //! digest. Decided where the table leaves it open: a text counts as its bytes, a rejection's as
 //! `reject(<reason>)`; a list of names (in `CapabilityDelta`, which is signed whole) counts as the
-//! keccak256 of its CBOR.
+//! keccak256 of its CBOR, a list of results as [`reveals_digest`].
 
 use super::{
     AckStatus, Body, CancelReason, CapabilityChange, CapabilityDelta, HeartbeatPing, HeartbeatPong,
-    HelloAck, JobAck, JobAssignment, JobCancel, JobResult, Labels, Message, Role, VERSION,
+    HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobResult,
+    JobReveal, Labels, Message, Reveal, Reveals, Role, VERSION,
 };
-use crate::primitives::{Hash, Height, PublicKey, SecretKey, Signature, codec, keccak256};
+use crate::primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec, keccak256};
 
 fn digest<M: Message>(chain_id: u64, fields: &[&[u8]]) -> Hash {
     let chain_id = chain_id.to_be_bytes();
     let domain: [&[u8]; 4] = [b"cowboy-cip11/", M::NAME.as_bytes(), b"/v1", &chain_id];
     keccak256(&[&domain, fields].concat())
+}
+
+/// What a runner commits to before it shows a result (spec jobs.md §5): keccak256 of the result and
+/// of the signature that its [`JobResult`] carries. Nobody else can make that signature, so a
+/// commitment that was copied can never be revealed.
+pub fn commitment(result: &[u8], runner_signed: &Signature) -> Hash {
+    keccak256(&[result, &runner_signed.0])
+}
+
+/// What stands for a committee's results, in their order, in what is signed over them: keccak256 of
+/// each runner's address and the keccak256 of its result, one after the other.
+pub fn reveals_digest<'a>(reveals: impl IntoIterator<Item = (Address, &'a [u8])>) -> Hash {
+    let mut bytes = Vec::new();
+    for (runner, result) in reveals {
+        bytes.extend_from_slice(&runner.0);
+        bytes.extend_from_slice(keccak256(&[result]).as_bytes());
+    }
+    keccak256(&[&bytes])
+}
+
+impl Reveal {
+    /// Whether the runner that it names signed it. The key is found from the signature, so that its
+    /// last byte has to be right too.
+    pub fn verify(&self, chain_id: u64, job_id: &Hash) -> bool {
+        let digest = JobResult::digest(chain_id, job_id, self.result_data.as_bytes());
+        let signer = self.runner_signed.recover(&digest);
+        signer.is_some_and(|key| key.address() == self.runner)
+    }
+
+    /// What the runner has committed to if this is its result.
+    pub fn commitment(&self) -> Hash {
+        commitment(self.result_data.as_bytes(), &self.runner_signed)
+    }
+}
+
+impl Reveals {
+    /// [`reveals_digest`] of these results.
+    pub fn digest(&self) -> Hash {
+        let reveals = self.as_slice().iter();
+        reveals_digest(reveals.map(|reveal| (reveal.runner, reveal.result_data.as_bytes())))
+    }
 }
 
 impl HelloAck {
@@ -182,6 +224,11 @@ impl JobResult {
         let digest = Self::digest(chain_id, &self.job_id, self.result_data.as_bytes());
         runner.verify(&digest, &self.runner_signed)
     }
+
+    /// What the runner has committed to if it reveals this.
+    pub fn commitment(&self) -> Hash {
+        commitment(self.result_data.as_bytes(), &self.runner_signed)
+    }
 }
 
 impl JobCancel {
@@ -199,5 +246,74 @@ impl JobCancel {
     pub fn verify(&self, chain_id: u64, validator: &PublicKey) -> bool {
         let digest = Self::digest(chain_id, &self.job_id, self.reason);
         validator.verify(&digest, &self.validator_signed)
+    }
+}
+
+impl JobCommit {
+    /// What the runner signs: the chain checks the same signature in `CommitResult`.
+    pub fn digest(chain_id: u64, job_id: &Hash, commitment: &Hash) -> Hash {
+        digest::<Self>(chain_id, &[job_id.as_bytes(), commitment.as_bytes()])
+    }
+
+    /// A runner's commitment.
+    pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, commitment: Hash) -> Self {
+        let runner_signed = key.sign(&Self::digest(chain_id, &job_id, &commitment));
+        Self { job_id, commitment, runner_signed }
+    }
+
+    /// Whether `runner` signed it.
+    pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
+        runner.verify(&Self::digest(chain_id, &self.job_id, &self.commitment), &self.runner_signed)
+    }
+}
+
+impl JobReveal {
+    fn digest(chain_id: u64, job_id: &Hash) -> Hash {
+        digest::<Self>(chain_id, &[job_id.as_bytes()])
+    }
+
+    /// A validator's request.
+    pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash) -> Self {
+        Self { job_id, validator_signed: key.sign(&Self::digest(chain_id, &job_id)) }
+    }
+
+    /// Whether `validator` signed it.
+    pub fn verify(&self, chain_id: u64, validator: &PublicKey) -> bool {
+        validator.verify(&Self::digest(chain_id, &self.job_id), &self.validator_signed)
+    }
+}
+
+impl JobAggregate {
+    fn digest(chain_id: u64, job_id: &Hash, reveals_digest: &Hash) -> Hash {
+        digest::<Self>(chain_id, &[job_id.as_bytes(), reveals_digest.as_bytes()])
+    }
+
+    /// A validator's request.
+    pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, reveals: Reveals) -> Self {
+        let validator_signed = key.sign(&Self::digest(chain_id, &job_id, &reveals.digest()));
+        Self { job_id, reveals, validator_signed }
+    }
+
+    /// Whether `validator` signed it. What the runners signed is not looked at.
+    pub fn verify(&self, chain_id: u64, validator: &PublicKey) -> bool {
+        let digest = Self::digest(chain_id, &self.job_id, &self.reveals.digest());
+        validator.verify(&digest, &self.validator_signed)
+    }
+}
+
+impl JobAggregated {
+    /// What the aggregator signs: the chain checks the same signature in `RevealResults`.
+    pub fn digest(chain_id: u64, job_id: &Hash, reveals_digest: &Hash) -> Hash {
+        digest::<Self>(chain_id, &[job_id.as_bytes(), reveals_digest.as_bytes()])
+    }
+
+    /// An aggregator's answer.
+    pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, reveals_digest: &Hash) -> Self {
+        Self { job_id, signed: key.sign(&Self::digest(chain_id, &job_id, reveals_digest)) }
+    }
+
+    /// Whether `aggregator` signed it.
+    pub fn verify(&self, chain_id: u64, aggregator: &PublicKey, reveals_digest: &Hash) -> bool {
+        aggregator.verify(&Self::digest(chain_id, &self.job_id, reveals_digest), &self.signed)
     }
 }

@@ -1,7 +1,11 @@
 //! Formats frozen, round trips, and every way a frame can be wrong.
 
 use super::*;
-use crate::primitives::{Hash, Height, SecretKey, codec::DecodeError, keccak256};
+use crate::primitives::{
+    Hash, Height, SecretKey, Signature,
+    codec::{self, DecodeError},
+    keccak256,
+};
 
 const CHAIN: u64 = 0x0102_0304_0506_0708;
 
@@ -19,6 +23,18 @@ fn job_id() -> Hash {
 
 fn body(bytes: &[u8]) -> Body {
     Body::new(bytes.to_vec()).unwrap()
+}
+
+/// A result of the runner that says it is `name`.
+fn reveal(name: &str, bytes: &[u8]) -> Reveal {
+    let key = SecretKey::derive(b"wire", name);
+    let JobResult { result_data, runner_signed, .. } =
+        JobResult::signed(CHAIN, &key, job_id(), body(bytes));
+    Reveal { runner: key.public_key().address(), result_data, runner_signed }
+}
+
+fn reveals() -> Reveals {
+    Reveals::new(vec![reveal("runner-0", b"result"), reveal("runner-1", b"other")]).unwrap()
 }
 
 /// A sample of every frame: its name, its channel, its bytes.
@@ -65,12 +81,16 @@ fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
         sample(JobProgress { job_id: job_id(), fraction: Percent::new(50).unwrap(), detail: None }),
         sample(JobResult::signed(CHAIN, &r, job_id(), body(b"result"))),
         sample(JobCancel::signed(CHAIN, &v, job_id(), CancelReason::Reassigned)),
+        sample(JobCommit::signed(CHAIN, &r, job_id(), keccak256(&[b"commitment"]))),
+        sample(JobReveal::signed(CHAIN, &v, job_id())),
+        sample(JobAggregate::signed(CHAIN, &v, job_id(), reveals())),
+        sample(JobAggregated::signed(CHAIN, &r, job_id(), &reveals().digest())),
         sample(Goodbye { reason: GoodbyeReason::ShuttingDown }),
     ]
 }
 
 /// A line changes here only with a new protocol version: other implementations read these bytes.
-const FORMATS: [(&str, &str); 13] = [
+const FORMATS: [(&str, &str); 17] = [
     ("Hello", "0x87471107d5495d7c54157f6b41cda245b222c948da8260b844b7e375e57cf744"),
     ("HelloAck", "0x238853c64550b86b14332567235e410f62db90870dfa19ccf69f513d1308bcfd"),
     ("HeartbeatPing", "0x67923e89c16cd2f52f11491c0d2b5c580e5e9c16b579a8938dd3feb69c70e98e"),
@@ -83,6 +103,10 @@ const FORMATS: [(&str, &str); 13] = [
     ("JobProgress", "0xbb77b4b870e0e1f7c8d39aef220c231490651caeeb30ee8d8dd1b25a1fe7a674"),
     ("JobResult", "0x33734f3ae641c60f3273da5f1f77077f3cc34f63eecae045d3637e710fb8de51"),
     ("JobCancel", "0x93ba91926fdff733f64d749ba542c7c4a83917b236e3876dd85557a9ff44fc1f"),
+    ("JobCommit", "0x507c1cf407e631caeb9cd0ded4f95e791faebf1ab07833b7f60bc01cca69b503"),
+    ("JobReveal", "0x93b0035b3997ae92f80b52b03bd354399c0a1492c16d5ef888e8f99f3c90ad02"),
+    ("JobAggregate", "0xf426ac683f138be6d35aa53cb181773e2a19b4cf797f927f1258a8672cb8f0c1"),
+    ("JobAggregated", "0x08216fa40586e5c31c1bad39c135e990d3a39998d96cff52a2084aff8184773b"),
     ("Goodbye", "0x228156c2b7d52e3d228971e845bc2e796cbf2654b13f50b1f3a83986effe4b67"),
 ];
 
@@ -121,6 +145,10 @@ fn again(channel: Channel, frame: &RawFrame) -> Result<Vec<u8>, FrameError> {
             Job::Progress(m) => m.to_frame(),
             Job::Result(m) => m.to_frame(),
             Job::Cancel(m) => m.to_frame(),
+            Job::Commit(m) => m.to_frame(),
+            Job::Reveal(m) => m.to_frame(),
+            Job::Aggregate(m) => m.to_frame(),
+            Job::Aggregated(m) => m.to_frame(),
         },
     })
 }
@@ -183,7 +211,7 @@ fn a_frame_on_the_other_kind_of_stream_is_malformed_or_an_extension() {
         };
         assert_eq!(other, expected, "{name}");
     }
-    for (kind, extension) in [(0x00, false), (0x7f, false), (0x80, true), (0xff, true)] {
+    for (kind, extension) in [(0x00, false), (0x7f, false), (0x84, true), (0xff, true)] {
         let frame = read(Channel::Job, &[0, 0, 0, 2, kind, 0xff]).unwrap().unwrap();
         assert_eq!(Job::decode(&frame) == Ok(None), extension, "{kind:#x}");
         assert!(Control::decode(&frame).is_err(), "{kind:#x}");
@@ -212,6 +240,19 @@ fn the_largest_bodies_fit_their_frame() {
     let largest = body(&vec![0; Body::LIMIT]);
     let result = JobResult::signed(CHAIN, &runner(), job_id(), largest).to_frame();
     assert!(read(Channel::Job, &result).unwrap().is_some());
+
+    let empty = reveal("runner-0", b"");
+    let long = |bytes| Reveal { result_data: body(&vec![0; bytes]), ..empty.clone() };
+    let mut most = vec![empty.clone(); Reveals::LIMIT - 1];
+    most.push(long(Reveals::MAX_BYTES));
+    let most = Reveals::new(most).unwrap();
+    let frame = JobAggregate::signed(CHAIN, &validator(), job_id(), most).to_frame();
+    assert!(read(Channel::Job, &frame).unwrap().is_some());
+    let too_many = Reveals::new(vec![empty.clone(); Reveals::LIMIT + 1]);
+    assert_eq!(too_many, Err(RevealsError::TooMany(Reveals::LIMIT + 1)));
+    let too_long = vec![long(Reveals::MAX_BYTES), long(1)];
+    assert!(codec::from_slice::<Reveals>(&codec::to_vec(&too_long)).is_err());
+    assert_eq!(Reveals::new(too_long), Err(RevealsError::TooLong(Reveals::MAX_BYTES + 1)));
 }
 
 #[test]
@@ -302,6 +343,42 @@ fn a_signature_covers_its_fields_its_frame_and_its_chain() {
 }
 
 #[test]
+fn what_a_committee_signs_cannot_be_taken_for_something_else() {
+    let (r, v) = (runner(), validator());
+    let (rk, vk) = (r.public_key(), v.public_key());
+    let result = JobResult::signed(CHAIN, &r, job_id(), body(b"result"));
+    let commit = JobCommit::signed(CHAIN, &r, job_id(), result.commitment());
+    assert!(commit.verify(CHAIN, &rk) && !commit.verify(CHAIN + 1, &rk));
+    assert!(!JobCommit { commitment: Hash::ZERO, ..commit.clone() }.verify(CHAIN, &rk));
+    assert!(!JobCommit { job_id: Hash::ZERO, ..commit }.verify(CHAIN, &rk));
+    let other = JobResult::signed(CHAIN, &v, job_id(), body(b"result"));
+    assert_ne!(other.commitment(), result.commitment(), "a copy is of no use to another");
+
+    let asked = JobReveal::signed(CHAIN, &v, job_id());
+    assert!(asked.verify(CHAIN, &vk) && !asked.verify(CHAIN, &rk));
+    assert!(!JobReveal { job_id: Hash::ZERO, ..asked }.verify(CHAIN, &vk));
+
+    let request = JobAggregate::signed(CHAIN, &v, job_id(), reveals());
+    assert!(request.verify(CHAIN, &vk));
+    let mut turned = reveals().as_slice().to_vec();
+    turned.reverse();
+    let turned = Reveals::new(turned).unwrap();
+    assert!(!JobAggregate { reveals: turned.clone(), ..request.clone() }.verify(CHAIN, &vk));
+    let answer = JobAggregated::signed(CHAIN, &r, job_id(), &reveals().digest());
+    assert!(answer.verify(CHAIN, &rk, &reveals().digest()));
+    assert!(!answer.verify(CHAIN, &rk, &turned.digest()));
+    let own = reveal("runner-0", b"result");
+    assert!(own.verify(CHAIN, &job_id()));
+    assert!(!own.verify(CHAIN, &Hash::ZERO));
+    let runner = reveal("runner-1", b"").runner;
+    assert!(!Reveal { runner, ..own.clone() }.verify(CHAIN, &job_id()));
+    assert!(!Reveal { result_data: body(b"another"), ..own }.verify(CHAIN, &job_id()));
+    // Each is of its own frame.
+    let signed = request.validator_signed;
+    assert!(!JobAggregated { signed, ..answer }.verify(CHAIN, &vk, &reveals().digest()));
+}
+
+#[test]
 fn a_digest_is_the_one_the_specification_spells() {
     let chain_id = CHAIN.to_be_bytes();
     let (height, nonce) = (300u64.to_be_bytes(), 9u64.to_be_bytes());
@@ -318,6 +395,19 @@ fn a_digest_is_the_one_the_specification_spells() {
         keccak256(&[b"cowboy-cip11/JobAck/v1", &chain_id, &job.0, b"reject(at_capacity)"]);
     let status = AckStatus::Reject(RejectReason::AtCapacity);
     assert_eq!(JobAck::signed(CHAIN, &runner(), job, status).signed, runner().sign(&spelled));
+
+    let signature = Signature([7; 65]);
+    let commitment = commitment(b"result", &signature);
+    assert_eq!(commitment, keccak256(&[b"result", &[7; 65]]));
+    let spelled = keccak256(&[b"cowboy-cip11/JobCommit/v1", &chain_id, &job.0, &commitment.0]);
+    assert_eq!(JobCommit::digest(CHAIN, &job, &commitment), spelled);
+    let [first, second] = [reveal("runner-0", b"result"), reveal("runner-1", b"other")];
+    let hashes = [keccak256(&[b"result"]), keccak256(&[b"other"])];
+    let list = [&first.runner.0[..], &hashes[0].0, &second.runner.0, &hashes[1].0];
+    let digest = keccak256(&list);
+    assert_eq!(reveals().digest(), digest);
+    let spelled = keccak256(&[b"cowboy-cip11/JobAggregated/v1", &chain_id, &job.0, &digest.0]);
+    assert_eq!(JobAggregated::digest(CHAIN, &job, &digest), spelled);
 }
 
 #[test]

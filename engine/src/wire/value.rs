@@ -6,7 +6,13 @@
 //! specification and a result are opaque bytes ([`Body`]), which nothing here reads.
 
 use super::frame::Channel;
-use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
+use crate::{
+    primitives::{
+        Address, Signature,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+    },
+    record,
+};
 use std::{fmt, str::FromStr};
 
 /// An enum whose values are lower-case texts on the wire and for people.
@@ -311,6 +317,71 @@ impl Encode for Body {
 impl Decode for Body {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         r.bytes(Self::LIMIT).map(|bytes| Self(bytes.to_vec()))
+    }
+}
+
+/// A result as its runner revealed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reveal {
+    /// Whose it is.
+    pub runner: Address,
+    /// The result.
+    pub result_data: Body,
+    /// The runner's, as in its [`JobResult`](super::JobResult).
+    pub runner_signed: Signature,
+}
+record!(Reveal { runner, result_data, runner_signed });
+
+/// What a committee revealed: at most [`Reveals::LIMIT`] results of together at most
+/// [`Reveals::MAX_BYTES`], so that their frame is within its bound.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reveals(Vec<Reveal>);
+
+/// Why results cannot stand in one frame.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RevealsError {
+    /// More of them than may be.
+    #[error("{0} results where at most {limit} may stand", limit = Reveals::LIMIT)]
+    TooMany(usize),
+    /// They are too long together.
+    #[error("results of {0} bytes where at most {limit} may stand", limit = Reveals::MAX_BYTES)]
+    TooLong(usize),
+}
+
+impl Reveals {
+    /// Results that one frame may have.
+    pub const LIMIT: usize = 64;
+    /// Bytes that they may have together: a job stream's bound less room for all else.
+    pub const MAX_BYTES: usize = Body::LIMIT - Self::LIMIT * 192;
+
+    /// These results, in this order.
+    pub fn new(reveals: Vec<Reveal>) -> Result<Self, RevealsError> {
+        if reveals.len() > Self::LIMIT {
+            return Err(RevealsError::TooMany(reveals.len()));
+        }
+        match reveals.iter().map(|reveal| reveal.result_data.as_bytes().len()).sum() {
+            0..=Self::MAX_BYTES => Ok(Self(reveals)),
+            got => Err(RevealsError::TooLong(got)),
+        }
+    }
+
+    /// The results, in their order.
+    pub fn as_slice(&self) -> &[Reveal] {
+        &self.0
+    }
+}
+
+impl Encode for Reveals {
+    fn encode(&self, w: &mut Writer) {
+        self.0.encode(w);
+    }
+}
+
+impl Decode for Reveals {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let len = r.list(Self::LIMIT)?;
+        let reveals = (0..len).map(|_| Reveal::decode(r)).collect::<Result<_, _>>()?;
+        Self::new(reveals).map_err(|_| DecodeError::Invalid("results longer than a frame holds"))
     }
 }
 

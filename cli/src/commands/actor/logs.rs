@@ -107,9 +107,10 @@ impl Row for ActorLine {
                 ("event", self.name.clone().unwrap_or_default() + &data)
             }
         };
-        // A transaction as it is; a timer, whose id looks alike, by name.
+        // A transaction as it is; timers and jobs, whose ids look alike, by name.
         let timer = self.timer.as_ref().map(|timer| format!("timer {}", short(timer)));
-        let cause = self.transaction.as_ref().map(short).or(timer);
+        let job = self.job.as_ref().map(|job| format!("job {}", short(job)));
+        let cause = self.transaction.as_ref().map(short).or(timer).or(job);
         vec![
             self.height.to_string(),
             cause.unwrap_or_else(|| "-".to_owned()),

@@ -2,32 +2,82 @@
 
 mod show;
 mod submit;
+mod terms;
 
 pub use submit::{Submitted, submit, succeeded};
 
 use submit::wait_until_final;
 
 use crate::{
-    args, complete,
+    args,
+    commands::transaction::{self, Signer},
+    complete,
     context::{Context, Deadline},
     error::{CliError, Exit},
     output::{Format, raw},
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::{JobQuery, JobStatus};
+use cowboy_devnet::{
+    api::types::{ExplanationQuery, HashText, JobQuery, JobStatus},
+    topology::GOVERNANCE,
+};
+use cowboy_engine::{
+    chain::transaction::{CancelJob, Payload, SlashRunner},
+    primitives::Hash,
+};
 use std::time::Duration;
 
 #[derive(Debug, Subcommand)]
 pub enum Job {
     /// Submit a job
-    #[command(subcommand)]
-    Submit(submit::Submit),
+    Submit(Box<submit::Submit>),
+    /// Take a job back that nobody has committed to yet; its escrow comes back
+    Cancel {
+        /// The job's id
+        #[arg(add = ArgValueCandidates::new(complete::jobs))]
+        job: String,
+        /// The account that submitted it, or that deployed the actor which did
+        #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        from: String,
+        /// How long to wait for its block at most
+        #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
+        #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+        timeout: Duration,
+    },
+    /// Take the bond of the runner whose result was wrong, 1.5 times the job's --max-price: of jobs
+    /// with --verify economic_bond
+    Slash {
+        /// The job's id
+        #[arg(add = ArgValueCandidates::new(complete::jobs))]
+        job: String,
+        /// The system deployer that says so
+        #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        from: String,
+        /// How long to wait for its block at most
+        #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
+        #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+        timeout: Duration,
+    },
     /// Jobs, newest first
     Ls {
-        /// Only jobs that stand there: Pending, Assigned, Verified or Failed
+        /// Only jobs that stand there: Pending, Assigned, Running, Committed, Verified, Failed or
+        /// Cancelled
         #[arg(long, env = "COWBOYCTL_STATUS", hide_env_values = true)]
         status: Option<JobStatus>,
+        /// Only jobs of this kind: custom, http, llm, mcp or eth_send
+        #[arg(long, env = "COWBOYCTL_KIND", hide_env_values = true)]
+        kind: Option<String>,
+        /// Only jobs of this account: a name or an address
+        #[arg(long, value_name = "ACCOUNT", env = "COWBOYCTL_SUBMITTER", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        submitter: Option<String>,
+        /// Only jobs whose last committee has this runner: a name or an address
+        #[arg(long, env = "COWBOYCTL_RUNNER", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::runners))]
+        runner: Option<String>,
         /// How many at most
         #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
         limit: usize,
@@ -59,6 +109,9 @@ pub enum Job {
         /// The job's id
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
+        /// Which attempt, from 1 [default: the last]
+        #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
+        attempt: Option<u32>,
     },
     /// Draw a job's runners anew from what the chain records, and compare
     VerifySelection {
@@ -71,14 +124,25 @@ pub enum Job {
 impl Job {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        if let Self::Submit(submit) = self {
-            return submit.run(cx).await;
-        }
+        let job = match self {
+            Self::Submit(submit) => return submit.run(cx).await,
+            Self::Cancel { job, from, timeout } => {
+                let payload = |job_id| Payload::CancelJob(CancelJob { job_id });
+                return transact(cx, &job, &from, timeout, payload).await;
+            }
+            Self::Slash { job, from, timeout } => {
+                let payload = |job_id| Payload::SlashRunner(SlashRunner { job_id });
+                return transact(cx, &job, &from, timeout, payload).await;
+            }
+            other => other,
+        };
         let client = cx.client()?;
-        match self {
-            Self::Submit(_) => Ok(()),
-            Self::Ls { status, limit } => {
-                let query = JobQuery { status, limit: Some(limit) };
+        match job {
+            Self::Submit(_) | Self::Cancel { .. } | Self::Slash { .. } => {
+                unreachable!("they are run by themselves")
+            }
+            Self::Ls { status, kind, submitter, runner, limit } => {
+                let query = JobQuery { status, kind, submitter, runner, limit: Some(limit) };
                 cx.ui.list(&client.jobs(&query).await?)
             }
             Self::Show { job } => cx.ui.document(&client.job(&job).await?),
@@ -95,7 +159,10 @@ impl Job {
                 }
                 cx.ui.document(&result)
             }
-            Self::Explain { job } => cx.ui.document(&client.explain(&job).await?),
+            Self::Explain { job, attempt } => {
+                let query = ExplanationQuery { attempt };
+                cx.ui.document(&client.explain(&job, &query).await?)
+            }
             Self::VerifySelection { job } => {
                 let check = client.verify_selection(&job).await?;
                 cx.ui.document(&check)?;
@@ -108,4 +175,21 @@ impl Job {
             }
         }
     }
+}
+
+/// Sends a transaction about a job and shows what it is then.
+async fn transact(
+    cx: &Context,
+    job: &str,
+    from: &str,
+    timeout: Duration,
+    payload: impl FnOnce(Hash) -> Payload,
+) -> Result<(), CliError> {
+    let devnet = cx.running(None)?;
+    let client = cx.client_of(&devnet)?;
+    let signer = Signer::find(&devnet, from)?;
+    let job_id: HashText = client.job(job).await?.job_id;
+    let payload = payload(*job_id);
+    transaction::execute(cx.ui, &client, &signer, payload, Deadline::after(timeout)).await?;
+    cx.ui.document(&client.job(job).await?)
 }

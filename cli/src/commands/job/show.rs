@@ -1,10 +1,13 @@
 //! What people see of jobs and draws.
 
+use super::submit::progress;
 use crate::{
     commands::chain::{data, named},
     output::{Document, Row, amount, fields, millis, table},
 };
-use cowboy_devnet::api::types::{Explanation, Job, JobResult, JobSummary, SelectionCheck};
+use cowboy_devnet::api::types::{
+    Explanation, Job, JobResult, JobStatus, JobSummary, SelectionCheck,
+};
 
 fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
@@ -48,6 +51,10 @@ impl Document for Job {
             ("price at most", amount(*self.max_price)),
             ("paid", or_dash(self.paid.map(|paid| amount(*paid)))),
         ];
+        if !self.progress.is_empty() {
+            let progress: Vec<_> = self.progress.iter().map(progress).collect();
+            lines.push(("progress", progress.join("; ")));
+        }
         if let Some(error) = &self.error {
             lines.push(("error", error.clone()));
         }
@@ -79,11 +86,27 @@ impl Document for JobResult {
     }
 }
 
+/// Who was drawn, or what the job waits for.
+fn committee(explanation: &Explanation) -> String {
+    let Explanation { draws, wanted, passed, candidates, status, deadline, .. } = explanation;
+    if !draws.is_empty() {
+        let picked: Vec<_> = draws.iter().map(|draw| draw.picked.as_str()).collect();
+        return picked.join(", ");
+    }
+    let total = candidates.len();
+    let then = match status {
+        JobStatus::Pending => format!("drawn again with each block up to {deadline}"),
+        status => format!("the job is {status}"),
+    };
+    format!("none: {passed} of {total} runners pass, {wanted} wanted; {then}")
+}
+
 impl Document for Explanation {
     fn text(&self) -> String {
         let head = fields(&[
             ("job", self.job_id.to_string()),
             ("drawn at", format!("{} (attempt {})", self.height, self.attempt)),
+            ("committee", committee(self)),
             ("block hash", self.block_hash.to_string()),
             ("seed", self.seed.to_string()),
             ("MRU runner", or_dash(self.mru.clone())),

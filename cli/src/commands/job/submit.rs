@@ -1,29 +1,47 @@
 //! `job submit`: the spec from the command line, its transaction, and the wait for the result.
 
+use super::terms::{self, Sending, Terms};
 use crate::{
     args,
     commands::transaction::{self, Signer},
-    complete,
     context::{Context, Deadline},
     error::{CliError, Exit},
     output::{Document, Ui, fields, millis},
 };
 use clap::{Args, Subcommand};
-use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{BytesText, HashText, Job, JobStatus},
+    api::types::{BytesText, HashText, Job, JobStatus, RunnerProgress},
     client::Client,
 };
 use cowboy_engine::{
     chain::transaction::Payload,
-    job::spec::{Bounds, CommandWork, HttpWork, JobSpec, Verification, VerificationMode, Work},
-    primitives::Wei,
+    job::{
+        document,
+        spec::{CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork, McpWork, Work},
+    },
 };
 use serde::Serialize;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// `job submit`: a kind of work with its flags, or a file.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Submit {
+    #[command(subcommand)]
+    kind: Option<Kind>,
+    /// A job in YAML or JSON, as docs/jobs.md has it; - for standard input
+    #[arg(short, long, value_name = "FILE", required = true)]
+    #[arg(env = "COWBOYCTL_FILE", hide_env_values = true)]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    sending: Sending,
+}
 
 #[derive(Debug, Subcommand)]
-pub enum Submit {
+enum Kind {
     /// A command, run in a fresh directory; its standard output is the result
     Custom {
         /// The command's environment
@@ -59,69 +77,83 @@ pub enum Submit {
         #[command(flatten)]
         terms: Terms,
     },
-}
-
-/// What every job is submitted with.
-#[derive(Debug, Args)]
-pub struct Terms {
-    /// The account that pays: a name, or an address whose key is in the devnet's folder
-    #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
-    #[arg(add = ArgValueCandidates::new(complete::accounts))]
-    from: String,
-    /// Wait for the result
-    #[arg(long)]
-    wait: bool,
-    /// How long to wait at most
-    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
-    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
-    timeout: Duration,
-    /// What the runner may charge at most: 1.5cby, or wei
-    #[arg(long, value_name = "AMOUNT", default_value = "1cby")]
-    #[arg(env = "COWBOYCTL_MAX_PRICE", hide_env_values = true)]
-    max_price: Wei,
-    /// What the runner gets on top: 1.5cby, or wei
-    #[arg(long, value_name = "AMOUNT", default_value = "0")]
-    #[arg(env = "COWBOYCTL_TIP", hide_env_values = true)]
-    tip: Wei,
-    /// The blocks after which a job without result fails
-    #[arg(long, value_name = "BLOCKS", default_value_t = 120)]
-    #[arg(env = "COWBOYCTL_TIMEOUT_BLOCKS", hide_env_values = true)]
-    timeout_blocks: u64,
-    /// The longest result, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 65_536)]
-    #[arg(env = "COWBOYCTL_MAX_RETURN_BYTES", hide_env_values = true)]
-    max_return_bytes: u32,
-    /// How long the work may run
-    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
-    #[arg(env = "COWBOYCTL_MAX_EXECUTION", hide_env_values = true)]
-    max_execution: Duration,
-    /// The most memory the work may take, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 256)]
-    #[arg(env = "COWBOYCTL_MAX_MEMORY", hide_env_values = true)]
-    max_memory: u32,
+    /// A question to a language model; its answer is the result
+    Llm {
+        /// The question
+        prompt: String,
+        /// The model, by a name that runners register
+        #[arg(long, env = "COWBOYCTL_MODEL", hide_env_values = true)]
+        model: String,
+        /// What the model is told before the question
+        #[arg(long, value_name = "TEXT", env = "COWBOYCTL_SYSTEM", hide_env_values = true)]
+        system: Option<String>,
+        /// Tokens of the answer at most
+        #[arg(long, value_name = "N", env = "COWBOYCTL_MAX_TOKENS", hide_env_values = true)]
+        max_tokens: Option<u32>,
+        /// Sampling temperature in thousandths
+        #[arg(long, value_name = "N", env = "COWBOYCTL_TEMPERATURE_MILLI", hide_env_values = true)]
+        temperature_milli: Option<u32>,
+        /// What the model samples with, where it takes one
+        #[arg(long, value_name = "N", env = "COWBOYCTL_SAMPLING_SEED", hide_env_values = true)]
+        sampling_seed: Option<u64>,
+        /// The model that embeds the answer: the result is JSON then
+        #[arg(long, value_name = "MODEL", env = "COWBOYCTL_EMBEDDING_MODEL")]
+        #[arg(hide_env_values = true)]
+        embedding_model: Option<String>,
+        #[command(flatten)]
+        terms: Terms,
+    },
+    /// A call of a tool through the Model Context Protocol; its answer is the result
+    Mcp {
+        /// The server, by a name that runners register
+        server: String,
+        /// The tool
+        tool: String,
+        /// The tool's arguments, a JSON object
+        #[arg(default_value = "{}")]
+        arguments: String,
+        #[command(flatten)]
+        terms: Terms,
+    },
+    /// A signed Ethereum transaction to be sent; its hash and receipt are the result
+    EthSend {
+        /// The signed transaction, 0x-hex
+        transaction: BytesText,
+        /// Blocks, its own included, that the receipt waits for
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        #[arg(env = "COWBOYCTL_CONFIRMATIONS", hide_env_values = true)]
+        confirmations: u32,
+        #[command(flatten)]
+        terms: Terms,
+    },
 }
 
 impl Submit {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let (work, terms) = self.parse()?;
+        let (spec, sending) = match (self.kind, self.file) {
+            (Some(kind), _) => kind.parse()?,
+            (None, Some(file)) => (document(&file)?, self.sending),
+            (None, None) => unreachable!("clap wants one of them"),
+        };
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
-        let signer = Signer::find(&devnet, &terms.from)?;
-        let deadline = Deadline::after(terms.timeout);
-        let spec = terms.spec(work);
+        let signer = Signer::find(&devnet, &sending.from)?;
+        let deadline = Deadline::after(sending.timeout);
         // What the chain would refuse is refused before it costs a fee.
         spec.check().map_err(|error| CliError::new(Exit::Rejected, error.to_string()))?;
-        let submitted = submit(cx.ui, &client, &signer, spec, terms.wait, deadline).await?;
+        let submitted = submit(cx.ui, &client, &signer, spec, sending.wait, deadline).await?;
         cx.ui.document(&submitted)?;
         match &submitted.job {
-            Some(job) if terms.wait => succeeded(job),
+            Some(job) if sending.wait => succeeded(job),
             _ => Ok(()),
         }
     }
+}
 
-    fn parse(self) -> Result<(Work, Terms), CliError> {
-        match self {
+impl Kind {
+    fn parse(self) -> Result<(JobSpec, Sending), CliError> {
+        let (work, terms) = match self {
             Self::Custom { variables, stdin, terms, command } => {
                 let (program, args) = command.split_first().expect("clap takes no empty command");
                 let work = CommandWork {
@@ -130,37 +162,59 @@ impl Submit {
                     env: variables,
                     stdin: stdin.map(|file| args::input(&file, INPUT_LIMIT)).transpose()?,
                 };
-                Ok((Work::Custom(work), terms))
+                (Work::Custom(work), terms)
             }
             Self::Http { url, method, header, body, pointer, terms } => {
                 let body = body.map(String::into_bytes);
                 let work = HttpWork { method, url, headers: header, body, pointer };
-                Ok((Work::Http(work), terms))
+                (Work::Http(work), terms)
             }
-        }
+            Self::Llm {
+                prompt,
+                model,
+                system,
+                max_tokens,
+                temperature_milli,
+                sampling_seed: seed,
+                embedding_model,
+                terms,
+            } => {
+                let message = |role: &str, content| LlmMessage { role: role.to_owned(), content };
+                let system = system.map(|content| message("system", content));
+                let messages = system.into_iter().chain([message("user", prompt)]).collect();
+                let work = LlmWork {
+                    model,
+                    messages,
+                    max_tokens,
+                    temperature_milli,
+                    seed,
+                    embedding_model,
+                };
+                (Work::Llm(work), terms)
+            }
+            Self::Mcp { server, tool, arguments, terms } => {
+                (Work::Mcp(McpWork { server, tool, arguments }), terms)
+            }
+            Self::EthSend { transaction, confirmations, terms } => {
+                let transaction = transaction.0.0;
+                (Work::EthSend(EthSendWork { transaction, confirmations }), terms)
+            }
+        };
+        Ok((terms.spec(work)?, terms.sending))
     }
 }
 
-impl Terms {
-    fn spec(&self, work: Work) -> JobSpec {
-        let ms = u64::try_from(self.max_execution.as_millis()).unwrap_or(u64::MAX);
-        JobSpec {
-            work,
-            bounds: Bounds {
-                max_return_bytes: self.max_return_bytes,
-                expected_execution_ms: ms,
-                data_format: "bytes".to_owned(),
-                max_memory_mb: self.max_memory,
-            },
-            verification: Verification { mode: VerificationMode::None, runners: 1 },
-            max_price: self.max_price,
-            tip: self.tip,
-            timeout_blocks: self.timeout_blocks,
-            callback: None,
-            required_runner_pool: None,
-            tee_required: false,
-        }
-    }
+/// The job that a file describes.
+fn document(file: &Path) -> Result<JobSpec, CliError> {
+    let bytes = args::input(file, INPUT_LIMIT)?;
+    let refused = |problem: String| {
+        let what = format!("{} describes no job: {problem}", file.display());
+        CliError::new(Exit::Invalid, what).hint("the fields are listed in docs/jobs.md")
+    };
+    let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
+    terms::json(&text)
+        .and_then(|json| document::read(json).map_err(|e| e.to_string()))
+        .map_err(refused)
 }
 
 /// The longest standard input: a transaction with more would not fit a block.
@@ -250,14 +304,32 @@ pub async fn wait_until_final(
                 if job.status.is_final() {
                     return Ok(job);
                 }
-                wait.saw(match job.committee.as_slice() {
-                    [] => job.status.to_string(),
-                    committee => format!("{} to {}", job.status, committee.join(", ")),
-                });
+                wait.saw(state(&job));
                 blocks.next().await?;
             }
         })
         .await
+}
+
+/// Where a job stands, in a line: with whom, and how far they are.
+fn state(job: &Job) -> String {
+    let progress: Vec<_> = job.progress.iter().map(progress).collect();
+    match (job.committee.as_slice(), progress.as_slice()) {
+        ([], _) => format!("{}: too few runners qualify, see job explain", job.status),
+        (committee, []) => format!("{} to {}", job.status, committee.join(", ")),
+        (committee, progress) => {
+            format!("{} to {} ({})", job.status, committee.join(", "), progress.join("; "))
+        }
+    }
+}
+
+/// What a runner says of its progress.
+pub fn progress(progress: &RunnerProgress) -> String {
+    let RunnerProgress { runner, percent, detail, .. } = progress;
+    match detail {
+        Some(detail) => format!("{runner} {percent} %, {detail}"),
+        None => format!("{runner} {percent} %"),
+    }
 }
 
 /// A failure for a job that has ended without a result.
@@ -266,8 +338,12 @@ pub fn succeeded(job: &Job) -> Result<(), CliError> {
         return Ok(());
     }
     let reason = job.error.clone().unwrap_or_else(|| "no result in time".to_owned());
-    Err(CliError::failed(format!("job {} ended as {}: {reason}", job.job_id, job.status))
-        .hint(format!("see why: cowboyctl job show {}", job.job_id)))
+    Err(CliError::failed(format!("job {} ended as {}: {reason}", job.job_id, job.status)).hint(
+        format!(
+            "see why: cowboyctl job show {}; what runners say: cowboyctl devnet logs",
+            job.job_id
+        ),
+    ))
 }
 
 impl Document for Submitted {

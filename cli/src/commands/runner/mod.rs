@@ -175,21 +175,35 @@ impl Row for Entry {
 
 impl Document for Entry {
     fn text(&self) -> String {
-        let text = fields(&[
+        let names = |name, names: &Option<Vec<String>>| Some((name, names.as_ref()?.join(", ")));
+        let mut rows = vec![
             ("runner", named(Some(&self.name), &self.address)),
             ("public key", self.pubkey.to_string()),
             ("index", self.index.to_string()),
             ("status", health(self.status).to_owned()),
             ("present", yes(self.present)),
             ("kinds", self.kinds.join(", ")),
+        ];
+        rows.extend(names("models", &self.models));
+        rows.extend(names("MCP servers", &self.mcp_servers));
+        rows.extend([
             ("jobs", jobs(self)),
             ("reputation", self.reputation.to_string()),
             ("stake", amount(*self.stake)),
             ("price per second", amount(*self.price_per_second)),
             ("registered at", self.registered_at.to_string()),
         ]);
+        let text = fields(&rows);
         let connections = table(RunnerConnection::HEADER, self.connections.iter().map(Row::cells));
-        format!("{text}\n\n{connections}")
+        let steps = self.reputation_history.iter().map(|step| {
+            let change = format!("{} to {}", step.before, step.after);
+            vec![step.height.to_string(), change, step.job_id.to_string()]
+        });
+        let history = match self.reputation_history.is_empty() {
+            true => String::new(),
+            false => format!("\n\n{}", table(&[">height", "reputation", "job"], steps)),
+        };
+        format!("{text}\n\n{connections}{history}")
     }
 
     fn id(&self) -> String {

@@ -1,6 +1,6 @@
 //! `runner start`: a runner in a process of its own, here or in the background.
 
-use super::registration::{kind, refused};
+use super::registration::{cannot_execute, kind, refused};
 use crate::{
     args,
     commands::{
@@ -18,13 +18,14 @@ use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     api::types::{AddressText, ErrorCode},
     client::Client,
+    executor::{self, Executor},
     runner::{
         folder::{RunnerFolder, RunnerLock, RunnerRecord},
         follow::{Api, FollowError},
         key,
         process::{self, ProcessConfig, ProcessError},
     },
-    topology::{MAX_CONCURRENT_JOBS, Name},
+    topology::{MAX_CONCURRENT_JOBS, Name, load_executors},
 };
 use cowboy_engine::{primitives::SecretKey, registry::JobKind};
 use serde::Serialize;
@@ -62,6 +63,11 @@ pub struct Start {
     #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
     #[arg(conflicts_with = "runner", env = "COWBOYCTL_KINDS", hide_env_values = true)]
     kinds: Option<Vec<JobKind>>,
+    /// With --key-file: what it executes jobs with beside requests and commands: a file with what
+    /// `runners[].executors` has in a topology
+    #[arg(long, value_name = "FILE", conflicts_with = "runner")]
+    #[arg(env = "COWBOYCTL_EXECUTORS", hide_env_values = true)]
+    executors: Option<PathBuf>,
     /// With --key-file: how many jobs it takes at a time [default: as registered]
     #[arg(long, value_name = "N", conflicts_with = "runner")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
@@ -98,6 +104,7 @@ struct Prepared {
     key: SecretKey,
     api: Api,
     folder: RunnerFolder,
+    executors: executor::Config,
 }
 
 impl Start {
@@ -115,7 +122,7 @@ impl Start {
 
     /// Runs it in this process.
     fn here(&self, cx: &Context, file: &Path) -> Result<(), CliError> {
-        let Prepared { key, api, folder } = to_end(self.prepare(cx, file))?;
+        let Prepared { key, api, folder, executors } = to_end(self.prepare(cx, file))?;
         if self.daemon {
             // Fails only for the leader of a session, which is then one already.
             let _leader = rustix::process::setsid();
@@ -132,6 +139,7 @@ impl Start {
             api,
             kinds: self.kinds.as_ref().map(|kinds| kinds.iter().copied().collect()),
             max_concurrent_jobs: self.max_jobs,
+            executors,
         };
         let (cx, daemon, shown) = (cx.clone(), self.daemon, folder.clone());
         let ready = move |record: &RunnerRecord| {
@@ -186,6 +194,10 @@ impl Start {
 
     /// Everything that can be wrong before the runner's own process has to say it.
     async fn prepare(&self, cx: &Context, file: &Path) -> Result<Prepared, CliError> {
+        let executors = self.executors.as_deref().map(load_executors).transpose()?;
+        let executors = executors.unwrap_or_default();
+        // A key that is missing from the environment is told here.
+        Executor::new(&executors).map_err(|error| failure(error.into(), file))?;
         let key = key::read(file).map_err(refused)?;
         let (api, devnet, client) = match &self.rpc_url {
             None => {
@@ -227,7 +239,7 @@ impl Start {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Prepared { key, api, folder })
+        Ok(Prepared { key, api, folder, executors })
     }
 
     fn name(&self, file: &Path) -> Result<Name, CliError> {
@@ -260,6 +272,9 @@ impl Start {
         if let Some(kinds) = &self.kinds {
             let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
             command.args(["--kinds", &kinds.join(",")]);
+        }
+        if let Some(executors) = &self.executors {
+            command.arg("--executors").arg(executors);
         }
         if let Some(most) = self.max_jobs {
             command.args(["--max-jobs", &most.to_string()]);
@@ -307,7 +322,10 @@ fn failure(error: ProcessError, file: &Path) -> CliError {
         ProcessError::Follow(FollowError::Empty) => {
             CliError::failed(what).hint("wait for it: cowboyctl chain wait 1")
         }
-        ProcessError::NotItsKind(_) => CliError::new(Exit::Usage, what),
+        ProcessError::CannotExecute { kind, lacking } => cannot_execute(kind, lacking),
+        ProcessError::NotItsKind(_) | ProcessError::Executors(_) => {
+            CliError::new(Exit::Usage, what)
+        }
         ProcessError::Home(error) => error.into(),
         ProcessError::Follow(FollowError::Answer(_))
         | ProcessError::Tls(_)

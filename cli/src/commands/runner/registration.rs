@@ -18,7 +18,7 @@ use cowboy_devnet::{
     client::Client,
     orchestrator::genesis::{RUNNER_BALANCE, genesis},
     runner::key::{self, KeyFileError},
-    topology::{FAUCET, MAX_CONCURRENT_JOBS, Name},
+    topology::{FAUCET, MAX_CONCURRENT_JOBS, Name, load_executors},
 };
 use cowboy_engine::{
     chain::{
@@ -28,7 +28,10 @@ use cowboy_engine::{
     primitives::{CBY, SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
 };
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 /// What a runner asks per second of computing where nobody says: as in a topology.
 const PRICE: Wei = Wei::new(CBY / 1_000);
@@ -51,10 +54,15 @@ pub struct Register {
     /// What it asks per second of computing [default: as in the topology, with a key file 0.001cby]
     #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_PRICE", hide_env_values = true)]
     price: Option<Wei>,
-    /// With --key-file: the kinds of jobs it takes [default: custom,http]
+    /// With --key-file: the kinds of jobs it takes [default: those it can execute]
     #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
     #[arg(conflicts_with = "runner", env = "COWBOYCTL_KINDS", hide_env_values = true)]
     kinds: Option<Vec<JobKind>>,
+    /// With --key-file: what it executes jobs with beside requests and commands, as `runner start`
+    /// is given it: a file with what `runners[].executors` has in a topology
+    #[arg(long, value_name = "FILE", conflicts_with = "runner")]
+    #[arg(env = "COWBOYCTL_EXECUTORS", hide_env_values = true)]
+    executors: Option<PathBuf>,
     /// With --key-file: how many jobs it takes at a time [default: 4]
     #[arg(long, value_name = "N", conflicts_with = "runner")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
@@ -110,6 +118,7 @@ impl Register {
         file: &Path,
         deadline: Deadline,
     ) -> Result<(SecretKey, RegisterRunner), CliError> {
+        let capabilities = self.capabilities()?;
         // Where no devnet answers, no file is made either.
         let client = cx.client()?;
         client.head().await?;
@@ -129,21 +138,29 @@ impl Register {
             Err(error) if error.code() == Some(ErrorCode::NotFound) => {}
             Err(error) => return Err(error.into()),
         }
-        let mut kinds = self.kinds.clone().unwrap_or_else(|| vec![JobKind::Custom, JobKind::Http]);
-        kinds.sort_unstable();
-        kinds.dedup();
         let payload = RegisterRunner {
             pubkey: key.public_key(),
             stake: self.stake.unwrap_or(MIN_STAKE),
-            capabilities: Capabilities {
-                kinds,
-                max_concurrent_jobs: self.max_jobs.unwrap_or(MAX_JOBS),
-                tee: false,
-            },
+            capabilities,
             price_per_second: self.price.unwrap_or(PRICE),
         };
         self.fund(cx, &client, &key, &payload, deadline).await?;
         Ok((key, payload))
+    }
+
+    /// What is to be registered: kinds that the runner can execute, and the models and servers that
+    /// it has.
+    fn capabilities(&self) -> Result<Capabilities, CliError> {
+        let executors = self.executors.as_deref().map(load_executors).transpose()?;
+        let executors = executors.unwrap_or_default();
+        let kinds: BTreeSet<JobKind> = match &self.kinds {
+            Some(kinds) => kinds.iter().copied().collect(),
+            None => executors.kinds(),
+        };
+        match kinds.iter().find_map(|kind| Some((*kind, executors.lacks(*kind)?))) {
+            Some((kind, lacking)) => Err(cannot_execute(kind, lacking)),
+            None => Ok(executors.capabilities(kinds, self.max_jobs.unwrap_or(MAX_JOBS))),
+        }
     }
 
     /// Gives the runner what it lacks for its stake and fees, and for heartbeats as much as a
@@ -194,12 +211,16 @@ impl Deregister {
     }
 }
 
-/// A kind of jobs that runners of this program take.
+/// A runner is to take jobs that it has no executor for.
+pub fn cannot_execute(kind: JobKind, lacking: &str) -> CliError {
+    let what = format!("the runner cannot execute jobs of kind {kind}: they need {lacking}");
+    CliError::new(Exit::Usage, what)
+        .hint("configure it in a file: --executors FILE; or leave the kind out: --kinds KIND,KIND")
+}
+
+/// A kind of jobs.
 pub fn kind(text: &str) -> Result<JobKind, String> {
-    match text.parse() {
-        Ok(kind @ (JobKind::Custom | JobKind::Http)) => Ok(kind),
-        _ => Err(format!("`{text}` is no kind of jobs that runners take: expected custom or http")),
-    }
+    text.parse::<JobKind>().map_err(|error| error.to_string())
 }
 
 /// What to do about a key file.

@@ -34,9 +34,10 @@ pub(in crate::api) fn log(lines: &[(Address, String)]) -> Vec<LogLine> {
 /// A line of an actor's log.
 pub(in crate::api) fn line(stored: StoredLine) -> ActorLine {
     let StoredLine { height, cause, what, .. } = stored;
-    let (transaction, timer) = match cause {
-        Cause::Transaction(hash) => (Some(hash.into()), None),
-        Cause::Timer(id) => (None, Some(id.into())),
+    let (transaction, timer, job) = match cause {
+        Cause::Transaction(hash) => (Some(hash.into()), None, None),
+        Cause::Timer(id) => (None, Some(id.into()), None),
+        Cause::Job(id) => (None, None, Some(id.into())),
     };
     let (kind, text, name, data) = match what {
         Line::Log(text) => (ActorLineKind::Log, Some(text), None, None),
@@ -45,7 +46,7 @@ pub(in crate::api) fn line(stored: StoredLine) -> ActorLine {
         }
         Line::Error(text) => (ActorLineKind::Error, Some(text), None, None),
     };
-    ActorLine { height: height.get(), transaction, timer, kind, text, name, data }
+    ActorLine { height: height.get(), transaction, timer, job, kind, text, name, data }
 }
 
 /// A key before and after.

@@ -5,17 +5,23 @@ use crate::{
     api::types::{Event, Text},
     storage::StoredEvent,
 };
-use cowboy_engine::chain::{
-    EventKind,
-    event::{
-        ActorCalled, ActorDeployed, ActorEmitted, EntitlementGranted, EntitlementRevoked,
-        GbaFailed, JobAssigned, JobFailed, JobSubmitted, JobVerified, JobWaiting, MruUpdated,
-        ParameterSet, PhaseChanged, PresenceDerived, PresenceUnavailable, RunnerDeregistered,
-        RunnerRegistered, RunnerUpdated, SubsetEpochAdvanced, TimerCancelled,
-        TimerCancelledInsufficientFunds, TimerConfigUpdated, TimerExceedsAuctionCap, TimerExpired,
-        TimerExtended, TimerFired, TimerPolicyActivated, TimerPriorityClampedAtSchedule,
-        TimerScheduled, Transferred, ValidatorAdded, ValidatorRemoved,
+use cowboy_engine::{
+    chain::{
+        EventKind,
+        event::{
+            ActorCalled, ActorDeployed, ActorEmitted, CallbackMade, EntitlementGranted,
+            EntitlementRevoked, GbaFailed, JobAssigned, JobCancelled, JobCommitted, JobFailed,
+            JobRetried, JobRunning, JobSubmitted, JobVerified, JobWaiting, MruUpdated,
+            ParameterSet, PhaseChanged, PresenceDerived, PresenceUnavailable, ReputationChanged,
+            ResultCommitted, ResultRevealed, RunnerDeregistered, RunnerPaid, RunnerRegistered,
+            RunnerSlashed, RunnerUpdated, SubsetEpochAdvanced, TimerCancelled,
+            TimerCancelledInsufficientFunds, TimerConfigUpdated, TimerExceedsAuctionCap,
+            TimerExpired, TimerExtended, TimerFired, TimerPolicyActivated,
+            TimerPriorityClampedAtSchedule, TimerScheduled, Transferred, ValidatorAdded,
+            ValidatorRemoved,
+        },
     },
+    primitives::Address,
 };
 use serde_json::{Value, json};
 
@@ -72,21 +78,98 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
         }
         EventKind::JobAssigned(JobAssigned { job_id, committee, deadline }) => json!({
             "job_id": hex(&job_id.0),
-            "committee": committee.iter().map(address).collect::<Vec<_>>(),
+            "committee": addresses(committee),
             "deadline": deadline.get(),
         }),
-        EventKind::JobVerified(JobVerified { job_id, runner, result_hash, paid, refunded }) => {
+        EventKind::JobVerified(JobVerified {
+            job_id,
+            runner,
+            result_hash,
+            agreeing,
+            paid,
+            refunded,
+        }) => json!({
+            "job_id": hex(&job_id.0),
+            "runner": address(runner),
+            "result_hash": hex(&result_hash.0),
+            "agreeing": addresses(agreeing),
+            "paid": amount(*paid),
+            "refunded": amount(*refunded),
+        }),
+        EventKind::JobFailed(JobFailed { job_id, reason, refunded }) => json!({
+            "job_id": hex(&job_id.0),
+            "reason": reason.name(),
+            "refunded": amount(*refunded),
+        }),
+        EventKind::JobRunning(JobRunning { job_id }) => json!({ "job_id": hex(&job_id.0) }),
+        EventKind::ResultCommitted(ResultCommitted { job_id, runner, commitment }) => json!({
+            "job_id": hex(&job_id.0),
+            "runner": address(runner),
+            "commitment": hex(&commitment.0),
+        }),
+        EventKind::JobCommitted(JobCommitted {
+            job_id,
+            committed,
+            aggregator,
+            own_reveals_from,
+        }) => json!({
+            "job_id": hex(&job_id.0),
+            "committed": addresses(committed),
+            "aggregator": address(aggregator),
+            "own_reveals_from": own_reveals_from.get(),
+        }),
+        EventKind::ResultRevealed(ResultRevealed { job_id, runner, result_hash }) => json!({
+            "job_id": hex(&job_id.0),
+            "runner": address(runner),
+            "result_hash": hex(&result_hash.0),
+        }),
+        EventKind::JobRetried(JobRetried { job_id, retry, reason, silent, deadline }) => json!({
+            "job_id": hex(&job_id.0),
+            "retry": retry,
+            "reason": reason.name(),
+            "silent": addresses(silent),
+            "deadline": deadline.get(),
+        }),
+        EventKind::JobCancelled(JobCancelled { job_id, by, refunded }) => json!({
+            "job_id": hex(&job_id.0),
+            "by": address(by),
+            "refunded": amount(*refunded),
+        }),
+        EventKind::RunnerPaid(RunnerPaid { job_id, runner, work, tip, aggregation }) => json!({
+            "job_id": hex(&job_id.0),
+            "runner": address(runner),
+            "work": amount(*work),
+            "tip": amount(*tip),
+            "aggregation": amount(*aggregation),
+        }),
+        EventKind::ReputationChanged(ReputationChanged { runner, job_id, before, after }) => {
             json!({
-                "job_id": hex(&job_id.0),
                 "runner": address(runner),
-                "result_hash": hex(&result_hash.0),
-                "paid": amount(*paid),
-                "refunded": amount(*refunded),
+                "job_id": hex(&job_id.0),
+                "before": before,
+                "after": after,
             })
         }
-        EventKind::JobFailed(JobFailed { job_id, refunded }) => {
-            json!({ "job_id": hex(&job_id.0), "refunded": amount(*refunded) })
-        }
+        EventKind::RunnerSlashed(RunnerSlashed { runner, job_id, amount: taken }) => json!({
+            "runner": address(runner),
+            "job_id": hex(&job_id.0),
+            "amount": amount(*taken),
+        }),
+        EventKind::CallbackMade(CallbackMade {
+            job_id,
+            actor,
+            handler,
+            cycles,
+            charged,
+            error,
+        }) => json!({
+            "job_id": hex(&job_id.0),
+            "actor": address(actor),
+            "handler": handler,
+            "cycles": cycles,
+            "charged": amount(*charged),
+            "error": error,
+        }),
         EventKind::MruUpdated(MruUpdated { submitter, kind, runner }) => json!({
             "submitter": address(submitter),
             "kind": kind.name(),
@@ -202,4 +285,8 @@ fn of_timer(kind: &EventKind) -> Value {
         // `data` names all others.
         _ => json!({}),
     }
+}
+
+fn addresses(list: &[Address]) -> Vec<Value> {
+    list.iter().map(address).collect()
 }

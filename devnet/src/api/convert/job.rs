@@ -2,7 +2,10 @@
 
 use super::{address, amount, optional_hex};
 use crate::api::types::JobStatus;
-use cowboy_engine::job::spec::{self, CommandWork, HttpWork, JobSpec, Work};
+use cowboy_engine::job::spec::{
+    self, Check, CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork, McpWork,
+    Similarity, Verification, Work,
+};
 use serde_json::{Value, json};
 
 /// A job's parameters.
@@ -27,10 +30,7 @@ pub(in crate::api) fn spec(spec: &JobSpec) -> Value {
             "data_format": bounds.data_format,
             "max_memory_mb": bounds.max_memory_mb,
         },
-        "verification": {
-            "mode": verification.mode.name(),
-            "runners": verification.runners,
-        },
+        "verification": self::verification(verification),
         "max_price": amount(*max_price),
         "tip": amount(*tip),
         "timeout_blocks": timeout_blocks,
@@ -42,10 +42,64 @@ pub(in crate::api) fn spec(spec: &JobSpec) -> Value {
     })
 }
 
+/// How the result is verified; of a mode only the fields that it takes.
+fn verification(verification: &Verification) -> Value {
+    let Verification { mode, runners, threshold, vote_field, checks, similarity } = verification;
+    let mut shown = json!({ "mode": mode.name(), "runners": runners });
+    let fields = shown.as_object_mut().expect("it is one");
+    if let Some(threshold) = threshold {
+        fields.insert("threshold".into(), (*threshold).into());
+    }
+    if let Some(field) = vote_field {
+        fields.insert("vote_field".into(), field.as_str().into());
+    }
+    if !checks.is_empty() {
+        fields.insert("checks".into(), checks.iter().map(check).collect());
+    }
+    if let Some(Similarity { model, least_permille }) = similarity {
+        let similarity = json!({ "model": model, "least_permille": least_permille });
+        fields.insert("similarity".into(), similarity);
+    }
+    shown
+}
+
+fn check(check: &Check) -> Value {
+    let value = match check {
+        Check::Schema(text) | Check::Equal(text) | Check::Majority(text) => text.as_str().into(),
+        Check::Tolerance { field, within } => json!({ "field": field, "within": within }),
+        Check::Range { field, least, most } => {
+            json!({ "field": field, "least": least, "most": most })
+        }
+    };
+    json!({ check.name(): value })
+}
+
 /// The work of each kind. Headers and environment are lists of pairs: their order counts, and a
 /// name may stand there twice.
 fn parameters(work: &Work) -> Value {
     match work {
+        Work::Llm(work) => {
+            let LlmWork { model, messages, max_tokens, temperature_milli, seed, embedding_model } =
+                work;
+            let message = |LlmMessage { role, content }: &LlmMessage| json!({ "role": role, "content": content });
+            json!({
+                "model": model,
+                "messages": messages.iter().map(message).collect::<Vec<_>>(),
+                "max_tokens": max_tokens,
+                "temperature_milli": temperature_milli,
+                "seed": seed,
+                "embedding_model": embedding_model,
+            })
+        }
+        Work::Mcp(McpWork { server, tool, arguments }) => json!({
+            "server": server,
+            "tool": tool,
+            "arguments": arguments,
+        }),
+        Work::EthSend(EthSendWork { transaction, confirmations }) => json!({
+            "transaction": optional_hex(Some(transaction)),
+            "confirmations": confirmations,
+        }),
         Work::Http(HttpWork { method, url, headers, body, pointer }) => json!({
             "method": method,
             "url": url,
@@ -67,6 +121,9 @@ pub(in crate::api) const fn status(status: &spec::JobStatus) -> JobStatus {
     match status {
         spec::JobStatus::Pending => JobStatus::Pending,
         spec::JobStatus::Assigned(_) => JobStatus::Assigned,
+        spec::JobStatus::Running(_) => JobStatus::Running,
+        spec::JobStatus::Committed(_) => JobStatus::Committed,
+        spec::JobStatus::Cancelled(_) => JobStatus::Cancelled,
         spec::JobStatus::Verified(..) => JobStatus::Verified,
         spec::JobStatus::Failed(_) => JobStatus::Failed,
     }

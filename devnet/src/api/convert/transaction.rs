@@ -6,8 +6,9 @@ use cowboy_engine::{
     chain::{
         Payload, SignedTransaction, Status, Validator,
         transaction::{
-            CallActor, CancelTimer, DeployActor, ExtendTimer, GrantEntitlement, RegisterRunner,
-            RemoveValidator, RevokeEntitlement, SetParameter, SetPhase, SubmitResult, Transfer,
+            CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, ExtendTimer,
+            GrantEntitlement, RegisterRunner, RemoveValidator, Reveal, RevealResults,
+            RevokeEntitlement, SetParameter, SetPhase, SlashRunner, SubmitResult, Transfer,
             UpdateRunner,
         },
     },
@@ -69,6 +70,31 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             let job_id = spec.job_id(sender, signed.transaction.nonce);
             json!({ "job_id": hex(&job_id.0), "spec": job::spec(spec) })
         }
+        Payload::CancelJob(CancelJob { job_id }) | Payload::SlashRunner(SlashRunner { job_id }) => {
+            json!({ "job_id": hex(&job_id.0) })
+        }
+        Payload::CommitResult(CommitResult { job_id, runner, commitment, runner_signature }) => {
+            json!({
+                "job_id": hex(&job_id.0),
+                "runner": address(runner),
+                "commitment": hex(&commitment.0),
+                "runner_signature": hex(runner_signature.as_bytes()),
+            })
+        }
+        Payload::RevealResults(RevealResults { job_id, reveals, aggregator_signature }) => {
+            let reveal = |Reveal { runner, result, runner_signature }: &Reveal| {
+                json!({
+                    "runner": address(runner),
+                    "result": hex(result),
+                    "runner_signature": hex(runner_signature.as_bytes()),
+                })
+            };
+            json!({
+                "job_id": hex(&job_id.0),
+                "reveals": reveals.iter().map(reveal).collect::<Vec<_>>(),
+                "aggregator_signature": aggregator_signature.map(|s| hex(s.as_bytes())),
+            })
+        }
         Payload::SubmitResult(SubmitResult { job_id, runner, result, runner_signature }) => json!({
             "job_id": hex(&job_id.0),
             "runner": address(runner),
@@ -129,11 +155,13 @@ fn timer(request: &Request) -> Value {
 }
 
 fn offers(capabilities: &Capabilities) -> Value {
-    let Capabilities { kinds, max_concurrent_jobs, tee } = capabilities;
+    let Capabilities { kinds, max_concurrent_jobs, tee, models, mcp_servers } = capabilities;
     json!({
         "kinds": kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>(),
         "max_concurrent_jobs": max_concurrent_jobs,
         "tee": tee,
+        "models": models,
+        "mcp_servers": mcp_servers,
     })
 }
 

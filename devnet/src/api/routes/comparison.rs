@@ -58,7 +58,7 @@ fn of_job(view: &View, query: &ComparisonQuery, job: &str) -> Result<Range, ApiE
     }
     let id = view::hash("job id", job)?;
     find(view, &id)?;
-    let stored = view.store().draw(&id)?.ok_or_else(|| {
+    let stored = view.store().draws_of(&id)?.pop().ok_or_else(|| {
         ApiError::not_found(format!("the validator has no record of a draw for job {id}"))
     })?;
     let height = stored.height;

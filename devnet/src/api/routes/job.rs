@@ -2,11 +2,12 @@
 
 use crate::{
     api::{
+        backend::Progress,
         convert,
         error::ApiError,
         types::{
-            Bytes, JOB_PAGE, JOB_PAGE_LIMIT, Job, JobEvent, JobQuery, JobResult, JobSummary, Text,
-            TimeText,
+            Bytes, JOB_PAGE, JOB_PAGE_LIMIT, Job, JobEvent, JobQuery, JobResult, JobSummary,
+            RunnerProgress, Text, TimeText,
         },
         view::{self, View, time},
     },
@@ -14,16 +15,27 @@ use crate::{
 };
 use cowboy_engine::{
     chain::EventKind,
-    job::spec::{self, Assignment, JobStatus, Outcome},
+    job::spec::{self, Assignment, Failure, FailureReason, JobStatus, Outcome},
     primitives::{Address, Hash, Height},
+    registry::JobKind,
 };
 use std::{cmp::Reverse, collections::BTreeMap};
 
 /// `GET /v1/jobs`
 pub(super) fn list(view: &View, query: &JobQuery) -> Result<Vec<JobSummary>, ApiError> {
     let limit = query.limit.unwrap_or(JOB_PAGE).min(JOB_PAGE_LIMIT);
+    let kind = query.kind.as_deref().map(str::parse::<JobKind>).transpose();
+    let kind = kind.map_err(|error| ApiError::bad_request(format!("kind: {error}")))?;
+    let address = |what, text: &Option<String>| {
+        text.as_deref().map(|text| view.resolve(what, text)).transpose()
+    };
+    let submitter = address("account", &query.submitter)?;
+    let runner = address("runner", &query.runner)?;
     let wanted = |job: &spec::Job| {
         query.status.is_none_or(|status| convert::job::status(&job.status) == status)
+            && kind.is_none_or(|kind| job.spec.work.kind() == kind)
+            && submitter.is_none_or(|submitter| job.submitter == submitter)
+            && runner.is_none_or(|runner| committee(job).contains(&runner))
     };
     let mut jobs: Vec<_> = view.state.jobs().filter(|(_, job)| wanted(job)).collect();
     jobs.sort_by_key(|(id, job)| (Reverse(job.submitted_at), **id));
@@ -39,7 +51,7 @@ fn summary(view: &View, id: &Hash, job: &spec::Job) -> JobSummary {
         status: convert::job::status(&job.status),
         committee: view.named(committee(job)),
         submitted_at: job.submitted_at.get(),
-        final_at: final_at(job).map(Height::get),
+        final_at: job.status.ended_at().map(Height::get),
     }
 }
 
@@ -51,7 +63,7 @@ pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
     let result = stored_result(view, &id, job)?.map(|result| result.bytes);
     let events = view.store().events_of(&id)?;
     let mut times = Times { view, known: BTreeMap::new() };
-    let latency_ms = match final_at(job) {
+    let latency_ms = match job.status.ended_at() {
         None => None,
         Some(end) => Some(times.of(end)?.saturating_sub(times.of(job.submitted_at)?)),
     };
@@ -74,12 +86,42 @@ pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
         submitted_at: job.submitted_at.get(),
         assigned_at: job.status.assignment().map(|assignment| assignment.height.get()),
         deadline: job.deadline().get(),
-        final_at: final_at(job).map(Height::get),
+        final_at: job.status.ended_at().map(Height::get),
         latency_ms,
         error: failure(job),
         spec: convert::job::spec(&job.spec),
         events: history(events, &mut times)?,
+        progress: progress(view, &id, job),
     })
+}
+
+/// What runners said last of an open job to whatever validator: each tells only the one whose
+/// assignment it accepted.
+fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
+    let validators = view.backend.slots();
+    let mut newest: BTreeMap<Address, Progress> = BTreeMap::new();
+    for validator in validators.iter().filter_map(|slot| slot.running()) {
+        for said in (validator.progress)(id) {
+            let known = newest.get(&said.runner).map(|known| (known.height, known.percent));
+            if known.is_none_or(|known| known < (said.height, said.percent)) {
+                newest.insert(said.runner, said);
+            }
+        }
+    }
+    // In draw order; a validator may not have heard yet that the job is over.
+    let open = match &job.status {
+        JobStatus::Assigned(_) => committee(job),
+        _ => &[],
+    };
+    open.iter()
+        .filter_map(|runner| newest.remove(runner))
+        .map(|Progress { runner, percent, detail, height }| RunnerProgress {
+            runner: view.name(&runner),
+            percent,
+            detail,
+            height: height.get(),
+        })
+        .collect()
 }
 
 /// `GET /v1/jobs/{id}/result`
@@ -138,22 +180,20 @@ const fn outcome(job: &spec::Job) -> Option<&Outcome> {
     }
 }
 
-/// The block that ended a job; one without result ends at its deadline.
-fn final_at(job: &spec::Job) -> Option<Height> {
-    match &job.status {
-        JobStatus::Verified(_, outcome) => Some(outcome.height),
-        JobStatus::Failed(_) => Some(job.deadline()),
-        JobStatus::Pending | JobStatus::Assigned(_) => None,
-    }
-}
-
 fn failure(job: &spec::Job) -> Option<String> {
-    let deadline = job.deadline();
     match &job.status {
-        JobStatus::Failed(None) => {
-            Some(format!("no runner qualified up to block {deadline}; see job explain"))
+        JobStatus::Failed(Failure { height, reason, .. }) => Some(match reason {
+            FailureReason::NoCandidates => {
+                format!("no runner qualified up to block {height}; see job explain")
+            }
+            FailureReason::NoResult => format!("no result came up to block {height}"),
+            FailureReason::NoAgreement => {
+                format!("the results did not agree, as block {height} found")
+            }
+        }),
+        JobStatus::Cancelled(cancelled) => {
+            Some(format!("its submitter took it back in block {}", cancelled.height))
         }
-        JobStatus::Failed(Some(_)) => Some(format!("no result came up to block {deadline}")),
         _ => None,
     }
 }

@@ -27,14 +27,14 @@ use super::{
     openapi,
     server::Shared,
     types::{
-        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, BlockNotice, ComparisonQuery,
-        DryRun, DryRunRequest, EventPage, EventQuery, Explanation, Fairness, Fault, FaultRequest,
-        GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
-        LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs,
-        Presence, PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner,
-        RunnerLoad, SelectionCheck, Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery,
-        TimerQueue, TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator,
-        Votes,
+        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, BlockNotice, CommitRequest,
+        ComparisonQuery, DryRun, DryRunRequest, EventPage, EventQuery, Explanation,
+        ExplanationQuery, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery,
+        JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
+        MruRecord, NodeQuery, Parameters, PolledJobs, Presence, PresenceCheck, PresenceComparison,
+        ResultAccepted, ResultRequest, Runner, RunnerLoad, SelectionCheck, Status, Stopping,
+        StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary, Transaction,
+        TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     view::{Glance, View},
 };
@@ -316,7 +316,7 @@ pub(super) fn table() -> Vec<Route> {
             "/v1/jobs/{id}/explain",
             "How a job's runners were drawn, or why not",
             Answer::one::<Explanation>(),
-            |view, id: String, Nothing {}| selection::explain(view, &id),
+            |view, id: String, query: ExplanationQuery| selection::explain(view, &id, &query),
         ),
         view(
             "/v1/jobs/{id}/verify-selection",
@@ -436,6 +436,16 @@ pub(super) fn table() -> Vec<Route> {
             Answer::one::<PolledJobs>(),
             |view, runner: String, Nothing {}| polling::jobs(view, &runner),
         ),
+        Route {
+            method: Method::POST,
+            path: "/runner/{runner}/job_commit",
+            handler: post(polling::job_commit),
+            operation: Operation::new(
+                "A runner's signed commitment, where no connection takes it; 410 in phase sunset",
+                Answer::accepted::<ResultAccepted>(),
+            )
+            .body::<CommitRequest>(),
+        },
         Route {
             method: Method::POST,
             path: "/runner/{runner}/job_result",

@@ -10,19 +10,19 @@ use crate::{
         extract::{InBody, InPath},
         server::Shared,
         types::{
-            Bytes, POLLED_BYTES, POLLED_JOBS, PolledJob, PolledJobs, ResultAccepted, ResultRequest,
-            Text,
+            Bytes, BytesText, CommitRequest, POLLED_BYTES, POLLED_JOBS, PolledJob, PolledJobs,
+            ResultAccepted, ResultRequest, Text, Wanted,
         },
         view::View,
     },
-    validator::gateway::assigned,
+    validator::gateway::{Handed, assigned},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use cowboy_engine::{
     chain::{
         self,
-        transaction::SubmitResult,
-        transition::{ResultError, check_result},
+        transaction::{CommitResult, Reveal, SubmitResult},
+        transition::{ResultError, check_commit, check_result, check_reveal},
     },
     job::spec::{Job, JobStatus},
     primitives::{Address, Hash, Signature, codec::to_vec, keccak256},
@@ -33,11 +33,11 @@ use std::sync::Arc;
 pub(super) fn jobs(view: &View, runner: &str) -> Result<PolledJobs, ApiError> {
     still_polled(&view.state)?;
     let runner = registered(view, runner)?;
-    let mut open: Vec<(&Hash, &Job)> = assigned(&view.state)
+    let mut open: Vec<(&Hash, &Job, Wanted)> = assigned(&view.state)
         .filter(|(_, _, drawn)| *drawn == runner)
-        .map(|(id, job, _)| (id, job))
+        .filter_map(|(id, job, _)| Some((id, job, wanted(job, &runner)?)))
         .collect();
-    open.sort_by_key(|(id, job)| (job.status.assignment().map(|a| a.height), **id));
+    open.sort_by_key(|(id, job, _)| (job.status.assignment().map(|a| a.height), **id));
     let mut answer = PolledJobs {
         height: view.head().get(),
         phase: view.state.phase().to_string(),
@@ -45,7 +45,7 @@ pub(super) fn jobs(view: &View, runner: &str) -> Result<PolledJobs, ApiError> {
         more: false,
     };
     let mut bytes = 0;
-    for (id, job) in open {
+    for (id, job, wants) in open {
         let Some(assignment) = job.status.assignment() else { continue };
         let spec = to_vec(&*job.spec);
         bytes += spec.len();
@@ -59,9 +59,24 @@ pub(super) fn jobs(view: &View, runner: &str) -> Result<PolledJobs, ApiError> {
             spec: Text(Bytes(spec)),
             assigned_at: assignment.height.get(),
             deadline_block: job.deadline().get(),
+            wants,
         });
     }
     Ok(answer)
+}
+
+/// What the chain waits for from this member of the job's committee; `None`: it has not committed
+/// in time, and there is nothing left for it to do.
+fn wanted(job: &Job, runner: &Address) -> Option<Wanted> {
+    Some(match &job.status {
+        _ if !job.spec.is_committee() => Wanted::Result,
+        JobStatus::Running(round) if round.commitment(runner).is_some() => Wanted::Nothing,
+        JobStatus::Committed(round) => match round.commitment(runner)?.result {
+            None => Wanted::Reveal,
+            Some(_) => Wanted::Nothing,
+        },
+        _ => Wanted::Commitment,
+    })
 }
 
 /// `POST /runner/{runner}/job_result`: the result is signed by the runner, which is as good as a
@@ -76,30 +91,85 @@ pub(super) async fn job_result(
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
-/// Checks a result as one from a connection, and submits it the same way.
+/// `POST /runner/{runner}/job_commit`: the commitment to a committee's result, signed likewise.
+pub(super) async fn job_commit(
+    State(shared): State<Arc<Shared>>,
+    InPath(runner): InPath<String>,
+    InBody(request): InBody<CommitRequest>,
+) -> Result<(StatusCode, Json<ResultAccepted>), ApiError> {
+    let accepted =
+        shared.blocking(move |backend| commit(&View::of(backend, None)?, &runner, request)).await?;
+    Ok((StatusCode::ACCEPTED, Json(accepted)))
+}
+
+/// Checks a result as one from a connection, and submits it the same way: that of a runner which
+/// works alone, or one that was committed to.
 fn take(view: &View, runner: &str, request: ResultRequest) -> Result<ResultAccepted, ApiError> {
     still_polled(&view.state)?;
     let runner = registered(view, runner)?;
     let ResultRequest { job_id, result, runner_signature } = request;
-    let signature = <[u8; 65]>::try_from(runner_signature.0.0.as_slice()).map_err(|_| {
-        let got = runner_signature.0.0.len();
-        ApiError::bad_request(format!("runner_signature: {got} bytes, a signature has 65"))
-    })?;
-    let submitted = SubmitResult {
-        job_id: job_id.0,
-        runner,
-        result: result.0.0,
-        runner_signature: Signature(signature),
-    };
+    let runner_signature = signature(&runner_signature)?;
+    let status = view.state.job(&job_id.0).map(|job| &job.status);
+    if let Some(JobStatus::Committed(_)) = status {
+        let reveal = Reveal { runner, result: result.0.0, runner_signature };
+        match check_reveal(&view.state, &job_id.0, &reveal) {
+            Ok(()) => hand_in(view, Handed::Reveal { job_id: job_id.0, reveal })?,
+            Err(ResultError::AlreadyRevealed(_)) => {}
+            Err(error) => return Err(refused(&view.state, &job_id.0, error)),
+        }
+        return Ok(ResultAccepted { job_id });
+    }
+    let submitted = SubmitResult { job_id: job_id.0, runner, result: result.0.0, runner_signature };
     match check_result(&view.state, &submitted) {
-        Ok(_) => view.running.results.try_send(submitted).map_err(|_| {
-            ApiError::unavailable("too many results wait to be submitted").hint("send it again")
-        })?,
+        Ok(_) => hand_in(view, Handed::Result(submitted))?,
         // Whoever lost the first answer gets the same again.
-        Err(ResultError::NotAssigned(_)) if is_final(&view.state, &submitted) => {}
+        Err(ResultError::WrongState { .. }) if is_final(&view.state, &submitted) => {}
         Err(error) => return Err(refused(&view.state, &submitted.job_id, error)),
     }
     Ok(ResultAccepted { job_id })
+}
+
+/// Checks a commitment as one from a connection, and submits it the same way.
+fn commit(view: &View, runner: &str, request: CommitRequest) -> Result<ResultAccepted, ApiError> {
+    still_polled(&view.state)?;
+    let runner = registered(view, runner)?;
+    let CommitRequest { job_id, commitment, runner_signature } = request;
+    let runner_signature = signature(&runner_signature)?;
+    let commit =
+        CommitResult { job_id: job_id.0, runner, commitment: commitment.0, runner_signature };
+    match check_commit(&view.state, &commit) {
+        Ok(_) => hand_in(view, Handed::Commit(commit))?,
+        // Whoever lost the first answer gets the same again.
+        Err(ResultError::AlreadyCommitted(_) | ResultError::WrongState { .. })
+            if is_committed(&view.state, &commit) => {}
+        Err(error) => return Err(refused(&view.state, &job_id.0, error)),
+    }
+    Ok(ResultAccepted { job_id })
+}
+
+fn hand_in(view: &View, handed: Handed) -> Result<(), ApiError> {
+    view.running.handed_in.try_send(handed).map_err(|_| {
+        ApiError::unavailable("too many results wait to be submitted").hint("send it again")
+    })
+}
+
+fn signature(bytes: &BytesText) -> Result<Signature, ApiError> {
+    let bytes = &bytes.0.0;
+    let signature = <[u8; 65]>::try_from(bytes.as_slice()).map_err(|_| {
+        let got = bytes.len();
+        ApiError::bad_request(format!("runner_signature: {got} bytes, a signature has 65"))
+    })?;
+    Ok(Signature(signature))
+}
+
+/// Whether the chain has this very commitment.
+fn is_committed(state: &chain::State, commit: &CommitResult) -> bool {
+    let status = state.job(&commit.job_id).map(|job| &job.status);
+    let Some(JobStatus::Running(round) | JobStatus::Committed(round)) = status else {
+        return false;
+    };
+    let known = round.commitment(&commit.runner);
+    known.is_some_and(|known| known.hash == commit.commitment)
 }
 
 /// Whether this very result is the job's.

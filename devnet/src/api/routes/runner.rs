@@ -3,14 +3,18 @@
 use crate::api::{
     backend::Link,
     error::ApiError,
-    types::{Runner, RunnerConnection, RunnerHealth, RunnerState, RunnerStatus},
-    view::Glance,
+    types::{ReputationStep, Runner, RunnerConnection, RunnerHealth, RunnerState, RunnerStatus},
+    view::{Glance, View},
 };
 use cowboy_engine::{
+    chain::event::ReputationChanged,
     primitives::{Address, Height},
     registry::{self, Health},
 };
 use std::collections::BTreeMap;
+
+/// Changes of a runner's reputation that are shown.
+const REPUTATION_STEPS: usize = 20;
 
 /// Who should be connected to whom and who is, found once per request.
 pub(super) struct Network {
@@ -86,7 +90,22 @@ pub(super) fn show(glance: &Glance, text: &str) -> Result<Runner, ApiError> {
         ApiError::not_found(format!("runner {} has left the registry", glance.name(&address)))
     })?;
     let network = Network::of(glance);
-    Ok(describe(glance, &network, index, &address, network.subset(&address), record))
+    let mut shown = describe(glance, &network, index, &address, network.subset(&address), record);
+    // Without a validator nobody keeps events.
+    let steps = match View::of(glance.backend.clone(), None) {
+        Ok(view) => view.store().reputation_of(&address, view.head(), REPUTATION_STEPS)?,
+        Err(_) => Vec::new(),
+    };
+    shown.reputation_history = steps
+        .into_iter()
+        .map(|(height, ReputationChanged { job_id, before, after, .. })| ReputationStep {
+            height: height.get(),
+            job_id: job_id.into(),
+            before,
+            after,
+        })
+        .collect();
+    Ok(shown)
 }
 
 fn describe(
@@ -116,6 +135,8 @@ fn describe(
         stake: record.stake.into(),
         reputation: record.reputation,
         kinds: record.capabilities.kinds.iter().map(|kind| kind.name().to_owned()).collect(),
+        models: record.capabilities.models.clone(),
+        mcp_servers: record.capabilities.mcp_servers.clone(),
         price_per_second: record.price_per_second.into(),
         active_jobs: record.active_jobs,
         max_concurrent_jobs: record.capabilities.max_concurrent_jobs,
@@ -131,6 +152,7 @@ fn describe(
         present: state
             .known_presence()
             .is_some_and(|known| known.present.binary_search(address).is_ok()),
+        reputation_history: Vec::new(),
     }
 }
 

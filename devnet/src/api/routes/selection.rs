@@ -3,11 +3,12 @@
 use super::job::{attempts, find};
 use crate::{
     api::{
+        convert,
         error::ApiError,
-        types::{Candidate, Draw, Explanation, SelectionCheck, Text},
+        types::{Candidate, Draw, Explanation, ExplanationQuery, SelectionCheck, Text},
         view::{self, View},
     },
-    storage::StoredDraw,
+    storage::{StoredDraw, StoredEvent},
 };
 use cowboy_engine::{
     chain::{
@@ -26,10 +27,14 @@ use cowboy_engine::{
 use std::collections::BTreeSet;
 
 /// `GET /v1/jobs/{id}/explain`
-pub(super) fn explain(view: &View, id: &str) -> Result<Explanation, ApiError> {
+pub(super) fn explain(
+    view: &View,
+    id: &str,
+    query: &ExplanationQuery,
+) -> Result<Explanation, ApiError> {
     let id = view::hash("job id", id)?;
     let job = find(view, &id)?;
-    let StoredDraw { height, draw } = last_draw(view, &id)?;
+    let (attempt, StoredDraw { height, draw }) = draw_of(view, &id, query.attempt)?;
     let gone = deregistered_in(view, height)?;
     let mut candidates: Vec<_> =
         draw.verdicts.iter().map(|verdict| candidate(view, verdict, &gone)).collect();
@@ -40,7 +45,11 @@ pub(super) fn explain(view: &View, id: &str) -> Result<Explanation, ApiError> {
     Ok(Explanation {
         job_id: id.into(),
         height: height.get(),
-        attempt: attempt(view, &id, height, &draw)?,
+        attempt,
+        wanted: job.spec.verification.runners,
+        passed: convert::count(candidates.iter().filter(|c| c.filter.is_none()).count()),
+        status: convert::job::status(&job.status),
+        deadline: job.deadline().get(),
         candidates,
         block_hash: draw.parent.into(),
         seed: draw.seed.into(),
@@ -87,7 +96,10 @@ pub(super) fn verify(view: &View, id: &str) -> Result<SelectionCheck, ApiError> 
         let message = format!("job {id} has no committee: it is {}", job.status.name());
         return Err(ApiError::not_found(message).hint(format!("see cowboyctl job explain {id}")));
     };
-    let StoredDraw { height, draw } = last_draw(view, &id)?;
+    let draws = (1..).zip(view.store().draws_of(&id)?);
+    let mut of_committee = draws.filter(|(_, stored)| stored.height == assignment.height);
+    let (attempt, StoredDraw { height, draw }) =
+        of_committee.next().ok_or_else(|| no_record(&id))?;
     let mut mismatches = Vec::new();
     let mut expect = |holds: bool, otherwise: &dyn Fn() -> String| {
         if !holds {
@@ -95,14 +107,11 @@ pub(super) fn verify(view: &View, id: &str) -> Result<SelectionCheck, ApiError> 
         }
     };
 
-    expect(height == assignment.height, &|| {
-        format!("the draw is of block {height}, the job's committee of {}", assignment.height)
-    });
     let parent = view.block(height)?.header.parent;
     expect(draw.parent == parent, &|| {
         format!("the seed was made of {}, block {height} has parent {parent}", draw.parent)
     });
-    let seed = selection::seed(parent, id, job.submitted_at);
+    let seed = expected_seed(view, &id, job, height)?;
     for (whose, got) in [("draw's", draw.seed), ("job's", assignment.seed)] {
         expect(got == seed, &|| {
             format!("the {whose} seed is {got}, from the parent follows {seed}")
@@ -158,7 +167,7 @@ pub(super) fn verify(view: &View, id: &str) -> Result<SelectionCheck, ApiError> 
         job_id: id.into(),
         valid: mismatches.is_empty(),
         height: height.get(),
-        attempt: attempt(view, &id, height, &draw)?,
+        attempt,
         recomputed_root: root.into(),
         stored_root: (*stored_root).into(),
         recomputed: recomputed.committee.into_iter().map(Text).collect(),
@@ -226,14 +235,33 @@ pub(super) fn deregistered_in(view: &View, height: Height) -> Result<BTreeSet<Ad
     Ok(gone)
 }
 
-fn last_draw(view: &View, id: &Hash) -> Result<StoredDraw, ApiError> {
-    view.store().draw(id)?.ok_or_else(|| {
-        ApiError::internal(format!("the validator has no record of a draw for job {id}"))
-    })
+/// The draw of an attempt at the job, from 1, and which one it was; of the last where none is
+/// named.
+fn draw_of(view: &View, id: &Hash, attempt: Option<u32>) -> Result<(u32, StoredDraw), ApiError> {
+    let mut draws = view.store().draws_of(id)?;
+    let count = convert::count(draws.len());
+    let attempt = attempt.unwrap_or(count);
+    if draws.is_empty() {
+        return Err(no_record(id));
+    }
+    if !(1..=count).contains(&attempt) {
+        let message = format!("job {id} has no attempt {attempt}: there were {count}");
+        return Err(ApiError::not_found(message).hint("attempts are counted from 1"));
+    }
+    Ok((attempt, draws.swap_remove(attempt as usize - 1)))
 }
 
-/// Which attempt a draw was, from 1.
-fn attempt(view: &View, id: &Hash, height: Height, draw: &DrawRecord) -> Result<u32, ApiError> {
-    let drawn = attempts(&view.store().events_of(id)?, height);
-    Ok(drawn + u32::from(draw.selection.committee.is_empty()))
+fn no_record(id: &Hash) -> ApiError {
+    ApiError::internal(format!("the validator has no record of a draw for job {id}"))
+}
+
+/// The seed that a draw at `height` has to have: of the job's first draw that found a committee
+/// what its parent gives, of retries what follows from that.
+fn expected_seed(view: &View, id: &Hash, job: &Job, height: Height) -> Result<Hash, ApiError> {
+    let events = view.store().events_of(id)?;
+    let assigned = |stored: &&StoredEvent| matches!(stored.event.kind, EventKind::JobAssigned(_));
+    let first = events.iter().find(assigned).map_or(height, |stored| stored.height);
+    let seed = selection::seed(view.block(first)?.header.parent, *id, job.submitted_at);
+    let retries = attempts(&events, height).saturating_sub(1);
+    Ok(if retries == 0 { seed } else { selection::retry_seed(seed, retries) })
 }

@@ -14,6 +14,7 @@ use cowboy_engine::{
         Code, Payload,
         transaction::{CallActor, DeployActor},
     },
+    job::spec::{Callback, JobSpec},
     primitives::{Address, Hash, Wei},
 };
 use serde_json::{Value, json};
@@ -319,4 +320,24 @@ async fn the_largest_transaction_fits_a_request() {
     devnet.client.submit(&request(&largest)).await.unwrap();
     let error = devnet.client.submit(&request(&sign(1_000_000))).await.unwrap_err();
     assert!(error.to_string().starts_with("TooLarge: "), "{error}");
+}
+
+#[tokio::test]
+async fn logs_hold_what_an_actor_does_when_it_is_told_of_a_job() {
+    let mut devnet = Devnet::new().await;
+    let actor = devnet.deploy();
+    let mut jobs = Vec::new();
+    for handler in ["bump", "crash"] {
+        let callback = Some(Callback { actor, handler: handler.to_owned() });
+        let job = devnet.submit(JobSpec { callback, ..spec() });
+        devnet.finish(&job, b"hi\n");
+        jobs.push(job);
+    }
+    let log = devnet.client.actor_log(&actor.to_string(), &LogQuery::default()).await.unwrap();
+    use ActorLineKind::{Error, Event, Log};
+    let lines: Vec<_> = log.lines.iter().map(|line| (line.job.map(|id| *id), line.kind)).collect();
+    let [first, second] = [jobs[0], jobs[1]].map(Some);
+    assert_eq!(lines, [(first, Log), (first, Event), (second, Log), (second, Error)]);
+    assert!(log.lines.iter().all(|line| line.transaction.is_none() && line.timer.is_none()));
+    assert_eq!(log.lines[1].name.as_deref(), Some("bumped"));
 }

@@ -4,7 +4,7 @@
 use crate::{
     api::{
         Backend, Config, Hooks, Link, Running, Serving, Switch,
-        backend::{Membership, MembershipError, Steer},
+        backend::{Membership, MembershipError, Progress, Steer},
         bind,
         server::{Limits, start_within},
         start,
@@ -20,6 +20,7 @@ use crate::{
     faults::Faults,
     simulation,
     storage::Store,
+    validator::gateway::Handed,
 };
 use commonware_consensus::{
     simplex::types::{Finalize, Proposal},
@@ -97,11 +98,7 @@ fn genesis(change: impl FnOnce(&mut Params)) -> Genesis {
     let runner = |i: u32| GenesisRunner {
         pubkey: key(&format!("runner-{i}")).public_key(),
         stake: MIN_STAKE,
-        capabilities: Capabilities {
-            kinds: vec![JobKind::Http, JobKind::Custom],
-            max_concurrent_jobs: 2,
-            tee: false,
-        },
+        capabilities: Capabilities::of(vec![JobKind::Http, JobKind::Custom], 2),
         price_per_second: Wei::cby(1),
     };
     Genesis {
@@ -113,6 +110,21 @@ fn genesis(change: impl FnOnce(&mut Params)) -> Genesis {
         endowments: ["faucet", "dev-0", "runner-0"]
             .map(|name| Endowment { account: address(name), balance: Wei::cby(1_000_000) })
             .to_vec(),
+    }
+}
+
+/// What the runners said to a validator of every job: the first to the first only, the second to
+/// both.
+fn progress(validator: usize) -> Vec<Progress> {
+    let told = |runner: &str, percent, height| Progress {
+        runner: address(runner),
+        percent,
+        detail: (percent > 10).then(|| format!("{percent} of 100 pages")),
+        height: Height::new(height),
+    };
+    match validator {
+        0 => vec![told("runner-0", 40, 3), told("runner-1", 10, 3)],
+        _ => ["runner-1", "runner-2"].map(|runner| told(runner, 70, 4)).into(),
     }
 }
 
@@ -139,7 +151,7 @@ pub(super) struct Devnet {
     /// The validators that can run, by number.
     parts: Arc<[Running; 2]>,
     /// The results that runners handed in, to either of them.
-    pub handed_in: mpsc::Receiver<SubmitResult>,
+    pub handed_in: mpsc::Receiver<Handed>,
     /// In the order in which votes number the validators.
     schemes: Vec<Scheme>,
     seen: Seen,
@@ -195,7 +207,8 @@ impl Devnet {
                 ledger,
                 mempool: Mempool::new(Known::default()),
                 links: Arc::new(links),
-                results: results.clone(),
+                progress: Arc::new(move |_| progress(validator)),
+                handed_in: results.clone(),
                 quic: ([127, 0, 0, 1], 29_001).into(),
                 p2p: ([127, 0, 0, 1], 29_002).into(),
             }

@@ -2,7 +2,7 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{ErrorCode, JobQuery, JobStatus},
+    api::types::{ErrorCode, ExplanationQuery, JobQuery, JobStatus, RunnerProgress},
     storage::StoredDraw,
 };
 use cowboy_engine::{
@@ -30,6 +30,11 @@ async fn a_job_is_shown_from_submission_to_result() {
     assert_eq!(job.spec["work"]["args"][0], "hi");
     assert_eq!(job.spec["work"]["stdin"], "0xff");
     assert_eq!(job.spec["max_price"], "10000000000");
+    // Of what runners said to two validators, the newest; of its own runner alone.
+    let (percent, height) = if name == "runner-0" { (40, 3) } else { (70, 4) };
+    let detail = Some(format!("{percent} of 100 pages"));
+    let progress = RunnerProgress { runner: name.clone(), percent, detail, height };
+    assert_eq!(job.progress, [progress]);
     let events: Vec<_> = job.events.iter().map(|e| (e.height, e.event.as_str())).collect();
     assert_eq!(events, [(3, "JobSubmitted"), (3, "JobAssigned")]);
     let error = client.job_result(&text).await.unwrap_err();
@@ -45,6 +50,7 @@ async fn a_job_is_shown_from_submission_to_result() {
     );
     assert_eq!((job.result_text.as_deref(), job.runner), (Some("hi\n"), Some(name.clone())));
     assert_eq!(job.result.unwrap().to_vec(), b"hi\n");
+    assert_eq!(job.progress, []);
     // One second at 1 CBY, and the tip.
     assert_eq!(job.paid.map(|paid| paid.0), Some(Wei::cby(2)));
     assert_eq!(job.events.last().unwrap().event, "JobVerified");
@@ -80,7 +86,8 @@ async fn jobs_are_listed_newest_first() {
     let ids: Vec<Hash> = (0..3).map(|_| devnet.submit(spec())).collect();
     devnet.finish(&ids[1], b"done");
     let list = async |status: Option<JobStatus>, limit: Option<usize>| -> Vec<Hash> {
-        let jobs = devnet.client.jobs(&JobQuery { status, limit }).await.unwrap();
+        let jobs =
+            devnet.client.jobs(&JobQuery { status, limit, ..JobQuery::default() }).await.unwrap();
         jobs.iter().map(|job| *job.job_id).collect()
     };
     assert_eq!(list(None, None).await, [ids[2], ids[1], ids[0]]);
@@ -107,7 +114,7 @@ async fn a_draw_is_explained_and_done_again() {
         id
     };
     let text = id.to_string();
-    let explanation = devnet.client.explain(&text).await.unwrap();
+    let explanation = devnet.client.explain(&text, &ExplanationQuery::default()).await.unwrap();
     assert_eq!((explanation.height, explanation.attempt), (2, 1));
     assert_eq!((*explanation.block_hash, explanation.mru), (parent, None));
     let fates: Vec<_> = explanation
@@ -136,7 +143,7 @@ async fn a_draw_is_explained_and_done_again() {
 
     // What is kept of the draw is not what happened: the parent's state knows better.
     let verify = async |change: &dyn Fn(&mut StoredDraw)| {
-        let mut stored = devnet.store(1).draw(&id).unwrap().unwrap();
+        let mut stored = devnet.store(1).draws_of(&id).unwrap().pop().unwrap();
         change(&mut stored);
         devnet.alter(
             "UPDATE draw SET height = ?, body = ?",
@@ -157,15 +164,46 @@ async fn a_draw_is_explained_and_done_again() {
     assert_eq!(found, "runner-2 was favoured by MRU, should be nobody");
     let found = verify(&|stored| stored.draw.selection.draws[0].r ^= 1).await;
     assert_eq!(found, "the recorded draws are not those of the seed");
-    let found = verify(&|stored| stored.height = stored.height.previous().unwrap()).await;
-    assert!(found.contains("the draw is of block 1, the job's committee of 2"), "{found}");
+    devnet.alter("UPDATE draw SET height = 1", []);
+    let error = devnet.at("validator-0").verify_selection(&text).await.unwrap_err();
+    assert!(error.to_string().contains("no record of a draw for job"), "{error}");
+}
+
+#[tokio::test]
+async fn each_attempt_at_a_job_is_explained() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(1);
+    let id = devnet.submit(spec());
+    let first = devnet.committee(&id);
+    // Three runners say nothing in turn, and nobody is left for the fourth attempt.
+    while devnet.state.open_jobs().next().is_some() {
+        devnet.push_empty(1);
+    }
+    let text = id.to_string();
+    let explain = async |attempt| {
+        let query = ExplanationQuery { attempt };
+        devnet.client.explain(&text, &query).await
+    };
+    let last = explain(None).await.unwrap();
+    assert_eq!((last.attempt, last.draws.len()), (4, 0));
+    let dropped = last.candidates.iter().filter(|c| c.filter.as_deref() == Some("exclusion"));
+    assert_eq!(dropped.count(), 3, "{last:?}");
+    let attempts = [explain(Some(1)).await, explain(Some(2)).await, explain(Some(3)).await];
+    let attempts = attempts.map(Result::unwrap);
+    assert_eq!(*attempts[0].draws[0].picked_address, first[0]);
+    assert!(attempts.is_sorted_by_key(|attempt| attempt.height));
+    assert!(attempts.iter().all(|attempt| attempt.draws.len() == 1));
+    for attempt in [0, 5] {
+        let error = explain(Some(attempt)).await.unwrap_err();
+        assert!(error.to_string().contains("there were 4"), "{error}");
+    }
 }
 
 #[tokio::test]
 async fn a_draw_is_done_again_after_its_state_is_gone() {
     let mut devnet = Devnet::new().await;
     devnet.push_empty(2);
-    let id = devnet.submit(spec());
+    let id = devnet.submit(JobSpec { timeout_blocks: 400, ..spec() });
     for _ in 0..300 {
         devnet.push_to(&[0, 1], vec![], vec![]);
     }
@@ -182,7 +220,7 @@ async fn a_job_without_candidates_waits_and_fails() {
     let (client, text) = (devnet.client.clone(), id.to_string());
     let job = client.job(&text).await.unwrap();
     assert_eq!((job.status, job.attempts, job.error), (JobStatus::Pending, 0, None));
-    let explanation = client.explain(&text).await.unwrap();
+    let explanation = client.explain(&text, &ExplanationQuery::default()).await.unwrap();
     assert!(explanation.draws.is_empty() && explanation.candidates_root.is_none());
     assert!(explanation.candidates.iter().all(|c| c.filter.as_deref() == Some("presence")));
     let error = client.verify_selection(&text).await.unwrap_err();
@@ -201,7 +239,7 @@ async fn a_job_without_candidates_waits_and_fails() {
     let events: Vec<_> = job.events.iter().map(|e| (e.height, e.event.as_str())).collect();
     let expected = [(1, "JobSubmitted"), (1, "JobWaiting"), (4, "JobWaiting"), (5, "JobFailed")];
     assert_eq!(events, expected);
-    assert_eq!(client.explain(&text).await.unwrap().height, 4);
+    assert_eq!(client.explain(&text, &ExplanationQuery::default()).await.unwrap().height, 4);
 }
 
 #[tokio::test]
@@ -212,7 +250,8 @@ async fn a_runner_that_leaves_in_the_drawing_block_is_no_candidate() {
     let leave = devnet.sign("runner-0", Payload::DeregisterRunner);
     let submit = devnet.sign("dev-0", Payload::SubmitJob(spec().into()));
     devnet.push(vec![leave, submit]);
-    let explanation = devnet.client.explain(&id.to_string()).await.unwrap();
+    let explanation =
+        devnet.client.explain(&id.to_string(), &ExplanationQuery::default()).await.unwrap();
     let left = explanation.candidates.iter().find(|c| c.runner == "runner-0").unwrap();
     assert_eq!(left.reason.as_deref(), Some("deregistered in the block that drew"));
     let check = devnet.client.verify_selection(&id.to_string()).await.unwrap();
@@ -226,7 +265,7 @@ async fn unknown_jobs_are_not_found() {
     for error in [
         devnet.client.job(&id).await.unwrap_err(),
         devnet.client.job_result(&id).await.unwrap_err(),
-        devnet.client.explain(&id).await.unwrap_err(),
+        devnet.client.explain(&id, &ExplanationQuery::default()).await.unwrap_err(),
         devnet.client.verify_selection(&id).await.unwrap_err(),
     ] {
         assert_eq!(error.code(), Some(ErrorCode::NotFound));

@@ -1,16 +1,16 @@
 //! Polling over the API: what a runner is told, which results are taken, and when all that is gone.
 
 use super::fixture::*;
-use crate::api::types::*;
+use crate::{api::types::*, validator::gateway::Handed};
 use cowboy_engine::{
     chain::{
         Params, Payload,
         transaction::{SetPhase, SubmitResult},
     },
-    job::spec::JobSpec,
+    job::spec::{JobSpec, Verification, VerificationMode},
     presence::Phase,
     primitives::{Address, Hash, codec::from_slice},
-    wire::JobResult as Frame,
+    wire::{JobCommit, JobResult as Frame, commitment},
 };
 use serde_json::json;
 
@@ -59,7 +59,7 @@ async fn a_runner_is_told_its_jobs_and_nobody_elses() {
     }
     let told = devnet.client.polled_jobs(&address(&drawn).to_string()).await.unwrap();
     let job = &told.jobs[0];
-    assert_eq!((job.job_id.0, job.assigned_at), (id, 2));
+    assert_eq!((job.job_id.0, job.assigned_at, job.wants), (id, 2, Wanted::Result));
     assert_eq!(job.deadline_block, devnet.state.job(&id).unwrap().deadline().get());
     assert_eq!(from_slice::<JobSpec>(&job.spec), Ok(spec()));
     devnet.finish(&id, b"hi\n");
@@ -100,7 +100,8 @@ async fn a_result_is_checked_like_a_frame_and_submitted() {
     // No token, no connection: the signature is all.
     let accepted = devnet.client.hand_in(&drawn, &good).await.unwrap();
     assert_eq!(*accepted.job_id, id);
-    let SubmitResult { job_id, runner, result: bytes, .. } = devnet.handed_in.try_recv().unwrap();
+    let Handed::Result(handed) = devnet.handed_in.try_recv().unwrap() else { panic!("a result") };
+    let SubmitResult { job_id, runner, result: bytes, .. } = handed;
     assert_eq!((job_id, runner, bytes), (id, address(&drawn), b"hi\n".to_vec()));
     // No more than wait already.
     for _ in 0..2 {
@@ -114,16 +115,81 @@ async fn a_result_is_checked_like_a_frame_and_submitted() {
     assert_eq!(late.name.as_deref(), Some("JobNotAssigned"));
 }
 
+/// A commitment to a result, both signed by `signer`.
+fn committed(devnet: &Devnet, job_id: Hash, signer: &str, bytes: &[u8]) -> CommitRequest {
+    let digest = Frame::digest(devnet.state.chain_id(), &job_id, bytes);
+    let hash = commitment(bytes, &key(signer).sign(&digest));
+    let frame = JobCommit::signed(devnet.state.chain_id(), &key(signer), job_id, hash);
+    CommitRequest {
+        job_id: Text(job_id),
+        commitment: Text(hash),
+        runner_signature: Text(Bytes(frame.runner_signed.as_bytes().to_vec())),
+    }
+}
+
+#[tokio::test]
+async fn a_committee_commits_and_then_shows_what_it_has() {
+    let mut devnet = devnet(Phase::Shadow).await;
+    devnet.push_empty(1);
+    let verification = Verification::of(VerificationMode::Deterministic, 2);
+    let id = devnet.submit(JobSpec { verification, timeout_blocks: 40, ..spec() });
+    let names: Vec<String> = devnet.committee(&id).iter().map(name_of).collect();
+    let wants = async |devnet: &Devnet, name: &str| {
+        let told = devnet.client.polled_jobs(name).await.unwrap();
+        told.jobs.iter().map(|job| job.wants).collect::<Vec<_>>()
+    };
+    let error = async |devnet: &Devnet, name: &str, request: &CommitRequest| {
+        let error = devnet.client.commit(name, request).await.unwrap_err();
+        let crate::client::ClientError::Refused(detail) = error else { panic!("{error:?}") };
+        detail.name.unwrap_or_default()
+    };
+    let early = result(&devnet, id, &names[0], b"hi\n");
+    assert_eq!(refused(&devnet, &names[0], &early).await.name.as_deref(), Some("CommitFirst"));
+    let foreign = committed(&devnet, id, &names[1], b"hi\n");
+    assert_eq!(error(&devnet, &names[0], &foreign).await, "BadResultSignature");
+    for (i, name) in names.iter().enumerate() {
+        assert_eq!(wants(&devnet, name).await, [Wanted::Commitment]);
+        let request = committed(&devnet, id, name, b"hi\n");
+        devnet.client.commit(name, &request).await.unwrap();
+        let Handed::Commit(commit) = devnet.handed_in.try_recv().unwrap() else { panic!() };
+        let signed = devnet.sign("dev-0", Payload::CommitResult(commit));
+        devnet.push(vec![signed]);
+        // Whoever lost the answer is told the same, as long as it is the same.
+        devnet.client.commit(name, &request).await.unwrap();
+        assert!(devnet.handed_in.try_recv().is_err());
+        let other = committed(&devnet, id, name, b"ho\n");
+        let name_of_error = error(&devnet, name, &other).await;
+        match i {
+            0 => {
+                assert_eq!(name_of_error, "AlreadyCommitted");
+                assert_eq!(wants(&devnet, name).await, [Wanted::Nothing]);
+            }
+            _ => assert_eq!(name_of_error, "JobNotAssigned", "all have committed"),
+        }
+    }
+    for name in &names {
+        assert_eq!(wants(&devnet, name).await, [Wanted::Reveal]);
+        let other = result(&devnet, id, name, b"ho\n");
+        let detail = refused(&devnet, name, &other).await;
+        assert_eq!(detail.name.as_deref(), Some("CommitmentMismatch"));
+        devnet.client.hand_in(name, &result(&devnet, id, name, b"hi\n")).await.unwrap();
+        let handed = devnet.handed_in.try_recv().unwrap();
+        let Handed::Reveal { job_id, reveal } = handed else { panic!("{handed:?}") };
+        assert_eq!((job_id, reveal.runner, reveal.result), (id, address(name), b"hi\n".to_vec()));
+    }
+}
+
 #[tokio::test]
 async fn a_result_past_the_deadline_is_too_late() {
     let mut devnet = devnet(Phase::Shadow).await;
     devnet.push_empty(1);
     let id = devnet.submit(spec());
     let drawn = name_of(&devnet.committee(&id)[0]);
-    let deadline = devnet.state.job(&id).unwrap().deadline();
-    while devnet.state.height() < deadline {
+    // Nobody brings a result: it is drawn again until there is nobody left.
+    while devnet.state.open_jobs().next().is_some() {
         devnet.push_empty(1);
     }
+    let deadline = devnet.state.job(&id).unwrap().deadline();
     let late = refused(&devnet, &drawn, &result(&devnet, id, &drawn, b"hi\n")).await;
     assert_eq!(
         late.message,

@@ -270,12 +270,15 @@ pub struct ActorLog {
 pub struct ActorLine {
     /// The block.
     pub height: u64,
-    /// The transaction that caused it; absent where a timer's fire did.
+    /// The transaction that caused it, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction: Option<HashText>,
-    /// The timer whose fire caused it; absent where a transaction did.
+    /// The timer whose fire caused it, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<HashText>,
+    /// The job whose end the actor was told of, where that caused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<HashText>,
     /// Which of the three.
     pub kind: ActorLineKind,
     /// The line, or the error with its place and stack; absent for an event.

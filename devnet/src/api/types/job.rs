@@ -12,19 +12,33 @@ pub enum JobStatus {
     Pending,
     /// Drawn.
     Assigned,
+    /// Of a committee, some have committed to their results.
+    Running,
+    /// No more commitments count; results are being revealed.
+    Committed,
     /// Its verified result is final.
     Verified,
     /// Ended without a result; the escrow went back.
     Failed,
+    /// Taken back by its submitter; the escrow went back.
+    Cancelled,
 }
 
 impl JobStatus {
     /// Every status, in the order jobs go through them.
-    pub const ALL: [Self; 4] = [Self::Pending, Self::Assigned, Self::Verified, Self::Failed];
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Assigned,
+        Self::Running,
+        Self::Committed,
+        Self::Verified,
+        Self::Failed,
+        Self::Cancelled,
+    ];
 
     /// Whether nothing follows it.
     pub const fn is_final(self) -> bool {
-        matches!(self, Self::Verified | Self::Failed)
+        matches!(self, Self::Verified | Self::Failed | Self::Cancelled)
     }
 }
 
@@ -33,8 +47,11 @@ impl fmt::Display for JobStatus {
         f.pad(match self {
             Self::Pending => "Pending",
             Self::Assigned => "Assigned",
+            Self::Running => "Running",
+            Self::Committed => "Committed",
             Self::Verified => "Verified",
             Self::Failed => "Failed",
+            Self::Cancelled => "Cancelled",
         })
     }
 }
@@ -49,7 +66,8 @@ impl FromStr for JobStatus {
             .find(|status| status.to_string().eq_ignore_ascii_case(text))
             .ok_or_else(|| super::ParseError {
                 got: text.to_owned(),
-                expected: "a job status: Pending, Assigned, Verified or Failed",
+                expected: "a job status: Pending, Assigned, Running, Committed, Verified, Failed or \
+                           Cancelled",
             })
     }
 }
@@ -62,6 +80,15 @@ pub struct JobQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(inline)]
     pub status: Option<JobStatus>,
+    /// Only jobs of this kind: `custom`, `http`, `llm`, `mcp` or `eth_send`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Only jobs of this account: a name or an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub submitter: Option<String>,
+    /// Only jobs whose last committee has this runner: a name or an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<String>,
     /// How many at most (default 100, at most 10,000).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
@@ -72,7 +99,7 @@ pub struct JobQuery {
 pub struct JobSummary {
     /// Its identifier.
     pub job_id: HashText,
-    /// `custom` or `http`.
+    /// Its kind: `llm`, `http`, `mcp`, `eth_send` or `custom`.
     pub kind: String,
     /// The account that submitted it.
     pub submitter: AddressText,
@@ -93,7 +120,7 @@ pub struct JobSummary {
 pub struct Job {
     /// Its identifier.
     pub job_id: HashText,
-    /// `custom` or `http`.
+    /// Its kind: `llm`, `http`, `mcp`, `eth_send` or `custom`.
     pub kind: String,
     /// The account that submitted it.
     pub submitter: AddressText,
@@ -134,6 +161,24 @@ pub struct Job {
     pub spec: serde_json::Value,
     /// What happened to it, in order.
     pub events: Vec<JobEvent>,
+    /// How far its runners are while it is open, as each said last over a connection to a validator
+    /// of this devnet. It is live, no part of the chain, and nobody checks it; a runner that polls
+    /// says nothing.
+    #[serde(default)]
+    pub progress: Vec<RunnerProgress>,
+}
+
+/// How far a runner says that it is with a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunnerProgress {
+    /// The runner.
+    pub runner: String,
+    /// Done, from 0 to 100; 0 where it cannot tell.
+    pub percent: u16,
+    /// What is being done, in the runner's words; absent where it says nothing.
+    pub detail: Option<String>,
+    /// The height of the validator that was told, at that time.
+    pub height: u64,
 }
 
 /// Something that happened to a job.
@@ -176,6 +221,14 @@ pub struct Explanation {
     pub height: u64,
     /// Which attempt it was, from 1.
     pub attempt: u32,
+    /// How many runners the job wants.
+    pub wanted: u32,
+    /// How many of the registry's passed the filters.
+    pub passed: u32,
+    /// Where the job stands now.
+    pub status: JobStatus,
+    /// The last block of the attempt that the job is in, or ended in.
+    pub deadline: u64,
     /// Every runner of the registry, in its order.
     pub candidates: Vec<Candidate>,
     /// The parent block's hash, which the seed is made of.
@@ -188,6 +241,15 @@ pub struct Explanation {
     pub draws: Vec<Draw>,
     /// The Merkle root of the surviving candidates, as stored with the job.
     pub candidates_root: Option<HashText>,
+}
+
+/// Which draw `GET /v1/jobs/{id}/explain` explains.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ExplanationQuery {
+    /// The attempt, from 1 (default: the last).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
 }
 
 /// A runner before the filters.
@@ -267,6 +329,33 @@ pub struct PolledJob {
     pub assigned_at: u64,
     /// The last block whose results count.
     pub deadline_block: u64,
+    /// What the chain waits for from this runner.
+    pub wants: Wanted,
+}
+
+/// What the chain waits for from a runner that a job is assigned to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// The result: the runner does the job alone.
+    Result,
+    /// A commitment to the result: it is a committee's job.
+    Commitment,
+    /// The result that the runner has committed to.
+    Reveal,
+    /// Nothing now: others of the committee have not committed, or it is all there.
+    Nothing,
+}
+
+/// A runner's commitment to its result of a committee's job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CommitRequest {
+    /// The job.
+    pub job_id: HashText,
+    /// keccak256(result ‖ the runner's signature over it).
+    pub commitment: HashText,
+    /// The runner's signature, as in its `JobCommit` frame: 65 bytes.
+    pub runner_signature: BytesText,
 }
 
 /// A runner's result of a job that the chain assigns to it.
@@ -280,7 +369,7 @@ pub struct ResultRequest {
     pub runner_signature: BytesText,
 }
 
-/// A validator brings the result onto the chain, or has done so before.
+/// A validator brings the result or commitment onto the chain, or has done so before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResultAccepted {
     /// The job.
@@ -294,7 +383,7 @@ pub struct MruRecord {
     pub submitter: AddressText,
     /// That account's name, where the devnet knows one.
     pub submitter_name: Option<String>,
-    /// `custom` or `http`.
+    /// Its kind: `llm`, `http`, `mcp`, `eth_send` or `custom`.
     pub kind: String,
     /// The runner.
     pub runner: String,

@@ -61,14 +61,15 @@
 //! | `POST /v1/shutdown` * | | 202 [`Stopping`] |
 //! | `POST /runner/{runner}/heartbeat` | [`TransactionRequest`] | 202 [`TransactionAccepted`] |
 //! | `GET /runner/{runner}/jobs` | | [`PolledJobs`]; 410 in phase `sunset` |
+//! | `POST /runner/{runner}/job_commit` | [`CommitRequest`] | 202 [`ResultAccepted`], or 410 |
 //! | `POST /runner/{runner}/job_result` | [`ResultRequest`] | 202 [`ResultAccepted`], or 410 |
 //! | `GET /openapi.json` | | the OpenAPI document |
 //!
 //! Every `GET` takes `?node=NAME` ([`NodeQuery`]): that validator answers from its own state. So
 //! does a dry run, a `POST` for the sake of its body, which changes nothing. A request marked *
 //! changes state and needs `Authorization: Bearer <token>`; the token is in the devnet's `token`
-//! file. A runner's heartbeat and result need none: the runner signed them. Whatever fails
-//! answers with an [`ErrorBody`].
+//! file. A runner's heartbeat, commitment and result need none: the runner signed them. Whatever
+//! fails answers with an [`ErrorBody`].
 //!
 //! # Events
 //!
@@ -100,13 +101,14 @@ pub use chain::{
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use fault::{Fault, FaultRequest, FaultSpec};
 pub use job::{
-    Candidate, Draw, Explanation, Job, JobEvent, JobQuery, JobResult, JobStatus, JobSummary,
-    MruRecord, PolledJob, PolledJobs, ResultAccepted, ResultRequest, SelectionCheck,
+    Candidate, CommitRequest, Draw, Explanation, ExplanationQuery, Job, JobEvent, JobQuery,
+    JobResult, JobStatus, JobSummary, MruRecord, PolledJob, PolledJobs, ResultAccepted,
+    ResultRequest, RunnerProgress, SelectionCheck, Wanted,
 };
 pub use node::{
-    JoinRequest, Left, LimitRequest, NodeQuery, Runner, RunnerConnection, RunnerHealth, RunnerLoad,
-    RunnerState, RunnerStatus, Status, Stopping, Supply, Validator, ValidatorState,
-    ValidatorStatus,
+    JoinRequest, Left, LimitRequest, NodeQuery, ReputationStep, Runner, RunnerConnection,
+    RunnerHealth, RunnerLoad, RunnerState, RunnerStatus, Status, Stopping, Supply, Validator,
+    ValidatorState, ValidatorStatus,
 };
 pub use presence::{
     AbsentRunner, ComparedDraw, ComparisonQuery, Mismatch, MismatchKind, Presence, PresenceCheck,

@@ -1,6 +1,8 @@
 //! The devnet as a whole, its validators and its runners.
 
-use super::{AddressText, AmountText, BytesText, ChainIdText, Fault, Head, KeyText, TimeText};
+use super::{
+    AddressText, AmountText, BytesText, ChainIdText, Fault, HashText, Head, KeyText, TimeText,
+};
 use cowboy_engine::{
     primitives::Address,
     wire::{self, BackpressureSignal},
@@ -165,8 +167,14 @@ pub struct Runner {
     pub stake: AmountText,
     /// 0 to 100; 100 at registration.
     pub reputation: u32,
-    /// The job kinds it takes: `custom`, `http`.
+    /// The job kinds it takes: `llm`, `http`, `mcp`, `eth_send`, `custom`.
     pub kinds: Vec<String>,
+    /// The models of `llm` jobs that it takes; left out: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<String>>,
+    /// The servers of `mcp` jobs that it takes; left out: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp_servers: Option<Vec<String>>,
     /// What it asks per second of computing.
     pub price_per_second: AmountText,
     /// Jobs that are assigned to it now.
@@ -185,6 +193,22 @@ pub struct Runner {
     pub connections: Vec<RunnerConnection>,
     /// Whether the newest canonical presence has it.
     pub present: bool,
+    /// How its reputation changed last, newest first, where one runner is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reputation_history: Vec<ReputationStep>,
+}
+
+/// A change of a runner's reputation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReputationStep {
+    /// The block.
+    pub height: u64,
+    /// The job it came of.
+    pub job_id: HashText,
+    /// What it was.
+    pub before: u32,
+    /// What it is since.
+    pub after: u32,
 }
 
 /// A runner's connection to a validator of its subset.

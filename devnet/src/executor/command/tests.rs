@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::executor::{Executor, Task};
-use std::{future::Future, io::Read as _};
+use std::{future::Future, io::Read as _, sync::Mutex};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 const LIMITS: Limits =
@@ -26,8 +26,9 @@ fn script(text: &str) -> Command {
 
 async fn execute(command: Command, limits: Limits) -> Result<String, ExecutorError> {
     let (_keep, cancelled) = oneshot::channel();
-    let output =
-        Executor::default().run(&Task::Command(command), &limits, cancelled, |_| ()).await?;
+    let output = Executor::default()
+        .run(&Task::Command(command), &limits, cancelled, |_| (), |_| ())
+        .await?;
     Ok(String::from_utf8(output).unwrap())
 }
 
@@ -120,9 +121,14 @@ async fn nothing_is_inherited_but_the_path() {
     let mut show = command("env", &[]);
     show.env.insert("GIVEN".to_owned(), "a value".to_owned());
     let path = env::var("PATH").unwrap();
+    // A job's own directory is nothing that it can choose.
+    show.env.insert(DIRECTORY_VARIABLE.to_owned(), "/".to_owned());
     let mut lines: Vec<_> =
         execute(show, LIMITS).await.unwrap().lines().map(str::to_owned).collect();
     lines.sort();
+    let directory = lines.remove(0);
+    let directory = directory.strip_prefix("COWBOY_JOB_DIRECTORY=").unwrap();
+    assert!(directory.contains("cowboy-job-"), "{directory}");
     assert_eq!(lines, ["GIVEN=a value".to_owned(), format!("PATH={path}")]);
 }
 
@@ -195,7 +201,7 @@ async fn family_is_stopped<F: Future<Output = ()>>(
     let (started, has_started) = oneshot::channel();
     let running = tokio::spawn(async move {
         let started = |at| started.send(at).unwrap();
-        Executor::default().run(&Task::Command(family), &LIMITS, cancelled, started).await
+        Executor::default().run(&Task::Command(family), &LIMITS, cancelled, started, |_| ()).await
     });
     let leader = milestone.reached().await;
     assert!(has_started.await.unwrap() < Instant::now());
@@ -234,7 +240,7 @@ async fn dropping_the_future_leaves_neither_process_nor_file_behind() {
     );
     let (_keep, cancelled) = oneshot::channel();
     let running = tokio::spawn(async move {
-        Executor::default().run(&Task::Command(busy), &LIMITS, cancelled, |_| ()).await
+        Executor::default().run(&Task::Command(busy), &LIMITS, cancelled, |_| (), |_| ()).await
     });
     let directory = milestone.reached().await;
     assert!(Path::new(directory.trim()).exists());
@@ -248,7 +254,7 @@ async fn what_was_cancelled_before_is_not_started() {
     let (_, cancelled) = oneshot::channel();
     let task = Task::Command(command("true", &[]));
     let started = |_| panic!("started");
-    let result = Executor::default().run(&task, &LIMITS, cancelled, started).await;
+    let result = Executor::default().run(&task, &LIMITS, cancelled, started, |_| ()).await;
     assert_eq!(result, Err(ExecutorError::Cancelled));
 }
 
@@ -260,11 +266,109 @@ async fn what_an_exited_command_left_running_goes_too() {
     assert_gone(&leader);
 }
 
+#[tokio::test]
+async fn progress_is_told_in_lines_of_its_own() {
+    let told = Mutex::new(Vec::new());
+    let talking = script(
+        "echo 'progress: 0' >&2; echo oh >&2; printf 'progress:  42 some\\twords \\n' >&2
+         printf 'progress: 101\\nprogress: -1\\nprogress: x\\nmy progress: 3\\nprogress:\\n' >&2
+         echo 'an end' >&2; printf 'progress: 100\\n\\n' >&2; exit 3",
+    );
+    let (_keep, cancelled) = oneshot::channel();
+    let tell = |Progress { percent, detail }| told.lock().unwrap().push((percent, detail));
+    let task = Task::Command(talking);
+    let result = Executor::default().run(&task, &LIMITS, cancelled, |_| (), tell).await;
+    let words = Some("some words".to_owned());
+    assert_eq!(told.into_inner().unwrap(), [(0, None), (42, words), (100, None)]);
+    // What is said of progress is no reason to fail.
+    let reason = ExecutorError::Exit { code: 3, stderr: "an end".to_owned() };
+    assert_eq!(result, Err(reason));
+}
+
+/// Whether any process has this in its environment.
+#[cfg(target_os = "linux")]
+fn is_in_an_environment(text: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let environments =
+        processes.filter_map(|process| fs::read(process.path().join("environ")).ok());
+    let has = |environment: Vec<u8>| String::from_utf8_lossy(&environment).contains(text);
+    environments.into_iter().any(has)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn daemons_go_with_the_command_that_started_them() {
+    // In sessions of their own, children of nobody's, deaf to signals, elsewhere, with the output
+    // closed or held open.
+    for (index, daemon) in [
+        "setsid sleep 1000 & echo $$ > \"$MILESTONE\"; wait",
+        "setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo > \"$MILESTONE\"",
+        "(cd /; trap '' TERM HUP INT; setsid sh -c 'trap \"\" TERM; sleep 1000 & wait' &)
+         echo > \"$MILESTONE\"; sleep 1000",
+        "(setsid sh -c '(setsid sleep 1000 &) ; exec sleep 1000' &); echo > \"$MILESTONE\"; exit 1",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let milestone = Milestone::new();
+        let marker = format!("{}-{index}", milestone.path.display());
+        let mut command = milestone.script(daemon);
+        command.env.insert("MARKER".to_owned(), marker.clone());
+        let (cancel, cancelled) = oneshot::channel();
+        let running = tokio::spawn(async move {
+            let task = Task::Command(command);
+            Executor::default().run(&task, &LIMITS, cancelled, |_| (), |_| ()).await
+        });
+        milestone.reached().await;
+        drop(cancel);
+        // However it ended: by itself, or cancelled.
+        let _ = running.await.unwrap();
+        assert!(!is_in_an_environment(&marker), "{daemon}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_flood_of_processes_ends_with_its_time() {
+    let milestone = Milestone::new();
+    let marker = milestone.path.display().to_string();
+    let flood = milestone.script("(while true; do sleep 1000 & done) & exec sleep 1000");
+    let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
+    assert_eq!(
+        execute(flood, limits).await,
+        Err(ExecutorError::TimedOut { after: limits.timeout })
+    );
+    assert!(!is_in_an_environment(&marker));
+}
+
+#[tokio::test]
+async fn a_flood_of_complaints_or_files_leaves_nothing() {
+    // Far more than a pipe holds, or is kept.
+    let complaining = "head -c 5000000 /dev/zero | tr '\\0' 'x' >&2; echo >&2; echo done";
+    check(script(complaining), Ok("done\n")).await;
+    let milestone = Milestone::new();
+    let filling = milestone.script(
+        "mkdir -p $(printf 'd/%.0s' $(seq 100)); i=0
+         while [ $i -lt 500 ]; do echo $i > f$i; i=$((i+1)); done; head -c 5000000 /dev/zero > big
+         pwd > \"$MILESTONE\"; while true; do i=$((i+1)); echo $i > f$i; done",
+    );
+    let (cancel, cancelled) = oneshot::channel();
+    let running = tokio::spawn(async move {
+        let task = Task::Command(filling);
+        Executor::default().run(&task, &LIMITS, cancelled, |_| (), |_| ()).await
+    });
+    let directory = milestone.reached().await;
+    assert!(Path::new(directory.trim()).exists());
+    cancel.send(()).unwrap();
+    assert_eq!(running.await.unwrap(), Err(ExecutorError::Cancelled));
+    assert!(!Path::new(directory.trim()).exists());
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn output_that_a_process_beyond_reach_holds_open_is_not_waited_for() {
     let begin = Instant::now();
-    check(script("setsid sleep 10 & echo done"), Ok("done\n")).await;
+    check(script("env -i $(command -v setsid) sleep 10 & echo done"), Ok("done\n")).await;
     assert!(begin.elapsed() < 8 * SECOND, "{:?}", begin.elapsed());
 }
 
@@ -280,4 +384,38 @@ async fn memory_is_limited() {
         "{result:?}"
     );
     assert_eq!(execute(command("echo", &["modest"]), limits).await.as_deref(), Ok("modest\n"));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_a_killed_runner_has_left_in_its_folder_is_cleared_away() {
+    let home = tempfile::tempdir().unwrap();
+    let (mine, others) = (home.path().join("jobs"), home.path().join("jobs-of-another"));
+    let executor = Executor::default().in_folder(&mine).unwrap();
+    // As a job whose runner was killed is left: the executor knows nothing of these.
+    let stray = |folder: &Path| {
+        let directory = fs::canonicalize(folder).unwrap().join("cowboy-job-left");
+        fs::create_dir_all(directory.join("sub")).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o500)).unwrap();
+        let mut command = std::process::Command::new("sleep");
+        command.arg("1000").env_clear().env("PATH", env::var_os("PATH").unwrap());
+        command.env(DIRECTORY_VARIABLE, directory).spawn().unwrap()
+    };
+    fs::create_dir(&others).unwrap();
+    let (mut left, mut other) = (stray(&mine), stray(&others));
+
+    let again = executor.in_folder(&home.path().join("jobs-of-another/../jobs")).unwrap();
+    assert_eq!(left.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+    assert_eq!(fs::read_dir(&mine).unwrap().count(), 0);
+    assert_eq!(other.try_wait().unwrap(), None, "it is another runner's");
+    assert_eq!(fs::read_dir(&others).unwrap().count(), 1);
+    other.kill().unwrap();
+    other.wait().unwrap();
+
+    let (_keep, cancelled) = oneshot::channel();
+    let task = Task::Command(command("pwd", &[]));
+    let output = again.run(&task, &LIMITS, cancelled, |_| (), |_| ()).await.unwrap();
+    let directory = String::from_utf8(output).unwrap();
+    assert!(Path::new(&directory).starts_with(fs::canonicalize(&mine).unwrap()), "{directory}");
+    assert_eq!(fs::read_dir(&mine).unwrap().count(), 0);
 }

@@ -4,50 +4,23 @@
 //! asked for, and yields the text of what is.
 
 use super::super::ExecutorError;
+use cowboy_engine::job::json::{Pointer, position};
 use serde::de::{
     Deserialize as _, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 use serde_json::value::RawValue;
 use std::{borrow::Cow, fmt};
 
-/// A pointer, split into its tokens.
-#[derive(Debug)]
-pub(super) struct Pointer {
-    text: String,
-    tokens: Vec<String>,
-}
-
-impl Pointer {
-    /// Splits a pointer: empty, or tokens each with a `/` before it, `~0` for `~`, `~1` for `/`.
-    pub(super) fn parse(text: &str) -> Result<Self, ExecutorError> {
-        let invalid =
-            |why: &str| Err(ExecutorError::Invalid(format!("JSON pointer {text:?}: {why}")));
-        let mut parts = text.split('/');
-        if parts.next() != Some("") {
-            return invalid("neither empty nor with a / at its start");
-        }
-        let mut tokens = Vec::new();
-        for part in parts {
-            if part.replace("~0", "").replace("~1", "").contains('~') {
-                return invalid("a ~ that is neither ~0 nor ~1");
-            }
-            // In this order: ~01 is ~1, not a slash.
-            tokens.push(part.replace("~1", "/").replace("~0", "~"));
-        }
-        Ok(Self { text: text.to_owned(), tokens })
-    }
-
-    /// The text of the value in `document` that the pointer leads to. Of a name that stands more
-    /// than once in an object, the last one counts.
-    pub(super) fn find<'d>(&self, document: &'d [u8]) -> Result<&'d [u8], ExecutorError> {
-        let not_json = |error: serde_json::Error| ExecutorError::NotJson(error.to_string());
-        let mut json = serde_json::Deserializer::from_slice(document);
-        let found = Step(&self.tokens).deserialize(&mut json).map_err(not_json)?;
-        json.end().map_err(not_json)?;
-        found
-            .map(|value| value.get().as_bytes())
-            .ok_or_else(|| ExecutorError::NothingThere { pointer: self.text.clone() })
-    }
+/// The text of the value in `document` that the pointer leads to. Of a name that stands more than
+/// once in an object, the last one counts.
+pub(super) fn find<'d>(pointer: &Pointer, document: &'d [u8]) -> Result<&'d [u8], ExecutorError> {
+    let not_json = |error: serde_json::Error| ExecutorError::NotJson(error.to_string());
+    let mut json = serde_json::Deserializer::from_slice(document);
+    let found = Step(pointer.tokens()).deserialize(&mut json).map_err(not_json)?;
+    json.end().map_err(not_json)?;
+    found
+        .map(|value| value.get().as_bytes())
+        .ok_or_else(|| ExecutorError::NothingThere { pointer: pointer.to_string() })
 }
 
 /// Takes the tokens that are left from the value it stands at.
@@ -85,7 +58,7 @@ impl<'de> Visitor<'de> for Step<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let wanted = self.0.first().and_then(|token| index(token));
+        let wanted = self.0.first().and_then(|token| position(token));
         let mut found = None;
         for position in 0.. {
             if wanted == Some(position) {
@@ -154,19 +127,13 @@ impl<'de> serde::Deserialize<'de> for Name<'de> {
     }
 }
 
-/// The position that a token names in a list: digits without a zero before them.
-fn index(token: &str) -> Option<usize> {
-    let canonical = token == "0" || !token.starts_with('0');
-    let digits = token.bytes().all(|byte| byte.is_ascii_digit());
-    if canonical && digits { token.parse().ok() } else { None }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn find(pointer: &str, document: &str) -> Result<String, ExecutorError> {
-        let found = Pointer::parse(pointer)?.find(document.as_bytes())?;
+        let pointer = Pointer::parse(pointer).unwrap();
+        let found = super::find(&pointer, document.as_bytes())?;
         Ok(String::from_utf8(found.to_vec()).unwrap())
     }
 
@@ -233,10 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pointer_or_no_json_is_refused() {
-        for pointer in ["a", "a/b", "/~", "/~2", "/a~"] {
-            assert!(matches!(find(pointer, "{}"), Err(ExecutorError::Invalid(_))), "{pointer}");
-        }
+    fn what_is_no_json_is_refused() {
         let deep = "[".repeat(100_000);
         for document in ["", "{", "[1,]", r#"{"a": 1} x"#, "nul", r#"{"a": 1, "b": }"#, &deep] {
             for pointer in ["", "/a", "/0/0/0"] {

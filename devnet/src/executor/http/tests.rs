@@ -11,14 +11,19 @@ use axum::{
     routing::{any, get},
 };
 use futures::{StreamExt as _, future, stream};
-use std::{convert::Infallible, net::SocketAddr, time::Duration};
+use rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring, pki_types::PrivateKeyDer};
+use std::{convert::Infallible, io::Read as _, net::SocketAddr, sync::Mutex, time::Duration};
 use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
     sync::{mpsc, oneshot},
 };
 
 const LIMITS: Limits =
     Limits { max_return_bytes: 100, timeout: Duration::from_secs(60), max_memory_mb: None };
+
+/// How often a server that drips sends a byte.
+const DRIP: Duration = Duration::from_millis(20);
 
 const DOCUMENT: &str = r#"{"price": {"usd": 1.50, "eur": [1, 2]}}"#;
 
@@ -76,7 +81,8 @@ fn request(address: SocketAddr, path: &str) -> Request {
 
 async fn execute(request: Request, limits: Limits) -> Result<String, ExecutorError> {
     let (_keep, cancelled) = oneshot::channel();
-    let output = Executor::default().run(&Task::Http(request), &limits, cancelled, |_| ()).await?;
+    let output =
+        Executor::default().run(&Task::Http(request), &limits, cancelled, |_| (), |_| ()).await?;
     Ok(String::from_utf8(output).unwrap())
 }
 
@@ -128,6 +134,23 @@ async fn the_body_is_bounded() {
 }
 
 #[tokio::test]
+async fn progress_is_told_where_the_length_is_known() {
+    let (address, _) = server().await;
+    let told = async |path: &str| {
+        let told = Mutex::new(Vec::new());
+        let (_keep, cancelled) = oneshot::channel();
+        let tell = |progress| told.lock().unwrap().push(progress);
+        let task = Task::Http(request(address, path));
+        let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
+        let _ = Executor::default().run(&task, &limits, cancelled, |_| (), tell).await;
+        told.into_inner().unwrap()
+    };
+    let whole = Progress { percent: 100, detail: Some("100 of 100 bytes".to_owned()) };
+    assert_eq!(told("/hundred").await.last(), Some(&whole));
+    assert_eq!(told("/stalling").await, []);
+}
+
+#[tokio::test]
 async fn time_is_limited() {
     let (address, mut silent) = server().await;
     let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
@@ -145,7 +168,7 @@ async fn a_cancelled_request_ends() {
     let running = tokio::spawn(async move {
         let task = Task::Http(request(address, "/silent"));
         let started = |at| started.send(at).unwrap();
-        Executor::default().run(&task, &LIMITS, cancelled, started).await
+        Executor::default().run(&task, &LIMITS, cancelled, started, |_| ()).await
     });
     silent.recv().await.unwrap();
     assert!(has_started.await.unwrap() < Instant::now());
@@ -188,7 +211,7 @@ async fn a_task_that_makes_no_sense_is_refused_unsent() {
         let (_keep, cancelled) = oneshot::channel();
         let started = |_| panic!("started");
         let task = Task::Http(bad);
-        let result = Executor::default().run(&task, &LIMITS, cancelled, started).await;
+        let result = Executor::default().run(&task, &LIMITS, cancelled, started, |_| ()).await;
         assert!(matches!(result, Err(ExecutorError::Invalid(_))), "{task:?}: {result:?}");
     }
 }
@@ -206,4 +229,103 @@ async fn a_server_that_is_not_there_or_not_what_it_should_be_is_told() {
     let secure = Request { url: format!("https://{address}/json"), ..request(address, "/") };
     let result = execute(secure, LIMITS).await;
     assert!(matches!(result, Err(ExecutorError::Request { .. })), "{result:?}");
+}
+
+/// A server that reads one request, writes `answer`, then `again` until nobody reads any more;
+/// where there is none, it closes.
+async fn raw(answer: &'static str, again: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut stream = listener.accept().await.unwrap().0;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        while !again.is_empty() && stream.write_all(again.as_bytes()).await.is_ok() {}
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_server_that_goes_on_and_on_is_left() {
+    let too_much = Err(ExecutorError::TooMuchOutput { limit: 100 });
+    let blah = "blah blah blah blah blah blah blah blah ";
+    for (answer, again) in [
+        ("HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n", blah),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\n", ""),
+        ("HTTP/1.0 200 OK\r\n\r\n", blah),
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", "5\r\nblah \r\n"),
+    ] {
+        let address = raw(answer, again).await;
+        assert_eq!(execute(request(address, "/"), LIMITS).await, too_much, "{answer}");
+    }
+    for again in ["x-bomb: blah\r\n", "x-bomb-without-end-"] {
+        let address = raw("HTTP/1.1 200 OK\r\n", again).await;
+        let result = execute(request(address, "/"), LIMITS).await;
+        assert!(matches!(result, Err(ExecutorError::Request { .. })), "{again}: {result:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_none() {
+    for answer in [
+        "",
+        "HTTP/1.1 200",
+        "HTTP/1.1 200 OK\r\ncontent-le",
+        "HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhalf of it",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nha",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nwhole\r\n",
+        "nonsense\r\n\r\n",
+    ] {
+        let address = raw(answer, "").await;
+        let result = execute(request(address, "/"), LIMITS).await;
+        assert!(matches!(result, Err(ExecutorError::Request { .. })), "{answer}: {result:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_drips_is_left_when_the_time_is_up() {
+    let drip = async || {
+        let ticks = stream::unfold(tokio::time::interval(DRIP), async |mut ticks| {
+            ticks.tick().await;
+            Some((Ok::<_, Infallible>(Bytes::from_static(b"x")), ticks))
+        });
+        Body::from_stream(ticks)
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().route("/drip", get(drip));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let limits = Limits { timeout: 10 * DRIP, max_return_bytes: 1 << 20, ..LIMITS };
+    let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
+    assert_eq!(execute(request(address, "/drip"), limits).await, timed_out);
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_knows_is_refused() {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::task::spawn_blocking(move || {
+        let connection = ServerConnection::new(Arc::new(config)).unwrap();
+        let mut stream = StreamOwned::new(connection, listener.accept().unwrap().0);
+        // What of the request arrives behind TLS.
+        let mut got = Vec::new();
+        let _ = stream.read_to_end(&mut got);
+        got
+    });
+    let secure = Request { url: format!("https://{address}/"), ..request(address, "/") };
+    let result = execute(secure, LIMITS).await;
+    let Err(ExecutorError::Request { reason, .. }) = &result else { panic!("{result:?}") };
+    assert!(reason.contains("certificate"), "{reason}");
+    assert_eq!(serving.await.unwrap(), b"");
 }

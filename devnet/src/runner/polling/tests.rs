@@ -3,8 +3,8 @@
 use super::Polling;
 use crate::{
     api::types::{
-        Bytes, ErrorBody, ErrorCode, ErrorDetail, PolledJob, PolledJobs, ResultAccepted,
-        ResultRequest, Text,
+        Bytes, CommitRequest, ErrorBody, ErrorCode, ErrorDetail, PolledJob, PolledJobs,
+        ResultAccepted, ResultRequest, Text, Wanted,
     },
     client::Client,
     runner::{Config, Runner, ValidatorAddress, node::Activity, start, worker::Pretended},
@@ -21,10 +21,11 @@ use axum::{
 use commonware_runtime::{Runner as _, Supervisor as _, tokio as runtime};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
+    job::spec::{JobSpec, Verification, VerificationMode},
     presence::Phase,
     primitives::{Hash, PublicKey, SecretKey, Signature, codec::to_vec, keccak256},
     registry::JobKind,
-    wire::{CancelReason, JobResult},
+    wire::{CancelReason, JobCommit, JobResult, commitment},
 };
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -64,6 +65,7 @@ struct Api {
     refusals: Arc<Mutex<Vec<ErrorCode>>>,
     listed: Arc<watch::Sender<u64>>,
     posted: mpsc::UnboundedSender<ResultRequest>,
+    committed: mpsc::UnboundedSender<CommitRequest>,
 }
 
 async fn jobs(State(api): State<Api>, Path(runner): Path<String>) -> Json<PolledJobs> {
@@ -85,10 +87,20 @@ async fn job_result(State(api): State<Api>, Json(request): Json<ResultRequest>) 
     }
 }
 
+async fn job_commit(
+    State(api): State<Api>,
+    Json(request): Json<CommitRequest>,
+) -> Json<ResultAccepted> {
+    let job_id = request.job_id;
+    let _ = api.committed.send(request);
+    Json(ResultAccepted { job_id })
+}
+
 /// A runner and the API that it polls.
 struct Net {
     api: Api,
     posted: mpsc::UnboundedReceiver<ResultRequest>,
+    committed: mpsc::UnboundedReceiver<CommitRequest>,
     phase: watch::Sender<Phase>,
     activities: broadcast::Receiver<Activity>,
     _runner: Runner,
@@ -100,16 +112,19 @@ impl Net {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (sender, posted) = mpsc::unbounded_channel();
+        let (commits, committed) = mpsc::unbounded_channel();
         let none = PolledJobs { height: 10, phase: "shadow".into(), jobs: Vec::new(), more: false };
         let api = Api {
             jobs: Arc::new(Mutex::new(none)),
             refusals: Arc::default(),
             listed: Arc::new(watch::Sender::new(0)),
             posted: sender,
+            committed: commits,
         };
         let router = Router::new()
             .route("/runner/{runner}/jobs", get(jobs))
             .route("/runner/{runner}/job_result", post(job_result))
+            .route("/runner/{runner}/job_commit", post(job_commit))
             .with_state(api.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         let (phase, told) = watch::channel(phase);
@@ -131,7 +146,7 @@ impl Net {
         };
         let worker = Pretended { clock: context.child("worker"), delay };
         let runner = start(context.child("runner"), config, Nowhere, worker);
-        Self { api, posted, phase, activities: runner.subscribe(), _runner: runner }
+        Self { api, posted, committed, phase, activities: runner.subscribe(), _runner: runner }
     }
 
     /// The chain assigns these jobs at `height`.
@@ -140,10 +155,21 @@ impl Net {
             job_id: Text(Hash([*id; 32])),
             spec: Text(Bytes(to_vec(&spec(4)))),
             assigned_at: height,
-            deadline_block: height + 100,
+            // As long as it is the same attempt.
+            deadline_block: 100,
+            wants: Wanted::Result,
         };
         let mut answer = self.api.jobs.lock();
         (answer.height, answer.jobs) = (height, jobs.iter().map(job).collect());
+    }
+
+    /// The chain has a committee's job for the runner at `height`, and wants this of it.
+    fn want(&self, height: u64, wants: Wanted) {
+        let verification = Verification::of(VerificationMode::Deterministic, 3);
+        self.assign(height, &[1]);
+        let mut answer = self.api.jobs.lock();
+        answer.jobs[0].wants = wants;
+        answer.jobs[0].spec = Text(Bytes(to_vec(&JobSpec { verification, ..spec(40) })));
     }
 
     /// Waits until the runner has asked so often again, with an answer of now.
@@ -272,5 +298,50 @@ fn in_sunset_nothing_is_asked_until_the_phase_changes() {
         assert_eq!(*net.api.listed.borrow(), 0);
         net.phase.send_replace(Phase::HotPath);
         assert_eq!(*net.result().await.job_id, Hash([1; 32]));
+    });
+}
+
+#[test]
+fn a_committees_result_is_committed_to_and_shown_when_it_is_wanted() {
+    run(|context| async move {
+        let mut net = Net::start(&context, Phase::Shadow, Duration::ZERO).await;
+        net.want(11, Wanted::Commitment);
+        let committed = tokio::time::timeout(PATIENCE, net.committed.recv()).await;
+        let committed = committed.unwrap().unwrap();
+        net.want(12, Wanted::Nothing);
+        net.rounds(3).await;
+        assert!(net.posted.try_recv().is_err(), "it is for nobody to see yet");
+        net.want(13, Wanted::Reveal);
+        let shown = net.result().await;
+        let bytes = shown.result.0.0.clone();
+        let signature = Signature(shown.runner_signature.0.0.as_slice().try_into().unwrap());
+        assert_eq!(committed.commitment.0, commitment(&bytes, &signature));
+        let own = Signature(committed.runner_signature.0.0.as_slice().try_into().unwrap());
+        let digest = JobCommit::digest(CHAIN, &Hash([1; 32]), &committed.commitment.0);
+        assert!(key().public_key().verify(&digest, &own));
+        // The validator that took it may have forgotten it.
+        assert_eq!(net.result().await, shown);
+        net.want(14, Wanted::Nothing);
+        net.rounds(1).await;
+        while net.posted.try_recv().is_ok() {}
+        net.rounds(4).await;
+        assert!(net.posted.try_recv().is_err() && net.committed.try_recv().is_err());
+        let seen = net.until(|a| matches!(a, Activity::Finished { .. })).await;
+        assert_eq!(seen.len(), 2, "it was done once: {seen:?}");
+    });
+}
+
+#[test]
+fn what_is_only_to_be_shown_is_not_done_anew() {
+    run(|context| async move {
+        let mut net = Net::start(&context, Phase::Shadow, Duration::ZERO).await;
+        for (height, wants) in [(11, Wanted::Reveal), (12, Wanted::Nothing)] {
+            net.want(height, wants);
+            net.rounds(3).await;
+        }
+        assert!(net.posted.try_recv().is_err());
+        while let Ok(activity) = net.activities.try_recv() {
+            assert!(matches!(activity, Activity::Disconnected { .. }), "{activity:?}");
+        }
     });
 }

@@ -2,10 +2,13 @@
 //! fractions; objects keep their order.
 
 use super::text::text_argument;
-use crate::actor::{
-    error::{Fault, failed},
-    eval::{Args, Machine},
-    value::{Id, Value},
+use crate::{
+    actor::{
+        error::{ErrorKind, Fault, failed},
+        eval::{Args, Machine},
+        value::{Id, Value},
+    },
+    primitives::json::{Expected, Scanner},
 };
 
 impl Machine<'_> {
@@ -95,37 +98,34 @@ impl Machine<'_> {
     /// The value that a JSON text stands for.
     pub(in crate::actor) fn decode_json(&mut self, text: &str) -> Result<Value, Fault> {
         self.meter.text(text.len())?;
-        let mut reader = Reader { text, at: 0 };
+        let mut reader = Scanner::new(text);
         let value = self.read_json(&mut reader, 1)?;
-        reader.skip_white();
-        if reader.at < text.len() {
-            return reader.fail("the end");
-        }
+        reader.end()?;
         Ok(value)
     }
 
-    fn read_json(&mut self, reader: &mut Reader<'_>, depth: u64) -> Result<Value, Fault> {
+    fn read_json(&mut self, reader: &mut Scanner<'_>, depth: u64) -> Result<Value, Fault> {
         self.meter.elements(1)?;
         reader.skip_white();
         match reader.peek() {
-            Some(b'n') => reader.word("null", Value::None),
-            Some(b't') => reader.word("true", Value::Bool(true)),
-            Some(b'f') => reader.word("false", Value::Bool(false)),
+            Some(b'n') => reader.word("null").map(|()| Value::None).map_err(Fault::from),
+            Some(b't') => reader.word("true").map(|()| Value::Bool(true)).map_err(Fault::from),
+            Some(b'f') => reader.word("false").map(|()| Value::Bool(false)).map_err(Fault::from),
             Some(b'"') => {
                 let text = reader.string()?;
                 self.take_text(text.len())?;
                 Ok(self.paid_text(text))
             }
             Some(b'-' | b'0'..=b'9') => {
-                let (negative, digits) = reader.digits()?;
+                let (negative, digits) = integer(reader)?;
                 match self.parse_integer(negative, digits, 10)? {
                     Some(integer) => Ok(integer),
-                    None => reader.fail("digits"),
+                    None => Ok(reader.fail("digits")?),
                 }
             }
             Some(b'[') => {
                 self.meter.depth_fits(depth)?;
-                reader.at += 1;
+                reader.eat(b'[');
                 let mut items = Vec::new();
                 reader.skip_white();
                 if !reader.eat(b']') {
@@ -144,7 +144,7 @@ impl Machine<'_> {
             }
             Some(b'{') => {
                 self.meter.depth_fits(depth)?;
-                reader.at += 1;
+                reader.eat(b'{');
                 let dict = self.new_dict()?;
                 let Value::Dict(id) = dict else { unreachable!("it was made here") };
                 reader.skip_white();
@@ -158,7 +158,7 @@ impl Machine<'_> {
                         reader.expect(b':', "a colon")?;
                         let value = self.read_json(reader, depth + 1)?;
                         if self.dict_put(id, key, value)? {
-                            return reader.fail("a key that was not there before");
+                            reader.fail::<()>("a key that was not there before")?;
                         }
                         reader.skip_white();
                         if reader.eat(b'}') {
@@ -169,127 +169,23 @@ impl Machine<'_> {
                 }
                 Ok(dict)
             }
-            _ => reader.fail("a value"),
+            _ => Ok(reader.fail("a value")?),
         }
     }
 }
 
-/// Where reading is.
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
+/// The sign and the digits of a number that must be an integer.
+fn integer<'a>(reader: &mut Scanner<'a>) -> Result<(bool, &'a str), Fault> {
+    let negative = reader.eat(b'-');
+    let digits = reader.whole()?;
+    if let Some(b'.' | b'e' | b'E') = reader.peek() {
+        return failed("there are no floats: JSON here has integers alone");
+    }
+    Ok((negative, digits))
 }
 
-impl<'a> Reader<'a> {
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn skip_white(&mut self) {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
-            self.at += 1;
-        }
-    }
-
-    fn eat(&mut self, byte: u8) -> bool {
-        let there = self.peek() == Some(byte);
-        self.at += usize::from(there);
-        there
-    }
-
-    fn expect(&mut self, byte: u8, what: &str) -> Result<(), Fault> {
-        if self.eat(byte) { Ok(()) } else { self.fail(what) }
-    }
-
-    fn fail<T>(&self, expected: &str) -> Result<T, Fault> {
-        failed(format!("no JSON: {expected} is expected at byte {}", self.at))
-    }
-
-    fn word(&mut self, word: &str, value: Value) -> Result<Value, Fault> {
-        if !self.text[self.at..].starts_with(word) {
-            return self.fail("a value");
-        }
-        self.at += word.len();
-        Ok(value)
-    }
-
-    fn digits(&mut self) -> Result<(bool, &'a str), Fault> {
-        let negative = self.eat(b'-');
-        let rest = &self.text[self.at..];
-        let len = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let digits = &rest[..len];
-        if digits.len() > 1 && digits.starts_with('0') {
-            return self.fail("a number without leading zeros");
-        }
-        self.at += len;
-        if let Some(b'.' | b'e' | b'E') = self.peek() {
-            return failed("there are no floats: JSON here has integers alone");
-        }
-        Ok((negative, digits))
-    }
-
-    fn string(&mut self) -> Result<String, Fault> {
-        self.expect(b'"', "a string")?;
-        let mut read = String::new();
-        loop {
-            let rest = &self.text[self.at..];
-            let Some(plain) = rest.find(['"', '\\']) else { return self.fail("a closing quote") };
-            if rest[..plain].bytes().any(|byte| byte < 0x20) {
-                return self.fail("an escape for a control character");
-            }
-            read.push_str(&rest[..plain]);
-            self.at += plain + 1;
-            if rest.as_bytes()[plain] == b'"' {
-                return Ok(read);
-            }
-            let Some(escape) = self.peek() else { return self.fail("an escape") };
-            self.at += 1;
-            read.push(match escape {
-                b'"' => '"',
-                b'\\' => '\\',
-                b'/' => '/',
-                b'b' => '\u{8}',
-                b'f' => '\u{c}',
-                b'n' => '\n',
-                b'r' => '\r',
-                b't' => '\t',
-                b'u' => self.unicode()?,
-                _ => return self.fail("an escape"),
-            });
-        }
-    }
-
-    fn unicode(&mut self) -> Result<char, Fault> {
-        let high = self.unit()?;
-        let code = match high {
-            0xd800..0xdc00 => {
-                self.expect(b'\\', "the second half of a pair")?;
-                self.expect(b'u', "the second half of a pair")?;
-                let low = self.unit()?;
-                if !(0xdc00..0xe000).contains(&low) {
-                    return self.fail("the second half of a pair");
-                }
-                0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)
-            }
-            other => other,
-        };
-        match char::from_u32(code) {
-            Some(character) => Ok(character),
-            None => self.fail("the first half of a pair"),
-        }
-    }
-
-    fn unit(&mut self) -> Result<u32, Fault> {
-        let digits = self.text.get(self.at..self.at + 4);
-        let unit = digits
-            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
-            .and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        match unit {
-            Some(unit) => {
-                self.at += 4;
-                Ok(unit)
-            }
-            None => self.fail("four hex digits"),
-        }
+impl From<Expected> for Fault {
+    fn from(expected: Expected) -> Self {
+        ErrorKind::Failed(format!("no JSON: {expected}")).into()
     }
 }

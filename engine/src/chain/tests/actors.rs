@@ -113,14 +113,20 @@ impl Chain {
     }
 
     /// Calls a handler and yields the receipt of a call that succeeded.
-    fn call(&mut self, actor: Address, handler: &str, payload: &str) -> ActorReceipt {
+    pub(super) fn call(&mut self, actor: Address, handler: &str, payload: &str) -> ActorReceipt {
         let (receipt, _) = self.metered(calling(actor, handler, payload, Wei::ZERO), PLENTY);
         assert_eq!(receipt.status, Status::Success);
         receipt.actor.unwrap()
     }
 
     /// Calls a handler with value and yields how that failed.
-    fn fails(&mut self, actor: Address, handler: &str, payload: &str, value: Wei) -> String {
+    pub(super) fn fails(
+        &mut self,
+        actor: Address,
+        handler: &str,
+        payload: &str,
+        value: Wei,
+    ) -> String {
         let before = self.state.clone();
         let (receipt, events) = self.metered(calling(actor, handler, payload, value), PLENTY);
         assert_eq!(receipt.status.name(), "failed", "{:?}", receipt.actor);
@@ -139,13 +145,13 @@ impl Chain {
         self.state.account(actor).balance
     }
 
-    fn stored(&self, actor: &Address, key: &str) -> Option<&str> {
+    pub(super) fn stored(&self, actor: &Address, key: &str) -> Option<&str> {
         let value = self.state.stored_at(actor, key)?;
         Some(std::str::from_utf8(value).unwrap())
     }
 }
 
-fn chain() -> Chain {
+pub(super) fn chain() -> Chain {
     Chain::new(&genesis(1))
 }
 
@@ -283,7 +289,7 @@ fn a_failing_call_changes_nothing_but_says_why() {
     assert!(chain.fails(actor, "spin", "", Wei::ZERO).starts_with("OutOfCycles: of "));
     assert!(chain.fails(actor, "fill", "500000", Wei::ZERO).starts_with("OutOfCells: of "));
     let error = chain.fails(actor, "later", "", Wei::ZERO);
-    assert!(error.contains("jobs of actors are not part of this chain yet"), "{error}");
+    assert!(error.contains("InvalidJobSpec: work is missing"), "{error}");
     let stranger = key("bob").address();
     let error = chain.fails(stranger, "bump", "", Wei::cby(1));
     assert_eq!(error, format!("UnknownActor: no actor {stranger}"));

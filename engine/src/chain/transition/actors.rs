@@ -12,9 +12,10 @@
 //! that fails undoes all of them, as a message to an address without an actor does. Fee, nonce and
 //! log stay.
 //!
-//! A timer is scheduled, extended or cancelled when the call that asked for it has ended. Jobs of
-//! actors are not part of this chain yet: a call that asks for one fails.
+//! A timer is scheduled, extended or cancelled, and a job recorded, when the call that asked for it
+//! has ended. A job's escrow comes from the actor's balance.
 
+use super::jobs::{self, JobError};
 use crate::{
     actor::{self, Budget, Call, Effect, JobRequest, Timer, Usage, World},
     chain::{
@@ -24,18 +25,24 @@ use crate::{
         state::{MoneyError, State},
         transaction::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES},
     },
+    job::{
+        document,
+        json::Json,
+        spec::{Callback, JobSpec, SpecError},
+    },
     primitives::{Address, Hash, Height, Wei, keccak256},
     registry::JobKind,
     timer::{self, Ids, Request, Terms, Tier, TimerError},
 };
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 /// Calls that a transaction makes at most, its own and messages, sent or delivered.
 pub const MAX_DELIVERIES: u32 = 1_024;
 /// Bytes of payloads that wait at most: as much as the heap of a call by default.
 pub const MAX_WAITING_BYTES: usize = 8 << 20;
-
-const NO_JOBS: &str = "jobs of actors are not part of this chain yet";
 
 /// Where on the chain actors run.
 #[derive(Clone, Copy, Debug)]
@@ -142,9 +149,12 @@ pub enum FailureKind {
     /// Messages that wait with more than [`MAX_WAITING_BYTES`].
     #[error("MessagesTooLarge: messages that wait hold at most {MAX_WAITING_BYTES} bytes")]
     MessagesTooLarge,
-    /// What a later version of the chain can do.
-    #[error("Unsupported: {0}")]
-    Unsupported(&'static str),
+    /// A job cannot stand as it was asked for.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// A job was submitted before.
+    #[error(transparent)]
+    Job(#[from] JobError),
 }
 
 /// A message under delivery. Its text is a further line of the error's stack.
@@ -311,7 +321,8 @@ impl Calls<'_> {
             seed: self.place.seed(index),
         };
         let asking = Some((self.place, self.ids));
-        let seen = Seen { state: self.state, actor: to, height: self.place.height, asking };
+        let (height, seed) = (self.place.height, self.place.seed(index));
+        let seen = Seen { state: self.state, actor: to, height, seed, asking };
         let outcome = module.call(&params, &call, &seen, self.left());
         self.done.usage = self.done.usage.plus(&outcome.usage);
         self.done.log.extend(outcome.log.into_iter().map(|line| (to, line)));
@@ -370,7 +381,11 @@ impl Calls<'_> {
                 let (terms, events) = (&self.place.terms, &mut self.done.events);
                 self.state.extend_timer(terms, (&id, expires_at), actor, owns, events)?;
             }
-            Effect::SubmitJob { .. } => return Err(FailureKind::Unsupported(NO_JOBS)),
+            Effect::SubmitJob { id, job } => {
+                let spec = Arc::new(specification(actor, &job)?);
+                let (height, events) = (self.place.height, &mut self.done.events);
+                jobs::record(self.state, height, (id, actor), spec, events)?;
+            }
         }
         Ok(())
     }
@@ -398,11 +413,26 @@ fn request(actor: Address, timer: Timer) -> Result<Request, TimerError> {
     })
 }
 
+/// The job that an actor's call asks for. A handler given beside the document is the actor's own.
+fn specification(actor: Address, job: &JobRequest) -> Result<JobSpec, SpecError> {
+    let refuse = |field: String, problem| SpecError { field: field.into(), problem };
+    let document =
+        Json::parse(&job.spec).map_err(|error| refuse("job".into(), error.to_string()))?;
+    let mut spec = document::read(document).map_err(|error| refuse(error.place, error.problem))?;
+    if let Some(handler) = &job.callback {
+        spec.callback = Some(Callback { actor, handler: handler.clone() });
+    }
+    spec.check()?;
+    Ok(spec)
+}
+
 /// What a call of an actor sees of a state.
 pub(super) struct Seen<'a> {
     pub state: &'a State,
     pub actor: Address,
     pub height: Height,
+    /// What the call draws its randomness from, and the nonces of its jobs.
+    pub seed: Hash,
     /// What it may schedule timers under; a gas bidding agent may not.
     pub asking: Option<(&'a Place, &'a Ids)>,
 }
@@ -435,7 +465,12 @@ impl World for Seen<'_> {
         admit().map_err(|error| error.to_string())
     }
 
-    fn job(&self, _: &JobRequest, _: u64) -> Result<Hash, String> {
-        Err(NO_JOBS.to_owned())
+    fn job(&self, job: &JobRequest, index: u64) -> Result<Hash, String> {
+        self.asking.ok_or("a gas bidding agent submits no jobs")?;
+        // What is wrong is told at the line that asks.
+        let spec = specification(self.actor, job).map_err(|error| error.to_string())?;
+        let nonce = keccak256(&[b"cowboy-job-nonce/v1", &self.seed.0, &index.to_be_bytes()]);
+        let nonce = u64::from_be_bytes(*nonce.0.first_chunk().expect("8 of 32 bytes"));
+        Ok(spec.job_id(&self.actor, nonce))
     }
 }

@@ -1,84 +1,80 @@
-//! Jobs: recorded, drawn, ended (spec jobs.md).
+//! Jobs: recorded, drawn, tried again, ended (spec jobs.md §2–4, §6).
 
 use super::{DrawRecord, Refusal, Run};
 use crate::{
     chain::{
-        event::{JobAssigned, JobFailed, JobSubmitted, JobVerified, JobWaiting, MruUpdated},
-        state::State,
-        transaction::SubmitResult,
+        event::{
+            EventKind, JobAssigned, JobCancelled, JobFailed, JobRetried, JobSubmitted, JobWaiting,
+        },
+        state::{MoneyError, State},
     },
     job::{
         filter::Scene,
-        mru::MruRecord,
         selection,
-        spec::{Assignment, Job, JobSpec, JobStatus, Outcome},
+        spec::{Assignment, Cancellation, Failure, FailureReason, Job, JobSpec, JobStatus},
+        state::MAX_RETRIES,
     },
-    primitives::{Address, Hash, Height, Wei, keccak256, merkle::Map},
-    registry::Runner,
-    wire,
+    primitives::{Address, Hash, Height, Wei, merkle::Map},
 };
 use std::sync::Arc;
 
-/// Why a result does not count. The variant's name opens the text.
+/// Reputation that a silent runner loses per attempt.
+const SILENCE: i32 = 5;
+/// What it loses beside that where the job fails.
+const PERSISTENT_SILENCE: i32 = 10;
+
+/// Why a job is not recorded or not taken back. The variant's name opens the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ResultError {
+pub enum JobError {
+    /// The same once more.
+    #[error("JobExists: {0} was submitted before")]
+    Exists(Hash),
     /// The chain has no such job.
     #[error("UnknownJob: no job {0}")]
-    UnknownJob(Hash),
-    /// The job has no committee, or has ended.
-    #[error("JobNotAssigned: the job is {0}; results count while it is Assigned")]
-    NotAssigned(&'static str),
-    /// Somebody else was drawn.
-    #[error("NotInCommittee: {0} was not drawn for this job")]
-    NotInCommittee(Address),
-    /// More than the job takes.
-    #[error("ResultTooLarge: {got} bytes, the job takes {limit}")]
-    TooLarge {
-        /// Bytes of the result.
-        got: usize,
-        /// Bytes that the job takes.
-        limit: u32,
+    Unknown(Hash),
+    /// Somebody else's.
+    #[error("Unauthorized: job {job_id} is of {submitter}, who alone may cancel it")]
+    NotYours {
+        /// The job.
+        job_id: Hash,
+        /// Whose it is.
+        submitter: Address,
     },
-    /// The runner did not sign it.
-    #[error("BadResultSignature: not {0}'s signature over this job and result")]
-    BadSignature(Address),
+    /// Work was done on it, or it has ended.
+    #[error("TooLate: job {job_id} is {status}; it can be cancelled while Pending or Assigned")]
+    TooLate {
+        /// The job.
+        job_id: Hash,
+        /// Where it stands.
+        status: &'static str,
+    },
+    /// The escrow cannot be taken.
+    #[error(transparent)]
+    Money(#[from] MoneyError),
 }
 
-/// A result that counts: what it is for and whose it is.
-#[derive(Debug, Clone, Copy)]
-pub struct Claim<'a> {
-    /// The job.
-    pub job: &'a Job,
-    /// How it was assigned.
-    pub assignment: &'a Assignment,
-    /// The runner's record.
-    pub runner: &'a Runner,
+/// Records a job of `submitter`'s under `id` and takes its escrow.
+pub(super) fn record(
+    state: &mut State,
+    height: Height,
+    (id, submitter): (Hash, Address),
+    spec: Arc<JobSpec>,
+    events: &mut Vec<EventKind>,
+) -> Result<(), JobError> {
+    if state.jobs.contains_key(&id) {
+        return Err(JobError::Exists(id));
+    }
+    state.debit(submitter, spec.escrow())?;
+    let kind = spec.work.kind();
+    put(state, id, Job::new(spec, submitter, height));
+    events.push(JobSubmitted { job_id: id, submitter, kind }.into());
+    Ok(())
 }
 
-/// Whether `state` takes this result. Past its deadline a job is no longer `Assigned`.
-pub fn check_result<'a>(
-    state: &'a State,
-    submitted: &SubmitResult,
-) -> Result<Claim<'a>, ResultError> {
-    let SubmitResult { job_id, runner, result, runner_signature } = submitted;
-    let job = state.jobs.get(job_id).ok_or(ResultError::UnknownJob(*job_id))?;
-    let JobStatus::Assigned(assignment) = &job.status else {
-        return Err(ResultError::NotAssigned(job.status.name()));
-    };
-    let record = state
-        .registry
-        .get(runner)
-        .filter(|_| assignment.committee.contains(runner))
-        .ok_or(ResultError::NotInCommittee(*runner))?;
-    let limit = job.spec.bounds.max_return_bytes;
-    if result.len() > limit as usize {
-        return Err(ResultError::TooLarge { got: result.len(), limit });
-    }
-    let digest = wire::JobResult::digest(state.chain_id, job_id, result);
-    if !record.pubkey.verify(&digest, runner_signature) {
-        return Err(ResultError::BadSignature(*runner));
-    }
-    Ok(Claim { job, assignment, runner: record })
+/// Keeps an open job, and when time alone changes something in it.
+fn put(state: &mut State, job_id: Hash, job: Job) {
+    state.open_jobs.insert(job_id, job.due());
+    state.jobs.insert(job_id, job);
 }
 
 impl Run<'_> {
@@ -90,79 +86,124 @@ impl Run<'_> {
     ) -> Result<(), Refusal> {
         spec.check()?;
         let id = spec.job_id(&submitter, nonce);
-        if self.state.jobs.contains_key(&id) {
-            return Err(Refusal::JobExists(id));
+        let (height, mut events) = (self.height(), Vec::new());
+        record(&mut self.state, height, (id, submitter), spec.clone(), &mut events)?;
+        self.emit_all(events);
+        Ok(())
+    }
+
+    /// Takes a job back on which nothing has been committed yet.
+    pub(super) fn cancel_job(&mut self, sender: Address, job_id: Hash) -> Result<(), Refusal> {
+        let job = self.state.jobs.get(&job_id).ok_or(JobError::Unknown(job_id))?.clone();
+        let deployed =
+            || self.state.actor(&job.submitter).is_some_and(|actor| actor.deployer == sender);
+        if job.submitter != sender && !deployed() {
+            return Err(JobError::NotYours { job_id, submitter: job.submitter }.into());
         }
-        self.state.debit(submitter, spec.escrow())?;
-        let job = Job {
-            spec: spec.clone(),
-            submitter,
-            submitted_at: self.height(),
-            status: JobStatus::Pending,
+        let (JobStatus::Pending | JobStatus::Assigned(_)) = &job.status else {
+            return Err(JobError::TooLate { job_id, status: job.status.name() }.into());
         };
-        let (deadline, kind) = (job.deadline(), spec.work.kind());
-        self.state.jobs.insert(id, job);
-        self.state.open_jobs.insert(id, deadline);
-        self.emit(JobSubmitted { job_id: id, submitter, kind });
-        Ok(())
-    }
-
-    /// M = 1: the result is final when included (jobs.md §5).
-    pub(super) fn submit_result(&mut self, submitted: &SubmitResult) -> Result<(), Refusal> {
-        let SubmitResult { job_id, runner, result, .. } = submitted;
-        let claim = check_result(&self.state, submitted)?;
-        let (job, assignment) = (claim.job.clone(), claim.assignment.clone());
-        let result_hash = keccak256(&[result]);
-        let price = price_of_time(
-            claim.runner.price_per_second,
-            self.block.header.timestamp_ms.saturating_sub(assignment.timestamp_ms),
-            job.spec.max_price,
-        );
-        let paid = price.saturating_add(job.spec.tip);
-        let refunded = job.spec.escrow().saturating_sub(paid);
-        self.state.credit(*runner, paid)?;
+        for runner in job.status.at_work() {
+            self.state.registry.release(runner).expect("a runner with a job cannot deregister");
+        }
+        let refunded = job.spec.escrow();
         self.state.credit(job.submitter, refunded)?;
-        self.state.registry.release(runner, true)?;
-        let height = self.height();
-        let outcome = Outcome { height, runner: *runner, result_hash, paid };
-        let (submitter, kind) = (job.submitter, job.spec.work.kind());
-        self.end(job_id, &job, JobStatus::Verified(assignment, outcome));
-        let (job_id, runner) = (*job_id, *runner);
-        self.state.mru.insert((submitter, kind), MruRecord { runner, set_at: height });
-        self.emit(JobVerified { job_id, runner, result_hash, paid, refunded });
-        self.emit(MruUpdated { submitter, kind, runner });
+        let assignment = job.status.assignment().cloned();
+        let cancellation = Cancellation { height: self.height(), assignment };
+        self.emit(JobCancelled { job_id, by: sender, refunded });
+        self.end(job_id, &job, JobStatus::Cancelled(cancellation));
         Ok(())
     }
 
-    fn end(&mut self, job_id: &Hash, job: &Job, status: JobStatus) {
-        self.state.jobs.insert(*job_id, Job { status, ..job.clone() });
-        self.state.open_jobs.remove(job_id);
+    /// Keeps an open job, and when time alone changes something in it.
+    pub(super) fn put(&mut self, job_id: Hash, job: Job) {
+        put(&mut self.state, job_id, job);
     }
 
-    /// Jobs whose last block this was end without result.
+    /// Keeps a job that has ended, and has the actor told that it names.
+    pub(super) fn end(&mut self, job_id: Hash, job: &Job, status: JobStatus) {
+        if job.spec.callback.is_some() {
+            let result = self.results.iter().find(|(id, ..)| *id == job_id);
+            self.queue_callback(job_id, result.map(|(_, _, bytes)| bytes.clone()));
+        }
+        self.state.jobs.insert(job_id, Job { status, ..job.clone() });
+        self.state.open_jobs.remove(&job_id);
+    }
+
+    /// Does what is due with this block: commitments close, reveals are compared, attempts end.
     pub(super) fn pass_deadlines(&mut self) {
         let height = self.height();
         let due: Vec<Hash> = self
             .state
             .open_jobs
             .iter()
-            .filter(|(_, deadline)| **deadline <= height)
+            .filter(|(_, due)| **due <= height)
             .map(|(id, _)| *id)
             .collect();
         for job_id in due {
             let job = self.state.jobs.get(&job_id).expect("an open job is a job").clone();
-            let assignment = job.status.assignment().cloned();
-            for runner in assignment.iter().flat_map(|a| &a.committee) {
-                self.state
-                    .registry
-                    .release(runner, false)
-                    .expect("a runner with a job in hand cannot deregister");
+            match job.status.clone() {
+                JobStatus::Pending => {
+                    self.fail(job_id, &job, FailureReason::NoCandidates, &[]);
+                }
+                JobStatus::Assigned(assignment) => {
+                    let silent = assignment.committee;
+                    self.try_again(job_id, job, FailureReason::NoResult, silent);
+                }
+                JobStatus::Running(round) => {
+                    if round.commitments.len() >= job.spec.verification.needed() as usize {
+                        self.close(job_id, job, round);
+                    } else {
+                        let silent = round.silent();
+                        self.try_again(job_id, job, FailureReason::NoResult, silent);
+                    }
+                }
+                JobStatus::Committed(round) => self.compare(job_id, job, &round, false),
+                JobStatus::Verified(..) | JobStatus::Failed(_) | JobStatus::Cancelled(_) => {
+                    unreachable!("a job that has ended is not open")
+                }
             }
-            let refunded = job.spec.escrow();
-            self.state.credit(job.submitter, refunded).expect("what was debited fits again");
-            self.end(&job_id, &job, JobStatus::Failed(assignment));
-            self.emit(JobFailed { job_id, refunded });
         }
+    }
+
+    /// An attempt came to nothing: those that were `silent` lose reputation and are left out, and
+    /// the job is drawn again, [`MAX_RETRIES`] times at most.
+    pub(super) fn try_again(
+        &mut self,
+        job_id: Hash,
+        mut job: Job,
+        reason: FailureReason,
+        silent: Vec<Address>,
+    ) {
+        for runner in job.status.at_work() {
+            self.state.registry.release(runner).expect("a runner with a job cannot deregister");
+        }
+        for runner in &silent {
+            self.repute(job_id, runner, -SILENCE);
+        }
+        if job.attempt.number >= MAX_RETRIES {
+            return self.fail(job_id, &job, reason, &silent);
+        }
+        job.attempt.number += 1;
+        job.attempt.since = self.height();
+        job.attempt.excluded.extend(&silent);
+        job.status = JobStatus::Pending;
+        let (retry, deadline) = (job.attempt.number, job.deadline());
+        self.emit(JobRetried { job_id, retry, reason, silent, deadline });
+        self.put(job_id, job);
+    }
+
+    /// Ends a job without result. Who was silent in it, in this attempt or before, loses more.
+    fn fail(&mut self, job_id: Hash, job: &Job, reason: FailureReason, silent: &[Address]) {
+        let refunded = job.spec.escrow();
+        self.state.credit(job.submitter, refunded).expect("what was debited fits again");
+        self.emit(JobFailed { job_id, reason, refunded });
+        for runner in job.attempt.excluded.iter().chain(silent) {
+            self.repute(job_id, runner, -PERSISTENT_SILENCE);
+        }
+        let assignment = job.status.assignment().cloned();
+        let failure = Failure { height: self.height(), reason, assignment };
+        self.end(job_id, job, JobStatus::Failed(failure));
     }
 
     /// Draws a committee for every job that has none.
@@ -189,6 +230,7 @@ impl Run<'_> {
             active_jobs: &|runner| registry.get(runner).map_or(u32::MAX, |r| r.active_jobs),
             entitlements: &self.parent.entitlements,
             present: self.state.present_at(height),
+            excluded: &job.attempt.excluded,
         }
         .judge(&job.spec);
         // One that deregistered in this very block is in the parent's registry, not in this one.
@@ -198,7 +240,10 @@ impl Run<'_> {
             .filter(|v| v.dropped_by.is_none() && !gone(&v.runner))
             .map(|v| (v.runner, v.stake))
             .collect();
-        let seed = selection::seed(self.block.header.parent, job_id, job.submitted_at);
+        let seed = job.attempt.seed.map_or_else(
+            || selection::seed(self.block.header.parent, job_id, job.submitted_at),
+            |first| selection::retry_seed(first, job.attempt.number),
+        );
         let mru = self.read_mru(job.submitter, &job.spec);
         let wanted = job.spec.verification.runners as usize;
         let selection = selection::committee(&candidates, seed, wanted, mru);
@@ -206,7 +251,6 @@ impl Run<'_> {
             let registered = u32::try_from(verdicts.len()).unwrap_or(u32::MAX);
             self.emit(JobWaiting { job_id, registered });
         } else {
-            let deadline = job.deadline();
             for runner in &selection.committee {
                 self.state.registry.assign(runner).expect("a candidate is registered");
             }
@@ -217,9 +261,12 @@ impl Run<'_> {
                 candidates_root: candidates_root(&candidates),
                 committee: selection.committee.clone(),
             };
-            self.state.jobs.insert(job_id, Job { status: JobStatus::Assigned(assignment), ..job });
             let committee = selection.committee.clone();
-            self.emit(JobAssigned { job_id, committee, deadline });
+            let mut job = job;
+            job.attempt.seed.get_or_insert(seed);
+            job.status = JobStatus::Assigned(assignment);
+            self.emit(JobAssigned { job_id, committee, deadline: job.deadline() });
+            self.put(job_id, job);
         }
         let parent = self.block.header.parent;
         let known = self.state.present_at(height).and(self.state.known_presence());
@@ -242,12 +289,4 @@ impl Run<'_> {
 /// Root of the map from each candidate's address to its stake: what a job keeps of its draw.
 pub fn candidates_root(candidates: &[(Address, Wei)]) -> Hash {
     candidates.iter().copied().collect::<Map<Address, Wei>>().root()
-}
-
-/// Price of `ms` of computing, rounded up, at most `most`.
-fn price_of_time(per_second: Wei, ms: u64, most: Wei) -> Wei {
-    match per_second.checked_mul(u128::from(ms)) {
-        Some(thousandfold) => Wei::new(thousandfold.get().div_ceil(1_000)).min(most),
-        None => most,
-    }
 }

@@ -255,7 +255,8 @@ impl Run<'_> {
             timestamp_ms: place.timestamp_ms,
             seed: place.seed(0),
         };
-        let seen = Seen { state, actor: gba, height: place.height, asking: None };
+        let seen =
+            Seen { state, actor: gba, height: place.height, seed: place.seed(0), asking: None };
         // Cells bound what it logs, which nobody keeps.
         let budget = Budget { cycles: BID_CYCLES, cells: BID_CYCLES };
         let (usage, bid) = module.bid(params, &context, &call, &seen, budget);

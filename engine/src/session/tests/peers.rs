@@ -156,7 +156,7 @@ fn three_validators_dispatch_and_the_job_runs_once() {
         pairs[1].runner_said().last(),
         Some(&runner::Output::Event(runner::Event::Delivered { job_id: job(0) }))
     );
-    table.delivered(&job(0));
+    table.delivered(&job(0), None);
     assert_eq!(table.undelivered().count(), 0);
 }
 

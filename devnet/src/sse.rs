@@ -1,9 +1,9 @@
-//! The text of an event stream (WHATWG HTML §9.2), as far as the API uses it: `id`, `event`,
-//! `data`, comments. Bytes in, whole messages out; no I/O.
+//! The text of an event stream (WHATWG HTML §9.2), as far as the API and language models use it:
+//! `id`, `event`, `data`, comments. Bytes in, whole messages out; no I/O.
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Message {
+pub(crate) struct Message {
     /// Its `event`; empty where it has none.
     pub event: String,
     /// Its `data` lines, joined by line feeds.
@@ -12,14 +12,14 @@ pub(super) struct Message {
 
 /// A message or line above the parser's bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(crate) struct TooLong;
 
 /// Cuts a byte stream into messages.
 ///
 /// [`Parser::feed`] takes bytes as they arrive and returns the messages they complete. A message
 /// that the stream ends within is dropped with the parser.
 #[derive(Debug)]
-pub(super) struct Parser {
+pub(crate) struct Parser {
     line: Vec<u8>,
     message: Message,
     has_data: bool,
@@ -28,12 +28,12 @@ pub(super) struct Parser {
 
 impl Parser {
     /// A parser for messages of at most `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { line: Vec::new(), message: Message::default(), has_data: false, limit }
     }
 
     /// The messages that `bytes` complete.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Message>, TooLong> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Message>, TooLong> {
         let mut messages = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.line.len() + self.message.data.len() + piece.len() > self.limit {
@@ -64,7 +64,8 @@ impl Parser {
                 }
                 self.message.data.push_str(value);
             }
-            // `id` repeats the height that the data has; an empty field is a comment.
+            // Of the API's messages, `id` repeats the height that the data has; an empty field is a
+            // comment.
             _ => {}
         }
         None

@@ -1,0 +1,168 @@
+//! What every job is submitted with: money, time, bounds, and how its result is verified.
+
+use crate::{
+    args, complete,
+    error::{CliError, Exit},
+};
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::api::types::AddressText;
+use cowboy_engine::{
+    job::{
+        document,
+        json::Json,
+        spec::{Bounds, Callback, JobSpec, MAX_RETURN_BYTES, Verification, VerificationMode, Work},
+        verification::{Check, Similarity},
+    },
+    primitives::Wei,
+};
+use std::time::Duration;
+
+/// Who pays, and whether the result is waited for.
+#[derive(Debug, Args)]
+pub struct Sending {
+    /// The account that pays: a name, or an address whose key is in the devnet's folder
+    #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
+    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    pub from: String,
+    /// Wait for the result
+    #[arg(long)]
+    pub wait: bool,
+    /// How long to wait at most
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    pub timeout: Duration,
+}
+
+/// What every job is submitted with.
+#[derive(Debug, Args)]
+pub struct Terms {
+    #[command(flatten)]
+    pub sending: Sending,
+    /// What the runners may charge at most, together: 1.5cby, or wei
+    #[arg(long, value_name = "AMOUNT", default_value = "1cby")]
+    #[arg(env = "COWBOYCTL_MAX_PRICE", hide_env_values = true)]
+    max_price: Wei,
+    /// What the runners get on top, together: 1.5cby, or wei
+    #[arg(long, value_name = "AMOUNT", default_value = "0")]
+    #[arg(env = "COWBOYCTL_TIP", hide_env_values = true)]
+    tip: Wei,
+    /// The blocks after which an attempt without result ends
+    #[arg(long, value_name = "BLOCKS", default_value_t = document::TIMEOUT_BLOCKS)]
+    #[arg(env = "COWBOYCTL_TIMEOUT_BLOCKS", hide_env_values = true)]
+    timeout_blocks: u64,
+    /// The longest result, in bytes: 65536, or what a committee of this size may return
+    #[arg(long, value_name = "BYTES", env = "COWBOYCTL_MAX_RETURN_BYTES", hide_env_values = true)]
+    max_return_bytes: Option<u32>,
+    /// How long the work may run
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "30s")]
+    #[arg(env = "COWBOYCTL_MAX_EXECUTION", hide_env_values = true)]
+    max_execution: Duration,
+    /// The most memory the work may take, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = document::MEMORY_MB)]
+    #[arg(env = "COWBOYCTL_MAX_MEMORY", hide_env_values = true)]
+    max_memory: u32,
+    #[command(flatten)]
+    verifying: Verifying,
+    /// Only members of this pool are drawn
+    #[arg(long, env = "COWBOYCTL_POOL", hide_env_values = true)]
+    pool: Option<String>,
+    /// Only runners in a trusted execution environment are drawn
+    #[arg(long, env = "COWBOYCTL_TEE", hide_env_values = true)]
+    tee: bool,
+    /// The actor that is told of the job's end, and its handler
+    #[arg(long, value_name = "ACTOR:HANDLER", value_parser = callback)]
+    #[arg(env = "COWBOYCTL_CALLBACK", hide_env_values = true)]
+    callback: Option<Callback>,
+}
+
+/// How the result is verified.
+#[derive(Debug, Args)]
+struct Verifying {
+    /// How the result is verified: none, economic_bond, majority_vote, structured_match,
+    /// deterministic or semantic_similarity
+    #[arg(long, value_name = "MODE", default_value = "none")]
+    #[arg(env = "COWBOYCTL_VERIFY", hide_env_values = true)]
+    verify: VerificationMode,
+    /// How many runners do the work; as many as the mode takes at least
+    #[arg(long, value_name = "N", env = "COWBOYCTL_RUNNERS", hide_env_values = true)]
+    runners: Option<u32>,
+    /// How many results must agree; more than half where it is not said
+    #[arg(long, value_name = "N", env = "COWBOYCTL_THRESHOLD", hide_env_values = true)]
+    threshold: Option<u32>,
+    /// majority_vote: JSON pointer to the value that votes, as /price
+    #[arg(long, value_name = "POINTER", env = "COWBOYCTL_VOTE_FIELD", hide_env_values = true)]
+    vote_field: Option<String>,
+    /// structured_match: what must hold, as '{equal: /a}' or '{tolerance: {field: /b, within: 2}}'
+    #[arg(long, value_name = "CHECK", value_parser = check)]
+    #[arg(env = "COWBOYCTL_CHECK", hide_env_values = true)]
+    check: Vec<Check>,
+    /// semantic_similarity: the embedding model and the least cosine in thousandths, as m:900
+    #[arg(long, value_name = "MODEL:PERMILLE", value_parser = similarity)]
+    #[arg(env = "COWBOYCTL_SIMILARITY", hide_env_values = true)]
+    similarity: Option<Similarity>,
+}
+
+impl Verifying {
+    fn verification(&self) -> Verification {
+        let runners = self.runners.unwrap_or_else(|| self.verify.least_runners());
+        Verification {
+            threshold: self.threshold,
+            vote_field: self.vote_field.clone(),
+            checks: self.check.clone(),
+            similarity: self.similarity.clone(),
+            ..Verification::of(self.verify, runners)
+        }
+    }
+}
+
+impl Terms {
+    /// The job that does `work` on these terms.
+    pub fn spec(&self, work: Work) -> Result<JobSpec, CliError> {
+        let ms = u64::try_from(self.max_execution.as_millis())
+            .map_err(|_| CliError::new(Exit::Usage, "--max-execution: longer than any job runs"))?;
+        let verification = self.verifying.verification();
+        let each = document::RETURN_BYTES.min(MAX_RETURN_BYTES / verification.runners.max(1));
+        Ok(JobSpec {
+            work,
+            bounds: Bounds {
+                max_return_bytes: self.max_return_bytes.unwrap_or(each),
+                expected_execution_ms: ms,
+                data_format: "bytes".to_owned(),
+                max_memory_mb: self.max_memory,
+            },
+            verification,
+            max_price: self.max_price,
+            tip: self.tip,
+            timeout_blocks: self.timeout_blocks,
+            callback: self.callback.clone(),
+            required_runner_pool: self.pool.clone(),
+            tee_required: self.tee,
+        })
+    }
+}
+
+/// YAML, of which JSON is a part, as the engine reads it.
+pub fn json(text: &str) -> Result<Json, String> {
+    let value: serde_json::Value = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+    Json::parse(value.to_string().as_bytes()).map_err(|error| error.to_string())
+}
+
+fn check(text: &str) -> Result<Check, String> {
+    document::check(json(text)?).map_err(|error| error.to_string())
+}
+
+fn similarity(text: &str) -> Result<Similarity, String> {
+    let refused = || format!("`{text}`: expected MODEL:PERMILLE, as m:900");
+    let (model, permille) = text.rsplit_once(':').ok_or_else(refused)?;
+    let least_permille = permille.parse().map_err(|_| refused())?;
+    Ok(Similarity { model: model.to_owned(), least_permille })
+}
+
+fn callback(text: &str) -> Result<Callback, String> {
+    let (actor, handler) = text.split_once(':').ok_or_else(|| {
+        format!("`{text}`: expected ACTOR:HANDLER, the actor as 0x and 40 digits")
+    })?;
+    let actor: AddressText = actor.parse().map_err(|error| format!("{error}"))?;
+    Ok(Callback { actor: actor.0, handler: handler.to_owned() })
+}

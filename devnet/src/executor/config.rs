@@ -1,0 +1,331 @@
+//! What a runner's operator configures for kinds of jobs that need more than a request: in a
+//! topology as `runners[].executors`, for a runner in a process of its own in a file.
+//!
+//! ```yaml
+//! llm:
+//!   base_url: http://127.0.0.1:8080/v1
+//!   api_key_env: OPENAI_API_KEY
+//!   models: {small: qwen2.5-0.5b-instruct}
+//!   embedding_models: {embedder: nomic-embed-text}
+//! ```
+//!
+//! A key does not stand here: it is in the environment, and only the variable is named.
+
+#[cfg(test)]
+mod tests;
+
+use super::{ethereum, mcp};
+use cowboy_engine::registry::{Capabilities, JobKind, MAX_NAME_BYTES, MAX_NAMES};
+use reqwest::{Url, header::HeaderValue};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, MapAccess, Visitor},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+/// The longest name of a model, in bytes.
+pub const MAX_NAME: usize = MAX_NAME_BYTES;
+
+/// The most models of a kind that an endpoint may be configured with: of both kinds the registry
+/// takes twice as many.
+pub const MAX_MODELS: usize = MAX_NAMES / 2;
+
+/// What a runner's executors are made from. Without a section there are no jobs of its kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "the fields of `executors`")]
+pub struct Config {
+    /// Where `llm` jobs are answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub llm: Option<Llm>,
+    /// MCP servers, by the names that jobs call them.
+    #[serde(skip_serializing_if = "mcp::Servers::is_empty")]
+    pub mcp: mcp::Servers,
+    /// The Ethereum node that transactions are sent to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eth: Option<ethereum::Endpoint>,
+}
+
+impl Config {
+    /// Whether nothing is configured.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The kinds of jobs that can be executed: `http` and `custom` always.
+    pub fn kinds(&self) -> BTreeSet<JobKind> {
+        let llm = self.llm.is_some().then_some(JobKind::Llm);
+        let mcp = (!self.mcp.is_empty()).then_some(JobKind::Mcp);
+        let eth = self.eth.is_some().then_some(JobKind::EthSend);
+        let always = [JobKind::Http, JobKind::Custom];
+        always.into_iter().chain(llm).chain(mcp).chain(eth).collect()
+    }
+
+    /// What a runner registers that takes `kinds`, so many jobs at once: where it takes `llm` or
+    /// `mcp` jobs, the models and servers that are configured, so that it is not drawn for others.
+    pub fn capabilities(&self, kinds: BTreeSet<JobKind>, max_concurrent_jobs: u32) -> Capabilities {
+        let listed = |kind, names: BTreeSet<&str>| {
+            kinds.contains(&kind).then(|| names.into_iter().map(str::to_owned).collect())
+        };
+        let models = self.llm.iter().flat_map(Llm::names);
+        Capabilities {
+            models: listed(JobKind::Llm, models.collect()),
+            mcp_servers: listed(JobKind::Mcp, self.mcp.names().collect()),
+            ..Capabilities::of(kinds.into_iter().collect(), max_concurrent_jobs)
+        }
+    }
+
+    /// What has to be configured for jobs of this kind; `None`: nothing is missing.
+    pub fn lacks(&self, kind: JobKind) -> Option<&'static str> {
+        if self.kinds().contains(&kind) {
+            return None;
+        }
+        Some(match kind {
+            JobKind::Llm => "an OpenAI-compatible endpoint in `llm`: base_url and models",
+            JobKind::Mcp => "a server in `mcp`: its command, or its url",
+            JobKind::EthSend => "an Ethereum node in `eth`: its url",
+            JobKind::Http | JobKind::Custom => unreachable!("they need nothing"),
+        })
+    }
+}
+
+/// `llm`: an endpoint that speaks OpenAI's HTTP API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the fields of `llm`")]
+pub struct Llm {
+    /// What `/chat/completions` and `/embeddings` are appended to.
+    pub base_url: BaseUrl,
+    /// The environment variable that holds the endpoint's key; `None`: it takes no key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<Variable>,
+    /// Chat models by the names that jobs use, each with the endpoint's own: at least one.
+    pub models: Models<1>,
+    /// Models that make embeddings, in the same way.
+    #[serde(default, skip_serializing_if = "Models::is_empty")]
+    pub embedding_models: Models<0>,
+}
+
+impl Llm {
+    /// The names that jobs use for its models of either kind.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.models.names().chain(self.embedding_models.names())
+    }
+}
+
+/// An `http` or `https` URL without user, query or fragment: it may be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseUrl(Url);
+
+impl BaseUrl {
+    /// The URL of a resource below this one.
+    pub(super) fn join(&self, resource: &str) -> Url {
+        let mut url = self.0.clone();
+        url.set_path(&format!("{}/{resource}", self.0.path().trim_end_matches('/')));
+        url
+    }
+
+    /// What is got is not repeated in the error: a key may stand in it.
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let url =
+            Url::parse(text).map_err(|_| "no URL: expected one like http://127.0.0.1:8080/v1")?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err("neither http nor https: expected one like http://127.0.0.1:8080/v1");
+        }
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        if has_user || url.query().is_some() || url.fragment().is_some() {
+            return Err("a URL with more than host, port and path: a key belongs into the \
+                        environment, its variable into api_key_env");
+        }
+        Ok(Self(url))
+    }
+}
+
+/// The name of an environment variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable(String);
+
+impl Variable {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What is got is not repeated in the error: it may be the key itself.
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let fits = text.len() <= MAX_NAME
+            && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        fits.then(|| Self(text.to_owned())).ok_or(
+            "no name of an environment variable: expected letters, digits and _, not the key \
+             itself",
+        )
+    }
+}
+
+/// Reads a text that `parse` takes; what it says otherwise stands at the text's place.
+fn read<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: fn(&str) -> Result<T, &'static str>,
+) -> Result<T, D::Error> {
+    struct Text<T>(fn(&str) -> Result<T, &'static str>);
+
+    impl<T> Visitor<'_> for Text<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+            (self.0)(text).map_err(E::custom)
+        }
+    }
+
+    deserializer.deserialize_str(Text(parse))
+}
+
+impl<'de> Deserialize<'de> for BaseUrl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer, Self::parse)
+    }
+}
+
+impl Serialize for BaseUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Variable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer, Self::parse)
+    }
+}
+
+impl Serialize for Variable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// Models by the names that jobs use, each with the endpoint's own name: at least `MIN`, at most
+/// [`MAX_MODELS`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Models<const MIN: usize>(BTreeMap<String, String>);
+
+impl<const MIN: usize> Models<MIN> {
+    /// The endpoint's name for a model.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The names that jobs use.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'de, const MIN: usize> Deserialize<'de> for Models<MIN> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Named<const MIN: usize>;
+
+        impl<'de, const MIN: usize> Visitor<'de> for Named<MIN> {
+            type Value = Models<MIN>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(
+                    f,
+                    "{MIN} to {MAX_MODELS} models: the name that jobs use, and the endpoint's, \
+                     each of 1 to {MAX_NAME} bytes"
+                )
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut models = BTreeMap::new();
+                while let Some((name, model)) = map.next_entry::<String, String>()? {
+                    if [&name, &model].iter().any(|n| !(1..=MAX_NAME).contains(&n.len())) {
+                        return Err(A::Error::custom(format!(
+                            "a model's name is empty or too long: expected 1 to {MAX_NAME} bytes"
+                        )));
+                    }
+                    if models.contains_key(&name) {
+                        return Err(A::Error::custom(format!("`{name}` stands there twice")));
+                    }
+                    models.insert(name, model);
+                    if models.len() > MAX_MODELS {
+                        return Err(A::Error::invalid_length(models.len(), &self));
+                    }
+                }
+                if models.len() < MIN {
+                    return Err(A::Error::invalid_length(models.len(), &self));
+                }
+                Ok(Models(models))
+            }
+        }
+
+        deserializer.deserialize_map(Named)
+    }
+}
+
+/// Why a configuration makes no executor.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The variable that should hold a key does not exist.
+    #[error("llm.api_key_env: there is no environment variable {0}; set it to the endpoint's key")]
+    NoKey(String),
+    /// The variable holds no key.
+    #[error(
+        "llm.api_key_env: what the environment variable {0} holds is no key; expected visible \
+         ASCII characters without quotes and backslashes"
+    )]
+    NotAKey(String),
+}
+
+/// An endpoint's key. Nothing shows it but the header that it is sent in.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct ApiKey(String);
+
+impl ApiKey {
+    /// The key in an environment variable, as `variable` looks it up.
+    pub(super) fn read(
+        name: &Variable,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        let name = name.as_str();
+        let text = variable(name).ok_or_else(|| ConfigError::NoKey(name.to_owned()))?;
+        let text = text.trim();
+        // Without what JSON escapes, so that it is found wherever an endpoint repeats it.
+        let fits = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+        match !text.is_empty() && text.bytes().all(fits) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(ConfigError::NotAKey(name.to_owned())),
+        }
+    }
+
+    /// The value of an `Authorization` header.
+    pub(super) fn header(&self) -> HeaderValue {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0))
+            .expect("a key has visible ASCII characters alone");
+        value.set_sensitive(true);
+        value
+    }
+
+    /// The text without the key, where an endpoint repeats it.
+    pub(super) fn redact(&self, text: &str) -> String {
+        text.replace(&self.0, "[key]")
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey([redacted])")
+    }
+}

@@ -1,0 +1,150 @@
+//! Sends a signed Ethereum transaction and waits for its receipt.
+//!
+//! Several runners may be given the same transaction: one that the node has already counts as sent.
+//! The receipt is asked for until its block has the job's `confirmations`, its own included; one
+//! that a reorganization took away is waited for again. A reverted transaction is a result like any
+//! other. The result is JSON, equal byte for byte whichever node a runner asked: see the fields in
+//! `docs/jobs.md`.
+
+mod node;
+mod outcome;
+#[cfg(test)]
+mod tests;
+
+use super::{ExecutorError, Limits, http};
+use alloy_provider::network::{Ethereum, Network, eip2718::Decodable2718 as _};
+use cowboy_engine::primitives::keccak256;
+pub use node::Endpoint;
+use node::Node;
+use outcome::Outcome;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// The most that is kept of a node's error message, in bytes.
+pub const MAX_MESSAGE: usize = 1024;
+
+/// What an answer may have beyond the job's `max_return_bytes`, in bytes: JSON-RPC, and fields that
+/// the result leaves out.
+pub const MAX_OVERHEAD: usize = 64 * 1024;
+
+/// How long after one question for the receipt the next follows, at first and at last: an L2 has a
+/// block every quarter of a second, Ethereum every twelve.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LAST_PAUSE: Duration = Duration::from_secs(4);
+
+/// Questions for the receipt that may fail one after another: the transaction is sent, and a node
+/// that is restarted or asks for patience gets some.
+const MAX_FAILURES: u32 = 5;
+
+/// A transaction to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The signed transaction, as `eth_sendRawTransaction` takes it (EIP-2718).
+    pub transaction: Vec<u8>,
+    /// Blocks, its own included, that the receipt waits for; at least 1.
+    pub confirmations: u32,
+}
+
+/// Sends the transaction, and yields its hash and receipt as JSON.
+pub(super) async fn send(
+    endpoint: Option<&Endpoint>,
+    http: &http::Client,
+    request: &Request,
+    limits: &Limits,
+    started: impl FnOnce(Instant) + Send,
+) -> Result<Vec<u8>, ExecutorError> {
+    let endpoint = endpoint.ok_or_else(|| {
+        ExecutorError::Invalid("this runner has no Ethereum endpoint (eth.url)".to_owned())
+    })?;
+    let client = http.get().await?.clone();
+    let node = Node::new(client, endpoint, limits.max_return_bytes);
+    started(Instant::now());
+    let hash = hand_over(&node, &request.transaction).await?;
+    let outcome = confirmed(&node, hash, request.confirmations).await?;
+    let result = serde_json::to_vec(&outcome).map_err(|error| ExecutorError::Local {
+        what: "cannot write the receipt",
+        reason: error.to_string(),
+    })?;
+    if result.len() > limits.max_return_bytes {
+        return Err(ExecutorError::TooMuchOutput { limit: limits.max_return_bytes });
+    }
+    Ok(result)
+}
+
+/// Sends the transaction, unless the node has it; yields its hash.
+async fn hand_over(node: &Node, transaction: &[u8]) -> Result<[u8; 32], ExecutorError> {
+    let refused = match node.send(transaction).await {
+        Err(error @ ExecutorError::Node { .. }) => error,
+        sent => return sent,
+    };
+    // How a node says that it has the transaction, or that its nonce is used because it is in a
+    // block, is each node's own: whether it has, it knows better than its message.
+    let hash = hash(transaction);
+    match node.has(hash).await {
+        Ok(true) => Ok(hash),
+        Ok(false) if says_known(&refused) => Ok(hash),
+        Ok(false) | Err(_) => Err(refused),
+    }
+}
+
+/// Whether the message is one by which nodes say that they have a transaction. Behind some URLs are
+/// several nodes, and the next one asked may not.
+fn says_known(error: &ExecutorError) -> bool {
+    let ExecutorError::Node { message, .. } = error else { return false };
+    let message = message.to_ascii_lowercase();
+    ["already known", "alreadyknown", "known transaction", "already imported"]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
+/// The hash by which the chain knows a transaction: that of its bytes, but for one that carries
+/// blobs, whose bytes have these in addition.
+fn hash(transaction: &[u8]) -> [u8; 32] {
+    match <Ethereum as Network>::TxEnvelope::decode_2718_exact(transaction) {
+        Ok(decoded) => decoded.tx_hash().0,
+        Err(_) => keccak256(&[transaction]).0,
+    }
+}
+
+/// Waits until the transaction is as deep in the chain as asked for.
+async fn confirmed(
+    node: &Node,
+    hash: [u8; 32],
+    confirmations: u32,
+) -> Result<Outcome, ExecutorError> {
+    let mut pause = FIRST_PAUSE;
+    let mut failures = 0;
+    loop {
+        match look(node, hash, confirmations).await {
+            Ok(Some(outcome)) => return Ok(outcome),
+            Ok(None) => failures = 0,
+            Err(error @ ExecutorError::TooMuchOutput { .. }) => return Err(error),
+            Err(error) => {
+                failures += 1;
+                if failures == MAX_FAILURES {
+                    return Err(error);
+                }
+                tracing::debug!(%error, failures, "no receipt to be had; asking again");
+            }
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LAST_PAUSE);
+    }
+}
+
+/// Looks once.
+async fn look(
+    node: &Node,
+    hash: [u8; 32],
+    confirmations: u32,
+) -> Result<Option<Outcome>, ExecutorError> {
+    // First the head and then the receipt, or a reorganization between them would go unseen.
+    let head = if confirmations > 1 { Some(node.head().await?) } else { None };
+    let Some(receipt) = node.receipt(hash).await? else { return Ok(None) };
+    let deep_enough = match (head, receipt.block_number) {
+        (None, _) => true,
+        (Some(head), Some(block)) => head.saturating_add(1) >= block + u64::from(confirmations),
+        (Some(_), None) => false,
+    };
+    Ok(Outcome::of(&receipt).filter(|_| deep_enough))
+}

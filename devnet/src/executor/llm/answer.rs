@@ -1,0 +1,169 @@
+//! The parts of an answer, as the endpoint sends them, put together.
+
+use super::super::{Bounded, ExecutorError, Progress};
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+/// A chunk of a streamed answer, or a whole one: of what either has, the parts that are used.
+#[derive(Debug, Deserialize)]
+pub(super) struct Completion {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    usage: Option<Usage>,
+    error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    /// Of a chunk.
+    delta: Option<Said>,
+    /// Of a whole answer.
+    message: Option<Said>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Said {
+    content: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Usage {
+    completion_tokens: Option<u64>,
+}
+
+impl Completion {
+    /// Reads one.
+    pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(text).map_err(|error| format!("not an answer: {error}"))
+    }
+
+    /// What went wrong, where it says so instead of an answer.
+    pub(super) fn error(&self) -> Option<String> {
+        let error = self.error.as_ref()?;
+        Some(message(error).unwrap_or_else(|| error.to_string()))
+    }
+}
+
+/// The message of an error document: its `message`, or that of its `error`.
+pub(super) fn message(error: &Value) -> Option<String> {
+    let inner = error.get("error").unwrap_or(error);
+    let text = inner.get("message").unwrap_or(inner).as_str()?;
+    Some(text.to_owned())
+}
+
+/// An answer as far as it has come.
+pub(super) struct Answer {
+    text: Bounded,
+    max_tokens: Option<u32>,
+    /// Pieces of text so far: an endpoint sends about one for each token.
+    pieces: u64,
+    /// Tokens so far, where the endpoint says.
+    tokens: Option<u64>,
+    finish_reason: Option<String>,
+    /// Whether there was any text, if only an empty one.
+    said: bool,
+}
+
+impl Answer {
+    /// An answer of at most `limit` bytes, of which nothing has come.
+    pub(super) const fn new(limit: usize, max_tokens: Option<u32>) -> Self {
+        Self {
+            text: Bounded::new(limit),
+            max_tokens,
+            pieces: 0,
+            tokens: None,
+            finish_reason: None,
+            said: false,
+        }
+    }
+
+    /// Adds what has come.
+    pub(super) fn add(&mut self, completion: Completion) -> Result<(), ExecutorError> {
+        if let Some(tokens) = completion.usage.and_then(|usage| usage.completion_tokens) {
+            self.tokens = Some(tokens);
+        }
+        // One answer was asked for.
+        let Some(choice) = completion.choices.into_iter().next() else { return Ok(()) };
+        if let Some(text) = choice.delta.or(choice.message).and_then(|said| said.content) {
+            self.said = true;
+            self.pieces += u64::from(!text.is_empty());
+            self.text.push(text.as_bytes())?;
+        }
+        if choice.finish_reason.is_some() {
+            self.finish_reason = choice.finish_reason;
+        }
+        Ok(())
+    }
+
+    /// How many tokens there are, for people.
+    pub(super) fn detail(&self) -> Option<String> {
+        match self.tokens.unwrap_or(self.pieces) {
+            0 => None,
+            1 => Some("1 token".to_owned()),
+            tokens => Some(format!("{tokens} tokens")),
+        }
+    }
+
+    /// How far it is: of the most that it may have, where that is known. Not done before its end.
+    pub(super) fn progress(&self) -> Progress {
+        let tokens = self.tokens.unwrap_or(self.pieces);
+        let percent =
+            self.max_tokens.map_or(0, |most| tokens.saturating_mul(100) / u64::from(most.max(1)));
+        Progress { percent: percent.min(99) as u8, detail: self.detail() }
+    }
+
+    /// The text, where it is whole.
+    pub(super) fn end(self) -> Result<String, String> {
+        let Some(reason) = self.finish_reason else {
+            return Err("the answer broke off: it has no finish reason".to_owned());
+        };
+        match reason.as_str() {
+            "stop" => {}
+            "length" if self.max_tokens.is_some() => {}
+            "length" => {
+                return Err(
+                    "the answer was cut off (finish reason `length`), and the job sets no \
+                            max_tokens"
+                        .to_owned(),
+                );
+            }
+            _ => return Err(format!("the answer is not whole (finish reason `{reason}`)")),
+        }
+        if !self.said {
+            return Err("the answer has no text".to_owned());
+        }
+        String::from_utf8(self.text.bytes).map_err(|error| error.to_string())
+    }
+}
+
+#[derive(Deserialize)]
+struct Embeddings<'a> {
+    #[serde(borrow)]
+    data: Vec<Embedding<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Embedding<'a> {
+    #[serde(borrow)]
+    embedding: Vec<&'a RawValue>,
+}
+
+/// The embedding in a response: a list of numbers as the endpoint wrote them, without blanks.
+pub(super) fn embedding(body: &[u8]) -> Result<Box<RawValue>, String> {
+    let response: Embeddings<'_> =
+        serde_json::from_slice(body).map_err(|error| format!("no embedding: {error}"))?;
+    let [Embedding { embedding }] = response.data.as_slice() else {
+        return Err(format!("{} embeddings, where 1 was asked for", response.data.len()));
+    };
+    if embedding.is_empty() {
+        return Err("an embedding without numbers".to_owned());
+    }
+    let is_number =
+        |value: &&RawValue| value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    if !embedding.iter().all(is_number) {
+        return Err("an embedding of something else than numbers".to_owned());
+    }
+    let numbers: Vec<_> = embedding.iter().map(|value| value.get()).collect();
+    RawValue::from_string(format!("[{}]", numbers.join(","))).map_err(|error| error.to_string())
+}

@@ -1,0 +1,118 @@
+//! The MCP servers that an operator configures.
+
+use super::super::http::{origin, server_url};
+use cowboy_engine::registry::{MAX_NAME_BYTES, MAX_NAMES};
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fmt};
+
+/// MCP servers by name: at most [`MAX_NAMES`], each name of 1 to [`MAX_NAME_BYTES`] bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "BTreeMap<String, Server>", into = "BTreeMap<String, Server>")]
+pub struct Servers(pub BTreeMap<String, Server>);
+
+impl TryFrom<BTreeMap<String, Server>> for Servers {
+    type Error = String;
+
+    fn try_from(servers: BTreeMap<String, Server>) -> Result<Self, String> {
+        if servers.len() > MAX_NAMES {
+            return Err(format!("{} servers: expected at most {MAX_NAMES}", servers.len()));
+        }
+        if !servers.keys().all(|name| (1..=MAX_NAME_BYTES).contains(&name.len())) {
+            return Err(format!(
+                "a server's name is empty or too long: expected 1 to {MAX_NAME_BYTES} bytes"
+            ));
+        }
+        Ok(Self(servers))
+    }
+}
+
+impl From<Servers> for BTreeMap<String, Server> {
+    fn from(servers: Servers) -> Self {
+        servers.0
+    }
+}
+
+impl Servers {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names that jobs use.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+/// How a server is reached.
+///
+/// Written as `{ command: [PROGRAM, ARGUMENT…], env: { NAME: VALUE } }`, `env` being optional, or
+/// as `{ url: URL }`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Fields", into = "Fields")]
+pub enum Server {
+    /// A program, started for each job, that speaks over its standard input and output.
+    Command {
+        /// The program, found through the runner's PATH.
+        program: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Its environment, beside PATH.
+        env: BTreeMap<String, String>,
+    },
+    /// A server of its own, spoken to over streamable HTTP.
+    Url(Url),
+}
+
+/// What may stand in a server's configuration.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+}
+
+impl TryFrom<Fields> for Server {
+    type Error = String;
+
+    fn try_from(fields: Fields) -> Result<Self, String> {
+        match (fields.command, fields.url) {
+            (Some(command), None) => {
+                let mut words = command.into_iter();
+                let program = words.next().filter(|program| !program.is_empty());
+                let program = program.ok_or("command names no program")?;
+                Ok(Self::Command { program, args: words.collect(), env: fields.env })
+            }
+            (None, Some(url)) if fields.env.is_empty() => Ok(Self::Url(server_url(&url)?)),
+            (None, Some(_)) => Err("env goes with command; a server at a url has its own".into()),
+            _ => Err("expected either command or url".into()),
+        }
+    }
+}
+
+impl From<Server> for Fields {
+    fn from(server: Server) -> Self {
+        match server {
+            Server::Command { program, mut args, env } => {
+                args.insert(0, program);
+                Self { command: Some(args), env, url: None }
+            }
+            Server::Url(url) => Self { command: None, env: BTreeMap::new(), url: Some(url.into()) },
+        }
+    }
+}
+
+/// Without what may be secret: arguments, values of the environment, a URL's path.
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command { program, .. } => write!(f, "Command({program:?}, …)"),
+            Self::Url(url) => write!(f, "Url({}/…)", origin(url)),
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! What committees have revealed, and whom a validator asks for the rest (spec jobs.md §5).
+//!
+//! Upon a block in which a committee has committed, and each one after it:
+//! * who has committed and whose result is not here is asked for it, where it is connected;
+//! * once all results are here, the aggregator is asked to sign them, where it is connected;
+//! * from the block on in which runners' own reveals count, each result that is here and not on the
+//!   chain is submitted alone. The validators of the runner's subset take turns, the nearest first:
+//!   one transaction is enough.
+//!
+//! Upon a result from a runner, or from another validator:
+//! * it is kept if the chain would take it; one from a runner is passed on to all validators, and
+//!   again every [`PASS_AGAIN`] blocks while the chain lacks it, since whoever needs it may have
+//!   been started since.
+//!
+//! Upon the aggregator's signature:
+//! * all results are submitted with it.
+//!
+//! Everything here is forgotten in a restart, and asked for again with the next block. It is
+//! bounded by [`MAX_BYTES`], and each result is of a runner that has committed to it.
+
+use crate::chain::reveals::Revealed;
+use cowboy_engine::{
+    chain::{
+        State,
+        transaction::{Reveal, RevealResults},
+        transition::{check_reveal, check_reveals},
+    },
+    job::spec::{Job, JobStatus, Round},
+    primitives::{Address, Hash, Height, PublicKey, Signature},
+    wire::{self, Body, Reveals, reveals_digest},
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+/// Bytes of results kept at most: those of a hundred committees with the longest.
+pub const MAX_BYTES: usize = 64 << 20;
+/// Results of other validators that are kept until this one has the block that they follow.
+const MAX_EARLY: usize = 64;
+/// After how many blocks a result is passed on again.
+const PASS_AGAIN: u64 = 4;
+/// After how many blocks the aggregator is asked again: a transaction that another validator has
+/// submitted in the meantime shows by then.
+const ASK_AGAIN: u64 = 2;
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Ask a runner for its result.
+    AskReveal {
+        /// Whom.
+        runner: Address,
+        /// Of which job.
+        job_id: Hash,
+    },
+    /// Ask the aggregator to sign what [`Committees::reveals`] has.
+    AskAggregate {
+        /// Whom.
+        aggregator: Address,
+        /// Of which job.
+        job_id: Hash,
+    },
+    /// Send a result to the other validators.
+    Pass(Arc<Revealed>),
+    /// Bring this onto the chain.
+    Submit(RevealResults),
+}
+
+/// Where a result came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Its runner.
+    Runner,
+    /// Another validator.
+    Validator,
+}
+
+/// What a validator knows of committees that reveal.
+#[derive(Debug)]
+pub struct Committees {
+    /// The validator's runner-facing key.
+    public: PublicKey,
+    jobs: BTreeMap<Hash, Collected>,
+    /// Of all results.
+    bytes: usize,
+    /// What came before the block that it follows.
+    early: VecDeque<Arc<Revealed>>,
+}
+
+/// What is known of one committee.
+#[derive(Debug)]
+struct Collected {
+    /// When its commitments were closed, which tells a job's attempts apart.
+    closed: Height,
+    held: BTreeMap<Address, Held>,
+    /// When the aggregator was last asked.
+    asked: Option<Height>,
+    /// The aggregator's signature is on its way to the chain.
+    signed: bool,
+}
+
+#[derive(Debug)]
+struct Held {
+    revealed: Arc<Revealed>,
+    /// When it was last passed on; `None`: others do that.
+    passed: Option<Height>,
+    /// It is on its way to the chain alone.
+    submitted: bool,
+}
+
+impl Committees {
+    /// Nothing is known. `public` is the validator's runner-facing key.
+    pub const fn new(public: PublicKey) -> Self {
+        Self { public, jobs: BTreeMap::new(), bytes: 0, early: VecDeque::new() }
+    }
+
+    /// The chain is at `state`.
+    pub fn advance(&mut self, state: &State) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.forget(state);
+        for revealed in std::mem::take(&mut self.early) {
+            self.keep(state, revealed, Source::Validator);
+        }
+        for (job_id, job) in state.open_jobs() {
+            if let Some((round, ..)) = closed(job) {
+                let collected = self.jobs.get_mut(job_id);
+                for commitment in round.commitments.iter().filter(|c| c.result.is_none()) {
+                    let runner = commitment.runner;
+                    let held = collected.as_ref().is_some_and(|c| c.held.contains_key(&runner));
+                    if !held {
+                        actions.push(Action::AskReveal { runner, job_id: *job_id });
+                    }
+                }
+                if let Some(collected) = collected {
+                    collected.pass_again(state.height(), &mut actions);
+                    collected.submit_alone(state, job, &self.public, &mut actions);
+                    actions.extend(collected.ask_aggregate(state.height(), *job_id, job));
+                }
+            }
+        }
+        actions
+    }
+
+    /// A result was revealed.
+    pub fn revealed(
+        &mut self,
+        state: &State,
+        revealed: Arc<Revealed>,
+        source: Source,
+    ) -> Vec<Action> {
+        let job_id = revealed.job_id;
+        let Some(job) = state.job(&job_id) else { return Vec::new() };
+        if closed(job).is_none() {
+            let waits = matches!(job.status, JobStatus::Assigned(_) | JobStatus::Running(_));
+            if source == Source::Validator && waits && self.early.len() < MAX_EARLY {
+                self.early.push_back(revealed);
+            }
+            return Vec::new();
+        }
+        let mut actions = Vec::new();
+        if self.keep(state, revealed.clone(), source) {
+            if source == Source::Runner {
+                actions.push(Action::Pass(revealed));
+            }
+            let collected = self.jobs.get_mut(&job_id);
+            actions.extend(collected.and_then(|c| c.ask_aggregate(state.height(), job_id, job)));
+        }
+        actions
+    }
+
+    /// All results of a committee, for its aggregator; `None`: some are not here, or they are too
+    /// long for a frame, which no job's are.
+    pub fn reveals(&self, state: &State, job_id: &Hash) -> Option<Reveals> {
+        let reveal = |reveal: &Reveal| {
+            let Reveal { runner, result, runner_signature } = reveal;
+            let result_data = Body::new(result.clone()).ok()?;
+            Some(wire::Reveal { runner: *runner, result_data, runner_signed: *runner_signature })
+        };
+        let all = self.all(state, job_id)?;
+        Reveals::new(all.iter().map(|found| reveal(found)).collect::<Option<_>>()?).ok()
+    }
+
+    /// The aggregator has signed the results with this digest.
+    pub fn aggregated(
+        &mut self,
+        state: &State,
+        job_id: Hash,
+        digest: &Hash,
+        signature: Signature,
+    ) -> Vec<Action> {
+        let Some(all) = self.all(state, &job_id) else { return Vec::new() };
+        let results = all.iter().map(|reveal| (reveal.runner, reveal.result.as_slice()));
+        if reveals_digest(results) != *digest {
+            // Of another attempt.
+            return Vec::new();
+        }
+        let reveals = all.into_iter().cloned().collect();
+        let submit = RevealResults { job_id, reveals, aggregator_signature: Some(signature) };
+        if check_reveals(state, state.height().next(), &submit).is_err() {
+            return Vec::new();
+        }
+        let collected = self.jobs.get_mut(&job_id);
+        let first = collected.is_some_and(|c| !std::mem::replace(&mut c.signed, true));
+        if first { vec![Action::Submit(submit)] } else { Vec::new() }
+    }
+
+    /// All results of a committee in its order, where all are here.
+    fn all(&self, state: &State, job_id: &Hash) -> Option<Vec<&Reveal>> {
+        let (round, ..) = closed(state.job(job_id)?)?;
+        let held = &self.jobs.get(job_id)?.held;
+        let reveal = |runner| held.get(runner).map(|held| &held.revealed.reveal);
+        round.commitments.iter().map(|commitment| reveal(&commitment.runner)).collect()
+    }
+
+    /// Keeps a result that the chain would take; false where it is known, wrong or one too many.
+    fn keep(&mut self, state: &State, revealed: Arc<Revealed>, source: Source) -> bool {
+        let Revealed { job_id, reveal } = &*revealed;
+        let Some((_, closed, _)) = state.job(job_id).and_then(closed) else { return false };
+        let known = self.jobs.get(job_id);
+        if known.is_some_and(|collected| collected.held.contains_key(&reveal.runner)) {
+            return false;
+        }
+        let bytes = reveal.result.len();
+        if self.bytes.saturating_add(bytes) > MAX_BYTES {
+            tracing::warn!(%job_id, runner = %reveal.runner, "result not kept: too many are");
+            return false;
+        }
+        if let Err(error) = check_reveal(state, job_id, reveal) {
+            tracing::debug!(%job_id, runner = %reveal.runner, %error, "result not kept");
+            return false;
+        }
+        // The aggregator knows no keys: it finds them from the signatures.
+        if !is_recoverable(state.chain_id(), job_id, reveal) {
+            tracing::debug!(%job_id, runner = %reveal.runner, "its signature has a wrong last byte");
+            return false;
+        }
+        let collected = self.jobs.entry(*job_id).or_insert_with(|| Collected {
+            closed,
+            held: BTreeMap::new(),
+            asked: None,
+            signed: false,
+        });
+        let passed = (source == Source::Runner).then(|| state.height());
+        let runner = reveal.runner;
+        collected.held.insert(runner, Held { revealed, passed, submitted: false });
+        self.bytes += bytes;
+        true
+    }
+
+    /// Forgets committees that no longer reveal.
+    fn forget(&mut self, state: &State) {
+        self.jobs.retain(|job_id, collected| {
+            let closed = state.job(job_id).and_then(closed).map(|(_, closed, _)| closed);
+            closed == Some(collected.closed)
+        });
+        let held = self.jobs.values().flat_map(|collected| collected.held.values());
+        self.bytes = held.map(|held| held.revealed.reveal.result.len()).sum();
+    }
+}
+
+impl Collected {
+    /// The aggregator's turn has come, or has come again.
+    fn ask_aggregate(&mut self, head: Height, job_id: Hash, job: &Job) -> Option<Action> {
+        let (round, _, aggregator) = closed(job)?;
+        let all = round.commitments.iter().all(|commitment| {
+            commitment.result.is_none() && self.held.contains_key(&commitment.runner)
+        });
+        let lately = self.asked.is_some_and(|asked| head.since(asked) < ASK_AGAIN);
+        if !all || self.signed || lately {
+            return None;
+        }
+        self.asked = Some(head);
+        Some(Action::AskAggregate { aggregator, job_id })
+    }
+
+    fn pass_again(&mut self, head: Height, actions: &mut Vec<Action>) {
+        for held in self.held.values_mut() {
+            if let Some(passed) = &mut held.passed
+                && head.since(*passed) >= PASS_AGAIN
+            {
+                *passed = head;
+                actions.push(Action::Pass(held.revealed.clone()));
+            }
+        }
+    }
+
+    /// Submits what runners may reveal for themselves by now.
+    fn submit_alone(
+        &mut self,
+        state: &State,
+        job: &Job,
+        validator: &PublicKey,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(from) = job.own_reveals_from() else { return };
+        let next = state.height().next();
+        for held in self.held.values_mut().filter(|held| !held.submitted) {
+            let Revealed { job_id, reveal } = &*held.revealed;
+            let turn = turn(state, &reveal.runner, validator);
+            // However short the time is, everybody has a turn in it.
+            let last = Height::new(job.deadline().get().saturating_sub(1)).max(from);
+            if turn.is_none_or(|turn| next < from.after(turn).min(last)) {
+                continue;
+            }
+            let reveals = vec![reveal.clone()];
+            let alone = RevealResults { job_id: *job_id, reveals, aggregator_signature: None };
+            if check_reveals(state, next, &alone).is_ok() {
+                held.submitted = true;
+                actions.push(Action::Submit(alone));
+            }
+        }
+    }
+}
+
+/// A committee that reveals: what it has committed to, when that was closed, who aggregates.
+fn closed(job: &Job) -> Option<(&Round, Height, Address)> {
+    let JobStatus::Committed(round) = &job.status else { return None };
+    let closing = round.closing?;
+    Some((round, closing.height, closing.aggregator))
+}
+
+/// The validator's place in the runner's subset; `None`: it is not in it.
+fn turn(state: &State, runner: &Address, validator: &PublicKey) -> Option<u64> {
+    let record = state.registry().get(runner)?;
+    let subset = state.subsets_of(&record.pubkey);
+    let place = subset.iter().position(|member| member.pubkey == *validator)?;
+    u64::try_from(place).ok()
+}
+
+fn is_recoverable(chain_id: u64, job_id: &Hash, reveal: &Reveal) -> bool {
+    let digest = wire::JobResult::digest(chain_id, job_id, &reveal.result);
+    let signer = reveal.runner_signature.recover(&digest);
+    signer.is_some_and(|key| key.address() == reveal.runner)
+}

@@ -1,0 +1,563 @@
+//! Jobs of committees, retries, reputation, money and callbacks (spec jobs.md §4–6).
+
+use super::*;
+use crate::{
+    chain::transition::DISPATCHER,
+    chain::{
+        event::{CallbackMade, JobCommitted, JobRetried, RunnerPaid},
+        transaction::{CancelJob, CommitResult, DeployActor, Reveal, RevealResults, SlashRunner},
+    },
+    job::spec::{Callback, Job, Outcome, VerificationMode, aggregation},
+    wire::{JobAggregated, JobCommit, commitment, reveals_digest},
+};
+
+/// A job of three runners whose results must be equal, with 40 blocks' time.
+pub(super) fn committee_spec() -> JobSpec {
+    JobSpec {
+        verification: Verification {
+            mode: VerificationMode::Deterministic,
+            runners: 3,
+            ..Verification::none()
+        },
+        timeout_blocks: 40,
+        ..spec()
+    }
+}
+
+impl Chain {
+    pub(super) fn job(&self, id: &Hash) -> &Job {
+        self.state.job(id).unwrap()
+    }
+
+    pub(super) fn names(&self, id: &Hash) -> Vec<String> {
+        self.committee(id).iter().map(name_of).collect()
+    }
+
+    pub(super) fn reputation(&self, name: &str) -> u32 {
+        self.state.registry().get(&key(name).address()).unwrap().reputation
+    }
+
+    pub(super) fn reveal(&self, job_id: Hash, name: &str, result: &[u8]) -> Reveal {
+        let digest = JobResult::digest(self.state.chain_id(), &job_id, result);
+        let runner_signature = key(name).sign(&digest);
+        Reveal { runner: key(name).address(), result: result.to_vec(), runner_signature }
+    }
+
+    pub(super) fn commit(&self, job_id: Hash, name: &str, result: &[u8]) -> Payload {
+        let commitment = self.reveal(job_id, name, result).commitment();
+        let digest = JobCommit::digest(self.state.chain_id(), &job_id, &commitment);
+        Payload::CommitResult(CommitResult {
+            job_id,
+            runner: key(name).address(),
+            commitment,
+            runner_signature: key(name).sign(&digest),
+        })
+    }
+
+    pub(super) fn reveals(
+        &self,
+        job_id: Hash,
+        results: &[(&str, &[u8])],
+        by: Option<&str>,
+    ) -> Payload {
+        let reveals: Vec<Reveal> =
+            results.iter().map(|(name, result)| self.reveal(job_id, name, result)).collect();
+        let all = reveals_digest(reveals.iter().map(|r| (r.runner, r.result.as_slice())));
+        let digest = JobAggregated::digest(self.state.chain_id(), &job_id, &all);
+        let aggregator_signature = by.map(|name| key(name).sign(&digest));
+        Payload::RevealResults(RevealResults { job_id, reveals, aggregator_signature })
+    }
+
+    pub(super) fn accepted(&mut self, payload: Payload) -> Execution {
+        let execution = self.one("bob", payload);
+        assert_eq!(execution.receipts[0].status, Status::Success);
+        execution
+    }
+
+    pub(super) fn turned_down(&mut self, payload: Payload, error: &str) {
+        let execution = self.one("bob", payload);
+        let status = &execution.receipts[0].status;
+        assert!(status.error().is_some_and(|text| text.starts_with(error)), "{status:?}");
+    }
+
+    pub(super) fn outcome(&self, id: &Hash) -> &Outcome {
+        let JobStatus::Verified(_, outcome) = &self.job(id).status else {
+            panic!("{}", self.job(id).status.name())
+        };
+        outcome
+    }
+}
+
+/// A committee drawn, and its members' names in draw order.
+pub(super) fn drawn(runners: u32, spec: JobSpec) -> (Chain, Hash, Vec<String>) {
+    let mut chain = Chain::new(&genesis(runners));
+    chain.push(vec![]);
+    let id = chain.submit(spec);
+    let names = chain.names(&id);
+    (chain, id, names)
+}
+
+fn find<T: Clone>(execution: &Execution, event: impl Fn(&EventKind) -> Option<&T>) -> T {
+    execution.events.iter().find_map(|e| event(&e.kind)).expect("it happened").clone()
+}
+
+#[test]
+fn the_wire_and_the_chain_agree_on_what_a_commitment_is() {
+    let chain = Chain::new(&genesis(1));
+    let reveal = chain.reveal(Hash::ZERO, "runner-0", b"result");
+    assert_eq!(reveal.commitment(), commitment(b"result", &reveal.runner_signature));
+}
+
+#[test]
+fn a_committee_commits_reveals_and_is_paid() {
+    let (mut chain, id, names) = drawn(5, committee_spec());
+    let [a, b, c] = [&names[0], &names[1], &names[2]].map(String::as_str);
+    assert_eq!(names.len(), 3);
+    let escrow = Wei::cby(11).saturating_add(aggregation(Wei::cby(10)));
+    assert_eq!(chain.state.supply().escrow, escrow);
+    let first = chain.accepted(chain.commit(id, b, b"x"));
+    assert!(kinds(&first).contains(&"JobRunning"));
+    assert_eq!(chain.job(&id).status.name(), "Running");
+    chain.accepted(chain.commit(id, a, b"x"));
+    let last = chain.accepted(chain.commit(id, c, b"x"));
+    let JobCommitted { committed, aggregator, own_reveals_from, .. } =
+        find(&last, |kind| match kind {
+            EventKind::JobCommitted(body) => Some(body),
+            _ => None,
+        });
+    assert_eq!(committed, chain.committee(&id));
+    // All have a reputation of 100: the lowest address.
+    assert_eq!(aggregator, *chain.committee(&id).iter().min().unwrap());
+    assert_eq!(own_reveals_from, chain.state.height().after(40 / 4 + 1));
+    let by = name_of(&aggregator);
+    let before: Vec<Wei> = names.iter().map(|name| chain.balance(name)).collect();
+    let all: [(&str, &[u8]); 3] = [(a, b"x"), (b, b"x"), (c, b"x")];
+    let execution = chain.accepted(chain.reveals(id, &all, Some(&by)));
+    assert_eq!(execution.results.len(), 1);
+    let outcome = chain.outcome(&id).clone();
+    assert_eq!(outcome.agreeing, chain.committee(&id));
+    assert_eq!(outcome.runner, chain.committee(&id)[0]);
+    // Half a second a block at 1 CBY a second; a third of the tip each, what is left to the first.
+    let (tip, rest) = (Wei::cby(1).get() / 3, Wei::cby(1).get() % 3);
+    let work = [1_000, 500, 1_500].map(|ms| Wei::cby(1).get() * ms / 1_000);
+    let fee = aggregation(Wei::new(work.iter().sum()));
+    let mut paid = 0;
+    for (i, name) in names.iter().enumerate() {
+        let mut expected = work[i] + tip + if i == 0 { rest } else { 0 };
+        if *name == by {
+            expected += fee.get();
+        }
+        assert_eq!(chain.balance(name).saturating_sub(before[i]), Wei::new(expected), "{name}");
+        paid += expected;
+    }
+    assert_eq!(outcome.paid, Wei::new(paid));
+    assert_eq!(chain.state.supply().escrow, Wei::ZERO);
+    assert!(names.iter().all(|name| chain.reputation(name) == 100));
+    let (_, _, record) = chain.state.mru().next().unwrap();
+    assert_eq!(record.runner, chain.committee(&id)[0]);
+}
+
+#[test]
+fn what_does_not_fit_the_protocol_is_refused() {
+    let (mut chain, id, names) = drawn(4, committee_spec());
+    let [a, b, c] = [&names[0], &names[1], &names[2]].map(String::as_str);
+    let stranger = (0..4).map(|i| format!("runner-{i}")).find(|n| !names.contains(n)).unwrap();
+    chain.turned_down(chain.result(id, a, &key(a).address(), b"x"), "CommitFirst: 3 runners");
+    chain.turned_down(chain.commit(id, &stranger, b"x"), "NotInCommittee");
+    chain.turned_down(chain.commit(Hash::ZERO, a, b"x"), "UnknownJob");
+    let Payload::CommitResult(mut forged) = chain.commit(id, a, b"x") else { unreachable!() };
+    forged.runner = key(b).address();
+    chain.turned_down(Payload::CommitResult(forged), "BadResultSignature");
+    chain
+        .turned_down(chain.reveals(id, &[(a, b"x")], None), "JobNotCommitted: the job is Assigned");
+    chain.accepted(chain.commit(id, a, b"x"));
+    chain.turned_down(chain.commit(id, a, b"y"), "AlreadyCommitted");
+    chain.accepted(chain.commit(id, b, b"x"));
+    chain.turned_down(Payload::CancelJob(CancelJob { job_id: id }), "Unauthorized");
+    let late = chain.one("alice", Payload::CancelJob(CancelJob { job_id: id }));
+    assert!(late.receipts[0].status.error().unwrap().starts_with("TooLate: "));
+    // Half of the time is over: c has not committed.
+    while chain.job(&id).status.name() == "Running" {
+        chain.push(vec![]);
+    }
+    assert_eq!(chain.state.height(), chain.job(&id).commit_deadline());
+    chain.turned_down(chain.commit(id, c, b"x"), "JobNotAssigned: the job is Committed");
+    let by = [a, b].into_iter().min_by_key(|name| key(name).address()).unwrap();
+    let other = if by == a { b } else { a };
+    let both: [(&str, &[u8]); 2] = [(a, b"x"), (b, b"x")];
+    chain.turned_down(chain.reveals(id, &both, None), "TooEarly: until block ");
+    chain.turned_down(
+        chain.reveals(id, &both[..1], Some(by)),
+        "IncompleteReveal: 1 results, 2 were",
+    );
+    chain.turned_down(chain.reveals(id, &[both[1], both[0]], Some(by)), "IncompleteReveal");
+    chain.turned_down(chain.reveals(id, &[(a, b"x"), (b, b"z")], Some(by)), "CommitmentMismatch");
+    chain.turned_down(chain.reveals(id, &both, Some(other)), "BadAggregatorSignature");
+    chain.turned_down(chain.reveals(id, &[], None), "NothingRevealed");
+    chain.accepted(chain.reveals(id, &both, Some(by)));
+    let JobStatus::Verified(_, outcome) = &chain.job(&id).status else { panic!() };
+    assert_eq!(outcome.agreeing.len(), 2);
+    assert_eq!(chain.reputation(c), 100, "the job is verified: nobody was needed beside");
+}
+
+#[test]
+fn a_dead_aggregator_is_replaced_by_the_runners_themselves() {
+    let (mut chain, id, names) = drawn(3, committee_spec());
+    for name in &names {
+        chain.accepted(chain.commit(id, name, b"x"));
+    }
+    let from = chain.job(&id).own_reveals_from().unwrap();
+    while chain.state.height().next() < from {
+        chain.push(vec![]);
+    }
+    for name in &names[..2] {
+        chain.accepted(chain.reveals(id, &[(name, b"x")], None));
+    }
+    chain.turned_down(chain.reveals(id, &[(&names[0], b"x")], None), "AlreadyRevealed");
+    assert_eq!(chain.job(&id).status.name(), "Committed");
+    // The third never reveals: what there is counts at the deadline.
+    while chain.state.open_jobs().next().is_some() {
+        chain.push(vec![]);
+    }
+    assert_eq!(chain.state.height(), chain.job(&id).deadline());
+    let outcome = chain.outcome(&id).clone();
+    let agreeing: Vec<String> = outcome.agreeing.iter().map(name_of).collect();
+    assert_eq!(agreeing, names[..2]);
+    assert_eq!(chain.state.registry().iter().map(|(_, r)| r.active_jobs).max(), Some(0));
+}
+
+#[test]
+fn results_that_differ_are_drawn_again_and_the_silent_are_left_out() {
+    let (mut chain, id, names) = drawn(6, committee_spec());
+    for (name, result) in names[..2].iter().zip([b"x", b"y"]) {
+        chain.accepted(chain.commit(id, name, result));
+    }
+    let mut execution = None;
+    while chain.job(&id).attempt.number == 0 {
+        if let Some(from) = chain.job(&id).own_reveals_from()
+            && chain.state.height().next() >= from
+            && execution.is_none()
+        {
+            let results: [(&str, &[u8]); 2] = [(&names[0], b"x"), (&names[1], b"y")];
+            execution = Some(chain.accepted(chain.reveals(id, &results, None)));
+        } else {
+            chain.push(vec![]);
+        }
+    }
+    let JobRetried { retry, reason, silent, .. } = find(&execution.unwrap(), |kind| match kind {
+        EventKind::JobRetried(body) => Some(body),
+        _ => None,
+    });
+    let silent: Vec<String> = silent.iter().map(name_of).collect();
+    assert_eq!((retry, reason, &silent[..]), (1, FailureReason::NoAgreement, &names[2..]));
+    assert_eq!(chain.reputation(&names[2]), 95);
+    assert_eq!(chain.reputation(&names[0]), 100);
+    // Drawn at once, by the retry's seed and without the silent one.
+    let again = chain.names(&id);
+    assert_eq!(again.len(), 3);
+    assert!(!again.contains(&names[2]));
+    let job = chain.job(&id);
+    let seed = crate::job::selection::retry_seed(job.attempt.seed.unwrap(), 1);
+    assert_eq!(job.status.assignment().unwrap().seed, seed);
+    assert_eq!(job.deadline(), job.attempt.since.after(40));
+}
+
+#[test]
+fn silent_runners_lose_reputation_and_the_job_fails_after_three_retries() {
+    let mut chain = Chain::new(&genesis(6));
+    chain.push(vec![]);
+    let before = chain.balance("alice");
+    let id = chain.submit(spec());
+    let fee = before.saturating_sub(chain.balance("alice")).saturating_sub(Wei::cby(11));
+    let mut drawn = Vec::new();
+    let mut retries = 0;
+    while chain.state.open_jobs().next().is_some() {
+        let committee = chain.names(&id);
+        if drawn.last() != Some(&committee[0]) {
+            drawn.push(committee[0].clone());
+        }
+        let execution = chain.push(vec![]);
+        retries += kinds(&execution).iter().filter(|kind| **kind == "JobRetried").count();
+    }
+    assert_eq!((drawn.len(), retries), (4, 3), "{drawn:?}");
+    let distinct: std::collections::BTreeSet<_> = drawn.iter().collect();
+    assert_eq!(distinct.len(), 4, "nobody is drawn twice: {drawn:?}");
+    let JobStatus::Failed(failure) = &chain.job(&id).status else { panic!() };
+    assert_eq!(failure.reason, FailureReason::NoResult);
+    assert_eq!(failure.height, chain.job(&id).submitted_at.after(4 * 10));
+    // 5 for the silence, 10 more as the job failed.
+    assert!(drawn.iter().all(|name| chain.reputation(name) == 85));
+    assert_eq!(chain.balance("alice"), before.saturating_sub(fee));
+    let late = chain.result(id, &drawn[0], &key(&drawn[0]).address(), b"late");
+    chain.turned_down(late, "JobNotAssigned: the job is Failed");
+    // A final result gives a point back.
+    let id = loop {
+        let id = chain.submit(spec());
+        if drawn.contains(&chain.names(&id)[0]) {
+            break id;
+        }
+    };
+    let name = chain.names(&id)[0].clone();
+    chain.accepted(chain.result(id, &name, &key(&name).address(), b"x"));
+    assert_eq!(chain.reputation(&name), 86);
+}
+
+#[test]
+fn a_job_is_taken_back_while_nobody_has_committed() {
+    let (mut chain, id, _) = drawn(3, committee_spec());
+    let before = chain.state.supply();
+    let execution = chain.one("alice", Payload::CancelJob(CancelJob { job_id: id }));
+    assert!(kinds(&execution).contains(&"JobCancelled"));
+    assert_eq!(chain.job(&id).status.name(), "Cancelled");
+    assert!(before.escrow > Wei::ZERO && chain.state.supply().escrow.is_zero());
+    assert!(chain.state.registry().iter().all(|(_, runner)| runner.active_jobs == 0));
+    let again = chain.one("alice", Payload::CancelJob(CancelJob { job_id: id }));
+    assert!(again.receipts[0].status.error().unwrap().starts_with("TooLate"));
+}
+
+#[test]
+fn a_wrong_bonded_result_costs_the_bond_and_the_connection() {
+    let mut genesis = genesis(1);
+    let root = key("root").address();
+    genesis.params.system_deployers = vec![root];
+    genesis.endowments.push(Endowment { account: root, balance: Wei::cby(1_000) });
+    let mut chain = Chain::new(&genesis);
+    chain.push(vec![]);
+    let verification =
+        Verification { mode: VerificationMode::EconomicBond, ..Verification::none() };
+    let id = chain.submit(JobSpec { verification, ..spec() });
+    let slash = Payload::SlashRunner(SlashRunner { job_id: id });
+    let refused = |chain: &mut Chain, error: &str| {
+        let execution = chain.one("root", slash.clone());
+        let status = &execution.receipts[0].status;
+        assert!(status.error().is_some_and(|text| text.starts_with(error)), "{status:?}");
+    };
+    refused(&mut chain, "NotSlashable: the job has no verified result");
+    chain.accepted(chain.result(id, "runner-0", &key("runner-0").address(), b"wrong"));
+    chain.turned_down(slash.clone(), "Unauthorized");
+    let execution = chain.one("root", slash.clone());
+    assert!(kinds(&execution).contains(&"RunnerSlashed"));
+    let runner = key("runner-0");
+    let stake = chain.state.registry().get(&runner.address()).unwrap().stake;
+    assert_eq!(stake, MIN_STAKE.saturating_sub(Wei::cby(15)));
+    assert_eq!(chain.outcome(&id).slashed, Some(Wei::cby(15)));
+    refused(&mut chain, "NotSlashable: the bond was taken before");
+    let validator = chain.state.subset_of(&runner.public_key())[0].pubkey.clone();
+    let admitted = chain.state.admit(&runner.public_key(), &validator);
+    assert_eq!(admitted, Err(GoodbyeReason::InsufficientStake));
+}
+
+const LISTENER: &str = r#"
+def told(ctx, payload):
+    pvm_host.set_state("told", payload)
+    pvm_host.set_state("by", ctx.sender)
+
+def boom(ctx, payload):
+    fail("no")
+"#;
+
+#[test]
+fn the_actor_that_a_job_names_is_told_of_its_end() {
+    let mut chain = Chain::new(&genesis(2));
+    chain.push(vec![]);
+    let nonce = chain.state.account(&key("alice").address()).nonce;
+    let deploy = Payload::DeployActor(DeployActor { source: LISTENER.into() });
+    let signed = {
+        let (cycle, cell) = (chain.state.basefee_cycle(), chain.state.basefee_cell());
+        let budget = crate::actor::Budget { cycles: 1_000_000, cells: 10_000 };
+        Transaction::with_limits(chain.state.chain_id(), nonce, cycle, cell, deploy)
+            .buying(budget)
+            .sign(&key("alice"))
+    };
+    assert_eq!(chain.push(vec![signed]).receipts[0].status, Status::Success);
+    let actor = Address::of_actor(&key("alice").address(), nonce);
+    let told = |execution: &Execution| {
+        find(execution, |kind| match kind {
+            EventKind::CallbackMade(body) => Some(body),
+            _ => None,
+        })
+    };
+    let with = |handler: &str| JobSpec {
+        callback: Some(Callback { actor, handler: handler.into() }),
+        ..spec()
+    };
+    let id = chain.submit(with("told"));
+    let name = chain.names(&id)[0].clone();
+    let before = chain.balance("alice");
+    let execution = chain.accepted(chain.result(id, &name, &key(&name).address(), b"say \"hi\"\n"));
+    let CallbackMade { error, cycles, charged, .. } = told(&execution);
+    assert_eq!(error, None);
+    assert!(cycles > 0 && charged > Wei::ZERO);
+    let refunded = chain.outcome(&id).paid;
+    let after = before.saturating_add(Wei::cby(11)).saturating_sub(refunded);
+    assert_eq!(chain.balance("alice"), after.saturating_sub(charged));
+    let stored = String::from_utf8(chain.state.stored_at(&actor, "told").unwrap().into()).unwrap();
+    assert!(stored.contains("Verified") && stored.contains(r#"say \\\"hi\\\"\\u000a"#), "{stored}");
+    assert!(stored.contains(&id.to_string()));
+    let by = chain.state.stored_at(&actor, "by").unwrap();
+    assert_eq!(by, format!("\"{DISPATCHER}\"").as_bytes());
+
+    // One that fails is paid for, and changes nothing else.
+    let id = chain.submit(with("boom"));
+    let execution = chain.one("alice", Payload::CancelJob(CancelJob { job_id: id }));
+    let CallbackMade { error, charged, .. } = told(&execution);
+    assert!(error.unwrap().contains("no") && charged > Wei::ZERO);
+
+    // Ends wait their turn: five a block.
+    let spec = with("told");
+    let mut ids = Vec::new();
+    for n in 0..7 {
+        let nonce = chain.state.account(&key("alice").address()).nonce;
+        ids.push(spec.job_id(&key("alice").address(), nonce + n));
+    }
+    let nonce = chain.state.account(&key("alice").address()).nonce;
+    let submitted = (0..7)
+        .map(|n| chain.sign_at("alice", nonce + n, Payload::SubmitJob(Arc::new(spec.clone()))));
+    let submitted = submitted.collect();
+    chain.push(submitted);
+    let nonce = chain.state.account(&key("alice").address()).nonce;
+    let cancelled = ids.iter().zip(nonce..).map(|(id, nonce)| {
+        chain.sign_at("alice", nonce, Payload::CancelJob(CancelJob { job_id: *id }))
+    });
+    let cancelled = cancelled.collect();
+    let made = |execution: &Execution| {
+        kinds(execution).iter().filter(|kind| **kind == "CallbackMade").count()
+    };
+    assert_eq!(made(&chain.push(cancelled)), 5);
+    assert_eq!(made(&chain.push(vec![])), 2);
+}
+
+const CLIENT: &str = r#"
+def ask(ctx, payload):
+    job = {"kind": "custom", "work": {"program": payload}, "max_price": "2cby"}
+    first = pvm_host.submit_job(job, "answered")
+    second = pvm_host.submit_job(job)
+    pvm_host.set_state("asked", [first, second])
+
+def answered(ctx, payload):
+    pvm_host.set_state("answer", json_decode(payload)["result"])
+
+def wrong(ctx, payload):
+    pvm_host.submit_job({"kind": "custom", "work": {"program": "x"}, "tip": "much"})
+"#;
+
+#[test]
+fn an_actor_submits_a_job_and_gets_the_answer() {
+    let mut chain = actors::chain();
+    let actor = chain.deploy(CLIENT);
+    let error = chain.fails(actor, "ask", "echo", Wei::ZERO);
+    assert!(error.starts_with("InsufficientBalance: "), "{error}");
+    let error = chain.fails(actor, "wrong", "", Wei::cby(10));
+    assert!(error.contains("InvalidJobSpec: tip `much`"), "{error}");
+    let payload = transaction::Transfer { to: actor, amount: Wei::cby(10) };
+    chain.one("alice", Payload::Transfer(payload));
+    chain.call(actor, "ask", "echo");
+    let jobs: Vec<(Hash, Job)> = chain.state.jobs().map(|(id, job)| (*id, job.clone())).collect();
+    assert_eq!(jobs.len(), 2, "each has an id of its own");
+    assert!(jobs.iter().all(|(id, job)| {
+        job.submitter == actor && chain.stored(&actor, "asked").unwrap().contains(&id.to_string())
+    }));
+    let (id, _) = jobs.iter().find(|(_, job)| job.spec.callback.is_some()).unwrap();
+    let before = chain.state.account(&actor).balance;
+    let name = chain.names(id)[0].clone();
+    chain.accepted(chain.result(*id, &name, &key(&name).address(), b"\xff\x00"));
+    assert_eq!(chain.stored(&actor, "answer"), Some("\"0xff00\""));
+    assert!(chain.state.account(&actor).balance > before, "what was not used came back");
+    // Its deployer takes the other one back.
+    let (other, _) = jobs.iter().find(|(_, job)| job.spec.callback.is_none()).unwrap();
+    let execution = chain.one("alice", Payload::CancelJob(CancelJob { job_id: *other }));
+    assert_eq!(execution.receipts[0].status, Status::Success);
+}
+
+/// Random committees that commit, reveal, lie, are late or silent: every block conserves money
+/// (the chain of the tests checks it), and in the end everything is where it belongs.
+#[test]
+fn money_adds_up_whatever_the_runners_do() {
+    let mut verified = 0;
+    let mut ends = std::collections::BTreeMap::<&str, u32>::new();
+    for seed in 0..24u8 {
+        let mut bytes = crate::primitives::keccak256(&[&[seed]]).0;
+        let mut draw = move |below: u64| {
+            bytes = crate::primitives::keccak256(&[&bytes]).0;
+            u64::from_be_bytes(*bytes.first_chunk().unwrap()) % below
+        };
+        let mut chain = Chain::new(&genesis(6));
+        chain.push(vec![]);
+        let runners = 3 + draw(3) as u32;
+        let mut spec = committee_spec();
+        spec.verification.runners = runners;
+        spec.bounds.max_return_bytes = 64;
+        spec.tip = Wei::new(u128::from(draw(1_000_000_007)));
+        spec.max_price = Wei::new(u128::from(draw(20_000_000_000)) + 1);
+        let honest = 50 + draw(51);
+        let supply = chain.state.supply();
+        let id = chain.submit(spec);
+        let mut said: std::collections::BTreeMap<(u32, String), Vec<u8>> = [].into();
+        while chain.state.open_jobs().next().is_some() {
+            let job = chain.job(&id).clone();
+            let mut payloads = Vec::new();
+            for runner in job.status.at_work() {
+                let name = name_of(runner);
+                let result = match draw(100) < honest {
+                    true => b"truth".to_vec(),
+                    false => draw(3).to_be_bytes().to_vec(),
+                };
+                let key = (job.attempt.number, name.clone());
+                match &job.status {
+                    JobStatus::Assigned(_) | JobStatus::Running(_) if draw(100) < 12 => {
+                        said.entry(key).or_insert_with(|| {
+                            payloads.push(chain.commit(id, &name, &result));
+                            result
+                        });
+                    }
+                    JobStatus::Committed(_) if draw(100) < 20 => {
+                        let Some(result) = said.get(&key) else { continue };
+                        payloads.push(chain.reveals(id, &[(&name, result)], None));
+                    }
+                    _ => {}
+                }
+            }
+            if let JobStatus::Committed(round) = &job.status
+                && draw(100) < 10
+            {
+                let all: Vec<(String, Vec<u8>)> = round
+                    .commitments
+                    .iter()
+                    .map(|c| name_of(&c.runner))
+                    .map(|name| (name.clone(), said[&(job.attempt.number, name)].clone()))
+                    .collect();
+                let all: Vec<(&str, &[u8])> =
+                    all.iter().map(|(name, result)| (name.as_str(), result.as_slice())).collect();
+                let by = name_of(&round.closing.unwrap().aggregator);
+                payloads.push(chain.reveals(id, &all, Some(&by)));
+            }
+            let nonce = chain.state.account(&key("bob").address()).nonce;
+            let signed = payloads.into_iter().zip(nonce..);
+            let signed = signed.map(|(payload, nonce)| chain.sign_at("bob", nonce, payload));
+            let signed = signed.collect();
+            let execution = chain.push(signed);
+            let paid: Wei =
+                execution.events.iter().fold(Wei::ZERO, |sum, event| match &event.kind {
+                    EventKind::RunnerPaid(RunnerPaid { work, tip, aggregation, .. }) => {
+                        sum.saturating_add(*work).saturating_add(*tip).saturating_add(*aggregation)
+                    }
+                    _ => sum,
+                });
+            match &chain.job(&id).status {
+                JobStatus::Verified(_, outcome) => {
+                    verified += 1;
+                    assert_eq!(outcome.paid, paid);
+                    assert!(outcome.paid <= chain.job(&id).spec.escrow());
+                    assert!(outcome.agreeing.len() > runners as usize / 2);
+                }
+                _ => assert_eq!(paid, Wei::ZERO),
+            }
+        }
+        let end = chain.state.supply();
+        assert_eq!(end.total(), supply.total());
+        assert_eq!((end.escrow, end.stakes), (Wei::ZERO, supply.stakes));
+        assert!(chain.state.registry().iter().all(|(_, runner)| runner.active_jobs == 0));
+        *ends.entry(chain.job(&id).status.name()).or_default() += 1;
+    }
+    assert!(verified > 3 && ends.len() > 1, "both ends are reached: {ends:?}");
+}

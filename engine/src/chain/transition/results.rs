@@ -1,0 +1,552 @@
+//! Results of jobs: alone, or committed to, revealed and compared (spec jobs.md §5).
+//!
+//! A single runner's result is final when it is included. Of a committee each runner commits first,
+//! within half of the attempt's time. Once all have, or that time is over, the aggregator reveals
+//! all results in one transaction; after a quarter of the time without that, runners reveal for
+//! themselves. When every commitment is revealed, or the time is up, the results are compared.
+
+use super::{Refusal, Run};
+use crate::{
+    chain::{
+        event::{
+            JobCommitted, JobRunning, JobVerified, MruUpdated, ReputationChanged, ResultCommitted,
+            ResultRevealed, RunnerPaid, RunnerSlashed,
+        },
+        state::State,
+        transaction::{CommitResult, Reveal, RevealResults, SlashRunner, SubmitResult},
+    },
+    job::{
+        mru::MruRecord,
+        spec::{
+            Assignment, Closing, Commitment, FailureReason, Job, JobStatus, Outcome, Round,
+            VerificationMode, aggregation,
+        },
+    },
+    primitives::{Address, Hash, Height, Wei, keccak256},
+    registry::Runner,
+    wire,
+};
+use std::sync::Arc;
+
+/// Why a result, a commitment or a reveal does not count. The variant's name opens the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ResultError {
+    /// The chain has no such job.
+    #[error("UnknownJob: no job {0}")]
+    UnknownJob(Hash),
+    /// The job waits for something else, or has ended.
+    #[error("{}: the job is {got}; {} count while it is {expected}",
+        .expected.error(), .expected.what())]
+    WrongState {
+        /// The job's state.
+        got: &'static str,
+        /// What would do.
+        expected: Awaited,
+    },
+    /// A result where a commitment comes first.
+    #[error("CommitFirst: {runners} runners work on the job: each commits, then reveals")]
+    CommitFirst {
+        /// The size of the committee.
+        runners: u32,
+    },
+    /// A commitment where the result itself is taken.
+    #[error("NoCommittee: one runner works on the job; its result is taken as it is")]
+    NoCommittee,
+    /// Somebody else was drawn.
+    #[error("NotInCommittee: {0} was not drawn for this job")]
+    NotInCommittee(Address),
+    /// One commitment per runner.
+    #[error("AlreadyCommitted: {0} cannot change its commitment")]
+    AlreadyCommitted(Address),
+    /// There is nothing to reveal.
+    #[error("NotCommitted: {0} has committed to nothing")]
+    NotCommitted(Address),
+    /// It was revealed before.
+    #[error("AlreadyRevealed: the result of {0} is known")]
+    AlreadyRevealed(Address),
+    /// It is not what the runner committed to.
+    #[error("CommitmentMismatch: the result of {runner} has commitment {got}, not {committed}")]
+    CommitmentMismatch {
+        /// Whose.
+        runner: Address,
+        /// The commitment of what was revealed.
+        got: Hash,
+        /// What the runner committed to.
+        committed: Hash,
+    },
+    /// The aggregator reveals everything at once.
+    #[error("IncompleteReveal: {got} results, {committed} were committed to")]
+    Incomplete {
+        /// Results in the transaction.
+        got: usize,
+        /// Commitments.
+        committed: usize,
+    },
+    /// It is the aggregator's turn.
+    #[error("TooEarly: until block {from} only {aggregator} reveals")]
+    TooEarly {
+        /// The first block in which runners may.
+        from: Height,
+        /// Who may before.
+        aggregator: Address,
+    },
+    /// No results.
+    #[error("NothingRevealed: a reveal has at least one result")]
+    Nothing,
+    /// More than the job takes.
+    #[error("ResultTooLarge: {got} bytes, the job takes {limit}")]
+    TooLarge {
+        /// Bytes of the result.
+        got: usize,
+        /// Bytes that the job takes.
+        limit: u32,
+    },
+    /// The runner did not sign it.
+    #[error("BadResultSignature: not {0}'s signature over this job and result")]
+    BadSignature(Address),
+    /// The aggregator did not sign it.
+    #[error("BadAggregatorSignature: not {0}'s signature over this job and these results")]
+    BadAggregator(Address),
+    /// There is no bond to take.
+    #[error("NotSlashable: {0}")]
+    NotSlashable(&'static str),
+}
+
+/// What a job waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// The result of its one runner.
+    Result,
+    /// Commitments.
+    Commitments,
+    /// Reveals.
+    Reveals,
+}
+
+impl Awaited {
+    const fn error(self) -> &'static str {
+        match self {
+            Self::Result | Self::Commitments => "JobNotAssigned",
+            Self::Reveals => "JobNotCommitted",
+        }
+    }
+
+    const fn what(self) -> &'static str {
+        match self {
+            Self::Result => "results",
+            Self::Commitments => "commitments",
+            Self::Reveals => "reveals",
+        }
+    }
+}
+
+impl std::fmt::Display for Awaited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Result => "Assigned",
+            Self::Commitments => "Assigned or Running",
+            Self::Reveals => "Committed",
+        })
+    }
+}
+
+/// A result that counts: what it is for and whose it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// How it was assigned.
+    pub assignment: &'a Assignment,
+    /// The runner's record.
+    pub runner: &'a Runner,
+}
+
+fn job<'a>(state: &'a State, id: &Hash) -> Result<&'a Job, ResultError> {
+    state.jobs.get(id).ok_or(ResultError::UnknownJob(*id))
+}
+
+fn member<'a>(
+    state: &'a State,
+    assignment: &Assignment,
+    runner: &Address,
+) -> Result<&'a Runner, ResultError> {
+    state
+        .registry
+        .get(runner)
+        .filter(|_| assignment.committee.contains(runner))
+        .ok_or(ResultError::NotInCommittee(*runner))
+}
+
+fn check_size(job: &Job, result: &[u8]) -> Result<(), ResultError> {
+    let limit = job.spec.bounds.max_return_bytes;
+    match result.len() > limit as usize {
+        true => Err(ResultError::TooLarge { got: result.len(), limit }),
+        false => Ok(()),
+    }
+}
+
+/// Whether `state` takes this result. Past its deadline a job is no longer `Assigned`.
+pub fn check_result<'a>(
+    state: &'a State,
+    submitted: &SubmitResult,
+) -> Result<Claim<'a>, ResultError> {
+    let SubmitResult { job_id, runner, result, runner_signature } = submitted;
+    let job = job(state, job_id)?;
+    let JobStatus::Assigned(assignment) = &job.status else {
+        let got = job.status.name();
+        return Err(ResultError::WrongState { got, expected: Awaited::Result });
+    };
+    if job.spec.is_committee() {
+        return Err(ResultError::CommitFirst { runners: job.spec.verification.runners });
+    }
+    let record = member(state, assignment, runner)?;
+    check_size(job, result)?;
+    let digest = wire::JobResult::digest(state.chain_id, job_id, result);
+    if !record.pubkey.verify(&digest, runner_signature) {
+        return Err(ResultError::BadSignature(*runner));
+    }
+    Ok(Claim { job, assignment, runner: record })
+}
+
+/// Whether `state` takes this commitment, and for which job.
+pub fn check_commit<'a>(state: &'a State, commit: &CommitResult) -> Result<&'a Job, ResultError> {
+    let CommitResult { job_id, runner, commitment, runner_signature } = commit;
+    let job = job(state, job_id)?;
+    let (assignment, round) = match &job.status {
+        JobStatus::Assigned(assignment) => (assignment, None),
+        JobStatus::Running(round) => (&round.assignment, Some(round)),
+        other => {
+            let got = other.name();
+            return Err(ResultError::WrongState { got, expected: Awaited::Commitments });
+        }
+    };
+    if !job.spec.is_committee() {
+        return Err(ResultError::NoCommittee);
+    }
+    let record = member(state, assignment, runner)?;
+    if round.is_some_and(|round| round.commitment(runner).is_some()) {
+        return Err(ResultError::AlreadyCommitted(*runner));
+    }
+    let digest = wire::JobCommit::digest(state.chain_id, job_id, commitment);
+    if !record.pubkey.verify(&digest, runner_signature) {
+        return Err(ResultError::BadSignature(*runner));
+    }
+    Ok(job)
+}
+
+/// Whether `state` takes one revealed result, whoever brings it and whenever.
+pub fn check_reveal(state: &State, job_id: &Hash, reveal: &Reveal) -> Result<(), ResultError> {
+    let job = job(state, job_id)?;
+    let JobStatus::Committed(round) = &job.status else {
+        let got = job.status.name();
+        return Err(ResultError::WrongState { got, expected: Awaited::Reveals });
+    };
+    let runner = reveal.runner;
+    let commitment = round.commitment(&runner).ok_or(ResultError::NotCommitted(runner))?;
+    if commitment.result.is_some() {
+        return Err(ResultError::AlreadyRevealed(runner));
+    }
+    check_size(job, &reveal.result)?;
+    let (got, committed) = (reveal.commitment(), commitment.hash);
+    if got != committed {
+        return Err(ResultError::CommitmentMismatch { runner, got, committed });
+    }
+    let record = member(state, &round.assignment, &runner)?;
+    let digest = wire::JobResult::digest(state.chain_id, job_id, &reveal.result);
+    if !record.pubkey.verify(&digest, &reveal.runner_signature) {
+        return Err(ResultError::BadSignature(runner));
+    }
+    Ok(())
+}
+
+/// Whether the block at `height`, a child of this state's or its own, takes these reveals, and for
+/// which job.
+pub fn check_reveals<'a>(
+    state: &'a State,
+    height: Height,
+    reveals: &RevealResults,
+) -> Result<&'a Job, ResultError> {
+    let RevealResults { job_id, reveals, aggregator_signature } = reveals;
+    let job = job(state, job_id)?;
+    let (round, closing, from) = match (&job.status, job.own_reveals_from()) {
+        (JobStatus::Committed(round @ Round { closing: Some(closing), .. }), Some(from)) => {
+            (round, closing, from)
+        }
+        (other, _) => {
+            let got = other.name();
+            return Err(ResultError::WrongState { got, expected: Awaited::Reveals });
+        }
+    };
+    if reveals.is_empty() {
+        return Err(ResultError::Nothing);
+    }
+    let aggregator = closing.aggregator;
+    match aggregator_signature {
+        None if height < from => return Err(ResultError::TooEarly { from, aggregator }),
+        None => {}
+        Some(signature) => {
+            let (got, committed) = (reveals.len(), round.commitments.len());
+            let same = round.commitments.iter().map(|c| &c.runner);
+            if !same.eq(reveals.iter().map(|reveal| &reveal.runner)) {
+                return Err(ResultError::Incomplete { got, committed });
+            }
+            let results = reveals.iter().map(|r| (r.runner, r.result.as_slice()));
+            let all = wire::reveals_digest(results);
+            let digest = wire::JobAggregated::digest(state.chain_id, job_id, &all);
+            let record = member(state, &round.assignment, &aggregator)?;
+            if !record.pubkey.verify(&digest, signature) {
+                return Err(ResultError::BadAggregator(aggregator));
+            }
+        }
+    }
+    let mut seen: Vec<Address> = Vec::with_capacity(reveals.len());
+    for reveal in reveals {
+        if seen.contains(&reveal.runner) {
+            return Err(ResultError::AlreadyRevealed(reveal.runner));
+        }
+        check_reveal(state, job_id, reveal)?;
+        seen.push(reveal.runner);
+    }
+    Ok(job)
+}
+
+impl Run<'_> {
+    /// M = 1: the result is final when included.
+    pub(super) fn submit_result(&mut self, submitted: &SubmitResult) -> Result<(), Refusal> {
+        let SubmitResult { job_id, runner, result, .. } = submitted;
+        let claim = check_result(&self.state, submitted)?;
+        let (job, assignment) = (claim.job.clone(), claim.assignment.clone());
+        let share = Share {
+            runner: *runner,
+            until_ms: self.block.header.timestamp_ms,
+            result: Arc::new(result.clone()),
+        };
+        let shares = [share];
+        self.verified(job_id, &job, assignment, (&shares, &shares[0]), None);
+        Ok(())
+    }
+
+    pub(super) fn commit_result(&mut self, commit: &CommitResult) -> Result<(), Refusal> {
+        let CommitResult { job_id, runner, commitment, .. } = *commit;
+        let mut job = check_commit(&self.state, commit)?.clone();
+        let mut round = match std::mem::replace(&mut job.status, JobStatus::Pending) {
+            JobStatus::Running(round) => round,
+            JobStatus::Assigned(assignment) => {
+                self.emit(JobRunning { job_id });
+                Round { assignment, commitments: Vec::new(), closing: None }
+            }
+            _ => unreachable!("only of these two a commitment is taken"),
+        };
+        round.commitments.push(Commitment {
+            runner,
+            hash: commitment,
+            timestamp_ms: self.block.header.timestamp_ms,
+            result: None,
+        });
+        let Round { assignment, commitments, .. } = &mut round;
+        let seat = |runner: &Address| assignment.committee.iter().position(|r| r == runner);
+        commitments.sort_by_key(|commitment| seat(&commitment.runner));
+        self.emit(ResultCommitted { job_id, runner, commitment });
+        if round.commitments.len() == round.assignment.committee.len() {
+            self.close(job_id, job, round);
+        } else {
+            job.status = JobStatus::Running(round);
+            self.put(job_id, job);
+        }
+        Ok(())
+    }
+
+    /// No more commitments count. There is at least one.
+    pub(super) fn close(&mut self, job_id: Hash, mut job: Job, mut round: Round) {
+        let reputation =
+            |runner: &Address| self.state.registry.get(runner).map_or(0, |r| r.reputation);
+        let committed: Vec<Address> = round.commitments.iter().map(|c| c.runner).collect();
+        let aggregator = committed
+            .iter()
+            .min_by_key(|runner| (u32::MAX - reputation(runner), **runner))
+            .copied()
+            .expect("somebody has committed");
+        round.closing = Some(Closing { height: self.height(), aggregator });
+        job.status = JobStatus::Committed(round);
+        let own_reveals_from = job.own_reveals_from().unwrap_or_default();
+        self.emit(JobCommitted { job_id, committed, aggregator, own_reveals_from });
+        self.put(job_id, job);
+    }
+
+    pub(super) fn reveal_results(&mut self, revealed: &RevealResults) -> Result<(), Refusal> {
+        let job_id = revealed.job_id;
+        let mut job = check_reveals(&self.state, self.height(), revealed)?.clone();
+        let JobStatus::Committed(mut round) = job.status.clone() else {
+            unreachable!("only of a committed job a reveal is taken")
+        };
+        for Reveal { runner, result, .. } in &revealed.reveals {
+            let result_hash = keccak256(&[result]);
+            let commitment = round.commitments.iter_mut().find(|c| c.runner == *runner);
+            commitment.expect("it was checked").result = Some(Arc::new(result.clone()));
+            self.emit(ResultRevealed { job_id, runner: *runner, result_hash });
+        }
+        let complete = round.commitments.iter().all(|c| c.result.is_some());
+        let aggregated = revealed.aggregator_signature.is_some();
+        job.status = JobStatus::Committed(round.clone());
+        if complete {
+            self.compare(job_id, job, &round, aggregated);
+        } else {
+            self.put(job_id, job);
+        }
+        Ok(())
+    }
+
+    /// Compares what was revealed: the job is verified, or this attempt has come to nothing.
+    pub(super) fn compare(&mut self, job_id: Hash, job: Job, round: &Round, aggregated: bool) {
+        let shares: Vec<Share> = round
+            .commitments
+            .iter()
+            .filter_map(|commitment| {
+                let Commitment { runner, timestamp_ms, ref result, .. } = *commitment;
+                Some(Share { runner, until_ms: timestamp_ms, result: result.clone()? })
+            })
+            .collect();
+        let results: Vec<&[u8]> = shares.iter().map(|share| share.result.as_slice()).collect();
+        let Some(agreement) = job.spec.verification.agree(&results) else {
+            let reason = match shares.len() < job.spec.verification.needed() as usize {
+                true => FailureReason::NoResult,
+                false => FailureReason::NoAgreement,
+            };
+            let revealed = |runner: &Address| shares.iter().any(|s| s.runner == *runner);
+            let committee = &round.assignment.committee;
+            let silent = committee.iter().filter(|r| !revealed(r)).copied().collect();
+            return self.try_again(job_id, job, reason, silent);
+        };
+        let agreeing: Vec<Share> = agreement.agreeing.iter().map(|i| shares[*i].clone()).collect();
+        let aggregator = round.closing.map(|closing| closing.aggregator).filter(|_| aggregated);
+        let parts = (agreeing.as_slice(), &shares[agreement.winner]);
+        self.verified(&job_id, &job, round.assignment.clone(), parts, aggregator);
+    }
+
+    /// Pays those that agree, in draw order, and ends the job with the result of one of them.
+    fn verified(
+        &mut self,
+        job_id: &Hash,
+        job: &Job,
+        assignment: Assignment,
+        (agreeing, winner): (&[Share], &Share),
+        aggregator: Option<Address>,
+    ) {
+        let (job_id, height) = (*job_id, self.height());
+        let spec = &job.spec;
+        let most = Wei::new(spec.max_price.get() / u128::from(spec.verification.runners.max(1)));
+        let shares = agreeing.len() as u128;
+        let tip_each = Wei::new(spec.tip.get() / shares);
+        let tip_rest = Wei::new(spec.tip.get() % shares);
+        let (mut gross, mut paid) = (Wei::ZERO, Wei::ZERO);
+        for (index, share) in agreeing.iter().enumerate() {
+            let record = self.state.registry.get(&share.runner);
+            let price = record.map_or(Wei::ZERO, |record| record.price_per_second);
+            let ms = share.until_ms.saturating_sub(assignment.timestamp_ms);
+            let work = price_of_time(price, ms, most);
+            let tip = tip_each.saturating_add(if index == 0 { tip_rest } else { Wei::ZERO });
+            gross = gross.saturating_add(work);
+            paid =
+                paid.saturating_add(self.pay_runner(job_id, share.runner, [work, tip, Wei::ZERO]));
+        }
+        if let Some(aggregator) = aggregator {
+            let fee = aggregation(gross);
+            paid = paid.saturating_add(self.pay_runner(
+                job_id,
+                aggregator,
+                [Wei::ZERO, Wei::ZERO, fee],
+            ));
+        }
+        let refunded = spec.escrow().saturating_sub(paid);
+        self.state.credit(job.submitter, refunded).expect("what was debited fits again");
+        for runner in &assignment.committee {
+            self.state.registry.release(runner).expect("a runner with a job cannot deregister");
+        }
+        let (runner, result_hash) = (winner.runner, keccak256(&[&winner.result]));
+        let agreeing: Vec<Address> = agreeing.iter().map(|share| share.runner).collect();
+        self.results.push((job_id, runner, winner.result.clone()));
+        let (submitter, kind) = (job.submitter, spec.work.kind());
+        let first = agreeing[0];
+        self.state.mru.insert((submitter, kind), MruRecord { runner: first, set_at: height });
+        self.emit(JobVerified {
+            job_id,
+            runner,
+            result_hash,
+            agreeing: agreeing.clone(),
+            paid,
+            refunded,
+        });
+        self.emit(MruUpdated { submitter, kind, runner: first });
+        for runner in &agreeing {
+            self.repute(job_id, runner, 1);
+        }
+        let outcome = Outcome { height, runner, result_hash, agreeing, paid, slashed: None };
+        self.end(job_id, job, JobStatus::Verified(assignment, outcome));
+    }
+
+    /// Pays for time, as tip and for aggregation, and yields the sum.
+    fn pay_runner(&mut self, job_id: Hash, runner: Address, parts: [Wei; 3]) -> Wei {
+        let [work, tip, aggregation] = parts;
+        let sum = work.saturating_add(tip).saturating_add(aggregation);
+        // All of it was in escrow, and so in somebody's balance before.
+        self.state.credit(runner, sum).expect("what was in escrow fits a balance");
+        self.emit(RunnerPaid { job_id, runner, work, tip, aggregation });
+        sum
+    }
+
+    /// Changes a runner's reputation.
+    pub(super) fn repute(&mut self, job_id: Hash, runner: &Address, by: i32) {
+        if let Some((before, after)) = self.state.registry.repute(runner, by)
+            && before != after
+        {
+            self.emit(ReputationChanged { runner: *runner, job_id, before, after });
+        }
+    }
+
+    /// Takes the bond, 1.5 × the job's price, of a runner whose result was wrong.
+    pub(super) fn slash_runner(
+        &mut self,
+        sender: Address,
+        slash: &SlashRunner,
+    ) -> Result<(), Refusal> {
+        self.check_system(sender)?;
+        let job_id = slash.job_id;
+        let mut job = job(&self.state, &job_id)?.clone();
+        let refuse = |why| Err(ResultError::NotSlashable(why).into());
+        if job.spec.verification.mode != VerificationMode::EconomicBond {
+            return refuse("only results of mode economic_bond are bonded");
+        }
+        let JobStatus::Verified(_, outcome) = &mut job.status else {
+            return refuse("the job has no verified result");
+        };
+        if outcome.slashed.is_some() {
+            return refuse("the bond was taken before");
+        }
+        let price = job.spec.max_price;
+        let bond = price.saturating_add(Wei::new(price.get().div_ceil(2)));
+        let runner = outcome.runner;
+        let amount = self.state.registry.slash(&runner, bond)?;
+        outcome.slashed = Some(amount);
+        self.state.burned = self.state.burned.saturating_add(amount);
+        self.state.jobs.insert(job_id, job);
+        self.emit(RunnerSlashed { runner, job_id, amount });
+        Ok(())
+    }
+}
+
+/// A runner's part in a job.
+#[derive(Clone)]
+struct Share {
+    runner: Address,
+    /// Until when its time counts, Unix ms.
+    until_ms: u64,
+    result: Arc<Vec<u8>>,
+}
+
+/// Price of `ms` of computing, rounded up, at most `most`.
+fn price_of_time(per_second: Wei, ms: u64, most: Wei) -> Wei {
+    match per_second.checked_mul(u128::from(ms)) {
+        Some(thousandfold) => Wei::new(thousandfold.get().div_ceil(1_000)).min(most),
+        None => most,
+    }
+}

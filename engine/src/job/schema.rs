@@ -1,0 +1,594 @@
+//! A subset of JSON Schema (draft 2020-12), compiled once and strict, since every validator has to
+//! agree on what it says.
+//!
+//! A keyword that is neither in [`KEYWORDS`] nor [`IGNORED`] does not compile: a schema that is
+//! weaker than it reads would verify what its author meant to refuse. There are no references, so
+//! that a schema is a finite tree, and no patterns. `integer` takes 1.0, as the standard has it;
+//! lengths of texts count code points; `uniqueItems`, `enum` and `const` compare values, not what
+//! they were written as.
+//!
+//! A check takes [`Steps`], about one for each keyword that is held against a value. How many there
+//! are follows from the document's length alone: no schema makes a document cost more than that.
+
+use super::{
+    decimal::Decimal,
+    json::{Json, JsonError, token},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+/// Bytes of a schema's text at most.
+pub const MAX_BYTES: usize = 16 * 1024;
+/// Schemas around a schema at most, itself included.
+pub const MAX_DEPTH: usize = 32;
+/// Schemas in a schema at most, itself included.
+pub const MAX_NODES: usize = 4_096;
+
+/// The keywords there are, in the order they are checked.
+pub const KEYWORDS: [&str; 23] = [
+    "type",
+    "const",
+    "enum",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "required",
+    "properties",
+    "additionalProperties",
+    "items",
+    "uniqueItems",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+];
+
+/// Keywords that say nothing about values; what they hold is not looked at.
+pub const IGNORED: [&str; 4] = ["$schema", "$comment", "title", "description"];
+
+/// Why a text is no schema, and where in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// More text than a schema may have.
+    #[error("is {0} bytes long; {MAX_BYTES} at most")]
+    TooLong(usize),
+    /// No JSON.
+    #[error("is no JSON: {0}")]
+    NotJson(#[from] JsonError),
+    /// JSON, and no schema as there are here.
+    #[error("{problem}, at `{at}`")]
+    Refused {
+        /// JSON pointer to the place.
+        at: String,
+        /// What is there and what would do.
+        problem: String,
+    },
+}
+
+/// Why a document does not pass.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// A keyword does not hold.
+    #[error("breaks `{keyword}` of its schema at `{at}`")]
+    Broken {
+        /// The keyword.
+        keyword: &'static str,
+        /// JSON pointer to the value in the document, or to where it should be.
+        at: String,
+    },
+    /// It takes longer to tell than a document of its length may.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
+}
+
+/// There are no [`Steps`] left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("takes more steps to check than a result of its length may")]
+pub struct Exhausted;
+
+/// What checks of one document may still take.
+#[derive(Debug)]
+pub struct Steps(u64);
+
+impl Steps {
+    /// For a document of `len` bytes: 65,536 steps and 8 a byte. The densest document has a value
+    /// in two bytes, so about fifteen keywords can look at each of them.
+    pub const fn for_document(len: usize) -> Self {
+        Self(65_536 + 8 * len as u64)
+    }
+
+    /// Takes `count` of them.
+    pub fn take(&mut self, count: usize) -> Result<(), Exhausted> {
+        self.0 = self.0.checked_sub(count as u64).ok_or(Exhausted)?;
+        Ok(())
+    }
+}
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct Schema(Node);
+
+impl Schema {
+    /// Compiles a schema from its text.
+    pub fn compile(text: &str) -> Result<Self, SchemaError> {
+        if text.len() > MAX_BYTES {
+            return Err(SchemaError::TooLong(text.len()));
+        }
+        let json = Json::parse(text.as_bytes())?;
+        let mut compiler = Compiler { nodes: 0, at: String::new() };
+        compiler.node("false", &json, 1).map(Self)
+    }
+
+    /// Whether a document passes.
+    pub fn check(&self, document: &Json, steps: &mut Steps) -> Result<(), Violation> {
+        self.0.check(document, steps).map_err(|stop| match stop {
+            Stop::Exhausted(exhausted) => exhausted.into(),
+            Stop::Broken { keyword, path } => {
+                let mut at = String::new();
+                for segment in path.iter().rev() {
+                    let written = match segment {
+                        Segment::Name(name) => write!(at, "/{}", token(name)),
+                        Segment::Index(index) => write!(at, "/{index}"),
+                    };
+                    written.expect("a string takes what is written to it");
+                }
+                Violation::Broken { keyword, at }
+            }
+        })
+    }
+}
+
+/// A schema: what has to hold. Without rules it takes everything.
+#[derive(Debug)]
+struct Node(Vec<Rule>);
+
+/// A keyword and what it asks for.
+#[derive(Debug)]
+struct Rule {
+    keyword: &'static str,
+    test: Test,
+}
+
+/// What a keyword asks for.
+#[derive(Debug)]
+enum Test {
+    /// `false`: nothing passes.
+    Never,
+    /// One of these types.
+    Types(Vec<Type>),
+    /// One of these values.
+    Among(BTreeSet<Json>),
+    /// A number that stands so to this one.
+    Number(fn(&Decimal, &Decimal) -> bool, Decimal),
+    /// A number that is an integer times this one.
+    Multiple(Decimal),
+    /// A text whose code points are so many.
+    Length(fn(&u64, &u64) -> bool, u64),
+    /// A list whose items are so many.
+    Items(fn(&u64, &u64) -> bool, u64),
+    /// An object whose members are so many.
+    Members(fn(&u64, &u64) -> bool, u64),
+    /// Members that must be there.
+    Required(Vec<String>),
+    /// Members that must pass if they are there.
+    Properties(BTreeMap<String, Node>),
+    /// What all other members must pass.
+    Others(BTreeSet<String>, Node),
+    /// What every item must pass.
+    Each(Node),
+    /// No item twice.
+    Unique,
+    /// All of these.
+    All(Vec<Node>),
+    /// At least one of these.
+    Any(Vec<Node>),
+    /// Exactly one of these.
+    One(Vec<Node>),
+    /// Not this.
+    Not(Node),
+}
+
+/// The types that `type` knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Null,
+    Boolean,
+    Number,
+    Integer,
+    Text,
+    List,
+    Object,
+}
+
+impl Type {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "null" => Self::Null,
+            "boolean" => Self::Boolean,
+            "number" => Self::Number,
+            "integer" => Self::Integer,
+            "string" => Self::Text,
+            "array" => Self::List,
+            "object" => Self::Object,
+            _ => return None,
+        })
+    }
+
+    fn takes(self, value: &Json) -> bool {
+        match value {
+            Json::Null => self == Self::Null,
+            Json::Bool(_) => self == Self::Boolean,
+            Json::Number(number) => {
+                self == Self::Number || self == Self::Integer && number.is_integer()
+            }
+            Json::Text(_) => self == Self::Text,
+            Json::List(_) => self == Self::List,
+            Json::Object(_) => self == Self::Object,
+        }
+    }
+}
+
+/// Why a check ends early.
+enum Stop<'a> {
+    /// A keyword does not hold; the way to the value, last step first.
+    Broken { keyword: &'static str, path: Vec<Segment<'a>> },
+    /// No steps are left.
+    Exhausted(Exhausted),
+}
+
+enum Segment<'a> {
+    Name(&'a str),
+    Index(usize),
+}
+
+impl From<Exhausted> for Stop<'_> {
+    fn from(exhausted: Exhausted) -> Self {
+        Self::Exhausted(exhausted)
+    }
+}
+
+impl<'a> Stop<'a> {
+    fn below(mut self, segment: Segment<'a>) -> Self {
+        if let Self::Broken { path, .. } = &mut self {
+            path.push(segment);
+        }
+        self
+    }
+}
+
+impl Node {
+    fn check<'a>(&'a self, value: &'a Json, steps: &mut Steps) -> Result<(), Stop<'a>> {
+        steps.take(1)?;
+        for Rule { keyword, test } in &self.0 {
+            steps.take(1)?;
+            if !test.holds(value, steps)? {
+                return Err(Stop::Broken { keyword, path: Vec::new() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the value passes, where that it does not is no violation yet.
+    fn takes(&self, value: &Json, steps: &mut Steps) -> Result<bool, Exhausted> {
+        match self.check(value, steps) {
+            Ok(()) => Ok(true),
+            Err(Stop::Broken { .. }) => Ok(false),
+            Err(Stop::Exhausted(exhausted)) => Err(exhausted),
+        }
+    }
+}
+
+impl Test {
+    /// Whether the test itself holds; a violation is one of a schema inside it. A test of one type
+    /// says nothing about values of another.
+    fn holds<'a>(&'a self, value: &'a Json, steps: &mut Steps) -> Result<bool, Stop<'a>> {
+        match (self, value) {
+            (Self::Never, _) => return Ok(false),
+            (Self::Types(types), _) => return Ok(types.iter().any(|kind| kind.takes(value))),
+            (Self::Among(values), _) => return Ok(values.contains(value)),
+            (Self::Number(holds, limit), Json::Number(number)) => return Ok(holds(number, limit)),
+            (Self::Multiple(step), Json::Number(number)) => {
+                // A division of two integers of some hundred digits.
+                steps.take(16)?;
+                return Ok(number.is_multiple_of(step));
+            }
+            (Self::Length(holds, limit), Json::Text(text)) => {
+                steps.take(text.len() / 64)?;
+                return Ok(holds(&(text.chars().count() as u64), limit));
+            }
+            (Self::Items(holds, limit), Json::List(items)) => {
+                return Ok(holds(&(items.len() as u64), limit));
+            }
+            (Self::Members(holds, limit), Json::Object(members)) => {
+                return Ok(holds(&(members.len() as u64), limit));
+            }
+            (Self::Required(names), Json::Object(members)) => {
+                steps.take(names.len())?;
+                if let Some(name) = names.iter().find(|name| !members.contains_key(*name)) {
+                    let path = vec![Segment::Name(name)];
+                    return Err(Stop::Broken { keyword: "required", path });
+                }
+            }
+            (Self::Properties(nodes), Json::Object(members)) => {
+                steps.take(nodes.len())?;
+                for (name, node) in nodes {
+                    if let Some(value) = members.get(name) {
+                        node.check(value, steps).map_err(|s| s.below(Segment::Name(name)))?;
+                    }
+                }
+            }
+            (Self::Others(known, node), Json::Object(members)) => {
+                steps.take(members.len())?;
+                for (name, value) in members.iter().filter(|(name, _)| !known.contains(*name)) {
+                    node.check(value, steps).map_err(|s| s.below(Segment::Name(name)))?;
+                }
+            }
+            (Self::Each(node), Json::List(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    node.check(item, steps).map_err(|s| s.below(Segment::Index(index)))?;
+                }
+            }
+            (Self::Unique, Json::List(items)) => return Ok(is_unique(items, steps)?),
+            (Self::All(nodes), _) => {
+                for node in nodes {
+                    node.check(value, steps)?;
+                }
+            }
+            (Self::Any(nodes), _) => {
+                for node in nodes {
+                    if node.takes(value, steps)? {
+                        return Ok(true);
+                    }
+                }
+                return Ok(false);
+            }
+            (Self::One(nodes), _) => {
+                let mut taking = 0;
+                for node in nodes {
+                    taking += usize::from(node.takes(value, steps)?);
+                }
+                return Ok(taking == 1);
+            }
+            (Self::Not(node), _) => return Ok(!node.takes(value, steps)?),
+            _ => {}
+        }
+        Ok(true)
+    }
+}
+
+/// Whether no two items are equal: sorted, equal ones are neighbours.
+fn is_unique(items: &[Json], steps: &mut Steps) -> Result<bool, Exhausted> {
+    let levels = items.len().checked_ilog2().unwrap_or(0) as usize;
+    for item in items {
+        let weight = weigh(item, steps)?;
+        steps.take(weight * levels / 4)?;
+    }
+    let mut sorted: Vec<&Json> = items.iter().collect();
+    sorted.sort_unstable();
+    Ok(sorted.windows(2).all(|pair| pair[0] != pair[1]))
+}
+
+/// What comparing a value may take: its values, and its texts by the 64 bytes.
+fn weigh(value: &Json, steps: &mut Steps) -> Result<usize, Exhausted> {
+    steps.take(1)?;
+    let mut weight = 1;
+    match value {
+        Json::Text(text) => weight += text.len() / 64,
+        Json::List(items) => {
+            for item in items {
+                weight += weigh(item, steps)?;
+            }
+        }
+        Json::Object(members) => {
+            for (name, value) in members {
+                weight += name.len() / 64 + weigh(value, steps)?;
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
+    }
+    Ok(weight)
+}
+
+/// Where compiling is.
+struct Compiler {
+    /// Schemas so far.
+    nodes: usize,
+    /// JSON pointer to the value that is looked at.
+    at: String,
+}
+
+impl Compiler {
+    fn refuse<T>(&self, problem: impl Into<String>) -> Result<T, SchemaError> {
+        Err(SchemaError::Refused { at: self.at.clone(), problem: problem.into() })
+    }
+
+    /// Does `what` one name further down.
+    fn below<T>(
+        &mut self,
+        name: &str,
+        what: impl FnOnce(&mut Self) -> Result<T, SchemaError>,
+    ) -> Result<T, SchemaError> {
+        let above = self.at.len();
+        self.at.push('/');
+        self.at.push_str(&token(name));
+        let done = what(self)?;
+        self.at.truncate(above);
+        Ok(done)
+    }
+
+    /// A schema that stands under `keyword`, `depth` schemas deep.
+    fn node(
+        &mut self,
+        keyword: &'static str,
+        from: &Json,
+        depth: usize,
+    ) -> Result<Node, SchemaError> {
+        if depth > MAX_DEPTH {
+            return self.refuse(format!("schemas nested deeper than {MAX_DEPTH}"));
+        }
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return self.refuse(format!("more than {MAX_NODES} schemas"));
+        }
+        let members = match from {
+            Json::Object(members) => members,
+            Json::Bool(true) => return Ok(Node(Vec::new())),
+            Json::Bool(false) => return Ok(Node(vec![Rule { keyword, test: Test::Never }])),
+            _ => return self.refuse("a schema is expected: an object, true or false"),
+        };
+        let known =
+            |name: &&String| KEYWORDS.contains(&name.as_str()) || IGNORED.contains(&name.as_str());
+        if let Some(name) = members.keys().find(|name| !known(name)) {
+            let problem = format!("`{name}` is no keyword that there is here");
+            return self.below(name, |c| c.refuse(problem));
+        }
+        let mut rules = Vec::new();
+        for keyword in KEYWORDS {
+            if let Some(value) = members.get(keyword) {
+                let test = self.below(keyword, |c| c.test(keyword, value, members, depth))?;
+                rules.extend(test.map(|test| Rule { keyword, test }));
+            }
+        }
+        Ok(Node(rules))
+    }
+
+    /// What a keyword asks for; `None`: nothing.
+    fn test(
+        &mut self,
+        keyword: &'static str,
+        value: &Json,
+        beside: &BTreeMap<String, Json>,
+        depth: usize,
+    ) -> Result<Option<Test>, SchemaError> {
+        Ok(Some(match keyword {
+            "type" => Test::Types(self.types(value)?),
+            "const" => Test::Among(BTreeSet::from([value.clone()])),
+            "enum" => Test::Among(self.list(value)?.iter().cloned().collect()),
+            "minimum" => Test::Number(Decimal::ge, self.number(value)?),
+            "maximum" => Test::Number(Decimal::le, self.number(value)?),
+            "exclusiveMinimum" => Test::Number(Decimal::gt, self.number(value)?),
+            "exclusiveMaximum" => Test::Number(Decimal::lt, self.number(value)?),
+            "multipleOf" => match self.number(value)? {
+                step if step > Decimal::ZERO => Test::Multiple(step),
+                _ => return self.refuse("a number above 0 is expected"),
+            },
+            "minLength" => Test::Length(u64::ge, self.count(value)?),
+            "maxLength" => Test::Length(u64::le, self.count(value)?),
+            "minItems" => Test::Items(u64::ge, self.count(value)?),
+            "maxItems" => Test::Items(u64::le, self.count(value)?),
+            "minProperties" => Test::Members(u64::ge, self.count(value)?),
+            "maxProperties" => Test::Members(u64::le, self.count(value)?),
+            "required" => Test::Required(self.names(value)?),
+            "properties" => {
+                let mut nodes = BTreeMap::new();
+                for (name, value) in self.object(value)? {
+                    let node = self.below(name, |c| c.node(keyword, value, depth + 1))?;
+                    nodes.insert(name.clone(), node);
+                }
+                Test::Properties(nodes)
+            }
+            "additionalProperties" => {
+                let known = match beside.get("properties") {
+                    Some(Json::Object(members)) => members.keys().cloned().collect(),
+                    _ => BTreeSet::new(),
+                };
+                Test::Others(known, self.node(keyword, value, depth + 1)?)
+            }
+            "items" => Test::Each(self.node(keyword, value, depth + 1)?),
+            "uniqueItems" => match value {
+                Json::Bool(true) => Test::Unique,
+                Json::Bool(false) => return Ok(None),
+                _ => return self.refuse("true or false is expected"),
+            },
+            "allOf" => Test::All(self.nodes(keyword, value, depth)?),
+            "anyOf" => Test::Any(self.nodes(keyword, value, depth)?),
+            "oneOf" => Test::One(self.nodes(keyword, value, depth)?),
+            "not" => Test::Not(self.node(keyword, value, depth + 1)?),
+            other => unreachable!("{other} is in the list of keywords and not here"),
+        }))
+    }
+
+    fn nodes(
+        &mut self,
+        keyword: &'static str,
+        value: &Json,
+        depth: usize,
+    ) -> Result<Vec<Node>, SchemaError> {
+        let items = self.list(value)?.iter().enumerate();
+        items
+            .map(|(at, item)| self.below(&at.to_string(), |c| c.node(keyword, item, depth + 1)))
+            .collect()
+    }
+
+    fn types(&self, value: &Json) -> Result<Vec<Type>, SchemaError> {
+        let names = match value {
+            Json::Text(name) => vec![name.clone()],
+            _ => self.names(value)?,
+        };
+        let Some(types) = names.iter().map(|name| Type::named(name)).collect::<Option<Vec<_>>>()
+        else {
+            return self.refuse(
+                "a type is expected: null, boolean, number, integer, string, array or object",
+            );
+        };
+        if types.is_empty() {
+            return self.refuse("at least one type is expected");
+        }
+        Ok(types)
+    }
+
+    /// Texts, each once.
+    fn names(&self, value: &Json) -> Result<Vec<String>, SchemaError> {
+        let expected = "a list of strings is expected, none of them twice";
+        let Json::List(items) = value else { return self.refuse(expected) };
+        let mut names = BTreeSet::new();
+        for item in items {
+            match item {
+                Json::Text(name) if names.insert(name.clone()) => {}
+                _ => return self.refuse(expected),
+            }
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    fn list<'a>(&self, value: &'a Json) -> Result<&'a [Json], SchemaError> {
+        match value {
+            Json::List(items) if !items.is_empty() => Ok(items),
+            _ => self.refuse("a list of at least one is expected"),
+        }
+    }
+
+    fn object<'a>(&self, value: &'a Json) -> Result<&'a BTreeMap<String, Json>, SchemaError> {
+        match value {
+            Json::Object(members) => Ok(members),
+            _ => self.refuse("an object of schemas is expected"),
+        }
+    }
+
+    fn number(&self, value: &Json) -> Result<Decimal, SchemaError> {
+        match value {
+            Json::Number(number) => Ok(*number),
+            _ => self.refuse("a number is expected"),
+        }
+    }
+
+    fn count(&self, value: &Json) -> Result<u64, SchemaError> {
+        match self.number(value)?.to_u64() {
+            Some(count) => Ok(count),
+            None => self.refuse("an integer of at least 0 is expected"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! A hundred thousand draws beside the weights: Pearson's chi-square over whole committees.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const DRAWS: u32 = 100_000;
+/// Members of a committee.
+const M: usize = 3;
+/// What chi-square exceeds once in a thousand times, in thousandths, with as many degrees of
+/// freedom as five candidates have ordered committees of three, less one: 59.
+const CRITICAL: u128 = 98_324;
+
+/// Five candidates whose weights are 1, 2, 3, 5 and 8.
+fn candidates() -> Vec<(Address, Wei)> {
+    let stake = |weight: u32| Wei::new(MIN_STAKE.get() * ((1 << (weight - 1)) - 1));
+    [1, 2, 3, 5, 8].map(|weight| (Address([weight as u8; 20]), stake(weight))).into()
+}
+
+/// How often each ordered committee was drawn.
+fn drawn(mru: Option<Address>) -> BTreeMap<Vec<Address>, u32> {
+    let mut found = BTreeMap::new();
+    for i in 0..DRAWS {
+        let seed = keccak256(&[&i.to_be_bytes()]);
+        *found.entry(draw(&candidates(), seed, M, mru).committee).or_default() += 1;
+    }
+    found
+}
+
+/// The chance of an ordered committee, numerator and denominator: each member is drawn by weight
+/// among those left, the MRU runner by its multiple in draw 0 alone.
+fn chance(committee: &[Address], mru: Option<Address>) -> (u128, u128) {
+    let mut left = candidates();
+    let (mut numerator, mut denominator) = (1, 1);
+    for (i, member) in committee.iter().enumerate() {
+        let weight = |(address, stake): &(Address, Wei)| {
+            let times = if i == 0 && Some(*address) == mru { MRU_WEIGHT_MULTIPLIER } else { 1 };
+            u128::from(stake_to_weight(*stake) * times)
+        };
+        denominator *= left.iter().map(weight).sum::<u128>();
+        let at = left.iter().position(|(address, _)| address == member).expect("drawn once");
+        numerator *= weight(&left.remove(at));
+    }
+    (numerator, denominator)
+}
+
+/// Every ordered committee of three.
+fn committees() -> Vec<Vec<Address>> {
+    let all: Vec<Address> = candidates().into_iter().map(|(address, _)| address).collect();
+    let mut found = Vec::new();
+    for a in &all {
+        for b in all.iter().filter(|b| *b != a) {
+            for c in all.iter().filter(|c| *c != a && *c != b) {
+                found.push(vec![*a, *b, *c]);
+            }
+        }
+    }
+    found
+}
+
+/// Σ (observed − expected)² / expected, in thousandths.
+fn chi_square(observed: &BTreeMap<Vec<Address>, u32>, mru: Option<Address>) -> u128 {
+    let draws = u128::from(DRAWS);
+    let term = |committee: Vec<Address>| {
+        let (numerator, denominator) = chance(&committee, mru);
+        let observed = u128::from(observed.get(&committee).copied().unwrap_or_default());
+        let distance = (observed * denominator).abs_diff(draws * numerator);
+        distance * distance * 1_000 / (draws * numerator * denominator)
+    };
+    committees().into_iter().map(term).sum()
+}
+
+/// How often each candidate was drawn first.
+fn first(observed: &BTreeMap<Vec<Address>, u32>, who: Address) -> u32 {
+    observed.iter().filter(|(committee, _)| committee[0] == who).map(|(_, times)| times).sum()
+}
+
+#[test]
+fn committees_are_drawn_by_their_weights() {
+    let drawn = drawn(None);
+    let distance = chi_square(&drawn, None);
+    assert!(distance < CRITICAL, "chi-square is {distance} thousandths: {drawn:?}");
+}
+
+/// The MRU runner has its multiple in draw 0, and in later draws its own weight: all of the
+/// distribution says so, for a light runner and for the heaviest.
+#[test]
+fn the_mru_runner_has_its_multiple_in_the_first_draw_alone() {
+    let plain = drawn(None);
+    for (mru, _) in candidates() {
+        let favoured = drawn(Some(mru));
+        let distance = chi_square(&favoured, Some(mru));
+        assert!(distance < CRITICAL, "{mru}: chi-square is {distance} thousandths");
+        // The test sees the difference.
+        assert!(chi_square(&favoured, None) > CRITICAL, "{mru}");
+        let (with, without) = (first(&favoured, mru), first(&plain, mru));
+        assert!(with > without, "{mru}: first in {with} of its draws, in {without} of others");
+        assert!(u64::from(with) < MRU_WEIGHT_MULTIPLIER * u64::from(without), "{mru}: {with}");
+    }
+}
+
+proptest! {
+    /// Whatever the stakes: of draw 0 the MRU runner's share is at most its multiple of what it is
+    /// without, and the draws after it weigh those who are left as if there were no record.
+    #[test]
+    fn the_mru_advantage_is_bounded(
+        stakes in prop::collection::vec(any::<u128>(), 1..40),
+        seed: [u8; 32],
+        m in 1usize..40,
+        mru: prop::sample::Index,
+    ) {
+        let candidates: Vec<_> = stakes
+            .iter()
+            .enumerate()
+            .map(|(i, stake)| (Address([i as u8; 20]), Wei::new(*stake)))
+            .collect();
+        let (mru, stake) = candidates[mru.index(candidates.len())];
+        let favoured = draw(&candidates, Hash(seed), m, Some(mru));
+        let weight = |stake: &Wei| stake_to_weight(*stake);
+        let mut left: u64 = stakes.iter().map(|stake| weight(&Wei::new(*stake))).sum();
+        let own = weight(&stake);
+        let total = favoured.draws[0].total;
+        // own × 4 / total ≤ 4 × own / left, and it loses nothing by it.
+        prop_assert_eq!(total, left + own * (MRU_WEIGHT_MULTIPLIER - 1));
+        prop_assert!(own * MRU_WEIGHT_MULTIPLIER * left >= own * total);
+        for draw in &favoured.draws[1..] {
+            let before = favoured.draws[draw.draw as usize - 1].picked;
+            let (_, stake) = candidates.iter().find(|(a, _)| *a == before).expect("a candidate");
+            left -= weight(stake);
+            prop_assert_eq!(draw.total, left);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What runners are asked to do (spec jobs.md §2, §7).
+
+use super::json::{Json, Pointer};
+use crate::{
+    primitives::codec::{Decode, DecodeError, Encode, Reader, Writer},
+    record,
+    registry::JobKind,
+};
+
+/// Blocks that a receipt may be made to wait for: an hour of Ethereum.
+pub const MAX_CONFIRMATIONS: u32 = 300;
+
+/// The work itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A language model's answer.
+    Llm(LlmWork),
+    /// An HTTP request.
+    Http(HttpWork),
+    /// A tool's answer, called through the Model Context Protocol.
+    Mcp(McpWork),
+    /// An Ethereum transaction, signed elsewhere.
+    EthSend(EthSendWork),
+    /// A command in a fresh directory; its standard output is the result.
+    Custom(CommandWork),
+}
+
+impl Work {
+    /// The kind that runners register for and MRU records are kept by.
+    pub const fn kind(&self) -> JobKind {
+        match self {
+            Self::Llm(_) => JobKind::Llm,
+            Self::Http(_) => JobKind::Http,
+            Self::Mcp(_) => JobKind::Mcp,
+            Self::EthSend(_) => JobKind::EthSend,
+            Self::Custom(_) => JobKind::Custom,
+        }
+    }
+}
+
+/// Parameters of an `llm` job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LlmWork {
+    /// The model, by a name that runners register.
+    pub model: String,
+    /// The conversation so far.
+    pub messages: Vec<LlmMessage>,
+    /// Tokens of the answer at most; `None`: as the endpoint has it.
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature in thousandths; `None`: as the endpoint has it.
+    pub temperature_milli: Option<u32>,
+    /// What the endpoint samples with, where it takes one.
+    pub seed: Option<u64>,
+    /// The model that embeds the answer. The result then is a JSON object of `text`, `model` and
+    /// `embedding`; else it is the answer's text.
+    pub embedding_model: Option<String>,
+}
+record!(LlmWork { model, messages, max_tokens, temperature_milli, seed, embedding_model });
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LlmMessage {
+    /// `system`, `user` or `assistant`.
+    pub role: String,
+    /// What was said.
+    pub content: String,
+}
+record!(LlmMessage { role, content });
+
+/// Parameters of an `http` job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpWork {
+    /// GET, POST, …
+    pub method: String,
+    /// http or https.
+    pub url: String,
+    /// Names and values, in order.
+    pub headers: Vec<(String, String)>,
+    /// The request's body.
+    pub body: Option<Vec<u8>>,
+    /// A JSON pointer (RFC 6901) into the answer; what it points at is the result.
+    pub pointer: Option<String>,
+}
+record!(HttpWork { method, url, headers, body, pointer });
+
+/// Parameters of an `mcp` job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McpWork {
+    /// The server, by a name that runners register.
+    pub server: String,
+    /// The tool.
+    pub tool: String,
+    /// The tool's arguments: a JSON object.
+    pub arguments: String,
+}
+record!(McpWork { server, tool, arguments });
+
+/// Parameters of an `eth_send` job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EthSendWork {
+    /// The signed transaction, as `eth_sendRawTransaction` takes it (EIP-2718).
+    pub transaction: Vec<u8>,
+    /// Blocks, its own included, that the receipt waits for; at least 1.
+    pub confirmations: u32,
+}
+record!(EthSendWork { transaction, confirmations });
+
+/// Parameters of a `custom` job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandWork {
+    /// The program, found through the runner's PATH.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Environment, beside the runner's PATH.
+    pub env: Vec<(String, String)>,
+    /// Standard input.
+    pub stdin: Option<Vec<u8>>,
+}
+record!(CommandWork { program, args, env, stdin });
+
+impl Encode for Work {
+    fn encode(&self, w: &mut Writer) {
+        w.list(2);
+        self.kind().encode(w);
+        match self {
+            Self::Llm(work) => work.encode(w),
+            Self::Http(work) => work.encode(w),
+            Self::Mcp(work) => work.encode(w),
+            Self::EthSend(work) => work.encode(w),
+            Self::Custom(work) => work.encode(w),
+        }
+    }
+}
+
+impl Decode for Work {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        if r.list(2)? != 2 {
+            return Err(DecodeError::Invalid("work is a pair of kind and parameters"));
+        }
+        match JobKind::decode(r)? {
+            JobKind::Llm => Decode::decode(r).map(Self::Llm),
+            JobKind::Http => Decode::decode(r).map(Self::Http),
+            JobKind::Mcp => Decode::decode(r).map(Self::Mcp),
+            JobKind::EthSend => Decode::decode(r).map(Self::EthSend),
+            JobKind::Custom => Decode::decode(r).map(Self::Custom),
+        }
+    }
+}
+
+impl Work {
+    /// The first field that cannot stand, and why.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        let named = |field, name: &str, expected: &str| match name.is_empty() {
+            true => Err((field, format!("is empty; expected {expected}"))),
+            false => Ok(()),
+        };
+        match self {
+            Self::Llm(work) => {
+                named("work.model", &work.model, "a model's name")?;
+                if work.messages.is_empty() {
+                    return Err(("work.messages", "is empty; expected at least one".into()));
+                }
+                let roles = ["system", "user", "assistant"];
+                let strange = work.messages.iter().find(|m| !roles.contains(&m.role.as_str()));
+                if let Some(LlmMessage { role, .. }) = strange {
+                    let problem = format!("has role `{role}`; expected system, user or assistant");
+                    return Err(("work.messages", problem));
+                }
+                if work.max_tokens == Some(0) {
+                    return Err(("work.max_tokens", "is 0; expected at least 1".into()));
+                }
+                match &work.embedding_model {
+                    Some(model) => named("work.embedding_model", model, "a model's name"),
+                    None => Ok(()),
+                }
+            }
+            Self::Http(work) => {
+                if !work.url.starts_with("http://") && !work.url.starts_with("https://") {
+                    let problem = format!("is `{}`; expected http:// or https://", work.url);
+                    return Err(("work.url", problem));
+                }
+                if let Some(Err(error)) = work.pointer.as_deref().map(Pointer::parse) {
+                    let problem = format!("`{}` {error}", work.pointer.as_deref().unwrap_or(""));
+                    return Err(("work.pointer", problem));
+                }
+                named("work.method", &work.method, "GET, POST, …")
+            }
+            Self::Mcp(work) => {
+                named("work.server", &work.server, "a server's name")?;
+                named("work.tool", &work.tool, "a tool's name")?;
+                match Json::parse(work.arguments.as_bytes()) {
+                    Ok(Json::Object(_)) => Ok(()),
+                    Ok(_) => Err(("work.arguments", "is no JSON object".into())),
+                    Err(error) => Err(("work.arguments", format!("is no JSON object: {error}"))),
+                }
+            }
+            Self::EthSend(work) => {
+                if work.transaction.is_empty() {
+                    return Err(("work.transaction", "is empty; expected a signed one".into()));
+                }
+                if !(1..=MAX_CONFIRMATIONS).contains(&work.confirmations) {
+                    let got = work.confirmations;
+                    let problem = format!("is {got}; it must lie in 1..={MAX_CONFIRMATIONS}");
+                    return Err(("work.confirmations", problem));
+                }
+                Ok(())
+            }
+            Self::Custom(work) => named("work.program", &work.program, "a command"),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The examples of jobs, as their README has them: every kind of work is really done, by runners
+//! of one devnet. What the runners ask is served here; the MCP server is the example's own, and
+//! needs a `python3` on the PATH: without one its job is left out, and standard error says so.
+
+use crate::{
+    price_feed,
+    support::{Home, list},
+    timers::text,
+};
+use cowboy_devnet::home;
+use serde_json::{Value, json};
+use std::{
+    env, fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::{Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+};
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+
+fn example(name: &str) -> String {
+    fs::read_to_string(format!("{EXAMPLES}/{name}")).unwrap()
+}
+
+/// Serves a JSON document over HTTP, another one for each request: what it answers is given the
+/// request's number, from 1. Also what it was asked: the bodies. It ends with the test's process.
+fn serve(answer: impl Fn(usize) -> Value + Send + 'static) -> (SocketAddr, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (asked, bodies) = channel();
+    thread::spawn(move || {
+        for (number, peer) in (1..).zip(listener.incoming()) {
+            let mut peer = peer.unwrap();
+            // Not every test looks at what was asked.
+            let _ = asked.send(body(&peer));
+            let document = answer(number).to_string();
+            let length = document.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
+                 Connection: close\r\n\r\n"
+            );
+            // A runner whose job is over may have gone away.
+            let _ = peer.write_all((head + &document).as_bytes());
+        }
+    });
+    (address, bodies)
+}
+
+/// Reads a request; its body.
+fn body(peer: &TcpStream) -> String {
+    let mut reader = BufReader::new(peer);
+    let mut length = 0;
+    let mut line = String::new();
+    while reader.read_line(&mut line).unwrap() > 2 {
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    String::from_utf8(body).unwrap()
+}
+
+/// A language model that is sure of the mood, and gives another reason each time.
+fn model() -> (SocketAddr, Receiver<String>) {
+    serve(|number| {
+        let content = json!({"mood": "content", "reason": format!("reason {number}")}).to_string();
+        let message = json!({"role": "assistant", "content": content});
+        json!({"choices": [{"message": message, "finish_reason": "stop"}]})
+    })
+}
+
+/// A copy of an example with something replaced, in the home; its path.
+fn replaced(home: &Home, name: &str, what: &str, with: &str) -> String {
+    let text = example(name);
+    assert!(text.contains(what), "{name} has no {what}");
+    let path = home.path(name.rsplit('/').next().unwrap());
+    fs::write(&path, text.replace(what, with)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Submits a job and waits; its result, which all that were asked for agree about.
+fn verified(home: &Home, file: &str, runners: usize) -> Value {
+    let job = home.json(&["job", "submit", "-f", file, "--wait"]);
+    assert_eq!(job["status"], "Verified", "{job}\n{}", home.logs());
+    assert_eq!(list(&job["runners"]).len(), runners, "{job}");
+    serde_json::from_str(text(&job["result_text"])).unwrap()
+}
+
+fn has_python() -> bool {
+    let mut command = Command::new("python3");
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn the_examples_of_jobs_do_what_they_say() {
+    let home = Home::new();
+    let (model, asked) = model();
+    let url = format!("http://{model}/v1");
+    let topology = replaced(&home, "topologies/jobs.yaml", "http://127.0.0.1:8080/v1", &url);
+    // As the README has it: the server is found through PATH.
+    let path = format!("{EXAMPLES}/mcp-server:{}", env::var("PATH").unwrap_or_default());
+    let up = ["devnet", "up", "--detach", "--block-time", "100ms", "--wait", "2", "-f", &topology];
+    let output = home.command(&up).env("PATH", path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+
+    asks_a_model(&home, &asked);
+    calls_a_tool(&home);
+    asks_a_source(&home);
+    an_actor_asks_and_is_answered(&home);
+    let devnet = home::Home::at(home.path("")).devnet(&"jobs".parse().unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(price_feed::run(&devnet)).unwrap();
+    feed_has_the_median(&home);
+    what_cannot_be_done_is_said(&home);
+}
+
+fn asks_a_model(home: &Home, asked: &Receiver<String>) {
+    let said = verified(home, &format!("{EXAMPLES}/jobs/llm.yaml"), 3);
+    assert_eq!(said["mood"], "content");
+    assert!(text(&said["reason"]).starts_with("reason "), "{said}");
+    for body in asked.try_iter() {
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["model"], "qwen2.5-0.5b-instruct", "the endpoint's own name: {body}");
+        assert_eq!((&body["temperature"], &body["seed"]), (&json!(0.0), &json!(1)), "{body}");
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
+fn calls_a_tool(home: &Home) {
+    if !has_python() {
+        eprintln!("left out: examples/jobs/mcp.yaml, whose server needs a python3 on the PATH");
+        return;
+    }
+    let file = format!("{EXAMPLES}/jobs/mcp.yaml");
+    assert_eq!(verified(home, &file, 2), json!({"date": "2026-06-08", "weekday": "Monday"}));
+    let newest = home.json(&["job", "ls", "--kind", "mcp"]);
+    let explained = home.json(&["job", "explain", text(&newest[0]["job_id"])]);
+    let plain = |candidate: &&Value| candidate["runner"] == "plain";
+    let plain = list(&explained["candidates"]).iter().find(plain).unwrap();
+    assert_eq!(plain["filter"], "capability", "{plain}");
+}
+
+fn asks_a_source(home: &Home) {
+    let (source, _) = serve(|number| json!({"price": 101.25, "request": number}));
+    let url = format!("http://{source}/");
+    let file = replaced(home, "jobs/price.yaml", "http://127.0.0.1:8000/alpha.json", &url);
+    assert_eq!(verified(home, &file, 3)["price"], json!(101.25));
+}
+
+fn an_actor_asks_and_is_answered(home: &Home) {
+    let deployed = home.json(&["actor", "deploy", &format!("{EXAMPLES}/actors/oracle.star")]);
+    let oracle = text(&deployed["actor"]);
+    home.json(&["account", "fund", oracle, "20cby"]);
+    let answer = |spec: &Value| {
+        let asked = home.json(&["actor", "call", oracle, "ask", &spec.to_string()]);
+        let job = text(&asked["actor"]["result"]).to_owned();
+        // Failed is an end too.
+        let ended = home.run(&["-o", "json", "job", "wait", &job]).json();
+        let kept = home.json(&["actor", "call", oracle, "answer", &job, "--dry-run"]);
+        assert_eq!(kept["result"]["status"], ended["status"], "{kept}");
+        kept["result"].clone()
+    };
+    let work = json!({"program": "echo", "args": ["noon"]});
+    let kept = answer(&json!({"kind": "custom", "work": work}));
+    assert_eq!((&kept["status"], &kept["result"]), (&json!("Verified"), &json!("noon\n")));
+    // Nobody can do it: there is no answer, and the actor knows why.
+    let work = json!({"server": "nobodys", "tool": "x"});
+    let kept = answer(&json!({"kind": "mcp", "work": work, "timeout_blocks": 4}));
+    assert_eq!(kept["status"], "Failed", "{kept}");
+    assert!(kept["reason"].is_string() && kept["result"].is_null(), "{kept}");
+}
+
+/// What `price_feed` has left on the chain: the median of three, and the liar was heard.
+fn feed_has_the_median(home: &Home) {
+    let actors = home.json(&["actor", "ls"]);
+    let handlers = |actor: &str| home.json(&["actor", "show", actor])["handlers"].to_string();
+    let mut feeds = list(&actors).iter().map(|actor| text(&actor["actor"]));
+    let feed = feeds.find(|actor| handlers(actor).contains("\"said\"")).unwrap();
+    let price = home.json(&["actor", "call", feed, "price", "--dry-run"]);
+    let Value::Object(price) = &price["result"] else { panic!("no price: {price}") };
+    assert_eq!((&price["price"], &price["sources"]), (&json!(101_250_000), &json!(2)));
+    let said = home.json(&["actor", "call", feed, "said", "--dry-run"]);
+    let said = said["result"]["said"].as_object().unwrap();
+    assert!(said.values().any(|price| *price == json!(4_200_000)), "{said:?}");
+}
+
+/// The arguments of `job submit`.
+fn submit<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [&["job", "submit"], args].concat()
+}
+
+/// Nobody has the model, the command fails, nobody is there to be called back: each is to be seen.
+fn what_cannot_be_done_is_said(home: &Home) {
+    let newest = || text(&home.json(&["job", "ls", "--limit", "1"])[0]["job_id"]).to_owned();
+    let short = ["--wait", "--timeout-blocks", "2"];
+
+    let llm = [&["llm", "hi", "--model", "nobodys"], &short[..]].concat();
+    let refused = home.fails(1, &submit(&llm));
+    assert!(refused.contains("no runner qualified"), "{refused}");
+    let explained = home.json(&["job", "explain", &newest()]);
+    let reasons: Vec<_> =
+        list(&explained["candidates"]).iter().map(|candidate| text(&candidate["reason"])).collect();
+    let expected = |reason: &&&str| **reason == "not registered for model `nobodys`";
+    assert_eq!(reasons.iter().filter(expected).count(), 4, "{reasons:?}");
+    assert!(reasons.contains(&"not registered for llm"), "{reasons:?}");
+
+    let script = ["--", "sh", "-c", "echo out of ink >&2; exit 3"];
+    let refused = home.fails(1, &submit(&[&["custom"], &short[..], &script].concat()));
+    assert!(refused.contains("no result came") && refused.contains("devnet logs"), "{refused}");
+    let log = home.run(&["devnet", "logs"]).stdout;
+    let job = newest();
+    let said = |line: &str| line.contains(&job) && line.contains("out of ink");
+    assert!(log.lines().any(said), "{log}");
+
+    let nobody = "0x0000000000000000000000000000000000000099:answered";
+    let job = home.json(&submit(&["custom", "--wait", "--callback", nobody, "--", "echo", "hi"]));
+    assert_eq!(job["status"], "Verified", "{job}");
+    let shown = home.json(&["job", "show", text(&job["job_id"])]);
+    let called = list(&shown["events"]).last().unwrap();
+    assert_eq!(called["event"], "CallbackMade");
+    assert!(text(&called["data"]["error"]).starts_with("UnknownActor: "), "{called}");
+
+    let file = home.path("no-object.yaml");
+    fs::write(&file, "kind: mcp\nwork: {server: calendar, tool: add_days, arguments: [1]}\n")
+        .unwrap();
+    let refused = home.fails(6, &submit(&["-f", file.to_str().unwrap()]));
+    assert!(refused.contains("work.arguments is no JSON object"), "{refused}");
+}
