@@ -439,6 +439,25 @@ fn mru() -> MruRecord {
     }
 }
 
+fn pool() -> Pool {
+    let member = |runner: &str, valid_until, live| PoolMember {
+        runner: runner.to_owned(),
+        address: address(runner),
+        valid_until,
+        live,
+    };
+    Pool {
+        pool: "gpu".to_owned(),
+        owner: address("dev-0"),
+        owner_name: Some("dev-0".to_owned()),
+        members: vec![
+            member("runner-0", None, true),
+            member("runner-1", Some(90), true),
+            member("runner-2", Some(41), false),
+        ],
+    }
+}
+
 /// The API of the devnet, for everything that only asks.
 pub fn answer(request: &Request) -> Answer {
     let job_path = |id: u8, rest: &str| format!("GET /v1/jobs/{}{rest}", hash(id));
@@ -500,6 +519,8 @@ pub fn answer(request: &Request) -> Answer {
         "GET /v1/presence/41/verify" => Answer::json(&presence_check(true)),
         "GET /v1/presence/40/verify" => Answer::json(&presence_check(false)),
         "GET /v1/mru" => Answer::json(&[mru()]),
+        "GET /v1/pools" => Answer::json(&[pool()]),
+        "GET /v1/pools/gpu" => Answer::json(&pool()),
         "GET /v1/mru/dev-0/custom" => Answer::json(&mru()),
         _ => Answer::error(ErrorCode::NotFound, None, &format!("no answer to {line}")),
     }

@@ -14,7 +14,7 @@ use cowboy_engine::{
 use serde_json::Value;
 
 /// A command for each kind of output, as a table and as JSON.
-const SHOWN: [&[&str]; 21] = [
+const SHOWN: [&[&str]; 23] = [
     &["devnet", "status"],
     &["chain", "head"],
     &["chain", "block", "42"],
@@ -36,6 +36,8 @@ const SHOWN: [&[&str]; 21] = [
     &["presence", "compare", "30..latest"],
     &["mru", "ls"],
     &["mru", "show", "dev-0", "custom"],
+    &["pool", "ls"],
+    &["pool", "show", "gpu"],
 ];
 
 fn job_commands() -> [Vec<String>; 3] {
@@ -97,6 +99,7 @@ fn documents_have_the_fields_that_scripts_rely_on() {
     check(&explained["candidates"][3], "runner filter reason weight");
     check(&explained["draws"][0], "draw r total picked");
     check(&json(&["mru", "ls"])[0], "submitter kind runner set_at expires_at live");
+    check(&json(&["pool", "ls"])[0], "pool owner owner_name members");
     assert_eq!(json(&["account", "balance", "dev-0"])["balance"], "1000000500000000");
     assert_eq!(presence["bitmap"], "0x07");
 }

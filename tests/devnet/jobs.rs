@@ -117,6 +117,28 @@ fn the_examples_of_jobs_do_what_they_say() {
     runtime.block_on(price_feed::run(&devnet)).unwrap();
     feed_has_the_median(&home);
     what_cannot_be_done_is_said(&home);
+    a_pool_keeps_a_job_to_its_members(&home);
+}
+
+fn a_pool_keeps_a_job_to_its_members(home: &Home) {
+    let pool = home.json(&["pool", "grant", "gpu", "plain"]);
+    assert_eq!(
+        (&pool["owner_name"], &pool["members"][0]["runner"]),
+        (&json!("dev-0"), &json!("plain"))
+    );
+    let refused = home.fails(6, &["pool", "grant", "gpu", "runner-0", "--from", "dev-1"]);
+    assert!(refused.contains("NotPoolOwner: "), "{refused}");
+    let submit = ["job", "submit", "custom", "--pool", "gpu"];
+    let job = home.json(&[&submit[..], &["--wait", "--", "echo", "hi"]].concat());
+    assert_eq!((&job["status"], &job["runner"]), (&json!("Verified"), &json!("plain")), "{job}");
+    let pool = home.json(&["pool", "revoke", "gpu", "plain"]);
+    assert_eq!(list(&pool["members"]).len(), 0);
+    let job = home.json(&[&submit[..], &["--timeout-blocks", "4", "--", "echo", "hi"]].concat());
+    let explained = home.json(&["job", "explain", text(&job["job_id"])]);
+    let dropped = list(&explained["candidates"]).iter().filter(|c| c["filter"] == "pool");
+    assert!(dropped.count() > 0 && list(&explained["draws"]).is_empty(), "{explained}");
+    let missing = home.fails(3, &["pool", "show", "none"]);
+    assert!(missing.contains("there is no pool `none`"), "{missing}");
 }
 
 fn asks_a_model(home: &Home, asked: &Receiver<String>) {

@@ -223,12 +223,24 @@ fn at_work(home: &Home) -> BTreeSet<String> {
     found.collect()
 }
 
-/// Open sockets, pipes and the like of a process. Files come and go with the heights of the chain.
-fn open_ends(process: Pid) -> usize {
-    let folder = format!("/proc/{}/fd", process.as_raw_nonzero());
-    let open = fs::read_dir(folder).unwrap().flatten();
+/// Open sockets, pipes and the like of a devnet's process. Files come and go with the heights of the
+/// chain, and connections of its API with its clients, which keep them for the next request.
+fn open_ends(home: &Home) -> usize {
+    let process = format!("/proc/{}", home.pid("local").as_raw_nonzero());
+    let api = devnet(home).record().unwrap().expect("it runs").rpc_url;
+    let port = format!(":{:04X}", api.rsplit(':').next().unwrap().parse::<u16>().unwrap());
+    let connections = fs::read_to_string(format!("{process}/net/tcp")).unwrap();
+    let of_api: BTreeSet<String> = connections
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|fields| fields[1..3].iter().any(|address| address.ends_with(&port)))
+        .map(|fields| format!("socket:[{}]", fields[9]))
+        .collect();
+    let open = fs::read_dir(format!("{process}/fd")).unwrap().flatten();
     let ends = open.filter_map(|entry| fs::read_link(entry.path()).ok());
-    ends.filter(|end| !end.is_absolute()).count()
+    ends.filter(|end| !end.is_absolute())
+        .filter(|end| end.to_str().is_none_or(|end| !of_api.contains(end)))
+        .count()
 }
 
 /// Reads blocks until all runners are present.
@@ -419,8 +431,7 @@ async fn storm(home: &Arc<Home>, seed: u64) {
     let asking = client();
     let mut blocks = asking.follow(None);
     all_present(&mut blocks).await;
-    let pid = home.pid("local");
-    let open_before = open_ends(pid);
+    let open_before = open_ends(home);
     let (before, supply) = (wealth(&asking).await, asking.status().await.unwrap().supply.unwrap());
 
     let begun = Instant::now();
@@ -514,9 +525,9 @@ async fn storm(home: &Arc<Home>, seed: u64) {
     say(&format!("job ls took {listed:.1?}, job show {:.1?}", listing.elapsed() - listed));
     drop((asking, blocks));
     wait_until("the devnet has closed what it opened", || {
-        open_ends(pid).abs_diff(open_before) <= SPARE
+        open_ends(home).abs_diff(open_before) <= SPARE
     });
-    say(&format!("sockets and pipes: {open_before} before, {} after", open_ends(pid)));
+    say(&format!("sockets and pipes: {open_before} before, {} after", open_ends(home)));
 }
 
 /// No job in a table of the chain, of validators or of runners; none of their processes and files.

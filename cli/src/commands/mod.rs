@@ -9,6 +9,7 @@ mod fault;
 mod job;
 mod man;
 mod mru;
+mod pool;
 mod presence;
 mod quickstart;
 mod runner;
@@ -127,6 +128,9 @@ enum Command {
     /// Most recently used runners
     #[command(subcommand)]
     Mru(mru::Mru),
+    /// Pools: runners that jobs can be kept to
+    #[command(subcommand)]
+    Pool(pool::Pool),
     /// Print the completion script of a shell
     ///
     /// For bash, as an example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
@@ -165,6 +169,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Job(job) => block_on(job.run(&cx)),
         Command::Presence(presence) => block_on(presence.run(&cx)),
         Command::Mru(mru) => block_on(mru.run(&cx)),
+        Command::Pool(pool) => block_on(pool.run(&cx)),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(cx.ui),
     }

@@ -15,7 +15,7 @@ use crate::{
         EventQuery, Explanation, ExplanationQuery, Fairness, Fault, FaultRequest,
         GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
         LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs,
-        Presence, PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner,
+        Pool, Presence, PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner,
         RunnerLoad, SelectionCheck, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue,
         TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
@@ -427,6 +427,16 @@ impl Client {
         query: &ComparisonQuery,
     ) -> Result<PresenceComparison, ClientError> {
         self.get(&["presence", "compare"], query).await
+    }
+
+    /// Every pool of runners.
+    pub async fn pools(&self) -> Result<Vec<Pool>, ClientError> {
+        self.get(&["pools"], &()).await
+    }
+
+    /// A pool and its members.
+    pub async fn pool(&self, pool: &str) -> Result<Pool, ClientError> {
+        self.get(&["pools", pool], &()).await
     }
 
     /// Every MRU record.

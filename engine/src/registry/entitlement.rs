@@ -97,6 +97,26 @@ impl Entitlements {
             .is_some_and(|m| m.valid_until.is_none_or(|until| now <= until))
     }
 
+    /// Every pool and its owner, by name.
+    pub fn pools(&self) -> impl Iterator<Item = (&str, &Address)> {
+        self.owners.iter().map(|(pool, owner)| (pool.as_str(), owner))
+    }
+
+    /// A pool's owner; `None`: there is no such pool.
+    pub fn owner(&self, pool: &str) -> Option<&Address> {
+        self.owners.get(&pool.to_owned())
+    }
+
+    /// The members of a pool by address, each with the last height at which it is one, those whose
+    /// time is over included.
+    pub fn members(&self, pool: &str) -> impl Iterator<Item = (&Address, Option<Height>)> {
+        let first = (pool.to_owned(), Address::default());
+        let members = self.members.range_from(&first);
+        members
+            .take_while(move |((of, _), _)| *of == first.0)
+            .map(|((_, runner), membership)| (runner, membership.valid_until))
+    }
+
     /// Commits to owners and members.
     pub fn root(&self) -> Hash {
         keccak256(&[&self.owners.root().0, &self.members.root().0])

@@ -108,10 +108,11 @@ fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
             }
         }
     }
-    // In draw order; a validator may not have heard yet that the job is over.
+    // Whoever has not committed, in draw order; a validator may not have heard yet of the rest.
     let open = match &job.status {
-        JobStatus::Assigned(_) => committee(job),
-        _ => &[],
+        JobStatus::Assigned(_) => committee(job).to_vec(),
+        JobStatus::Running(round) => round.silent(),
+        _ => Vec::new(),
     };
     open.iter()
         .filter_map(|runner| newest.remove(runner))

@@ -14,6 +14,7 @@ mod fault;
 mod job;
 mod mru;
 mod polling;
+mod pool;
 mod presence;
 mod runner;
 mod selection;
@@ -31,10 +32,10 @@ use super::{
         ComparisonQuery, DryRun, DryRunRequest, EventPage, EventQuery, Explanation,
         ExplanationQuery, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery,
         JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
-        MruRecord, NodeQuery, Parameters, PolledJobs, Presence, PresenceCheck, PresenceComparison,
-        ResultAccepted, ResultRequest, Runner, RunnerLoad, SelectionCheck, Status, Stopping,
-        StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary, Transaction,
-        TransactionAccepted, TransactionRequest, Validator, Votes,
+        MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceCheck,
+        PresenceComparison, ResultAccepted, ResultRequest, Runner, RunnerLoad, SelectionCheck,
+        Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
+        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     view::{Glance, View},
 };
@@ -377,6 +378,15 @@ pub(super) fn table() -> Vec<Route> {
             "The certificate verified and presence derived anew",
             Answer::one::<PresenceCheck>(),
             |view, height: String, Nothing {}| presence::verify(view, &height),
+        ),
+        view("/v1/pools", "Pools of runners", Answer::many::<Pool>(), |view, (), Nothing {}| {
+            pool::list(view)
+        }),
+        view(
+            "/v1/pools/{pool}",
+            "A pool and its members",
+            Answer::one::<Pool>(),
+            |view, pool: String, Nothing {}| pool::show(view, &pool),
         ),
         view(
             "/v1/mru",

@@ -54,6 +54,8 @@
 //! | `GET /v1/presence/{height}` (a number or `latest`) | | [`Presence`] |
 //! | `GET /v1/presence/{height}/votes` | | [`Votes`] |
 //! | `GET /v1/presence/{height}/verify` | | [`PresenceCheck`] |
+//! | `GET /v1/pools` | | `[`[`Pool`]`]` |
+//! | `GET /v1/pools/{pool}` | | [`Pool`] |
 //! | `GET /v1/mru` | | `[`[`MruRecord`]`]` |
 //! | `GET /v1/mru/{submitter}/{kind}` (a name or an address) | | [`MruRecord`] |
 //! | `POST /v1/validators` * | [`JoinRequest`] | 201 [`Validator`] |
@@ -84,6 +86,7 @@ mod error;
 mod fault;
 mod job;
 mod node;
+mod pool;
 mod presence;
 mod timer;
 mod value;
@@ -110,6 +113,7 @@ pub use node::{
     RunnerHealth, RunnerLoad, RunnerState, RunnerStatus, Status, Stopping, Supply, Validator,
     ValidatorState, ValidatorStatus,
 };
+pub use pool::{Pool, PoolMember};
 pub use presence::{
     AbsentRunner, ComparedDraw, ComparisonQuery, Mismatch, MismatchKind, Presence, PresenceCheck,
     PresenceComparison, Vote, Votes,

@@ -1,0 +1,149 @@
+//! `pool`: runners that jobs with `--pool` are kept to.
+
+use super::{
+    account::Inclusion,
+    chain::named,
+    transaction::{self, Signer},
+};
+use crate::{
+    complete,
+    context::{Context, Deadline},
+    error::CliError,
+    output::{Document, Row, fields, table},
+};
+use clap::Subcommand;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::api::types::{Pool as Entry, PoolMember};
+use cowboy_engine::{
+    chain::transaction::{GrantEntitlement, Payload, RevokeEntitlement},
+    primitives::{Address, Height},
+};
+
+#[derive(Debug, Subcommand)]
+pub enum Pool {
+    /// Every pool
+    Ls,
+    /// A pool and its members
+    Show {
+        /// The pool
+        pool: String,
+    },
+    /// Make a runner a member; whoever makes a pool's first member owns it
+    Grant {
+        /// The pool: a name of 1 to 64 bytes
+        pool: String,
+        /// The runner: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::runners))]
+        runner: String,
+        /// The last block at which it is a member [default: until it is revoked]
+        #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_UNTIL", hide_env_values = true)]
+        until: Option<u64>,
+        /// The pool's owner
+        #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        from: String,
+        #[command(flatten)]
+        inclusion: Inclusion,
+    },
+    /// Take a runner out; jobs that it has go on
+    Revoke {
+        /// The pool
+        pool: String,
+        /// The runner: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::runners))]
+        runner: String,
+        /// The pool's owner
+        #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        from: String,
+        #[command(flatten)]
+        inclusion: Inclusion,
+    },
+}
+
+impl Pool {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Ls => cx.ui.list(&cx.client()?.pools().await?),
+            Self::Show { pool } => cx.ui.document(&cx.client()?.pool(&pool).await?),
+            Self::Grant { pool, runner, until, from, inclusion } => {
+                let valid_until = until.map(Height::new);
+                let payload = |pool, runner| {
+                    Payload::GrantEntitlement(GrantEntitlement { pool, runner, valid_until })
+                };
+                change(cx, (&pool, &runner), &from, inclusion, payload).await
+            }
+            Self::Revoke { pool, runner, from, inclusion } => {
+                let payload =
+                    |pool, runner| Payload::RevokeEntitlement(RevokeEntitlement { pool, runner });
+                change(cx, (&pool, &runner), &from, inclusion, payload).await
+            }
+        }
+    }
+}
+
+/// Changes a pool and shows what it is then.
+async fn change(
+    cx: &Context,
+    (pool, runner): (&str, &str),
+    from: &str,
+    inclusion: Inclusion,
+    payload: impl FnOnce(String, Address) -> Payload,
+) -> Result<(), CliError> {
+    let deadline = Deadline::after(inclusion.timeout);
+    let devnet = cx.running(None)?;
+    let client = cx.client_of(&devnet)?;
+    let signer = Signer::find(&devnet, from)?;
+    let runner = *client.runner(runner).await?.address;
+    let payload = payload(pool.to_owned(), runner);
+    transaction::execute(cx.ui, &client, &signer, payload, deadline).await?;
+    cx.ui.document(&client.pool(pool).await?)
+}
+
+impl Row for Entry {
+    const HEADER: &'static [&'static str] = &["pool", "owner", "members"];
+
+    fn cells(&self) -> Vec<String> {
+        let members = self.members.iter().filter(|member| member.live);
+        let members: Vec<_> = members.map(|member| member.runner.as_str()).collect();
+        let owner = self.owner_name.clone().unwrap_or_else(|| self.owner.to_string());
+        vec![self.pool.clone(), owner, members.join(", ")]
+    }
+
+    fn id(&self) -> String {
+        self.pool.clone()
+    }
+}
+
+impl Row for PoolMember {
+    const HEADER: &'static [&'static str] = &["member", "address", "until"];
+
+    fn cells(&self) -> Vec<String> {
+        let until = match (self.valid_until, self.live) {
+            (None, _) => "revoked".to_owned(),
+            (Some(until), true) => until.to_string(),
+            (Some(until), false) => format!("{until} (over)"),
+        };
+        vec![self.runner.clone(), self.address.to_string(), until]
+    }
+
+    fn id(&self) -> String {
+        self.runner.clone()
+    }
+}
+
+impl Document for Entry {
+    fn text(&self) -> String {
+        let head = fields(&[
+            ("pool", self.pool.clone()),
+            ("owner", named(self.owner_name.as_deref(), &self.owner)),
+        ]);
+        format!("{head}\n\n{}", table(PoolMember::HEADER, self.members.iter().map(Row::cells)))
+    }
+
+    fn id(&self) -> String {
+        let live = self.members.iter().filter(|member| member.live);
+        live.map(|member| member.runner.clone()).collect::<Vec<_>>().join("\n")
+    }
+}

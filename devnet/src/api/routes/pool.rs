@@ -1,0 +1,41 @@
+//! Pools of runners.
+
+use crate::api::{
+    error::ApiError,
+    types::{Pool, PoolMember},
+    view::View,
+};
+
+/// `GET /v1/pools`
+pub(super) fn list(view: &View) -> Result<Vec<Pool>, ApiError> {
+    let entitlements = view.state.entitlements();
+    Ok(entitlements.pools().map(|(pool, _)| describe(view, pool)).collect())
+}
+
+/// `GET /v1/pools/{pool}`
+pub(super) fn show(view: &View, pool: &str) -> Result<Pool, ApiError> {
+    if view.state.entitlements().owner(pool).is_some() {
+        return Ok(describe(view, pool));
+    }
+    Err(ApiError::not_found(format!("there is no pool `{pool}`"))
+        .hint("its first member makes one: cowboyctl pool grant POOL RUNNER"))
+}
+
+/// A pool that there is.
+fn describe(view: &View, pool: &str) -> Pool {
+    let entitlements = view.state.entitlements();
+    let owner = entitlements.owner(pool).copied().unwrap_or_default();
+    let member =
+        |(runner, valid_until): (_, Option<cowboy_engine::primitives::Height>)| PoolMember {
+            runner: view.name(runner),
+            address: (*runner).into(),
+            valid_until: valid_until.map(|height| height.get()),
+            live: entitlements.is_member(pool, *runner, view.head()),
+        };
+    Pool {
+        pool: pool.to_owned(),
+        owner: owner.into(),
+        owner_name: view.backend.names.get(&owner),
+        members: entitlements.members(pool).map(member).collect(),
+    }
+}
