@@ -223,8 +223,8 @@ fn at_work(home: &Home) -> BTreeSet<String> {
     found.collect()
 }
 
-/// Open sockets, pipes and the like of a devnet's process. Files come and go with the heights of the
-/// chain, and connections of its API with its clients, which keep them for the next request.
+/// Open sockets, pipes and the like of a devnet's process. Files come and go with the heights of
+/// the chain, and connections of its API with its clients, which keep them for the next request.
 fn open_ends(home: &Home) -> usize {
     let process = format!("/proc/{}", home.pid("local").as_raw_nonzero());
     let api = devnet(home).record().unwrap().expect("it runs").rpc_url;
