@@ -232,10 +232,18 @@ fn what_cannot_be_done_is_said(home: &Home) {
     assert!(reasons.contains(&"not registered for llm"), "{reasons:?}");
 
     let script = ["--", "sh", "-c", "echo out of ink >&2; exit 3"];
-    let refused = home.fails(1, &submit(&[&["custom"], &short[..], &script].concat()));
-    assert!(refused.contains("no result came") && refused.contains("devnet logs"), "{refused}");
-    let log = home.run(&["devnet", "logs"]).stdout;
+    // Five runners can run commands: an attempt ends with the report, not with its time.
+    let long = ["--wait", "--timeout-blocks", "400"];
+    let refused = home.fails(1, &submit(&[&["custom"], &long[..], &script].concat()));
+    assert!(refused.contains("could do the work") && refused.contains("out of ink"), "{refused}");
     let job = newest();
+    let shown = home.json(&["job", "show", &job]);
+    let reports = list(&shown["events"]).iter().filter(|event| event["event"] == "WorkFailed");
+    let reasons: Vec<_> = reports.map(|event| text(&event["data"]["reason"])).collect();
+    assert_eq!(reasons.len(), 4, "{shown}");
+    assert!(reasons.iter().all(|reason| reason.contains("out of ink")), "{reasons:?}");
+    assert!(home.run(&["job", "show", &job]).stdout.contains("out of ink"));
+    let log = home.run(&["devnet", "logs"]).stdout;
     let said = |line: &str| line.contains(&job) && line.contains("out of ink");
     assert!(log.lines().any(said), "{log}");
 

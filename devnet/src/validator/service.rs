@@ -86,6 +86,7 @@ impl Desk {
         match handed {
             Handed::Result(result) => self.submitter.take(Submission::Result(result)),
             Handed::Commit(commit) => self.submitter.take(Submission::Commit(commit)),
+            Handed::Failure(report) => self.submitter.take(Submission::Failure(report)),
             Handed::Reveal { job_id, reveal } => {
                 self.revealed(Arc::new(Revealed { job_id, reveal }), Source::Runner);
             }
