@@ -10,6 +10,7 @@
 //! to the actor as a callback. `tests/devnet/jobs.rs` runs [`run`] too.
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![cfg_attr(not(test), expect(clippy::print_stderr, reason = "and why it cannot"))]
 
 use cowboy_devnet::{
     api::types::{
@@ -44,10 +45,18 @@ const SAID: [&str; 3] = ["101.25", "101.30", "4.20"];
 
 #[cfg(not(test))]
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let name = std::env::args().nth(1).unwrap_or_else(|| "local".to_owned()).parse()?;
-    let devnet = cowboy_devnet::home::Home::from_env()?.devnet(&name);
-    run(&devnet).await
+async fn main() -> std::process::ExitCode {
+    let named = async || -> Result<(), Box<dyn Error>> {
+        let name = std::env::args().nth(1).unwrap_or_else(|| "local".to_owned()).parse()?;
+        run(&cowboy_devnet::home::Home::from_env()?.devnet(&name)).await
+    };
+    match named().await {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
 }
 
 /// Has the price found on a running devnet, and prints it.
@@ -119,7 +128,7 @@ impl User {
             match done.status {
                 TransactionStatus::Pending => {}
                 TransactionStatus::Success => return Ok(done),
-                refused => return Err(format!("{refused:?}: {:?}", done.message).into()),
+                _ => return Err(done.message.unwrap_or("it has no effect".to_owned()).into()),
             }
         }
     }

@@ -6,7 +6,7 @@
 //! cargo run --locked -p cowboy-examples --example transfer [DEVNET]
 //! ```
 
-#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example shows what it does")]
 
 use cowboy_devnet::{
     api::types::{Bytes, Text, TransactionRequest, TransactionStatus},
@@ -18,10 +18,20 @@ use cowboy_engine::{
     chain::transaction::{Payload, Transaction, Transfer},
     primitives::Wei,
 };
-use std::{env, error::Error};
+use std::{env, error::Error, process::ExitCode};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let name: Name = env::args().nth(1).unwrap_or_else(|| "local".to_owned()).parse()?;
     let devnet = Home::from_env()?.devnet(&name);
     // Finds the API's address and the token in the devnet's folder.
@@ -52,7 +62,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         match transaction.status {
             TransactionStatus::Pending => println!("block {}: not in it", block.height),
             TransactionStatus::Success => break,
-            refused => return Err(format!("{refused:?}: {:?}", transaction.message).into()),
+            _ => return Err(transaction.message.unwrap_or("it has no effect".to_owned()).into()),
         }
     }
     let (before, after) = (*receiver.balance, *client.account("dev-1").await?.balance);

@@ -59,7 +59,7 @@ class Owner(Protocol):
         """The job is no longer the runner's."""
 
     def delivered(self, connection: Connection, job_id: bytes) -> None:
-        """The validator has taken the job's result, or the commitment to it."""
+        """The validator has taken the job's result, the commitment to it, or the report."""
 
     def undelivered(self, connection: Connection, job_id: bytes) -> None:
         """The job's stream broke, before its result was sent or before it was taken."""
@@ -128,9 +128,9 @@ class Connection(QuicConnectionProtocol):
 
     # What the owner may ask for
 
-    def deliver(self, result: wire.JobResult | wire.JobCommit) -> bool:
+    def deliver(self, result: wire.JobResult | wire.JobCommit | wire.JobFailure) -> bool:
         """Sends a result, on the stream that its job was accepted on, else on a new one. A
-        commitment goes the same way.
+        commitment and a report of failed work go the same way.
 
         The owner is told what comes of it. False: not now, try another connection.
         """
@@ -477,6 +477,13 @@ def sign_commit(chain_id: int, key: SecretKey, result: wire.JobResult) -> wire.J
     commitment = keccak256(result.result_data, result.runner_signed)
     signed = key.sign(wire.digest(chain_id, "JobCommit", result.job_id, commitment))
     return wire.JobCommit(job_id=result.job_id, commitment=commitment, runner_signed=signed)
+
+
+def sign_failure(chain_id: int, key: SecretKey, job_id: bytes, reason: str) -> wire.JobFailure:
+    """The signed frame that says why there is no result; the reason is cut off where it is long."""
+    told = reason.encode()[: wire.MAX_REASON_BYTES].decode(errors="ignore")
+    signed = key.sign(wire.digest(chain_id, "JobFailure", job_id, told))
+    return wire.JobFailure(job_id=job_id, reason=told, runner_signed=signed)
 
 
 def check_reveals(chain_id: int, aggregate: wire.JobAggregate) -> tuple[bytes, bool]:

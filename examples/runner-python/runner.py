@@ -12,7 +12,7 @@ import keys
 import wire
 import work
 from chain import ApiError, Chain, Validator
-from connection import Connection, Dialler, sign_commit, sign_result
+from connection import Connection, Dialler, sign_commit, sign_failure, sign_result
 from keys import SecretKey
 
 log = logging.getLogger("runner")
@@ -48,17 +48,24 @@ class Job:
     """What came of it, until the job is no longer the runner's."""
     commit: wire.JobCommit | None = None
     """The commitment to that, where the job is a committee's."""
+    failure: wire.JobFailure | None = None
+    """Why nothing came of it."""
     carrier: Connection | None = None
-    """Where the result, or the commitment, is on its way."""
+    """Where what is to be delivered is on its way."""
     delivered: bool = False
     taken_by: Connection | None = None
     """Who took the commitment, until the result was asked for."""
     aggregated_at: int = -1
     """The height at which the runner last signed the committee's results."""
 
+    def delivery(self) -> wire.JobResult | wire.JobCommit | wire.JobFailure | None:
+        """What a validator is to have."""
+        return self.failure or self.commit or self.result
+
     def is_over(self) -> bool:
         """Whether nothing is left to be done."""
-        return self.task is None and (self.result is None or self.delivered and not self.commit)
+        done = self.delivered and not self.commit
+        return self.task is None and (self.delivery() is None or done)
 
 
 class Runner:
@@ -173,7 +180,7 @@ class Runner:
             if job.deadline < head:
                 self._drop(job)
                 del self._jobs[job_id]
-            elif job.result and not job.carrier:
+            elif not job.carrier:
                 self._deliver(job)
 
     def _lost(self, connection: Connection) -> None:
@@ -201,8 +208,8 @@ class Runner:
         job = self._jobs.get(job_id)
         if job and (job.task or assignment.deadline_block <= job.deadline):
             job.deadline = max(job.deadline, assignment.deadline_block)
-            if validator in job.validators and job.result and not job.carrier:
-                # It has lost the result, or it would not ask again.
+            if validator in job.validators and job.delivery() and not job.carrier:
+                # It has lost what it was told, or it would not ask again.
                 job.delivered = False
                 asyncio.get_running_loop().call_soon(self._deliver, job)
             job.validators.add(validator)
@@ -245,19 +252,22 @@ class Runner:
             job.result, job.commit, job.delivered = result, commit, False
             log.info("job %s: %d bytes", job_id.hex()[:16], len(output))
         except work.Failed as failed:
-            # There is no frame for it: the chain draws another runner in time.
             log.warning("job %s: %s", job_id.hex()[:16], failed)
+            job.failure = await asyncio.to_thread(
+                sign_failure, self.chain_id, self.key, job_id, str(failed)
+            )
+            # Whatever an earlier attempt came to, nobody is to ask for it now.
+            job.result, job.commit, job.delivered = None, None, False
         finally:
             job.task = None
             self._tell_load()
-        if job.result:
-            self._deliver(job)
+        self._deliver(job)
 
     def _deliver(self, job: Job) -> None:
-        """Sends a result that nobody has taken: where the job was accepted, else to anybody."""
-        if job.result is None or job.carrier or job.delivered:
+        """Sends what nobody has taken: where the job was accepted, else to anybody."""
+        delivery = job.delivery()
+        if delivery is None or job.carrier or job.delivered:
             return
-        delivery = job.commit or job.result
         job_id = delivery.job_id
         first = sorted(self._connections.values(), key=lambda found: not found.holds(job_id))
         for connection in first:
@@ -266,7 +276,7 @@ class Runner:
                 return
 
     def delivered(self, connection: Connection, job_id: bytes) -> None:
-        """A validator has taken a result, or a commitment."""
+        """A validator has taken a result, a commitment or a report."""
         job = self._jobs.get(job_id)
         if job and job.carrier is connection:
             job.carrier, job.delivered = None, True
@@ -314,4 +324,4 @@ class Runner:
         """Stops a job. It is remembered, so that a late assignment starts nothing."""
         if job.task:
             job.task.cancel()
-        job.result = job.commit = job.carrier = job.taken_by = None
+        job.result = job.commit = job.failure = job.carrier = job.taken_by = None

@@ -14,7 +14,7 @@ import chain
 import keys
 import wire
 from keys import SecretKey, keccak256
-from connection import check_reveals, sign_commit, sign_result
+from connection import check_reveals, sign_commit, sign_failure, sign_result
 from wire import digest
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "runner-protocol.md"
@@ -102,6 +102,7 @@ class Document(unittest.TestCase):
             ("0x81 JobReveal", VALIDATOR, (job,)),
             ("0x82 JobAggregate", VALIDATOR, (job, revealed)),
             ("0x83 JobAggregated", RUNNER, (job, revealed)),
+            ("0x84 JobFailure", RUNNER, (job, "exited with 3: no such file")),
         ]
         for title, key, parts in cases:
             with self.subTest(title):
@@ -126,6 +127,18 @@ class Document(unittest.TestCase):
         first, second = aggregate.reveals
         foreign = [first, second | {"runner": first["runner"]}]
         self.assertFalse(check_reveals(CHAIN, dataclasses.replace(aggregate, reveals=foreign))[1])
+
+    def test_a_report_of_failed_work_has_the_same_bytes_and_a_bounded_reason(self) -> None:
+        shown = frame("0x84 JobFailure")
+        assert isinstance(shown, wire.JobFailure)
+        made = sign_failure(CHAIN, RUNNER, shown.job_id, "exited with 3: no such file")
+        self.assertEqual(made, shown)
+        long = sign_failure(CHAIN, RUNNER, shown.job_id, "x" + "ä" * 200)
+        self.assertEqual(long.reason, "x" + "ä" * 127)
+        self.assertEqual(wire.decode(wire.JOB, wire.encode(long)[4:]), long)
+        longer = dataclasses.replace(long, reason="ä" * 129)
+        with self.assertRaises(wire.ProtocolError):
+            wire.decode(wire.JOB, wire.encode(longer)[4:])
 
     def test_what_else_is_signed_has_the_same_bytes(self) -> None:
         key = bytes.fromhex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")
@@ -170,7 +183,7 @@ class Refusals(unittest.TestCase):
                 with self.assertRaises(wire.ProtocolError) as raised:
                     list(wire.FrameReader(channel).feed(stream))
                 self.assertEqual(raised.exception.reason, reason)
-        self.assertEqual(list(wire.FrameReader(wire.JOB).feed(b"\0\0\0\x01\x84")), [])
+        self.assertEqual(list(wire.FrameReader(wire.JOB).feed(b"\0\0\0\x01\x85")), [])
 
     def test_no_changed_signature_holds(self) -> None:
         signed = RUNNER.sign(bytes(32))

@@ -70,6 +70,16 @@ def text(optional: bool = False) -> Any:
     return _field(_is_text, optional)
 
 
+MAX_REASON_BYTES = 256
+
+
+def reason() -> Any:
+    """Why a job could not be done: a text of at most 256 bytes."""
+    return _field(
+        lambda value: type(value) is str and len(value.encode()) <= MAX_REASON_BYTES
+    )
+
+
 def one_of(*values: str, optional: bool = False) -> Any:
     """One of these texts."""
     return _field(lambda value: value in values, optional)
@@ -233,6 +243,13 @@ class JobAggregate(Frame, kind=0x82, channel=JOB):
 class JobAggregated(Frame, kind=0x83, channel=JOB):
     job_id: bytes = data(32)
     signed: bytes = data(65)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFailure(Frame, kind=0x84, channel=JOB):
+    job_id: bytes = data(32)
+    reason: str = reason()
+    runner_signed: bytes = data(65)
 
 
 @dataclass(frozen=True, kw_only=True)

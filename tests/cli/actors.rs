@@ -155,7 +155,7 @@ fn with_actor(request: &Request, ends: TransactionStatus) -> Answer {
             let body: TransactionRequest = serde_json::from_str(&request.body).unwrap();
             let signed = SignedTransaction::from_bytes(&body.transaction).unwrap();
             assert_eq!(signed.sender().unwrap(), sender());
-            Answer::json(&TransactionAccepted { hash: Text(signed.hash()) })
+            Answer::json(&TransactionAccepted { hash: Text(signed.hash()), known: false })
         }
         _ if line == format!("GET {path}?limit=100") || line == "GET /v1/actors/0xac?limit=1" => {
             Answer::json(&shown())

@@ -235,7 +235,7 @@ fn takes(request: &Request, status: TransactionStatus) -> Answer {
         let signed = SignedTransaction::from_bytes(&body.transaction).unwrap();
         assert_eq!(signed.sender().unwrap(), sender());
         assert!(request.headers.contains("authorization: bearer secret"), "{request:?}");
-        return Answer::json(&TransactionAccepted { hash: Text(signed.hash()) });
+        return Answer::json(&TransactionAccepted { hash: Text(signed.hash()), known: false });
     }
     if let Some(hash) = request.line.strip_prefix("GET /v1/chain/transactions/") {
         return Answer::json(&transaction(hash.parse().unwrap(), status));

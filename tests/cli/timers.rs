@@ -254,7 +254,7 @@ fn with_timer(request: &Request, stands: TimerStatus) -> Answer {
         "POST /v1/transactions" => {
             let body: TransactionRequest = serde_json::from_str(&request.body).unwrap();
             let signed = SignedTransaction::from_bytes(&body.transaction).unwrap();
-            Answer::json(&TransactionAccepted { hash: Text(signed.hash()) })
+            Answer::json(&TransactionAccepted { hash: Text(signed.hash()), known: false })
         }
         "GET /v1/actors/0xac?limit=1" => Answer::json(&shown_actor()),
         _ if line == full => Answer::json(&shown_actor()),

@@ -10,6 +10,7 @@ use crate::{
 use cowboy_devnet::home;
 use serde_json::{Value, json};
 use std::{
+    collections::BTreeSet,
     env, fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
@@ -118,6 +119,18 @@ fn the_examples_of_jobs_do_what_they_say() {
     feed_has_the_median(&home);
     what_cannot_be_done_is_said(&home);
     a_pool_keeps_a_job_to_its_members(&home);
+    the_same_command_at_the_same_time_is_done_as_often(&home);
+}
+
+/// All of them ask for the same nonce at first, and sign the same transaction with it.
+fn the_same_command_at_the_same_time_is_done_as_often(home: &Home) {
+    const TIMES: usize = 8;
+    let submit = || text(&home.json(&submit(&["custom", "--", "echo", "hi"]))["job_id"]).to_owned();
+    let jobs: BTreeSet<String> = thread::scope(|scope| {
+        let running: Vec<_> = (0..TIMES).map(|_| scope.spawn(submit)).collect();
+        running.into_iter().map(|command| command.join().unwrap()).collect()
+    });
+    assert_eq!(jobs.len(), TIMES, "{jobs:?}");
 }
 
 fn a_pool_keeps_a_job_to_its_members(home: &Home) {
@@ -232,10 +245,18 @@ fn what_cannot_be_done_is_said(home: &Home) {
     assert!(reasons.contains(&"not registered for llm"), "{reasons:?}");
 
     let script = ["--", "sh", "-c", "echo out of ink >&2; exit 3"];
-    let refused = home.fails(1, &submit(&[&["custom"], &short[..], &script].concat()));
-    assert!(refused.contains("no result came") && refused.contains("devnet logs"), "{refused}");
-    let log = home.run(&["devnet", "logs"]).stdout;
+    // Five runners can run commands: an attempt ends with the report, not with its time.
+    let long = ["--wait", "--timeout-blocks", "400"];
+    let refused = home.fails(1, &submit(&[&["custom"], &long[..], &script].concat()));
+    assert!(refused.contains("could do the work") && refused.contains("out of ink"), "{refused}");
     let job = newest();
+    let shown = home.json(&["job", "show", &job]);
+    let reports = list(&shown["events"]).iter().filter(|event| event["event"] == "WorkFailed");
+    let reasons: Vec<_> = reports.map(|event| text(&event["data"]["reason"])).collect();
+    assert_eq!(reasons.len(), 4, "{shown}");
+    assert!(reasons.iter().all(|reason| reason.contains("out of ink")), "{reasons:?}");
+    assert!(home.run(&["job", "show", &job]).stdout.contains("out of ink"));
+    let log = home.run(&["devnet", "logs"]).stdout;
     let said = |line: &str| line.contains(&job) && line.contains("out of ink");
     assert!(log.lines().any(said), "{log}");
 

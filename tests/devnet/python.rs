@@ -166,6 +166,7 @@ fn a_runner_in_python_is_drawn_works_and_says_goodbye() {
     wait_until("all of its subset see it", || everywhere(&home, &runner));
 
     does_a_job_once(&home, &process, text(&up["chain_id"]), &key);
+    says_that_it_cannot_do_a_job(&home, &runner);
     stops_a_job_that_is_cancelled(&home, &process.path("pid"));
     comes_back_to_a_validator_that_was_stopped(&home, &runner);
 
@@ -209,6 +210,16 @@ fn does_a_job_once(home: &Home, process: &Python, chain_id: &str, key: &SecretKe
     let result = JobResult::signed(chain_id.0.0, key, job_id.0, body);
     let expected = hex(result.runner_signed.as_bytes());
     assert_eq!(result_signature(home, number(&job["final_at"])), expected);
+}
+
+/// It is the only one that could, so the job ends in time; its word is on the chain.
+fn says_that_it_cannot_do_a_job(home: &Home, runner: &str) {
+    let args = ["job", "submit", "custom", "--wait", "--timeout-blocks", "8", "--"];
+    let command = ["sh", "-c", "echo out of ink >&2; exit 3"];
+    let refused = home.fails(1, &[&args[..], &command].concat());
+    assert!(refused.contains(runner) && refused.contains("exit"), "{refused}");
+    let reputation = &home.json(&["runner", "show", runner])["reputation"];
+    assert_eq!(*reputation, 100, "who says so loses nothing");
 }
 
 /// The deadline passes, validators say so, and nothing of the job's is left.

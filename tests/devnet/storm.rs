@@ -60,7 +60,8 @@ const DOWN: usize = 5;
 /// Blocks within which an attempt has to come to a result, however long it waits for a runner: some
 /// jobs are tried again elsewhere when their runner is killed, others wait for it.
 const TIMEOUTS: [u64; 2] = [60, 150];
-/// The same of jobs that are to fail after four attempts.
+/// The same of jobs that are to fail after four attempts: those whose runners disagree, since work
+/// that fails is reported at once.
 const SHORT_TIMEOUT: u64 = 12;
 /// Requests at a time.
 const REQUESTS: usize = 8;

@@ -10,9 +10,9 @@ use cowboy_engine::{
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck, JobAck,
-        JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobProgress, JobResult,
-        JobReveal, Labels, Message as _, Percent, RejectReason, Reveal, Reveals, Role, Text,
-        VERSION,
+        JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobProgress,
+        JobResult, JobReveal, Labels, Message as _, Percent, Reason, RejectReason, Reveal, Reveals,
+        Role, Text, VERSION,
     },
 };
 use std::{env, fmt::Write as _, fs};
@@ -136,6 +136,9 @@ fn frames() -> String {
     );
     let frame = JobAggregated::signed(CHAIN, &runner, job_id, &digest);
     section("0x83 JobAggregated", "The answer to it.", &frame.to_frame());
+    let reason = Reason::truncated("exited with 3: no such file");
+    let frame = JobFailure::signed(CHAIN, &runner, job_id, reason);
+    section("0x84 JobFailure", "The program exited with 3.", &frame.to_frame());
     let frame = Goodbye { reason: GoodbyeReason::NotInSubset };
     section("0xf0 Goodbye", "The validator is not one of the runner's.", &frame.to_frame());
     section(

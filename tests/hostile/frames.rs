@@ -7,8 +7,8 @@ use cowboy_engine::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
         HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit,
-        JobProgress, JobResult, JobReveal, Labels, Message, Percent, RawFrame, RejectReason,
-        Reveal, Reveals, Role, Text, VERSION,
+        JobFailure, JobProgress, JobResult, JobReveal, Labels, Message, Percent, RawFrame, Reason,
+        RejectReason, Reveal, Reveals, Role, Text, VERSION,
     },
 };
 use std::fs;
@@ -81,11 +81,13 @@ pub fn of_runner() -> Vec<Vec<u8>> {
         let result = JobResult::signed(CHAIN, &key, job_id, body);
         frames.push(JobCommit::signed(CHAIN, &key, job_id, result.commitment()).to_frame());
         frames.push(result.to_frame());
+        let reason = Reason::truncated("exited with 3");
+        frames.push(JobFailure::signed(CHAIN, &key, job_id, reason).to_frame());
         let digest = reveals(job_id).digest();
         frames.push(JobAggregated::signed(CHAIN, &key, job_id, &digest).to_frame());
     }
     frames.push(Goodbye { reason: GoodbyeReason::ShuttingDown }.to_frame());
-    frames.push(vec![0, 0, 0, 2, 0x84, 7]);
+    frames.push(vec![0, 0, 0, 2, 0x85, 7]);
     frames
 }
 
@@ -142,6 +144,7 @@ fn again(channel: Channel, frame: &RawFrame) -> Option<Vec<u8>> {
             Job::Reveal(message) => message.to_frame(),
             Job::Aggregate(message) => message.to_frame(),
             Job::Aggregated(message) => message.to_frame(),
+            Job::Failure(message) => message.to_frame(),
         }),
     }
 }

@@ -18,8 +18,8 @@ use cowboy_engine::{
     },
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, Channel, FrameReader,
-        GoodbyeReason, JobAggregate, JobAggregated, JobAssignment, JobCommit, JobResult, JobReveal,
-        Message as _, Percent, RejectReason,
+        GoodbyeReason, JobAggregate, JobAggregated, JobAssignment, JobCommit, JobFailure,
+        JobResult, JobReveal, Message as _, Percent, Reason, RejectReason,
     },
 };
 use std::collections::BTreeMap;
@@ -143,10 +143,10 @@ fn of_kinds(frames: &[Vec<u8>], kinds: &[u8]) -> Vec<Vec<u8>> {
 fn a_validator_believes_nothing_that_was_not_signed() {
     let (own, peer) = (validator(), runner().public_key());
     let corpus = of_runner();
-    let handed_over = of_kinds(&corpus, &[JobResult::KIND, JobCommit::KIND]);
+    let handed_over = of_kinds(&corpus, &[JobResult::KIND, JobCommit::KIND, JobFailure::KIND]);
     let answers = of_kinds(&corpus, &[JobResult::KIND, JobAggregated::KIND]);
     let (mut established, mut results, mut ended) = (0u64, 0u64, 0u64);
-    let (mut commits, mut answered) = (0u64, 0u64);
+    let (mut commits, mut failures, mut answered) = (0u64, 0u64, 0u64);
     play(|random| {
         let config = validators::Config {
             chain_id: CHAIN,
@@ -194,6 +194,10 @@ fn a_validator_believes_nothing_that_was_not_signed() {
                     validators::Event::Committed(commit) => {
                         assert!(is_established && commit.verify(CHAIN, &peer));
                         commits += 1;
+                    }
+                    validators::Event::Failed(failure) => {
+                        assert!(is_established && failure.verify(CHAIN, &peer));
+                        failures += 1;
                     }
                     validators::Event::Revealed(result) => {
                         assert!(result.verify(CHAIN, &peer));
@@ -273,7 +277,7 @@ fn a_validator_believes_nothing_that_was_not_signed() {
         ended += u64::from(played.over);
     });
     if std::env::var_os("COWBOYCTL_HOSTILE_CASE").is_none() {
-        let reached = [established, results, commits, answered, ended];
+        let reached = [established, results, commits, failures, answered, ended];
         assert!(reached.iter().all(|count| *count > 10), "little is reached: {reached:?}");
     }
 }
@@ -291,6 +295,8 @@ fn a_runner_takes_no_job_that_was_not_signed() {
     let done = JOBS.map(result);
     let commit = |job_id| JobCommit::signed(CHAIN, &own, job_id, result(job_id).commitment());
     let committed = JOBS.map(commit);
+    let fail = |job_id| JobFailure::signed(CHAIN, &own, job_id, Reason::truncated("exited with 3"));
+    let failed = JOBS.map(fail);
     let (mut established, mut assigned, mut ended) = (0u64, 0u64, 0u64);
     let (mut revealed, mut aggregated) = (0u64, 0u64);
     play(|random| {
@@ -350,9 +356,10 @@ fn a_runner_takes_no_job_that_was_not_signed() {
                     | runners::Event::Undelivered { job_id } => assert!(JOBS.contains(&job_id)),
                 }
             }
-            match random.below(13) {
+            match random.below(14) {
                 0 => drop(played.session.deliver(random.pick(&done))),
                 5 => drop(played.session.commit(random.pick(&committed))),
+                6 => drop(played.session.fail(random.pick(&failed))),
                 1 => {
                     let percent = Percent::new(random.below(101) as u16).expect("at most 100");
                     played.session.progress(*random.pick(&JOBS), percent, None);

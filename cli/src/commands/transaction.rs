@@ -22,7 +22,7 @@ use cowboy_engine::{
 };
 
 /// How often a transaction is signed anew because another one took its nonce meanwhile.
-const NONCE_ATTEMPTS: u32 = 5;
+const NONCE_ATTEMPTS: u32 = 32;
 
 /// An account whose key is at hand.
 #[derive(Debug)]
@@ -177,7 +177,15 @@ async fn submit(
         let signed = transaction.sign(&signer.key);
         let request = TransactionRequest { transaction: Text(Bytes(signed.to_bytes())) };
         match client.submit(&request).await {
-            Ok(accepted) => return Ok((*accepted.hash, nonce)),
+            Ok(accepted) if !accepted.known => return Ok((*accepted.hash, nonce)),
+            // Another command wants the very same, and was first with this nonce: it happens twice.
+            Ok(_) if attempt < NONCE_ATTEMPTS => attempt += 1,
+            Ok(accepted) => {
+                let message = format!("nonce {nonce} is another command's, which does the same");
+                return Err(CliError::new(Exit::Rejected, message)
+                    .detail(format!("transaction {}", accepted.hash))
+                    .hint("run fewer commands for the account at once"));
+            }
             Err(error) if attempt < NONCE_ATTEMPTS && is_nonce_taken(&error) => attempt += 1,
             Err(error) => return Err(error.into()),
         }

@@ -492,21 +492,21 @@ impl Mempool {
     }
 
     /// Takes a transaction, against the state that the next block is built on, and hands it to
-    /// gossip. One that waits already is taken again, silently. Returns its hash.
+    /// gossip. Whether it is new: one that waits already is taken again, silently.
     pub fn submit(
         &self,
         transaction: SignedTransaction,
         state: &State,
-    ) -> Result<Hash, MempoolError> {
-        let hash = transaction.hash();
+    ) -> Result<bool, MempoolError> {
         let transaction = self.0.known.copy_of(transaction);
         // Recovered outside the lock, and kept by all copies.
         transaction.sender().map_err(|BadSignature| MempoolError::BadSignature)?;
-        if self.0.pool.lock().insert(transaction.clone(), state)? {
+        let is_new = self.0.pool.lock().insert(transaction.clone(), state)?;
+        if is_new {
             self.0.outbox.lock().push(transaction);
             self.0.filled.notify_one();
         }
-        Ok(hash)
+        Ok(is_new)
     }
 
     /// Reads the pool.

@@ -2,9 +2,9 @@
 //!
 //! A runner shows its result to the validators that it is connected to; the one that has the
 //! aggregator's connection may be another. So what a runner has revealed travels on a channel of
-//! its own, one result in a message. Who takes it and when it is sent again is for others to say
-//! ([`crate::validator::committees`]): here messages only come and go. One that finds no room, on
-//! either side, is lost.
+//! its own, as many results in a message as wait and fit. Who takes them and when one is sent again
+//! is for others to say ([`crate::validator::committees`]): here messages only come and go. What
+//! finds no room, on either side, is lost.
 
 use commonware_macros::select;
 use commonware_p2p::{Receiver, Recipients, Sender};
@@ -14,19 +14,25 @@ use cowboy_engine::{
     job::spec::MAX_RETURN_BYTES,
     primitives::{
         Hash,
-        codec::{from_slice, to_vec},
+        codec::{Encode as _, Writer, from_slice},
     },
     record,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{broadcast, mpsc};
 
-/// The longest message: the longest result, and room for the rest of its record.
-pub const MAX_MESSAGE: usize = MAX_RETURN_BYTES as usize + 512;
-/// Results that wait, either way.
-const WAITING: usize = 64;
-/// Time between messages: the channel admits 128 a second.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Room for a result's record, beside the result.
+const RECORD: usize = 512;
+/// The most bytes of results in a message: the longest result.
+const MAX_BATCH: usize = MAX_RETURN_BYTES as usize + RECORD;
+/// The longest message: the list's head takes at most nine bytes.
+pub const MAX_MESSAGE: usize = MAX_BATCH + 9;
+/// Results that wait to be sent: those of a hundred of the largest committees.
+const OUTGOING: usize = 4_096;
+/// Messages that wait to be read.
+const INCOMING: usize = 64;
+/// Time for results to gather before the next message: the channel admits 128 a second.
+const GATHER: Duration = Duration::from_millis(10);
 
 /// A result that its runner has revealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,24 +44,34 @@ pub struct Revealed {
 }
 record!(Revealed { job_id, reveal });
 
+impl Revealed {
+    /// The most bytes that it takes in a message.
+    const fn room(&self) -> usize {
+        self.reveal.result.len() + RECORD
+    }
+}
+
+/// Results that came in one message.
+type Batch = Arc<[Arc<Revealed>]>;
+
 /// A validator's use of the channel. Cloning shares it.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     outgoing: mpsc::Sender<Arc<Revealed>>,
-    incoming: broadcast::Sender<Arc<Revealed>>,
+    incoming: broadcast::Sender<Batch>,
 }
 
 /// The other end of an [`Exchange`], for [`run`].
 #[derive(Debug)]
 pub struct Port {
     outgoing: mpsc::Receiver<Arc<Revealed>>,
-    incoming: broadcast::Sender<Arc<Revealed>>,
+    incoming: broadcast::Sender<Batch>,
 }
 
 /// An exchange and its other end.
 pub fn exchange() -> (Exchange, Port) {
-    let (sender, outgoing) = mpsc::channel(WAITING);
-    let (incoming, _) = broadcast::channel(WAITING);
+    let (sender, outgoing) = mpsc::channel(OUTGOING);
+    let (incoming, _) = broadcast::channel(INCOMING);
     (Exchange { outgoing: sender, incoming: incoming.clone() }, Port { outgoing, incoming })
 }
 
@@ -68,7 +84,7 @@ impl Exchange {
     }
 
     /// What other validators send from now on. Nothing of it has been checked.
-    pub fn subscribe(&self) -> broadcast::Receiver<Arc<Revealed>> {
+    pub fn subscribe(&self) -> broadcast::Receiver<Batch> {
         self.incoming.subscribe()
     }
 }
@@ -92,22 +108,41 @@ async fn send<E: Clock, S: Sender>(
     mut sender: S,
     mut outgoing: mpsc::Receiver<Arc<Revealed>>,
 ) {
-    while let Some(revealed) = outgoing.recv().await {
-        sender.send(Recipients::All, to_vec(&*revealed), false);
-        context.sleep(PAUSE).await;
+    let mut next = outgoing.recv().await;
+    while let Some(first) = next.take() {
+        let mut room = MAX_BATCH.saturating_sub(first.room());
+        let mut batch = vec![first];
+        while let Ok(revealed) = outgoing.try_recv() {
+            let Some(left) = room.checked_sub(revealed.room()) else {
+                next = Some(revealed);
+                break;
+            };
+            room = left;
+            batch.push(revealed);
+        }
+        let mut w = Writer::new();
+        w.list(batch.len());
+        for revealed in batch {
+            revealed.encode(&mut w);
+        }
+        sender.send(Recipients::All, w.finish(), false);
+        context.sleep(GATHER).await;
+        if next.is_none() {
+            next = outgoing.recv().await;
+        }
     }
     // Nobody has anything to send any more; there is still something to receive.
     std::future::pending::<()>().await;
 }
 
-async fn receive<R: Receiver>(mut receiver: R, incoming: broadcast::Sender<Arc<Revealed>>) {
+async fn receive<R: Receiver>(mut receiver: R, incoming: broadcast::Sender<Batch>) {
     while let Ok((peer, message)) = receiver.recv().await {
-        match from_slice(message.as_ref()) {
-            Ok(revealed) => {
+        match from_slice::<Vec<Revealed>>(message.as_ref()) {
+            Ok(batch) => {
                 // A validator that serves no runners has no use for it.
-                let _ = incoming.send(Arc::new(revealed));
+                let _ = incoming.send(batch.into_iter().map(Arc::new).collect());
             }
-            Err(error) => tracing::warn!(%peer, %error, "a message that is no revealed result"),
+            Err(error) => tracing::warn!(%peer, %error, "a message that is no list of results"),
         }
     }
 }

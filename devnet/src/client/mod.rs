@@ -12,7 +12,7 @@ use crate::{
     api::types::{
         Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, Bytes, CommitRequest,
         ComparisonQuery, DryRun, DryRunRequest, ErrorBody, ErrorCode, ErrorDetail, EventPage,
-        EventQuery, Explanation, ExplanationQuery, Fairness, Fault, FaultRequest,
+        EventQuery, Explanation, ExplanationQuery, FailureRequest, Fairness, Fault, FaultRequest,
         GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
         LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs,
         Pool, Presence, PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner,
@@ -482,6 +482,15 @@ impl Client {
         commit: &CommitRequest,
     ) -> Result<ResultAccepted, ClientError> {
         self.post_signed(&["runner", runner, "job_commit"], commit).await
+    }
+
+    /// Hands in a runner's word that it cannot do a job, in the same way.
+    pub async fn report_failure(
+        &self,
+        runner: &str,
+        failure: &FailureRequest,
+    ) -> Result<ResultAccepted, ClientError> {
+        self.post_signed(&["runner", runner, "job_failure"], failure).await
     }
 
     /// Posts what a runner has signed, without the token.

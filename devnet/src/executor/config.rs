@@ -14,7 +14,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{ethereum, mcp};
+use super::{ethereum, mcp, secrets::Secrets};
 use cowboy_engine::registry::{Capabilities, JobKind, MAX_NAME_BYTES, MAX_NAMES};
 use reqwest::{Url, header::HeaderValue};
 use serde::{
@@ -318,9 +318,9 @@ impl ApiKey {
         value
     }
 
-    /// The text without the key, where an endpoint repeats it.
-    pub(super) fn redact(&self, text: &str) -> String {
-        text.replace(&self.0, "[key]")
+    /// What no text may repeat.
+    pub(super) fn secret(&self) -> Secrets {
+        Secrets::of_key(&self.0)
     }
 }
 

@@ -94,6 +94,7 @@ impl Client {
             ExecutorError::Invalid(format!("{text:?} {error}"))
         })?;
         let prepared = prepare(request)?;
+        let asked = prepared.url().clone();
         let client = self.get().await?;
         started(Instant::now());
         let failed = |error: reqwest::Error| {
@@ -106,8 +107,13 @@ impl Client {
         let response = client.execute(prepared).await.map_err(failed)?;
         let status = response.status();
         if !status.is_success() {
-            let url = response.url().to_string();
-            return Err(ExecutorError::Status { url, status: status.as_u16() });
+            let mut url = response.url().clone();
+            if url != asked {
+                // A server may redirect to a key; of the task everybody knows all.
+                url.set_query(None);
+                url.set_fragment(None);
+            }
+            return Err(ExecutorError::Status { url: url.into(), status: status.as_u16() });
         }
         let expected = response.content_length();
         let told = |bytes: usize| {

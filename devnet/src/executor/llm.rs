@@ -15,7 +15,8 @@
 //! | `content_filter`, `tool_calls`, any other | it does not: text is missing |
 //!
 //! The key goes to the configured host alone: redirects are not followed. What the endpoint says
-//! of a failure is told without the key, should it repeat it.
+//! of a failure is told without the key, should it repeat it; what it says to a key that it does
+//! not take is not told at all, since endpoints repeat parts of it.
 
 mod answer;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use super::{
     Bounded, ExecutorError, Limits, Progress,
     config::{ApiKey, BaseUrl, ConfigError, Llm, Models},
     http::{self, chain},
+    secrets::Secrets,
 };
 use answer::{Answer, Completion};
 use reqwest::{
@@ -67,6 +69,7 @@ pub struct Request {
 pub(super) struct Endpoint {
     base_url: BaseUrl,
     key: Option<ApiKey>,
+    secrets: Secrets,
     models: Models<1>,
     embedding_models: Models<0>,
     client: http::Client,
@@ -122,7 +125,8 @@ impl Endpoint {
         let Llm { base_url, api_key_env, models, embedding_models } = config.clone();
         let key = api_key_env.map(|name| ApiKey::read(&name, variable)).transpose()?;
         let client = http::Client::not_redirected();
-        Ok(Self { base_url, key, models, embedding_models, client })
+        let secrets = key.as_ref().map(ApiKey::secret).unwrap_or_default();
+        Ok(Self { base_url, key, secrets, models, embedding_models, client })
     }
 
     /// Asks, and reads the answer.
@@ -241,7 +245,10 @@ impl Endpoint {
         if response.status().is_success() {
             return Ok(response);
         }
-        let message = self.complaint(response).await;
+        let message = match status {
+            401 | 403 => String::new(),
+            _ => self.complaint(response).await,
+        };
         Err(ExecutorError::Answered { url: url.to_string(), status, message })
     }
 
@@ -280,9 +287,7 @@ impl Endpoint {
 
     /// A text of the endpoint's, fit to be shown: without the key, one line, and not long.
     fn shown(&self, text: &str) -> String {
-        let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact(text));
-        let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        line[..line.floor_char_boundary(ERROR_TOLD)].trim().to_owned()
+        self.secrets.shown(text, ERROR_TOLD)
     }
 
     fn broken(&self, why: &str) -> ExecutorError {

@@ -19,7 +19,8 @@ mod streamable;
 mod tests;
 
 use super::{
-    Cancelled, Executor, ExecutorError, Limits, Progress, command::Command, http::chain, shown,
+    Cancelled, Executor, ExecutorError, Limits, Progress, command::Command, http::chain,
+    secrets::Secrets,
 };
 use rmcp::{
     ClientHandler, RoleClient,
@@ -59,6 +60,8 @@ const NOTIFY_TIMEOUT: Duration = Duration::from_millis(150);
 /// seconds at most, until the server has answered that the session is over.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(50);
 
+const LOG_HINT: &str = "what it wrote to its standard error is in the runner's log, at level debug";
+
 /// Notices of progress that wait to be passed on; what comes beyond is not missed.
 const NOTICES: usize = 16;
 
@@ -90,7 +93,8 @@ pub(super) async fn call(
     let arguments = serde_json::from_str(&request.arguments).map_err(|error| {
         ExecutorError::Invalid(format!("arguments are not a JSON object: {error}"))
     })?;
-    let conversation = Conversation::new(request, arguments, limits, cancelled);
+    let call = Call { request, secrets: server.secrets() };
+    let conversation = Conversation::new(&call, arguments, limits, cancelled);
     let (notices, heard) = mpsc::channel(NOTICES);
     let talk = async {
         match server {
@@ -112,7 +116,7 @@ pub(super) async fn call(
             }
         }
     };
-    result(telling(talk, heard, progress).await?, request, limits)
+    call.result(telling(talk, heard, progress).await?, limits)
 }
 
 /// Passes on what is heard while `talk` goes on, and then what is left of it.
@@ -135,45 +139,72 @@ async fn telling<T>(
     answer
 }
 
-/// The bytes that stand for a tool's answer.
-fn result(
-    answer: CallToolResult,
-    request: &Request,
-    limits: &Limits,
-) -> Result<Vec<u8>, ExecutorError> {
-    let texts = answer.content.iter().map(|content| match content {
-        ContentBlock::Text(content) => Some(&*content.text),
-        _ => None,
-    });
-    if answer.is_error == Some(true) {
-        let said: String = texts.flatten().collect();
-        return Err(request.tool_failed(&said));
-    }
-    let json = |error: serde_json::Error| request.server_failed(error.to_string());
-    let bytes = match (&answer.structured_content, texts.collect::<Option<String>>()) {
-        (Some(value), _) => serde_json::to_vec(value).map_err(json)?,
-        (None, Some(text)) => text.into_bytes(),
-        (None, None) => serde_json::to_vec(&answer.content).map_err(json)?,
-    };
-    if bytes.len() > limits.max_return_bytes {
-        return Err(ExecutorError::TooMuchOutput { limit: limits.max_return_bytes });
-    }
-    Ok(bytes)
+/// What is called, and what nobody is told of its server.
+struct Call<'a> {
+    request: &'a Request,
+    secrets: Secrets,
 }
 
-impl Request {
+impl Call<'_> {
+    /// The bytes that stand for a tool's answer.
+    fn result(&self, answer: CallToolResult, limits: &Limits) -> Result<Vec<u8>, ExecutorError> {
+        let texts = answer.content.iter().map(|content| match content {
+            ContentBlock::Text(content) => Some(&*content.text),
+            _ => None,
+        });
+        if answer.is_error == Some(true) {
+            let said: String = texts.flatten().collect();
+            return Err(self.tool_failed(&said));
+        }
+        let json = |error: serde_json::Error| self.server_failed(error.to_string());
+        let bytes = match (&answer.structured_content, texts.collect::<Option<String>>()) {
+            (Some(value), _) => serde_json::to_vec(value).map_err(json)?,
+            (None, Some(text)) => text.into_bytes(),
+            (None, None) => serde_json::to_vec(&answer.content).map_err(json)?,
+        };
+        if bytes.len() > limits.max_return_bytes {
+            return Err(ExecutorError::TooMuchOutput { limit: limits.max_return_bytes });
+        }
+        Ok(bytes)
+    }
+
     fn tool_failed(&self, reason: &str) -> ExecutorError {
         let reason = if reason.is_empty() { "it failed and does not say why" } else { reason };
         ExecutorError::Tool {
-            server: self.server.clone(),
-            tool: self.tool.clone(),
-            reason: shown(reason, MAX_REASON),
+            server: self.request.server.clone(),
+            tool: self.request.tool.clone(),
+            reason: self.secrets.shown(reason, MAX_REASON),
         }
     }
 
     fn server_failed(&self, reason: impl AsRef<str>) -> ExecutorError {
-        let reason = shown(reason.as_ref(), MAX_REASON);
-        ExecutorError::Mcp { server: self.server.clone(), reason }
+        let reason = self.secrets.shown(reason.as_ref(), MAX_REASON);
+        ExecutorError::Mcp { server: self.request.server.clone(), reason }
+    }
+
+    fn not_greeted(&self, error: &ClientInitializeError) -> ExecutorError {
+        self.server_failed(match error {
+            ClientInitializeError::JsonRpcError(error) => {
+                format!("answers initialize with error {}: {}", error.code.0, error.message)
+            }
+            ClientInitializeError::ConnectionClosed(_)
+            | ClientInitializeError::TransportError { .. } => {
+                format!("ended before it answered initialize; {LOG_HINT}")
+            }
+            error => format!("cannot be greeted: {}", chain(error)),
+        })
+    }
+
+    fn not_answered(&self, error: &ServiceError) -> ExecutorError {
+        match error {
+            ServiceError::McpError(error) => {
+                self.tool_failed(&format!("error {}: {}", error.code.0, error.message))
+            }
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+                self.server_failed(format!("ended before it answered tools/call; {LOG_HINT}"))
+            }
+            error => self.server_failed(chain(error)),
+        }
     }
 }
 
@@ -205,7 +236,7 @@ impl Fatal {
 
 /// One call, from greeting to farewell.
 struct Conversation<'a> {
-    request: &'a Request,
+    call: &'a Call<'a>,
     arguments: JsonObject,
     limits: &'a Limits,
     cancelled: Cancelled,
@@ -216,7 +247,7 @@ struct Conversation<'a> {
 
 impl<'a> Conversation<'a> {
     fn new(
-        request: &'a Request,
+        call: &'a Call<'a>,
         arguments: JsonObject,
         limits: &'a Limits,
         cancelled: Cancelled,
@@ -224,7 +255,7 @@ impl<'a> Conversation<'a> {
         let (sender, errors) = mpsc::channel(1);
         let fatal = Fatal { errors: sender, max_return_bytes: limits.max_return_bytes };
         let deadline = Box::pin(sleep(limits.timeout));
-        Self { request, arguments, limits, cancelled, deadline, errors, fatal }
+        Self { call, arguments, limits, cancelled, deadline, errors, fatal }
     }
 
     /// For the transport.
@@ -242,12 +273,13 @@ impl<'a> Conversation<'a> {
         T: IntoTransport<RoleClient, E, A>,
         E: Error + Send + Sync + 'static,
     {
+        let listener = Listener { notices, secrets: self.call.secrets.clone() };
         let greeted = tokio::select! {
             biased;
             error = self.stopped() => return Err(error),
-            greeted = serve_client(Listener { notices }, transport) => greeted,
+            greeted = serve_client(listener, transport) => greeted,
         };
-        let mut service = greeted.map_err(|error| self.why(not_greeted(self.request, &error)))?;
+        let mut service = greeted.map_err(|error| self.why(self.call.not_greeted(&error)))?;
         let answer = self.ask(&service).await;
         // An error: the task that speaks has panicked, and with it the connection is gone.
         let _ = service.close_with_timeout(CLOSE_TIMEOUT).await;
@@ -258,11 +290,11 @@ impl<'a> Conversation<'a> {
         &mut self,
         service: &RunningService<RoleClient, Listener>,
     ) -> Result<CallToolResult, ExecutorError> {
-        let parameters = CallToolRequestParams::new(self.request.tool.clone())
+        let parameters = CallToolRequestParams::new(self.call.request.tool.clone())
             .with_arguments(std::mem::take(&mut self.arguments));
         let call = ClientRequest::CallToolRequest(CallToolRequest::new(parameters));
         let sent = service.peer().send_cancellable_request(call, PeerRequestOptions::no_options());
-        let mut sent = sent.await.map_err(|error| self.why(not_answered(self.request, &error)))?;
+        let mut sent = sent.await.map_err(|error| self.why(self.call.not_answered(&error)))?;
         let answer = tokio::select! {
             biased;
             error = self.stopped() => {
@@ -274,13 +306,13 @@ impl<'a> Conversation<'a> {
         match answer {
             Ok(ServerResult::CallToolResult(result)) => Ok(result),
             Ok(ServerResult::InputRequiredResult(_)) => {
-                Err(self.request.tool_failed("it asks for input, and a job has nobody to give it"))
+                Err(self.call.tool_failed("it asks for input, and a job has nobody to give it"))
             }
             Ok(ServerResult::CreateTaskResult(_)) => {
-                Err(self.request.tool_failed("it answers with a task, and a job waits for results"))
+                Err(self.call.tool_failed("it answers with a task, and a job waits for results"))
             }
-            Ok(_) => Err(self.request.server_failed("its answer is none to tools/call")),
-            Err(error) => Err(self.why(not_answered(self.request, &error))),
+            Ok(_) => Err(self.call.server_failed("its answer is none to tools/call")),
+            Err(error) => Err(self.why(self.call.not_answered(&error))),
         }
     }
 
@@ -309,36 +341,10 @@ async fn tell_cancelled(call: RequestHandle<RoleClient>, why: &ExecutorError) {
     let _ = timeout(NOTIFY_TIMEOUT, call.cancel(Some(why.to_string()))).await;
 }
 
-const LOG_HINT: &str = "what it wrote to its standard error is in the runner's log, at level debug";
-
-fn not_greeted(request: &Request, error: &ClientInitializeError) -> ExecutorError {
-    request.server_failed(match error {
-        ClientInitializeError::JsonRpcError(error) => {
-            format!("answers initialize with error {}: {}", error.code.0, error.message)
-        }
-        ClientInitializeError::ConnectionClosed(_)
-        | ClientInitializeError::TransportError { .. } => {
-            format!("ended before it answered initialize; {LOG_HINT}")
-        }
-        error => format!("cannot be greeted: {}", chain(error)),
-    })
-}
-
-fn not_answered(request: &Request, error: &ServiceError) -> ExecutorError {
-    match error {
-        ServiceError::McpError(error) => {
-            request.tool_failed(&format!("error {}: {}", error.code.0, error.message))
-        }
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-            request.server_failed(format!("ended before it answered tools/call; {LOG_HINT}"))
-        }
-        error => request.server_failed(chain(error)),
-    }
-}
-
 /// What the server may ask of a client: nothing. It is heard where it tells of progress.
 struct Listener {
     notices: mpsc::Sender<Progress>,
+    secrets: Secrets,
 }
 
 impl ClientHandler for Listener {
@@ -355,7 +361,7 @@ impl ClientHandler for Listener {
         let total = notice.total.filter(|total| *total > 0.0);
         let percent =
             total.map_or(0.0, |total| (notice.progress / total * 100.0).clamp(0.0, 100.0));
-        let detail = notice.message.map(|message| shown(&message, MAX_REASON));
+        let detail = notice.message.map(|message| self.secrets.shown(&message, MAX_REASON));
         // No room: more of it comes than anybody reads.
         let _ = self.notices.try_send(Progress { percent: percent as u8, detail });
     }

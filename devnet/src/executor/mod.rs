@@ -17,6 +17,7 @@ pub mod ethereum;
 pub mod http;
 pub mod llm;
 pub mod mcp;
+mod secrets;
 
 pub use config::{Config, ConfigError};
 
@@ -305,15 +306,6 @@ async fn within<T>(
             done.unwrap_or(Err(ExecutorError::TimedOut { after: limit }))
         }
     }
-}
-
-/// The start of `text` that fits into `limit` bytes, on one line.
-fn shown(text: &str, limit: usize) -> String {
-    let text: String = text[..text.floor_char_boundary(limit)]
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    text.trim().to_owned()
 }
 
 /// Bytes up to a limit: neither more is kept, nor much more than that is allocated.

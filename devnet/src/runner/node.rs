@@ -12,7 +12,8 @@
 //! A result goes to the validator whose assignment was accepted, as long as that stream is open,
 //! and else to any other connected one. What nobody has taken is tried again with each block and
 //! each new connection, until the job's deadline. A member of a committee sends a commitment in the
-//! same way, and shows its result to whoever asks for it then.
+//! same way, and shows its result to whoever asks for it then. Of work that failed the reason goes
+//! the same way.
 //!
 //! Heights are told by validators, any of which may lie: what the runner believes is the lower
 //! median of what its connections told last.
@@ -39,7 +40,7 @@ use cowboy_engine::{
     },
     wire::{
         BackpressureSignal, Body, CancelReason, GoodbyeReason, JobAggregate, JobAssignment,
-        JobCommit, JobResult, Percent, RejectReason, Text,
+        JobCommit, JobFailure, JobResult, Percent, Reason, RejectReason, Text,
     },
 };
 use futures::FutureExt as _;
@@ -120,7 +121,7 @@ pub enum Activity {
         /// Length of the result.
         bytes: usize,
     },
-    /// A job came to no result.
+    /// A job came to no result; the reason is on its way to the chain.
     Failed {
         /// Which job.
         job_id: Hash,
@@ -319,7 +320,7 @@ enum Command {
     Head(Height),
     /// Say how far this job is.
     Progress(Hash, Progress),
-    /// Send this result or commitment.
+    /// Send this result, commitment or report.
     Deliver(Delivery),
     /// Tell the load.
     TellLoad,
@@ -408,14 +409,18 @@ impl Core {
         shared.tell_load();
     }
 
+    /// There will be no result. A job that was taken back, or is past its deadline, is known to be
+    /// over: of it nothing is said.
     pub(super) fn failed(&self, job_id: Hash, reason: String) {
+        let told = Reason::truncated(&reason);
+        let failure = JobFailure::signed(self.chain_id, &self.key, job_id, told);
         let mut shared = self.shared.lock();
-        shared.abandon(&job_id);
-        if shared.table.is_running(&job_id) {
-            shared.table.fail(&job_id);
-            // The chain sees silence and no reason: here is where it can be read.
+        shared.running.remove(&job_id);
+        if let Some(failure) = shared.table.fail(failure) {
+            // The chain has the beginning of the reason: here all of it can be read.
             tracing::warn!(runner = %self.public.address(), %job_id, reason, "job failed");
             self.say(Activity::Failed { job_id, reason });
+            shared.deliver(Delivery::Failure(failure));
         }
         shared.tell_load();
     }
@@ -710,6 +715,7 @@ where
         let sent = match delivery {
             Delivery::Result(result) => session.deliver(result),
             Delivery::Commit(commit) => session.commit(commit),
+            Delivery::Failure(failure) => session.fail(failure),
         };
         if !sent {
             self.core.shared.lock().landed(&delivery.job_id(), &self.validator);

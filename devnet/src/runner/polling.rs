@@ -6,7 +6,8 @@
 //! | `hot-path` | while a connection is missing, or a result stuck | the same |
 //! | `sunset` | never | never |
 //!
-//! A result, or the commitment to one, goes over a connection where one is up; it is stuck where
+//! A result, the commitment to one or the reason why there is none goes over a connection where one
+//! is up; it is stuck where
 //! none has taken it for three blocks, and then handed in as well. What was committed to is handed
 //! in once the list says that it is wanted. A fetched job goes through the same table as a pushed
 //! one, so that it runs once. What was fetched and is no longer listed, the chain has taken back.
@@ -20,8 +21,8 @@ use super::{
 };
 use crate::{
     api::types::{
-        Bytes, BytesText, CommitRequest, ErrorCode, PolledJob, ResultAccepted, ResultRequest, Text,
-        Wanted,
+        Bytes, BytesText, CommitRequest, ErrorCode, FailureRequest, PolledJob, ResultAccepted,
+        ResultRequest, Text, Wanted,
     },
     client::{Client, ClientError},
 };
@@ -166,7 +167,7 @@ where
         stuck
     }
 
-    /// Posts a result or a commitment; false where it has to be sent again.
+    /// Posts a result, a commitment or a report; false where it has to be sent again.
     async fn deliver(&self, delivery: &Delivery) -> bool {
         let answer = match delivery {
             Delivery::Result(result) => self.post(result).await,
@@ -177,6 +178,14 @@ where
                     runner_signature: signature(&commit.runner_signed),
                 };
                 self.client.commit(&self.runner, &request).await
+            }
+            Delivery::Failure(failure) => {
+                let request = FailureRequest {
+                    job_id: Text(failure.job_id),
+                    reason: failure.reason.to_string(),
+                    runner_signature: signature(&failure.runner_signed),
+                };
+                self.client.report_failure(&self.runner, &request).await
             }
         };
         let job_id = delivery.job_id();

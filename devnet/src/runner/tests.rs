@@ -189,8 +189,12 @@ impl Net {
             let submitted: Vec<_> =
                 std::iter::from_fn(|| self.nodes[i].handed_in.try_recv().ok()).collect();
             for (ahead, handed) in (0..).zip(submitted) {
-                let Handed::Result(result) = handed else { panic!("{handed:?}") };
-                transactions.push(self.sign(&name, ahead, Payload::SubmitResult(result)));
+                let payload = match handed {
+                    Handed::Result(result) => Payload::SubmitResult(result),
+                    Handed::Failure(report) => Payload::ReportFailure(report),
+                    other => panic!("{other:?}"),
+                };
+                transactions.push(self.sign(&name, ahead, payload));
             }
         }
         let candidates = head.candidates(self.state.head_hash());
@@ -323,6 +327,60 @@ fn many_jobs_are_all_done() {
             assert_eq!(runner.load().active_jobs, 0);
         }
     });
+}
+
+/// Fails at once.
+struct Broken;
+
+impl Worker for Broken {
+    type Error = &'static str;
+
+    async fn work(
+        &self,
+        _: &JobSpec,
+        _: Cancelled,
+        started: impl FnOnce() + Send,
+        _: impl Fn(Progress) + Send + Sync,
+    ) -> Result<Vec<u8>, &'static str> {
+        started();
+        Err("out of ink")
+    }
+}
+
+#[test]
+fn work_that_fails_is_reported_and_another_runner_does_it() {
+    for link in [SHORT, LONG] {
+        run(1, async |context| {
+            let mut net = Net::new(context, link, &genesis(4, 3));
+            let broken = |name: &str| {
+                let config = net.config(name);
+                let dialer = net.fabric.dialer(config.key.public_key());
+                start(net.context.child("runner"), config, dialer, Broken)
+            };
+            let runners = [broken("runner-0"), broken("runner-1"), net.start("runner-2", NO_TIME)];
+            net.blocks(4).await;
+            let jobs: Vec<_> = (0..12).map(|_| net.submit(spec(50))).collect();
+            let mut reports = 0;
+            for job_id in &jobs {
+                let JobStatus::Verified(_, outcome) = net.until_over(job_id).await else {
+                    panic!("runner-2 can do it: {:?}", net.state.job(job_id));
+                };
+                assert_eq!(outcome.runner, key("runner-2").address());
+                let attempt = &net.state.job(job_id).unwrap().attempt;
+                assert_eq!(attempt.number as usize, attempt.reported.len());
+                assert!(attempt.excluded.is_empty(), "nobody was silent");
+                reports += attempt.reported.len();
+            }
+            assert!(reports > 3, "{reports}");
+            let reputations = net.state.registry().iter().map(|(_, runner)| runner.reputation);
+            assert_eq!(reputations.min(), Some(100));
+            net.blocks(2).await;
+            assert!(runners.iter().all(|runner| runner.load().active_jobs == 0));
+            for node in &net.nodes {
+                assert!(node.gateway.connected().iter().all(|connected| connected.jobs == 0));
+            }
+        });
+    }
 }
 
 /// Says after every 10 ms that it has done a percent more, up to all.

@@ -29,15 +29,14 @@ use cowboy_engine::{
     primitives::{Address, Hash, Height, PublicKey, Signature},
     wire::{self, Body, Reveals, reveals_digest},
 };
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Bytes of results kept at most: those of a hundred committees with the longest.
 pub const MAX_BYTES: usize = 64 << 20;
-/// Results of other validators that are kept until this one has the block that they follow.
-const MAX_EARLY: usize = 64;
+/// Results of other validators that are kept until this one has the block that they follow, and
+/// their bytes.
+const MAX_EARLY: usize = 4_096;
+const MAX_EARLY_BYTES: usize = 16 << 20;
 /// After how many blocks a result is passed on again.
 const PASS_AGAIN: u64 = 4;
 /// After how many blocks the aggregator is asked again: a transaction that another validator has
@@ -85,7 +84,8 @@ pub struct Committees {
     /// Of all results.
     bytes: usize,
     /// What came before the block that it follows.
-    early: VecDeque<Arc<Revealed>>,
+    early: Vec<Arc<Revealed>>,
+    early_bytes: usize,
 }
 
 /// What is known of one committee.
@@ -112,13 +112,14 @@ struct Held {
 impl Committees {
     /// Nothing is known. `public` is the validator's runner-facing key.
     pub const fn new(public: PublicKey) -> Self {
-        Self { public, jobs: BTreeMap::new(), bytes: 0, early: VecDeque::new() }
+        Self { public, jobs: BTreeMap::new(), bytes: 0, early: Vec::new(), early_bytes: 0 }
     }
 
     /// The chain is at `state`.
     pub fn advance(&mut self, state: &State) -> Vec<Action> {
         let mut actions = Vec::new();
         self.forget(state);
+        self.early_bytes = 0;
         for revealed in std::mem::take(&mut self.early) {
             self.keep(state, revealed, Source::Validator);
         }
@@ -153,8 +154,8 @@ impl Committees {
         let Some(job) = state.job(&job_id) else { return Vec::new() };
         if closed(job).is_none() {
             let waits = matches!(job.status, JobStatus::Assigned(_) | JobStatus::Running(_));
-            if source == Source::Validator && waits && self.early.len() < MAX_EARLY {
-                self.early.push_back(revealed);
+            if source == Source::Validator && waits {
+                self.keep_early(revealed);
             }
             return Vec::new();
         }
@@ -246,6 +247,15 @@ impl Committees {
         collected.held.insert(runner, Held { revealed, passed, submitted: false });
         self.bytes += bytes;
         true
+    }
+
+    /// Keeps a result until the next block; one that finds no room is sent again.
+    fn keep_early(&mut self, revealed: Arc<Revealed>) {
+        let bytes = self.early_bytes + revealed.reveal.result.len();
+        if self.early.len() < MAX_EARLY && bytes <= MAX_EARLY_BYTES {
+            self.early_bytes = bytes;
+            self.early.push(revealed);
+        }
     }
 
     /// Forgets committees that no longer reveal.

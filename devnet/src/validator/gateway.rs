@@ -30,8 +30,8 @@ use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{
         State,
-        transaction::{CommitResult, Reveal, SubmitResult},
-        transition::check_commit,
+        transaction::{CommitResult, ReportFailure, Reveal, SubmitResult},
+        transition::{check_commit, check_failure},
     },
     job::spec::{Job, JobStatus},
     presence::{Bitmap, LocalView, view::Label},
@@ -44,7 +44,7 @@ use cowboy_engine::{
     },
     wire::{
         BackpressureSignal, Body, CancelReason, CapabilityDelta, GoodbyeReason, JobCommit,
-        JobProgress, JobResult, Reveals,
+        JobFailure, JobProgress, JobResult, Reveals,
     },
 };
 use futures::FutureExt as _;
@@ -91,6 +91,8 @@ pub enum Handed {
     Result(SubmitResult),
     /// A committee member's commitment.
     Commit(CommitResult),
+    /// The word of one that cannot do its work.
+    Failure(ReportFailure),
     /// A committee member's result, which it was asked for.
     Reveal {
         /// The job.
@@ -450,8 +452,8 @@ fn assigns(state: &State, job_id: &Hash, runner: &Address) -> bool {
 enum Stage {
     /// Its result, or its commitment, counts.
     AtWork,
-    /// It has committed, and keeps its result until the end.
-    Committed,
+    /// It has committed, and keeps its result until the end; or has said that there is none.
+    Done,
     /// It has not committed in time.
     Late,
 }
@@ -461,8 +463,9 @@ fn stage(job: &Job, runner: &Address) -> Stage {
         JobStatus::Running(round) | JobStatus::Committed(round)
             if round.commitment(runner).is_some() =>
         {
-            Stage::Committed
+            Stage::Done
         }
+        _ if job.attempt.reported.contains(runner) => Stage::Done,
         JobStatus::Committed(_) => Stage::Late,
         _ => Stage::AtWork,
     }
@@ -534,6 +537,7 @@ impl Service for RunnerLink {
             Event::Progress(progress) => self.progress(progress),
             Event::Result(result) => self.result(result),
             Event::Committed(commit) => self.committed(&commit),
+            Event::Failed(failure) => self.failed(failure),
             Event::Revealed(result) => {
                 let JobResult { job_id, result_data, runner_signed } = result;
                 let (runner, result) = (self.runner, result_data.into_bytes());
@@ -683,6 +687,20 @@ impl RunnerLink {
             Ok(_) => self.hand_in(job_id, Handed::Commit(submission)),
             Err(error) => {
                 tracing::debug!(runner = %self.runner, %job_id, %error, "commitment not wanted");
+            }
+        }
+    }
+
+    /// Passes a report of failed work on where the chain still waits for the runner.
+    fn failed(&self, failure: JobFailure) {
+        let JobFailure { job_id, reason, runner_signed } = failure;
+        let report =
+            ReportFailure { job_id, runner: self.runner, reason, runner_signature: runner_signed };
+        let state = self.gateway.0.shared.lock().state.clone();
+        match check_failure(&state, &report) {
+            Ok(_) => self.hand_in(job_id, Handed::Failure(report)),
+            Err(error) => {
+                tracing::debug!(runner = %self.runner, %job_id, %error, "report not wanted");
             }
         }
     }

@@ -74,9 +74,11 @@ pub struct Services {
 }
 
 impl Services {
-    /// Takes a transaction into the mempool and hands it to gossip.
+    /// Takes a transaction into the mempool and hands it to gossip; its hash.
     pub fn submit(&self, transaction: SignedTransaction) -> Result<Hash, MempoolError> {
-        self.mempool.submit(transaction, &self.ledger.newest().state)
+        let hash = transaction.hash();
+        self.mempool.submit(transaction, &self.ledger.newest().state)?;
+        Ok(hash)
     }
 
     /// What consensus has done since the validator started.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{chain::reveals::Revealed, transport::Listen};
 use commonware_macros::select;
-use commonware_runtime::{Clock, Spawner};
+use commonware_runtime::{Clock, Spawner, reschedule};
 use cowboy_engine::{
     chain::{Payload, State},
     job::spec::{JobSpec, JobStatus},
@@ -20,7 +20,11 @@ use cowboy_engine::{
 };
 use futures::future::OptionFuture;
 use rand_core::CryptoRng;
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::sync::{broadcast::error::RecvError, mpsc};
 
 /// How long after a block the runners are told of it, at most. Each of them answers with a signed
@@ -86,6 +90,7 @@ impl Desk {
         match handed {
             Handed::Result(result) => self.submitter.take(Submission::Result(result)),
             Handed::Commit(commit) => self.submitter.take(Submission::Commit(commit)),
+            Handed::Failure(report) => self.submitter.take(Submission::Failure(report)),
             Handed::Reveal { job_id, reveal } => {
                 self.revealed(Arc::new(Revealed { job_id, reveal }), Source::Runner);
             }
@@ -128,7 +133,7 @@ async fn follow(
     let mut blocks = desk.services.ledger.subscribe();
     let mut reveals = desk.services.reveals.subscribe();
     desk.gateway.advance(desk.services.ledger.head());
-    let mut tell = None;
+    let (mut tell, mut arrived) = (None, VecDeque::new());
     loop {
         let due = OptionFuture::from(tell.map(|at| clock.sleep_until(at)));
         tokio::select! {
@@ -143,8 +148,16 @@ async fn follow(
                 desk.advance(&state);
             }
             Some(handed) = handed_in.recv() => desk.take(handed),
+            // Each may cost two signature checks: blocks and runners do not wait for all of them.
+            () = reschedule(), if !arrived.is_empty() => {
+                if let Some(revealed) = arrived.pop_front() {
+                    desk.revealed(revealed, Source::Validator);
+                }
+            }
             // What was missed is sent again.
-            Ok(revealed) = reveals.recv() => desk.revealed(revealed, Source::Validator),
+            Ok(batch) = reveals.recv(), if arrived.is_empty() => {
+                arrived.extend(batch.iter().cloned());
+            }
             Some(()) = due => {
                 tell = None;
                 desk.gateway.tell();

@@ -1,5 +1,5 @@
-//! Brings results of runners, and commitments to them, onto the chain (spec connectivity.md §6,
-//! jobs.md §5).
+//! Brings results of runners, commitments to them and reports of failed work onto the chain (spec
+//! connectivity.md §6, jobs.md §5, §7).
 //!
 //! Each is submitted as a transaction of the validator's own account, and again whenever its
 //! transaction is gone or priced out while the chain still waits for it. Nothing is kept across a
@@ -10,8 +10,8 @@ use super::node::Services;
 use cowboy_engine::{
     chain::{
         Payload, SignedTransaction, State, Transaction,
-        transaction::{CommitResult, RevealResults, SubmitResult},
-        transition::{check_commit, check_reveals},
+        transaction::{CommitResult, ReportFailure, RevealResults, SubmitResult},
+        transition::{check_commit, check_failure, check_reveals},
     },
     job::spec::JobStatus,
     primitives::{Address, Hash, Height, SecretKey},
@@ -34,6 +34,8 @@ pub enum Submission {
     Commit(CommitResult),
     /// Results that a committee, or one of it, committed to.
     Reveals(RevealResults),
+    /// The word of a runner that cannot do its work.
+    Failure(ReportFailure),
 }
 
 /// What tells submissions apart: their job, their kind, and whose they are; an aggregator's are
@@ -49,6 +51,7 @@ impl Submission {
                 let alone = reveals.first().filter(|_| aggregator_signature.is_none());
                 (*job_id, 2, alone.map(|reveal| reveal.runner))
             }
+            Self::Failure(report) => (report.job_id, 3, Some(report.runner)),
         }
     }
 
@@ -57,6 +60,7 @@ impl Submission {
             Self::Result(result) => Payload::SubmitResult(result),
             Self::Commit(commit) => Payload::CommitResult(commit),
             Self::Reveals(reveals) => Payload::RevealResults(reveals),
+            Self::Failure(report) => Payload::ReportFailure(report),
         }
     }
 
@@ -73,11 +77,12 @@ impl Submission {
             }
             Self::Commit(commit) => check_commit(state, commit).is_ok(),
             Self::Reveals(reveals) => check_reveals(state, state.height().next(), reveals).is_ok(),
+            Self::Failure(report) => check_failure(state, report).is_ok(),
         }
     }
 }
 
-/// Results and commitments on their way to the chain.
+/// Results, commitments and reports on their way to the chain.
 pub struct Submitter {
     key: SecretKey,
     services: Services,

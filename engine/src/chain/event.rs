@@ -468,6 +468,15 @@ events! {
         /// Why it failed; absent: it did not.
         error: Option<String>,
     }
+    /// A runner said that it cannot do a job.
+    44 WorkFailed {
+        /// The job.
+        job_id: Hash,
+        /// Who.
+        runner: Address,
+        /// Why, in the runner's words.
+        reason: String,
+    }
 }
 
 /// Something that happened in a block, and through what.
@@ -500,7 +509,8 @@ impl Event {
             | EventKind::RunnerPaid(RunnerPaid { job_id, .. })
             | EventKind::ReputationChanged(ReputationChanged { job_id, .. })
             | EventKind::RunnerSlashed(RunnerSlashed { job_id, .. })
-            | EventKind::CallbackMade(CallbackMade { job_id, .. }) => Some(*job_id),
+            | EventKind::CallbackMade(CallbackMade { job_id, .. })
+            | EventKind::WorkFailed(WorkFailed { job_id, .. }) => Some(*job_id),
             _ => None,
         }
     }

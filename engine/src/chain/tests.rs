@@ -24,6 +24,7 @@ use crate::{
 use std::sync::Arc;
 
 mod actors;
+mod failures;
 mod jobs;
 mod migration;
 mod modes;

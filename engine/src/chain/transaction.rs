@@ -14,6 +14,7 @@ use crate::{
     record,
     registry::Capabilities,
     timer,
+    wire::Reason,
 };
 use std::{
     ops::Deref,
@@ -76,6 +77,8 @@ pub enum Payload {
     RevealResults(RevealResults),
     /// Brings a runner's result.
     SubmitResult(SubmitResult),
+    /// Brings a runner's word that it cannot do the work.
+    ReportFailure(ReportFailure),
     /// Cancels anybody's timer, by a system deployer; nothing where it is gone already.
     SysCancelTimer(CancelTimer),
     /// Replaces all governed parameters of timers, by a system deployer.
@@ -289,6 +292,20 @@ impl Reveal {
     }
 }
 
+/// See [`Payload::ReportFailure`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportFailure {
+    /// The job.
+    pub job_id: Hash,
+    /// Who cannot do it.
+    pub runner: Address,
+    /// Why, for people.
+    pub reason: Reason,
+    /// The runner's signature, as in its `JobFailure` frame.
+    pub runner_signature: Signature,
+}
+record!(ReportFailure { job_id, runner, reason, runner_signature });
+
 /// See [`Payload::SlashRunner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlashRunner {
@@ -318,6 +335,7 @@ impl Payload {
             Self::CommitResult(_) => "commit_result",
             Self::RevealResults(_) => "reveal_results",
             Self::SubmitResult(_) => "job_result_submit",
+            Self::ReportFailure(_) => "report_failure",
             Self::SysCancelTimer(_) => "sys_cancel_timer",
             Self::SysUpdateTimerConfig(_) => "sys_update_timer_config",
             Self::SysExtendTimer(_) => "sys_extend_timer",
@@ -350,6 +368,7 @@ impl Payload {
             Self::CommitResult(_) => 34,
             Self::RevealResults(_) => 35,
             Self::SubmitResult(_) => 36,
+            Self::ReportFailure(_) => 37,
             Self::SysCancelTimer(_) => 48,
             Self::SysUpdateTimerConfig(_) => 49,
             Self::SysExtendTimer(_) => 50,
@@ -377,6 +396,7 @@ impl Payload {
             Self::CommitResult(_) => meter::COMMIT_RESULT,
             Self::RevealResults(reveal) => meter::reveals(reveal.reveals.len()),
             Self::SubmitResult(_) => meter::SUBMIT_RESULT,
+            Self::ReportFailure(_) => meter::REPORT_FAILURE,
             Self::SysCancelTimer(_)
             | Self::SysUpdateTimerConfig(_)
             | Self::SysExtendTimer(_)
@@ -424,6 +444,7 @@ impl Encode for Payload {
             Self::CommitResult(body) => Some(body),
             Self::RevealResults(body) => Some(body),
             Self::SubmitResult(body) => Some(body),
+            Self::ReportFailure(body) => Some(body),
             Self::SysUpdateTimerConfig(body) => Some(body),
             Self::SetParameter(body) => Some(body),
             Self::AddValidator(body) => Some(body),
@@ -460,6 +481,7 @@ impl Decode for Payload {
             (34, 2) => Decode::decode(r).map(Self::CommitResult),
             (35, 2) => Decode::decode(r).map(Self::RevealResults),
             (36, 2) => Decode::decode(r).map(Self::SubmitResult),
+            (37, 2) => Decode::decode(r).map(Self::ReportFailure),
             (48, 2) => Decode::decode(r).map(Self::SysCancelTimer),
             (49, 2) => Decode::decode(r).map(Self::SysUpdateTimerConfig),
             (50, 2) => Decode::decode(r).map(Self::SysExtendTimer),

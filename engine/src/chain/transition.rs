@@ -29,7 +29,8 @@ pub(super) use callbacks::Callback;
 pub use callbacks::{CALLBACK_CELLS, CALLBACK_CYCLES, DISPATCHER};
 pub use jobs::{JobError, candidates_root};
 pub use results::{
-    Awaited, Claim, ResultError, check_commit, check_result, check_reveal, check_reveals,
+    Awaited, Claim, ResultError, check_commit, check_failure, check_result, check_reveal,
+    check_reveals,
 };
 
 use super::{
@@ -412,6 +413,7 @@ impl Run<'_> {
             Payload::CommitResult(commit) => self.commit_result(commit)?,
             Payload::RevealResults(reveals) => self.reveal_results(reveals)?,
             Payload::SubmitResult(result) => self.submit_result(result)?,
+            Payload::ReportFailure(report) => self.report_failure(report)?,
             Payload::SlashRunner(slash) => self.slash_runner(sender, slash)?,
         }
         Ok(())

@@ -54,6 +54,8 @@ pub const SUBMIT_RESULT: Charge = Charge { cycles: 30_000, cells: 500 };
 pub const CANCEL_JOB: Charge = Charge { cycles: 20_000, cells: 200 };
 /// A commitment: a signature check, a field of the job's record.
 pub const COMMIT_RESULT: Charge = Charge { cycles: 30_000, cells: 200 };
+/// A report of work that failed: a signature check, a field of the job's record.
+pub const REPORT_FAILURE: Charge = Charge { cycles: 30_000, cells: 200 };
 /// Reveals: a signature check and a field of the record for each, and their comparison.
 pub const fn reveals(count: usize) -> Charge {
     Charge { cycles: 30_000 * (count as u64 + 1), cells: 500 }

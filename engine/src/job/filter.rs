@@ -21,7 +21,7 @@ pub const MIN_REPUTATION: u32 = 50;
 /// The filters, in the order they are applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// 0: silent in an earlier attempt at the job.
+    /// 0: gave no result in an earlier attempt at the job, silent or with a reason.
     Exclusion,
     /// 1: registered, heartbeat not stale; of no account in phase `sunset`.
     Health,
@@ -141,7 +141,7 @@ pub struct Scene<'a> {
     pub entitlements: &'a Entitlements,
     /// Who is present in P(H − 1); `None`: P is not known.
     pub present: Option<&'a [Address]>,
-    /// Runners that were silent in earlier attempts at the job.
+    /// Runners that were silent in earlier attempts at the job, or said that they cannot do it.
     pub excluded: &'a [Address],
 }
 
@@ -194,7 +194,10 @@ impl Scene<'_> {
         runner: &Runner,
     ) -> Option<(Filter, String)> {
         if self.excluded.contains(address) {
-            return Some((Filter::Exclusion, "silent in an earlier attempt at this job".into()));
+            return Some((
+                Filter::Exclusion,
+                "gave no result in an earlier attempt at this job".into(),
+            ));
         }
         if runner.health(self.height, self.phase) != Health::Healthy {
             let last = runner.last_heartbeat;

@@ -137,10 +137,13 @@ pub enum FailureReason {
     NoResult,
     /// The results do not agree, as far as the mode wants.
     NoAgreement,
+    /// So many of the committee said that they cannot do the work that the others are too few.
+    WorkFailed,
 }
 
 impl FailureReason {
-    const ALL: [Self; 3] = [Self::NoCandidates, Self::NoResult, Self::NoAgreement];
+    const ALL: [Self; 4] =
+        [Self::NoCandidates, Self::NoResult, Self::NoAgreement, Self::WorkFailed];
 
     /// The reason's name.
     pub const fn name(self) -> &'static str {
@@ -148,6 +151,7 @@ impl FailureReason {
             Self::NoCandidates => "no_candidates",
             Self::NoResult => "no_result",
             Self::NoAgreement => "no_agreement",
+            Self::WorkFailed => "work_failed",
         }
     }
 }
@@ -282,8 +286,19 @@ pub struct Attempt {
     pub seed: Option<Hash>,
     /// Runners that were silent in earlier attempts: no candidates any more.
     pub excluded: Vec<Address>,
+    /// Runners that said, in this attempt or an earlier one, that they cannot do the work: no
+    /// candidates any more either, but not silent. Each committee adds each of its members once at
+    /// most.
+    pub reported: Vec<Address>,
 }
-record!(Attempt { number, since, seed, excluded });
+record!(Attempt { number, since, seed, excluded, reported });
+
+impl Attempt {
+    /// Who is no candidate for another attempt.
+    pub fn left_out(&self) -> Vec<Address> {
+        self.excluded.iter().chain(&self.reported).copied().collect()
+    }
+}
 
 /// A job as the dispatcher (0x02) keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -304,7 +319,13 @@ record!(Job { spec, submitter, submitted_at, status, attempt });
 impl Job {
     /// A job that a block records.
     pub const fn new(spec: Arc<JobSpec>, submitter: Address, submitted_at: Height) -> Self {
-        let attempt = Attempt { number: 0, since: submitted_at, seed: None, excluded: Vec::new() };
+        let attempt = Attempt {
+            number: 0,
+            since: submitted_at,
+            seed: None,
+            excluded: Vec::new(),
+            reported: Vec::new(),
+        };
         Self { spec, submitter, submitted_at, status: JobStatus::Pending, attempt }
     }
 
@@ -325,6 +346,12 @@ impl Job {
             return None;
         };
         Some(closing.height.after(self.spec.timeout_blocks / 4 + 1))
+    }
+
+    /// Members of the committee at work that have not said that they cannot do the work.
+    pub fn still_at_work(&self) -> usize {
+        let committee = self.status.at_work().iter();
+        committee.filter(|runner| !self.attempt.reported.contains(runner)).count()
     }
 
     /// The next block in which time alone changes something.

@@ -5,9 +5,9 @@
 //! remembers what is over so that a late assignment starts nothing twice.
 //!
 //! ```text
-//!             offer: accept            finish                  delivered
+//!             offer: accept          finish, fail              delivered
 //!   (unknown) ──────────────▶ running ──────────▶ undelivered ───────────▶ delivered
-//!                                │ fail, cancel        │ cancel               │
+//!                                │ cancel              │ cancel               │
 //!                                ▼                     ▼                      ▼
 //!                              over ◀─────────────────────────────────── deadline passed
 //! ```
@@ -15,6 +15,9 @@
 //! Of a committee's job the runner delivers a commitment, and keeps the result until it is asked to
 //! reveal it (spec jobs.md §5). Nobody asks before the commitment is on the chain; where the
 //! connection to the validator that took it ends before that, it is delivered once more.
+//!
+//! Of work that failed it delivers a report, which is kept like a result: the chain need not wait
+//! for the runner any longer.
 //!
 //! The chain may try a job again, with the same runner in the new committee (jobs.md §6): an
 //! assignment with a later deadline is of another attempt, and is work like the first. What an
@@ -27,8 +30,8 @@
 use crate::{
     primitives::{Address, Hash, Height, PublicKey},
     wire::{
-        AckStatus, BackpressureSignal, JobAggregate, JobAssignment, JobCommit, JobResult,
-        RejectReason, Text,
+        AckStatus, BackpressureSignal, JobAggregate, JobAssignment, JobCommit, JobFailure,
+        JobResult, RejectReason, Text,
     },
 };
 use std::{
@@ -43,13 +46,15 @@ pub const MAX_RESULT_BYTES: usize = 64 << 20;
 /// Ended jobs remembered at most.
 pub const MAX_OVER: usize = 4_096;
 
-/// What a runner hands to a validator when it has done a job.
+/// What a runner hands to a validator when it is through with a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
     /// The result.
     Result(Arc<JobResult>),
     /// That there is one: the job is a committee's.
     Commit(JobCommit),
+    /// That there will be none.
+    Failure(JobFailure),
 }
 
 impl Delivery {
@@ -58,6 +63,7 @@ impl Delivery {
         match self {
             Self::Result(result) => result.job_id,
             Self::Commit(commit) => commit.job_id,
+            Self::Failure(failure) => failure.job_id,
         }
     }
 }
@@ -112,16 +118,17 @@ struct Known {
 #[derive(Debug)]
 struct Finished {
     known: Known,
-    result: Arc<JobResult>,
-    /// A validator has taken the result, or the commitment.
+    delivery: Delivery,
+    /// A validator has taken it.
     delivered: bool,
-    /// Of a committee's job.
+    /// Where the delivery is a commitment.
     commitment: Option<Commitment>,
 }
 
 #[derive(Debug)]
 struct Commitment {
-    commit: JobCommit,
+    /// What was committed to.
+    result: Arc<JobResult>,
     /// The validator that took it, until somebody asks for the result: then it is on the chain.
     taken_by: Option<PublicKey>,
     /// The height at which the runner last signed the committee's results.
@@ -129,10 +136,15 @@ struct Commitment {
 }
 
 impl Finished {
-    fn delivery(&self) -> Delivery {
-        match &self.commitment {
-            None => Delivery::Result(self.result.clone()),
-            Some(commitment) => Delivery::Commit(commitment.commit.clone()),
+    /// Bytes of the result, or of what stands in its place.
+    fn bytes(&self) -> usize {
+        let committed = self.commitment.as_ref().map(|commitment| &commitment.result);
+        match (&self.delivery, committed) {
+            (Delivery::Result(result), _) | (_, Some(result)) => {
+                result.result_data.as_bytes().len()
+            }
+            (Delivery::Failure(failure), None) => failure.reason.as_str().len(),
+            (Delivery::Commit(_), None) => 0,
         }
     }
 
@@ -181,7 +193,7 @@ impl JobTable {
         if let Some(finished) = finished.filter(|finished| finished.known.deadline >= deadline) {
             let again = !finished.known.dispatchers.insert(from.clone());
             return match again || !finished.delivered {
-                true => Offer::HandOver(finished.delivery()),
+                true => Offer::HandOver(finished.delivery.clone()),
                 false => Offer::Duplicate,
             };
         }
@@ -235,46 +247,44 @@ impl JobTable {
 
     /// A running job is done: its result, to be delivered. `None`: nobody wants it any more.
     pub fn finish(&mut self, result: JobResult) -> Option<Arc<JobResult>> {
-        self.keep(result, None)
+        let result = Arc::new(result);
+        self.keep(Delivery::Result(result.clone()), None).then_some(result)
     }
 
     /// A running job of a committee is done: `commit`, to be delivered, commits to the result.
     /// `None`: nobody wants it any more.
     pub fn commit(&mut self, result: JobResult, commit: JobCommit) -> Option<JobCommit> {
-        let commitment = Commitment { commit: commit.clone(), taken_by: None, aggregated_at: None };
-        self.keep(result, Some(commitment)).map(|_| commit)
+        let result = Arc::new(result);
+        let commitment = Commitment { result, taken_by: None, aggregated_at: None };
+        self.keep(Delivery::Commit(commit.clone()), Some(commitment)).then_some(commit)
     }
 
-    fn keep(
-        &mut self,
-        result: JobResult,
-        commitment: Option<Commitment>,
-    ) -> Option<Arc<JobResult>> {
-        let known = self.release(&result.job_id)?;
-        let result = Arc::new(result);
-        self.result_bytes += result.result_data.as_bytes().len();
-        let finished = Finished { known, result: result.clone(), delivered: false, commitment };
-        if let Some(earlier) = self.finished.insert(result.job_id, finished) {
-            self.result_bytes -= earlier.result.result_data.as_bytes().len();
+    /// A running job came to no result: `failure`, to be delivered, says so. It is not tried again,
+    /// the chain draws another runner. `None`: nobody wants to know any more.
+    pub fn fail(&mut self, failure: JobFailure) -> Option<JobFailure> {
+        self.keep(Delivery::Failure(failure.clone()), None).then_some(failure)
+    }
+
+    /// False: the job does not run.
+    fn keep(&mut self, delivery: Delivery, commitment: Option<Commitment>) -> bool {
+        let job_id = delivery.job_id();
+        let Some(known) = self.release(&job_id) else { return false };
+        let finished = Finished { known, delivery, delivered: false, commitment };
+        self.result_bytes += finished.bytes();
+        if let Some(earlier) = self.finished.insert(job_id, finished) {
+            self.result_bytes -= earlier.bytes();
         }
         while self.finished.len() > MAX_RESULTS || self.result_bytes > MAX_RESULT_BYTES {
             let victim = self
                 .finished
                 .iter()
-                .filter(|(id, _)| **id != result.job_id)
+                .filter(|(id, _)| **id != job_id)
                 .min_by_key(|(_, finished)| (finished.is_wanted(), finished.known.deadline))
                 .map(|(id, _)| *id);
             let Some(victim) = victim else { break };
             self.forget(&victim);
         }
-        Some(result)
-    }
-
-    /// A running job came to no result. It is not tried again: the chain draws another runner.
-    pub fn fail(&mut self, job_id: &Hash) {
-        if let Some(known) = self.release(job_id) {
-            self.remember(*job_id, known.deadline);
-        }
+        true
     }
 
     /// The chain no longer wants the job. True: it is running and must be stopped.
@@ -287,7 +297,7 @@ impl JobTable {
         known.is_some()
     }
 
-    /// The result, or the commitment, was taken: over a connection by this validator.
+    /// What was to be delivered was taken: over a connection by this validator.
     pub fn delivered(&mut self, job_id: &Hash, by: Option<&PublicKey>) {
         if let Some(finished) = self.finished.get_mut(job_id) {
             finished.delivered = true;
@@ -299,7 +309,8 @@ impl JobTable {
 
     /// What no validator has taken, by job.
     pub fn undelivered(&self) -> impl Iterator<Item = Delivery> {
-        self.finished.values().filter(|finished| !finished.delivered).map(Finished::delivery)
+        let waiting = self.finished.values().filter(|finished| !finished.delivered);
+        waiting.map(|finished| finished.delivery.clone())
     }
 
     /// The connection to a validator has ended. The commitments that it took may have ended with
@@ -321,7 +332,7 @@ impl JobTable {
         let commitment = finished.commitment.as_mut()?;
         commitment.taken_by = None;
         finished.delivered = true;
-        Some(finished.result.clone())
+        Some(commitment.result.clone())
     }
 
     /// A validator asks for the signature of this runner, whose address is `own`, over all results
@@ -330,7 +341,7 @@ impl JobTable {
     pub fn aggregate(&mut self, own: &Address, asked: &JobAggregate, head: Height) -> bool {
         let Some(finished) = self.finished.get_mut(&asked.job_id) else { return false };
         let Some(commitment) = &mut finished.commitment else { return false };
-        let result = &finished.result;
+        let result = &commitment.result;
         let is_own = asked.reveals.as_slice().iter().any(|reveal| {
             reveal.runner == *own
                 && reveal.result_data == result.result_data
@@ -404,7 +415,7 @@ impl JobTable {
     /// Drops a result; the job is over.
     fn forget(&mut self, job_id: &Hash) {
         if let Some(finished) = self.finished.remove(job_id) {
-            self.result_bytes -= finished.result.result_data.as_bytes().len();
+            self.result_bytes -= finished.bytes();
             self.remember(*job_id, finished.known.deadline);
         }
     }
@@ -425,7 +436,7 @@ mod tests {
     use super::*;
     use crate::{
         primitives::{SecretKey, keccak256},
-        wire::{Body, Reveal, Reveals},
+        wire::{Body, Reason, Reveal, Reveals},
     };
 
     const CHAIN: u64 = 1;
@@ -441,6 +452,11 @@ mod tests {
     fn result(i: u32, bytes: usize) -> JobResult {
         let body = Body::new(vec![0; bytes]).unwrap();
         JobResult::signed(CHAIN, &validator("runner"), job(i), body)
+    }
+
+    fn failure(i: u32) -> JobFailure {
+        let reason = Reason::truncated("exited with 3");
+        JobFailure::signed(CHAIN, &validator("runner"), job(i), reason)
     }
 
     /// Validator `from` assigns job `i`, due by block 20, at head 10.
@@ -505,7 +521,7 @@ mod tests {
         assert!(table.signal(false).accepting_new);
         assert_eq!(offer(&mut table, "a", 1), Offer::Reject(RejectReason::AtCapacity));
         assert!(!table.signal(false).accepting_new);
-        table.fail(&job(0));
+        table.cancel(&job(0));
         assert!(table.signal(false).accepting_new);
         assert!(!table.signal(true).accepting_new);
         assert_eq!(offer(&mut table, "a", 0), Offer::Duplicate);
@@ -526,6 +542,28 @@ mod tests {
         assert_eq!(offer(&mut table, "d", 0), Offer::Duplicate);
         assert_eq!(offer(&mut table, "a", 0), Offer::HandOver(done));
         assert_eq!(table.finish(result(0, 3)), None);
+    }
+
+    #[test]
+    fn a_failure_is_handed_over_like_a_result_and_frees_the_slot() {
+        let mut table = JobTable::new(1);
+        offer(&mut table, "a", 0);
+        let failed = Delivery::Failure(table.fail(failure(0)).unwrap());
+        assert_eq!(table.active(), 0);
+        assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&failed));
+        assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(failed.clone()));
+        table.delivered(&job(0), Some(&validator("b").public_key()));
+        assert_eq!(table.undelivered().count(), 0);
+        assert_eq!(offer(&mut table, "c", 0), Offer::Duplicate);
+        assert_eq!(offer(&mut table, "a", 0), Offer::HandOver(failed));
+        assert_eq!(table.reveal(&job(0)), None, "there is nothing to show");
+        assert_eq!((table.fail(failure(0)), table.finish(result(0, 3))), (None, None));
+
+        offer(&mut table, "a", 1);
+        table.cancel(&job(1));
+        assert_eq!(table.fail(failure(1)), None, "nobody wants to know");
+        table.advance(Height::new(21));
+        assert_eq!((table.undelivered().count(), table.result_bytes), (0, 0));
     }
 
     #[test]
@@ -550,7 +588,7 @@ mod tests {
             offer(&mut table, "a", i);
         }
         table.finish(result(1, 1));
-        table.fail(&job(2));
+        table.fail(failure(2)).unwrap();
         assert_eq!(table.advance(Height::new(20)), []);
         assert_eq!(table.advance(Height::new(21)), [job(0)]);
         assert_eq!((table.active(), table.undelivered().count()), (0, 0));

@@ -80,6 +80,10 @@
 //! * the runner sends `JobCommit`, exactly where and how it would send a `JobResult`;
 //! * the validator takes it exactly as a `JobResult`.
 //!
+//! Upon work that fails (spec jobs.md §7):
+//! * the runner sends `JobFailure`, exactly where and how it would send the result or commitment;
+//! * the validator takes it likewise.
+//!
 //! Upon the chain having a committee's commitments:
 //! * the validator opens a stream with `JobReveal` to each runner whose result it lacks, and once
 //!   it has all of them one with `JobAggregate` to the aggregator.
@@ -261,7 +265,7 @@ impl fmt::Display for End {
 /// How the dispatch of an assignment went (spec §6). Only a hard failure costs presence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Accepted, and later a result.
+    /// Accepted, and later a result, a commitment, or word that there will be none.
     Success,
     /// The runner has the job from another validator.
     Duplicate,

@@ -9,8 +9,8 @@ use crate::{
     wire::{
         AckStatus, BackpressureSignal, CancelReason, CapabilityChange, CapabilityDelta, Channel,
         Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
-        HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCommit, JobProgress,
-        JobResult, Message, Percent, RawFrame, Role, Text, VERSION,
+        HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCommit, JobFailure,
+        JobProgress, JobResult, Message, Percent, RawFrame, Role, Text, VERSION,
     },
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -63,12 +63,12 @@ pub enum Event {
         /// Which.
         job_id: Hash,
     },
-    /// The validator has taken the result, or the commitment.
+    /// The validator has taken the result, the commitment or the report.
     Delivered {
         /// Of which job.
         job_id: Hash,
     },
-    /// The result or the commitment was sent, and the stream broke before the validator took it.
+    /// What was handed in was sent, and the stream broke before the validator took it.
     Undelivered {
         /// Of which job.
         job_id: Hash,
@@ -155,8 +155,8 @@ enum Phase {
     Assigned { job_id: Hash },
     /// The job runs here.
     Accepted { job_id: Hash },
-    /// The result, or the commitment, was sent; the validator's end of the stream says that it
-    /// arrived.
+    /// The result, the commitment or the report was sent; the validator's end of the stream says
+    /// that it arrived.
     Delivering { job_id: Hash },
     /// The validator wants to see the result: the driver's answer is due.
     Revealing { job_id: Hash },
@@ -235,6 +235,12 @@ impl Runner {
     #[must_use]
     pub fn commit(&mut self, commit: &JobCommit) -> bool {
         self.hand_in(commit.job_id, commit)
+    }
+
+    /// Says that there will be no result, exactly as [`Self::deliver`] sends one.
+    #[must_use]
+    pub fn fail(&mut self, failure: &JobFailure) -> bool {
+        self.hand_in(failure.job_id, failure)
     }
 
     fn hand_in(&mut self, job_id: Hash, frame: &impl Message) -> bool {

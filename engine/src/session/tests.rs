@@ -454,7 +454,7 @@ fn any_frame_instead_of_an_ack_is_a_soft_failure() {
     let progress = JobProgress { job_id: job(0), fraction: Percent::new(1).unwrap(), detail: None };
     check(progress.to_frame(), 0);
     // An extension: the runner is alive, and may still answer in time.
-    check(vec![0, 0, 0, 1, 0x84], 4);
+    check(vec![0, 0, 0, 1, 0x85], 4);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use crate::{
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityDelta, Channel, Control,
         FrameReader, Goodbye, GoodbyeReason, HeartbeatPong, Hello, HelloAck, Job, JobAggregate,
-        JobAggregated, JobAssignment, JobCancel, JobCommit, JobProgress, JobResult, JobReveal,
-        Message as _, RawFrame, Reveals, Role, VERSION,
+        JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobProgress, JobResult,
+        JobReveal, Message as _, RawFrame, Reveals, Role, VERSION,
     },
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -64,6 +64,8 @@ pub enum Event {
     Result(JobResult),
     /// A commitment with a signature that holds, as [`Event::Result`] otherwise.
     Committed(JobCommit),
+    /// A report of failed work with a signature that holds, as [`Event::Result`] otherwise.
+    Failed(JobFailure),
     /// The runner's answer to [`Validator::ask_reveal`], with a signature that holds.
     Revealed(JobResult),
     /// The runner's answer to [`Validator::ask_aggregate`], with a signature that holds over the
@@ -148,7 +150,8 @@ struct Stream {
 /// What is expected of the runner on a job stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The runner opened the stream to hand over a result, or a commitment.
+    /// The runner opened the stream to hand in what it came to: a result, a commitment, a report
+    /// of failed work.
     HandOver,
     /// An ack, within its time.
     Unanswered {
@@ -157,9 +160,9 @@ enum Phase {
         /// A frame came that was no answer but a sign of life.
         alive: bool,
     },
-    /// Progress and a result, or a commitment.
+    /// Progress, and what the job came to.
     Accepted { job_id: Hash },
-    /// A result, or a commitment, should one be in flight; the dispatch has failed.
+    /// What the job came to, should it be in flight; the dispatch has failed.
     Failed { job_id: Hash },
     /// The result that it has committed to, within the time for an ack.
     Revealing { job_id: Hash, since: Height },
@@ -359,14 +362,9 @@ impl Validator {
         };
         let job_of_stream = stream.phase.job_id();
         match (stream.phase, frame) {
-            (Phase::HandOver, Job::Result(result)) => {
-                signed(result.verify(chain_id, runner))?;
-                self.say(Event::Result(result));
-                self.conclude(id, Phase::Over);
-            }
-            (Phase::HandOver, Job::Commit(commit)) => {
-                signed(commit.verify(chain_id, runner))?;
-                self.say(Event::Committed(commit));
+            (Phase::HandOver, frame) => {
+                let event = handed_in(frame, chain_id, runner)?;
+                self.say(event);
                 self.conclude(id, Phase::Over);
             }
             (_, frame) if job_of_stream != Some(frame.job_id()) => {
@@ -388,7 +386,7 @@ impl Validator {
             }
             (
                 Phase::Unanswered { job_id, .. },
-                Job::Progress(_) | Job::Result(_) | Job::Commit(_),
+                Job::Progress(_) | Job::Result(_) | Job::Commit(_) | Job::Failure(_),
             ) => {
                 let outcome = Outcome::SoftFailure(None);
                 self.say(Event::Outcome { job_id, outcome });
@@ -397,26 +395,16 @@ impl Validator {
             (Phase::Accepted { .. }, Job::Progress(progress)) => {
                 self.say(Event::Progress(progress));
             }
-            (Phase::Accepted { job_id }, Job::Result(result)) => {
-                signed(result.verify(chain_id, runner))?;
-                self.say(Event::Result(result));
+            (Phase::Accepted { job_id }, frame) => {
+                let event = handed_in(frame, chain_id, runner)?;
+                self.say(event);
                 self.say(Event::Outcome { job_id, outcome: Outcome::Success });
                 self.conclude(id, Phase::Over);
             }
-            (Phase::Accepted { job_id }, Job::Commit(commit)) => {
-                signed(commit.verify(chain_id, runner))?;
-                self.say(Event::Committed(commit));
-                self.say(Event::Outcome { job_id, outcome: Outcome::Success });
-                self.conclude(id, Phase::Over);
-            }
-            (Phase::Failed { .. }, Job::Result(result)) => {
-                signed(result.verify(chain_id, runner))?;
-                self.say(Event::Result(result));
-                self.conclude(id, Phase::Over);
-            }
-            (Phase::Failed { .. }, Job::Commit(commit)) => {
-                signed(commit.verify(chain_id, runner))?;
-                self.say(Event::Committed(commit));
+            (Phase::Failed { .. }, Job::Ack(_) | Job::Progress(_)) => {}
+            (Phase::Failed { .. }, frame) => {
+                let event = handed_in(frame, chain_id, runner)?;
+                self.say(event);
                 self.conclude(id, Phase::Over);
             }
             (Phase::Revealing { .. }, Job::Result(result)) => {
@@ -429,7 +417,6 @@ impl Validator {
                 self.say(Event::Aggregated { answer, digest });
                 self.conclude(id, Phase::Over);
             }
-            (Phase::Failed { .. }, Job::Ack(_) | Job::Progress(_)) => {}
             _ => return Err(GoodbyeReason::MalformedFrame),
         }
         Ok(())
@@ -625,6 +612,25 @@ impl Session for Validator {
         }
         self.end(End::Local(reason));
     }
+}
+
+/// What a runner came to with a job, its signature checked.
+fn handed_in(frame: Job, chain_id: u64, runner: &PublicKey) -> Result<Event, GoodbyeReason> {
+    Ok(match frame {
+        Job::Result(result) => {
+            signed(result.verify(chain_id, runner))?;
+            Event::Result(result)
+        }
+        Job::Commit(commit) => {
+            signed(commit.verify(chain_id, runner))?;
+            Event::Committed(commit)
+        }
+        Job::Failure(failure) => {
+            signed(failure.verify(chain_id, runner))?;
+            Event::Failed(failure)
+        }
+        _ => return Err(GoodbyeReason::MalformedFrame),
+    })
 }
 
 impl Stream {

@@ -3,8 +3,8 @@
 use super::{
     frame::{Channel, FrameError, RawFrame, enclose},
     value::{
-        AckStatus, Body, CancelReason, GoodbyeReason, Labels, Percent, RejectReason, Reveals, Role,
-        StatusText, Text,
+        AckStatus, Body, CancelReason, GoodbyeReason, Labels, Percent, Reason, RejectReason,
+        Reveals, Role, StatusText, Text,
     },
 };
 use crate::{
@@ -307,6 +307,18 @@ pub struct JobAggregated {
 }
 message!(0x83 Job JobAggregated { job_id, signed });
 
+/// The runner cannot do the job: there will be no result of it (spec jobs.md §7).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobFailure {
+    /// The job.
+    pub job_id: Hash,
+    /// Why, for people.
+    pub reason: Reason,
+    /// The runner's, over job and reason.
+    pub runner_signed: Signature,
+}
+message!(0x84 Job JobFailure { job_id, reason, runner_signed });
+
 /// The last frame of a side that ends the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Goodbye {
@@ -374,11 +386,13 @@ pub enum Job {
     Aggregate(JobAggregate),
     /// 0x83
     Aggregated(JobAggregated),
+    /// 0x84
+    Failure(JobFailure),
 }
 
 impl Job {
     /// The first type that is ignored on job streams by those who do not know it. The frames of
-    /// committees came later than the others and are of those.
+    /// committees and of failed work came later than the others and are of those.
     pub const EXTENSIONS: u8 = 0x80;
 
     /// The job that the frame is about.
@@ -393,6 +407,7 @@ impl Job {
             Self::Reveal(frame) => frame.job_id,
             Self::Aggregate(frame) => frame.job_id,
             Self::Aggregated(frame) => frame.job_id,
+            Self::Failure(frame) => frame.job_id,
         }
     }
 
@@ -409,6 +424,7 @@ impl Job {
             JobReveal::KIND => JobReveal::from_payload(payload).map(Self::Reveal),
             JobAggregate::KIND => JobAggregate::from_payload(payload).map(Self::Aggregate),
             JobAggregated::KIND => JobAggregated::from_payload(payload).map(Self::Aggregated),
+            JobFailure::KIND => JobFailure::from_payload(payload).map(Self::Failure),
             kind if kind >= Self::EXTENSIONS => return Ok(None),
             kind => Err(FrameError::UnexpectedType { kind, channel: Channel::Job }),
         }

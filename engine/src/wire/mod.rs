@@ -13,8 +13,8 @@
 //! A connection has one control stream and any number of job streams ([`Channel`]). Each frame
 //! belongs to one of the two. On the control stream every other type is malformed; on a job stream
 //! a type of 0x80 or above that is not a job frame is an extension and ignored, below that it is
-//! malformed. The frames of committees (0x80 to 0x83) are such extensions of the first table, so
-//! that who knows that alone is not disturbed by them.
+//! malformed. The frames of committees (0x80 to 0x83) and of failed work (0x84) are such extensions
+//! of the first table, so that who knows that alone is not disturbed by them.
 //!
 //! Formats are frozen: `tests.rs` holds a hash of a sample of every frame.
 
@@ -29,10 +29,10 @@ pub use frame::{Channel, FrameError, FrameReader, RawFrame};
 pub use message::{
     BackpressureSignal, CapabilityChange, CapabilityDelta, Control, Goodbye, HeartbeatPing,
     HeartbeatPong, Hello, HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment,
-    JobCancel, JobCommit, JobProgress, JobResult, JobReveal, Message, VERSION,
+    JobCancel, JobCommit, JobFailure, JobProgress, JobResult, JobReveal, Message, VERSION,
 };
 pub use signing::{commitment, reveals_digest};
 pub use value::{
     AckStatus, Body, BodyError, CancelReason, GoodbyeReason, Labels, LabelsError, Percent,
-    PercentError, RejectReason, Reveal, Reveals, RevealsError, Role, Text,
+    PercentError, Reason, RejectReason, Reveal, Reveals, RevealsError, Role, Text,
 };

@@ -9,8 +9,8 @@
 
 use super::{
     AckStatus, Body, CancelReason, CapabilityChange, CapabilityDelta, HeartbeatPing, HeartbeatPong,
-    HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobResult,
-    JobReveal, Labels, Message, Reveal, Reveals, Role, VERSION,
+    HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure,
+    JobResult, JobReveal, Labels, Message, Reason, Reveal, Reveals, Role, VERSION,
 };
 use crate::primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec, keccak256};
 
@@ -315,5 +315,23 @@ impl JobAggregated {
     /// Whether `aggregator` signed it.
     pub fn verify(&self, chain_id: u64, aggregator: &PublicKey, reveals_digest: &Hash) -> bool {
         aggregator.verify(&Self::digest(chain_id, &self.job_id, reveals_digest), &self.signed)
+    }
+}
+
+impl JobFailure {
+    /// What the runner signs: the chain checks the same signature in `ReportFailure`.
+    pub fn digest(chain_id: u64, job_id: &Hash, reason: &Reason) -> Hash {
+        digest::<Self>(chain_id, &[job_id.as_bytes(), reason.as_str().as_bytes()])
+    }
+
+    /// A runner's report.
+    pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, reason: Reason) -> Self {
+        let runner_signed = key.sign(&Self::digest(chain_id, &job_id, &reason));
+        Self { job_id, reason, runner_signed }
+    }
+
+    /// Whether `runner` signed it.
+    pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
+        runner.verify(&Self::digest(chain_id, &self.job_id, &self.reason), &self.runner_signed)
     }
 }

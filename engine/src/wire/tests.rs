@@ -37,6 +37,10 @@ fn reveals() -> Reveals {
     Reveals::new(vec![reveal("runner-0", b"result"), reveal("runner-1", b"other")]).unwrap()
 }
 
+fn failure(reason: &str) -> JobFailure {
+    JobFailure::signed(CHAIN, &runner(), job_id(), Reason::truncated(reason))
+}
+
 /// A sample of every frame: its name, its channel, its bytes.
 fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
     fn sample<M: Message>(message: M) -> (&'static str, Channel, Vec<u8>) {
@@ -85,12 +89,13 @@ fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
         sample(JobReveal::signed(CHAIN, &v, job_id())),
         sample(JobAggregate::signed(CHAIN, &v, job_id(), reveals())),
         sample(JobAggregated::signed(CHAIN, &r, job_id(), &reveals().digest())),
+        sample(failure("exited with 3")),
         sample(Goodbye { reason: GoodbyeReason::ShuttingDown }),
     ]
 }
 
 /// A line changes here only with a new protocol version: other implementations read these bytes.
-const FORMATS: [(&str, &str); 17] = [
+const FORMATS: [(&str, &str); 18] = [
     ("Hello", "0x87471107d5495d7c54157f6b41cda245b222c948da8260b844b7e375e57cf744"),
     ("HelloAck", "0x238853c64550b86b14332567235e410f62db90870dfa19ccf69f513d1308bcfd"),
     ("HeartbeatPing", "0x67923e89c16cd2f52f11491c0d2b5c580e5e9c16b579a8938dd3feb69c70e98e"),
@@ -107,6 +112,7 @@ const FORMATS: [(&str, &str); 17] = [
     ("JobReveal", "0x93b0035b3997ae92f80b52b03bd354399c0a1492c16d5ef888e8f99f3c90ad02"),
     ("JobAggregate", "0xf426ac683f138be6d35aa53cb181773e2a19b4cf797f927f1258a8672cb8f0c1"),
     ("JobAggregated", "0x08216fa40586e5c31c1bad39c135e990d3a39998d96cff52a2084aff8184773b"),
+    ("JobFailure", "0x57c1837fb549fea572e0ac81a83403108a34429b08bedd409cabf8576d0e46c4"),
     ("Goodbye", "0x228156c2b7d52e3d228971e845bc2e796cbf2654b13f50b1f3a83986effe4b67"),
 ];
 
@@ -149,6 +155,7 @@ fn again(channel: Channel, frame: &RawFrame) -> Result<Vec<u8>, FrameError> {
             Job::Reveal(m) => m.to_frame(),
             Job::Aggregate(m) => m.to_frame(),
             Job::Aggregated(m) => m.to_frame(),
+            Job::Failure(m) => m.to_frame(),
         },
     })
 }
@@ -211,7 +218,7 @@ fn a_frame_on_the_other_kind_of_stream_is_malformed_or_an_extension() {
         };
         assert_eq!(other, expected, "{name}");
     }
-    for (kind, extension) in [(0x00, false), (0x7f, false), (0x84, true), (0xff, true)] {
+    for (kind, extension) in [(0x00, false), (0x7f, false), (0x85, true), (0xff, true)] {
         let frame = read(Channel::Job, &[0, 0, 0, 2, kind, 0xff]).unwrap().unwrap();
         assert_eq!(Job::decode(&frame) == Ok(None), extension, "{kind:#x}");
         assert!(Control::decode(&frame).is_err(), "{kind:#x}");
@@ -279,6 +286,7 @@ fn what_a_field_cannot_hold_is_refused() {
     assert_eq!(Percent::new(101), Err(PercentError(101)));
     assert_eq!(Text::truncated(&"ä".repeat(100)).as_str(), "ä".repeat(64));
     assert_eq!(Text::truncated(&format!("x{}", "ä".repeat(100))).as_str().len(), 127);
+    assert_eq!(Reason::truncated(&"ä".repeat(200)).as_str(), "ä".repeat(128));
     assert_eq!(Labels::new(vec!["x"; 65]), Err(LabelsError::TooMany(65)));
     assert_eq!(Labels::new([&*"x".repeat(129)]), Err(LabelsError::NameTooLong(129)));
 }
@@ -336,6 +344,11 @@ fn a_signature_covers_its_fields_its_frame_and_its_chain() {
     assert!(result.verify(CHAIN, &rk));
     assert!(!JobResult { result_data: body(b"results"), ..result.clone() }.verify(CHAIN, &rk));
     assert!(!JobResult { job_id: Hash::ZERO, ..result }.verify(CHAIN, &rk));
+
+    let failed = failure("exited with 3");
+    assert!(failed.verify(CHAIN, &rk) && !failed.verify(CHAIN + 1, &rk));
+    assert!(!JobFailure { reason: Reason::truncated("no"), ..failed.clone() }.verify(CHAIN, &rk));
+    assert!(!JobFailure { job_id: Hash::ZERO, ..failed }.verify(CHAIN, &rk));
 
     let cancel = JobCancel::signed(CHAIN, &v, job_id(), CancelReason::Expired);
     assert!(cancel.verify(CHAIN, &vk));
@@ -395,6 +408,10 @@ fn a_digest_is_the_one_the_specification_spells() {
         keccak256(&[b"cowboy-cip11/JobAck/v1", &chain_id, &job.0, b"reject(at_capacity)"]);
     let status = AckStatus::Reject(RejectReason::AtCapacity);
     assert_eq!(JobAck::signed(CHAIN, &runner(), job, status).signed, runner().sign(&spelled));
+
+    let spelled = keccak256(&[b"cowboy-cip11/JobFailure/v1", &chain_id, &job.0, b"exited with 3"]);
+    let reason = Reason::truncated("exited with 3");
+    assert_eq!(JobFailure::digest(CHAIN, &job, &reason), spelled);
 
     let signature = Signature([7; 65]);
     let commitment = commitment(b"result", &signature);

@@ -168,47 +168,63 @@ texts! {
     }
 }
 
-/// A short text for people, or a name: at most [`Text::LIMIT`] bytes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Text(String);
+/// A text that has at most so many bytes.
+macro_rules! bounded_text {
+    ($(#[$doc:meta])* $name:ident $limit:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $name(String);
 
-impl Text {
-    /// Bytes a text may have.
-    pub const LIMIT: usize = 128;
+        impl $name {
+            /// Bytes a text may have.
+            pub const LIMIT: usize = $limit;
 
-    /// The text, cut off after the last character that fits.
-    pub fn truncated(text: &str) -> Self {
-        Self(text[..text.floor_char_boundary(Self::LIMIT)].to_owned())
-    }
+            /// The text, cut off after the last character that fits.
+            pub fn truncated(text: &str) -> Self {
+                Self(text[..text.floor_char_boundary(Self::LIMIT)].to_owned())
+            }
 
-    /// The text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl Encode for $name {
+            fn encode(&self, w: &mut Writer) {
+                w.text(&self.0);
+            }
+        }
+
+        impl Decode for $name {
+            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                r.text(Self::LIMIT).map(|text| Self(text.to_owned()))
+            }
+        }
+    };
 }
 
-impl fmt::Debug for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+bounded_text! {
+    /// A short text for people, or a name: at most [`Text::LIMIT`] bytes.
+    Text 128
 }
 
-impl fmt::Display for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Encode for Text {
-    fn encode(&self, w: &mut Writer) {
-        w.text(&self.0);
-    }
-}
-
-impl Decode for Text {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        r.text(Self::LIMIT).map(|text| Self(text.to_owned()))
-    }
+bounded_text! {
+    /// Why a runner could not do a job, for people: at most [`Reason::LIMIT`] bytes. It goes onto
+    /// the chain.
+    Reason 256
 }
 
 /// Names of capabilities or entitlements: at most [`Labels::LIMIT`].

@@ -125,11 +125,12 @@ impl Document for Explanation {
             let point = format!("{} of {}", draw.r, draw.total);
             vec![draw.draw.to_string(), point, draw.picked.clone()]
         });
-        format!(
-            "{head}\n\n{}\n\n{}",
-            table(&["candidate", "address", ">weight", "filter", "reason"], candidates),
-            table(&[">draw", "point", "picked"], draws),
-        )
+        let columns = ["candidate", "address", ">weight", "filter", "reason"];
+        let mut shown = format!("{head}\n\n{}", table(&columns, candidates));
+        if !self.draws.is_empty() {
+            shown += &format!("\n\n{}", table(&[">draw", "point", "picked"], draws));
+        }
+        shown
     }
 
     fn id(&self) -> String {

@@ -18,7 +18,7 @@ use cowboy_engine::{
             TimerCancelledInsufficientFunds, TimerConfigUpdated, TimerExceedsAuctionCap,
             TimerExpired, TimerExtended, TimerFired, TimerPolicyActivated,
             TimerPriorityClampedAtSchedule, TimerScheduled, Transferred, ValidatorAdded,
-            ValidatorRemoved,
+            ValidatorRemoved, WorkFailed,
         },
     },
     primitives::Address,
@@ -169,6 +169,11 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
             "cycles": cycles,
             "charged": amount(*charged),
             "error": error,
+        }),
+        EventKind::WorkFailed(WorkFailed { job_id, runner, reason }) => json!({
+            "job_id": hex(&job_id.0),
+            "runner": address(runner),
+            "reason": reason,
         }),
         EventKind::MruUpdated(MruUpdated { submitter, kind, runner }) => json!({
             "submitter": address(submitter),

@@ -7,9 +7,9 @@ use cowboy_engine::{
         Payload, SignedTransaction, Status, Validator,
         transaction::{
             CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, ExtendTimer,
-            GrantEntitlement, RegisterRunner, RemoveValidator, Reveal, RevealResults,
-            RevokeEntitlement, SetParameter, SetPhase, SlashRunner, SubmitResult, Transfer,
-            UpdateRunner,
+            GrantEntitlement, RegisterRunner, RemoveValidator, ReportFailure, Reveal,
+            RevealResults, RevokeEntitlement, SetParameter, SetPhase, SlashRunner, SubmitResult,
+            Transfer, UpdateRunner,
         },
     },
     primitives::Address,
@@ -101,6 +101,14 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             "result": hex(result),
             "runner_signature": hex(runner_signature.as_bytes()),
         }),
+        Payload::ReportFailure(ReportFailure { job_id, runner, reason, runner_signature }) => {
+            json!({
+                "job_id": hex(&job_id.0),
+                "runner": address(runner),
+                "reason": reason.as_str(),
+                "runner_signature": hex(runner_signature.as_bytes()),
+            })
+        }
         Payload::ScheduleTimer(request) => timer(request),
         Payload::CancelTimer(CancelTimer { timer_id })
         | Payload::SysCancelTimer(CancelTimer { timer_id }) => {

@@ -74,12 +74,12 @@ fn decode(request: &TransactionRequest) -> Result<SignedTransaction, ApiError> {
 fn accept(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted, ApiError> {
     let hash: Hash = signed.hash();
     let newest = view.running.ledger.newest().state;
-    if let Err(error) = view.running.mempool.submit(signed, &newest)
-        && view.store().transaction(&hash)?.is_none()
-    {
-        return Err(error.into());
-    }
-    Ok(TransactionAccepted { hash: Text(hash) })
+    let known = match view.running.mempool.submit(signed, &newest) {
+        Ok(is_new) => !is_new,
+        Err(_) if view.store().transaction(&hash)?.is_some() => true,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(TransactionAccepted { hash: Text(hash), known })
 }
 
 /// `POST /v1/validators/{validator}/stop`

@@ -14,7 +14,7 @@ use crate::{
     storage::{StoredEvent, StoredResult},
 };
 use cowboy_engine::{
-    chain::EventKind,
+    chain::{EventKind, event::WorkFailed},
     job::spec::{self, Assignment, Failure, FailureReason, JobStatus, Outcome},
     primitives::{Address, Hash, Height},
     registry::JobKind,
@@ -88,7 +88,7 @@ pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
         deadline: job.deadline().get(),
         final_at: job.status.ended_at().map(Height::get),
         latency_ms,
-        error: failure(job),
+        error: failure(view, job, &events),
         spec: convert::job::spec(&job.spec),
         events: history(events, &mut times)?,
         progress: progress(view, &id, job),
@@ -131,7 +131,7 @@ pub(super) fn result(view: &View, id: &str) -> Result<JobResult, ApiError> {
     let job = find(view, &id)?;
     let Some(StoredResult { height, runner, bytes }) = stored_result(view, &id, job)? else {
         let message = format!("job {id} has no result: it is {}", job.status.name());
-        return Err(match failure(job) {
+        return Err(match failure(view, job, &view.store().events_of(&id)?) {
             Some(failure) => ApiError::not_found(message).hint(failure),
             None => {
                 ApiError::not_found(message).hint(format!("wait for it: cowboyctl job wait {id}"))
@@ -181,22 +181,46 @@ const fn outcome(job: &spec::Job) -> Option<&Outcome> {
     }
 }
 
-fn failure(job: &spec::Job) -> Option<String> {
+/// Why there is no result, and what the last of the runners said that could not do the work.
+fn failure(view: &View, job: &spec::Job, events: &[StoredEvent]) -> Option<String> {
     match &job.status {
-        JobStatus::Failed(Failure { height, reason, .. }) => Some(match reason {
-            FailureReason::NoCandidates => {
-                format!("no runner qualified up to block {height}; see job explain")
-            }
-            FailureReason::NoResult => format!("no result came up to block {height}"),
-            FailureReason::NoAgreement => {
-                format!("the results did not agree, as block {height} found")
-            }
-        }),
+        JobStatus::Failed(Failure { height, reason, .. }) => {
+            let why = match reason {
+                FailureReason::NoCandidates => {
+                    format!("no runner qualified up to block {height}; see job explain")
+                }
+                FailureReason::NoResult => format!("no result came up to block {height}"),
+                FailureReason::NoAgreement => {
+                    format!("the results did not agree, as block {height} found")
+                }
+                FailureReason::WorkFailed => {
+                    format!("too few runners could do the work, as block {height} found")
+                }
+            };
+            Some(match last_report(view, events, *height) {
+                Some(report) => format!("{why}; {report}"),
+                None => why,
+            })
+        }
         JobStatus::Cancelled(cancelled) => {
             Some(format!("its submitter took it back in block {}", cancelled.height))
         }
         _ => None,
     }
+}
+
+/// The last report of failed work up to a block: who, and why. What a runner says is any text: it
+/// is made one line, without what moves a terminal's cursor.
+fn last_report(view: &View, events: &[StoredEvent], up_to: Height) -> Option<String> {
+    let reports = events.iter().filter(|stored| stored.height <= up_to);
+    let last = reports.rev().find_map(|stored| match &stored.event.kind {
+        EventKind::WorkFailed(WorkFailed { runner, reason, .. }) => Some((runner, reason)),
+        _ => None,
+    });
+    last.map(|(runner, reason)| {
+        let line = reason.replace(char::is_control, " ");
+        format!("{}: {line}", view.name(runner))
+    })
 }
 
 /// How many committees were drawn up to a block.

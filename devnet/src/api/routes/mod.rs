@@ -30,12 +30,12 @@ use super::{
     types::{
         Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, BlockNotice, CommitRequest,
         ComparisonQuery, DryRun, DryRunRequest, EventPage, EventQuery, Explanation,
-        ExplanationQuery, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery,
-        JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
-        MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceCheck,
-        PresenceComparison, ResultAccepted, ResultRequest, Runner, RunnerLoad, SelectionCheck,
-        Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
-        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
+        ExplanationQuery, FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head,
+        Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left,
+        LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence,
+        PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner, RunnerLoad,
+        SelectionCheck, Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue,
+        TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     view::{Glance, View},
 };
@@ -455,6 +455,16 @@ pub(super) fn table() -> Vec<Route> {
                 Answer::accepted::<ResultAccepted>(),
             )
             .body::<CommitRequest>(),
+        },
+        Route {
+            method: Method::POST,
+            path: "/runner/{runner}/job_failure",
+            handler: post(polling::job_failure),
+            operation: Operation::new(
+                "A runner's signed word that it cannot do a job; 410 in phase sunset",
+                Answer::accepted::<ResultAccepted>(),
+            )
+            .body::<FailureRequest>(),
         },
         Route {
             method: Method::POST,

@@ -2,7 +2,7 @@
 //! (spec connectivity.md §6, §7).
 //!
 //! Polling says nothing about presence: no request here reaches a validator's view. From phase
-//! `sunset` on both routes are gone.
+//! `sunset` on all these routes are gone.
 
 use crate::{
     api::{
@@ -10,8 +10,8 @@ use crate::{
         extract::{InBody, InPath},
         server::Shared,
         types::{
-            Bytes, BytesText, CommitRequest, POLLED_BYTES, POLLED_JOBS, PolledJob, PolledJobs,
-            ResultAccepted, ResultRequest, Text, Wanted,
+            Bytes, BytesText, CommitRequest, FailureRequest, POLLED_BYTES, POLLED_JOBS, PolledJob,
+            PolledJobs, ResultAccepted, ResultRequest, Text, Wanted,
         },
         view::View,
     },
@@ -21,11 +21,12 @@ use axum::{Json, extract::State, http::StatusCode};
 use cowboy_engine::{
     chain::{
         self,
-        transaction::{CommitResult, Reveal, SubmitResult},
-        transition::{ResultError, check_commit, check_result, check_reveal},
+        transaction::{CommitResult, ReportFailure, Reveal, SubmitResult},
+        transition::{ResultError, check_commit, check_failure, check_result, check_reveal},
     },
     job::spec::{Job, JobStatus},
     primitives::{Address, Hash, Signature, codec::to_vec, keccak256},
+    wire::Reason,
 };
 use std::sync::Arc;
 
@@ -69,6 +70,7 @@ pub(super) fn jobs(view: &View, runner: &str) -> Result<PolledJobs, ApiError> {
 /// in time, and there is nothing left for it to do.
 fn wanted(job: &Job, runner: &Address) -> Option<Wanted> {
     Some(match &job.status {
+        _ if job.attempt.reported.contains(runner) => Wanted::Nothing,
         _ if !job.spec.is_committee() => Wanted::Result,
         JobStatus::Running(round) if round.commitment(runner).is_some() => Wanted::Nothing,
         JobStatus::Committed(round) => match round.commitment(runner)?.result {
@@ -99,6 +101,17 @@ pub(super) async fn job_commit(
 ) -> Result<(StatusCode, Json<ResultAccepted>), ApiError> {
     let accepted =
         shared.blocking(move |backend| commit(&View::of(backend, None)?, &runner, request)).await?;
+    Ok((StatusCode::ACCEPTED, Json(accepted)))
+}
+
+/// `POST /runner/{runner}/job_failure`: a runner's word that it cannot do the job, signed likewise.
+pub(super) async fn job_failure(
+    State(shared): State<Arc<Shared>>,
+    InPath(runner): InPath<String>,
+    InBody(request): InBody<FailureRequest>,
+) -> Result<(StatusCode, Json<ResultAccepted>), ApiError> {
+    let accepted =
+        shared.blocking(move |backend| report(&View::of(backend, None)?, &runner, request)).await?;
     Ok((StatusCode::ACCEPTED, Json(accepted)))
 }
 
@@ -147,6 +160,31 @@ fn commit(view: &View, runner: &str, request: CommitRequest) -> Result<ResultAcc
     Ok(ResultAccepted { job_id })
 }
 
+/// Checks a report of failed work as one from a connection, and submits it the same way.
+fn report(view: &View, runner: &str, request: FailureRequest) -> Result<ResultAccepted, ApiError> {
+    still_polled(&view.state)?;
+    let runner = registered(view, runner)?;
+    let FailureRequest { job_id, reason, runner_signature } = request;
+    let (got, limit) = (reason.len(), Reason::LIMIT);
+    if got > limit {
+        let message = format!("reason: {got} bytes, {limit} may be");
+        return Err(ApiError::bad_request(message));
+    }
+    let report = ReportFailure {
+        job_id: job_id.0,
+        runner,
+        reason: Reason::truncated(&reason),
+        runner_signature: signature(&runner_signature)?,
+    };
+    match check_failure(&view.state, &report) {
+        Ok(_) => hand_in(view, Handed::Failure(report))?,
+        // Whoever lost the first answer gets the same again, also when the attempt is over.
+        Err(_) if is_reported(&view.state, &report) => {}
+        Err(error) => return Err(refused(&view.state, &job_id.0, error)),
+    }
+    Ok(ResultAccepted { job_id })
+}
+
 fn hand_in(view: &View, handed: Handed) -> Result<(), ApiError> {
     view.running.handed_in.try_send(handed).map_err(|_| {
         ApiError::unavailable("too many results wait to be submitted").hint("send it again")
@@ -170,6 +208,11 @@ fn is_committed(state: &chain::State, commit: &CommitResult) -> bool {
     };
     let known = round.commitment(&commit.runner);
     known.is_some_and(|known| known.hash == commit.commitment)
+}
+
+/// Whether the chain has a report of this runner, which it takes once per job.
+fn is_reported(state: &chain::State, report: &ReportFailure) -> bool {
+    state.job(&report.job_id).is_some_and(|job| job.attempt.reported.contains(&report.runner))
 }
 
 /// Whether this very result is the job's.

@@ -10,7 +10,7 @@ use cowboy_engine::{
     job::spec::{JobSpec, Verification, VerificationMode},
     presence::Phase,
     primitives::{Address, Hash, codec::from_slice},
-    wire::{JobCommit, JobResult as Frame, commitment},
+    wire::{JobCommit, JobFailure, JobResult as Frame, Reason, commitment},
 };
 use serde_json::json;
 
@@ -177,6 +177,53 @@ async fn a_committee_commits_and_then_shows_what_it_has() {
         let Handed::Reveal { job_id, reveal } = handed else { panic!("{handed:?}") };
         assert_eq!((job_id, reveal.runner, reveal.result), (id, address(name), b"hi\n".to_vec()));
     }
+}
+
+#[tokio::test]
+async fn who_cannot_do_a_job_says_so_and_the_job_says_why() {
+    let mut devnet = devnet(Phase::Shadow).await;
+    devnet.push_empty(1);
+    let id = devnet.submit(spec());
+    let failure = |devnet: &Devnet, signer: &str, reason: &str| {
+        let reason = Reason::truncated(reason);
+        let chain_id = devnet.state.chain_id();
+        let frame = JobFailure::signed(chain_id, &key(signer), id, reason);
+        FailureRequest {
+            job_id: Text(id),
+            reason: frame.reason.to_string(),
+            runner_signature: Text(Bytes(frame.runner_signed.as_bytes().to_vec())),
+        }
+    };
+    let mut last = String::new();
+    // Three runners, then nobody is left.
+    for _ in 0..3 {
+        let drawn = name_of(&devnet.committee(&id)[0]);
+        assert_ne!(drawn, last);
+        let request = failure(&devnet, &drawn, "out\nof ink");
+        let long = FailureRequest { reason: "x".repeat(257), ..request.clone() };
+        let error = devnet.client.report_failure(&drawn, &long).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::BadRequest));
+        let other = FailureRequest { reason: "another".into(), ..request.clone() };
+        let error = devnet.client.report_failure(&drawn, &other).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::Rejected));
+        devnet.client.report_failure(&drawn, &request).await.unwrap();
+        let Handed::Failure(report) = devnet.handed_in.try_recv().unwrap() else { panic!() };
+        let signed = devnet.sign("dev-0", Payload::ReportFailure(report));
+        devnet.push(vec![signed]);
+        // Whoever lost the answer is told the same.
+        devnet.client.report_failure(&drawn, &request).await.unwrap();
+        assert!(devnet.handed_in.try_recv().is_err());
+        last = drawn;
+    }
+    while devnet.state.open_jobs().next().is_some() {
+        devnet.push_empty(1);
+    }
+    let job = devnet.client.job(&id.to_string()).await.unwrap();
+    let error = job.error.unwrap();
+    assert!(error.ends_with(&format!("; {last}: out of ink")), "{error}");
+    let said = |event: &&JobEvent| event.event == "WorkFailed";
+    assert_eq!(job.events.iter().filter(said).count(), 3);
+    assert_eq!(job.events.iter().find(said).unwrap().data["reason"], "out\nof ink");
 }
 
 #[tokio::test]

@@ -307,4 +307,7 @@ pub struct TransactionRequest {
 pub struct TransactionAccepted {
     /// The transaction's hash.
     pub hash: HashText,
+    /// Whether it had been accepted before. Who has signed it anew has used a nonce that somebody
+    /// else used for the same: it happens once.
+    pub known: bool,
 }

@@ -343,7 +343,8 @@ pub enum Wanted {
     Commitment,
     /// The result that the runner has committed to.
     Reveal,
-    /// Nothing now: others of the committee have not committed, or it is all there.
+    /// Nothing now: others of the committee have not committed, or it is all there, or the runner
+    /// has said that it cannot do the job.
     Nothing,
 }
 
@@ -358,6 +359,17 @@ pub struct CommitRequest {
     pub runner_signature: BytesText,
 }
 
+/// A runner's word that it cannot do a job that the chain assigns to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailureRequest {
+    /// The job.
+    pub job_id: HashText,
+    /// Why, for people: at most 256 bytes.
+    pub reason: String,
+    /// The runner's signature, as in its `JobFailure` frame: 65 bytes.
+    pub runner_signature: BytesText,
+}
+
 /// A runner's result of a job that the chain assigns to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResultRequest {
@@ -369,7 +381,8 @@ pub struct ResultRequest {
     pub runner_signature: BytesText,
 }
 
-/// A validator brings the result or commitment onto the chain, or has done so before.
+/// A validator brings the result, the commitment or the report onto the chain, or has done so
+/// before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResultAccepted {
     /// The job.

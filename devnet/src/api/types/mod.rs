@@ -64,6 +64,7 @@
 //! | `POST /runner/{runner}/heartbeat` | [`TransactionRequest`] | 202 [`TransactionAccepted`] |
 //! | `GET /runner/{runner}/jobs` | | [`PolledJobs`]; 410 in phase `sunset` |
 //! | `POST /runner/{runner}/job_commit` | [`CommitRequest`] | 202 [`ResultAccepted`], or 410 |
+//! | `POST /runner/{runner}/job_failure` | [`FailureRequest`] | 202 [`ResultAccepted`], or 410 |
 //! | `POST /runner/{runner}/job_result` | [`ResultRequest`] | 202 [`ResultAccepted`], or 410 |
 //! | `GET /openapi.json` | | the OpenAPI document |
 //!
@@ -104,8 +105,8 @@ pub use chain::{
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use fault::{Fault, FaultRequest, FaultSpec};
 pub use job::{
-    Candidate, CommitRequest, Draw, Explanation, ExplanationQuery, Job, JobEvent, JobQuery,
-    JobResult, JobStatus, JobSummary, MruRecord, PolledJob, PolledJobs, ResultAccepted,
+    Candidate, CommitRequest, Draw, Explanation, ExplanationQuery, FailureRequest, Job, JobEvent,
+    JobQuery, JobResult, JobStatus, JobSummary, MruRecord, PolledJob, PolledJobs, ResultAccepted,
     ResultRequest, RunnerProgress, SelectionCheck, Wanted,
 };
 pub use node::{

@@ -4,7 +4,7 @@ use super::{
     super::{
         ExecutorError,
         http::{body, chain, origin, server_url},
-        shown,
+        secrets::Secrets,
     },
     MAX_MESSAGE, MAX_OVERHEAD,
 };
@@ -68,15 +68,16 @@ impl fmt::Debug for Endpoint {
 pub(super) struct Node {
     provider: RootProvider<AnyNetwork>,
     origin: String,
+    secrets: Secrets,
 }
 
 impl Node {
     /// The node at `endpoint`, whose answers are bounded by what the job may return.
     pub(super) fn new(http: reqwest::Client, endpoint: &Endpoint, max_return_bytes: usize) -> Self {
         let url = endpoint.0.clone();
-        let origin = origin(&url);
+        let (origin, secrets) = (origin(&url), Secrets::of_url(&url));
         let client = RpcClient::new(Transport { http, url, max_return_bytes }, false);
-        Self { provider: RootProvider::new(client), origin }
+        Self { provider: RootProvider::new(client), origin, secrets }
     }
 
     /// Hands a signed transaction over; yields its hash.
@@ -110,7 +111,7 @@ impl Node {
         let url = self.origin.clone();
         let reason = match error {
             RpcError::ErrorResp(error) => {
-                let message = shown(&error.message, MAX_MESSAGE);
+                let message = self.secrets.shown(&error.message, MAX_MESSAGE);
                 return ExecutorError::Node { url, code: error.code, message };
             }
             RpcError::Transport(TransportErrorKind::Custom(error)) => {
@@ -123,7 +124,7 @@ impl Node {
             RpcError::DeserError { err, .. } => format!("its answer cannot be understood: {err}"),
             error => chain(&error),
         };
-        ExecutorError::Request { url, reason: shown(&reason, MAX_MESSAGE) }
+        ExecutorError::Request { url, reason: self.secrets.shown(&reason, MAX_MESSAGE) }
     }
 }
 

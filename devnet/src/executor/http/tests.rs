@@ -62,6 +62,7 @@ async fn server() -> (SocketAddr, mpsc::Receiver<()>) {
         .route("/silent", get(silent_handler))
         .route("/missing", get(async || (StatusCode::NOT_FOUND, "not here")))
         .route("/broken", get(async || (StatusCode::BAD_GATEWAY, "not now")))
+        .route("/signed", get(async || Redirect::temporary("/missing?key=s3cret")))
         .route("/json", get(async || DOCUMENT));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -119,6 +120,12 @@ async fn other_answers_than_success_are_failures() {
     for (path, status) in [("/missing", 404), ("/broken", 502), ("/no/such/path", 404)] {
         let url = format!("http://{address}{path}");
         let expected = Err(ExecutorError::Status { url, status });
+        assert_eq!(execute(request(address, path), LIMITS).await, expected);
+    }
+    // Everybody knows the task; what a server makes of it is not told.
+    for (path, told) in [("/missing?key=1", "/missing?key=1"), ("/signed?key=1", "/missing")] {
+        let url = format!("http://{address}{told}");
+        let expected = Err(ExecutorError::Status { url, status: 404 });
         assert_eq!(execute(request(address, path), LIMITS).await, expected);
     }
 }

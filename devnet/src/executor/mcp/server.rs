@@ -1,10 +1,13 @@
 //! The MCP servers that an operator configures.
 
-use super::super::http::{origin, server_url};
+use super::super::{
+    http::{origin, server_url},
+    secrets::Secrets,
+};
 use cowboy_engine::registry::{MAX_NAME_BYTES, MAX_NAMES};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 /// MCP servers by name: at most [`MAX_NAMES`], each name of 1 to [`MAX_NAME_BYTES`] bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +106,18 @@ impl From<Server> for Fields {
                 Self { command: Some(args), env, url: None }
             }
             Server::Url(url) => Self { command: None, env: BTreeMap::new(), url: Some(url.into()) },
+        }
+    }
+}
+
+impl Server {
+    /// What nobody is told of the server: whatever may be secret of it.
+    pub(super) fn secrets(&self) -> Secrets {
+        match self {
+            Self::Command { args, env, .. } => {
+                Secrets::of_values(args.iter().chain(env.values()).map(Cow::from))
+            }
+            Self::Url(url) => Secrets::of_url(url),
         }
     }
 }

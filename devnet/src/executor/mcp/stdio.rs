@@ -59,7 +59,7 @@ pub(super) async fn call(
     let stdout = child.stdout.take().expect("all streams are piped");
     let stderr = child.stderr.take();
 
-    let server = conversation.request.server.clone();
+    let server = conversation.call.request.server.clone();
     let talk = async {
         let lines = Lines { inner: stdout, length: 0, fatal: conversation.fatal() };
         // Longer lines would be skipped and the answer waited for in vain: `Lines` bounds them.

@@ -81,14 +81,14 @@ async fn over_http() -> (Server, channel::UnboundedReceiver<&'static str>) {
         Arc::<LocalSessionManager>::default(),
         StreamableHttpServerConfig::default(),
     );
-    (serve(Router::new().nest_service("/secret", service)).await, told)
+    (serve(Router::new().nest_service("/secret-path", service)).await, told)
 }
 
 async fn serve(router: Router) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
-    url(&format!("http://{address}/secret"))
+    url(&format!("http://{address}/secret-path"))
 }
 
 fn request(tool: &str, arguments: &Value) -> Request {
@@ -282,6 +282,11 @@ async fn a_process_that_breaks_the_rules_is_told() {
         r#"read -r _; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-5,"message":"go"}}'"#;
     assert_eq!(reason(script(refuses, &[])).await, "answers initialize with error -5: go");
 
+    let repeats =
+        r#"read -r _; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-5,"message":"no: '$KEY'"}}'"#;
+    let told = reason(script(repeats, &[("KEY", "t0p-s3cret")])).await;
+    assert_eq!(told, "answers initialize with error -5: no: [hidden]");
+
     let crashed = execute(&this_program(&[]), "crash", json!({}), LIMITS).await;
     let reason = format!("ended before it answered tools/call; {LOG_HINT}");
     assert_eq!(crashed, Err(ExecutorError::Mcp { server: "it".to_owned(), reason }));
@@ -308,7 +313,7 @@ async fn a_process_that_breaks_the_rules_is_told() {
 async fn a_server_at_a_url_that_breaks_the_rules_is_told() {
     let answer = async |kind: &'static str, body: String| {
         let answer = move || async move { ([("content-type", kind)], body) };
-        let server = serve(Router::new().route("/secret", post(answer))).await;
+        let server = serve(Router::new().route("/secret-path", post(answer))).await;
         execute(&server, "any", json!({}), LIMITS).await
     };
     let too_much = Err(ExecutorError::TooMuchOutput { limit: LIMITS.max_return_bytes });
@@ -328,7 +333,15 @@ async fn a_server_at_a_url_that_breaks_the_rules_is_told() {
     let strange = reason(answer("text/html", "<p>".to_owned()).await);
     assert_eq!(strange, "answered with neither JSON nor events");
 
-    let server = serve(Router::new().route("/secret", post(StatusCode::FORBIDDEN))).await;
+    let error = json!({"code": 7, "message": "POST /secret-path: not now"});
+    let body = json!({"jsonrpc": "2.0", "id": 0, "error": error}).to_string();
+    let Err(ExecutorError::Mcp { reason: told, .. }) = answer("application/json", body).await
+    else {
+        panic!("an error is no answer")
+    };
+    assert_eq!(told, "answers initialize with error 7: POST /[hidden]: not now");
+
+    let server = serve(Router::new().route("/secret-path", post(StatusCode::FORBIDDEN))).await;
     let refused = execute(&server, "any", json!({}), LIMITS).await;
     let Err(ExecutorError::Status { url: told, status: 403 }) = &refused else {
         panic!("{refused:?}")
@@ -337,7 +350,7 @@ async fn a_server_at_a_url_that_breaks_the_rules_is_told() {
 
     // A port that was free a moment ago.
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let server = url(&format!("http://user:secret@{gone}/secret"));
+    let server = url(&format!("http://user:secret-word@{gone}/secret-path-path"));
     let refused = reason(execute(&server, "any", json!({}), LIMITS).await);
     assert!(refused.contains("refused") && !refused.contains("secret"), "{refused}");
 }
@@ -372,7 +385,7 @@ files:
   env:
     TOKEN: secret
 remote:
-  url: https://user:secret@example.com/secret?key=secret
+  url: https://user:secret-word@example.com/secret?key=secret
 ";
     let servers: Servers = serde_yaml::from_str(text).unwrap();
     assert_eq!(serde_yaml::to_string(&servers).unwrap(), text);

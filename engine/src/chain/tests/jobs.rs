@@ -469,11 +469,11 @@ fn an_actor_submits_a_job_and_gets_the_answer() {
     assert_eq!(execution.receipts[0].status, Status::Success);
 }
 
-/// Random committees that commit, reveal, lie, are late or silent: every block conserves money
-/// (the chain of the tests checks it), and in the end everything is where it belongs.
+/// Random committees that commit, reveal, lie, report, are late or silent: every block conserves
+/// money (the chain of the tests checks it), and in the end everything is where it belongs.
 #[test]
 fn money_adds_up_whatever_the_runners_do() {
-    let mut verified = 0;
+    let (mut verified, mut reports) = (0, 0);
     let mut ends = std::collections::BTreeMap::<&str, u32>::new();
     for seed in 0..24u8 {
         let mut bytes = crate::primitives::keccak256(&[&[seed]]).0;
@@ -504,6 +504,13 @@ fn money_adds_up_whatever_the_runners_do() {
                 };
                 let key = (job.attempt.number, name.clone());
                 match &job.status {
+                    JobStatus::Assigned(_) | JobStatus::Running(_)
+                        if draw(100) < 3 && !said.contains_key(&key) =>
+                    {
+                        reports += 1;
+                        said.insert(key, Vec::new());
+                        payloads.push(chain.report(id, &name));
+                    }
                     JobStatus::Assigned(_) | JobStatus::Running(_) if draw(100) < 12 => {
                         said.entry(key).or_insert_with(|| {
                             payloads.push(chain.commit(id, &name, &result));
@@ -560,4 +567,5 @@ fn money_adds_up_whatever_the_runners_do() {
         *ends.entry(chain.job(&id).status.name()).or_default() += 1;
     }
     assert!(verified > 3 && ends.len() > 1, "both ends are reached: {ends:?}");
+    assert!(reports > 9, "{reports}");
 }

@@ -166,15 +166,17 @@ impl Run<'_> {
         }
     }
 
-    /// An attempt came to nothing: those that were `silent` lose reputation and are left out, and
-    /// the job is drawn again, [`MAX_RETRIES`] times at most.
+    /// An attempt came to nothing: those that were `silent`, and have not said either that they
+    /// cannot do the work, lose reputation. They are left out, as who said so is, and the job is
+    /// drawn again, [`MAX_RETRIES`] times at most.
     pub(super) fn try_again(
         &mut self,
         job_id: Hash,
         mut job: Job,
         reason: FailureReason,
-        silent: Vec<Address>,
+        mut silent: Vec<Address>,
     ) {
+        silent.retain(|runner| !job.attempt.reported.contains(runner));
         for runner in job.status.at_work() {
             self.state.registry.release(runner).expect("a runner with a job cannot deregister");
         }
@@ -230,7 +232,7 @@ impl Run<'_> {
             active_jobs: &|runner| registry.get(runner).map_or(u32::MAX, |r| r.active_jobs),
             entitlements: &self.parent.entitlements,
             present: self.state.present_at(height),
-            excluded: &job.attempt.excluded,
+            excluded: &job.attempt.left_out(),
         }
         .judge(&job.spec);
         // One that deregistered in this very block is in the parent's registry, not in this one.

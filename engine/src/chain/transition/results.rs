@@ -4,16 +4,21 @@
 //! within half of the attempt's time. Once all have, or that time is over, the aggregator reveals
 //! all results in one transaction; after a quarter of the time without that, runners reveal for
 //! themselves. When every commitment is revealed, or the time is up, the results are compared.
+//!
+//! Who cannot do the work says so. That ends the attempt where the others are too few, and else
+//! nobody waits for its commitment.
 
 use super::{Refusal, Run};
 use crate::{
     chain::{
         event::{
             JobCommitted, JobRunning, JobVerified, MruUpdated, ReputationChanged, ResultCommitted,
-            ResultRevealed, RunnerPaid, RunnerSlashed,
+            ResultRevealed, RunnerPaid, RunnerSlashed, WorkFailed,
         },
         state::State,
-        transaction::{CommitResult, Reveal, RevealResults, SlashRunner, SubmitResult},
+        transaction::{
+            CommitResult, ReportFailure, Reveal, RevealResults, SlashRunner, SubmitResult,
+        },
     },
     job::{
         mru::MruRecord,
@@ -58,6 +63,9 @@ pub enum ResultError {
     /// One commitment per runner.
     #[error("AlreadyCommitted: {0} cannot change its commitment")]
     AlreadyCommitted(Address),
+    /// Nothing else comes of the job from this runner.
+    #[error("AlreadyReported: {0} has said that it cannot do the job")]
+    AlreadyReported(Address),
     /// There is nothing to reveal.
     #[error("NotCommitted: {0} has committed to nothing")]
     NotCommitted(Address),
@@ -119,6 +127,8 @@ pub enum Awaited {
     Result,
     /// Commitments.
     Commitments,
+    /// Word of who cannot do the work.
+    Reports,
     /// Reveals.
     Reveals,
 }
@@ -126,7 +136,7 @@ pub enum Awaited {
 impl Awaited {
     const fn error(self) -> &'static str {
         match self {
-            Self::Result | Self::Commitments => "JobNotAssigned",
+            Self::Result | Self::Commitments | Self::Reports => "JobNotAssigned",
             Self::Reveals => "JobNotCommitted",
         }
     }
@@ -135,6 +145,7 @@ impl Awaited {
         match self {
             Self::Result => "results",
             Self::Commitments => "commitments",
+            Self::Reports => "reports of failed work",
             Self::Reveals => "reveals",
         }
     }
@@ -144,7 +155,7 @@ impl std::fmt::Display for Awaited {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Result => "Assigned",
-            Self::Commitments => "Assigned or Running",
+            Self::Commitments | Self::Reports => "Assigned or Running",
             Self::Reveals => "Committed",
         })
     }
@@ -208,24 +219,46 @@ pub fn check_result<'a>(
     Ok(Claim { job, assignment, runner: record })
 }
 
-/// Whether `state` takes this commitment, and for which job.
-pub fn check_commit<'a>(state: &'a State, commit: &CommitResult) -> Result<&'a Job, ResultError> {
-    let CommitResult { job_id, runner, commitment, runner_signature } = commit;
+/// A job whose committee is at work, and the record of a member from which nothing has come yet.
+fn at_work<'a>(
+    state: &'a State,
+    job_id: &Hash,
+    runner: &Address,
+    expected: Awaited,
+) -> Result<(&'a Job, &'a Runner), ResultError> {
     let job = job(state, job_id)?;
     let (assignment, round) = match &job.status {
         JobStatus::Assigned(assignment) => (assignment, None),
         JobStatus::Running(round) => (&round.assignment, Some(round)),
-        other => {
-            let got = other.name();
-            return Err(ResultError::WrongState { got, expected: Awaited::Commitments });
-        }
+        other => return Err(ResultError::WrongState { got: other.name(), expected }),
     };
-    if !job.spec.is_committee() {
-        return Err(ResultError::NoCommittee);
-    }
     let record = member(state, assignment, runner)?;
     if round.is_some_and(|round| round.commitment(runner).is_some()) {
         return Err(ResultError::AlreadyCommitted(*runner));
+    }
+    if job.attempt.reported.contains(runner) {
+        return Err(ResultError::AlreadyReported(*runner));
+    }
+    Ok((job, record))
+}
+
+/// Whether `state` takes this report of failed work, and for which job.
+pub fn check_failure<'a>(state: &'a State, report: &ReportFailure) -> Result<&'a Job, ResultError> {
+    let ReportFailure { job_id, runner, reason, runner_signature } = report;
+    let (job, record) = at_work(state, job_id, runner, Awaited::Reports)?;
+    let digest = wire::JobFailure::digest(state.chain_id, job_id, reason);
+    if !record.pubkey.verify(&digest, runner_signature) {
+        return Err(ResultError::BadSignature(*runner));
+    }
+    Ok(job)
+}
+
+/// Whether `state` takes this commitment, and for which job.
+pub fn check_commit<'a>(state: &'a State, commit: &CommitResult) -> Result<&'a Job, ResultError> {
+    let CommitResult { job_id, runner, commitment, runner_signature } = commit;
+    let (job, record) = at_work(state, job_id, runner, Awaited::Commitments)?;
+    if !job.spec.is_committee() {
+        return Err(ResultError::NoCommittee);
     }
     let digest = wire::JobCommit::digest(state.chain_id, job_id, commitment);
     if !record.pubkey.verify(&digest, runner_signature) {
@@ -347,13 +380,34 @@ impl Run<'_> {
         let seat = |runner: &Address| assignment.committee.iter().position(|r| r == runner);
         commitments.sort_by_key(|commitment| seat(&commitment.runner));
         self.emit(ResultCommitted { job_id, runner, commitment });
-        if round.commitments.len() == round.assignment.committee.len() {
-            self.close(job_id, job, round);
-        } else {
-            job.status = JobStatus::Running(round);
-            self.put(job_id, job);
-        }
+        job.status = JobStatus::Running(round);
+        self.go_on(job_id, job);
         Ok(())
+    }
+
+    pub(super) fn report_failure(&mut self, report: &ReportFailure) -> Result<(), Refusal> {
+        let ReportFailure { job_id, runner, ref reason, .. } = *report;
+        let mut job = check_failure(&self.state, report)?.clone();
+        job.attempt.reported.push(runner);
+        let reason = reason.as_str().to_owned();
+        self.emit(WorkFailed { job_id, runner, reason });
+        self.go_on(job_id, job);
+        Ok(())
+    }
+
+    /// A member of the committee has committed, or cannot. Where the others are too few, nobody
+    /// has to wait for them, and none of them was silent; where all have, commitments close.
+    fn go_on(&mut self, job_id: Hash, job: Job) {
+        let able = job.still_at_work();
+        if able < job.spec.verification.needed() as usize {
+            return self.try_again(job_id, job, FailureReason::WorkFailed, Vec::new());
+        }
+        match job.status.clone() {
+            JobStatus::Running(round) if round.commitments.len() == able => {
+                self.close(job_id, job, round);
+            }
+            _ => self.put(job_id, job),
+        }
     }
 
     /// No more commitments count. There is at least one.

@@ -1,12 +1,17 @@
-//! Commitments, and what committees are asked for.
+//! Commitments, reports of failed work, and what committees are asked for.
 
 use super::*;
 use crate::wire::{
-    JobAggregate, JobAggregated, JobCommit, JobReveal, RawFrame, Reveal, Reveals, reveals_digest,
+    JobAggregate, JobAggregated, JobCommit, JobFailure, JobReveal, RawFrame, Reason, Reveal,
+    Reveals, reveals_digest,
 };
 
 fn commit(i: u32) -> JobCommit {
     JobCommit::signed(CHAIN, &key("runner"), job(i), result(i).commitment())
+}
+
+fn failure(i: u32) -> JobFailure {
+    JobFailure::signed(CHAIN, &key("runner"), job(i), Reason::truncated("exited with 3"))
 }
 
 /// What `name` reveals of job 0.
@@ -60,6 +65,34 @@ fn a_commitment_goes_where_a_result_would() {
         pair.pump();
         assert_eq!(pair.validator_said(), [committed]);
         assert_eq!(pair.runner_said(), [delivered]);
+    }
+}
+
+#[test]
+fn a_report_of_failed_work_goes_where_a_result_would() {
+    for chunk in [1, usize::MAX] {
+        let mut pair = Pair { chunk, ..Pair::established() };
+        pair.assign(0);
+        assert!(pair.runner.fail(&failure(0)));
+        pair.pump();
+        let failed = says(validator::Event::Failed(failure(0)));
+        let success = outcome(0, Outcome::Success);
+        assert_eq!(pair.validator_said(), [accepted(0), failed.clone(), success]);
+        let delivered = runner::Output::Event(runner::Event::Delivered { job_id: job(0) });
+        assert_eq!(pair.runner_said()[1..], *std::slice::from_ref(&delivered));
+
+        // The stream is gone: on one of its own.
+        assert!(pair.runner.fail(&failure(0)));
+        pair.pump();
+        assert_eq!(pair.validator_said(), *std::slice::from_ref(&failed));
+        assert_eq!(pair.runner_said(), [delivered]);
+
+        // The validator has given up on the dispatch.
+        let stream = dispatched(&mut pair);
+        outcomes_over_four_blocks(&mut pair.validator);
+        pair.validator.handle_data(stream, &failure(0).to_frame());
+        assert_eq!(pair.validator.poll_output(), Some(failed));
+        assert_eq!(pair.validator.poll_output(), None);
     }
 }
 
@@ -168,7 +201,7 @@ fn who_does_not_know_a_question_just_does_not_answer() {
     let mut pair = Pair::established();
     let stream = pair.runner.handle_opened().unwrap();
     // Of a later version.
-    pair.runner.handle_data(stream, &[0, 0, 0, 2, 0x84, 0xa0]);
+    pair.runner.handle_data(stream, &[0, 0, 0, 2, 0x85, 0xa0]);
     assert_eq!(pair.runner.poll_output(), None);
     pair.runner.handle_finished(stream);
     assert_eq!(pair.runner.poll_output(), Some(runner::Output::Finish { stream }));
@@ -234,6 +267,7 @@ fn a_runner_refuses_each_wrong_question() {
     check(&[reveal_of("other")], bad);
     check(&[good.clone(), good.clone()], malformed);
     check(&[commit(0).to_frame()], malformed);
+    check(&[failure(0).to_frame()], malformed);
     check(&[aggregated().to_frame()], malformed);
 
     let aggregate = |name, reveals| JobAggregate::signed(CHAIN, &key(name), job(0), reveals);
@@ -275,6 +309,9 @@ fn a_validator_refuses_each_wrong_answer() {
     check(nothing, &forged, bad);
     check(nothing, &commit(0).to_frame(), None);
     check(nothing, &aggregated().to_frame(), malformed);
+    check(nothing, &failure(0).to_frame(), None);
+    let forged = JobFailure { reason: Reason::truncated("other"), ..failure(0) }.to_frame();
+    check(nothing, &forged, bad);
     check(nothing, &JobReveal::signed(CHAIN, &key("runner"), job(0)).to_frame(), malformed);
 
     let reveal: fn(&mut Validator) = |validator| validator.ask_reveal(job(0)).unwrap();
@@ -283,6 +320,7 @@ fn a_validator_refuses_each_wrong_answer() {
     check(reveal, &forged, bad);
     check(reveal, &result(1).to_frame(), malformed);
     check(reveal, &commit(0).to_frame(), malformed);
+    check(reveal, &failure(0).to_frame(), malformed);
     check(reveal, &aggregated().to_frame(), malformed);
 
     let aggregate: fn(&mut Validator) =
