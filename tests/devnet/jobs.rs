@@ -4,7 +4,7 @@
 
 use crate::{
     price_feed,
-    support::{Home, list},
+    support::{Home, Outcome, list},
     timers::text,
 };
 use cowboy_devnet::home;
@@ -247,8 +247,11 @@ fn what_cannot_be_done_is_said(home: &Home) {
     let script = ["--", "sh", "-c", "echo out of ink >&2; exit 3"];
     // Five runners can run commands: an attempt ends with the report, not with its time.
     let long = ["--wait", "--timeout-blocks", "400"];
-    let refused = home.fails(1, &submit(&[&["custom"], &long[..], &script].concat()));
+    let Outcome { code, stderr: refused, .. } =
+        home.run(&submit(&[&["custom"], &long[..], &script].concat()));
+    assert_eq!(code, 1, "{refused}");
     assert!(refused.contains("could do the work") && refused.contains("out of ink"), "{refused}");
+    assert_eq!(refused.matches(" cannot do it: exit code 3: out of ink").count(), 4, "{refused}");
     let job = newest();
     let shown = home.json(&["job", "show", &job]);
     let reports = list(&shown["events"]).iter().filter(|event| event["event"] == "WorkFailed");

@@ -10,7 +10,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use cowboy_devnet::{
-    api::types::{BytesText, HashText, Job, JobStatus, RunnerProgress},
+    api::types::{BytesText, HashText, Job, JobEvent, JobStatus, RunnerProgress},
     client::Client,
 };
 use cowboy_engine::{
@@ -287,7 +287,8 @@ pub async fn submit(
     })
 }
 
-/// Waits until a job is final.
+/// Waits until a job is final. Meanwhile each runner that says that it cannot do the work is named
+/// on stderr, with its reason.
 pub async fn wait_until_final(
     ui: Ui,
     client: &Client,
@@ -299,8 +300,14 @@ pub async fn wait_until_final(
         .wait_for(ui, &awaited, async |wait| {
             let mut blocks = client.follow(None);
             blocks.connect().await?;
+            let mut told = 0;
             loop {
                 let job = client.job(id).await?;
+                let reports = job.events.iter().filter(|event| event.event == "WorkFailed");
+                for report in reports.skip(told) {
+                    tell_failure(ui, client, report).await;
+                    told += 1;
+                }
                 if job.status.is_final() {
                     return Ok(job);
                 }
@@ -309,6 +316,16 @@ pub async fn wait_until_final(
             }
         })
         .await
+}
+
+/// A runner's reason is any text: it is shown as one line, without what moves a terminal's cursor.
+async fn tell_failure(ui: Ui, client: &Client, report: &JobEvent) {
+    let text = |field: &str| report.data[field].as_str().unwrap_or_default();
+    let address = text("runner");
+    // It may have left in the meantime.
+    let runner = client.runner(address).await.map_or(address.to_owned(), |runner| runner.name);
+    let reason = text("reason").replace(char::is_control, " ");
+    ui.note(&format!("block {}: {runner} cannot do it: {reason}", report.height));
 }
 
 /// Where a job stands, in a line: with whom, and how far they are.
