@@ -16,6 +16,7 @@
 //! | [`registry`] | runners and pools |
 //! | [`timer`] | timers: the calendar queue, three policies, fairness |
 //! | [`job`] | specs, filters, the draw, MRU records, verification of results |
+//! | [`speculation`] | tasks that run before their ancestors' proofs are confirmed |
 //! | [`wire`] | frames between runner and validator |
 //! | [`chain`] | blocks, transactions, state and its transition |
 //! | [`session`] | both ends of a connection between runner and validator |
@@ -31,5 +32,6 @@ pub mod presence;
 pub mod primitives;
 pub mod registry;
 pub mod session;
+pub mod speculation;
 pub mod timer;
 pub mod wire;

@@ -4,6 +4,8 @@
 //! `CONFORMANCE_DIR` names another folder to read instead (from this package's folder on, where it
 //! is relative); there, and only there, a file may be missing.
 
+mod speculation;
+
 use cowboy_engine::{
     actor::{self, Budget, ErrorKind, Module},
     fees::basefee,
@@ -664,4 +666,10 @@ fn actor_attacks() {
         }
         Ok(())
     });
+}
+
+#[test]
+fn speculation() {
+    let Some(vectors) = vectors::<speculation::Vectors>("speculation") else { return };
+    check_all("speculation", &vectors.cases, |case| vectors.play(case));
 }

@@ -1,0 +1,702 @@
+//! Every option, its range, the presets (AgenC §7.1, §7.3, §12.2).
+//!
+//! Options are known by their names in the schema of §12.2 (`stake.minStake`), with or without
+//! `speculation.` before it; the table of §7.1 has shorter names for some, which serve as well.
+//! Values are texts, as they stand in a file or on a command line. [`Config::with`] takes any
+//! number of them and either yields a configuration in which all hold, or every one that is wrong.
+//!
+//! `mode` sets what the presets differ in; what was set by itself stays, whatever the mode.
+//!
+//! Amounts are in the smallest unit, times in milliseconds. Fractions are kept in basis points:
+//! `stake.slashPercentage: 0.1` is 1,000 of them.
+
+use super::{breaker, stake::WHOLE};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+/// The deepest `maxDepth` (§7.1).
+pub const MAX_DEPTH: u64 = 20;
+
+/// A named set of options (§7.3; speculation.md, presets).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Mode {
+    /// Depth 2, two branches, five times the stake.
+    Conservative,
+    /// The defaults.
+    #[default]
+    Balanced,
+    /// Depth 10, eight branches, half the stake.
+    Aggressive,
+    /// What is set stays as it is.
+    Custom,
+}
+
+names!(Mode:
+    Conservative = "conservative",
+    Balanced = "balanced",
+    Aggressive = "aggressive",
+    Custom = "custom",
+);
+
+impl Mode {
+    /// What it sets: `maxDepth`, `maxParallelBranches`, `stake.minStake`, `stake.stakePerDepth`.
+    const fn preset(self) -> Option<[(&'static str, u64); 4]> {
+        let [depth, branches, min, per_depth] = match self {
+            Self::Conservative => [2, 2, 5_000_000, 2_500_000],
+            Self::Balanced => [5, 4, 1_000_000, 500_000],
+            Self::Aggressive => [10, 8, 500_000, 250_000],
+            Self::Custom => return None,
+        };
+        Some([
+            ("maxDepth", depth),
+            ("maxParallelBranches", branches),
+            ("stake.minStake", min),
+            ("stake.stakePerDepth", per_depth),
+        ])
+    }
+}
+
+/// What a rollback takes with the trigger (§7.1; speculation.md, policies).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Policy {
+    /// All descendants.
+    #[default]
+    Cascade,
+    /// Descendants that read an output that is undone; who only comes after it waits.
+    Selective,
+    /// All descendants, but outputs with a checkpoint are kept for the next attempt.
+    Checkpoint,
+}
+
+names!(Policy: Cascade = "cascade", Selective = "selective", Checkpoint = "checkpoint");
+
+/// What makes the proofs (§12.2; speculation.md, Proofs).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Generator {
+    /// Groth16 over BN254.
+    #[default]
+    Groth16,
+    /// A keyed hash of the same length.
+    Mock,
+    /// Not available.
+    Plonk,
+    /// Not available.
+    Stark,
+}
+
+names!(Generator: Groth16 = "groth16", Mock = "mock", Plonk = "plonk", Stark = "stark");
+
+/// What each reason costs of the trigger's bond, in basis points (speculation.md, slashing).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slashing {
+    /// The proof was refused; `stake.slashPercentage` is the same option.
+    pub proof_failed: u64,
+    /// The proof was late.
+    pub proof_timeout: u64,
+    /// An ancestor failed.
+    pub ancestor_failed: u64,
+    /// The claim expired.
+    pub claim_expired: u64,
+    /// A cancellation.
+    pub manual_cancel: u64,
+    /// The commitment expired.
+    pub commitment_expired: u64,
+}
+
+/// How speculation is to go. [`Default`] is the preset `balanced`, switched off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Whether tasks may run before their ancestors are confirmed.
+    pub enabled: bool,
+    /// The preset.
+    pub mode: Mode,
+    /// The greatest depth that is accepted.
+    pub max_depth: u64,
+    /// Live tips at most.
+    pub max_parallel_branches: u64,
+    /// How long a submission may take to be confirmed.
+    pub confirmation_timeout_ms: u64,
+    /// What a rollback takes with the trigger.
+    pub rollback_policy: Policy,
+    /// What a claim must last longer than, at scheduling.
+    pub claim_buffer_ms: u64,
+    /// How long a commitment stands.
+    pub commitment_ttl_ms: u64,
+    /// Submissions in flight at most.
+    pub max_concurrent: u64,
+    /// Attempts at a submission in all.
+    pub max_retries: u64,
+    /// The wait before the second attempt; twice that before the third, and so on.
+    pub retry_delay_ms: u64,
+    /// Bond of a task at depth 0.
+    pub min_stake: u64,
+    /// What may be locked in all.
+    pub max_stake: u64,
+    /// What each level adds to the bond.
+    pub stake_per_depth: u64,
+    /// What failures cost.
+    pub slashing: Slashing,
+    /// How long nothing speculates after a slash.
+    pub cooldown_period_ms: u64,
+    /// What makes the proofs; read by the prover.
+    pub generator: Generator,
+    /// Proofs made at a time; read by the prover.
+    pub worker_threads: u64,
+    /// Proofs to be made or confirmed, above which no task is accepted.
+    pub queue_size: u64,
+    /// How long a proof may take to be made.
+    pub proof_timeout_ms: u64,
+    /// Proofs verified together; read by the prover.
+    pub batch_size: u64,
+    /// Memory above which no task is accepted, in units of 2^20 bytes.
+    pub max_memory_mb: u64,
+    /// Live tasks above which none is accepted.
+    pub max_pending_operations: u64,
+    /// Outputs that are kept by checkpoints; the oldest goes first.
+    pub max_state_snapshots: u64,
+    /// How often resolved tasks are pruned.
+    pub gc_interval_ms: u64,
+    /// Resolved tasks that are kept, beside those that live ones depend on.
+    pub retained_tasks: u64,
+    /// Whether there may be more than one branch.
+    pub enable_parallel_speculation: bool,
+    /// Not available.
+    pub enable_cross_agent_speculation: bool,
+    /// Whether proofs are made before ancestors are confirmed.
+    pub enable_optimistic_proofs: bool,
+    /// Not available.
+    pub enable_stake_delegation: bool,
+    /// Share of the tasks that may speculate, in basis points, by their ids.
+    pub rollout: u64,
+    /// What opens the circuit breaker.
+    pub breaker: breaker::Limits,
+    /// Options that were set by themselves, which no preset changes.
+    explicit: BTreeSet<&'static str>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            mode: Mode::Balanced,
+            max_depth: 5,
+            max_parallel_branches: 4,
+            confirmation_timeout_ms: 30_000,
+            rollback_policy: Policy::Cascade,
+            claim_buffer_ms: 60_000,
+            commitment_ttl_ms: 300_000,
+            max_concurrent: 5,
+            max_retries: 3,
+            retry_delay_ms: 1_000,
+            min_stake: 1_000_000,
+            max_stake: 1_000_000_000,
+            stake_per_depth: 500_000,
+            slashing: Slashing {
+                proof_failed: 1_000,
+                proof_timeout: 500,
+                ancestor_failed: 0,
+                claim_expired: 500,
+                manual_cancel: 0,
+                commitment_expired: 500,
+            },
+            cooldown_period_ms: 0,
+            generator: Generator::Groth16,
+            worker_threads: 4,
+            queue_size: 1_000,
+            proof_timeout_ms: 60_000,
+            batch_size: 1,
+            max_memory_mb: 4_096,
+            max_pending_operations: 10_000,
+            max_state_snapshots: 100,
+            gc_interval_ms: 30_000,
+            retained_tasks: 10_000,
+            enable_parallel_speculation: true,
+            enable_cross_agent_speculation: false,
+            enable_optimistic_proofs: true,
+            enable_stake_delegation: false,
+            rollout: WHOLE,
+            breaker: breaker::Limits { threshold: 5, reset_ms: 60_000 },
+            explicit: BTreeSet::new(),
+        }
+    }
+}
+
+/// What is wrong with an option.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("speculation.{option}: {problem}")]
+pub struct ConfigError {
+    /// The option's name.
+    pub option: String,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// What is wrong with a value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Problem {
+    /// No option of that name.
+    #[error("there is no such option")]
+    UnknownOption,
+    /// No value of the option's kind, or not within its range.
+    #[error("`{value}` is out of range: expected {range}")]
+    OutOfRange {
+        /// What was given.
+        value: String,
+        /// What may be given.
+        range: String,
+    },
+    /// A value that is known, but that nothing implements.
+    #[error("`{value}` is not available: expected {range}")]
+    NotAvailable {
+        /// What was given.
+        value: String,
+        /// What may be given.
+        range: String,
+    },
+    /// Given more than once.
+    #[error("is given twice")]
+    Twice,
+}
+
+impl Problem {
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::UnknownOption => "unknown_option",
+            Self::OutOfRange { .. } => "out_of_range",
+            Self::NotAvailable { .. } => "not_available",
+            Self::Twice => "twice",
+        }
+    }
+}
+
+/// What an option's values are.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// `true` or `false`.
+    Flag,
+    /// Whole, from and up to.
+    Whole(u64, u64),
+    /// With as many decimals as follow, from and up to, in units of the last decimal.
+    Decimal(u32, u64, u64),
+    /// A name; the first few are available.
+    Name(&'static [&'static str], usize),
+}
+
+/// For an option that nothing bounds.
+const ANY: Kind = Kind::Whole(0, u64::MAX);
+/// A share of a bond: §12.2 bounds `slashPercentage` to 0.5.
+const SHARE: Kind = Kind::Decimal(4, 0, 5_000);
+
+struct Choice {
+    name: &'static str,
+    /// Its name in §7.1, where that differs.
+    other: Option<&'static str>,
+    kind: Kind,
+    get: fn(&Config) -> u64,
+    set: fn(&mut Config, u64),
+}
+
+/// A row of the table: what an option is called, what it may be, where it is kept.
+macro_rules! row {
+    ($name:literal $(or $other:literal)?, $kind:expr, $($field:ident).+) => {
+        Choice {
+            name: $name,
+            other: [$($other,)?].first().copied(),
+            kind: $kind,
+            get: |config| config.$($field).+,
+            set: |config, value| config.$($field).+ = value,
+        }
+    };
+    (flag $name:literal $(or $other:literal)?, $kind:expr, $field:ident) => {
+        Choice {
+            name: $name,
+            other: [$($other,)?].first().copied(),
+            kind: $kind,
+            get: |config| config.$field.into(),
+            set: |config, value| config.$field = value != 0,
+        }
+    };
+    (name $name:literal, $available:literal of $ty:ident, $field:ident) => {
+        Choice {
+            name: $name,
+            other: None,
+            kind: Kind::Name(
+                &const {
+                    let mut names = [""; $ty::ALL.len()];
+                    let mut at = 0;
+                    while at < names.len() {
+                        names[at] = $ty::ALL[at].name();
+                        at += 1;
+                    }
+                    names
+                },
+                $available,
+            ),
+            get: |config| config.$field as u64,
+            set: |config, value| config.$field = $ty::ALL[value as usize],
+        }
+    };
+}
+
+/// Flags that may be set, and those that may only be off.
+const FLAG: Kind = Kind::Flag;
+const OFF: Kind = Kind::Name(&["false", "true"], 1);
+
+/// All options, in the order of §12.2, then those of §3.2.5, §4.2 and §4.3, then ours.
+static OPTIONS: [Choice; 39] = [
+    row!(flag "enabled", FLAG, enabled),
+    row!(name "mode", 4 of Mode, mode),
+    row!("maxDepth", Kind::Whole(1, MAX_DEPTH), max_depth),
+    row!("maxParallelBranches", Kind::Whole(1, 16), max_parallel_branches),
+    row!("confirmationTimeoutMs", Kind::Whole(5_000, 300_000), confirmation_timeout_ms),
+    row!(name "rollbackPolicy", 3 of Policy, rollback_policy),
+    row!("stake.minStake", ANY, min_stake),
+    row!("stake.maxStake", ANY, max_stake),
+    row!("stake.stakePerDepth", ANY, stake_per_depth),
+    row!("stake.slashPercentage", Kind::Decimal(4, 100, 5_000), slashing.proof_failed),
+    row!("stake.cooldownPeriodMs", ANY, cooldown_period_ms),
+    row!(name "proof.generator", 2 of Generator, generator),
+    row!("proof.workerThreads", Kind::Whole(1, 32), worker_threads),
+    row!("proof.queueSize", Kind::Whole(100, 10_000), queue_size),
+    row!("proof.timeoutMs", Kind::Whole(1, u64::MAX), proof_timeout_ms),
+    row!("proof.batchSize", Kind::Whole(1, 10_000), batch_size),
+    row!("limits.maxMemoryMb", Kind::Whole(512, u64::MAX), max_memory_mb),
+    row!("limits.maxPendingOperations" or "limits.maxPendingOps", ANY, max_pending_operations),
+    row!("limits.maxStateSnapshots", ANY, max_state_snapshots),
+    row!("limits.gcIntervalMs", Kind::Whole(1, u64::MAX), gc_interval_ms),
+    row!(
+        flag "features.enableParallelSpeculation" or "features.enableParallel",
+        FLAG, enable_parallel_speculation
+    ),
+    row!(
+        flag "features.enableCrossAgentSpeculation" or "features.enableCrossAgent",
+        OFF, enable_cross_agent_speculation
+    ),
+    row!(flag "features.enableOptimisticProofs", FLAG, enable_optimistic_proofs),
+    row!(flag "features.enableStakeDelegation", OFF, enable_stake_delegation),
+    row!("features.rolloutPercentage", Kind::Decimal(2, 0, WHOLE), rollout),
+    row!("claimBufferMs", ANY, claim_buffer_ms),
+    row!("commitmentTtlMs" or "defaultTtlMs", Kind::Whole(1, u64::MAX), commitment_ttl_ms),
+    row!("maxConcurrent", Kind::Whole(1, 1_000), max_concurrent),
+    row!("maxRetries", Kind::Whole(1, 20), max_retries),
+    row!("retryDelayMs", Kind::Whole(1, 3_600_000), retry_delay_ms),
+    row!("limits.retainedTasks", ANY, retained_tasks),
+    row!("slash.proofFailed", SHARE, slashing.proof_failed),
+    row!("slash.proofTimeout", SHARE, slashing.proof_timeout),
+    row!("slash.ancestorFailed", SHARE, slashing.ancestor_failed),
+    row!("slash.claimExpired", SHARE, slashing.claim_expired),
+    row!("slash.manualCancel", SHARE, slashing.manual_cancel),
+    row!("slash.commitmentExpired", SHARE, slashing.commitment_expired),
+    row!("breaker.threshold", Kind::Whole(1, 1_000), breaker.threshold),
+    row!("breaker.resetMs", ANY, breaker.reset_ms),
+];
+
+/// An option as it stands in a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The option's name.
+    pub option: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What it may be.
+    pub range: String,
+    /// Whether it was set by itself, rather than by the mode.
+    pub explicit: bool,
+}
+
+impl Config {
+    /// This configuration with `settings` on top, or what is wrong with them, by option. The
+    /// configuration itself stays as it is.
+    pub fn with<'a>(
+        &self,
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, Vec<ConfigError>> {
+        let mut wrong = Vec::new();
+        let mut chosen: BTreeMap<&'static str, (&Choice, u64)> = BTreeMap::new();
+        for (name, value) in settings {
+            let name = name.strip_prefix("speculation.").unwrap_or(name);
+            let error = |problem| ConfigError { option: name.to_owned(), problem };
+            let known = |one: &&Choice| one.name == name || one.other == Some(name);
+            let Some(choice) = OPTIONS.iter().find(known) else {
+                wrong.push(error(Problem::UnknownOption));
+                continue;
+            };
+            match choice.kind.read(value) {
+                Ok(value) if chosen.insert(choice.name, (choice, value)).is_none() => {}
+                Ok(_) => wrong.push(error(Problem::Twice)),
+                Err(problem) => wrong.push(error(problem)),
+            }
+        }
+        if !wrong.is_empty() {
+            wrong.sort();
+            return Err(wrong);
+        }
+        let mut config = self.clone();
+        config.explicit.extend(chosen.keys());
+        for (choice, value) in chosen.into_values() {
+            (choice.set)(&mut config, value);
+        }
+        if config.mode == Mode::Custom {
+            config.explicit.extend(Mode::Balanced.preset().into_iter().flatten().map(|one| one.0));
+        }
+        for (option, value) in config.mode.preset().into_iter().flatten() {
+            let choice = OPTIONS.iter().find(|one| one.name == option);
+            if let Some(choice) = choice.filter(|_| !config.explicit.contains(option)) {
+                (choice.set)(&mut config, value);
+            }
+        }
+        Ok(config)
+    }
+
+    /// One option's value.
+    pub fn get(&self, option: &str) -> Option<String> {
+        let option = option.strip_prefix("speculation.").unwrap_or(option);
+        let known = |one: &&Choice| one.name == option || one.other == Some(option);
+        OPTIONS.iter().find(known).map(|choice| choice.kind.write((choice.get)(self)))
+    }
+
+    /// Every option as it stands.
+    pub fn settings(&self) -> impl Iterator<Item = Setting> {
+        OPTIONS.iter().map(|choice| Setting {
+            option: choice.name,
+            value: choice.kind.write((choice.get)(self)),
+            range: choice.kind.to_string(),
+            explicit: self.explicit.contains(choice.name),
+        })
+    }
+
+    /// What was set by itself, and the mode: with it, the defaults become this configuration.
+    pub fn explicit(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let set = |choice: &&Choice| self.explicit.contains(choice.name);
+        OPTIONS.iter().filter(set).map(|one| (one.name, one.kind.write((one.get)(self))))
+    }
+
+    /// Whether an option was set by itself.
+    pub fn is_explicit(&self, option: &str) -> bool {
+        self.explicit.contains(option)
+    }
+
+    /// Live tips at most.
+    pub const fn branches(&self) -> u64 {
+        if self.enable_parallel_speculation { self.max_parallel_branches } else { 1 }
+    }
+
+    /// Basis points that a reason costs.
+    pub const fn slash_points(&self, reason: super::RollbackReason) -> u64 {
+        use super::RollbackReason as R;
+        match reason {
+            R::ProofFailed => self.slashing.proof_failed,
+            R::ProofTimeout => self.slashing.proof_timeout,
+            R::AncestorFailed => self.slashing.ancestor_failed,
+            R::ClaimExpired => self.slashing.claim_expired,
+            R::ManualCancel => self.slashing.manual_cancel,
+            R::CommitmentExpired => self.slashing.commitment_expired,
+        }
+    }
+}
+
+impl Kind {
+    fn read(self, text: &str) -> Result<u64, Problem> {
+        let out_of_range =
+            || Problem::OutOfRange { value: text.to_owned(), range: self.to_string() };
+        match self {
+            Self::Flag => match text {
+                "false" => Some(0),
+                "true" => Some(1),
+                _ => None,
+            },
+            Self::Whole(from, to) => whole(text).filter(|value| (from..=to).contains(value)),
+            Self::Decimal(places, from, to) => {
+                decimal(text, places).filter(|value| (from..=to).contains(value))
+            }
+            Self::Name(names, available) => match names.iter().position(|name| *name == text) {
+                Some(at) if at >= available => {
+                    let range = self.to_string();
+                    return Err(Problem::NotAvailable { value: text.to_owned(), range });
+                }
+                at => at.map(|at| at as u64),
+            },
+        }
+        .ok_or_else(out_of_range)
+    }
+
+    fn write(self, value: u64) -> String {
+        match self {
+            Self::Flag => (value != 0).to_string(),
+            Self::Whole(..) => value.to_string(),
+            Self::Decimal(places, ..) => point(value, places),
+            Self::Name(names, _) => names[value as usize].to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Flag => f.write_str("true or false"),
+            Self::Whole(from, u64::MAX) => write!(f, "{from} or more"),
+            Self::Whole(from, to) => write!(f, "{from} to {to}"),
+            Self::Decimal(places, from, to) => {
+                write!(f, "{} to {}", point(from, places), point(to, places))?;
+                write!(f, ", at most {places} decimals")
+            }
+            Self::Name(names, available) => f.write_str(&names[..available].join(", ")),
+        }
+    }
+}
+
+/// Decimal digits and nothing else.
+fn whole(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+/// Digits with or without a point, in units of the last of so many places.
+fn decimal(text: &str, places: u32) -> Option<u64> {
+    let (units, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > places as usize {
+        return None;
+    }
+    let scale = 10u64.checked_pow(places)?;
+    let rest = match fraction {
+        "" if text.ends_with('.') => return None,
+        "" => 0,
+        digits => whole(digits)? * 10u64.checked_pow(places - digits.len() as u32)?,
+    };
+    whole(units)?.checked_mul(scale)?.checked_add(rest)
+}
+
+/// A decimal without trailing zeros.
+fn point(value: u64, places: u32) -> String {
+    let scale = 10u64.pow(places);
+    let width = places as usize;
+    let text = format!("{}.{:0width$}", value / scale, value % scale);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems<'a>(settings: &[(&'a str, &'a str)]) -> Vec<String> {
+        let wrong = Config::default().with(settings.iter().copied()).unwrap_err();
+        wrong.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_option_has_a_value_within_its_range() {
+        let config = Config::default();
+        for setting in config.settings() {
+            let again = config.with([(setting.option, setting.value.as_str())]).unwrap();
+            assert_eq!(again.get(setting.option), Some(setting.value), "{}", setting.option);
+        }
+    }
+
+    #[test]
+    fn an_error_names_option_value_and_range() {
+        let check = |option: &str, value: &str, expected: &str| {
+            assert_eq!(problems(&[(option, value)]), [expected]);
+        };
+        check("maxDepth", "21", "speculation.maxDepth: `21` is out of range: expected 1 to 20");
+        check(
+            "speculation.maxDepth",
+            "deep",
+            "speculation.maxDepth: `deep` is out of range: expected 1 to 20",
+        );
+        check(
+            "enabled",
+            "yes",
+            "speculation.enabled: `yes` is out of range: expected true or false",
+        );
+        check(
+            "limits.maxMemoryMb",
+            "511",
+            "speculation.limits.maxMemoryMb: `511` is out of range: expected 512 or more",
+        );
+        check(
+            "stake.slashPercentage",
+            "0.51",
+            "speculation.stake.slashPercentage: `0.51` is out of range: expected 0.01 to 0.5, at most 4 decimals",
+        );
+        check(
+            "proof.generator",
+            "plonk",
+            "speculation.proof.generator: `plonk` is not available: expected groth16, mock",
+        );
+        check(
+            "features.enableCrossAgent",
+            "true",
+            "speculation.features.enableCrossAgent: `true` is not available: expected false",
+        );
+        check("maxDpeth", "5", "speculation.maxDpeth: there is no such option");
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_told_and_nothing_changes() {
+        let config = Config::default();
+        let wrong = config.with([("proof.queueSize", "5"), ("maxDepth", "3"), ("mode", "fast")]);
+        let options: Vec<_> = wrong.unwrap_err().into_iter().map(|error| error.option).collect();
+        assert_eq!(options, ["mode", "proof.queueSize"]);
+        assert_eq!(problems(&[("maxDepth", "3"), ("speculation.maxDepth", "4")]).len(), 1);
+        assert_eq!(config, Config::default());
+    }
+
+    #[test]
+    fn what_is_set_by_itself_wins_over_the_mode() {
+        let read = |config: &Config| {
+            (
+                config.max_depth,
+                config.max_parallel_branches,
+                config.min_stake,
+                config.stake_per_depth,
+            )
+        };
+        let config = Config::default();
+        let mode = |mode: &'static str| config.with([("mode", mode)]).unwrap();
+        assert_eq!(read(&config), (5, 4, 1_000_000, 500_000));
+        assert_eq!(read(&mode("conservative")), (2, 2, 5_000_000, 2_500_000));
+        assert_eq!(read(&mode("balanced")), read(&config));
+        assert_eq!(read(&mode("aggressive")), (10, 8, 500_000, 250_000));
+        assert_eq!(read(&mode("aggressive").with([("mode", "custom")]).unwrap()).0, 10);
+        let depth = config.with([("maxDepth", "7"), ("mode", "conservative")]).unwrap();
+        assert_eq!(read(&depth), (7, 2, 5_000_000, 2_500_000));
+        let later = depth.with([("mode", "aggressive")]).unwrap();
+        assert_eq!(read(&later), (7, 8, 500_000, 250_000));
+        assert!(later.is_explicit("maxDepth") && !later.is_explicit("stake.minStake"));
+    }
+
+    #[test]
+    fn decimals_are_exact() {
+        let check = |text: &str, places: u32, expected: Option<u64>| {
+            assert_eq!(decimal(text, places), expected, "{text}");
+        };
+        check("0.1", 4, Some(1_000));
+        check("0.1000", 4, Some(1_000));
+        check("0.10000000", 4, Some(1_000));
+        check("0.00001", 4, None);
+        check("10", 4, Some(100_000));
+        check("100.0", 2, Some(10_000));
+        check("33.33", 2, Some(3_333));
+        check("1.", 2, None);
+        check(".5", 2, None);
+        check("-1", 2, None);
+        check("99999999999999999999", 2, None);
+        assert_eq!(point(10_000, 2), "100");
+        assert_eq!(point(3_330, 2), "33.3");
+        assert_eq!(point(1, 4), "0.0001");
+    }
+
+    #[test]
+    fn shares_of_bonds_are_set_by_reason() {
+        let config = Config::default();
+        let config = config.with([("slash.proofTimeout", "0.2")]).unwrap();
+        let config = config.with([("stake.slashPercentage", "0.5")]).unwrap();
+        assert_eq!(config.slashing.proof_timeout, 2_000);
+        assert_eq!(config.get("slash.proofFailed").as_deref(), Some("0.5"));
+        assert_eq!(config.slashing.claim_expired, 500);
+    }
+}

@@ -1,0 +1,673 @@
+//! Tasks, what they depend on, and how deep they stand (AgenC §4.1, §5.2).
+//!
+//! A task's **depth** is the number of tasks on the longest path from it up to a root that are not
+//! confirmed, itself not counted: 0 where every ancestor is confirmed. Failed ancestors count as
+//! long as somebody waits for them.
+//!
+//! Depths fall as ancestors are confirmed. Each task knows how many of its parents hold it at its
+//! depth; when the last of those falls, it looks at its parents again, and if it fell, its children
+//! are told. Depths are kept up to [`COUNTED`] and no further, since no configuration allows more
+//! than 20: so a task falls at most so many times, each time at the price of its edges, and
+//! confirming a chain of a million costs no more per task than one of a hundred. [`Graph::depth`]
+//! is exact nevertheless: what is deeper is counted when somebody asks.
+//!
+//! Tasks are records in a table, edges are records in another one: an edge stands in its child's
+//! list of parents and in its parent's list of children. The shape owns no memory per task.
+
+use super::{
+    TaskId,
+    table::{EdgeAt, Table, Task, tree_bytes},
+};
+use std::collections::BTreeMap;
+
+/// Depths below it are kept, all others when asked for.
+pub const COUNTED: u8 = 32;
+const _: () = assert!(COUNTED as u64 > super::config::MAX_DEPTH, "an accepted depth is kept");
+
+/// Where a task is in its life (AgenC §4.1, `DependencyStatus`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Status {
+    /// Scheduled, its output is not known yet.
+    #[default]
+    Pending,
+    /// Its output is known, its proof is not confirmed.
+    Speculative,
+    /// Its proof is confirmed on the chain.
+    Confirmed,
+    /// It failed, and its rollback took those below with it.
+    Failed,
+    /// It was rolled back since an ancestor failed.
+    RolledBack,
+}
+
+names!(Status:
+    Pending = "pending",
+    Speculative = "speculative",
+    Confirmed = "confirmed",
+    Failed = "failed",
+    RolledBack = "rolled_back",
+);
+
+impl Status {
+    /// Whether the task is still on its way.
+    pub const fn is_live(self) -> bool {
+        matches!(self, Self::Pending | Self::Speculative)
+    }
+}
+
+/// What a task wants of a parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Link {
+    /// It reads the parent's output.
+    #[default]
+    Reads,
+    /// It must come after the parent, whatever that one's output is: under the policy `selective`
+    /// it survives the parent's failure and waits for its next attempt.
+    OrderOnly,
+}
+
+/// Why a task cannot stand in the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GraphError {
+    /// A task of that id is on its way or confirmed.
+    #[error("task {0} is in the graph already: schedule it again once it has failed")]
+    DuplicateTask(TaskId),
+    /// A parent that nobody knows, or that was pruned.
+    #[error("parent {0} is not in the graph: schedule parents before their children")]
+    UnknownParent(TaskId),
+    /// A task that would wait for itself.
+    #[error("task {0} would wait for itself: a parent of it depends on it")]
+    Cycle(TaskId),
+    /// A parent that failed or was rolled back.
+    #[error("parent {0} has failed: schedule it again first")]
+    ParentFailed(TaskId),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) id: TaskId,
+    /// Order of scheduling.
+    pub(super) seq: u64,
+    pub(super) first_parent: EdgeAt,
+    pub(super) first_child: EdgeAt,
+    last_child: EdgeAt,
+    /// Parents that are not confirmed.
+    pub(super) unconfirmed: u32,
+    /// Those of them that hold the task at its depth; 0 while it is to look at them again.
+    deepest: u32,
+    pub(super) live_children: u32,
+    /// Neighbours in the list of retired tasks.
+    before: Task,
+    after: Task,
+    pub(super) status: Status,
+    pub(super) depth: u8,
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Self {
+            id: TaskId::ZERO,
+            seq: 0,
+            first_parent: EdgeAt::NONE,
+            first_child: EdgeAt::NONE,
+            last_child: EdgeAt::NONE,
+            unconfirmed: 0,
+            deepest: 0,
+            live_children: 0,
+            before: Task::NONE,
+            after: Task::NONE,
+            status: Status::Pending,
+            depth: 0,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Edge {
+    pub(super) parent: Task,
+    pub(super) child: Task,
+    pub(super) next_parent: EdgeAt,
+    previous_child: EdgeAt,
+    pub(super) next_child: EdgeAt,
+    pub(super) link: Link,
+}
+
+/// A task that may enter the graph, its parents found.
+#[derive(Debug)]
+pub(super) struct Admission {
+    pub(super) id: TaskId,
+    /// Where it stands already, from an earlier attempt.
+    pub(super) again: Option<Task>,
+    pub(super) parents: Vec<(Task, Link)>,
+    /// Up to [`COUNTED`].
+    pub(super) depth: u8,
+}
+
+/// The tasks and what they depend on.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    pub(super) ids: BTreeMap<TaskId, Task>,
+    pub(super) nodes: Table<Node>,
+    pub(super) edges: Table<Edge>,
+    vacant: Vec<Task>,
+    vacant_edges: Vec<EdgeAt>,
+    next_seq: u64,
+    live: usize,
+    tips: usize,
+    /// Tasks that are resolved and that no live task depends on, in the order of becoming so.
+    retired: (Task, Task),
+    retired_len: usize,
+    /// Tasks that are to look at their parents again; empty between calls.
+    fallen: Vec<Task>,
+}
+
+impl Default for Graph {
+    fn default() -> Self {
+        Self {
+            ids: BTreeMap::new(),
+            nodes: Table::default(),
+            edges: Table::default(),
+            vacant: Vec::new(),
+            vacant_edges: Vec::new(),
+            next_seq: 0,
+            live: 0,
+            tips: 0,
+            retired: (Task::NONE, Task::NONE),
+            retired_len: 0,
+            fallen: Vec::new(),
+        }
+    }
+}
+
+impl Graph {
+    /// Adds a task, or a failed one again, below `parents`, a parent named twice counting once.
+    /// Yields its depth, exact below [`COUNTED`].
+    pub fn add(&mut self, id: TaskId, parents: &[(TaskId, Link)]) -> Result<u32, GraphError> {
+        let admission = self.admit(id, parents)?;
+        let depth = u32::from(admission.depth);
+        self.insert(&admission);
+        Ok(depth)
+    }
+
+    /// Marks a live task confirmed whose parents all are; says whether it was one.
+    pub fn confirm(&mut self, id: &TaskId) -> bool {
+        match self.find(id) {
+            Some(task) if self.status_of(task).is_live() && self.is_clear(task) => {
+                self.resolve(task, Status::Confirmed);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Marks a live task failed and all live tasks below rolled back, whatever their links; yields
+    /// how many that were in all.
+    pub fn fail(&mut self, id: &TaskId) -> usize {
+        let Some(task) = self.find(id).filter(|&task| self.status_of(task).is_live()) else {
+            return 0;
+        };
+        let affected = self.affected(task, false);
+        for &one in &affected {
+            let status = if one == task { Status::Failed } else { Status::RolledBack };
+            self.resolve(one, status);
+        }
+        affected.len()
+    }
+
+    /// Removes a task and all below it, whatever their status; yields how many.
+    pub fn remove_subtree(&mut self, id: &TaskId) -> usize {
+        let Some(task) = self.find(id) else { return 0 };
+        let subtree = self.below(task);
+        for &one in &subtree {
+            if self.status_of(one).is_live() {
+                self.resolve(one, Status::RolledBack);
+            }
+            self.remove(one);
+        }
+        subtree.len()
+    }
+
+    /// A task's status.
+    pub fn status(&self, id: &TaskId) -> Option<Status> {
+        self.find(id).map(|task| self.status_of(task))
+    }
+
+    /// Number of tasks known.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Number of live tasks.
+    pub const fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Live tasks without a live child: a chain is one branch (speculation.md, branches).
+    pub const fn branches(&self) -> usize {
+        self.tips
+    }
+
+    /// The tasks in the order of their ids.
+    pub fn tasks(&self) -> impl Iterator<Item = (&TaskId, Status)> {
+        self.ids.iter().map(|(id, &task)| (id, self.status_of(task)))
+    }
+
+    /// The parents that a task was scheduled with.
+    pub fn parents(&self, id: &TaskId) -> Vec<(TaskId, Link)> {
+        let edges = self.find(id).into_iter().flat_map(|task| self.parent_edges(task));
+        edges.map(|edge| (self.nodes[edge.parent].id, edge.link)).collect()
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let vacant = self.vacant.capacity() + self.vacant_edges.capacity();
+        self.nodes.bytes()
+            + self.edges.bytes()
+            + (vacant + self.fallen.capacity()) * size_of::<Task>()
+            + tree_bytes::<(TaskId, Task)>(self.ids.len())
+    }
+
+    pub(super) fn find(&self, id: &TaskId) -> Option<Task> {
+        self.ids.get(id).copied()
+    }
+
+    pub(super) fn status_of(&self, task: Task) -> Status {
+        self.nodes[task].status
+    }
+
+    pub(super) fn id(&self, task: Task) -> TaskId {
+        self.nodes[task].id
+    }
+
+    /// Whether every ancestor is confirmed.
+    pub(super) fn is_clear(&self, task: Task) -> bool {
+        self.nodes[task].unconfirmed == 0
+    }
+
+    /// The depth, up to [`COUNTED`].
+    pub(super) fn counted_depth(&self, task: Task) -> u8 {
+        self.nodes[task].depth
+    }
+
+    pub(super) fn parent_edges(&self, task: Task) -> impl Iterator<Item = &Edge> {
+        let edge = |at: EdgeAt| (at != EdgeAt::NONE).then(|| &self.edges[at]);
+        let first = edge(self.nodes[task].first_parent);
+        std::iter::successors(first, move |one| edge(one.next_parent))
+    }
+
+    pub(super) fn child_edges(&self, task: Task) -> impl Iterator<Item = &Edge> {
+        let edge = |at: EdgeAt| (at != EdgeAt::NONE).then(|| &self.edges[at]);
+        let first = edge(self.nodes[task].first_child);
+        std::iter::successors(first, move |one| edge(one.next_child))
+    }
+
+    /// Finds out whether a task may stand below `parents`.
+    pub(super) fn admit(
+        &self,
+        id: TaskId,
+        parents: &[(TaskId, Link)],
+    ) -> Result<Admission, GraphError> {
+        let again = self.find(&id);
+        if again.is_some_and(|task| {
+            matches!(
+                self.status_of(task),
+                Status::Pending | Status::Speculative | Status::Confirmed
+            )
+        }) {
+            return Err(GraphError::DuplicateTask(id));
+        }
+        let mut found = Vec::with_capacity(parents.len());
+        for &(parent, link) in parents {
+            if parent == id {
+                return Err(GraphError::Cycle(id));
+            }
+            let task = self.find(&parent).ok_or(GraphError::UnknownParent(parent))?;
+            if matches!(self.status_of(task), Status::Failed | Status::RolledBack) {
+                return Err(GraphError::ParentFailed(parent));
+            }
+            found.push((task, link));
+        }
+        if found.len() > 1 {
+            // `Reads` sorts first: it is what counts of both.
+            found.sort_unstable_by_key(|&(task, link)| (self.nodes[task].seq, link));
+            found.dedup_by_key(|(task, _)| *task);
+        }
+        // Only what has children already can be waited for.
+        if let Some(task) = again
+            && self.nodes[task].first_child != EdgeAt::NONE
+            && found.iter().any(|&(parent, _)| self.waits_for(parent, task))
+        {
+            return Err(GraphError::Cycle(id));
+        }
+        let depth = found.iter().map(|&(parent, _)| self.weight(parent)).max().unwrap_or(0);
+        Ok(Admission { id, again, parents: found, depth })
+    }
+
+    /// Live tips once the task is in.
+    pub(super) fn branches_with(&self, admission: &Admission) -> usize {
+        let covered = admission.parents.iter().filter(|&&(parent, _)| self.is_tip(parent)).count();
+        let survivors = admission.again.is_some_and(|task| self.nodes[task].live_children > 0);
+        self.tips + usize::from(!survivors) - covered
+    }
+
+    pub(super) fn insert(&mut self, admission: &Admission) -> Task {
+        let task = match admission.again {
+            Some(task) => {
+                self.leave_parents(task);
+                self.unretire(task);
+                task
+            }
+            None => self.allot(admission.id),
+        };
+        let before = self.weight(task);
+        self.nodes[task].seq = self.next_seq;
+        self.next_seq += 1;
+        for &(parent, link) in admission.parents.iter().rev() {
+            self.join(parent, task, link);
+        }
+        self.enter(task);
+        self.look_up(task);
+        if admission.again.is_some() {
+            self.tell_children(task, before);
+            self.settle_depths();
+        }
+        task
+    }
+
+    /// Gives a record to a new id.
+    fn allot(&mut self, id: TaskId) -> Task {
+        let next = Task(u32::try_from(self.nodes.len()).expect("fewer than 2^32 tasks fit memory"));
+        let task = self.vacant.pop().unwrap_or(next);
+        self.nodes.cover(task);
+        self.nodes[task].id = id;
+        self.ids.insert(id, task);
+        task
+    }
+
+    /// Adds an edge; it comes first among the child's parents, last among the parent's children.
+    fn join(&mut self, parent: Task, child: Task, link: Link) {
+        let next =
+            EdgeAt(u32::try_from(self.edges.len()).expect("fewer than 2^32 edges fit memory"));
+        let at = self.vacant_edges.pop().unwrap_or(next);
+        self.edges.cover(at);
+        let last = self.nodes[parent].last_child;
+        self.edges[at] = Edge {
+            parent,
+            child,
+            next_parent: self.nodes[child].first_parent,
+            previous_child: last,
+            next_child: EdgeAt::NONE,
+            link,
+        };
+        match last {
+            EdgeAt::NONE => self.nodes[parent].first_child = at,
+            last => self.edges[last].next_child = at,
+        }
+        self.nodes[parent].last_child = at;
+        self.nodes[child].first_parent = at;
+    }
+
+    /// Counts a task that has its edges as pending.
+    fn enter(&mut self, task: Task) {
+        self.nodes[task].status = Status::Pending;
+        self.live += 1;
+        self.tips += usize::from(self.nodes[task].live_children == 0);
+        let mut at = self.nodes[task].first_parent;
+        while at != EdgeAt::NONE {
+            let parent = self.edges[at].parent;
+            self.tips -= usize::from(self.is_tip(parent));
+            self.nodes[parent].live_children += 1;
+            self.unretire(parent);
+            at = self.edges[at].next_parent;
+        }
+    }
+
+    /// A pending task's output is known.
+    pub(super) fn speculate(&mut self, task: Task) {
+        self.nodes[task].status = Status::Speculative;
+    }
+
+    /// Ends a live task's way.
+    pub(super) fn resolve(&mut self, task: Task, status: Status) {
+        let before = self.weight(task);
+        self.live -= 1;
+        self.tips -= usize::from(self.is_tip(task));
+        self.nodes[task].status = status;
+        let mut at = self.nodes[task].first_parent;
+        while at != EdgeAt::NONE {
+            let parent = self.edges[at].parent;
+            self.nodes[parent].live_children -= 1;
+            if self.nodes[parent].live_children == 0 {
+                if self.status_of(parent).is_live() {
+                    self.tips += 1;
+                } else {
+                    self.retire(parent);
+                }
+            }
+            at = self.edges[at].next_parent;
+        }
+        if self.nodes[task].live_children == 0 {
+            self.retire(task);
+        }
+        if status == Status::Confirmed {
+            self.tell_children(task, before);
+            self.settle_depths();
+        }
+    }
+
+    /// The task that was retired longest ago, while there are more than `retained`.
+    pub(super) fn oldest_retired(&self, retained: u64) -> Option<Task> {
+        (self.retired_len as u64 > retained).then_some(self.retired.0)
+    }
+
+    /// The retired tasks, oldest first.
+    pub(super) fn retired(&self) -> impl Iterator<Item = Task> {
+        let some = |task: Task| (task != Task::NONE).then_some(task);
+        std::iter::successors(some(self.retired.0), move |&task| some(self.nodes[task].after))
+    }
+
+    /// Forgets a task that is not live.
+    pub(super) fn remove(&mut self, task: Task) {
+        let before = self.weight(task);
+        self.unretire(task);
+        self.leave_parents(task);
+        // For its children it is as if it were confirmed: nothing holds them there any more.
+        self.nodes[task].status = Status::Confirmed;
+        self.tell_children(task, before);
+        while self.nodes[task].first_child != EdgeAt::NONE {
+            let at = self.nodes[task].first_child;
+            self.drop_from_child(at);
+            self.drop_from_parent(at);
+        }
+        self.settle_depths();
+        self.ids.remove(&self.nodes[task].id);
+        self.nodes[task] = Node::default();
+        self.vacant.push(task);
+    }
+
+    /// The graph of these tasks in the order of scheduling: status, and parents by their places.
+    /// `None` if an id stands twice, a place does not exist or a task waits for itself.
+    pub(super) fn rebuild<'a>(
+        tasks: impl Iterator<Item = (TaskId, Status, &'a [(u32, bool)])> + Clone,
+    ) -> Option<Self> {
+        let mut graph = Self::default();
+        for (id, status, _) in tasks.clone() {
+            if graph.ids.contains_key(&id) {
+                return None;
+            }
+            let task = graph.allot(id);
+            graph.nodes[task].seq = graph.next_seq;
+            graph.nodes[task].status = status;
+            graph.next_seq += 1;
+        }
+        for (at, (_, status, parents)) in (0..).map(Task).zip(tasks) {
+            for &(parent, order_only) in parents.iter().rev() {
+                if parent as usize >= graph.nodes.len() {
+                    return None;
+                }
+                let link = if order_only { Link::OrderOnly } else { Link::Reads };
+                graph.join(Task(parent), at, link);
+                graph.nodes[Task(parent)].live_children += u32::from(status.is_live());
+            }
+            graph.live += usize::from(status.is_live());
+        }
+        let order = graph.topological_order();
+        if order.len() < graph.len() {
+            return None;
+        }
+        for id in order {
+            let task = graph.ids[&id];
+            graph.look_up(task);
+            graph.tips += usize::from(graph.is_tip(task));
+        }
+        Some(graph)
+    }
+
+    fn is_tip(&self, task: Task) -> bool {
+        self.nodes[task].live_children == 0 && self.status_of(task).is_live()
+    }
+
+    /// The depth that a task gives its children, as far as it is counted.
+    fn weight(&self, task: Task) -> u8 {
+        let node = &self.nodes[task];
+        match node.status {
+            Status::Confirmed => 0,
+            _ => (node.depth + 1).min(COUNTED),
+        }
+    }
+
+    /// Sets a task's depth and counts from its parents.
+    fn look_up(&mut self, task: Task) {
+        let (mut depth, mut deepest, mut unconfirmed) = (0, 0, 0);
+        let mut at = self.nodes[task].first_parent;
+        while at != EdgeAt::NONE {
+            let edge = &self.edges[at];
+            at = edge.next_parent;
+            match self.weight(edge.parent) {
+                0 => continue,
+                weight if weight > depth => (depth, deepest) = (weight, 1),
+                weight => deepest += u32::from(weight == depth),
+            }
+            unconfirmed += 1;
+        }
+        let node = &mut self.nodes[task];
+        (node.depth, node.deepest, node.unconfirmed) = (depth, deepest, unconfirmed);
+    }
+
+    /// Tells a task's children that its weight was `before` and is another one now.
+    fn tell_children(&mut self, task: Task, before: u8) {
+        let now = self.weight(task);
+        if now == before {
+            return;
+        }
+        let mut at = self.nodes[task].first_child;
+        while at != EdgeAt::NONE {
+            let Edge { child, next_child, .. } = self.edges[at];
+            at = next_child;
+            let node = &mut self.nodes[child];
+            if now == 0 {
+                node.unconfirmed -= 1;
+            }
+            // It will look at all its parents as they then are.
+            if node.deepest == 0 {
+                continue;
+            }
+            if before == node.depth {
+                node.deepest -= 1;
+            }
+            if now == node.depth {
+                node.deepest += 1;
+            } else if now > node.depth {
+                node.deepest = 0;
+            }
+            if node.deepest == 0 {
+                self.fallen.push(child);
+            }
+        }
+    }
+
+    fn settle_depths(&mut self) {
+        while let Some(task) = self.fallen.pop() {
+            let before = self.weight(task);
+            self.look_up(task);
+            self.tell_children(task, before);
+        }
+    }
+
+    fn leave_parents(&mut self, task: Task) {
+        while self.nodes[task].first_parent != EdgeAt::NONE {
+            let at = self.nodes[task].first_parent;
+            self.nodes[task].first_parent = self.edges[at].next_parent;
+            self.drop_from_parent(at);
+        }
+        let node = &mut self.nodes[task];
+        (node.unconfirmed, node.deepest) = (0, 0);
+    }
+
+    /// Takes an edge out of its parent's list and frees it.
+    fn drop_from_parent(&mut self, at: EdgeAt) {
+        let Edge { parent, previous_child, next_child, .. } = self.edges[at];
+        match previous_child {
+            EdgeAt::NONE => self.nodes[parent].first_child = next_child,
+            previous => self.edges[previous].next_child = next_child,
+        }
+        match next_child {
+            EdgeAt::NONE => self.nodes[parent].last_child = previous_child,
+            next => self.edges[next].previous_child = previous_child,
+        }
+        self.vacant_edges.push(at);
+    }
+
+    /// Takes an edge out of its child's list.
+    fn drop_from_child(&mut self, at: EdgeAt) {
+        let Edge { child, next_parent, .. } = self.edges[at];
+        if self.nodes[child].first_parent == at {
+            self.nodes[child].first_parent = next_parent;
+            return;
+        }
+        let mut before = self.nodes[child].first_parent;
+        while self.edges[before].next_parent != at {
+            before = self.edges[before].next_parent;
+        }
+        self.edges[before].next_parent = next_parent;
+    }
+
+    pub(super) fn retire(&mut self, task: Task) {
+        let last = self.retired.1;
+        let node = &mut self.nodes[task];
+        (node.before, node.after) = (last, Task::NONE);
+        match last {
+            Task::NONE => self.retired.0 = task,
+            last => self.nodes[last].after = task,
+        }
+        self.retired.1 = task;
+        self.retired_len += 1;
+    }
+
+    fn is_retired(&self, task: Task) -> bool {
+        self.nodes[task].before != Task::NONE || self.retired.0 == task
+    }
+
+    fn unretire(&mut self, task: Task) {
+        if !self.is_retired(task) {
+            return;
+        }
+        let node = &mut self.nodes[task];
+        let (before, after) = (node.before, node.after);
+        (node.before, node.after) = (Task::NONE, Task::NONE);
+        match before {
+            Task::NONE => self.retired.0 = after,
+            before => self.nodes[before].after = after,
+        }
+        match after {
+            Task::NONE => self.retired.1 = before,
+            after => self.nodes[after].before = before,
+        }
+        self.retired_len -= 1;
+    }
+}

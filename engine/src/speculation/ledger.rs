@@ -1,0 +1,198 @@
+//! Commitments: what a task's output is, before the chain knows (AgenC §4.2).
+//!
+//! A commitment is made when a task's output is known and stands until the task is pruned or
+//! scheduled again. Several tasks may commit to the same output.
+
+use super::{
+    PROOF_BYTES, TaskId,
+    table::{Table, Task, tree_bytes},
+};
+use crate::primitives::Hash;
+use std::{collections::BTreeSet, fmt};
+
+/// Where a commitment is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CommitmentStatus {
+    /// The output is known, its proof is not.
+    Created,
+    /// The proof is there.
+    ProofGenerated,
+    /// The proof is on its way to the chain.
+    Submitted,
+    /// The chain has accepted the proof.
+    Confirmed,
+    /// The task failed.
+    Failed,
+    /// Its time was over before it was confirmed.
+    Expired,
+    /// An ancestor failed.
+    RolledBack,
+}
+
+names!(CommitmentStatus:
+    Created = "created",
+    ProofGenerated = "proof_generated",
+    Submitted = "submitted",
+    Confirmed = "confirmed",
+    Failed = "failed",
+    Expired = "expired",
+    RolledBack = "rolled_back",
+);
+
+impl CommitmentStatus {
+    /// Whether its proof may still be confirmed.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Created | Self::ProofGenerated | Self::Submitted)
+    }
+}
+
+/// What a commitment hides, and the commitment: hash_2(constraint hash, salt).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Opening {
+    /// The commitment to the output.
+    pub output_commitment: Hash,
+    /// hash_4 of the output.
+    pub constraint_hash: Hash,
+    /// What makes the commitment hide the output; secret until it is proved.
+    pub salt: [u8; 32],
+}
+
+/// Without the salt, which must not get into a log.
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening")
+            .field("output_commitment", &self.output_commitment)
+            .field("constraint_hash", &self.constraint_hash)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A task's commitment to its output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commitment {
+    /// What it commits to.
+    pub opening: Opening,
+    /// When the output became known, in milliseconds.
+    pub created_at: u64,
+    /// When its time is over, in milliseconds.
+    pub expires_at: u64,
+    /// The depth the task had when it was made.
+    pub depth: u8,
+    /// Its status.
+    pub status: CommitmentStatus,
+    /// Whether the output is kept if a rollback takes the task (policy `checkpoint`).
+    pub checkpoint: bool,
+    /// The proof, while it may be needed.
+    pub proof: Option<Box<[u8; PROOF_BYTES]>>,
+}
+
+/// Commitments by task and by output.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    commitments: Table<Option<Commitment>>,
+    by_output: BTreeSet<(Hash, Task)>,
+    open: usize,
+    proofs: usize,
+}
+
+impl Ledger {
+    /// Commitments that are kept, whatever became of them.
+    pub fn len(&self) -> usize {
+        self.by_output.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_output.is_empty()
+    }
+
+    /// Commitments whose proofs may still be confirmed.
+    pub const fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Commitments whose proofs are there and not confirmed.
+    pub const fn proofs(&self) -> usize {
+        self.proofs
+    }
+
+    /// Bytes that it takes, proofs included.
+    pub fn bytes(&self) -> usize {
+        self.commitments.bytes()
+            + tree_bytes::<(Hash, Task)>(self.by_output.len())
+            + self.proofs * PROOF_BYTES
+    }
+
+    pub(super) fn get(&self, task: Task) -> Option<&Commitment> {
+        self.commitments.get(task)?.as_ref()
+    }
+
+    /// The tasks that committed to an output.
+    pub(super) fn by_output(&self, output: Hash) -> impl Iterator<Item = Task> {
+        let all = (output, Task::default())..=(output, Task::NONE);
+        self.by_output.range(all).map(|&(_, task)| task)
+    }
+
+    /// Adds a task's commitment in the place of an earlier attempt's.
+    pub(super) fn create(&mut self, task: Task, commitment: Commitment) {
+        self.remove(task);
+        self.by_output.insert((commitment.opening.output_commitment, task));
+        self.open += usize::from(commitment.status.is_open());
+        self.proofs += usize::from(commitment.proof.is_some());
+        self.commitments.cover(task);
+        self.commitments[task] = Some(commitment);
+    }
+
+    pub(super) fn remove(&mut self, task: Task) {
+        if self.get(task).is_none() {
+            return;
+        }
+        if let Some(old) = self.commitments[task].take() {
+            self.by_output.remove(&(old.opening.output_commitment, task));
+            self.open -= usize::from(old.status.is_open());
+            self.proofs -= usize::from(old.proof.is_some());
+        }
+    }
+
+    pub(super) fn set_proof(&mut self, task: Task, proof: &[u8; PROOF_BYTES]) {
+        if let Some(commitment) = self.get_mut(task) {
+            commitment.status = CommitmentStatus::ProofGenerated;
+            if commitment.proof.replace(Box::new(*proof)).is_none() {
+                self.proofs += 1;
+            }
+        }
+    }
+
+    pub(super) fn set_checkpoint(&mut self, task: Task) {
+        if let Some(commitment) = self.get_mut(task) {
+            commitment.checkpoint = true;
+        }
+    }
+
+    /// Moves an open commitment on; who is resolved needs its proof no more.
+    pub(super) fn set_status(&mut self, task: Task, status: CommitmentStatus) {
+        let Some(commitment) = self.get_mut(task).filter(|one| one.status.is_open()) else {
+            return;
+        };
+        commitment.status = status;
+        if !status.is_open() {
+            let proof = commitment.proof.take();
+            self.open -= 1;
+            self.proofs -= usize::from(proof.is_some());
+        }
+    }
+
+    fn get_mut(&mut self, task: Task) -> Option<&mut Commitment> {
+        self.get(task)?;
+        self.commitments[task].as_mut()
+    }
+}
+
+/// An output that was kept when a rollback took its task, to be used by the next attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The task.
+    pub task: TaskId,
+    /// Its output, as it was committed to.
+    pub opening: Opening,
+}

@@ -1,0 +1,289 @@
+//! What follows from a call: confirmations go down the graph, triggers become rollbacks, ready
+//! proofs take free slots, deadlines pass.
+
+use super::{
+    CommitmentStatus, Policy, ProofStatus, RollbackReason, Speculation, Status, TaskId,
+    breaker::{Breaker, Limits},
+    engine::{Counters, HISTORY, Output, Terms},
+    ledger::Checkpoint,
+    rollback::{Plan, Summary},
+    table::Task,
+};
+use crate::primitives::Wei;
+
+/// No time.
+pub(super) const NEVER: u64 = u64::MAX;
+
+impl Speculation {
+    /// When something is due next, in milliseconds.
+    pub fn next_deadline(&self) -> Option<u64> {
+        let prune = self.graph.oldest_retired(self.config.retained_tasks).is_some();
+        let prune = prune.then(|| self.pruned_at.saturating_add(self.config.gc_interval_ms));
+        let task = self.deadlines.first().map(|&(at, _)| at);
+        task.into_iter().chain(prune).min()
+    }
+
+    /// Moves the clock on and does what is due.
+    pub fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now);
+        if self.deadlines.first().is_some_and(|&(at, _)| at <= self.now) {
+            self.expire();
+        }
+        if !self.triggers.is_empty() {
+            self.settle();
+        }
+        if self.now - self.pruned_at >= self.config.gc_interval_ms {
+            self.prune();
+        }
+    }
+
+    /// Carries out what was asked for, one rollback at a time, then fills the slots.
+    pub(super) fn settle(&mut self) {
+        while let Some((task, reason)) = self.triggers.pop_front() {
+            self.roll_back(task, reason);
+        }
+        let until = self.now.saturating_add(self.config.confirmation_timeout_ms);
+        while let Some((at, entry)) = self.deferral.submit_next(self.config.max_concurrent, until) {
+            self.watch(at);
+            self.counters.proofs_submitted += 1;
+            self.outputs.push_back(Output::Submit {
+                task: self.graph.id(at),
+                submission: entry.submission,
+                attempt: entry.attempts,
+            });
+        }
+    }
+
+    /// Confirms a task whose ancestors all are, and those below whose confirmations were held.
+    pub(super) fn confirm_from(&mut self, at: Task) {
+        let mut confirmed = vec![at];
+        let mut next = 0;
+        while let Some(&at) = confirmed.get(next) {
+            next += 1;
+            self.apply_confirmation(at);
+            let children: Vec<_> = self.graph.child_edges(at).map(|edge| edge.child).collect();
+            for child in children {
+                if !self.graph.status_of(child).is_live() || !self.graph.is_clear(child) {
+                    continue;
+                }
+                if self.terms[child].held {
+                    confirmed.push(child);
+                } else {
+                    self.clear(child);
+                }
+            }
+        }
+    }
+
+    /// Asks for the proof of a task whose output is known, now or when its ancestors are confirmed.
+    pub(super) fn ask_for_proof(&mut self, at: Task) {
+        if self.config.enable_optimistic_proofs || self.graph.is_clear(at) {
+            let until = self.now.saturating_add(self.config.proof_timeout_ms);
+            self.deferral.set(at, ProofStatus::Proving, until);
+            self.outputs.push_back(Output::Prove { task: self.graph.id(at) });
+        } else {
+            self.deferral.set(at, ProofStatus::Held, NEVER);
+        }
+        self.watch(at);
+    }
+
+    /// Lets a lost proof wait before it goes out again; yields for how long.
+    pub(super) fn back_off(&mut self, at: Task) -> u64 {
+        let doublings = self.deferral.get(at).attempts.saturating_sub(1);
+        let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
+        let delay = self.config.retry_delay_ms.saturating_mul(factor);
+        self.deferral.set(at, ProofStatus::BackOff, self.now.saturating_add(delay));
+        self.ledger.set_status(at, CommitmentStatus::ProofGenerated);
+        self.watch(at);
+        delay
+    }
+
+    /// Keeps the time at which something of a task ends by itself.
+    pub(super) fn watch(&mut self, at: Task) {
+        let terms = &self.terms[at];
+        let deadline = if !self.graph.status_of(at).is_live() || terms.held {
+            NEVER
+        } else {
+            let expiry = self.ledger.get(at).map_or(NEVER, |commitment| commitment.expires_at);
+            terms.claim_expires_at.min(expiry).min(self.deferral.get(at).until)
+        };
+        if deadline == terms.deadline {
+            return;
+        }
+        if terms.deadline != NEVER {
+            self.deadlines.remove(&(terms.deadline, at));
+        }
+        if deadline != NEVER {
+            self.deadlines.insert((deadline, at));
+        }
+        self.terms[at].deadline = deadline;
+    }
+
+    /// Calls the breaker and tells if that opened or closed it.
+    pub(super) fn with_breaker(&mut self, call: impl FnOnce(&mut Breaker, Limits, u64)) {
+        let limits = self.config.breaker;
+        let before = self.breaker.state(limits, self.now);
+        call(&mut self.breaker, limits, self.now);
+        let after = self.breaker.state(limits, self.now);
+        if before != after {
+            self.probe = None;
+            self.outputs.push_back(Output::Breaker(after));
+        }
+    }
+
+    /// Forgets the tasks that were resolved longest ago.
+    fn prune(&mut self) {
+        self.pruned_at = self.now;
+        while let Some(at) = self.graph.oldest_retired(self.config.retained_tasks) {
+            self.graph.remove(at);
+            self.ledger.remove(at);
+            self.deferral.forget(at);
+            self.terms[at] = Terms::default();
+        }
+    }
+
+    fn apply_confirmation(&mut self, at: Task) {
+        let (task, bond) = (self.graph.id(at), self.bond(at));
+        self.graph.resolve(at, Status::Confirmed);
+        self.ledger.set_status(at, CommitmentStatus::Confirmed);
+        self.deferral.set(at, ProofStatus::Confirmed, NEVER);
+        self.terms[at].held = false;
+        self.watch(at);
+        self.stake.release(bond);
+        self.counters.proofs_confirmed += 1;
+        self.outputs.push_back(Output::Confirmed { task, released: bond });
+        self.end_probe(task);
+        self.with_breaker(|breaker, limits, now| {
+            breaker.record_success(limits, now);
+            breaker.record_outcome(false, now);
+        });
+    }
+
+    /// Every ancestor of a live task is confirmed.
+    fn clear(&mut self, at: Task) {
+        match self.deferral.get(at).status {
+            ProofStatus::Held => self.ask_for_proof(at),
+            ProofStatus::Waiting => self.deferral.set(at, ProofStatus::Ready, NEVER),
+            _ => {}
+        }
+    }
+
+    /// Goes through what is due: what fails is undone, roots first; what backed off is ready.
+    fn expire(&mut self) {
+        let all = ..=(self.now, Task::NONE);
+        let mut due: Vec<_> = self.deadlines.range(all).map(|&(_, at)| at).collect();
+        due.sort_unstable_by_key(|&at| (self.graph.counted_depth(at), self.graph.nodes[at].seq));
+        let mut ready = Vec::new();
+        for at in due {
+            match self.overdue(at) {
+                Some(reason) => self.triggers.push_back((self.graph.id(at), reason)),
+                None => ready.push(at),
+            }
+        }
+        while let Some((task, reason)) = self.triggers.pop_front() {
+            self.roll_back(task, reason);
+        }
+        for at in ready {
+            if self.deferral.get(at).status == ProofStatus::BackOff {
+                self.deferral.set(at, ProofStatus::Ready, NEVER);
+                self.watch(at);
+            }
+        }
+        self.settle();
+    }
+
+    /// Why a task is to be undone, of which something is due; nothing if it is only a retry.
+    fn overdue(&self, at: Task) -> Option<RollbackReason> {
+        let expiry = self.ledger.get(at).map_or(NEVER, |commitment| commitment.expires_at);
+        if self.terms[at].claim_expires_at <= self.now {
+            Some(RollbackReason::ClaimExpired)
+        } else if expiry <= self.now {
+            Some(RollbackReason::CommitmentExpired)
+        } else if self.deferral.get(at).status == ProofStatus::BackOff {
+            None
+        } else {
+            Some(RollbackReason::ProofTimeout)
+        }
+    }
+
+    /// Makes the plan for a trigger and carries it out.
+    fn roll_back(&mut self, trigger: TaskId, reason: RollbackReason) {
+        let Some(at) = self.graph.find(&trigger) else { return };
+        if !self.graph.status_of(at).is_live() {
+            return;
+        }
+        let selective = self.config.rollback_policy == Policy::Selective;
+        let affected = self.graph.affected(at, selective);
+        let tasks = self.graph.ids_of(&affected);
+        let (mut slashed, mut released) = (Wei::ZERO, Wei::ZERO);
+        for &one in &affected {
+            let bond = self.bond(one);
+            let lost = if one == at {
+                self.stake.slash(bond, self.config.slash_points(reason))
+            } else {
+                self.keep_checkpoint(one);
+                self.stake.release(bond);
+                Wei::ZERO
+            };
+            slashed = slashed.saturating_add(lost);
+            released = released.saturating_add(bond.saturating_sub(lost));
+            self.undo(one, (one == at).then_some(reason));
+        }
+        if reason.is_failure() {
+            self.with_breaker(|breaker, limits, now| {
+                breaker.record_failure(limits, now);
+                for _ in &tasks {
+                    breaker.record_outcome(true, now);
+                }
+            });
+        }
+        if !slashed.is_zero() {
+            self.cooldown_until = self.now.saturating_add(self.config.cooldown_period_ms);
+        }
+        let at = self.now;
+        let count = tasks.len() as u64;
+        let summary = Summary { trigger, reason, tasks: count, slashed, released, at };
+        Counters::count(&mut self.counters.rollbacks, reason as usize);
+        self.counters.tasks_rolled_back += count;
+        if self.history.len() == HISTORY {
+            self.history.pop_front();
+        }
+        self.history.push_back(summary.clone());
+        self.outputs.push_back(Output::RolledBack(Plan { summary, tasks }));
+    }
+
+    /// Undoes one task: the trigger for its reason, others since it failed.
+    fn undo(&mut self, at: Task, reason: Option<RollbackReason>) {
+        let (status, commitment) = match reason {
+            None => (Status::RolledBack, CommitmentStatus::RolledBack),
+            Some(RollbackReason::CommitmentExpired) => (Status::Failed, CommitmentStatus::Expired),
+            Some(_) => (Status::Failed, CommitmentStatus::Failed),
+        };
+        self.graph.resolve(at, status);
+        self.ledger.set_status(at, commitment);
+        self.deferral.set(at, ProofStatus::Cancelled, NEVER);
+        self.terms[at].held = false;
+        self.watch(at);
+        self.end_probe(self.graph.id(at));
+    }
+
+    /// The task that was let through by the half-open breaker is no more on its way.
+    fn end_probe(&mut self, task: TaskId) {
+        if self.probe == Some(task) {
+            self.probe = None;
+            self.breaker.release();
+        }
+    }
+
+    fn keep_checkpoint(&mut self, at: Task) {
+        let task = self.graph.id(at);
+        let most = usize::try_from(self.config.max_state_snapshots).unwrap_or(usize::MAX);
+        let kept = self.ledger.get(at).filter(|one| one.checkpoint).map(|one| one.opening);
+        let checkpoint = self.config.rollback_policy == Policy::Checkpoint;
+        let Some(opening) = kept.filter(|_| checkpoint && most > 0) else { return };
+        while self.checkpoints.len() >= most {
+            self.checkpoints.pop_front();
+        }
+        self.checkpoints.push_back(Checkpoint { task, opening });
+    }
+}

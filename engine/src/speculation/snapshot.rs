@@ -1,0 +1,463 @@
+//! The machine as bytes, and back.
+//!
+//! A snapshot is deterministic CBOR of everything but pending outputs: the tasks in the order of
+//! scheduling, with parents by their places in it, and what cannot be derived from them. Depths,
+//! counts, indexes and queues are derived. What is read is checked for everything that the machine
+//! relies on; a snapshot that fails is refused, and whoever runs goes on as before.
+//!
+//! Proofs that were in flight are handed out again under new numbers, as the same attempts, and
+//! proofs that were being made are asked for again.
+
+use super::{
+    Commitment, CommitmentStatus, Config, Graph, Link, Opening, PROOF_BYTES, ProofStatus,
+    RollbackReason, Speculation, Stake, Status, Summary, TaskId,
+    breaker::Breaker,
+    deferral::Entry,
+    engine::{Counters, HISTORY, Output, Terms},
+    graph::COUNTED,
+    ledger::Checkpoint,
+    scheduler::Reason,
+    settle::NEVER,
+    table::Task,
+};
+use crate::{
+    primitives::{
+        Wei,
+        codec::{self, DecodeError},
+    },
+    record,
+};
+use std::collections::BTreeSet;
+
+/// The form of snapshots; another one is refused.
+const VERSION: u64 = 1;
+
+/// Why bytes are no snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// Not the bytes of a snapshot.
+    #[error("the snapshot cannot be read: {0}")]
+    Codec(#[from] DecodeError),
+    /// A snapshot in another form.
+    #[error("the snapshot has form {got}, expected {VERSION}: start without it")]
+    Version {
+        /// The form found.
+        got: u64,
+    },
+    /// Readable, but no state that the machine can be in.
+    #[error("the snapshot contradicts itself: {what}")]
+    Inconsistent {
+        /// What is wrong.
+        what: &'static str,
+        /// The task it is wrong about.
+        task: Option<TaskId>,
+    },
+}
+
+fn wrong(what: &'static str) -> SnapshotError {
+    SnapshotError::Inconsistent { what, task: None }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Image {
+    version: u64,
+    config: Vec<(String, String)>,
+    now: u64,
+    stake: Stake,
+    breaker: Breaker,
+    probe: Option<TaskId>,
+    cooldown_until: u64,
+    pruned_at: u64,
+    next_order: u64,
+    next_submission: u64,
+    triggers: Vec<(TaskId, RollbackReason)>,
+    checkpoints: Vec<CheckpointImage>,
+    history: Vec<Summary>,
+    counters: Counters,
+    tasks: Vec<TaskImage>,
+    retired: Vec<u32>,
+}
+record!(Image {
+    version,
+    config,
+    now,
+    stake,
+    breaker,
+    probe,
+    cooldown_until,
+    pruned_at,
+    next_order,
+    next_submission,
+    triggers,
+    checkpoints,
+    history,
+    counters,
+    tasks,
+    retired,
+});
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TaskImage {
+    id: TaskId,
+    /// Places, and whether the link is for order alone.
+    parents: Vec<(u32, bool)>,
+    status: Status,
+    bond: u64,
+    claim_expires_at: u64,
+    attempt: u32,
+    held: bool,
+    commitment: Option<CommitmentImage>,
+    proof: ProofImage,
+}
+record!(TaskImage {
+    id,
+    parents,
+    status,
+    bond,
+    claim_expires_at,
+    attempt,
+    held,
+    commitment,
+    proof,
+});
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CommitmentImage {
+    opening: Opening,
+    created_at: u64,
+    expires_at: u64,
+    depth: u16,
+    status: CommitmentStatus,
+    checkpoint: bool,
+    proof: Option<[u8; PROOF_BYTES]>,
+}
+record!(CommitmentImage { opening, created_at, expires_at, depth, status, checkpoint, proof });
+
+record!(Opening { output_commitment, constraint_hash, salt });
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ProofImage {
+    status: ProofStatus,
+    order: u64,
+    until: u64,
+    submission: u64,
+    attempts: u32,
+    depth: u16,
+}
+record!(ProofImage { status, order, until, submission, attempts, depth });
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CheckpointImage {
+    task: TaskId,
+    opening: Opening,
+}
+record!(CheckpointImage { task, opening });
+
+impl Speculation {
+    /// The machine as bytes.
+    pub fn snapshot(&self) -> Vec<u8> {
+        codec::to_vec(&self.image())
+    }
+
+    /// The machine of a snapshot, brought up to `now`, with what that makes due as outputs.
+    pub fn restore(bytes: &[u8], now: u64) -> Result<Self, SnapshotError> {
+        let image: Image = codec::from_slice(bytes)?;
+        if image.version != VERSION {
+            return Err(SnapshotError::Version { got: image.version });
+        }
+        let mut machine = image.build()?;
+        machine.resume(now);
+        Ok(machine)
+    }
+
+    fn image(&self) -> Image {
+        let graph = &self.graph;
+        let mut tasks: Vec<Task> = graph.ids.values().copied().collect();
+        tasks.sort_unstable_by_key(|&task| graph.nodes[task].seq);
+        let mut places = vec![0; graph.nodes.len()];
+        for (place, &task) in (0..).zip(&tasks) {
+            places[usize::from(task)] = place;
+        }
+        let place = |task: Task| places[usize::from(task)];
+        let task = |&task: &Task| {
+            let (terms, entry) = (&self.terms[task], self.deferral.get(task));
+            let parents = graph.parent_edges(task);
+            TaskImage {
+                id: graph.id(task),
+                parents: parents.map(|e| (place(e.parent), e.link == Link::OrderOnly)).collect(),
+                status: graph.status_of(task),
+                bond: terms.bond,
+                claim_expires_at: terms.claim_expires_at,
+                attempt: terms.attempt,
+                held: terms.held,
+                commitment: self.ledger.get(task).map(CommitmentImage::of),
+                proof: ProofImage::of(entry),
+            }
+        };
+        let checkpoint =
+            |one: &Checkpoint| CheckpointImage { task: one.task, opening: one.opening };
+        Image {
+            version: VERSION,
+            config: self.config.explicit().map(|(name, value)| (name.to_owned(), value)).collect(),
+            now: self.now,
+            stake: self.stake,
+            breaker: self.breaker.clone(),
+            probe: self.probe,
+            cooldown_until: self.cooldown_until,
+            pruned_at: self.pruned_at,
+            next_order: self.deferral.next_order,
+            next_submission: self.deferral.next_submission,
+            triggers: self.triggers.iter().copied().collect(),
+            checkpoints: self.checkpoints.iter().map(checkpoint).collect(),
+            history: self.history.iter().cloned().collect(),
+            counters: self.counters.clone(),
+            tasks: tasks.iter().map(task).collect(),
+            retired: graph.retired().map(place).collect(),
+        }
+    }
+
+    /// Goes on after a restore: first what expired meanwhile, then what was in flight.
+    fn resume(&mut self, now: u64) {
+        let mut flying = Vec::new();
+        let mut proving = Vec::new();
+        for &at in self.graph.ids.values() {
+            let entry = self.deferral.get(at);
+            match entry.status {
+                ProofStatus::Submitting => flying.push((entry.submission, at)),
+                ProofStatus::Proving => proving.push((self.graph.nodes[at].seq, at)),
+                _ => continue,
+            }
+            self.deferral.put(at, Entry { until: NEVER, ..entry });
+        }
+        for at in self.graph.ids.values().copied().collect::<Vec<_>>() {
+            self.watch(at);
+        }
+        self.advance(now);
+        flying.sort_unstable();
+        proving.sort_unstable();
+        for (_, at) in flying {
+            let entry = self.deferral.get(at);
+            if entry.status == ProofStatus::Submitting {
+                self.submit(at, entry);
+            }
+        }
+        for (_, at) in proving {
+            if self.deferral.get(at).status == ProofStatus::Proving {
+                self.ask_for_proof(at);
+            }
+        }
+        self.settle();
+    }
+
+    /// Hands a submission out again.
+    fn submit(&mut self, at: Task, entry: Entry) {
+        let submission = self.deferral.next_submission;
+        self.deferral.next_submission += 1;
+        let until = self.now.saturating_add(self.config.confirmation_timeout_ms);
+        self.deferral.put(at, Entry { until, submission, ..entry });
+        self.watch(at);
+        let (task, attempt) = (self.graph.id(at), entry.attempts);
+        self.outputs.push_back(Output::Submit { task, submission, attempt });
+    }
+}
+
+impl Image {
+    fn build(&self) -> Result<Speculation, SnapshotError> {
+        let settings = self.config.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let config = Config::default()
+            .with(settings)
+            .map_err(|_| wrong("an option is not within its range"))?;
+        if config.explicit().count() != self.config.len() {
+            return Err(wrong("its options are not those that were set"));
+        }
+        let graph = self.graph()?;
+        let mut machine = Speculation::new(config, self.now);
+        machine.graph = graph;
+        for (at, task) in (0..).map(Task).zip(&self.tasks) {
+            task.check(self, &machine.graph, at)
+                .map_err(|what| SnapshotError::Inconsistent { what, task: Some(task.id) })?;
+            machine.terms.cover(at);
+            machine.terms[at] = task.terms();
+            machine.deferral.put(at, task.proof.entry());
+            if let Some(commitment) = &task.commitment {
+                machine.ledger.create(at, commitment.commitment());
+            }
+        }
+        self.check_rest(&machine.graph)?;
+        machine.stake = self.stake;
+        machine.breaker = self.breaker.clone();
+        machine.probe = self.probe;
+        machine.cooldown_until = self.cooldown_until;
+        machine.pruned_at = self.pruned_at;
+        machine.deferral.next_order = self.next_order;
+        machine.deferral.next_submission = self.next_submission;
+        machine.triggers = self.triggers.iter().copied().collect();
+        let checkpoint =
+            |one: &CheckpointImage| Checkpoint { task: one.task, opening: one.opening };
+        machine.checkpoints = self.checkpoints.iter().map(checkpoint).collect();
+        machine.history = self.history.iter().cloned().collect();
+        machine.counters = self.counters.clone();
+        Ok(machine)
+    }
+
+    fn graph(&self) -> Result<Graph, SnapshotError> {
+        if u32::try_from(self.tasks.len()).is_err() {
+            return Err(wrong("more tasks than there can be"));
+        }
+        let tasks = self.tasks.iter().map(|task| (task.id, task.status, task.parents.as_slice()));
+        let Some(mut graph) = Graph::rebuild(tasks) else {
+            return Err(wrong("its tasks are no graph: one stands twice, or waits for itself"));
+        };
+        let idle = |at: Task| !graph.status_of(at).is_live() && graph.nodes[at].live_children == 0;
+        let expected: BTreeSet<u32> =
+            (0..self.tasks.len() as u32).filter(|&place| idle(Task(place))).collect();
+        let retired: BTreeSet<u32> = self.retired.iter().copied().collect();
+        if retired != expected || retired.len() != self.retired.len() {
+            return Err(wrong("the retired tasks are not those that nobody waits for"));
+        }
+        for &place in &self.retired {
+            graph.retire(Task(place));
+        }
+        Ok(graph)
+    }
+
+    fn check_rest(&self, graph: &Graph) -> Result<(), SnapshotError> {
+        let live = self.tasks.iter().filter(|task| task.status.is_live());
+        let locked = live.map(|task| u128::from(task.bond)).sum();
+        let tasks: BTreeSet<_> = self.checkpoints.iter().map(|one| one.task).collect();
+        let probe = self.probe.and_then(|task| graph.status(&task));
+        let is = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(wrong(what)) };
+        is(self.stake.locked == Wei::new(locked), "what is locked is not the sum of the bonds")?;
+        is(self.breaker.is_sound(self.now), "the breaker is in no state it can be in")?;
+        is(
+            self.probe.is_none() || probe.is_some_and(Status::is_live),
+            "the task that the breaker let through is not on its way",
+        )?;
+        is(self.pruned_at <= self.now, "it was pruned later than now")?;
+        is(tasks.len() == self.checkpoints.len(), "a task has two checkpoints")?;
+        is(self.history.len() <= HISTORY, "more rollbacks than are remembered")?;
+        let rows = (self.counters.tasks_rejected.len(), self.counters.rollbacks.len());
+        is(
+            rows.0 <= Reason::ALL.len() && rows.1 <= RollbackReason::ALL.len(),
+            "more reasons are counted than there are",
+        )
+    }
+}
+
+impl TaskImage {
+    fn terms(&self) -> Terms {
+        Terms {
+            bond: self.bond,
+            claim_expires_at: self.claim_expires_at,
+            deadline: NEVER,
+            attempt: self.attempt,
+            held: self.held,
+        }
+    }
+
+    /// Whether the machine can be in this state with this task; if not, what is wrong.
+    fn check(&self, image: &Image, graph: &Graph, at: Task) -> Result<(), &'static str> {
+        let is = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(what) };
+        let mut places: Vec<u32> = self.parents.iter().map(|&(place, _)| place).collect();
+        places.sort_unstable();
+        places.dedup();
+        is(places.len() == self.parents.len(), "a task has a parent twice")?;
+        let clear = graph.is_clear(at);
+        is(self.status != Status::Confirmed || clear, "a task is confirmed before its parents")?;
+        let mut parents = graph.parent_edges(at);
+        let dead = |status: Status| matches!(status, Status::Failed | Status::RolledBack);
+        is(
+            !self.status.is_live()
+                || parents.all(|edge| {
+                    edge.link == Link::OrderOnly || !dead(graph.status_of(edge.parent))
+                }),
+            "a task outlived a parent that it reads",
+        )?;
+        is(!self.held || (self.status.is_live() && !clear), "a confirmation is held for nothing")?;
+        let proof = &self.proof;
+        let commitment = self.commitment.as_ref();
+        if let Some(one) = commitment {
+            is(
+                one.depth <= COUNTED.into() && one.created_at <= image.now,
+                "a commitment is early",
+            )?;
+            let proved = matches!(
+                one.status,
+                CommitmentStatus::ProofGenerated | CommitmentStatus::Submitted
+            );
+            is(one.proof.is_some() == proved, "a commitment's proof is not what its status says")?;
+        }
+        is(
+            proof.depth <= COUNTED.into()
+                && proof.order <= image.next_order
+                && proof.submission <= image.next_submission,
+            "a proof was queued later than the next",
+        )?;
+        let created = commitment.is_some_and(|one| one.status == CommitmentStatus::Created);
+        let proved = commitment.is_some_and(|one| one.proof.is_some());
+        let flown = proof.attempts > 0;
+        let fits = match (self.status, proof.status) {
+            (Status::Pending, ProofStatus::None) => commitment.is_none(),
+            (Status::Speculative, ProofStatus::Held) => created && !clear,
+            (Status::Speculative, ProofStatus::Proving) => created,
+            (Status::Speculative, ProofStatus::Waiting) => proved && !clear,
+            (Status::Speculative, ProofStatus::Ready) => proved && clear,
+            (Status::Speculative, ProofStatus::BackOff | ProofStatus::Submitting) => {
+                proved && clear && flown
+            }
+            (Status::Confirmed, ProofStatus::Confirmed) => {
+                commitment.is_none_or(|one| one.status == CommitmentStatus::Confirmed)
+            }
+            (Status::Failed | Status::RolledBack, ProofStatus::Cancelled) => {
+                commitment.is_none_or(|one| {
+                    !one.status.is_open() && one.status != CommitmentStatus::Confirmed
+                })
+            }
+            _ => false,
+        };
+        is(fits, "a task, its commitment and its proof are not at the same point")?;
+        let timed = matches!(
+            proof.status,
+            ProofStatus::Proving | ProofStatus::BackOff | ProofStatus::Submitting
+        );
+        is(timed || proof.until == NEVER, "a proof expires that nothing is to happen to")
+    }
+}
+
+impl CommitmentImage {
+    fn of(commitment: &Commitment) -> Self {
+        Self {
+            opening: commitment.opening,
+            created_at: commitment.created_at,
+            expires_at: commitment.expires_at,
+            depth: commitment.depth.into(),
+            status: commitment.status,
+            checkpoint: commitment.checkpoint,
+            proof: commitment.proof.as_deref().copied(),
+        }
+    }
+
+    fn commitment(&self) -> Commitment {
+        Commitment {
+            opening: self.opening,
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            depth: self.depth as u8,
+            status: self.status,
+            checkpoint: self.checkpoint,
+            proof: self.proof.map(Box::new),
+        }
+    }
+}
+
+impl ProofImage {
+    fn of(entry: Entry) -> Self {
+        let Entry { order, until, submission, attempts, status, depth } = entry;
+        Self { status, order, until, submission, attempts, depth: depth.into() }
+    }
+
+    fn entry(&self) -> Entry {
+        let Self { status, order, until, submission, attempts, depth } = *self;
+        Entry { order, until, submission, attempts, status, depth: depth as u8 }
+    }
+}

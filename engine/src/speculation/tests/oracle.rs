@@ -1,0 +1,133 @@
+//! Everything that the machine keeps and could work out, worked out again.
+
+use super::super::{
+    CommitmentStatus, Link, ProofStatus, Speculation, Status, TaskId,
+    settle::NEVER,
+    table::{EdgeAt, Task},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Panics where the machine contradicts itself or the rules.
+pub fn check(machine: &Speculation) {
+    let graph = &machine.graph;
+    let order: Vec<Task> = graph.topological_order().iter().map(|id| graph.ids[id]).collect();
+    assert_eq!(order.len(), graph.len(), "a cycle");
+
+    let mut depths: BTreeMap<Task, u32> = BTreeMap::new();
+    let mut live_children: BTreeMap<Task, u32> = BTreeMap::new();
+    let (mut live, mut tips, mut bonds, mut in_flight) = (0, 0, 0, 0);
+    let (mut open, mut proofs, mut commitments) = (0, 0, 0);
+    let mut deadlines = BTreeSet::new();
+    let mut ready = 0;
+    for &task in &order {
+        let node = &graph.nodes[task];
+        let status = node.status;
+        assert_eq!(graph.ids.get(&node.id), Some(&task));
+        let mut unconfirmed = 0;
+        let mut depth = 0;
+        for edge in graph.parent_edges(task) {
+            assert_eq!(edge.child, task);
+            let parent = graph.status_of(edge.parent);
+            if status.is_live() {
+                *live_children.entry(edge.parent).or_default() += 1;
+                let outlived = matches!(parent, Status::Failed | Status::RolledBack);
+                assert!(!outlived || edge.link == Link::OrderOnly, "outlived {:?}", edge.parent);
+            }
+            if parent != Status::Confirmed {
+                unconfirmed += 1;
+                depth = depth.max(depths[&edge.parent] + 1);
+            }
+        }
+        depths.insert(task, depth);
+        assert_eq!(node.unconfirmed, unconfirmed, "unconfirmed parents of {}", node.id);
+        assert_eq!(u32::from(node.depth), depth, "depth of {}", node.id);
+        assert_eq!(graph.depth(&node.id), Some(depth));
+        assert!(status != Status::Confirmed || unconfirmed == 0, "{} confirmed early", node.id);
+
+        let terms = &machine.terms[task];
+        let entry = machine.deferral.get(task);
+        let commitment = machine.ledger.get(task);
+        assert!(!terms.held || status.is_live() && unconfirmed > 0, "held {}", node.id);
+        live += usize::from(status.is_live());
+        bonds += if status.is_live() { u128::from(terms.bond) } else { 0 };
+        in_flight += usize::from(entry.status == ProofStatus::Submitting);
+        ready += usize::from(entry.status == ProofStatus::Ready);
+        commitments += usize::from(commitment.is_some());
+        open += usize::from(commitment.is_some_and(|one| one.status.is_open()));
+        proofs += usize::from(commitment.is_some_and(|one| one.proof.is_some()));
+
+        let proved = commitment.is_some_and(|one| one.proof.is_some());
+        let created = commitment.is_some_and(|one| one.status == CommitmentStatus::Created);
+        let clear = unconfirmed == 0;
+        let fits = match (status, entry.status) {
+            (Status::Pending, ProofStatus::None) => commitment.is_none(),
+            (Status::Speculative, ProofStatus::Held) => created && !clear,
+            (Status::Speculative, ProofStatus::Proving) => created,
+            (Status::Speculative, ProofStatus::Waiting) => proved && !clear,
+            (
+                Status::Speculative,
+                ProofStatus::Ready | ProofStatus::BackOff | ProofStatus::Submitting,
+            ) => proved && clear,
+            (Status::Confirmed, ProofStatus::Confirmed)
+            | (Status::Failed | Status::RolledBack, ProofStatus::Cancelled) => !proved,
+            _ => false,
+        };
+        assert!(fits, "{status}, {}, {commitment:?}", entry.status);
+
+        let expiry = commitment.map_or(NEVER, |one| one.expires_at);
+        let first = terms.claim_expires_at.min(expiry).min(entry.until);
+        let watched = status.is_live() && !terms.held && first != NEVER;
+        assert_eq!(terms.deadline, if watched { first } else { NEVER }, "deadline of {}", node.id);
+        if watched {
+            deadlines.insert((first, task));
+        }
+    }
+    let mut retired = BTreeSet::new();
+    for &task in &order {
+        let node = &graph.nodes[task];
+        let children = live_children.get(&task).copied().unwrap_or(0);
+        assert_eq!(node.live_children, children, "live children of {}", node.id);
+        tips += usize::from(node.status.is_live() && children == 0);
+        if !node.status.is_live() && children == 0 {
+            retired.insert(task);
+        }
+        let last = graph.child_edges(task).last().map(|edge| edge.child);
+        assert_eq!(last.is_none(), node.first_child == EdgeAt::NONE);
+    }
+    assert_eq!(graph.retired().collect::<BTreeSet<_>>(), retired);
+    assert_eq!((graph.live(), graph.branches()), (live, tips));
+    assert_eq!(machine.stake.locked.get(), bonds);
+    assert_eq!(machine.deferral.in_flight(), in_flight);
+    assert_eq!(machine.deferral.ready(), ready);
+    let ledger = &machine.ledger;
+    assert_eq!((ledger.len(), ledger.open(), ledger.proofs()), (commitments, open, proofs));
+    assert_eq!(machine.deadlines, deadlines);
+    assert!(deadlines.first().is_none_or(|&(at, _)| at > machine.now), "something is overdue");
+    assert!(ready == 0 || in_flight as u64 >= machine.config.max_concurrent, "a slot is free");
+}
+
+/// What must stay as it is from one operation to the next.
+#[derive(Default)]
+pub struct Past {
+    tasks: BTreeMap<TaskId, (u32, Status, u32)>,
+}
+
+impl Past {
+    /// Panics if a final status changed, or, but for those that wait for a failed task, a depth
+    /// rose; then remembers what is.
+    pub fn check(&mut self, machine: &Speculation, waits: bool) {
+        let mut tasks = BTreeMap::new();
+        for (id, &task) in &machine.graph.ids {
+            let node = &machine.graph.nodes[task];
+            let now = (machine.terms[task].attempt, node.status, u32::from(node.depth));
+            if let Some(&(attempt, status, depth)) = self.tasks.get(id)
+                && attempt == now.0
+            {
+                assert!(status.is_live() || status == now.1, "{id} was {status}");
+                assert!(waits || !now.1.is_live() || now.2 <= depth, "{id} stands deeper");
+            }
+            tasks.insert(*id, now);
+        }
+        self.tasks = tasks;
+    }
+}
