@@ -10,6 +10,7 @@
 //! | module | subject |
 //! |---|---|
 //! | [`primitives`] | identities, quantities, the codec, JSON's tokens, the persistent Merkle map |
+//! | [`proof`] | proofs of a task's output: the circuit, Groth16, their format |
 //! | [`fees`] | basefees and charges |
 //! | [`presence`] | bitmaps, thresholds, subsets, one validator's view |
 //! | [`actor`] | modules of actors: limits, evaluation, effects |
@@ -30,6 +31,7 @@ pub mod fees;
 pub mod job;
 pub mod presence;
 pub mod primitives;
+pub mod proof;
 pub mod registry;
 pub mod session;
 pub mod speculation;

@@ -12,6 +12,7 @@ use cowboy_engine::{
     job::selection,
     presence::{Bitmap, ThresholdRule, canonical, subset, threshold},
     primitives::{Address, Hash, Height, PublicKey, SecretKey, Wei},
+    proof::{self, Element, Statement, Witness},
     session::backoff,
     timer::{
         Config, Due, Fairness, Policy, Tier, eip1559,
@@ -376,6 +377,86 @@ fn basefee() {
             equal(&format!("steps[{i}].next"), fee, step.next.0)?;
         }
         Ok(())
+    });
+}
+
+/// A field element: decimal digits in a string.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Decimal(Element);
+
+impl Debug for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Debug::fmt(&self.0, f)
+    }
+}
+
+impl<'de> Deserialize<'de> for Decimal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let mut bytes = [0u8; 32];
+        for digit in text.chars() {
+            let digit = digit.to_digit(10);
+            let mut carry =
+                digit.ok_or_else(|| D::Error::custom(format!("`{text}` is no number")))?;
+            for byte in bytes.iter_mut().rev() {
+                carry += 10 * u32::from(*byte);
+                *byte = carry as u8;
+                carry >>= 8;
+            }
+            if carry != 0 {
+                return Err(D::Error::custom(format!("`{text}` is beyond 256 bits")));
+            }
+        }
+        let element = Element::from_bytes(&bytes).map(Self);
+        element.ok_or_else(|| D::Error::custom(format!("`{text}` is not below the modulus")))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Poseidon2 {
+    permutation: Vec<Permutation>,
+    commitments: Vec<Commitment>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Permutation {
+    r#in: [Decimal; 4],
+    out: [Decimal; 4],
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Commitment {
+    output: [Decimal; 4],
+    salt: Decimal,
+    task_id: Decimal,
+    agent_key: Bytes,
+    agent: Decimal,
+    constraint_hash: Decimal,
+    output_commitment: Decimal,
+    binding: Decimal,
+}
+
+#[test]
+fn poseidon2() {
+    let Some(vectors) = vectors::<Poseidon2>("poseidon2") else { return };
+    check_all("poseidon2.permutation", &vectors.permutation, |case| {
+        let out = case.out.map(|number| number.0);
+        let input = case.r#in.map(|number| number.0);
+        equal("out", proof::permute(input), out)?;
+        equal("hash_4", proof::hash_4(input), out[0])
+    });
+    check_all("poseidon2.commitments", &vectors.commitments, |case| {
+        let witness = Witness { output: case.output.map(|number| number.0), salt: case.salt.0 };
+        let task_id = case.task_id.0.to_bytes();
+        let statement = Statement::of(&task_id, &case.agent_key.array()?, &witness);
+        equal("task_id", statement.task_id, case.task_id.0)?;
+        equal("agent", statement.agent, case.agent.0)?;
+        equal("constraint_hash", statement.constraint_hash, case.constraint_hash.0)?;
+        equal("output_commitment", statement.output_commitment, case.output_commitment.0)?;
+        equal("binding", statement.binding(), case.binding.0)
     });
 }
 

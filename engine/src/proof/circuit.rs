@@ -1,0 +1,238 @@
+//! What a proof says, as constraints.
+//!
+//! Its maker knows four numbers of output and a salt such that
+//!
+//! * constraint_hash = hash_4(output),
+//! * output_commitment = hash_2(constraint_hash, salt),
+//!
+//! and made it for this task and this agent: hash_2(hash_2(task_id, agent), output_commitment) is
+//! computed too, so that every public input stands in a constraint (spec speculation.md, Proofs).
+//!
+//! A fifth power takes three constraints, x·x = x², x²·x = x³ and x²·x³ = x⁵. Written so, x³ never
+//! stands on the left and x² never on the right: a third of the key's points on either side are
+//! zero, and a prover has nothing to add there. All else is linear and takes none, but for the two
+//! equations above.
+
+use super::{
+    constants::WIDTH,
+    poseidon2::{Arithmetic, POWERS, hash_2, hash_4, sum},
+    statement::{Statement, Witness},
+};
+use ark_bn254::Fr;
+use ark_ff::{Field as _, One as _};
+use ark_relations::gr1cs::{
+    ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, LinearCombination, Matrix,
+    R1CS_PREDICATE_LABEL, SynthesisError, SynthesisMode, Variable,
+};
+use std::{convert::Infallible, vec};
+
+/// Public inputs.
+pub const INPUTS: usize = 4;
+/// Permutations: one for the output, one for the commitment, two for task and agent.
+const PERMUTATIONS: usize = 4;
+/// Constraints of the circuit.
+pub const CONSTRAINTS: usize = 3 * POWERS * PERMUTATIONS + 2;
+/// Variables that are no public input: the private ones, and three for each fifth power.
+pub(super) const WITNESSES: usize = WIDTH + 1 + 3 * POWERS * PERMUTATIONS;
+
+/// The variables that the equations are about, in the order in which they are numbered.
+struct Variables<N> {
+    task_id: N,
+    agent: N,
+    constraint_hash: N,
+    output_commitment: N,
+    output: [N; WIDTH],
+    salt: N,
+}
+
+/// The two hashes that must equal public inputs.
+struct Hashes<N> {
+    constraint_hash: N,
+    output_commitment: N,
+}
+
+/// Computes whatever the circuit computes, in the order in which it does.
+fn compute<A: Arithmetic>(
+    arithmetic: &mut A,
+    variables: Variables<A::Number>,
+) -> Result<Hashes<A::Number>, A::Error> {
+    let Variables { task_id, agent, constraint_hash, output_commitment, output, salt } = variables;
+    let hashes = Hashes {
+        constraint_hash: hash_4(arithmetic, output)?,
+        output_commitment: hash_2(arithmetic, constraint_hash, salt)?,
+    };
+    let claim = hash_2(arithmetic, task_id, agent)?;
+    hash_2(arithmetic, claim, output_commitment)?;
+    Ok(hashes)
+}
+
+/// A value for every variable.
+pub(super) struct Assignment {
+    inputs: [Fr; INPUTS],
+    witnesses: Vec<Fr>,
+}
+
+impl Assignment {
+    /// The one that follows from a statement and what it is proved with.
+    pub(super) fn of(statement: &Statement, witness: &Witness) -> Self {
+        let inputs = statement.inputs().map(|input| input.0);
+        let [task_id, agent, constraint_hash, output_commitment] = inputs;
+        let output = witness.output.map(|number| number.0);
+        let salt = witness.salt.0;
+        let mut witnesses = Vec::with_capacity(WITNESSES);
+        witnesses.extend(output);
+        witnesses.push(salt);
+        let mut recorder = Recorder(witnesses);
+        let variables =
+            Variables { task_id, agent, constraint_hash, output_commitment, output, salt };
+        let Ok(_) = compute(&mut recorder, variables);
+        Self { inputs, witnesses: recorder.0 }
+    }
+
+    /// All values in the order of the matrices' columns: one, the inputs, the others.
+    pub(super) fn columns(self) -> Vec<Fr> {
+        let mut columns = Vec::with_capacity(1 + INPUTS + WITNESSES);
+        columns.push(Fr::ONE);
+        columns.extend(self.inputs);
+        columns.extend(self.witnesses);
+        columns
+    }
+}
+
+/// The field, keeping each power that a variable stands for.
+struct Recorder(Vec<Fr>);
+
+impl Arithmetic for Recorder {
+    type Number = Fr;
+    type Error = Infallible;
+
+    fn combine(&self, coefficients: [Fr; WIDTH], numbers: &[Fr; WIDTH]) -> Fr {
+        sum(coefficients, numbers)
+    }
+
+    fn fifth_power(&mut self, number: &Fr, constant: Fr) -> Result<Fr, Infallible> {
+        let base = *number + constant;
+        let square = base.square();
+        let cube = square * base;
+        let fifth = square * cube;
+        self.0.extend([square, cube, fifth]);
+        Ok(fifth)
+    }
+}
+
+/// The circuit, with values for a prover or without for a setup.
+pub struct Circuit(Option<Assignment>);
+
+impl Circuit {
+    /// Without values: what a setup reads.
+    pub fn blank() -> Self {
+        Self(None)
+    }
+
+    /// With the values that follow from a statement and what it is proved with.
+    pub fn of(statement: &Statement, witness: &Witness) -> Self {
+        Self(Some(Assignment::of(statement, witness)))
+    }
+}
+
+impl ConstraintSynthesizer<Fr> for Circuit {
+    fn generate_constraints(self, cs: ConstraintSystemRef<Fr>) -> Result<(), SynthesisError> {
+        let (inputs, values) = match self.0 {
+            Some(Assignment { inputs, witnesses }) => (inputs.map(Some), Some(witnesses)),
+            None => ([None; INPUTS], None),
+        };
+        let mut builder =
+            Builder { cs: cs.clone(), values: values.map(|values| values.into_iter()) };
+        let input = |value: Option<Fr>| {
+            cs.new_input_variable(|| value.ok_or(SynthesisError::AssignmentMissing))
+        };
+        let [task_id, agent, constraint_hash, output_commitment] = inputs.map(input);
+        let (constraint_hash, output_commitment) = (constraint_hash?, output_commitment?);
+        let variables = Variables {
+            task_id: task_id?.into(),
+            agent: agent?.into(),
+            constraint_hash: constraint_hash.into(),
+            output_commitment: output_commitment.into(),
+            output: [builder.next()?, builder.next()?, builder.next()?, builder.next()?]
+                .map(LinearCombination::from),
+            salt: builder.next()?.into(),
+        };
+        let hashes = compute(&mut builder, variables)?;
+        builder.equal(hashes.constraint_hash, constraint_hash)?;
+        builder.equal(hashes.output_commitment, output_commitment)
+    }
+}
+
+/// The circuit's matrices A, B and C, row by row.
+pub(super) fn matrices() -> Vec<Matrix<Fr>> {
+    let cs = ConstraintSystem::new_ref();
+    cs.set_mode(SynthesisMode::Setup);
+    let written = Circuit::blank().generate_constraints(cs.clone());
+    cs.finalize();
+    let matrices = written.and_then(|()| cs.to_matrices());
+    let mut matrices = matrices.expect("a blank circuit asks for no values");
+    matrices.remove(R1CS_PREDICATE_LABEL).expect("a constraint system has rank-one constraints")
+}
+
+/// Writes constraints down.
+struct Builder {
+    cs: ConstraintSystemRef<Fr>,
+    /// What is left of the assignment.
+    values: Option<vec::IntoIter<Fr>>,
+}
+
+impl Builder {
+    /// A new variable, with the assignment's next value.
+    fn next(&mut self) -> Result<Variable, SynthesisError> {
+        let value = self.values.as_mut().and_then(Iterator::next);
+        self.cs.new_witness_variable(|| value.ok_or(SynthesisError::AssignmentMissing))
+    }
+
+    /// A new variable for left · right.
+    fn product(
+        &mut self,
+        left: LinearCombination<Fr>,
+        right: LinearCombination<Fr>,
+    ) -> Result<Variable, SynthesisError> {
+        let product = self.next()?;
+        self.cs.enforce_r1cs_constraint(|| left, || right, || product.into())?;
+        Ok(product)
+    }
+
+    fn equal(&self, left: LinearCombination<Fr>, right: Variable) -> Result<(), SynthesisError> {
+        self.cs.enforce_r1cs_constraint(|| left, || Variable::One.into(), || right.into())
+    }
+}
+
+impl Arithmetic for Builder {
+    type Number = LinearCombination<Fr>;
+    type Error = SynthesisError;
+
+    fn combine(
+        &self,
+        coefficients: [Fr; WIDTH],
+        numbers: &[LinearCombination<Fr>; WIDTH],
+    ) -> LinearCombination<Fr> {
+        let mut combined = LinearCombination::zero();
+        for (factor, number) in coefficients.into_iter().zip(numbers) {
+            combined.extend(number.iter().map(|(coefficient, variable)| {
+                (if factor.is_one() { *coefficient } else { factor * coefficient }, *variable)
+            }));
+        }
+        combined.compactify();
+        combined
+    }
+
+    fn fifth_power(
+        &mut self,
+        number: &LinearCombination<Fr>,
+        constant: Fr,
+    ) -> Result<LinearCombination<Fr>, SynthesisError> {
+        let mut base = number.clone();
+        base.push((constant, Variable::One));
+        base.compactify();
+        let square = self.product(base.clone(), base.clone())?;
+        let cube = self.product(square.into(), base)?;
+        self.product(square.into(), cube.into()).map(LinearCombination::from)
+    }
+}

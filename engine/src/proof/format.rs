@@ -1,0 +1,132 @@
+//! A proof as it is sent and stored: 388 bytes (spec speculation.md, Proofs).
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 64 | A, a point of G1 |
+//! | 128 | B, a point of G2 |
+//! | 64 | C, a point of G1 |
+//! | 4 | how many public inputs follow, u32 big-endian: 4 |
+//! | 4 × 32 | task_id, agent, constraint_hash, output_commitment |
+//!
+//! Points are uncompressed and big-endian, as in [`super::points`]. A proof has exactly one form:
+//! points are on their curves, in their groups and not at infinity, numbers are below their moduli,
+//! and what was read gives the same bytes when it is written again.
+
+use super::{
+    circuit::INPUTS,
+    points::{Point, PointError},
+    statement::{Element, Statement},
+};
+use ark_bn254::{G1Affine, G2Affine};
+
+/// Bytes of a proof.
+pub const PROOF_BYTES: usize = POINTS_BYTES + 4 + 32 * INPUTS;
+/// Bytes of a proof's points.
+pub(super) const POINTS_BYTES: usize = 64 + 128 + 64;
+const _: () = assert!(PROOF_BYTES == 388, "a proof has 388 bytes (spec speculation.md, Proofs)");
+
+/// The public inputs' names, in their order.
+pub(super) const INPUT_NAMES: [&str; INPUTS] =
+    ["task_id", "agent", "constraint_hash", "output_commitment"];
+
+/// Why bytes are no proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// Not as long as a proof.
+    #[error("{got} bytes where a proof has {PROOF_BYTES}")]
+    Length {
+        /// The length found.
+        got: usize,
+    },
+    /// Another number of public inputs.
+    #[error("{got} public inputs where a proof has {INPUTS}")]
+    Count {
+        /// The number found.
+        got: u32,
+    },
+    /// A public input at or above the modulus of the scalar field.
+    #[error("public input `{input}` is not below the field's modulus")]
+    Input {
+        /// Its name.
+        input: &'static str,
+    },
+    /// No point.
+    #[error("point {point}: {why}")]
+    Point {
+        /// A, B or C.
+        point: &'static str,
+        /// What is wrong with it.
+        why: PointError,
+    },
+    /// Readable, but not in a proof's one form.
+    #[error("not in a proof's one form")]
+    NotCanonical,
+}
+
+/// A proof: points that can be checked, and the statement that they are checked against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    pub(super) a: G1Affine,
+    pub(super) b: G2Affine,
+    pub(super) c: G1Affine,
+    /// What it claims to prove.
+    pub statement: Statement,
+}
+
+impl Proof {
+    /// The proof that `bytes` are the one form of.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FormatError> {
+        let length = FormatError::Length { got: bytes.len() };
+        let bytes: &[u8; PROOF_BYTES] = bytes.try_into().map_err(|_| length)?;
+        let (points, rest) = bytes.split_at(POINTS_BYTES);
+        // What is cheap to refuse comes first.
+        let statement = read_statement(rest)?;
+        let rest = &mut &*points;
+        let read = |point, why| FormatError::Point { point, why };
+        let proof = Self {
+            a: Point::read(rest).map_err(|why| read("A", why))?,
+            b: Point::read(rest).map_err(|why| read("B", why))?,
+            c: Point::read(rest).map_err(|why| read("C", why))?,
+            statement,
+        };
+        if proof.to_bytes() == *bytes { Ok(proof) } else { Err(FormatError::NotCanonical) }
+    }
+
+    /// The proof's one form.
+    pub fn to_bytes(&self) -> [u8; PROOF_BYTES] {
+        let mut points = Vec::with_capacity(POINTS_BYTES);
+        self.a.write(&mut points);
+        self.b.write(&mut points);
+        self.c.write(&mut points);
+        frame(&points, &self.statement)
+    }
+}
+
+/// A proof's form around whatever stands where the points do.
+pub(super) fn frame(points: &[u8], statement: &Statement) -> [u8; PROOF_BYTES] {
+    let mut bytes = Vec::with_capacity(PROOF_BYTES);
+    bytes.extend_from_slice(points);
+    bytes.extend((INPUTS as u32).to_be_bytes());
+    bytes.extend(statement.inputs().into_iter().flat_map(Element::to_bytes));
+    bytes.try_into().expect("points, a count and the inputs are as long as a proof")
+}
+
+/// Reads the count and the public inputs.
+fn read_statement(bytes: &[u8]) -> Result<Statement, FormatError> {
+    let (count, inputs) = bytes.split_at(4);
+    let got = u32::from_be_bytes(count.try_into().expect("four bytes were split off"));
+    if got != INPUTS as u32 {
+        return Err(FormatError::Count { got });
+    }
+    let (inputs, _) = inputs.as_chunks();
+    let input = |i: usize| {
+        let input = FormatError::Input { input: INPUT_NAMES[i] };
+        inputs.get(i).and_then(Element::from_bytes).ok_or(input)
+    };
+    Ok(Statement {
+        task_id: input(0)?,
+        agent: input(1)?,
+        constraint_hash: input(2)?,
+        output_commitment: input(3)?,
+    })
+}

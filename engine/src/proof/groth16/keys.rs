@@ -1,0 +1,253 @@
+//! Keys: drawn from a seed, written down, read back.
+//!
+//! A verifying key is 768 bytes: α of G1; β, γ and δ of G2; and a point of G1 for the number one
+//! and for each public input. A proving key follows the verifying key with β and δ of G1 and its
+//! five lists of points, whose lengths are the circuit's. Points are as in
+//! [`crate::proof::points`]; in a proving key's lists some are at infinity, elsewhere none.
+
+use crate::{
+    primitives::{
+        Hash,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+        keccak256,
+    },
+    proof::{
+        circuit::{CONSTRAINTS, Circuit, INPUTS, WITNESSES},
+        points::{Point, PointError},
+    },
+};
+use ark_bn254::{Bn254, Fr, G1Affine, G1Projective, G2Affine};
+use ark_ec::{
+    AdditiveGroup as _, AffineRepr as _, CurveGroup as _,
+    pairing::{Pairing, PairingOutput},
+};
+use ark_ff::{BigInteger as _, PrimeField as _};
+use ark_groth16::Groth16;
+use rand_chacha_03::{ChaCha20Rng, rand_core::SeedableRng as _};
+use std::fmt;
+
+/// Bytes of a verifying key.
+pub const VERIFYING_KEY_BYTES: usize = 64 * (2 + INPUTS) + 128 * 3;
+/// Bytes of a proving key, some 450 KiB.
+pub const PROVING_KEY_BYTES: usize =
+    VERIFYING_KEY_BYTES + 64 * (2 + 2 * COLUMNS + POWERS_OF_TAU + WITNESSES) + 128 * COLUMNS;
+const _: () = assert!(VERIFYING_KEY_BYTES == 768, "as this module's documentation has it");
+
+/// Columns of the circuit's matrices: one, the public inputs, the other variables.
+const COLUMNS: usize = 1 + INPUTS + WITNESSES;
+/// Points that carry the quotient polynomial: its coefficients are one less than the domain's size,
+/// and that is the power of two that holds a value for each constraint and each instance column.
+const POWERS_OF_TAU: usize = (CONSTRAINTS + 1 + INPUTS).next_power_of_two() - 1;
+
+/// Keeps a setup's numbers apart from whatever else is drawn from the same seed.
+const SETUP_DOMAIN: &[u8] = b"cowboy/proof/setup/v1";
+
+/// What proofs are checked with, and all that can be computed of it beforehand.
+#[derive(Clone)]
+pub struct VerifyingKey {
+    pub(super) key: ark_groth16::VerifyingKey<Bn254>,
+    /// e(α, β)
+    pub(super) alpha_beta: PairingOutput<Bn254>,
+    /// −γ, ready to be paired.
+    pub(super) minus_gamma: <Bn254 as Pairing>::G2Prepared,
+    /// −δ, ready to be paired.
+    pub(super) minus_delta: <Bn254 as Pairing>::G2Prepared,
+    /// For each set of public inputs, as bits, the sum of their points.
+    sums: [G1Affine; 1 << INPUTS],
+}
+
+impl VerifyingKey {
+    fn of(key: ark_groth16::VerifyingKey<Bn254>) -> Self {
+        let minus = |point: G2Affine| (-point.into_group()).into_affine().into();
+        let sum = |set: usize| {
+            let members = (0..INPUTS).filter(|input| set >> input & 1 == 1);
+            members.map(|input| key.gamma_abc_g1[1 + input]).sum::<G1Projective>().into_affine()
+        };
+        Self {
+            alpha_beta: Bn254::pairing(key.alpha_g1, key.beta_g2),
+            minus_gamma: minus(key.gamma_g2),
+            minus_delta: minus(key.delta_g2),
+            sums: std::array::from_fn(sum),
+            key,
+        }
+    }
+
+    /// The point of the number one times `one`, plus each public input's point times the input: bit
+    /// by bit of all of them at once.
+    pub(super) fn combine(&self, one: Fr, inputs: [Fr; INPUTS]) -> G1Projective {
+        let inputs = inputs.map(Fr::into_bigint);
+        let mut point = G1Projective::ZERO;
+        for bit in (0..Fr::MODULUS_BIT_SIZE as usize).rev() {
+            point.double_in_place();
+            let set = (0..INPUTS).fold(0, |set, i| set | usize::from(inputs[i].get_bit(bit)) << i);
+            point += self.sums[set];
+        }
+        point + self.key.gamma_abc_g1[0] * one
+    }
+
+    /// The key as arkworks has it.
+    pub fn arkworks(&self) -> &ark_groth16::VerifyingKey<Bn254> {
+        &self.key
+    }
+
+    /// The hash of the key's form: its name.
+    pub fn id(&self) -> Hash {
+        keccak256(&[&self.to_bytes()])
+    }
+
+    /// The key's one form.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(VERIFYING_KEY_BYTES);
+        self.write(&mut bytes);
+        bytes
+    }
+
+    /// The key that `bytes` are the one form of.
+    pub fn from_bytes(bytes: &[u8; VERIFYING_KEY_BYTES]) -> Result<Self, PointError> {
+        Self::read(&mut &bytes[..])
+    }
+
+    fn write(&self, to: &mut Vec<u8>) {
+        let key = &self.key;
+        key.alpha_g1.write(to);
+        for point in [key.beta_g2, key.gamma_g2, key.delta_g2] {
+            point.write(to);
+        }
+        for point in &key.gamma_abc_g1 {
+            point.write(to);
+        }
+    }
+
+    fn read(from: &mut &[u8]) -> Result<Self, PointError> {
+        Ok(Self::of(ark_groth16::VerifyingKey {
+            alpha_g1: Point::read(from)?,
+            beta_g2: Point::read(from)?,
+            gamma_g2: Point::read(from)?,
+            delta_g2: Point::read(from)?,
+            gamma_abc_g1: (0..=INPUTS).map(|_| Point::read(from)).collect::<Result<_, _>>()?,
+        }))
+    }
+}
+
+impl PartialEq for VerifyingKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for VerifyingKey {}
+
+impl fmt::Debug for VerifyingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VerifyingKey({})", self.id())
+    }
+}
+
+impl Encode for VerifyingKey {
+    fn encode(&self, w: &mut Writer) {
+        w.bytes(&self.to_bytes());
+    }
+}
+
+impl Decode for VerifyingKey {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Self::from_bytes(&r.array()?).map_err(invalid)
+    }
+}
+
+/// What proofs are made with. Unfit for anything but a devnet: see [`super`].
+#[derive(Clone, PartialEq)]
+pub struct ProvingKey {
+    pub(super) key: ark_groth16::ProvingKey<Bn254>,
+    verifying: VerifyingKey,
+}
+
+impl ProvingKey {
+    /// The keys that follow from a seed: the same ones on every machine. As secret as its seed.
+    pub fn setup(seed: &[u8; 32]) -> Self {
+        let mut numbers = ChaCha20Rng::from_seed(keccak256(&[SETUP_DOMAIN, seed]).0);
+        let key = Groth16::<Bn254>::generate_random_parameters_with_reduction(
+            Circuit::blank(),
+            &mut numbers,
+        );
+        let key = key.expect("a blank circuit asks for no values, and the field has its domain");
+        Self { verifying: VerifyingKey::of(key.vk.clone()), key }
+    }
+
+    /// The key as arkworks has it.
+    pub fn arkworks(&self) -> &ark_groth16::ProvingKey<Bn254> {
+        &self.key
+    }
+
+    /// What proofs made with this key are checked with.
+    pub fn verifying_key(&self) -> &VerifyingKey {
+        &self.verifying
+    }
+
+    /// The key's one form.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(PROVING_KEY_BYTES);
+        let key = &self.key;
+        self.verifying.write(&mut bytes);
+        let lists = [&key.a_query, &key.b_g1_query, &key.h_query, &key.l_query];
+        for point in [&key.beta_g1, &key.delta_g1].into_iter().chain(lists.into_iter().flatten()) {
+            point.write(&mut bytes);
+        }
+        for point in &key.b_g2_query {
+            point.write(&mut bytes);
+        }
+        bytes
+    }
+
+    /// The key that `bytes` are the one form of. It need not be one that a setup made: what it
+    /// proves then, its verifying key refuses.
+    pub fn from_bytes(bytes: &[u8; PROVING_KEY_BYTES]) -> Result<Self, PointError> {
+        fn list<P: Point>(from: &mut &[u8], points: usize) -> Result<Vec<P>, PointError> {
+            (0..points).map(|_| P::read_any(from)).collect()
+        }
+        let from = &mut &bytes[..];
+        let verifying = VerifyingKey::read(from)?;
+        let key = ark_groth16::ProvingKey {
+            vk: verifying.key.clone(),
+            beta_g1: Point::read(from)?,
+            delta_g1: Point::read(from)?,
+            a_query: list(from, COLUMNS)?,
+            b_g1_query: list(from, COLUMNS)?,
+            h_query: list(from, POWERS_OF_TAU)?,
+            l_query: list(from, WITNESSES)?,
+            b_g2_query: list(from, COLUMNS)?,
+        };
+        Ok(Self { key, verifying })
+    }
+}
+
+/// Names the key; the lists would fill pages.
+impl fmt::Debug for ProvingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProvingKey({})", self.verifying.id())
+    }
+}
+
+impl Encode for ProvingKey {
+    fn encode(&self, w: &mut Writer) {
+        w.bytes(&self.to_bytes());
+    }
+}
+
+impl Decode for ProvingKey {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let bytes = r.bytes(PROVING_KEY_BYTES)?;
+        let length = DecodeError::WrongLength { got: bytes.len(), expected: PROVING_KEY_BYTES };
+        Self::from_bytes(bytes.try_into().map_err(|_| length)?).map_err(invalid)
+    }
+}
+
+fn invalid(why: PointError) -> DecodeError {
+    DecodeError::Invalid(match why {
+        PointError::CutShort => "a key that is cut short",
+        PointError::Coordinate => "a key with a coordinate not below the modulus",
+        PointError::OffCurve => "a key with a point that is not on its curve",
+        PointError::Subgroup => "a key with a point outside of its group",
+        PointError::Infinity => "a key with a point at infinity",
+    })
+}

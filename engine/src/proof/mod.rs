@@ -1,0 +1,37 @@
+//! Proofs that an agent knows a task's output (spec speculation.md, Proofs).
+//!
+//! A proof of the generator `groth16` says: this agent has, for this task, an output whose hash is
+//! this and which stands behind this commitment. It is 388 bytes, takes a millisecond to check, and
+//! tells nothing of the output. `mock` is a hash in its place, which proves nothing.
+//!
+//! | file | subject |
+//! |---|---|
+//! | [`generator`] | which kinds of proof there are |
+//! | [`poseidon2`], `constants` | the permutation, over whatever computes, and its parameters |
+//! | [`statement`] | field elements, hashes of them, what is proved and with what |
+//! | [`circuit`] | the same as constraints |
+//! | [`points`] | points of the curves as bytes |
+//! | [`format`](mod@format) | proofs as bytes |
+//! | [`groth16`] | keys, proving, verifying |
+//! | [`mock`] | what proves nothing |
+//!
+//! Randomness is an argument, everywhere; nothing here starts a thread.
+
+pub mod circuit;
+mod constants;
+pub mod format;
+pub mod generator;
+pub mod groth16;
+pub mod mock;
+pub mod points;
+mod poseidon2;
+pub mod statement;
+
+pub use format::{FormatError, PROOF_BYTES, Proof};
+pub use generator::{Generator, GeneratorError};
+pub use groth16::{ProofError, Prover, ProvingKey, VerifyingKey};
+pub use points::PointError;
+pub use statement::{Element, Statement, Witness, hash_2, hash_4, permute};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! What is proved, and with what.
+
+use super::{
+    circuit::INPUTS,
+    constants::WIDTH,
+    poseidon2::{self, Plain},
+};
+use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
+use ark_bn254::Fr;
+use ark_ff::{BigInt, PrimeField as _};
+use std::fmt;
+
+/// An element of BN254's scalar field: 32 bytes, big-endian, below the modulus.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Element(pub(super) Fr);
+
+impl Element {
+    /// The element that `bytes` are the one form of; none at or above the modulus.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Option<Self> {
+        Fr::from_bigint(integer(bytes)).map(Self)
+    }
+
+    /// The number that `bytes` are, reduced: how a key or an identifier becomes an element.
+    pub fn reduce(bytes: &[u8; 32]) -> Self {
+        Self(Fr::from_be_bytes_mod_order(bytes))
+    }
+
+    /// The element's one form.
+    pub fn to_bytes(self) -> [u8; 32] {
+        bytes(self.0.into_bigint())
+    }
+}
+
+impl From<u64> for Element {
+    fn from(number: u64) -> Self {
+        Self(number.into())
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{}", hex::encode(self.to_bytes()))
+    }
+}
+
+impl fmt::Debug for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Encode for Element {
+    fn encode(&self, w: &mut Writer) {
+        w.bytes(&self.to_bytes());
+    }
+}
+
+impl Decode for Element {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let invalid = DecodeError::Invalid("not below the modulus of BN254's scalar field");
+        Self::from_bytes(&r.array()?).ok_or(invalid)
+    }
+}
+
+/// An integer from its big-endian form.
+pub(super) fn integer(bytes: &[u8; 32]) -> BigInt<4> {
+    let (limbs, _) = bytes.as_chunks();
+    let mut integer = BigInt::default();
+    for (limb, bytes) in integer.0.iter_mut().rev().zip(limbs) {
+        *limb = u64::from_be_bytes(*bytes);
+    }
+    integer
+}
+
+/// An integer's big-endian form.
+pub(super) fn bytes(integer: BigInt<4>) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (chunk, limb) in bytes.as_chunks_mut().0.iter_mut().zip(integer.0.into_iter().rev()) {
+        *chunk = limb.to_be_bytes();
+    }
+    bytes
+}
+
+/// The hash of four elements: the first of their Poseidon2 permutation.
+pub fn hash_4(elements: [Element; WIDTH]) -> Element {
+    let Ok(hash) = poseidon2::hash_4(&mut Plain, elements.map(|element| element.0));
+    Element(hash)
+}
+
+/// The hash of two elements: that of the two and two zeros.
+pub fn hash_2(a: Element, b: Element) -> Element {
+    let Ok(hash) = poseidon2::hash_2(&mut Plain, a.0, b.0);
+    Element(hash)
+}
+
+/// The Poseidon2 permutation of four elements.
+pub fn permute(elements: [Element; WIDTH]) -> [Element; WIDTH] {
+    let Ok(state) = poseidon2::permute(&mut Plain, elements.map(|element| element.0));
+    state.map(Element)
+}
+
+/// What only the prover knows. Its debug form tells nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Witness {
+    /// The task's output, as four elements.
+    pub output: [Element; WIDTH],
+    /// What hides the output behind its commitment.
+    pub salt: Element,
+}
+
+impl fmt::Debug for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Witness(..)")
+    }
+}
+
+/// What a proof says: this agent has, for this task, an output with this hash behind this
+/// commitment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statement {
+    /// The task's id.
+    pub task_id: Element,
+    /// The agent's key.
+    pub agent: Element,
+    /// hash_4 of the output.
+    pub constraint_hash: Element,
+    /// hash_2 of the constraint hash and the salt.
+    pub output_commitment: Element,
+}
+crate::record!(Statement { task_id, agent, constraint_hash, output_commitment });
+
+impl Statement {
+    /// What a witness proves of a task and an agent, whose 32 bytes are read big-endian and
+    /// reduced.
+    pub fn of(task_id: &[u8; 32], agent: &[u8; 32], witness: &Witness) -> Self {
+        let constraint_hash = hash_4(witness.output);
+        Self {
+            task_id: Element::reduce(task_id),
+            agent: Element::reduce(agent),
+            constraint_hash,
+            output_commitment: hash_2(constraint_hash, witness.salt),
+        }
+    }
+
+    /// hash_2(hash_2(task_id, agent), output_commitment), which the circuit computes too.
+    pub fn binding(&self) -> Element {
+        hash_2(hash_2(self.task_id, self.agent), self.output_commitment)
+    }
+
+    /// The public inputs in their order.
+    pub fn inputs(&self) -> [Element; INPUTS] {
+        [self.task_id, self.agent, self.constraint_hash, self.output_commitment]
+    }
+}
