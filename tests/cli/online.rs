@@ -276,7 +276,7 @@ fn a_nonce_that_was_taken_is_asked_for_again() {
         let first = request.line == "POST /v1/transactions"
             && attempts.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
         if first {
-            return Answer::error(ErrorCode::Rejected, Some("NonceTaken"), "another has nonce 3");
+            return Answer::error(ErrorCode::Rejected, Some("Underpriced"), "another has nonce 3");
         }
         takes(request, TransactionStatus::Success)
     });

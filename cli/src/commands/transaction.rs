@@ -198,7 +198,7 @@ fn is_nonce_taken(error: &ClientError) -> bool {
         ClientError::Refused(detail) => {
             let name = detail.name.as_deref().unwrap_or_default();
             detail.code == ErrorCode::Rejected
-                && (name.contains("Nonce") || name.contains("Replacement"))
+                && matches!(name, "NonceTooLow" | "NonceTooHigh" | "Underpriced")
         }
         _ => false,
     }

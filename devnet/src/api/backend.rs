@@ -368,6 +368,8 @@ pub struct Backend {
     faults: Faults,
     slots: watch::Sender<Vec<Arc<ValidatorSlot>>>,
     runners: BTreeMap<Address, AtomicBool>,
+    /// Held while a transaction is taken: of two that are the same, one is new.
+    pub(super) submissions: Mutex<()>,
 }
 
 impl Backend {
@@ -407,12 +409,18 @@ impl Backend {
             faults: config.faults,
             slots: watch::Sender::new(slots),
             runners: config.runners.into_iter().map(|(_, a)| (a, AtomicBool::new(false))).collect(),
+            submissions: Mutex::default(),
         })
     }
 
     /// The validators, in the order of the configuration.
     pub fn slots(&self) -> Vec<Arc<ValidatorSlot>> {
         self.slots.borrow().clone()
+    }
+
+    /// The validators that run.
+    pub fn running(&self) -> Vec<Running> {
+        self.slots.borrow().iter().filter_map(|slot| slot.running()).collect()
     }
 
     /// The validator of this name.

@@ -217,6 +217,11 @@ impl Pool {
         self.queues.values().flat_map(|queue| queue.values()).map(|entry| &entry.transaction)
     }
 
+    /// Whether a transaction of `sender` with this nonce waits.
+    pub fn waits(&self, sender: &Address, nonce: u64) -> bool {
+        self.queues.get(sender).is_some_and(|queue| queue.contains_key(&nonce))
+    }
+
     /// The nonce after the last of `sender`'s waiting transactions without a gap, from `next` on.
     pub fn next_nonce(&self, sender: &Address, next: u64) -> u64 {
         let queue = self.queues.get(sender);

@@ -1,7 +1,10 @@
 //! Accounts: balances and nonces, with the names that the devnet knows.
 
-use crate::api::{error::ApiError, types::Account, view::View};
-use cowboy_engine::primitives::Address;
+use crate::{
+    api::{error::ApiError, types::Account, view::View},
+    chain::mempool::Mempool,
+};
+use cowboy_engine::{chain::State, primitives::Address};
 
 /// Accounts in a list at most: the devnet's own first, then others by address.
 const LISTED: usize = 10_000;
@@ -10,21 +13,34 @@ const LISTED: usize = 10_000;
 pub(super) fn list(view: &View) -> Result<Vec<Account>, ApiError> {
     let own = &view.backend.accounts;
     let others = view.state.accounts().map(|(address, _)| address).filter(|a| !own.contains(a));
-    Ok(own.iter().chain(others).take(LISTED).map(|address| account(view, address)).collect())
+    let waiting = waiting(view);
+    let shown = own.iter().chain(others).take(LISTED);
+    Ok(shown.map(|address| account(view, &waiting, address)).collect())
 }
 
 /// `GET /v1/accounts/{account}`
 pub(super) fn show(view: &View, text: &str) -> Result<Account, ApiError> {
-    Ok(account(view, &view.resolve("account", text)?))
+    Ok(account(view, &waiting(view), &view.resolve("account", text)?))
 }
 
-fn account(view: &View, address: &Address) -> Account {
+/// What each running validator has executed, and what waits there: the others know it a moment
+/// later.
+fn waiting(view: &View) -> Vec<(State, Mempool)> {
+    let running = view.backend.running();
+    running.into_iter().map(|one| (one.ledger.head(), one.mempool)).collect()
+}
+
+fn account(view: &View, waiting: &[(State, Mempool)], address: &Address) -> Account {
     let account = view.state.account(address);
+    let next = waiting.iter().map(|(state, mempool)| {
+        let nonce = state.account(address).nonce;
+        mempool.with(|pool| pool.next_nonce(address, nonce))
+    });
     Account {
         name: view.backend.names.get(address),
         address: (*address).into(),
         balance: account.balance.into(),
         nonce: account.nonce,
-        next_nonce: view.running.mempool.with(|pool| pool.next_nonce(address, account.nonce)),
+        next_nonce: next.fold(account.nonce, u64::max),
     }
 }

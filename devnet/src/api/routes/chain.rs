@@ -115,11 +115,19 @@ pub(super) fn transaction(view: &View, hash: &str) -> Result<Transaction, ApiErr
     if let Some(stored) = view.store().transaction(&hash)? {
         return included(view, hash, stored);
     }
-    let waiting = view.running.mempool.with(|pool| pool.get(&hash).cloned()).ok_or_else(|| {
-        ApiError::not_found(format!(
-            "transaction {hash} is in no block and does not wait in the mempool"
-        ))
-    })?;
+    // What one validator has taken, the others know a moment later.
+    let running = view.backend.running();
+    let mut pools = running.iter().map(|one| one.mempool.with(|pool| pool.get(&hash).cloned()));
+    let Some(waiting) = pools.find_map(|found| found) else {
+        // It waits nowhere any more: a block may have taken it meanwhile.
+        let now = View::of(view.backend.clone(), None)?;
+        let stored = now.store().transaction(&hash)?.ok_or_else(|| {
+            ApiError::not_found(format!(
+                "transaction {hash} is in no block and does not wait in the mempool"
+            ))
+        })?;
+        return included(&now, hash, stored);
+    };
     let sender = waiting.sender().map_err(|error| ApiError::internal(error.to_string()))?;
     let status = TransactionStatus::Pending;
     Ok(describe(view, hash, &waiting, sender, status))

@@ -1,7 +1,7 @@
 //! What changes state: transactions, starting and stopping.
 
 use crate::api::{
-    backend::{Membership, MembershipError, Switch},
+    backend::{Membership, MembershipError, Running, Switch},
     error::ApiError,
     extract::{Authorized, InBody, InPath},
     nodes,
@@ -69,14 +69,23 @@ fn decode(request: &TransactionRequest) -> Result<SignedTransaction, ApiError> {
         .map_err(|error| ApiError::bad_request(format!("transaction: {error}")))
 }
 
-/// Hands a transaction to the mempool. One that is in a block already was accepted before: whoever
-/// lost the first answer gets the same again.
+/// Hands a transaction to a mempool: where one of its sender with its nonce waits already, to that,
+/// which knows it or decides between the two; else to that of the validator which is furthest. One
+/// that is in a block already was accepted before: whoever lost the first answer gets the same
+/// again.
 fn accept(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted, ApiError> {
     let hash: Hash = signed.hash();
-    let newest = view.running.ledger.newest().state;
-    let known = match view.running.mempool.submit(signed, &newest) {
+    let (sender, nonce) = (signed.sender().ok(), signed.transaction.nonce);
+    let _turn = view.backend.submissions.lock();
+    let running = view.backend.running();
+    let waits = |one: &&Running| {
+        sender.is_some_and(|sender| one.mempool.with(|pool| pool.waits(&sender, nonce)))
+    };
+    let furthest = || running.iter().max_by_key(|one| one.ledger.head().height());
+    let taker = running.iter().find(waits).or_else(furthest).unwrap_or(&view.running);
+    let known = match taker.mempool.submit(signed, &taker.ledger.newest().state) {
         Ok(is_new) => !is_new,
-        Err(_) if view.store().transaction(&hash)?.is_some() => true,
+        Err(_) if taker.ledger.store().transaction(&hash)?.is_some() => true,
         Err(error) => return Err(error.into()),
     };
     Ok(TransactionAccepted { hash: Text(hash), known })
