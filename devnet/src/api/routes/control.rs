@@ -81,7 +81,7 @@ fn accept(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted,
     let waits = |one: &&Running| {
         sender.is_some_and(|sender| one.mempool.with(|pool| pool.waits(&sender, nonce)))
     };
-    let furthest = || running.iter().max_by_key(|one| one.ledger.head().height());
+    let furthest = || running.iter().rev().max_by_key(|one| one.ledger.head().height());
     let taker = running.iter().find(waits).or_else(furthest).unwrap_or(&view.running);
     let known = match taker.mempool.submit(signed, &taker.ledger.newest().state) {
         Ok(is_new) => !is_new,
