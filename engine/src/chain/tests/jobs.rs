@@ -469,13 +469,17 @@ fn an_actor_submits_a_job_and_gets_the_answer() {
     assert_eq!(execution.receipts[0].status, Status::Success);
 }
 
-/// Random committees that commit, reveal, lie, report, are late or silent: every block conserves
-/// money (the chain of the tests checks it), and in the end everything is where it belongs.
+/// Random committees under every mode that commit, reveal, lie, report, are late or silent: every
+/// block conserves money (the chain of the tests checks it), and in the end everything is where it
+/// belongs.
 #[test]
 fn money_adds_up_whatever_the_runners_do() {
-    let (mut verified, mut reports) = (0, 0);
+    let (mut verified, mut reports) = ([0; 4], 0);
     let mut ends = std::collections::BTreeMap::<&str, u32>::new();
-    for seed in 0..24u8 {
+    let cases = modes::cases();
+    for seed in 0..48u8 {
+        let mode = usize::from(seed) % cases.len();
+        let case = &cases[mode];
         let mut bytes = crate::primitives::keccak256(&[&[seed]]).0;
         let mut draw = move |below: u64| {
             bytes = crate::primitives::keccak256(&[&bytes]).0;
@@ -485,8 +489,8 @@ fn money_adds_up_whatever_the_runners_do() {
         chain.push(vec![]);
         let runners = 3 + draw(3) as u32;
         let mut spec = committee_spec();
-        spec.verification.runners = runners;
-        spec.bounds.max_return_bytes = 64;
+        spec.verification = Verification { runners, ..case.verification.clone() };
+        spec.bounds.max_return_bytes = modes::LONGEST as u32;
         spec.tip = Wei::new(u128::from(draw(1_000_000_007)));
         spec.max_price = Wei::new(u128::from(draw(20_000_000_000)) + 1);
         let honest = 50 + draw(51);
@@ -498,9 +502,10 @@ fn money_adds_up_whatever_the_runners_do() {
             let mut payloads = Vec::new();
             for runner in job.status.at_work() {
                 let name = name_of(runner);
-                let result = match draw(100) < honest {
-                    true => b"truth".to_vec(),
-                    false => draw(3).to_be_bytes().to_vec(),
+                let result: Vec<u8> = match draw(100) < honest {
+                    true => case.agreeing[draw(3) as usize].into(),
+                    false if draw(4) == 0 => case.malformed.into(),
+                    false => case.different[draw(3) as usize].into(),
                 };
                 let key = (job.attempt.number, name.clone());
                 match &job.status {
@@ -552,7 +557,7 @@ fn money_adds_up_whatever_the_runners_do() {
                 });
             match &chain.job(&id).status {
                 JobStatus::Verified(_, outcome) => {
-                    verified += 1;
+                    verified[mode] += 1;
                     assert_eq!(outcome.paid, paid);
                     assert!(outcome.paid <= chain.job(&id).spec.escrow());
                     assert!(outcome.agreeing.len() > runners as usize / 2);
@@ -566,6 +571,7 @@ fn money_adds_up_whatever_the_runners_do() {
         assert!(chain.state.registry().iter().all(|(_, runner)| runner.active_jobs == 0));
         *ends.entry(chain.job(&id).status.name()).or_default() += 1;
     }
-    assert!(verified > 3 && ends.len() > 1, "both ends are reached: {ends:?}");
+    assert!(verified.iter().all(|ended| *ended > 3), "every mode comes to results: {verified:?}");
+    assert!(ends.len() > 1, "both ends are reached: {ends:?}");
     assert!(reports > 9, "{reports}");
 }

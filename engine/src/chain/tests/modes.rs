@@ -5,21 +5,21 @@ use super::{jobs::*, *};
 use crate::job::spec::{Check, Similarity, VerificationMode};
 
 /// A mode for committees and results under it.
-struct Case {
-    verification: Verification,
+pub(super) struct Case {
+    pub(super) verification: Verification,
     /// Three that agree.
-    agreeing: [&'static str; 3],
+    pub(super) agreeing: [&'static str; 3],
     /// Three of which no two agree; the first agrees with none of the above either.
-    different: [&'static str; 3],
+    pub(super) different: [&'static str; 3],
     /// One that the mode cannot read: there as if it were missing. With `deterministic` any bytes
     /// are a result.
-    malformed: &'static str,
+    pub(super) malformed: &'static str,
 }
 
 /// The longest result, in bytes.
-const LONGEST: usize = 120;
+pub(super) const LONGEST: usize = 120;
 
-fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let of = |mode| Verification::of(mode, 3);
     vec![
         Case {
