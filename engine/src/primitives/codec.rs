@@ -267,6 +267,53 @@ macro_rules! record {
     };
 }
 
+/// Gives an enum without fields the names that the outside knows it by, at most 32 bytes long: in
+/// texts, and as its encoding.
+#[macro_export]
+macro_rules! names {
+    ($ty:ident: $($variant:ident = $name:literal),* $(,)?) => {
+        impl $ty {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),*
+                }
+            }
+
+            /// The one with this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().find(|one| one.name() == name).copied()
+            }
+        }
+
+        impl std::fmt::Display for $ty {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl $crate::primitives::codec::Encode for $ty {
+            fn encode(&self, w: &mut $crate::primitives::codec::Writer) {
+                w.text(self.name());
+            }
+        }
+
+        impl $crate::primitives::codec::Decode for $ty {
+            fn decode(
+                r: &mut $crate::primitives::codec::Reader<'_>,
+            ) -> Result<Self, $crate::primitives::codec::DecodeError> {
+                let unknown = $crate::primitives::codec::DecodeError::Invalid(
+                    concat!("unknown ", stringify!($ty)),
+                );
+                Self::named(r.text(32)?).ok_or(unknown)
+            }
+        }
+    };
+}
+
 impl Encode for u64 {
     fn encode(&self, w: &mut Writer) {
         w.u64(*self);

@@ -5,7 +5,7 @@
 //! rolled back, of at least [`RATE_LEAST`]. More than `breaker.resetMs` after the last failure it
 //! is half open and lets one task through: a success closes it, a failure opens it again at once.
 
-use crate::record;
+use crate::{names, record};
 
 /// How far back failures count, in milliseconds (speculation.md, breaker).
 pub const WINDOW_MS: u64 = 60_000;

@@ -11,6 +11,7 @@
 //! `stake.slashPercentage: 0.1` is 1,000 of them.
 
 use super::{breaker, stake::WHOLE};
+use crate::names;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,

@@ -6,6 +6,7 @@
 //! twice that, and so on, up to `maxRetries` attempts in all.
 
 use super::table::{Table, Task, tree_bytes};
+use crate::names;
 use std::collections::BTreeSet;
 
 /// Where a task's proof is.

@@ -18,6 +18,7 @@ use super::{
     TaskId,
     table::{EdgeAt, Table, Task, tree_bytes},
 };
+use crate::names;
 use std::collections::BTreeMap;
 
 /// Depths below it are kept, all others when asked for.

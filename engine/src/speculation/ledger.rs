@@ -7,7 +7,7 @@ use super::{
     PROOF_BYTES, TaskId,
     table::{Table, Task, tree_bytes},
 };
-use crate::primitives::Hash;
+use crate::{names, primitives::Hash};
 use std::{collections::BTreeSet, fmt};
 
 /// Where a commitment is in its life.

@@ -44,51 +44,6 @@
 //! | [`settle`] | what follows from a call: confirmations, rollbacks, deadlines |
 //! | [`snapshot`] | the machine as bytes |
 
-/// Gives an enum without fields the names that the outside knows it by.
-macro_rules! names {
-    ($ty:ident: $($variant:ident = $name:literal),* $(,)?) => {
-        impl $ty {
-            /// All of them.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            /// Its name.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name),*
-                }
-            }
-
-            /// The one with this name.
-            pub fn named(name: &str) -> Option<Self> {
-                Self::ALL.iter().find(|one| one.name() == name).copied()
-            }
-        }
-
-        impl std::fmt::Display for $ty {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-
-        impl $crate::primitives::codec::Encode for $ty {
-            fn encode(&self, w: &mut $crate::primitives::codec::Writer) {
-                w.text(self.name());
-            }
-        }
-
-        impl $crate::primitives::codec::Decode for $ty {
-            fn decode(
-                r: &mut $crate::primitives::codec::Reader<'_>,
-            ) -> Result<Self, $crate::primitives::codec::DecodeError> {
-                let unknown = $crate::primitives::codec::DecodeError::Invalid(
-                    concat!("unknown ", stringify!($ty)),
-                );
-                Self::named(r.text(32)?).ok_or(unknown)
-            }
-        }
-    };
-}
-
 pub mod breaker;
 pub mod config;
 pub mod deferral;
@@ -118,10 +73,9 @@ pub use scheduler::{Reason, Refused, Request, Scheduled};
 pub use snapshot::SnapshotError;
 pub use stake::Stake;
 
+pub use crate::proof::PROOF_BYTES;
+
 use crate::primitives::Hash;
 
 /// A task's identity, the same as on the chain.
 pub type TaskId = Hash;
-
-/// Bytes of a proof: three points, a count, four public inputs (speculation.md, Proofs).
-pub const PROOF_BYTES: usize = 388;

@@ -5,7 +5,7 @@
 //! confirmed, is skipped. A plan undoes leaves first, its trigger last.
 
 use super::TaskId;
-use crate::{primitives::Wei, record};
+use crate::{names, primitives::Wei, record};
 
 /// Why a task is undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 //! The first rule that a request breaks is the one it is refused by, in the order of [`Reason`].
 
 use super::{GraphError, Link, Opening, TaskId};
-use crate::primitives::Wei;
+use crate::{names, primitives::Wei};
 use std::fmt;
 
 /// A task that asks to run.

@@ -1,10 +1,8 @@
 //! Policies, limits, and the keys under which they are governed.
 
 use crate::{
-    primitives::{
-        Height, Wei,
-        codec::{Decode, DecodeError, Encode, Reader, Writer},
-    },
+    names,
+    primitives::{Height, Wei},
     record,
 };
 
@@ -28,40 +26,6 @@ pub enum Scope {
     Actor,
     /// Those of all actors of one deployer.
     Deployer,
-}
-
-macro_rules! names {
-    ($ty:ident: $($variant:ident = $name:literal),*) => {
-        impl $ty {
-            /// All of them, by name.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            /// Its name in topologies, JSON and commands.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name),*
-                }
-            }
-
-            /// The one with this name.
-            pub fn named(name: &str) -> Option<Self> {
-                Self::ALL.iter().find(|one| one.name() == name).copied()
-            }
-        }
-
-        impl Encode for $ty {
-            fn encode(&self, w: &mut Writer) {
-                w.text(self.name());
-            }
-        }
-
-        impl Decode for $ty {
-            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-                let unknown = DecodeError::Invalid(concat!("unknown ", stringify!($ty)));
-                Self::named(r.text(16)?).ok_or(unknown)
-            }
-        }
-    };
 }
 
 names!(Policy: Eip1559 = "eip1559", Fifo = "fifo", GbaAuction = "gba-auction");
