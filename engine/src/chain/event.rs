@@ -9,6 +9,7 @@ use crate::{
     },
     record,
     registry::JobKind,
+    speculation::RollbackReason,
     timer::Policy,
 };
 
@@ -476,6 +477,64 @@ events! {
         runner: Address,
         /// Why, in the runner's words.
         reason: String,
+    }
+    /// A task was put up, its reward held for it.
+    45 TaskCreated {
+        /// The task.
+        task_id: Hash,
+        /// By whom.
+        creator: Address,
+        /// Tasks on the longest path above it that are not completed.
+        depth: u32,
+        /// What whoever completes it gets.
+        reward: Wei,
+    }
+    /// An agent alone may complete a task.
+    46 TaskClaimed {
+        /// The task.
+        task_id: Hash,
+        /// Who.
+        agent: Address,
+        /// The last block in which the claim counts.
+        expires_at: Height,
+    }
+    /// An agent has committed to a task's output.
+    47 CommitmentCreated {
+        /// The task.
+        task_id: Hash,
+        /// Who.
+        agent: Address,
+        /// What is locked.
+        bond: Wei,
+    }
+    /// A task was proved and paid.
+    48 TaskCompleted {
+        /// The task.
+        task_id: Hash,
+        /// By whom.
+        agent: Address,
+        /// What it got.
+        paid: Wei,
+    }
+    /// A commitment was ended, or a claim given up that had none.
+    49 CommitmentResolved {
+        /// The task.
+        task_id: Hash,
+        /// Whose it was.
+        agent: Address,
+        /// Why the work came to nothing; absent: it did not.
+        reason: Option<RollbackReason>,
+        /// What of the bond went back.
+        released: Wei,
+        /// What of the bond was burned.
+        slashed: Wei,
+    }
+    /// A task was not completed by its deadline.
+    50 TaskExpired {
+        /// The task.
+        task_id: Hash,
+        /// What the creator got back.
+        refunded: Wei,
     }
 }
 

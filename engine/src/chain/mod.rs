@@ -8,6 +8,7 @@ pub mod genesis;
 pub mod params;
 pub mod receipt;
 pub mod state;
+pub mod tasks;
 pub mod timers;
 pub mod transaction;
 pub mod transition;
@@ -21,11 +22,15 @@ pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner, Validator};
 pub use params::Params;
 pub use receipt::{ActorReceipt, Charged, Fire, LaneReport, Receipt, Status};
 pub use state::{Account, KnownPresence, MoneyError, State, Supply};
+pub use tasks::{
+    ClaimTask, CompleteTask, CreateCommitment, CreateTask, Params as TaskParams, ResolveCommitment,
+    Scheme, Task, TaskClaim, TaskCommitment, TaskStatus, statement_agent,
+};
 pub use timers::Lane;
 pub use transaction::{Fees, Payload, SignedTransaction, Transaction};
 pub use transition::{
     Derived, DrawRecord, Execution, ExecutionError, Failure, FailureKind, MAX_DELIVERIES,
-    MAX_WAITING_BYTES, Message, execute,
+    MAX_WAITING_BYTES, Message, TaskError, check_completion, execute,
 };
 pub use validators::{MAX_VALIDATORS, SubsetEpoch};
 

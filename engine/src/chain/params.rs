@@ -1,5 +1,6 @@
 //! Parameters of a chain, fixed at genesis.
 
+use super::tasks;
 use crate::{
     actor,
     fees::meter::GENESIS_BASEFEE,
@@ -33,6 +34,8 @@ pub struct Params {
     pub actors: actor::Params,
     /// How timers compete, and within which limits.
     pub timers: timer::Params,
+    /// How tasks are proved.
+    pub tasks: tasks::Params,
     /// Blocks in a consensus epoch: committees change at its ends only.
     pub epoch_blocks: u64,
     /// Accounts that may send system instructions and govern parameters, ascending.
@@ -44,6 +47,7 @@ record!(Params {
     genesis_basefee,
     actors,
     timers,
+    tasks,
     epoch_blocks,
     system_deployers,
 });
@@ -58,6 +62,7 @@ impl Default for Params {
             genesis_basefee: Wei::new(GENESIS_BASEFEE),
             actors: actor::Params::default(),
             timers: timer::Params::default(),
+            tasks: tasks::Params::default(),
             epoch_blocks: EPOCH_BLOCKS,
             system_deployers: Vec::new(),
         }

@@ -5,6 +5,7 @@ use super::{
     block::Header,
     genesis::{Genesis, GenesisError, Validator},
     params::{MIN_EPOCH_BLOCKS, PRESENCE_TIMEOUT_BLOCKS, Params},
+    tasks::Tasks,
     timers::{Lane, Timers},
     transition::Callback,
     validators::{SubsetEpoch, Validators},
@@ -56,16 +57,18 @@ pub(super) struct OrderSince {
 }
 record!(OrderSince { height, order });
 
-/// Where all money is. The four parts always add up to the genesis supply.
+/// Where all money is. The five parts always add up to the genesis supply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Supply {
     /// Sum of balances.
     pub balances: Wei,
-    /// Held for jobs without result.
+    /// Held for jobs without result, and for tasks that have not ended.
     pub escrow: Wei,
     /// Locked by runners.
     pub stakes: Wei,
-    /// Gone as basefees.
+    /// Locked under commitments to tasks' outputs.
+    pub bonds: Wei,
+    /// Gone as basefees, and what was slashed.
     pub burned: Wei,
 }
 
@@ -75,6 +78,7 @@ impl Supply {
         self.balances
             .saturating_add(self.escrow)
             .saturating_add(self.stakes)
+            .saturating_add(self.bonds)
             .saturating_add(self.burned)
     }
 }
@@ -115,6 +119,7 @@ pub struct State {
     pub(super) code: Map<Hash, Code>,
     pub(super) storage: Map<(Address, String), Vec<u8>>,
     pub(super) timers: Timers,
+    pub(super) tasks: Tasks,
     pub(super) basefee_cycle: Wei,
     pub(super) basefee_cell: Wei,
     pub(super) burned: Wei,
@@ -177,6 +182,7 @@ impl State {
             code: Map::default(),
             storage: Map::default(),
             timers: Timers::genesis(&genesis.params.timers),
+            tasks: Tasks::default(),
             basefee_cycle: genesis.params.genesis_basefee,
             basefee_cell: genesis.params.genesis_basefee,
             burned: Wei::ZERO,
@@ -434,10 +440,13 @@ impl State {
     pub fn supply(&self) -> Supply {
         let sum =
             |amounts: &mut dyn Iterator<Item = Wei>| amounts.fold(Wei::ZERO, Wei::saturating_add);
+        let jobs = self.open_jobs().map(|(_, job)| job.spec.escrow());
+        let commitments = self.tasks().filter_map(|(_, task)| task.commitment.as_ref());
         Supply {
             balances: sum(&mut self.accounts.iter().map(|(_, a)| a.balance)),
-            escrow: sum(&mut self.open_jobs().map(|(_, job)| job.spec.escrow())),
+            escrow: sum(&mut jobs.chain(self.tasks.open.iter().map(|(_, reward)| *reward))),
             stakes: sum(&mut self.registry.iter().map(|(_, runner)| runner.stake)),
+            bonds: sum(&mut commitments.map(|commitment| commitment.bond)),
             burned: self.burned,
         }
     }
@@ -471,6 +480,8 @@ impl State {
             &self.timers.queue.root().0,
             &self.timers.fairness.root().0,
             &self.timers.auction.root().0,
+            &self.tasks.by_id.root().0,
+            &self.tasks.open.root().0,
             &committees.0,
             &subsets.0,
             &scalars,
@@ -577,6 +588,7 @@ record!(State {
     code,
     storage,
     timers,
+    tasks,
     basefee_cycle,
     basefee_cell,
     burned,

@@ -28,6 +28,7 @@ mod failures;
 mod jobs;
 mod migration;
 mod modes;
+mod tasks;
 mod timers;
 mod validators;
 

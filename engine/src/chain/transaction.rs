@@ -1,6 +1,9 @@
 //! Transactions: what an account signs (spec chain.md, "Transactions").
 
-use super::genesis::Validator;
+use super::{
+    genesis::Validator,
+    tasks::{ClaimTask, CompleteTask, CreateCommitment, CreateTask, ResolveCommitment},
+};
 use crate::{
     actor::Budget,
     fees::meter::{self, Charge},
@@ -79,6 +82,16 @@ pub enum Payload {
     SubmitResult(SubmitResult),
     /// Brings a runner's word that it cannot do the work.
     ReportFailure(ReportFailure),
+    /// Puts a task up, which may depend on others.
+    CreateTask(CreateTask),
+    /// Claims a task.
+    ClaimTask(ClaimTask),
+    /// Binds the sender to the output of a task that it has claimed.
+    CreateCommitment(CreateCommitment),
+    /// Proves the output of a task that the sender has committed to.
+    CompleteTask(CompleteTask),
+    /// Ends a commitment, or gives a claim up.
+    ResolveCommitment(ResolveCommitment),
     /// Cancels anybody's timer, by a system deployer; nothing where it is gone already.
     SysCancelTimer(CancelTimer),
     /// Replaces all governed parameters of timers, by a system deployer.
@@ -336,6 +349,12 @@ impl Payload {
             Self::RevealResults(_) => "reveal_results",
             Self::SubmitResult(_) => "job_result_submit",
             Self::ReportFailure(_) => "report_failure",
+            Self::CreateTask(task) if task.depends_on.is_empty() => "create_task",
+            Self::CreateTask(_) => "create_dependent_task",
+            Self::ClaimTask(_) => "claim_task",
+            Self::CreateCommitment(_) => "create_commitment",
+            Self::CompleteTask(_) => "complete_task_private",
+            Self::ResolveCommitment(_) => "resolve_commitment",
             Self::SysCancelTimer(_) => "sys_cancel_timer",
             Self::SysUpdateTimerConfig(_) => "sys_update_timer_config",
             Self::SysExtendTimer(_) => "sys_extend_timer",
@@ -377,6 +396,11 @@ impl Payload {
             Self::RemoveValidator(_) => 54,
             Self::SetPhase(_) => 52,
             Self::SlashRunner(_) => 55,
+            Self::CreateTask(_) => 64,
+            Self::ClaimTask(_) => 65,
+            Self::CreateCommitment(_) => 66,
+            Self::CompleteTask(_) => 67,
+            Self::ResolveCommitment(_) => 68,
         }
     }
 
@@ -397,6 +421,11 @@ impl Payload {
             Self::RevealResults(reveal) => meter::reveals(reveal.reveals.len()),
             Self::SubmitResult(_) => meter::SUBMIT_RESULT,
             Self::ReportFailure(_) => meter::REPORT_FAILURE,
+            Self::CreateTask(task) => meter::create_task(task.depends_on.len()),
+            Self::ClaimTask(_) => meter::CLAIM_TASK,
+            Self::CreateCommitment(_) => meter::CREATE_COMMITMENT,
+            Self::CompleteTask(_) => meter::COMPLETE_TASK,
+            Self::ResolveCommitment(_) => meter::RESOLVE_COMMITMENT,
             Self::SysCancelTimer(_)
             | Self::SysUpdateTimerConfig(_)
             | Self::SysExtendTimer(_)
@@ -420,6 +449,8 @@ impl Payload {
             Self::CallActor(call) => call.value,
             Self::RegisterRunner(register) => register.stake,
             Self::SubmitJob(spec) => spec.escrow(),
+            Self::CreateTask(task) => task.reward,
+            Self::CreateCommitment(commitment) => commitment.bond,
             _ => Wei::ZERO,
         }
     }
@@ -445,6 +476,11 @@ impl Encode for Payload {
             Self::RevealResults(body) => Some(body),
             Self::SubmitResult(body) => Some(body),
             Self::ReportFailure(body) => Some(body),
+            Self::CreateTask(body) => Some(body),
+            Self::ClaimTask(body) => Some(body),
+            Self::CreateCommitment(body) => Some(body),
+            Self::CompleteTask(body) => Some(body),
+            Self::ResolveCommitment(body) => Some(body),
             Self::SysUpdateTimerConfig(body) => Some(body),
             Self::SetParameter(body) => Some(body),
             Self::AddValidator(body) => Some(body),
@@ -490,6 +526,11 @@ impl Decode for Payload {
             (54, 2) => Decode::decode(r).map(Self::RemoveValidator),
             (52, 2) => Decode::decode(r).map(Self::SetPhase),
             (55, 2) => Decode::decode(r).map(Self::SlashRunner),
+            (64, 2) => Decode::decode(r).map(Self::CreateTask),
+            (65, 2) => Decode::decode(r).map(Self::ClaimTask),
+            (66, 2) => Decode::decode(r).map(Self::CreateCommitment),
+            (67, 2) => Decode::decode(r).map(Self::CompleteTask),
+            (68, 2) => Decode::decode(r).map(Self::ResolveCommitment),
             _ => Err(DecodeError::Invalid("unknown transaction kind")),
         }
     }

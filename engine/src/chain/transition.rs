@@ -7,7 +7,8 @@
 //! 3. Transactions in order.
 //! 4. Due timers fire or are removed; before 3 under `gba-auction`.
 //! 5. Jobs: commitments close, deadlines pass, jobs recorded in H or waiting since are drawn.
-//! 6. Actors are told of the ends of jobs, in the order of those. 7. (speculation)
+//! 6. Actors are told of the ends of jobs, in the order of those.
+//! 7. Tasks whose deadline has passed expire.
 //! 8. Basefees for H + 1; tips to the proposer.
 //!
 //! A failing transaction changes nothing but its fee and nonce; one whose nonce, chain id,
@@ -22,6 +23,7 @@ mod jobs;
 mod lane;
 mod migration;
 mod results;
+mod tasks;
 mod timers;
 
 pub use actors::{Failure, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES, Message};
@@ -32,6 +34,7 @@ pub use results::{
     Awaited, Claim, ResultError, check_commit, check_failure, check_result, check_reveal,
     check_reveals,
 };
+pub use tasks::{TaskError, check_completion};
 
 use super::{
     block::{Block, CertificateError, certify},
@@ -179,6 +182,8 @@ enum Refusal {
     Pool(#[from] PoolError),
     #[error(transparent)]
     Spec(#[from] SpecError),
+    #[error(transparent)]
+    Task(#[from] TaskError),
 }
 
 /// Executes `block` on the state of its parent.
@@ -202,6 +207,7 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
         cells: Cells::ZERO,
         tips: Wei::ZERO,
         terms: parent.timer_terms(header.height),
+        proofs: tasks::verify_proofs(parent, block),
         fires: Vec::new(),
         results: Vec::new(),
         told: Vec::new(),
@@ -226,6 +232,7 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
     run.pass_deadlines();
     let draws = run.draw_jobs();
     run.call_back();
+    run.expire_tasks();
     let lane = run.settle(lane);
     let Run { state, events, fires, results, told, .. } = run;
     Ok(Execution { state, receipts, fires, lane, events, derived, draws, results, told })
@@ -247,6 +254,8 @@ struct Run<'a> {
     tips: Wei,
     /// What timers are scheduled under: read once, at the block's start.
     terms: Terms,
+    /// Whether the block's proofs hold: they are checked together.
+    proofs: tasks::Verdicts,
     fires: Vec<Fire>,
     results: Vec<(Hash, Address, Arc<Vec<u8>>)>,
     told: Vec<Told>,
@@ -415,6 +424,11 @@ impl Run<'_> {
             Payload::SubmitResult(result) => self.submit_result(result)?,
             Payload::ReportFailure(report) => self.report_failure(report)?,
             Payload::SlashRunner(slash) => self.slash_runner(sender, slash)?,
+            Payload::CreateTask(create) => self.create_task(sender, create)?,
+            Payload::ClaimTask(claim) => self.claim_task(sender, claim)?,
+            Payload::CreateCommitment(create) => self.create_commitment(sender, create)?,
+            Payload::CompleteTask(complete) => self.complete_task(sender, complete)?,
+            Payload::ResolveCommitment(resolve) => self.resolve_commitment(sender, resolve)?,
         }
         Ok(())
     }

@@ -60,6 +60,27 @@ pub const REPORT_FAILURE: Charge = Charge { cycles: 30_000, cells: 200 };
 pub const fn reveals(count: usize) -> Charge {
     Charge { cycles: 30_000 * (count as u64 + 1), cells: 500 }
 }
+/// A task: its record and its place among the deadlines, and a look at each task it depends on.
+pub const fn create_task(parents: usize) -> Charge {
+    Charge { cycles: 20_000 + 1_000 * parents as u64, cells: 500 }
+}
+/// A claim: a field of the task's record, perhaps the end of a former claim.
+pub const CLAIM_TASK: Charge = Charge { cycles: 20_000, cells: 200 };
+/// A commitment: a field of the task's record.
+pub const CREATE_COMMITMENT: Charge = Charge { cycles: 20_000, cells: 200 };
+/// The end of a commitment.
+pub const RESOLVE_COMMITMENT: Charge = Charge { cycles: 20_000, cells: 0 };
+/// Proofs that a block holds at most: 27.6 ms of checking where all hold, 98 ms where one does not
+/// (docs/performance.md), of the 500 ms or so that a block has.
+pub const MAX_BLOCK_PROOFS: u64 = 64;
+/// A completion: a proof to check, 1.2 ms by itself, beside which all else is nothing. Its share of
+/// a block's cycles is that of a block's proofs.
+pub const COMPLETE_TASK: Charge =
+    Charge { cycles: MAX_BLOCK_CYCLES / MAX_BLOCK_PROOFS - INTRINSIC_CYCLES, cells: 200 };
+const _: () = assert!(
+    MAX_BLOCK_CYCLES / (INTRINSIC_CYCLES + COMPLETE_TASK.cycles) == MAX_BLOCK_PROOFS,
+    "one proof more does not fit"
+);
 
 /// Cycles and cells of a transaction of `bytes` bytes.
 pub const fn total(bytes: usize, charge: Charge) -> (Cycles, Cells) {

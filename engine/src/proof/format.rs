@@ -102,6 +102,16 @@ impl Proof {
     }
 }
 
+impl Statement {
+    /// The statement that a proof carries, read off its end alone: whether anything before it is a
+    /// proof is left open.
+    pub fn carried(proof: &[u8]) -> Result<Self, FormatError> {
+        let length = FormatError::Length { got: proof.len() };
+        let proof: &[u8; PROOF_BYTES] = proof.try_into().map_err(|_| length)?;
+        read_statement(&proof[POINTS_BYTES..])
+    }
+}
+
 /// A proof's form around whatever stands where the points do.
 pub(super) fn frame(points: &[u8], statement: &Statement) -> [u8; PROOF_BYTES] {
     let mut bytes = Vec::with_capacity(PROOF_BYTES);

@@ -118,13 +118,21 @@ impl VerifyingKey {
 /// A proof of this statement, whether it holds or not.
 fn read(statement: &Statement, bytes: &[u8]) -> Result<Proof, ProofError> {
     let proof = Proof::from_bytes(bytes)?;
-    let inputs = proof.statement.inputs().into_iter().zip(statement.inputs());
-    for ((got, expected), input) in inputs.zip(INPUT_NAMES) {
-        if got != expected {
-            return Err(ProofError::OtherStatement { input, got, expected });
-        }
-    }
+    proof.statement.expect(statement)?;
     Ok(proof)
+}
+
+impl Statement {
+    /// Checks that it is the one expected; names the first public input that differs.
+    pub fn expect(&self, expected: &Self) -> Result<(), ProofError> {
+        let inputs = self.inputs().into_iter().zip(expected.inputs());
+        for ((got, expected), input) in inputs.zip(INPUT_NAMES) {
+            if got != expected {
+                return Err(ProofError::OtherStatement { input, got, expected });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What an equation of a batch is raised to: low + λ · high, where λ times a point of G1 is a

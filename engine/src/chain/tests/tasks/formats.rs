@@ -1,0 +1,129 @@
+//! What is written down of tasks does not change by accident.
+
+use super::*;
+use crate::primitives::codec::{Encode, to_vec};
+
+/// keccak256 of records' forms, from an encoder of CBOR that is not this one.
+const FORMATS: &[(&str, &str)] = &[
+    ("create_task", "0x849f083719acf2586041d1181bbb5bec8d280fdf3c816aae8cb1ea04198e4966"),
+    ("create_dependent_task", "0xb5ce5c0445be780e1d315e8878ea6eb4e618c9323ff3f36e11343c2426eccad7"),
+    ("claim_task", "0x14fc380ae7e7aac13b5aee95339ee3381e9e923f4bae942e9dda1baeb36dc5a2"),
+    ("create_commitment", "0x8573a4a42c6f692a4126cd65eec5ef793f3321b6fc05d490a97b9dceb6575cdd"),
+    ("complete_task_private", "0x3eac37e6830ec6b572884312c79de5d7ec2319b1ddddc4f5ab46b0b453371f0d"),
+    ("resolve_commitment", "0x08d825a95df36cdfac96b854857a66420b555e33a032072de5d7b1c4b251178c"),
+    ("resolve_commitment", "0x3d7fa86bb3b53310bcc30f52a0eedf4723f003960199469914431022dab666ed"),
+    ("Task", "0x904e98e11af4cc755764a5c5a3203ab34bad8d4a82de1717907710fefac2ef4d"),
+    ("Task, open", "0xabb0f3f0df06116480f638e40d118bff39c6d4e90d908ba75fb90e8b81bf5b46"),
+    ("TaskParams", "0xa112a7bfe74f1b94fb424607166a368b24685eb46f13b36a9186fcf55218edb5"),
+    ("TaskCreated", "0x452579de126c35443a2cea118f10ab9fec1d43131fdd5ee13f749dedc46e310c"),
+    ("TaskClaimed", "0xe657c1b1a61aed523ac30dc5c214784dd7f234e58e08071f2254dd017bd47345"),
+    ("CommitmentCreated", "0x475fbb49d1e2c9d57cdfcdb9342c742889913d3e9510ca7eb42278f14308522f"),
+    ("TaskCompleted", "0x378451a286fb316b4e60c0673886e033394c568314121d8c6d5c16f7499bd1aa"),
+    ("CommitmentResolved", "0xd56697583633532035916a2d82ace75b64dea7b5673ba6e1b453bf52ca68286f"),
+    ("TaskExpired", "0x8eaced94f359626eaf3ccf60e72f0737e685f9b3b2b5c8f50b9b2b0e15788ac5"),
+];
+
+fn task_id() -> Hash {
+    Hash([1; 32])
+}
+
+fn payloads() -> Vec<Payload> {
+    let task = CreateTask {
+        task_id: task_id(),
+        depends_on: vec![],
+        constraint_hash: None,
+        reward: Wei::new(7),
+        deadline: Height::new(40),
+    };
+    let parents = vec![Hash([2; 32]), Hash([3; 32])];
+    let constraint_hash = Some(Element::from(5));
+    let resolve = |reason| ResolveCommitment { task_id: task_id(), reason };
+    vec![
+        Payload::CreateTask(task.clone()),
+        Payload::CreateTask(CreateTask { depends_on: parents.clone(), constraint_hash, ..task }),
+        Payload::ClaimTask(ClaimTask { task_id: task_id(), expires_at: Height::new(30) }),
+        Payload::CreateCommitment(CreateCommitment {
+            task_id: task_id(),
+            output_commitment: Element::from(6),
+            bond: Wei::new(1_000),
+        }),
+        Payload::CompleteTask(CompleteTask {
+            task_id: task_id(),
+            parents: parents[..1].to_vec(),
+            proof: vec![9; PROOF_BYTES],
+        }),
+        Payload::ResolveCommitment(resolve(None)),
+        Payload::ResolveCommitment(resolve(Some(RollbackReason::ProofFailed))),
+    ]
+}
+
+/// A completed task with all that it may have, and an open one with none of it.
+fn records() -> [Task; 2] {
+    let (agent, bond) = (Address([4; 20]), Wei::new(1_000));
+    let open = Task {
+        creator: Address([8; 20]),
+        depends_on: vec![],
+        speculation_depth: 0,
+        constraint_hash: None,
+        reward: Wei::new(7),
+        deadline: Height::new(40),
+        status: TaskStatus::Open,
+        claim: None,
+        commitment: None,
+        created_at: Height::new(10),
+        completed_at: None,
+    };
+    let completed = Task {
+        depends_on: vec![Hash([2; 32])],
+        speculation_depth: 1,
+        constraint_hash: Some(Element::from(5)),
+        status: TaskStatus::Completed,
+        claim: Some(TaskClaim { agent, expires_at: Height::new(30) }),
+        commitment: Some(TaskCommitment {
+            agent,
+            output_commitment: Element::from(6),
+            bond,
+            depth: 2,
+            created_at: Height::new(20),
+        }),
+        completed_at: Some(Height::new(25)),
+        ..open.clone()
+    };
+    [completed, open]
+}
+
+fn events() -> Vec<EventKind> {
+    let (task_id, agent, paid) = (task_id(), Address([4; 20]), Wei::new(7));
+    let bond = Wei::new(1_000);
+    vec![
+        event::TaskCreated { task_id, creator: Address([8; 20]), depth: 2, reward: paid }.into(),
+        event::TaskClaimed { task_id, agent, expires_at: Height::new(30) }.into(),
+        event::CommitmentCreated { task_id, agent, bond }.into(),
+        event::TaskCompleted { task_id, agent, paid }.into(),
+        event::CommitmentResolved {
+            task_id,
+            agent,
+            reason: Some(RollbackReason::ClaimExpired),
+            released: Wei::new(950),
+            slashed: Wei::new(50),
+        }
+        .into(),
+        event::TaskExpired { task_id, refunded: paid }.into(),
+    ]
+}
+
+#[test]
+fn formats_are_frozen() {
+    let form = |name: &str, value: &dyn Encode| {
+        (name.to_owned(), keccak256(&[&to_vec(value)]).to_string())
+    };
+    let mut forms: Vec<_> =
+        payloads().iter().map(|payload| form(payload.name(), payload)).collect();
+    let [completed, open] = records();
+    forms.extend([form("Task", &completed), form("Task, open", &open)]);
+    forms.push(form("TaskParams", &TaskParams::default()));
+    forms.extend(events().iter().map(|event| form(event.name(), event)));
+    let frozen: Vec<_> =
+        FORMATS.iter().map(|(name, hash)| ((*name).to_owned(), (*hash).to_owned())).collect();
+    assert_eq!(forms, frozen);
+}

@@ -1,0 +1,509 @@
+//! Transactions about tasks, and the deadlines of those (spec speculation.md, "On the chain").
+//!
+//! A block's proofs are checked together, before its first transaction runs: each against the
+//! statement that it carries. Whether that statement is the one asked for is seen when its
+//! transaction runs.
+
+use super::{Refusal, Run};
+use crate::{
+    chain::{
+        block::Block,
+        event::{
+            CommitmentCreated, CommitmentResolved, TaskClaimed, TaskCompleted, TaskCreated,
+            TaskExpired,
+        },
+        state::{MoneyError, State},
+        tasks::{
+            ClaimTask, CompleteTask, CreateCommitment, CreateTask, MAX_DEADLINE_BLOCKS,
+            MAX_EXPIRED_PER_BLOCK, MAX_PARENTS, ResolveCommitment, Task, TaskClaim, TaskCommitment,
+            TaskStatus, slashed, statement_agent,
+        },
+        transaction::Payload,
+    },
+    fees::meter::MAX_BLOCK_PROOFS,
+    primitives::{Address, Hash, Height, Wei},
+    proof::{Element, ProofError, Statement},
+    speculation::RollbackReason,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a transaction about a task fails. The variant's name opens the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    /// The name is taken.
+    #[error("TaskExists: {0} was created before; choose another id")]
+    Exists(Hash),
+    /// The chain has no such task.
+    #[error("UnknownTask: no task {0}")]
+    Unknown(Hash),
+    /// More than are checked.
+    #[error("TooManyParents: {got} tasks to depend on, a task has at most {MAX_PARENTS}")]
+    TooManyParents {
+        /// How many.
+        got: usize,
+    },
+    /// A circle of one.
+    #[error("DependsOnItself: {0} can only depend on tasks created before it")]
+    DependsOnItself(Hash),
+    /// The same twice in one list.
+    #[error("RepeatedParent: {0} stands in the list of parents twice")]
+    RepeatedParent(Hash),
+    /// To depend on what the chain does not have.
+    #[error("UnknownParent: no task {0} to depend on; create it first")]
+    UnknownParent(Hash),
+    /// To depend on what will never be completed.
+    #[error("ParentExpired: {0} was not completed by its deadline and never will be")]
+    ParentExpired(Hash),
+    /// Past, or too far away.
+    #[error("DeadlineOutOfRange: {got}, expected a height from {first} to {last}")]
+    DeadlineOutOfRange {
+        /// The deadline asked for.
+        got: Height,
+        /// The first possible one.
+        first: Height,
+        /// The last possible one.
+        last: Height,
+    },
+    /// Completed or expired.
+    #[error("TaskEnded: {task_id} is {status}")]
+    Ended {
+        /// The task.
+        task_id: Hash,
+        /// How it ended.
+        status: TaskStatus,
+    },
+    /// Somebody works on it.
+    #[error("AlreadyClaimed: {task_id} is claimed by {agent} until block {expires_at}")]
+    AlreadyClaimed {
+        /// The task.
+        task_id: Hash,
+        /// By whom.
+        agent: Address,
+        /// The last block of that claim.
+        expires_at: Height,
+    },
+    /// A claim that would be past already, beyond the deadline, or shorter than it was.
+    #[error("ClaimOutOfRange: until {got}, expected a height from {first} to {last}")]
+    ClaimOutOfRange {
+        /// The end asked for.
+        got: Height,
+        /// The first possible one.
+        first: Height,
+        /// The last possible one: the task's deadline.
+        last: Height,
+    },
+    /// Nobody works on it.
+    #[error("NotClaimed: {0} is open; claim it first")]
+    NotClaimed(Hash),
+    /// Somebody else works on it.
+    #[error("NotClaimant: {task_id} is claimed by {agent}")]
+    NotClaimant {
+        /// The task.
+        task_id: Hash,
+        /// By whom.
+        agent: Address,
+    },
+    /// The claim counts no longer.
+    #[error("ClaimPast: the claim on {task_id} counted until block {expires_at}; claim it again")]
+    ClaimPast {
+        /// The task.
+        task_id: Hash,
+        /// The last block of the claim.
+        expires_at: Height,
+    },
+    /// A second output.
+    #[error("CommitmentExists: {0} has an open commitment; resolve it first")]
+    CommitmentExists(Hash),
+    /// Nothing to complete or to resolve.
+    #[error("NoCommitment: {0} has no open commitment")]
+    NoCommitment(Hash),
+    /// A parent that was not said to be one.
+    #[error("StrangeParent: {task_id} does not depend on {parent}")]
+    StrangeParent {
+        /// The task.
+        task_id: Hash,
+        /// What it does not depend on.
+        parent: Hash,
+    },
+    /// A parent that was left out.
+    #[error("MissingParent: {task_id} depends on {parent} too, which is not in the list")]
+    MissingParent {
+        /// The task.
+        task_id: Hash,
+        /// What was left out.
+        parent: Hash,
+    },
+    /// A parent that comes first.
+    #[error("ParentNotCompleted: {task_id} depends on {parent}, which is {status}")]
+    ParentNotCompleted {
+        /// The task.
+        task_id: Hash,
+        /// What it depends on.
+        parent: Hash,
+        /// Where that stands.
+        status: TaskStatus,
+    },
+    /// No proof, one of something else, or one that does not hold.
+    #[error("BadProof: {0}")]
+    BadProof(#[from] ProofError),
+    /// Confirmed before it is completed.
+    #[error(
+        "NotCompleted: {task_id} is {status}; its commitment is confirmed once it is completed"
+    )]
+    NotCompleted {
+        /// The task.
+        task_id: Hash,
+        /// Where it stands.
+        status: TaskStatus,
+    },
+    /// Somebody else's.
+    #[error("Unauthorized: the claim on {task_id} is {agent}'s, the task {creator}'s")]
+    Unauthorized {
+        /// The task.
+        task_id: Hash,
+        /// Who has claimed it.
+        agent: Address,
+        /// Who has created it.
+        creator: Address,
+    },
+    /// What a creator cannot know of somebody else's work.
+    #[error("NotForCreator: {0} is for the agent to say; a creator says claim_expired")]
+    NotForCreator(RollbackReason),
+    /// An agent is not to be hurried.
+    #[error("ClaimCounts: the claim on {task_id} counts until block {expires_at}")]
+    ClaimCounts {
+        /// The task.
+        task_id: Hash,
+        /// The last block of the claim.
+        expires_at: Height,
+    },
+    /// No ancestor to blame.
+    #[error("AncestorsCompleted: all tasks that {0} depends on are completed")]
+    AncestorsCompleted(Hash),
+    /// The reward or the bond cannot be taken.
+    #[error(transparent)]
+    Money(#[from] MoneyError),
+}
+
+/// Whether each of a block's proofs holds for the statement that it carries, by transaction.
+pub(super) type Verdicts = BTreeMap<Hash, Result<(), ProofError>>;
+
+/// Checks the proofs of a block's completions, as many as a block has room for. Those beyond are
+/// in no block that consensus lets through; were they run, they would be checked one by one.
+pub(super) fn verify_proofs(state: &State, block: &Block) -> Verdicts {
+    let completions = block.transactions.iter().filter_map(|signed| {
+        let transaction = &signed.transaction;
+        let Payload::CompleteTask(complete) = &transaction.payload else { return None };
+        let statement = Statement::carried(&complete.proof).ok()?;
+        let here = transaction.chain_id == state.chain_id;
+        here.then_some((signed.hash(), (statement, complete.proof.as_slice())))
+    });
+    let (hashes, batch): (Vec<Hash>, Vec<_>) = completions.take(MAX_BLOCK_PROOFS as usize).unzip();
+    hashes.into_iter().zip(state.params.tasks.scheme.verify_batch(&batch)).collect()
+}
+
+/// Whether a transaction of `agent` would complete the task in the block after `state`'s head.
+pub fn check_completion(
+    state: &State,
+    agent: &Address,
+    complete: &CompleteTask,
+) -> Result<(), TaskError> {
+    completes(state, state.height().next(), agent, complete, None)
+}
+
+/// The task, unless it has ended.
+fn pending<'a>(state: &'a State, task_id: &Hash) -> Result<&'a Task, TaskError> {
+    let task = state.task(task_id).ok_or(TaskError::Unknown(*task_id))?;
+    match task.has_ended() {
+        true => Err(TaskError::Ended { task_id: *task_id, status: task.status }),
+        false => Ok(task),
+    }
+}
+
+/// The task, if `agent` has claimed it and the claim counts.
+fn claimed<'a>(
+    state: &'a State,
+    height: Height,
+    agent: &Address,
+    task_id: &Hash,
+) -> Result<&'a Task, TaskError> {
+    let (task, task_id) = (pending(state, task_id)?, *task_id);
+    let claim = task.claim.ok_or(TaskError::NotClaimed(task_id))?;
+    if claim.agent != *agent {
+        return Err(TaskError::NotClaimant { task_id, agent: claim.agent });
+    }
+    if claim.is_past(height) {
+        return Err(TaskError::ClaimPast { task_id, expires_at: claim.expires_at });
+    }
+    Ok(task)
+}
+
+/// Checks a completion in the block at `height`; `verdict` says whether its proof holds for the
+/// statement that it carries, where that is known.
+fn completes(
+    state: &State,
+    height: Height,
+    agent: &Address,
+    complete: &CompleteTask,
+    verdict: Option<Result<(), ProofError>>,
+) -> Result<(), TaskError> {
+    let CompleteTask { task_id, parents, proof } = complete;
+    let task = claimed(state, height, agent, task_id)?;
+    let commitment = task.commitment.ok_or(TaskError::NoCommitment(*task_id))?;
+    check_parents(state, *task_id, task, parents)?;
+    let carried = Statement::carried(proof).map_err(ProofError::from)?;
+    carried.expect(&Statement {
+        task_id: Element::reduce(&task_id.0),
+        agent: Element::reduce(&statement_agent(agent)),
+        constraint_hash: task.constraint_hash.unwrap_or(carried.constraint_hash),
+        output_commitment: commitment.output_commitment,
+    })?;
+    let verify = || state.params.tasks.scheme.verify(&carried, proof);
+    Ok(verdict.unwrap_or_else(verify)?)
+}
+
+/// Checks that `parents` are what the task depends on, each once, and that all are completed.
+fn check_parents(
+    state: &State,
+    task_id: Hash,
+    task: &Task,
+    parents: &[Hash],
+) -> Result<(), TaskError> {
+    let mut named = BTreeSet::new();
+    for parent in parents {
+        if !task.depends_on.contains(parent) {
+            return Err(TaskError::StrangeParent { task_id, parent: *parent });
+        }
+        if !named.insert(*parent) {
+            return Err(TaskError::RepeatedParent(*parent));
+        }
+    }
+    for parent in &task.depends_on {
+        if !named.contains(parent) {
+            return Err(TaskError::MissingParent { task_id, parent: *parent });
+        }
+        let status = state.task(parent).map(|parent| parent.status);
+        let status = status.expect("a task is created after what it depends on, and none goes");
+        if status != TaskStatus::Completed {
+            return Err(TaskError::ParentNotCompleted { task_id, parent: *parent, status });
+        }
+    }
+    Ok(())
+}
+
+impl Run<'_> {
+    /// Records a task and takes its reward.
+    pub(super) fn create_task(
+        &mut self,
+        creator: Address,
+        create: &CreateTask,
+    ) -> Result<(), Refusal> {
+        let CreateTask { task_id, ref depends_on, constraint_hash, reward, deadline } = *create;
+        if self.state.task(&task_id).is_some() {
+            return Err(TaskError::Exists(task_id).into());
+        }
+        if depends_on.len() > MAX_PARENTS {
+            return Err(TaskError::TooManyParents { got: depends_on.len() }.into());
+        }
+        for (at, parent) in depends_on.iter().enumerate() {
+            if *parent == task_id {
+                return Err(TaskError::DependsOnItself(task_id).into());
+            }
+            if depends_on[..at].contains(parent) {
+                return Err(TaskError::RepeatedParent(*parent).into());
+            }
+            match self.state.task(parent).map(|parent| parent.status) {
+                None => return Err(TaskError::UnknownParent(*parent).into()),
+                Some(TaskStatus::Expired) => return Err(TaskError::ParentExpired(*parent).into()),
+                Some(_) => {}
+            }
+        }
+        let height = self.height();
+        let (first, last) = (height.next(), height.after(MAX_DEADLINE_BLOCKS));
+        if deadline < first || deadline > last {
+            return Err(TaskError::DeadlineOutOfRange { got: deadline, first, last }.into());
+        }
+        self.state.debit(creator, reward).map_err(TaskError::from)?;
+        let depth = self.state.task_depth(depends_on);
+        let task = Task {
+            creator,
+            depends_on: depends_on.clone(),
+            speculation_depth: depth,
+            constraint_hash,
+            reward,
+            deadline,
+            status: TaskStatus::Open,
+            claim: None,
+            commitment: None,
+            created_at: height,
+            completed_at: None,
+        };
+        self.state.tasks.by_id.insert(task_id, task);
+        self.state.tasks.open.insert((deadline, task_id), reward);
+        self.emit(TaskCreated { task_id, creator, depth, reward });
+        Ok(())
+    }
+
+    /// Gives a task to an agent: an open one, one whose claim is past, or its own for longer.
+    pub(super) fn claim_task(&mut self, agent: Address, claim: &ClaimTask) -> Result<(), Refusal> {
+        let ClaimTask { task_id, expires_at } = *claim;
+        let (height, mut task) = (self.height(), pending(&self.state, &task_id)?.clone());
+        let mut first = height.next();
+        match task.claim {
+            Some(former) if former.is_past(height) => {
+                self.end_commitment(task_id, &mut task, Some(RollbackReason::ClaimExpired));
+            }
+            Some(TaskClaim { agent: claimant, expires_at }) if claimant != agent => {
+                let claimed = TaskError::AlreadyClaimed { task_id, agent: claimant, expires_at };
+                return Err(claimed.into());
+            }
+            Some(own) => first = first.max(own.expires_at),
+            None => {}
+        }
+        let last = task.deadline;
+        if expires_at < first || expires_at > last {
+            return Err(TaskError::ClaimOutOfRange { got: expires_at, first, last }.into());
+        }
+        task.claim = Some(TaskClaim { agent, expires_at });
+        task.status = TaskStatus::Claimed;
+        self.state.tasks.by_id.insert(task_id, task);
+        self.emit(TaskClaimed { task_id, agent, expires_at });
+        Ok(())
+    }
+
+    /// Locks a bond under what its agent says the output is.
+    pub(super) fn create_commitment(
+        &mut self,
+        agent: Address,
+        create: &CreateCommitment,
+    ) -> Result<(), Refusal> {
+        let CreateCommitment { task_id, output_commitment, bond } = *create;
+        let height = self.height();
+        let mut task = claimed(&self.state, height, &agent, &task_id)?.clone();
+        if task.commitment.is_some() {
+            return Err(TaskError::CommitmentExists(task_id).into());
+        }
+        self.state.debit(agent, bond).map_err(TaskError::from)?;
+        let depth = self.state.task_depth(&task.depends_on);
+        let commitment =
+            TaskCommitment { agent, output_commitment, bond, depth, created_at: height };
+        task.commitment = Some(commitment);
+        self.state.tasks.by_id.insert(task_id, task);
+        self.emit(CommitmentCreated { task_id, agent, bond });
+        Ok(())
+    }
+
+    /// Pays a task that was proved.
+    pub(super) fn complete_task(
+        &mut self,
+        agent: Address,
+        complete: &CompleteTask,
+    ) -> Result<(), Refusal> {
+        let (height, task_id) = (self.height(), complete.task_id);
+        let verdict = self.transaction.and_then(|hash| self.proofs.get(&hash)).cloned();
+        completes(&self.state, height, &agent, complete, verdict)?;
+        let mut task = self.state.task(&task_id).expect("it was just looked at").clone();
+        let paid = task.reward;
+        self.state.credit(agent, paid).map_err(TaskError::from)?;
+        self.state.tasks.open.remove(&(task.deadline, task_id));
+        task.status = TaskStatus::Completed;
+        task.completed_at = Some(height);
+        self.state.tasks.by_id.insert(task_id, task);
+        self.emit(TaskCompleted { task_id, agent, paid });
+        Ok(())
+    }
+
+    /// Confirms the commitment to a completed task, or gives a claim up with what was committed to.
+    pub(super) fn resolve_commitment(
+        &mut self,
+        sender: Address,
+        resolve: &ResolveCommitment,
+    ) -> Result<(), Refusal> {
+        let ResolveCommitment { task_id, reason } = *resolve;
+        let Some(reason) = reason else { return self.confirm_commitment(task_id) };
+        let mut task = pending(&self.state, &task_id)?.clone();
+        let claim = task.claim.ok_or(TaskError::NotClaimed(task_id))?;
+        if sender != claim.agent {
+            let (agent, expires_at) = (claim.agent, claim.expires_at);
+            if sender != task.creator {
+                return Err(
+                    TaskError::Unauthorized { task_id, agent, creator: task.creator }.into()
+                );
+            }
+            if reason != RollbackReason::ClaimExpired {
+                return Err(TaskError::NotForCreator(reason).into());
+            }
+            if !claim.is_past(self.height()) {
+                return Err(TaskError::ClaimCounts { task_id, expires_at }.into());
+            }
+        }
+        let completed = |parent: &Hash| {
+            self.state.task(parent).is_some_and(|parent| parent.status == TaskStatus::Completed)
+        };
+        if reason == RollbackReason::AncestorFailed && task.depends_on.iter().all(completed) {
+            return Err(TaskError::AncestorsCompleted(task_id).into());
+        }
+        if task.commitment.is_some() {
+            self.end_commitment(task_id, &mut task, Some(reason));
+        } else {
+            self.emit(CommitmentResolved {
+                task_id,
+                agent: claim.agent,
+                reason: Some(reason),
+                released: Wei::ZERO,
+                slashed: Wei::ZERO,
+            });
+        }
+        task.claim = None;
+        task.status = TaskStatus::Open;
+        self.state.tasks.by_id.insert(task_id, task);
+        Ok(())
+    }
+
+    /// Gives the bond of a completed task back, whoever asks for it.
+    fn confirm_commitment(&mut self, task_id: Hash) -> Result<(), Refusal> {
+        let task = self.state.task(&task_id).ok_or(TaskError::Unknown(task_id))?;
+        if task.status != TaskStatus::Completed {
+            return Err(TaskError::NotCompleted { task_id, status: task.status }.into());
+        }
+        if task.commitment.is_none() {
+            return Err(TaskError::NoCommitment(task_id).into());
+        }
+        let mut task = task.clone();
+        self.end_commitment(task_id, &mut task, None);
+        self.state.tasks.by_id.insert(task_id, task);
+        Ok(())
+    }
+
+    /// Takes the commitment off a task, if it has one: the reason's share of its bond is burned,
+    /// the rest goes back. The task is the caller's to put back.
+    fn end_commitment(&mut self, task_id: Hash, task: &mut Task, reason: Option<RollbackReason>) {
+        let Some(TaskCommitment { agent, bond, .. }) = task.commitment.take() else { return };
+        let slashed = reason.map_or(Wei::ZERO, |reason| slashed(bond, reason));
+        let released = bond.saturating_sub(slashed);
+        self.state.credit(agent, released).expect("what was debited fits again");
+        self.state.burned = self.state.burned.saturating_add(slashed);
+        self.emit(CommitmentResolved { task_id, agent, reason, released, slashed });
+    }
+
+    /// Ends tasks whose deadline has passed, the oldest first, [`MAX_EXPIRED_PER_BLOCK`] at most.
+    pub(super) fn expire_tasks(&mut self) {
+        let height = self.height();
+        let open = self.state.tasks.open.iter().map(|(key, _)| *key);
+        let due: Vec<(Height, Hash)> = open
+            .take_while(|(deadline, _)| *deadline < height)
+            .take(MAX_EXPIRED_PER_BLOCK)
+            .collect();
+        for (deadline, task_id) in due {
+            let mut task = self.state.task(&task_id).expect("an open task is a task").clone();
+            self.end_commitment(task_id, &mut task, Some(RollbackReason::ClaimExpired));
+            let refunded = task.reward;
+            self.state.credit(task.creator, refunded).expect("what was debited fits again");
+            task.claim = None;
+            task.status = TaskStatus::Expired;
+            self.state.tasks.open.remove(&(deadline, task_id));
+            self.state.tasks.by_id.insert(task_id, task);
+            self.emit(TaskExpired { task_id, refunded });
+        }
+    }
+}
