@@ -49,6 +49,7 @@ pub fn parameters() -> Parameters {
         validators: 4,
         runners: 4,
         actors: actor::Params::default().into(),
+        proofs: ProofParameters { generator: "groth16".to_owned(), verifying_key: Some(hash(7)) },
     }
 }
 

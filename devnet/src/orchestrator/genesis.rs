@@ -8,8 +8,9 @@ use crate::{
     validator::keys::ValidatorKeys,
 };
 use cowboy_engine::{
-    chain::{Endowment, Genesis, GenesisRunner, Params},
-    primitives::Wei,
+    chain::{Endowment, Genesis, GenesisRunner, Params, Scheme, TaskParams},
+    primitives::{Wei, keccak256},
+    proof::ProvingKey,
     registry::JobKind,
 };
 
@@ -18,13 +19,21 @@ const VALIDATOR_BALANCE: Wei = Wei::cby(1_000_000);
 /// What a runner starts with beside its stake: it pays for its heartbeats.
 pub const RUNNER_BALANCE: Wei = Wei::cby(10_000);
 
-/// The document that the plan's chain starts from.
+/// What the keys of a devnet's proofs are drawn from, where `seed` is its plan's: everybody who has
+/// the plan has the same keys, and can forge proofs.
+pub fn proof_seed(seed: u64) -> [u8; 32] {
+    keccak256(&[b"cowboy-proof-setup/v1", &seed.to_be_bytes()]).0
+}
+
+/// The document that the plan's chain starts from. Draws the keys of its proofs, which takes some
+/// 100 ms.
 pub fn genesis(plan: &Plan) -> Genesis {
     let endow = |name: &Name, balance| Endowment { account: plan.key(name).address(), balance };
     let accounts = plan.accounts.iter().map(|a| endow(&a.name, a.balance));
     let validators = plan.validators.iter().map(|v| endow(&v.name, VALIDATOR_BALANCE));
     let runners = plan.runners.iter().map(|r| endow(&r.name, RUNNER_BALANCE));
     let governing = plan.accounts.iter().find(|account| account.name.as_str() == GOVERNANCE);
+    let keys = ProvingKey::setup(&proof_seed(plan.seed));
     Genesis {
         name: plan.name.to_string(),
         timestamp_ms: 0,
@@ -33,6 +42,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
             epoch_blocks: plan.epoch_blocks,
             phase: plan.phase,
             timers: plan.timers.clone(),
+            tasks: TaskParams { scheme: Scheme::Groth16(keys.verifying_key().clone()) },
             system_deployers: governing.map(|a| plan.key(&a.name).address()).into_iter().collect(),
             ..Params::default()
         },
@@ -80,12 +90,25 @@ mod tests {
         let seeded = genesis(&plan("name: one\nchain: { seed: 7 }\n"));
         assert_ne!(one.chain_id(), seeded.chain_id());
         assert_ne!(one.validators, seeded.validators);
+        assert_ne!(one.params.tasks, seeded.params.tasks, "other keys");
         assert_ne!(one.chain_id(), genesis(&plan("name: two\n")).chain_id());
         let shadow = genesis(&plan("name: one\nmigration: { phase: shadow }\n"));
         assert_ne!(one.chain_id(), shadow.chain_id());
         let fifo = genesis(&plan("name: one\ntimers: { policy: fifo }\n"));
         assert_ne!(one.chain_id(), fifo.chain_id());
         assert_eq!(fifo.params.timers.policy, Policy::Fifo);
+    }
+
+    #[test]
+    fn proofs_are_checked_with_the_keys_of_the_plan_s_seed() {
+        let plan = plan("name: one\nchain: { seed: 7 }\n");
+        assert_eq!(
+            proof_seed(7),
+            keccak256(&[b"cowboy-proof-setup/v1", &[0, 0, 0, 0, 0, 0, 0, 7]]).0
+        );
+        let keys = ProvingKey::setup(&proof_seed(plan.seed));
+        let scheme = Scheme::Groth16(keys.verifying_key().clone());
+        assert_eq!(genesis(&plan).params.tasks, TaskParams { scheme });
     }
 
     #[test]

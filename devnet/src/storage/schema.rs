@@ -4,7 +4,7 @@ use super::StorageError;
 use rusqlite::Connection;
 
 /// The version of the tables below; another version is refused.
-pub(super) const FORMAT: i64 = 5;
+pub(super) const FORMAT: i64 = 6;
 
 const TABLES: &str = "
 CREATE TABLE meta (chain_id BLOB NOT NULL);

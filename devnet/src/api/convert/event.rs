@@ -9,19 +9,21 @@ use cowboy_engine::{
     chain::{
         EventKind,
         event::{
-            ActorCalled, ActorDeployed, ActorEmitted, CallbackMade, EntitlementGranted,
-            EntitlementRevoked, GbaFailed, JobAssigned, JobCancelled, JobCommitted, JobFailed,
-            JobRetried, JobRunning, JobSubmitted, JobVerified, JobWaiting, MruUpdated,
-            ParameterSet, PhaseChanged, PresenceDerived, PresenceUnavailable, ReputationChanged,
-            ResultCommitted, ResultRevealed, RunnerDeregistered, RunnerPaid, RunnerRegistered,
-            RunnerSlashed, RunnerUpdated, SubsetEpochAdvanced, TimerCancelled,
-            TimerCancelledInsufficientFunds, TimerConfigUpdated, TimerExceedsAuctionCap,
-            TimerExpired, TimerExtended, TimerFired, TimerPolicyActivated,
+            ActorCalled, ActorDeployed, ActorEmitted, CallbackMade, CommitmentCreated,
+            CommitmentResolved, EntitlementGranted, EntitlementRevoked, GbaFailed, JobAssigned,
+            JobCancelled, JobCommitted, JobFailed, JobRetried, JobRunning, JobSubmitted,
+            JobVerified, JobWaiting, MruUpdated, ParameterSet, PhaseChanged, PresenceDerived,
+            PresenceUnavailable, ReputationChanged, ResultCommitted, ResultRevealed,
+            RunnerDeregistered, RunnerPaid, RunnerRegistered, RunnerSlashed, RunnerUpdated,
+            SubsetEpochAdvanced, TaskClaimed, TaskCompleted, TaskCreated, TaskExpired,
+            TimerCancelled, TimerCancelledInsufficientFunds, TimerConfigUpdated,
+            TimerExceedsAuctionCap, TimerExpired, TimerExtended, TimerFired, TimerPolicyActivated,
             TimerPriorityClampedAtSchedule, TimerScheduled, Transferred, ValidatorAdded,
             ValidatorRemoved, WorkFailed,
         },
     },
     primitives::Address,
+    speculation::RollbackReason,
 };
 use serde_json::{Value, json};
 
@@ -200,6 +202,43 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
             "name": name,
             "data": actor::value(data),
         }),
+        EventKind::TaskCreated(TaskCreated { task_id, creator, depth, reward }) => json!({
+            "task_id": hex(&task_id.0),
+            "creator": address(creator),
+            "depth": depth,
+            "reward": amount(*reward),
+        }),
+        EventKind::TaskClaimed(TaskClaimed { task_id, agent, expires_at }) => json!({
+            "task_id": hex(&task_id.0),
+            "agent": address(agent),
+            "expires_at": expires_at.get(),
+        }),
+        EventKind::CommitmentCreated(CommitmentCreated { task_id, agent, bond }) => json!({
+            "task_id": hex(&task_id.0),
+            "agent": address(agent),
+            "bond": amount(*bond),
+        }),
+        EventKind::TaskCompleted(TaskCompleted { task_id, agent, paid }) => json!({
+            "task_id": hex(&task_id.0),
+            "agent": address(agent),
+            "paid": amount(*paid),
+        }),
+        EventKind::CommitmentResolved(CommitmentResolved {
+            task_id,
+            agent,
+            reason,
+            released,
+            slashed,
+        }) => json!({
+            "task_id": hex(&task_id.0),
+            "agent": address(agent),
+            "reason": reason.map(RollbackReason::name),
+            "released": amount(*released),
+            "slashed": amount(*slashed),
+        }),
+        EventKind::TaskExpired(TaskExpired { task_id, refunded }) => {
+            json!({ "task_id": hex(&task_id.0), "refunded": amount(*refunded) })
+        }
         timer => of_timer(timer),
     }
 }

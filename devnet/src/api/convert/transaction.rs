@@ -4,7 +4,8 @@ use super::{address, amount, height, hex, job};
 use crate::api::types::TransactionStatus;
 use cowboy_engine::{
     chain::{
-        Payload, SignedTransaction, Status, Validator,
+        ClaimTask, CompleteTask, CreateCommitment, CreateTask, Payload, ResolveCommitment,
+        SignedTransaction, Status, Validator,
         transaction::{
             CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, ExtendTimer,
             GrantEntitlement, RegisterRunner, RemoveValidator, ReportFailure, Reveal,
@@ -12,8 +13,9 @@ use cowboy_engine::{
             Transfer, UpdateRunner,
         },
     },
-    primitives::Address,
+    primitives::{Address, Hash},
     registry::Capabilities,
+    speculation::RollbackReason,
     timer::{Config, Request, Tier},
 };
 use serde_json::{Map, Value, json};
@@ -127,7 +129,43 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             json!({ "key": key, "value": value })
         }
         Payload::SetPhase(SetPhase { phase }) => json!({ "phase": phase.name() }),
+        Payload::CreateTask(CreateTask {
+            task_id,
+            depends_on,
+            constraint_hash,
+            reward,
+            deadline,
+        }) => json!({
+            "task_id": hex(&task_id.0),
+            "depends_on": hashes(depends_on),
+            "constraint_hash": constraint_hash.map(|hash| hex(&hash.to_bytes())),
+            "reward": amount(*reward),
+            "deadline": deadline.get(),
+        }),
+        Payload::ClaimTask(ClaimTask { task_id, expires_at }) => {
+            json!({ "task_id": hex(&task_id.0), "expires_at": expires_at.get() })
+        }
+        Payload::CreateCommitment(CreateCommitment { task_id, output_commitment, bond }) => {
+            json!({
+                "task_id": hex(&task_id.0),
+                "output_commitment": hex(&output_commitment.to_bytes()),
+                "bond": amount(*bond),
+            })
+        }
+        Payload::CompleteTask(CompleteTask { task_id, parents, proof }) => json!({
+            "task_id": hex(&task_id.0),
+            "parents": hashes(parents),
+            "proof": hex(proof),
+        }),
+        Payload::ResolveCommitment(ResolveCommitment { task_id, reason }) => json!({
+            "task_id": hex(&task_id.0),
+            "reason": reason.map(RollbackReason::name),
+        }),
     }
+}
+
+fn hashes(list: &[Hash]) -> Vec<Value> {
+    list.iter().map(|hash| hex(&hash.0)).collect()
 }
 
 /// What is asked of a timer; what is null gets a default.

@@ -6,14 +6,14 @@ use crate::{
         error::ApiError,
         types::{
             Block, BlockTransaction, EVENT_PAGE, EVENT_PAGE_LIMIT, EventPage, EventQuery, Fee,
-            Head, Parameters, Text, Transaction, TransactionStatus,
+            Head, Parameters, ProofParameters, Text, Transaction, TransactionStatus,
         },
         view::{self, View, time},
     },
     storage::{EventFilter, Page, StoredTransaction},
 };
 use cowboy_engine::{
-    chain::{self, EventKind, SignedTransaction},
+    chain::{self, EventKind, Scheme, SignedTransaction},
     fees::meter,
     primitives::{Address, Hash, Height},
 };
@@ -44,7 +44,18 @@ pub(super) fn parameters(view: &View) -> Result<Parameters, ApiError> {
         validators: count(state.validators().len()),
         runners: state.registry().order().len(),
         actors: state.params().actors.into(),
+        proofs: proofs(&state.params().tasks.scheme),
     })
+}
+
+fn proofs(scheme: &Scheme) -> ProofParameters {
+    ProofParameters {
+        generator: scheme.generator().to_string(),
+        verifying_key: match scheme {
+            Scheme::Groth16(key) => Some(key.id().into()),
+            Scheme::Mock(_) => None,
+        },
+    }
 }
 
 /// `GET /v1/chain/blocks/{height}`

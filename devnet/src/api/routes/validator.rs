@@ -53,6 +53,7 @@ fn supply(glance: &Glance) -> Supply {
         balances: supply.balances.into(),
         escrow: supply.escrow.into(),
         stakes: supply.stakes.into(),
+        bonds: supply.bonds.into(),
         burned: supply.burned.into(),
         total: supply.total().into(),
     }

@@ -52,6 +52,17 @@ pub struct Parameters {
     pub runners: u32,
     /// What actors' work costs, and how far it goes.
     pub actors: ActorParameters,
+    /// How tasks are proved.
+    pub proofs: ProofParameters,
+}
+
+/// How tasks are proved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProofParameters {
+    /// The kind of proof: `groth16`, or `mock`, which proves nothing.
+    pub generator: String,
+    /// keccak256 of the key that proofs are checked with; absent for `mock`.
+    pub verifying_key: Option<HashText>,
 }
 
 /// A finalized block.

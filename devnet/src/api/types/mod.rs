@@ -99,8 +99,8 @@ pub use actor::{
 };
 pub use chain::{
     Account, Block, BlockFire, BlockNotice, BlockTransaction, Event, EventPage, EventQuery, Fee,
-    Head, Parameters, StreamQuery, Transaction, TransactionAccepted, TransactionRequest,
-    TransactionStatus,
+    Head, Parameters, ProofParameters, StreamQuery, Transaction, TransactionAccepted,
+    TransactionRequest, TransactionStatus,
 };
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use fault::{Fault, FaultRequest, FaultSpec};

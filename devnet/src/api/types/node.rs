@@ -51,11 +51,13 @@ pub struct Status {
 pub struct Supply {
     /// The sum of all balances.
     pub balances: AmountText,
-    /// Held for jobs that have not ended.
+    /// Held for jobs and tasks that have not ended.
     pub escrow: AmountText,
     /// Locked by runners.
     pub stakes: AmountText,
-    /// Gone as basefees.
+    /// Locked under commitments to tasks' outputs.
+    pub bonds: AmountText,
+    /// Gone as basefees, and what was slashed.
     pub burned: AmountText,
     /// All of it.
     pub total: AmountText,

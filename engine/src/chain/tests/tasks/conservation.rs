@@ -124,11 +124,23 @@ impl Ledger {
 
 const NAMES: [&str; 3] = ["alice", "bob", "carol"];
 
-/// A transaction about one of the newest of `made` tasks, so that they meet; three times out of
-/// four what is next for it.
+/// A transaction about one of the newest of `made` tasks, so that they meet, rather one that `who`
+/// has claimed; three times out of four what is next for it.
 fn payload(random: &mut Random, state: &State, who: &str, made: u64) -> Payload {
     let height = state.height().get();
-    let name = format!("task {}", made.saturating_sub(1 + random.below(9)));
+    let mut newest = (1..=9).map(|back| format!("task {}", made.saturating_sub(back)));
+    let own = |name: &String| {
+        let claim = state.task(&id(name)).and_then(|task| task.claim);
+        claim.is_some_and(|claim| {
+            claim.agent == key(who).address() && !claim.is_past(state.height())
+        })
+    };
+    let any = random.below(9) as usize;
+    let name = match random.below(3) {
+        0 => newest.nth(any),
+        _ => newest.clone().find(own).or_else(|| newest.nth(any)),
+    };
+    let name = name.expect("any is below nine");
     let Some(task) = state.task(&id(&name)) else { return claim(&name, height + 9) };
     let next = match (task.status, &task.commitment) {
         (TaskStatus::Open | TaskStatus::Expired, _) => 0,
