@@ -24,7 +24,7 @@ use ark_ec::{
 use ark_ff::{BigInteger as _, PrimeField as _};
 use ark_groth16::Groth16;
 use rand_chacha_03::{ChaCha20Rng, rand_core::SeedableRng as _};
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// Bytes of a verifying key.
 pub const VERIFYING_KEY_BYTES: usize = 64 * (2 + INPUTS) + 128 * 3;
@@ -42,9 +42,13 @@ const POWERS_OF_TAU: usize = (CONSTRAINTS + 1 + INPUTS).next_power_of_two() - 1;
 /// Keeps a setup's numbers apart from whatever else is drawn from the same seed.
 const SETUP_DOMAIN: &[u8] = b"cowboy/proof/setup/v1";
 
-/// What proofs are checked with, and all that can be computed of it beforehand.
+/// What proofs are checked with, and all that can be computed of it beforehand: some 40 KB, which
+/// clones share.
 #[derive(Clone)]
-pub struct VerifyingKey {
+pub struct VerifyingKey(pub(super) Arc<Prepared>);
+
+/// What a [`VerifyingKey`] points at.
+pub(super) struct Prepared {
     pub(super) key: ark_groth16::VerifyingKey<Bn254>,
     /// e(α, β)
     pub(super) alpha_beta: PairingOutput<Bn254>,
@@ -63,13 +67,13 @@ impl VerifyingKey {
             let members = (0..INPUTS).filter(|input| set >> input & 1 == 1);
             members.map(|input| key.gamma_abc_g1[1 + input]).sum::<G1Projective>().into_affine()
         };
-        Self {
+        Self(Arc::new(Prepared {
             alpha_beta: Bn254::pairing(key.alpha_g1, key.beta_g2),
             minus_gamma: minus(key.gamma_g2),
             minus_delta: minus(key.delta_g2),
             sums: std::array::from_fn(sum),
             key,
-        }
+        }))
     }
 
     /// The point of the number one times `one`, plus each public input's point times the input: bit
@@ -80,14 +84,14 @@ impl VerifyingKey {
         for bit in (0..Fr::MODULUS_BIT_SIZE as usize).rev() {
             point.double_in_place();
             let set = (0..INPUTS).fold(0, |set, i| set | usize::from(inputs[i].get_bit(bit)) << i);
-            point += self.sums[set];
+            point += self.0.sums[set];
         }
-        point + self.key.gamma_abc_g1[0] * one
+        point + self.0.key.gamma_abc_g1[0] * one
     }
 
     /// The key as arkworks has it.
     pub fn arkworks(&self) -> &ark_groth16::VerifyingKey<Bn254> {
-        &self.key
+        &self.0.key
     }
 
     /// The hash of the key's form: its name.
@@ -108,7 +112,7 @@ impl VerifyingKey {
     }
 
     fn write(&self, to: &mut Vec<u8>) {
-        let key = &self.key;
+        let key = &self.0.key;
         key.alpha_g1.write(to);
         for point in [key.beta_g2, key.gamma_g2, key.delta_g2] {
             point.write(to);
@@ -131,7 +135,7 @@ impl VerifyingKey {
 
 impl PartialEq for VerifyingKey {
     fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
+        self.0.key == other.0.key
     }
 }
 
@@ -208,7 +212,7 @@ impl ProvingKey {
         let from = &mut &bytes[..];
         let verifying = VerifyingKey::read(from)?;
         let key = ark_groth16::ProvingKey {
-            vk: verifying.key.clone(),
+            vk: verifying.0.key.clone(),
             beta_g1: Point::read(from)?,
             delta_g1: Point::read(from)?,
             a_query: list(from, COLUMNS)?,

@@ -78,7 +78,7 @@ impl VerifyingKey {
         let inputs = proof.statement.inputs().map(|input| input.0);
         let sums = [self.combine(Fr::ONE, inputs).into_affine(), proof.c];
         let left = once((proof.a, proof.b.into()));
-        self.paired(left, sums).is_some_and(|product| product == self.alpha_beta)
+        self.paired(left, sums).is_some_and(|product| product == self.0.alpha_beta)
     }
 
     /// Whether all proofs hold, but for a chance of 2⁻¹²⁸ that some do not.
@@ -99,7 +99,7 @@ impl VerifyingKey {
         let points: Vec<G1Affine> = proofs.iter().map(|proof| proof.c).collect();
         let sums = [self.combine(all, inputs), G1Projective::msm_unchecked(&points, &powers)];
         let product = self.paired(left, sums.map(|sum| sum.into_affine()));
-        product.is_some_and(|product| product == self.alpha_beta * all)
+        product.is_some_and(|product| product == self.0.alpha_beta * all)
     }
 
     /// The product of the pairings on the left, of the first sum with −γ and the second with −δ;
@@ -109,7 +109,7 @@ impl VerifyingKey {
         left: impl Iterator<Item = (G1Affine, <Bn254 as Pairing>::G2Prepared)>,
         [inputs, c]: [G1Affine; 2],
     ) -> Option<PairingOutput<Bn254>> {
-        let right = [(inputs, self.minus_gamma.clone()), (c, self.minus_delta.clone())];
+        let right = [(inputs, self.0.minus_gamma.clone()), (c, self.0.minus_delta.clone())];
         let (points, others): (Vec<_>, Vec<_>) = left.chain(right).unzip();
         Bn254::final_exponentiation(Bn254::multi_miller_loop(points, others))
     }

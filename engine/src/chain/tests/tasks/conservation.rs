@@ -216,7 +216,7 @@ fn rewards_and_bonds_add_up_whatever_is_sent() {
         ledger.book(&block, &execution, proposer);
         ledger.check(&execution.state);
         assert_eq!(execution.state.supply().total(), tasks.chain.supply);
-        if height % 100 == 0 {
+        if height.is_multiple_of(100) {
             let snapshot = State::from_bytes(&execution.state.to_bytes()).unwrap();
             assert_eq!(snapshot.root(), execution.state.root());
         }
