@@ -17,6 +17,7 @@
 //! | [`consensus`] | Simplex with votes that carry presence |
 //! | [`transport`] | authenticated connections: QUIC, and simulated links |
 //! | [`validator`] | a validator, as it is started and stopped; its side of the runners |
+//! | [`speculation`] | pipelines of tasks as files, and what is counted of them |
 //! | [`api`] | the control API: types, server, events |
 //! | [`home`] | a devnet's folder, and the lock that says whether it runs |
 //! | [`client`] | typed requests to a running devnet |
@@ -34,6 +35,7 @@ pub mod home;
 pub mod orchestrator;
 pub mod runner;
 pub mod simulation;
+pub mod speculation;
 mod sse;
 pub mod storage;
 pub mod topology;

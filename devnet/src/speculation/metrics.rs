@@ -1,0 +1,353 @@
+//! Counters, gauges and histograms of speculation, as Prometheus reads them (AgenC §8.1).
+//!
+//! Names, kinds and labels are those of §8.1. Its alerts and dashboards (§8.1, §8.4) look at more
+//! than it lists; for these there are the stake that is left, the least one, what was slashed, the
+//! switch, and the circuit breaker. A name that ends in `lamports` is in wei here: both are the
+//! smallest unit of their chains.
+//!
+//! Whoever drives a machine tells what happens, as it happens, and what stands, when it is asked:
+//!
+//! | upon | call |
+//! |---|---|
+//! | a task that was accepted, refused | [`Metrics::scheduled`], [`Metrics::rejected`] |
+//! | a proof that was made | [`Metrics::proof_generated`] |
+//! | `Output::Submit`, each attempt | [`Metrics::proof_submitted`] |
+//! | a proof that has reached the chain | [`Metrics::proof_delivered`] |
+//! | `Output::Confirmed` | [`Metrics::confirmed`] |
+//! | a proof not made, refused, or not delivered | [`Metrics::proof_failed`] |
+//! | `Output::RolledBack` | [`Metrics::rolled_back`] |
+//! | a scrape, after `Speculation::advance` | [`Metrics::set`], then [`Metrics::encode`] |
+//!
+//! Counts begin at 0 with the process, whatever a restored machine has counted before: Prometheus
+//! expects that of a restart. Series of all reasons are there from the start, so that the first
+//! event of a kind is a growth from 0 and not a new series, which no rate would see.
+
+use cowboy_engine::{
+    primitives::Wei,
+    speculation::{
+        BreakerState, Reason, RollbackReason, Speculation, Summary, config::MAX_DEPTH,
+        engine::Gauges,
+    },
+};
+use prometheus_client::{
+    encoding::{EncodeMetric, MetricEncoder, text},
+    metrics::{MetricType, TypedMetric, counter::Counter, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
+
+/// The type of what [`Metrics::encode`] yields.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper ends of the buckets for proofs and confirmations, in milliseconds: below a proof's 34 ms
+/// (docs/performance.md) and up to the longest `confirmationTimeoutMs` (§7.1), with an end at the
+/// 60 s of the alert SpeculationConfirmationSlow (§8.4).
+const LATENCY_MS: [f64; 15] = [
+    5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 5_000.0, 10_000.0, 30_000.0,
+    60_000.0, 120_000.0, 300_000.0,
+];
+
+/// Upper ends of the buckets for rollbacks, in milliseconds: from the machine's own part in a small
+/// one, with an end at the 500 ms that §9.4 allows for a hundred tasks.
+const ROLLBACK_MS: [f64; 12] =
+    [0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 5_000.0];
+
+/// A gauge or counter of amounts, which are beyond an integer's range: rounded above 2^53.
+type AmountGauge = Gauge<f64, AtomicU64>;
+type AmountCounter = Counter<f64, AtomicU64>;
+type CountGauge = Gauge<u64, AtomicU64>;
+
+/// What stands at a moment, for the gauges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What §8.1 lists.
+    pub gauges: Gauges,
+    /// What was deposited, without what was slashed; bonds are locked of it.
+    pub available_stake: Wei,
+    /// `stake.minStake`: the least bond.
+    pub min_stake: Wei,
+    /// `speculation.enabled`.
+    pub enabled: bool,
+    /// What the circuit breaker lets through.
+    pub breaker: BreakerState,
+}
+
+impl Standing {
+    /// Of a machine, at the latest time it was told: tell it the time first, or an open breaker
+    /// looks open for as long as nothing happens.
+    pub fn of(machine: &Speculation) -> Self {
+        let config = machine.config();
+        Self {
+            gauges: machine.gauges(),
+            available_stake: machine.stake().available,
+            min_stake: Wei::new(config.min_stake.into()),
+            enabled: config.enabled,
+            breaker: machine.breaker_state(),
+        }
+    }
+}
+
+/// What is counted of one agent's speculation. Clones count into the same.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    tasks_scheduled: Counter,
+    tasks_rejected: Row<Counter>,
+    proofs_submitted: Counter,
+    proofs_confirmed: Counter,
+    proofs_failed: Counter,
+    rollbacks: Row<Counter>,
+    tasks_rolled_back: Counter,
+    stake_slashed: AmountCounter,
+    active_commitments: CountGauge,
+    pending_proofs: CountGauge,
+    locked_stake: AmountGauge,
+    available_stake: AmountGauge,
+    min_stake: AmountGauge,
+    max_depth_current: CountGauge,
+    enabled: CountGauge,
+    breaker_state: Row<CountGauge>,
+    proof_generation: Histogram,
+    proof_submission: Histogram,
+    confirmation: Histogram,
+    rollback: Histogram,
+    chain_depth: Histogram,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Nothing counted yet, every series at 0.
+    pub fn new() -> Self {
+        let depths = (0..=MAX_DEPTH).map(|depth| depth as f64);
+        let mut metrics = Self {
+            registry: Arc::default(),
+            tasks_scheduled: Counter::default(),
+            tasks_rejected: Row::new("reason", Reason::ALL.iter().map(|one| one.name())),
+            proofs_submitted: Counter::default(),
+            proofs_confirmed: Counter::default(),
+            proofs_failed: Counter::default(),
+            rollbacks: Row::new("reason", RollbackReason::ALL.iter().map(|one| one.name())),
+            tasks_rolled_back: Counter::default(),
+            stake_slashed: AmountCounter::default(),
+            active_commitments: CountGauge::default(),
+            pending_proofs: CountGauge::default(),
+            locked_stake: AmountGauge::default(),
+            available_stake: AmountGauge::default(),
+            min_stake: AmountGauge::default(),
+            max_depth_current: CountGauge::default(),
+            enabled: CountGauge::default(),
+            breaker_state: Row::new("state", BreakerState::ALL.iter().map(|one| one.name())),
+            proof_generation: Histogram::new(LATENCY_MS),
+            proof_submission: Histogram::new(LATENCY_MS),
+            confirmation: Histogram::new(LATENCY_MS),
+            rollback: Histogram::new(ROLLBACK_MS),
+            chain_depth: Histogram::new(depths),
+        };
+        metrics.registry = Arc::new(metrics.register());
+        metrics
+    }
+
+    /// A task was accepted, at a depth.
+    pub fn scheduled(&self, depth: u32) {
+        self.tasks_scheduled.inc();
+        self.chain_depth.observe(depth.into());
+    }
+
+    /// A task was refused.
+    pub fn rejected(&self, reason: Reason) {
+        self.tasks_rejected.at(reason as usize).inc();
+    }
+
+    /// A proof was made, and how long that took.
+    pub fn proof_generated(&self, took: Duration) {
+        self.proof_generation.observe(milliseconds(took));
+    }
+
+    /// A proof was handed out to be brought onto the chain, for the first time or again.
+    pub fn proof_submitted(&self) {
+        self.proofs_submitted.inc();
+    }
+
+    /// A proof has reached the chain, and how long that took since it was handed out.
+    pub fn proof_delivered(&self, took: Duration) {
+        self.proof_submission.observe(milliseconds(took));
+    }
+
+    /// A task was confirmed, and how long that took since its proof had reached the chain; nothing
+    /// where another than this devnet's submitter brought it there.
+    pub fn confirmed(&self, waited: Option<Duration>) {
+        self.proofs_confirmed.inc();
+        if let Some(waited) = waited {
+            self.confirmation.observe(milliseconds(waited));
+        }
+    }
+
+    /// A proof could not be made, was refused by the chain, or was not delivered in all attempts.
+    pub fn proof_failed(&self) {
+        self.proofs_failed.inc();
+    }
+
+    /// A rollback was carried out, and how long that took with all that it stopped.
+    pub fn rolled_back(&self, rollback: &Summary, took: Duration) {
+        self.rollbacks.at(rollback.reason as usize).inc();
+        self.tasks_rolled_back.inc_by(rollback.tasks);
+        self.stake_slashed.inc_by(amount(rollback.slashed));
+        self.rollback.observe(milliseconds(took));
+    }
+
+    /// What stands now.
+    pub fn set(&self, standing: &Standing) {
+        let gauges = &standing.gauges;
+        self.active_commitments.set(gauges.active_commitments);
+        self.pending_proofs.set(gauges.pending_proofs);
+        self.locked_stake.set(amount(gauges.locked_stake));
+        self.max_depth_current.set(gauges.max_depth_current.into());
+        self.available_stake.set(amount(standing.available_stake));
+        self.min_stake.set(amount(standing.min_stake));
+        self.enabled.set(standing.enabled.into());
+        for &state in BreakerState::ALL {
+            self.breaker_state.at(state as usize).set((state == standing.breaker).into());
+        }
+    }
+
+    /// All of it as OpenMetrics text, of the type [`CONTENT_TYPE`].
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry).expect("a string takes what is written to it");
+        text
+    }
+
+    /// Counters are registered without `_total`, which the text gets.
+    fn register(&self) -> Registry {
+        let mut to = Registry::with_prefix("speculation");
+        to.register("tasks_scheduled", "Tasks accepted", self.tasks_scheduled.clone());
+        to.register("tasks_rejected", "Tasks refused, by reason", self.tasks_rejected.clone());
+        to.register(
+            "proofs_submitted",
+            "Proofs handed out for submission, repetitions included",
+            self.proofs_submitted.clone(),
+        );
+        to.register("proofs_confirmed", "Tasks confirmed", self.proofs_confirmed.clone());
+        to.register(
+            "proofs_failed",
+            "Proofs that could not be made, were refused, or were not delivered",
+            self.proofs_failed.clone(),
+        );
+        to.register("rollbacks", "Rollbacks, by reason", self.rollbacks.clone());
+        to.register(
+            "tasks_rolled_back",
+            "Tasks undone, those that failed among them",
+            self.tasks_rolled_back.clone(),
+        );
+        to.register("stake_slashed_lamports", "Stake slashed, in wei", self.stake_slashed.clone());
+        to.register(
+            "active_commitments",
+            "Commitments whose proofs may still be confirmed",
+            self.active_commitments.clone(),
+        );
+        to.register(
+            "pending_proofs",
+            "Proofs that wait, are ready or in flight",
+            self.pending_proofs.clone(),
+        );
+        to.register(
+            "locked_stake_lamports",
+            "Bonds of the live tasks, in wei",
+            self.locked_stake.clone(),
+        );
+        to.register(
+            "max_depth_current",
+            "Depth of the deepest live task",
+            self.max_depth_current.clone(),
+        );
+        to.register(
+            "available_stake_lamports",
+            "Stake deposited, without what was slashed, in wei",
+            self.available_stake.clone(),
+        );
+        to.register(
+            "min_stake_lamports",
+            "The least bond, stake.minStake, in wei",
+            self.min_stake.clone(),
+        );
+        to.register("enabled", "Whether speculation is switched on", self.enabled.clone());
+        to.register(
+            "breaker_state",
+            "1 for the state that the circuit breaker is in",
+            self.breaker_state.clone(),
+        );
+        to.register(
+            "proof_generation_duration_ms",
+            "Milliseconds to make a proof",
+            self.proof_generation.clone(),
+        );
+        to.register(
+            "proof_submission_duration_ms",
+            "Milliseconds from a proof's handing out until it has reached the chain",
+            self.proof_submission.clone(),
+        );
+        to.register(
+            "confirmation_latency_ms",
+            "Milliseconds from a proof's reaching the chain until it is confirmed",
+            self.confirmation.clone(),
+        );
+        to.register(
+            "rollback_duration_ms",
+            "Milliseconds to carry out a rollback",
+            self.rollback.clone(),
+        );
+        to.register("chain_depth", "Depth at which tasks were accepted", self.chain_depth.clone());
+        to
+    }
+}
+
+/// One series for each value of a label, in the order of the values.
+#[derive(Clone, Debug)]
+struct Row<M> {
+    label: &'static str,
+    series: Vec<(&'static str, M)>,
+}
+
+impl<M: Default> Row<M> {
+    fn new(label: &'static str, values: impl Iterator<Item = &'static str>) -> Self {
+        Self { label, series: values.map(|value| (value, M::default())).collect() }
+    }
+
+    /// The series of the value at that place among all values.
+    fn at(&self, place: usize) -> &M {
+        &self.series[place].1
+    }
+}
+
+impl<M: EncodeMetric + TypedMetric> EncodeMetric for Row<M> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        for (value, series) in &self.series {
+            series.encode(encoder.encode_family(&[(self.label, *value)])?)?;
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        M::TYPE
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000.0
+}
+
+fn amount(wei: Wei) -> f64 {
+    wei.get() as f64
+}
+
+#[cfg(test)]
+mod tests;
