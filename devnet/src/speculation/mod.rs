@@ -1,9 +1,10 @@
-//! Speculation in a devnet: pipelines of tasks as files, and what is counted of them.
-//!
-//! `cowboy_engine::speculation` decides; what stands here reads its files and counts what it did.
+//! Speculation in a devnet (spec speculation.md): pipelines of tasks as they are written, and what
+//! is counted of them. [`cowboy_engine::speculation`] decides.
 //!
 //! | file | subject |
 //! |---|---|
+//! | [`pipeline`] | pipelines as files |
 //! | [`metrics`] | counters, gauges and histograms, as Prometheus reads them |
 
 pub mod metrics;
+pub mod pipeline;

@@ -58,6 +58,19 @@
 //! | `GET /v1/pools/{pool}` | | [`Pool`] |
 //! | `GET /v1/mru` | | `[`[`MruRecord`]`]` |
 //! | `GET /v1/mru/{submitter}/{kind}` (a name or an address) | | [`MruRecord`] |
+//! | `GET /v1/speculation` | | [`SpeculationStatus`] |
+//! | `GET /v1/speculation/pipelines` | [`PipelineQuery`] | `[`[`PipelineSummary`]`]`, newest first |
+//! | `POST /v1/speculation/pipelines` * | body [`PipelineRequest`] | 202 [`PipelineAccepted`] |
+//! | `GET /v1/speculation/pipelines/{pipeline}` (a number) | | [`Pipeline`] |
+//! | `POST /v1/speculation/pipelines/{pipeline}/cancel` * | | [`TasksCancelled`] |
+//! | `GET /v1/speculation/tasks/{pipeline}/{task}` | | [`TaskDetail`] |
+//! | `POST /v1/speculation/tasks/{pipeline}/{task}/cancel` * | | [`TasksCancelled`] |
+//! | `GET /v1/speculation/commitments` | [`OfPipelineQuery`] | `[`[`SpeculativeCommitment`]`]` |
+//! | `GET /v1/speculation/proofs` | [`OfPipelineQuery`] | `[`[`SpeculativeProof`]`]` |
+//! | `GET /v1/speculation/rollbacks` | [`OfPipelineQuery`] | `[`[`Rollback`]`]`, newest first |
+//! | `GET /v1/speculation/config` | | `[`[`SpeculationOption`]`]` |
+//! | `POST /v1/speculation/config` * | body [`ConfigureRequest`] | `[`[`SpeculationOption`]`]` |
+//! | `GET /metrics` | | OpenMetrics text |
 //! | `POST /v1/validators` * | [`JoinRequest`] | 201 [`Validator`] |
 //! | `POST /v1/validators/{validator}/leave` * | | [`Left`] |
 //! | `POST /v1/shutdown` * | | 202 [`Stopping`] |
@@ -89,9 +102,12 @@ mod job;
 mod node;
 mod pool;
 mod presence;
+mod speculation;
 mod timer;
 mod value;
 
+/// What `POST /v1/speculation/pipelines` takes: a pipeline as it is written.
+pub use crate::speculation::pipeline::Pipeline as PipelineRequest;
 pub use actor::{
     Actor, ActorLimits, ActorLine, ActorLineKind, ActorLog, ActorParameters, ActorQuery,
     ActorReceipt, ActorSchedule, ActorSummary, CyclesByCause, DryRun, DryRunRequest, Handler,
@@ -118,6 +134,12 @@ pub use pool::{Pool, PoolMember};
 pub use presence::{
     AbsentRunner, ComparedDraw, ComparisonQuery, Mismatch, MismatchKind, Presence, PresenceCheck,
     PresenceComparison, Vote, Votes,
+};
+pub use speculation::{
+    ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus,
+    PipelineSummary, Rollback, SPECULATION_PAGE, SPECULATION_PAGE_LIMIT, SpeculationOption,
+    SpeculationStatus, SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail,
+    TaskParent, TaskStatus, TaskTimes, TaskTransaction, TasksCancelled,
 };
 pub use timer::{
     Deferral, DeferralReason, Fairness, FairnessMember, GovernedParameter, LaneBlock, LaneQuery,

@@ -1,0 +1,392 @@
+//! Pipelines of tasks that run speculatively, and what the devnet's agent knows of them.
+
+use super::{AddressText, AmountText, BytesText, HashText, TimeText};
+use cowboy_engine::names;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::{IntoParams, ToSchema};
+
+/// Pipelines, commitments, proofs or rollbacks in a list where the request does not say.
+pub const SPECULATION_PAGE: usize = 100;
+
+/// Pipelines, commitments, proofs or rollbacks in a list at most.
+pub const SPECULATION_PAGE_LIMIT: usize = 10_000;
+
+/// Where a task of a pipeline stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// Not accepted yet: it waits for its ancestors, or for a limit; `reason` says which.
+    Waiting,
+    /// A runner works on it, or is about to.
+    Running,
+    /// Its output is there, its proof is being made.
+    Proving,
+    /// Its proof is there and waits until every ancestor is confirmed.
+    Proved,
+    /// Its proof is on its way to the chain, or waits for the chain's confirmation.
+    Submitted,
+    /// The chain has taken its proof: final.
+    Confirmed,
+    /// It failed, and what was built on it was undone.
+    Failed,
+    /// It was undone since an ancestor failed, or never ran for that.
+    RolledBack,
+    /// Somebody cancelled it.
+    Cancelled,
+}
+
+names!(TaskStatus:
+    Waiting = "waiting",
+    Running = "running",
+    Proving = "proving",
+    Proved = "proved",
+    Submitted = "submitted",
+    Confirmed = "confirmed",
+    Failed = "failed",
+    RolledBack = "rolled_back",
+    Cancelled = "cancelled",
+);
+
+impl TaskStatus {
+    /// Whether nothing follows it.
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Confirmed | Self::Failed | Self::RolledBack | Self::Cancelled)
+    }
+}
+
+/// Where a pipeline stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PipelineStatus {
+    /// Some task is not final.
+    Running,
+    /// Every task is confirmed.
+    Completed,
+    /// Every task is final, and one is not confirmed.
+    Failed,
+    /// Every task is final, and one was cancelled.
+    Cancelled,
+}
+
+names!(PipelineStatus:
+    Running = "running",
+    Completed = "completed",
+    Failed = "failed",
+    Cancelled = "cancelled",
+);
+
+/// Which pipelines `GET /v1/speculation/pipelines` lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct PipelineQuery {
+    /// Only pipelines that stand there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(inline)]
+    pub status: Option<PipelineStatus>,
+    /// How many at most (default 100, at most 10,000).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// Of which pipeline a list of commitments, proofs or rollbacks is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct OfPipelineQuery {
+    /// Only what is of this pipeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<u64>,
+    /// How many at most (default 100, at most 10,000).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// A pipeline that was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PipelineAccepted {
+    /// Its number, from 1.
+    pub pipeline: u64,
+    /// Its name.
+    pub name: String,
+    /// How many tasks it has.
+    pub tasks: u64,
+}
+
+/// A pipeline in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PipelineSummary {
+    /// Its number, from 1.
+    pub pipeline: u64,
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub status: PipelineStatus,
+    /// How many tasks it has.
+    pub tasks: u64,
+    /// How many of them are confirmed.
+    pub confirmed: u64,
+    /// How many of them failed, were rolled back or cancelled.
+    pub undone: u64,
+    /// When it was taken.
+    pub submitted_at: TimeText,
+    /// From then until its last task was final, or until now, in ms.
+    pub elapsed_ms: u64,
+    /// From then until the last output that counts was there, in ms; absent while one is missing.
+    pub outputs_ms: Option<u64>,
+    /// What the tasks would have taken one after the other: execution, proof and confirmation of
+    /// each, as measured, along the longest path, in ms. Absent before all are confirmed.
+    pub synchronous_ms: Option<u64>,
+}
+
+/// A pipeline with its graph.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Pipeline {
+    /// What a list says of it.
+    #[serde(flatten)]
+    pub summary: PipelineSummary,
+    /// Its tasks, as in its file; none stands before one that it depends on is not required.
+    pub graph: Vec<SpeculativeTask>,
+}
+
+/// What a task depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskParent {
+    /// The task's name in the file.
+    pub task: String,
+    /// Whether it only comes after it, and does not read its output.
+    pub order_only: bool,
+}
+
+/// A task of a pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SpeculativeTask {
+    /// The pipeline's number.
+    pub pipeline: u64,
+    /// Its name in the file.
+    pub task: String,
+    /// Its identifier on the chain.
+    pub task_id: HashText,
+    /// What kind of work it is: `custom`, `http`, `llm`, `mcp` or `eth_send`.
+    pub kind: String,
+    /// What it depends on.
+    pub depends_on: Vec<TaskParent>,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// What it waits for, or why it failed.
+    pub reason: Option<String>,
+    /// Unconfirmed tasks above it on the longest path, now; absent before it is accepted.
+    pub depth: Option<u32>,
+    /// What was locked for it at scheduling; absent before.
+    pub bond: Option<AmountText>,
+    /// Which attempt this is, from 1; 0 before the first.
+    pub attempt: u32,
+    /// The runner that works on it, or whose output it is.
+    pub runner: Option<String>,
+    /// What the file wants to go wrong at its first attempt.
+    pub fault: Option<String>,
+    /// Bytes of its output.
+    pub output_bytes: Option<u64>,
+    /// The commitment to its output; absent before there is one.
+    pub output_commitment: Option<HashText>,
+    /// When its claim expires; absent before it is accepted.
+    pub claim_expires_at: Option<TimeText>,
+    /// When it came how far.
+    pub times: TaskTimes,
+}
+
+/// When a task came how far in its last attempt, in ms since its pipeline was taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskTimes {
+    /// It was accepted, its bond locked.
+    pub scheduled_ms: Option<u64>,
+    /// Its output was there.
+    pub executed_ms: Option<u64>,
+    /// Its proof was there.
+    pub proved_ms: Option<u64>,
+    /// Its proof went to the chain.
+    pub submitted_ms: Option<u64>,
+    /// The chain's confirmation was there.
+    pub confirmed_ms: Option<u64>,
+    /// It failed, was rolled back or cancelled.
+    pub ended_ms: Option<u64>,
+}
+
+/// A task with its output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskDetail {
+    /// What a graph says of it.
+    #[serde(flatten)]
+    pub task: SpeculativeTask,
+    /// Its output; absent before there is one, and where it was undone.
+    pub output: Option<BytesText>,
+    /// The output as text, where it is UTF-8.
+    pub output_text: Option<String>,
+    /// The transactions that were sent for it and are known, the oldest first.
+    pub transactions: Vec<TaskTransaction>,
+}
+
+/// A transaction that the agent sent for a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskTransaction {
+    /// What it does: `create_task`, `claim_task`, `create_commitment`, `complete_task_private` or
+    /// `resolve_commitment`.
+    pub kind: String,
+    /// Its hash.
+    pub transaction: HashText,
+}
+
+/// A commitment to a task's output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SpeculativeCommitment {
+    /// The pipeline's number.
+    pub pipeline: u64,
+    /// The task's name in the file.
+    pub task: String,
+    /// The task's identifier on the chain.
+    pub task_id: HashText,
+    /// The commitment.
+    pub output_commitment: HashText,
+    /// What the output hashes to.
+    pub constraint_hash: HashText,
+    /// Where it stands, as `created`, `proof_ready`, `submitted`, `confirmed` or `rolled_back`.
+    pub status: String,
+    /// The depth at which it was made.
+    pub depth: u32,
+    /// The task's bond.
+    pub bond: AmountText,
+    /// When it was made.
+    pub created_at: TimeText,
+    /// When it expires, unless it is confirmed by then.
+    pub expires_at: TimeText,
+}
+
+/// A proof, from when it is being made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SpeculativeProof {
+    /// The pipeline's number.
+    pub pipeline: u64,
+    /// The task's name in the file.
+    pub task: String,
+    /// The task's identifier on the chain.
+    pub task_id: HashText,
+    /// Where it is, as `proving`, `held`, `ready`, `submitting` or `confirmed`.
+    pub status: String,
+    /// What makes it: `groth16`, or `mock`, which proves nothing.
+    pub generator: String,
+    /// How long it took to make, with `proof.latency`, in ms; absent before it is there.
+    pub took_ms: Option<u64>,
+    /// How often it went to the chain in this attempt.
+    pub submissions: u32,
+    /// The unconfirmed ancestors that it waits for, by name; the first few.
+    pub waits_for: Vec<String>,
+}
+
+/// A rollback that was carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Rollback {
+    /// When.
+    pub at: TimeText,
+    /// The pipeline's number.
+    pub pipeline: u64,
+    /// The name of the task that failed.
+    pub task: String,
+    /// That task's identifier on the chain.
+    pub task_id: HashText,
+    /// Why: `proof_failed`, `proof_timeout`, `ancestor_failed`, `claim_expired`, `manual_cancel` or
+    /// `commitment_expired`.
+    pub reason: String,
+    /// Tasks undone, the one that failed among them.
+    pub tasks: u64,
+    /// Their names in the order of undoing, leaves first; the first hundred.
+    pub undone: Vec<String>,
+    /// What the one that failed lost of its bond.
+    pub slashed: AmountText,
+    /// What went back of all bonds.
+    pub released: AmountText,
+}
+
+/// What speculation is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SpeculationStatus {
+    /// The account that runs the pipelines.
+    pub agent: AddressText,
+    /// Whether tasks may run before their ancestors are confirmed.
+    pub enabled: bool,
+    /// The preset: `conservative`, `balanced`, `aggressive` or `custom`.
+    pub mode: String,
+    /// What a rollback takes: `cascade`, `selective` or `checkpoint`.
+    pub policy: String,
+    /// What makes the proofs: `groth16`, or `mock`, which proves nothing.
+    pub generator: String,
+    /// The circuit breaker: `closed`, `open` or `half_open`.
+    pub breaker: String,
+    /// Of the last resolved tasks, how many were rolled back.
+    pub recent_rollbacks: u64,
+    /// How many those last resolved tasks are.
+    pub recent_tasks: u64,
+    /// What is deposited, without what was slashed.
+    pub stake_available: AmountText,
+    /// Bonds of the live tasks.
+    pub stake_locked: AmountText,
+    /// What was ever slashed.
+    pub stake_slashed: AmountText,
+    /// Tasks on their way.
+    pub tasks_live: u64,
+    /// Tasks that wait to be accepted.
+    pub tasks_waiting: u64,
+    /// Live tips.
+    pub branches: u64,
+    /// Depth of the deepest live task.
+    pub max_depth_current: u32,
+    /// Proofs that may go out as soon as there is a slot.
+    pub proofs_ready: u64,
+    /// Proofs in flight.
+    pub proofs_in_flight: u64,
+    /// Memory in use, in bytes, by the agent's books.
+    pub memory_bytes: u64,
+    /// Since the devnet's start: tasks accepted.
+    pub tasks_scheduled: u64,
+    /// Tasks confirmed.
+    pub tasks_confirmed: u64,
+    /// Tasks undone.
+    pub tasks_rolled_back: u64,
+    /// Refusals by reason; a task that waits may be refused many times.
+    pub tasks_rejected: BTreeMap<String, u64>,
+    /// Rollbacks by reason.
+    pub rollbacks: BTreeMap<String, u64>,
+    /// Pipelines that run.
+    pub pipelines_running: u64,
+    /// Pipelines that are done, in whatever way, and are still known.
+    pub pipelines_done: u64,
+    /// The last completed pipelines, newest first, ten at most: their wall time beside the
+    /// synchronous pipeline's.
+    pub completed: Vec<PipelineSummary>,
+}
+
+/// An option of speculation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SpeculationOption {
+    /// Its name, as `stake.minStake`.
+    pub option: String,
+    /// Its value.
+    pub value: String,
+    /// What it may be.
+    pub range: String,
+    /// Whether it was set by itself, which no preset changes.
+    pub explicit: bool,
+}
+
+/// Options to change: all of them, or none where one is wrong.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigureRequest {
+    /// Names and values.
+    pub options: BTreeMap<String, String>,
+}
+
+/// Tasks that were cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TasksCancelled {
+    /// How many, with those that depend on them.
+    pub tasks: u64,
+}
