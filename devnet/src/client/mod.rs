@@ -5,6 +5,7 @@
 //! devnet that is not there, one that does not answer in time, and one that refuses.
 
 mod events;
+mod speculation;
 
 pub use events::EventStream;
 
@@ -583,14 +584,23 @@ impl Client {
         path: &[&str],
         request: RequestBuilder,
     ) -> Result<T, ClientError> {
+        let body = self.answered(path, request).await?;
+        serde_json::from_slice(&body).map_err(|error| malformed(path, &error))
+    }
+
+    /// The body of the answer, where it is a success.
+    async fn answered(
+        &self,
+        path: &[&str],
+        request: RequestBuilder,
+    ) -> Result<Vec<u8>, ClientError> {
         let _place = match &self.places {
             Some(places) => Some(places.acquire().await.expect("nobody closes the semaphore")),
             None => None,
         };
         let response = request.send().await.map_err(|error| self.failure(path, &error))?;
         let response = self.accepted(path, response).await?;
-        let body = self.body(path, response).await?;
-        serde_json::from_slice(&body).map_err(|error| malformed(path, &error))
+        self.body(path, response).await
     }
 
     /// The response, where it is a success.

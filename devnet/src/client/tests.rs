@@ -171,3 +171,50 @@ async fn no_more_requests_are_under_way_than_may_be() {
     assert!(join_all(requests).await.iter().all(Result::is_err));
     assert_eq!(server.await.unwrap(), 2);
 }
+
+#[tokio::test]
+async fn speculation_is_asked_for_by_number_and_name() {
+    use crate::api::types::{OfPipelineQuery, PipelineQuery, PipelineRequest, PipelineStatus};
+    let answers = vec![
+        response("202 Accepted", r#"{"pipeline":3,"name":"p","tasks":1}"#),
+        response("200 OK", "[]"),
+        response("200 OK", r#"{"tasks":2}"#),
+        response("200 OK", r#"{"tasks":1}"#),
+        response("200 OK", "[]"),
+        response("200 OK", "# EOF\n"),
+        response("404 Not Found", ""),
+    ];
+    let (url, server) = serve(answers).await;
+    let client = Client::new(&url).unwrap().with_token("secret".to_owned());
+    let pipeline: PipelineRequest =
+        serde_json::from_str(r#"{"name":"p","tasks":[{"id":"a","command":["true"]}]}"#).unwrap();
+    assert_eq!(client.submit_pipeline(&pipeline).await.unwrap().pipeline, 3);
+    let query = PipelineQuery { status: Some(PipelineStatus::Failed), limit: Some(1) };
+    assert_eq!(client.pipelines(&query).await.unwrap(), []);
+    assert_eq!(client.cancel_pipeline(3).await.unwrap().tasks, 2);
+    assert_eq!(client.cancel_task(3, "a/b").await.unwrap().tasks, 1);
+    let query = OfPipelineQuery { pipeline: Some(3), limit: None };
+    assert_eq!(client.rollbacks(&query).await.unwrap(), []);
+    assert_eq!(client.metrics().await.unwrap(), "# EOF\n");
+    assert!(matches!(client.metrics().await, Err(ClientError::Malformed { .. })));
+
+    let requests = server.await.unwrap();
+    let lines: Vec<_> = requests.iter().map(|request| request.lines().next().unwrap()).collect();
+    assert_eq!(
+        lines,
+        [
+            "POST /v1/speculation/pipelines HTTP/1.1",
+            "GET /v1/speculation/pipelines?limit=1&status=failed HTTP/1.1",
+            "POST /v1/speculation/pipelines/3/cancel HTTP/1.1",
+            "POST /v1/speculation/tasks/3/a%2Fb/cancel HTTP/1.1",
+            "GET /v1/speculation/rollbacks?pipeline=3 HTTP/1.1",
+            "GET /metrics HTTP/1.1",
+            "GET /metrics HTTP/1.1",
+        ]
+    );
+    let body = r#"{"name":"p","tasks":[{"id":"a","command":["true"]}]}"#;
+    assert!(requests[0].ends_with(body), "{}", requests[0]);
+    let shows_token = |request: &String| request.contains("authorization: Bearer secret\r\n");
+    let with_token: Vec<_> = requests.iter().map(shows_token).collect();
+    assert_eq!(with_token, [true, false, true, true, false, false, false]);
+}

@@ -89,7 +89,7 @@ pub struct TaskEntry {
 
 /// What a task depends on: a name, or a name and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a task's name, or {task: NAME, order_only: true}")]
 pub enum Dependency {
     /// It reads the output of the task of this name.
     Reads(String),
@@ -126,7 +126,10 @@ impl Dependency {
 
 /// What goes wrong: a name, or a name and how much.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected wrong_proof, crash, {slow_ms: N}, {late_event_ms: N} or {memory_mb: N}"
+)]
 pub enum FaultEntry {
     /// A fault that needs no number.
     Named(String),

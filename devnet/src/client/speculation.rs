@@ -1,0 +1,97 @@
+//! What a client asks of speculation: pipelines, their tasks, and what the devnet's agent does.
+
+use super::{Client, ClientError, malformed};
+use crate::api::types::{
+    ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest,
+    PipelineSummary, Rollback, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
+    SpeculativeProof, TaskDetail, TasksCancelled,
+};
+
+impl Client {
+    /// What speculation is doing.
+    pub async fn speculation(&self) -> Result<SpeculationStatus, ClientError> {
+        self.get(&["speculation"], &()).await
+    }
+
+    /// Hands in a pipeline.
+    pub async fn submit_pipeline(
+        &self,
+        pipeline: &PipelineRequest,
+    ) -> Result<PipelineAccepted, ClientError> {
+        self.post(&["speculation", "pipelines"], pipeline).await
+    }
+
+    /// Pipelines, newest first.
+    pub async fn pipelines(
+        &self,
+        query: &PipelineQuery,
+    ) -> Result<Vec<PipelineSummary>, ClientError> {
+        self.get(&["speculation", "pipelines"], query).await
+    }
+
+    /// A pipeline and its graph.
+    pub async fn pipeline(&self, pipeline: u64) -> Result<Pipeline, ClientError> {
+        self.get(&["speculation", "pipelines", &pipeline.to_string()], &()).await
+    }
+
+    /// Cancels every task of a pipeline that is not final.
+    pub async fn cancel_pipeline(&self, pipeline: u64) -> Result<TasksCancelled, ClientError> {
+        self.post(&["speculation", "pipelines", &pipeline.to_string(), "cancel"], &()).await
+    }
+
+    /// A task of a pipeline, with its output.
+    pub async fn task(&self, pipeline: u64, task: &str) -> Result<TaskDetail, ClientError> {
+        self.get(&["speculation", "tasks", &pipeline.to_string(), task], &()).await
+    }
+
+    /// Cancels a task, and those that depend on it.
+    pub async fn cancel_task(
+        &self,
+        pipeline: u64,
+        task: &str,
+    ) -> Result<TasksCancelled, ClientError> {
+        self.post(&["speculation", "tasks", &pipeline.to_string(), task, "cancel"], &()).await
+    }
+
+    /// Commitments to outputs.
+    pub async fn commitments(
+        &self,
+        query: &OfPipelineQuery,
+    ) -> Result<Vec<SpeculativeCommitment>, ClientError> {
+        self.get(&["speculation", "commitments"], query).await
+    }
+
+    /// Proofs, from when they are being made.
+    pub async fn proofs(
+        &self,
+        query: &OfPipelineQuery,
+    ) -> Result<Vec<SpeculativeProof>, ClientError> {
+        self.get(&["speculation", "proofs"], query).await
+    }
+
+    /// Rollbacks that were carried out, newest first.
+    pub async fn rollbacks(&self, query: &OfPipelineQuery) -> Result<Vec<Rollback>, ClientError> {
+        self.get(&["speculation", "rollbacks"], query).await
+    }
+
+    /// Every option of speculation.
+    pub async fn speculation_options(&self) -> Result<Vec<SpeculationOption>, ClientError> {
+        self.get(&["speculation", "config"], &()).await
+    }
+
+    /// Changes options of speculation, all of them or none; the answer is every option then.
+    pub async fn configure_speculation(
+        &self,
+        request: &ConfigureRequest,
+    ) -> Result<Vec<SpeculationOption>, ClientError> {
+        self.post(&["speculation", "config"], request).await
+    }
+
+    /// What is counted, as OpenMetrics text.
+    pub async fn metrics(&self) -> Result<String, ClientError> {
+        let path = ["metrics"];
+        let request = self.http.get(self.url(&path)).timeout(self.timeout);
+        let body = self.answered(&path, request).await?;
+        String::from_utf8(body).map_err(|error| malformed(&path, &error))
+    }
+}
