@@ -1,9 +1,9 @@
 //! Names for the shell to complete: devnets, nodes and accounts from the devnets' folders, jobs,
-//! actors and timers from the devnet itself. Whatever fails completes nothing.
+//! actors, timers and pipelines from the devnet itself. Whatever fails completes nothing.
 
 use clap_complete::CompletionCandidate;
 use cowboy_devnet::{
-    api::types::{ActorQuery, JobQuery, TimerQuery},
+    api::types::{ActorQuery, JobQuery, PipelineQuery, TimerQuery},
     client::Client,
     orchestrator::home::{DevnetHome, Home, State},
     topology::{Overrides, Plan, Topology},
@@ -95,6 +95,21 @@ pub fn timers() -> Vec<CompletionCandidate> {
             CompletionCandidate::new(timer.timer_id.to_string()).help(Some(help.into()))
         })
         .collect()
+}
+
+/// The newest pipelines.
+pub fn pipelines() -> Vec<CompletionCandidate> {
+    let ask = || {
+        let client = Client::of_devnet(&current()?).ok()?.with_timeout(PATIENCE);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        runtime.block_on(client.pipelines(&PipelineQuery::default())).ok()
+    };
+    let latest = CompletionCandidate::new("latest").help(Some("the newest".into()));
+    let numbered = ask().unwrap_or_default().into_iter().map(|pipeline| {
+        let help = format!("{} {}", pipeline.name, pipeline.status);
+        CompletionCandidate::new(pipeline.pipeline.to_string()).help(Some(help.into()))
+    });
+    [latest].into_iter().chain(numbered).collect()
 }
 
 /// Keys of governed parameters: their last parts, which are enough.

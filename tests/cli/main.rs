@@ -6,5 +6,6 @@ mod actors;
 mod answers;
 mod offline;
 mod online;
+mod speculation;
 mod support;
 mod timers;

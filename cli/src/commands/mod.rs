@@ -13,6 +13,7 @@ mod pool;
 mod presence;
 mod quickstart;
 mod runner;
+mod speculation;
 mod timer;
 mod transaction;
 mod validator;
@@ -131,6 +132,9 @@ enum Command {
     /// Pools: runners that jobs can be kept to
     #[command(subcommand)]
     Pool(pool::Pool),
+    /// Pipelines of tasks that run before what they depend on is confirmed
+    #[command(subcommand)]
+    Speculation(speculation::Speculation),
     /// Print the completion script of a shell
     ///
     /// For bash, as an example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
@@ -170,6 +174,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Presence(presence) => block_on(presence.run(&cx)),
         Command::Mru(mru) => block_on(mru.run(&cx)),
         Command::Pool(pool) => block_on(pool.run(&cx)),
+        Command::Speculation(speculation) => block_on(speculation.run(&cx)),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(cx.ui),
     }

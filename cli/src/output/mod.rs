@@ -10,8 +10,11 @@ mod theme;
 mod ui;
 
 pub use table::{Row, fields, table};
-pub use theme::{amount, grouped, millis, seconds_since, short, wei};
-pub use ui::{Progress, Ui, error, raw, warn};
+pub use theme::{
+    AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, grouped, millis, seconds_since,
+    short, wei,
+};
+pub use ui::{COLUMNS, Progress, Ui, error, raw, warn};
 
 use serde::Serialize;
 

@@ -11,6 +11,18 @@ pub const ERROR: Style = AnsiColor::Red.on_default().bold();
 pub const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 /// A heading, or a command that is about to run.
 pub const HEADING: Style = AnsiColor::Cyan.on_default().bold();
+/// What has come to a good end.
+pub const DONE: Style = AnsiColor::Green.on_default();
+/// What failed.
+pub const FAILED: Style = AnsiColor::Red.on_default();
+/// What was taken back.
+pub const UNDONE: Style = AnsiColor::Yellow.on_default();
+/// What is being worked on.
+pub const BUSY: Style = AnsiColor::Cyan.on_default();
+/// What waits for others.
+pub const AWAITED: Style = AnsiColor::Blue.on_default();
+/// What is only there to guide the eye, or has not begun.
+pub const FAINT: Style = Style::new().dimmed();
 
 /// An amount in CBY: `1,000,000 CBY`, `0.026 CBY`, without trailing zeros.
 pub fn amount(wei: Wei) -> String {

@@ -12,6 +12,9 @@ use std::{
     time::Duration,
 };
 
+/// Columns of a drawing where no terminal says how many it has.
+pub const COLUMNS: usize = 80;
+
 /// Prints what a command has to say. Colour stands only where a terminal shows it, and never with
 /// `NO_COLOR`.
 #[derive(Debug, Clone, Copy)]
@@ -49,12 +52,36 @@ impl Ui {
         }
     }
 
+    /// A value that stands alone, for programs whatever the format: JSON where that is for people.
+    pub fn data(self, value: &impl Document) -> Result<(), CliError> {
+        match self.quiet {
+            true => self.document(value),
+            false => raw(json::document(self.format, value).as_bytes()),
+        }
+    }
+
     /// A picture of data that follows, and an empty line: for people at a terminal.
     pub fn picture(self, text: &str) -> Result<(), CliError> {
         match self.is_for_people() && io::stdout().is_terminal() {
             true => line(text),
             false => Ok(()),
         }
+    }
+
+    /// A value that stands alone, drawn for as many columns as there are. What is drawn in styles
+    /// is plain where no terminal shows them.
+    pub fn drawing(
+        self,
+        value: &impl Document,
+        draw: impl FnOnce(usize) -> String,
+    ) -> Result<(), CliError> {
+        if !self.is_for_people() {
+            return self.document(value);
+        }
+        let mut stdout = anstream::stdout().lock();
+        writeln!(stdout, "{}", draw(columns()))?;
+        stdout.flush()?;
+        Ok(())
     }
 
     /// Values alike.
@@ -151,6 +178,13 @@ pub fn error(error: &CliError) {
         Exit::BrokenPipe => {}
         _ => say(&format!("{ERROR}error:{ERROR:#} {error}")),
     }
+}
+
+/// Columns of the terminal that shows stdout.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    let columns = size.map_or(0, |size| size.ws_col);
+    if columns == 0 { COLUMNS } else { columns.into() }
 }
 
 fn line(text: &str) -> Result<(), CliError> {

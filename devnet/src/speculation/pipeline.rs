@@ -44,7 +44,7 @@ pub const MAX_SPAN_MS: u64 = 86_400_000;
 pub const MAX_FAULT_MB: u64 = 1 << 20;
 
 /// A pipeline as it is written.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = PipelineRequest)]
 pub struct Pipeline {
@@ -55,7 +55,7 @@ pub struct Pipeline {
 }
 
 /// A task of a pipeline as it is written. It has either `command` or `job`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskEntry {
     /// Its name: letters, digits, `-`, `_` and `.`.

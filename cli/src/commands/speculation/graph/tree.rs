@@ -1,0 +1,154 @@
+//! The graph as lines: roots first, children below, and where each task stands.
+
+use super::{
+    colour, cut,
+    forest::{Forest, Line},
+    one_line,
+};
+use crate::{
+    commands::speculation::show::headline,
+    output::{FAINT, HEADING, amount, millis},
+};
+use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus};
+
+/// The columns beside the first, and whether they are aligned to the right.
+const HEADER: [(&str, bool); 5] =
+    [("STATUS", false), ("DEPTH", true), ("BOND", true), ("RUNNER", false), ("AT", true)];
+
+/// The fewest columns that names get, however narrow the terminal.
+const LEAST_NAME: usize = 16;
+
+/// What stands between columns.
+const GAP: &str = "  ";
+
+/// The graph in lines that fit so many columns, where the columns beside the names leave room. In
+/// styles, without a line feed at the end.
+pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
+    let tasks = &pipeline.graph;
+    let forest = Forest::of(tasks);
+    let lines = forest.lines();
+    let cells: Vec<_> = lines.iter().map(|line| cells(&tasks[line.task])).collect();
+    let mut widths = HEADER.map(|(name, _)| name.len());
+    for row in &cells {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let beside: usize = widths.iter().map(|width| GAP.len() + width).sum();
+    let longest = lines.iter().map(|line| line.width(tasks)).max().unwrap_or(0);
+    let room = columns.saturating_sub(beside).max(LEAST_NAME);
+    let name_width = longest.min(room).max("TASK".len());
+
+    let mut text = headline(&pipeline.summary);
+    let names: Vec<_> = HEADER.iter().map(|(name, _)| (*name).to_owned()).collect();
+    text += &format!("\n\n{HEADING}{:name_width$}", "TASK");
+    for ((name, width), (_, right)) in names.iter().zip(widths).zip(HEADER) {
+        text += &format!("{GAP}{}", padded(name, width, right));
+    }
+    text += &format!("{HEADING:#}");
+    for (line, row) in lines.iter().zip(&cells) {
+        let task = &tasks[line.task];
+        let name = cut(&task.task, name_width.saturating_sub(line.lead.chars().count()));
+        let taken = line.lead.chars().count() + name.chars().count();
+        let fill = name_width.saturating_sub(taken);
+        text += &format!("\n{FAINT}{}{FAINT:#}{name}{:fill$}", line.lead, "");
+        for (index, ((cell, width), (_, right))) in row.iter().zip(widths).zip(HEADER).enumerate() {
+            let cell = padded(cell, width, right);
+            text += GAP;
+            text += &match index {
+                0 => format!("{}{cell}{:#}", colour(task.status), colour(task.status)),
+                _ => cell,
+            };
+        }
+        let Some(note) = note(&forest, line, tasks) else { continue };
+        let whole = taken.max(name_width) + beside;
+        if whole + GAP.len() + note.chars().count() <= columns {
+            text += &format!("{GAP}{FAINT}{note}{FAINT:#}");
+        } else {
+            let room = columns.saturating_sub(line.below.chars().count()).max(LEAST_NAME);
+            for part in wrapped(&note, room) {
+                text += &format!("\n{FAINT}{}{part}{FAINT:#}", line.below);
+            }
+        }
+    }
+    if tasks.iter().any(|task| task.depends_on.iter().any(|parent| parent.order_only)) {
+        text +=
+            &format!("\n\n{FAINT}only after: the order counts, the output is not read{FAINT:#}");
+    }
+    text
+}
+
+impl Line {
+    fn width(&self, tasks: &[SpeculativeTask]) -> usize {
+        self.lead.chars().count() + tasks[self.task].task.chars().count()
+    }
+}
+
+/// A text in lines of at most so many columns; a word that is longer is cut.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(cut(word, columns)),
+        }
+    }
+    lines
+}
+
+fn padded(cell: &str, width: usize, right: bool) -> String {
+    if right { format!("{cell:>width$}") } else { format!("{cell:width$}") }
+}
+
+fn cells(task: &SpeculativeTask) -> [String; 5] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    [
+        task.status.to_string(),
+        or_dash(task.depth.map(|depth| depth.to_string())),
+        or_dash(task.bond.map(|bond| amount(*bond))),
+        or_dash(task.runner.clone()),
+        or_dash(reached_ms(task).map(millis)),
+    ]
+}
+
+/// When a task came where it stands, in ms since its pipeline was taken.
+pub fn reached_ms(task: &SpeculativeTask) -> Option<u64> {
+    let times = &task.times;
+    times
+        .ended_ms
+        .filter(|_| task.status.is_final())
+        .or(times.confirmed_ms)
+        .or(times.submitted_ms)
+        .or(times.proved_ms)
+        .or(times.executed_ms)
+        .or(times.scheduled_ms)
+}
+
+/// What the columns do not say: parents that it is not drawn under, attempts, why it failed.
+fn note(forest: &Forest, line: &Line, tasks: &[SpeculativeTask]) -> Option<String> {
+    let task = &tasks[line.task];
+    let mut notes = Vec::new();
+    let under = forest.under[line.task];
+    let parents = &forest.parents[line.task];
+    let only_order = parents.iter().find(|(parent, only)| *only && Some(*parent) == under);
+    if let Some((parent, _)) = only_order {
+        notes.push(format!("only after {}", tasks[*parent].task));
+    }
+    for (order_only, word) in [(false, "+ after"), (true, "+ only after")] {
+        let others = parents.iter().filter(|(at, only)| Some(*at) != under && *only == order_only);
+        let others: Vec<_> = others.map(|(at, _)| tasks[*at].task.as_str()).collect();
+        if !others.is_empty() {
+            notes.push(format!("{word} {}", others.join(", ")));
+        }
+    }
+    if task.attempt > 1 {
+        notes.push(format!("attempt {}", task.attempt));
+    }
+    if let Some(reason) = task.reason.as_ref().filter(|_| task.status == TaskStatus::Failed) {
+        notes.push(one_line(reason));
+    }
+    (!notes.is_empty()).then(|| notes.join("; "))
+}

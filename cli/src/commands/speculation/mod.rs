@@ -1,0 +1,234 @@
+//! `speculation`: pipelines of tasks that run before what they depend on is confirmed.
+
+mod config;
+mod graph;
+mod show;
+mod submit;
+mod timeline;
+
+use crate::{
+    complete,
+    context::Context,
+    error::{CliError, Exit},
+    output::raw,
+};
+use clap::Subcommand;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{OfPipelineQuery, PipelineQuery, PipelineStatus},
+    client::Client,
+};
+use graph::{Form, Graph, dot, mermaid, tree};
+use std::str::FromStr;
+use timeline::{Timeline, timeline};
+
+#[derive(Debug, Subcommand)]
+pub enum Speculation {
+    /// Submit a pipeline: tasks, and what they depend on
+    ///
+    /// The file is YAML or JSON, as docs/speculation.md has it, and is checked before it is sent.
+    Submit(submit::Submit),
+    /// Pipelines, newest first
+    Ls {
+        /// Only pipelines that stand there: running, completed, failed or cancelled
+        #[arg(long, value_parser = status, env = "COWBOYCTL_STATUS", hide_env_values = true)]
+        status: Option<PipelineStatus>,
+        /// How many at most
+        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        limit: usize,
+    },
+    /// A pipeline's graph: what depends on what, and where each task stands
+    ///
+    /// A task with several parents stands below the deepest one; the others are named behind it. AT
+    /// is when it came where it stands, from when the pipeline was taken.
+    Graph {
+        /// The pipeline: its number, or latest
+        #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+        pipeline: PipelineArg,
+        /// What it is drawn as: tree, dot, mermaid or json
+        #[arg(long, value_enum, default_value = "tree", hide_possible_values = true)]
+        #[arg(env = "COWBOYCTL_FORMAT", hide_env_values = true)]
+        format: Form,
+    },
+    /// A pipeline and its tasks, or one of its tasks: times, transactions, output
+    Show {
+        /// The pipeline: its number, or latest
+        #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+        pipeline: PipelineArg,
+        /// The task's name
+        task: Option<String>,
+    },
+    /// What each task spent its time with, as bars, beside the synchronous pipeline
+    Timeline {
+        /// The pipeline: its number, or latest
+        #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+        pipeline: PipelineArg,
+    },
+    /// Commitments to outputs
+    Commitments(Of),
+    /// Proofs: which are made, wait for ancestors, are on their way
+    Proofs(Of),
+    /// Rollbacks, newest first: what failed, what went with it, what it cost
+    Rollbacks(Of),
+    /// Cancel a pipeline, or one of its tasks with what depends on it
+    Cancel {
+        /// The pipeline: its number, or latest
+        #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+        pipeline: PipelineArg,
+        /// The task's name
+        task: Option<String>,
+    },
+    /// What speculation does; the last pipelines beside the synchronous one
+    Status,
+    /// Options of speculation: all, or one
+    Config(config::Config),
+}
+
+/// Which of something is listed.
+#[derive(Debug, clap::Args)]
+pub struct Of {
+    /// Only of this pipeline: its number, or latest
+    #[arg(long, env = "COWBOYCTL_PIPELINE", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::pipelines))]
+    pipeline: Option<PipelineArg>,
+    /// How many at most
+    #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+    limit: usize,
+}
+
+/// A pipeline as typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PipelineArg {
+    /// The one with this number.
+    Number(u64),
+    /// The newest.
+    Latest,
+}
+
+impl FromStr for PipelineArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        match text {
+            "latest" => Ok(Self::Latest),
+            _ => digits
+                .then(|| text.parse().ok().map(Self::Number))
+                .flatten()
+                .ok_or_else(|| format!("`{text}` is no pipeline: expected a number, or latest")),
+        }
+    }
+}
+
+impl PipelineArg {
+    /// The number that is meant.
+    async fn resolve(self, client: &Client) -> Result<u64, CliError> {
+        match self {
+            Self::Number(number) => Ok(number),
+            Self::Latest => {
+                let query = PipelineQuery { status: None, limit: Some(1) };
+                let newest = client.pipelines(&query).await?;
+                newest.first().map(|pipeline| pipeline.pipeline).ok_or_else(|| {
+                    CliError::new(Exit::NotFound, "there is no pipeline so far")
+                        .hint("submit one: cowboyctl speculation submit FILE")
+                })
+            }
+        }
+    }
+}
+
+impl Of {
+    async fn query(&self, client: &Client) -> Result<OfPipelineQuery, CliError> {
+        let pipeline = match self.pipeline {
+            Some(pipeline) => Some(pipeline.resolve(client).await?),
+            None => None,
+        };
+        Ok(OfPipelineQuery { pipeline, limit: Some(self.limit) })
+    }
+}
+
+fn status(text: &str) -> Result<PipelineStatus, String> {
+    PipelineStatus::named(text).ok_or_else(|| {
+        format!("`{text}` is no status: expected running, completed, failed or cancelled")
+    })
+}
+
+impl Speculation {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let other = match self {
+            // What is wrong with its file is told without a devnet, too.
+            Self::Submit(submit) => return submit.run(cx).await,
+            other => other,
+        };
+        let client = cx.client()?;
+        match other {
+            Self::Submit(_) => unreachable!("it is run by itself"),
+            Self::Ls { status, limit } => {
+                let query = PipelineQuery { status, limit: Some(limit) };
+                cx.ui.list(&client.pipelines(&query).await?)
+            }
+            Self::Graph { pipeline, format } => {
+                let pipeline = client.pipeline(pipeline.resolve(&client).await?).await?;
+                match format {
+                    Form::Tree => {
+                        cx.ui.drawing(&Graph::of(&pipeline), |columns| tree(&pipeline, columns))
+                    }
+                    Form::Dot => raw(dot(&pipeline).as_bytes()),
+                    Form::Mermaid => raw(mermaid(&pipeline).as_bytes()),
+                    Form::Json => cx.ui.data(&Graph::of(&pipeline)),
+                }
+            }
+            Self::Show { pipeline, task } => {
+                let number = pipeline.resolve(&client).await?;
+                match task {
+                    Some(task) => cx.ui.document(&client.task(number, &task).await?),
+                    None => cx.ui.document(&client.pipeline(number).await?),
+                }
+            }
+            Self::Timeline { pipeline } => {
+                let pipeline = client.pipeline(pipeline.resolve(&client).await?).await?;
+                cx.ui.drawing(&Timeline::of(&pipeline), |columns| timeline(&pipeline, columns))
+            }
+            Self::Commitments(of) => {
+                cx.ui.list(&client.commitments(&of.query(&client).await?).await?)
+            }
+            Self::Proofs(of) => cx.ui.list(&client.proofs(&of.query(&client).await?).await?),
+            Self::Rollbacks(of) => cx.ui.list(&client.rollbacks(&of.query(&client).await?).await?),
+            Self::Cancel { pipeline, task } => {
+                let number = pipeline.resolve(&client).await?;
+                let cancelled = match &task {
+                    Some(task) => client.cancel_task(number, task).await?,
+                    None => client.cancel_pipeline(number).await?,
+                };
+                cx.ui.document(&show::Cancelled { pipeline: number, tasks: cancelled.tasks })
+            }
+            Self::Status => cx.ui.document(&client.speculation().await?),
+            Self::Config(config) => config.run(cx.ui, &client).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipelines_are_numbers_or_the_latest() {
+        let check = |text: &str, expected: Option<PipelineArg>| {
+            assert_eq!(text.parse().ok(), expected, "{text}");
+        };
+        check("1", Some(PipelineArg::Number(1)));
+        check("18446744073709551615", Some(PipelineArg::Number(u64::MAX)));
+        check("latest", Some(PipelineArg::Latest));
+        for bad in ["", "-1", "+1", "1.0", "first", "18446744073709551616"] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn statuses_parse() {
+        assert_eq!(status("cancelled"), Ok(PipelineStatus::Cancelled));
+        assert!(status("done").is_err_and(|error| error.contains("expected running, completed")));
+    }
+}

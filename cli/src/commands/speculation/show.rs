@@ -1,0 +1,414 @@
+//! What people see of pipelines, tasks, commitments, proofs and rollbacks.
+
+use super::graph::{one_line, reached_ms};
+use crate::output::{Document, Row, amount, fields, millis, short, table};
+use cowboy_devnet::api::types::{
+    Pipeline, PipelineStatus, PipelineSummary, Rollback, SpeculationStatus, SpeculativeCommitment,
+    SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent, TaskTimes,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Names in a cell of a table at most: JSON output has all.
+const NAMED: usize = 3;
+
+fn or_dash<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// The first few of many names.
+fn few(names: &[String]) -> String {
+    match names.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        Some(more) => format!("{} and {more} more", names[..NAMED].join(", ")),
+        None if names.is_empty() => "-".to_owned(),
+        None => names.join(", "),
+    }
+}
+
+/// How many of a pipeline's tasks are where.
+pub fn counted(summary: &PipelineSummary) -> String {
+    let PipelineSummary { confirmed, tasks, undone, .. } = summary;
+    let undone = if *undone > 0 { format!(", {undone} undone") } else { String::new() };
+    format!("{confirmed} of {tasks} confirmed{undone}")
+}
+
+/// A pipeline in a line.
+pub fn headline(summary: &PipelineSummary) -> String {
+    let PipelineSummary { pipeline, name, status, .. } = summary;
+    let (counted, elapsed) = (counted(summary), millis(summary.elapsed_ms));
+    let rest = match status {
+        PipelineStatus::Running => format!("running for {elapsed}, {counted}"),
+        PipelineStatus::Completed => {
+            let synchronous = summary.synchronous_ms.map(millis);
+            let beside = synchronous.map_or_else(String::new, |ms| format!(", synchronously {ms}"));
+            format!("completed, {counted} in {elapsed}{beside}")
+        }
+        PipelineStatus::Failed | PipelineStatus::Cancelled => {
+            format!("{status} after {elapsed}, {counted}")
+        }
+    };
+    format!("{name} (pipeline {pipeline}): {rest}")
+}
+
+/// How many times as long the synchronous pipeline takes, to a tenth, rounded down.
+pub fn gain(summary: &PipelineSummary) -> Option<String> {
+    let tenths = summary.synchronous_ms?.saturating_mul(10).checked_div(summary.elapsed_ms)?;
+    Some(format!("{}.{}", tenths / 10, tenths % 10))
+}
+
+fn parents(parents: &[TaskParent]) -> Vec<String> {
+    let name = |parent: &TaskParent| match parent.order_only {
+        true => format!("{} (order only)", parent.task),
+        false => parent.task.clone(),
+    };
+    parents.iter().map(name).collect()
+}
+
+impl Row for PipelineSummary {
+    const HEADER: &'static [&'static str] = &[
+        ">pipeline",
+        "name",
+        "status",
+        ">tasks",
+        ">confirmed",
+        ">undone",
+        "submitted at",
+        ">took",
+        ">synchronous",
+        ">gain",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.pipeline.to_string(),
+            self.name.clone(),
+            self.status.to_string(),
+            self.tasks.to_string(),
+            self.confirmed.to_string(),
+            self.undone.to_string(),
+            self.submitted_at.to_string(),
+            millis(self.elapsed_ms),
+            or_dash(self.synchronous_ms.map(millis)),
+            or_dash(gain(self).map(|times| format!("{times} ×"))),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.pipeline.to_string()
+    }
+}
+
+fn task_cells(task: &SpeculativeTask) -> Vec<String> {
+    vec![
+        task.task.clone(),
+        task.kind.clone(),
+        few(&parents(&task.depends_on)),
+        task.status.to_string(),
+        or_dash(task.depth),
+        or_dash(task.bond.map(|bond| amount(*bond))),
+        task.attempt.to_string(),
+        or_dash(task.runner.clone()),
+        or_dash(reached_ms(task).map(millis)),
+        task.reason.as_deref().map(one_line).unwrap_or_default(),
+    ]
+}
+
+impl Document for Pipeline {
+    fn text(&self) -> String {
+        let summary = &self.summary;
+        let synchronous = summary.synchronous_ms.map(|ms| match gain(summary) {
+            Some(times) => format!("{}, {times} times as long", millis(ms)),
+            None => millis(ms),
+        });
+        let head = fields(&[
+            ("pipeline", summary.pipeline.to_string()),
+            ("name", summary.name.clone()),
+            ("status", summary.status.to_string()),
+            ("tasks", counted(summary)),
+            ("submitted at", summary.submitted_at.to_string()),
+            ("took", millis(summary.elapsed_ms)),
+            ("outputs after", or_dash(summary.outputs_ms.map(millis))),
+            ("synchronously", or_dash(synchronous)),
+        ]);
+        let columns = [
+            "task",
+            "kind",
+            "depends on",
+            "status",
+            ">depth",
+            ">bond",
+            ">attempt",
+            "runner",
+            ">at",
+            "reason",
+        ];
+        format!("{head}\n\n{}", table(&columns, self.graph.iter().map(task_cells)))
+    }
+
+    fn id(&self) -> String {
+        self.summary.status.to_string()
+    }
+}
+
+/// What a task came by, when, and how long it took from the step before.
+fn steps(times: &TaskTimes) -> Vec<Vec<String>> {
+    let all = [
+        ("scheduled", times.scheduled_ms),
+        ("executed", times.executed_ms),
+        ("proved", times.proved_ms),
+        ("submitted", times.submitted_ms),
+        ("confirmed", times.confirmed_ms),
+        ("ended", times.ended_ms),
+    ];
+    let mut last = None;
+    let mut rows = Vec::new();
+    for (step, at) in all {
+        let Some(at) = at else { continue };
+        let took = last.replace(at).map(|before: u64| millis(at.saturating_sub(before)));
+        rows.push(vec![step.to_owned(), millis(at), or_dash(took)]);
+    }
+    rows
+}
+
+impl Document for TaskDetail {
+    fn text(&self) -> String {
+        let task = &self.task;
+        let mut lines = vec![
+            ("task", task.task.clone()),
+            ("pipeline", task.pipeline.to_string()),
+            ("id", task.task_id.to_string()),
+            ("kind", task.kind.clone()),
+            (
+                "depends on",
+                match task.depends_on.as_slice() {
+                    [] => "-".to_owned(),
+                    of => parents(of).join(", "),
+                },
+            ),
+            ("status", task.status.to_string()),
+        ];
+        if let Some(reason) = &task.reason {
+            lines.push(("reason", one_line(reason)));
+        }
+        lines.push(("depth", or_dash(task.depth)));
+        lines.push(("bond", or_dash(task.bond.map(|bond| amount(*bond)))));
+        lines.push(("attempt", task.attempt.to_string()));
+        lines.push(("runner", or_dash(task.runner.clone())));
+        if let Some(fault) = &task.fault {
+            lines.push(("fault", fault.clone()));
+        }
+        if let Some(at) = &task.claim_expires_at {
+            lines.push(("claim until", at.to_string()));
+        }
+        if let Some(commitment) = &task.output_commitment {
+            lines.push(("commitment", commitment.to_string()));
+        }
+        if let Some(bytes) = task.output_bytes {
+            lines.push(("output bytes", bytes.to_string()));
+        }
+        if let Some(output) = &self.output {
+            let text = self.output_text.clone().unwrap_or_else(|| output.to_string());
+            lines.push(("output", text.trim_end().to_owned()));
+        }
+        let mut text = fields(&lines);
+        let steps = steps(&task.times);
+        if !steps.is_empty() {
+            text += &format!("\n\n{}", table(&["step", ">at", ">took"], steps));
+        }
+        if !self.transactions.is_empty() {
+            let row = |sent: &cowboy_devnet::api::types::TaskTransaction| {
+                vec![sent.kind.clone(), sent.transaction.to_string()]
+            };
+            let rows = self.transactions.iter().map(row);
+            text += &format!("\n\n{}", table(&["transaction", "hash"], rows));
+        }
+        text
+    }
+
+    fn id(&self) -> String {
+        self.task.status.to_string()
+    }
+}
+
+impl Row for SpeculativeCommitment {
+    const HEADER: &'static [&'static str] = &[
+        ">pipeline",
+        "task",
+        "status",
+        ">depth",
+        ">bond",
+        "commitment",
+        "constraint",
+        "created at",
+        "expires at",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.pipeline.to_string(),
+            self.task.clone(),
+            self.status.clone(),
+            self.depth.to_string(),
+            amount(*self.bond),
+            short(&self.output_commitment),
+            short(&self.constraint_hash),
+            self.created_at.to_string(),
+            self.expires_at.to_string(),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.output_commitment.to_string()
+    }
+}
+
+impl Row for SpeculativeProof {
+    const HEADER: &'static [&'static str] =
+        &[">pipeline", "task", "status", "generator", ">took", ">submissions", "waits for"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.pipeline.to_string(),
+            self.task.clone(),
+            self.status.clone(),
+            self.generator.clone(),
+            or_dash(self.took_ms.map(millis)),
+            self.submissions.to_string(),
+            few(&self.waits_for),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.task_id.to_string()
+    }
+}
+
+impl Row for Rollback {
+    const HEADER: &'static [&'static str] = &[
+        "at",
+        ">pipeline",
+        "task",
+        "reason",
+        ">tasks",
+        ">slashed",
+        ">released",
+        "undone, leaves first",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.at.to_string(),
+            self.pipeline.to_string(),
+            self.task.clone(),
+            self.reason.clone(),
+            self.tasks.to_string(),
+            amount(*self.slashed),
+            amount(*self.released),
+            few(&self.undone),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.task_id.to_string()
+    }
+}
+
+/// What was cancelled.
+#[derive(Debug, Serialize)]
+pub struct Cancelled {
+    /// The pipeline's number.
+    pub pipeline: u64,
+    /// How many tasks.
+    pub tasks: u64,
+}
+
+impl Document for Cancelled {
+    fn text(&self) -> String {
+        let tasks = match self.tasks {
+            1 => "1 task".to_owned(),
+            tasks => format!("{tasks} tasks"),
+        };
+        fields(&[("pipeline", self.pipeline.to_string()), ("cancelled", tasks)])
+    }
+
+    fn id(&self) -> String {
+        self.tasks.to_string()
+    }
+}
+
+/// Counts by name: `max_depth 3, no_stake 1`.
+fn by_name(counts: &BTreeMap<String, u64>) -> String {
+    let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    if counts.is_empty() { "-".to_owned() } else { counts.join(", ") }
+}
+
+impl Document for SpeculationStatus {
+    fn text(&self) -> String {
+        let generator = match self.generator.as_str() {
+            "mock" => "mock, which proves nothing".to_owned(),
+            other => other.to_owned(),
+        };
+        let recent = (self.recent_rollbacks, self.recent_tasks);
+        let head = fields(&[
+            ("agent", self.agent.to_string()),
+            ("speculation", if self.enabled { "on" } else { "off: synchronous" }.to_owned()),
+            ("mode", self.mode.clone()),
+            ("policy", self.policy.clone()),
+            ("proofs", generator),
+            (
+                "breaker",
+                format!("{} ({} of the last {} rolled back)", self.breaker, recent.0, recent.1),
+            ),
+            (
+                "stake",
+                format!(
+                    "{} available, {} locked, {} slashed",
+                    amount(*self.stake_available),
+                    amount(*self.stake_locked),
+                    amount(*self.stake_slashed)
+                ),
+            ),
+            ("tasks now", format!("{} live, {} waiting", self.tasks_live, self.tasks_waiting)),
+            ("branches", format!("{}, the deepest at {}", self.branches, self.max_depth_current)),
+            (
+                "proofs now",
+                format!("{} ready, {} in flight", self.proofs_ready, self.proofs_in_flight),
+            ),
+            ("memory", format!("{} KiB", self.memory_bytes.div_ceil(1_024))),
+            (
+                "tasks so far",
+                format!(
+                    "{} accepted, {} confirmed, {} undone",
+                    self.tasks_scheduled, self.tasks_confirmed, self.tasks_rolled_back
+                ),
+            ),
+            ("refused", by_name(&self.tasks_rejected)),
+            ("rollbacks", by_name(&self.rollbacks)),
+            (
+                "pipelines",
+                format!("{} running, {} done", self.pipelines_running, self.pipelines_done),
+            ),
+        ]);
+        if self.completed.is_empty() {
+            return head;
+        }
+        let rows = self.completed.iter().map(|done| {
+            vec![
+                done.pipeline.to_string(),
+                done.name.clone(),
+                done.tasks.to_string(),
+                or_dash(done.outputs_ms.map(millis)),
+                millis(done.elapsed_ms),
+                or_dash(done.synchronous_ms.map(millis)),
+                or_dash(gain(done).map(|times| format!("{times} ×"))),
+            ]
+        });
+        let columns =
+            [">completed", "name", ">tasks", ">outputs after", ">took", ">synchronous", ">gain"];
+        format!("{head}\n\n{}", table(&columns, rows))
+    }
+
+    fn id(&self) -> String {
+        if self.enabled { "on" } else { "off" }.to_owned()
+    }
+}

@@ -1,0 +1,246 @@
+//! `speculation submit`: the file, what is wrong with it, and the wait for the end.
+
+use super::{
+    graph::{Graph, one_line, tree},
+    show::counted,
+};
+use crate::{
+    args,
+    context::{Context, Deadline},
+    error::{CliError, Exit},
+    output::{Document, Ui, fields, millis},
+};
+use clap::Args;
+use cowboy_devnet::{
+    api::types::{
+        Pipeline, PipelineAccepted, PipelineRequest, PipelineStatus, PipelineSummary, TaskStatus,
+    },
+    client::Client,
+};
+use serde::Serialize;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// The longest file: what the API takes as a body.
+const INPUT_LIMIT: u64 = 2 << 20;
+
+/// Tasks that a progress line names at most, of each status.
+const NAMED: usize = 4;
+
+/// `speculation submit`.
+#[derive(Debug, Args)]
+pub struct Submit {
+    /// A pipeline in YAML or JSON; - for standard input
+    file: PathBuf,
+    /// Wait until every task is final
+    #[arg(long)]
+    wait: bool,
+    /// How long to wait at most
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "5m")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+}
+
+impl Submit {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let request = read(&self.file)?;
+        let client = cx.client()?;
+        let deadline = Deadline::after(self.timeout);
+        let accepted = client.submit_pipeline(&request).await?;
+        let number = accepted.pipeline;
+        if !self.wait {
+            cx.ui.document(&accepted)?;
+            cx.ui.note(&format!(
+                "see where it stands: cowboyctl speculation graph {number}; what takes how long: \
+                 cowboyctl speculation timeline {number}"
+            ));
+            return Ok(());
+        }
+        let pipeline = wait_until_final(cx.ui, &client, number, deadline).await?;
+        let closing = closing(&pipeline.summary);
+        let ended = Ended { pipeline: &pipeline };
+        cx.ui.drawing(&ended, |columns| format!("{}\n\n{closing}", tree(&pipeline, columns)))?;
+        succeeded(&pipeline)
+    }
+}
+
+/// The pipeline that a file describes, checked.
+fn read(file: &Path) -> Result<PipelineRequest, CliError> {
+    let bytes = args::input(file, INPUT_LIMIT)?;
+    let refused = |problem: String| {
+        let what = format!("{} describes no pipeline: {problem}", file.display());
+        CliError::new(Exit::Invalid, what).hint("the fields are listed in docs/speculation.md")
+    };
+    let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
+    let pipeline: PipelineRequest =
+        serde_yaml::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    pipeline.clone().check().map_err(|error| refused(error.to_string()))?;
+    Ok(pipeline)
+}
+
+/// Waits until every task of a pipeline is final.
+async fn wait_until_final(
+    ui: Ui,
+    client: &Client,
+    number: u64,
+    deadline: Deadline,
+) -> Result<Pipeline, CliError> {
+    let awaited = format!("pipeline {number}");
+    deadline
+        .wait_for(ui, &awaited, async |wait| {
+            let mut blocks = client.follow(None);
+            blocks.connect().await?;
+            loop {
+                let pipeline = client.pipeline(number).await?;
+                if pipeline.summary.status != PipelineStatus::Running {
+                    return Ok(pipeline);
+                }
+                wait.saw(state(&pipeline));
+                blocks.next().await?;
+            }
+        })
+        .await
+}
+
+/// Where a pipeline stands, in a line.
+fn state(pipeline: &Pipeline) -> String {
+    let mut parts = vec![counted(&pipeline.summary)];
+    for status in TaskStatus::ALL {
+        if status.is_final() && *status != TaskStatus::Failed {
+            continue;
+        }
+        let of: Vec<_> = pipeline.graph.iter().filter(|task| task.status == *status).collect();
+        let mut names: Vec<_> = of.iter().take(NAMED).map(|task| task.task.clone()).collect();
+        if of.len() > NAMED {
+            names.push(format!("and {} more", of.len() - NAMED));
+        }
+        if !names.is_empty() {
+            parts.push(format!("{status}: {}", names.join(", ")));
+        }
+    }
+    parts.join("; ")
+}
+
+/// How long it took, beside the synchronous pipeline.
+fn closing(summary: &PipelineSummary) -> String {
+    let elapsed = millis(summary.elapsed_ms);
+    match (summary.status, summary.synchronous_ms) {
+        (PipelineStatus::Completed, Some(synchronous)) => {
+            format!("confirmed whole in {elapsed}, synchronously {}", millis(synchronous))
+        }
+        (PipelineStatus::Completed, None) => format!("confirmed whole in {elapsed}"),
+        (status, _) => format!("{status} after {elapsed}, {}", counted(summary)),
+    }
+}
+
+/// A failure for a pipeline that is not confirmed whole.
+fn succeeded(pipeline: &Pipeline) -> Result<(), CliError> {
+    let PipelineSummary { pipeline: number, status, .. } = pipeline.summary;
+    if status == PipelineStatus::Completed {
+        return Ok(());
+    }
+    let failed = pipeline.graph.iter().find(|task| task.status == TaskStatus::Failed);
+    let why = match failed {
+        Some(task) => {
+            let reason = task.reason.as_deref().unwrap_or("it does not say why");
+            format!("task {}: {}", task.task, one_line(reason))
+        }
+        None => counted(&pipeline.summary),
+    };
+    let what = format!("pipeline {number} ended as {status}: {why}");
+    Err(CliError::failed(what).hint(format!(
+        "see why: cowboyctl speculation show {number}; what went with it: cowboyctl speculation \
+         rollbacks --pipeline {number}"
+    )))
+}
+
+/// A pipeline that was waited for: for programs all that the API says of it.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+struct Ended<'a> {
+    pipeline: &'a Pipeline,
+}
+
+impl Document for Ended<'_> {
+    fn text(&self) -> String {
+        let graph = Graph::of(self.pipeline).text();
+        format!("{graph}\n\n{}", closing(&self.pipeline.summary))
+    }
+
+    fn id(&self) -> String {
+        self.pipeline.summary.pipeline.to_string()
+    }
+}
+
+impl Document for PipelineAccepted {
+    fn text(&self) -> String {
+        fields(&[
+            ("pipeline", self.pipeline.to_string()),
+            ("name", self.name.clone()),
+            ("tasks", self.tasks.to_string()),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.pipeline.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::graph::samples, *};
+    use std::{env, fs};
+
+    #[test]
+    fn a_wait_says_who_is_where() {
+        let mut pipeline = samples::statuses();
+        assert_eq!(
+            state(&pipeline),
+            "1 of 9 confirmed, 3 undone; waiting: waits; running: runs; proving: is-proved; \
+             proved: has-proof; submitted: is-submitted; failed: failed"
+        );
+        for task in &mut pipeline.graph {
+            task.status = TaskStatus::Running;
+        }
+        pipeline.summary = samples::summary(PipelineStatus::Running, &pipeline.graph);
+        assert_eq!(
+            state(&pipeline),
+            "0 of 9 confirmed; running: waits, runs, is-proved, has-proof, and 5 more"
+        );
+    }
+
+    #[test]
+    fn an_end_is_told_with_the_synchronous_time() {
+        let five = samples::chain(5);
+        assert_eq!(closing(&five.summary), "confirmed whole in 15.5 s, synchronously 37.5 s");
+        assert_eq!(succeeded(&five), Ok(()));
+        let failed = samples::statuses();
+        let error = succeeded(&failed).unwrap_err();
+        assert_eq!(error.exit, Exit::Failed);
+        insta::assert_snapshot!(error, @r"
+        pipeline 3 ended as failed: task failed: proof_failed: the chain refused the proof
+          see why: cowboyctl speculation show 3; what went with it: cowboyctl speculation rollbacks --pipeline 3
+        ");
+        assert_eq!(closing(&failed.summary), "failed after 1 m 1 s, 1 of 9 confirmed, 3 undone");
+    }
+
+    /// Every pipeline of the examples can stand.
+    #[test]
+    fn pipelines_of_the_examples_hold() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/speculation");
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "yaml") {
+                let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+                assert_eq!(read(&path).unwrap().name, name);
+                names.push(name);
+            }
+        }
+        names.sort();
+        assert_eq!(names, ["branches", "diamond", "faults", "five"]);
+    }
+}
