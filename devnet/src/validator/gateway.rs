@@ -16,8 +16,16 @@
 //!
 //! In migration phase `shadow` nothing is dispatched: runners poll (spec §7). What was dispatched
 //! before is still cancelled, and results are taken all the same.
+//!
+//! Beside what the chain assigns, a runner may be sent on an errand ([`Gateway::send_errand`]):
+//! work of which the chain knows nothing, whose result goes to whoever sent it. It counts among
+//! the runner's jobs and is done as one of them.
 
-use super::limiter::{HelloLimiter, Limits};
+use super::{
+    errands::{ErrandError, Errands, Report},
+    limiter::{HelloLimiter, Limits},
+    stage::{Stage, reason_of_cancellation, stage},
+};
 use crate::{
     consensus::presence::RunnerView,
     transport::{
@@ -33,7 +41,7 @@ use cowboy_engine::{
         transaction::{CommitResult, ReportFailure, Reveal, SubmitResult},
         transition::{check_commit, check_failure},
     },
-    job::spec::{Job, JobStatus},
+    job::spec::{Job, JobStatus, MAX_TIMEOUT_BLOCKS},
     presence::{Bitmap, LocalView, view::Label},
     primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec::to_vec},
     registry::Order,
@@ -54,7 +62,7 @@ use std::{
     net::IpAddr,
     sync::Arc,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Instrument as _, Span};
 
 /// Connections whose handshake is not complete; more are closed at once. Each costs a task and at
@@ -149,6 +157,7 @@ struct Shared {
     progress: BTreeMap<(Hash, Address), (JobProgress, Height)>,
     limiter: HelloLimiter,
     nonces: SeenNonces,
+    errands: Errands,
     half_open: usize,
     serial: u64,
     closing: bool,
@@ -170,6 +179,7 @@ struct Link {
 enum Command {
     Head(Height),
     Assign(Box<Dispatch>),
+    Errand(Hash, Body),
     Cancel(Hash, CancelReason),
     AskReveal(Hash),
     AskAggregate(Hash, Box<Reveals>),
@@ -196,6 +206,7 @@ impl Gateway {
             progress: BTreeMap::new(),
             limiter: HelloLimiter::new(limits),
             nonces: SeenNonces::default(),
+            errands: Errands::default(),
             half_open: 0,
             serial: 0,
             closing: false,
@@ -323,6 +334,36 @@ impl Gateway {
         }
     }
 
+    /// Sends a runner on an errand, where it is connected and none of that id is out; resolves with
+    /// what it reports, or with why it will not. Dropping the report calls nobody back:
+    /// [`call_back`](Self::call_back) does. `spec` is the canonical form of a job's specification.
+    pub fn send_errand(
+        &self,
+        runner: &Address,
+        id: Hash,
+        spec: Body,
+    ) -> Result<oneshot::Receiver<Report>, ErrandError> {
+        let mut shared = self.0.shared.lock();
+        let Shared { links, errands, .. } = &mut *shared;
+        let link = links.get(runner).ok_or(ErrandError::NotConnected)?;
+        let report = errands.open(id, *runner)?;
+        if !link.command(Command::Errand(id, spec)) {
+            errands.close(&id, runner, Err(ErrandError::Busy));
+        }
+        Ok(report)
+    }
+
+    /// Has the runner on an errand stop its work. Its report is [`ErrandError::CalledBack`].
+    pub fn call_back(&self, id: &Hash) {
+        let mut shared = self.0.shared.lock();
+        if let Some(runner) = shared.errands.of(id) {
+            if let Some(link) = shared.links.get(&runner) {
+                link.command(Command::Cancel(*id, CancelReason::Reassigned));
+            }
+            shared.errands.close(id, &runner, Err(ErrandError::CalledBack));
+        }
+    }
+
     /// Asks a runner for the result that it has committed to, where it is connected.
     /// [`Handed::Reveal`] may follow.
     pub fn ask_reveal(&self, runner: &Address, job_id: Hash) {
@@ -447,40 +488,6 @@ fn assigns(state: &State, job_id: &Hash, runner: &Address) -> bool {
     state.job(job_id).is_some_and(|job| job.status.at_work().contains(runner))
 }
 
-/// How far a member of a job's committee is, as the chain knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Its result, or its commitment, counts.
-    AtWork,
-    /// It has committed, and keeps its result until the end; or has said that there is none.
-    Done,
-    /// It has not committed in time.
-    Late,
-}
-
-fn stage(job: &Job, runner: &Address) -> Stage {
-    match &job.status {
-        JobStatus::Running(round) | JobStatus::Committed(round)
-            if round.commitment(runner).is_some() =>
-        {
-            Stage::Done
-        }
-        _ if job.attempt.reported.contains(runner) => Stage::Done,
-        JobStatus::Committed(_) => Stage::Late,
-        _ => Stage::AtWork,
-    }
-}
-
-fn reason_of_cancellation(job: Option<&Job>, runner: &Address) -> CancelReason {
-    let Some(job) = job else { return CancelReason::Reassigned };
-    match &job.status {
-        JobStatus::Failed(_) | JobStatus::Committed(_) => CancelReason::Expired,
-        // It is tried again without those that were silent in their time.
-        _ if job.attempt.excluded.contains(runner) => CancelReason::Expired,
-        _ => CancelReason::Reassigned,
-    }
-}
-
 impl Dispatch {
     /// `None` for a job whose specification is too large for a frame, which no block can carry.
     fn of(job_id: &Hash, job: &Job) -> Option<Self> {
@@ -550,6 +557,10 @@ impl Service for RunnerLink {
             }
             Event::Outcome { job_id, outcome } => {
                 tracing::debug!(runner = %self.runner, %job_id, ?outcome, "job dispatched");
+                if let Outcome::Duplicate | Outcome::SoftFailure(_) | Outcome::HardFailure = outcome
+                {
+                    self.reported(&job_id, || Err(ErrandError::Refused(outcome)));
+                }
                 if outcome == Outcome::HardFailure {
                     self.with_view(|view, runner, _| view.failed(runner));
                 }
@@ -561,6 +572,7 @@ impl Service for RunnerLink {
         match command {
             Command::Head(head) => session.handle_head(head),
             Command::Assign(dispatch) => self.assign(session, *dispatch),
+            Command::Errand(id, spec) => self.run_errand(session, id, spec),
             Command::Cancel(job_id, reason) => session.cancel(&job_id, reason),
             Command::AskReveal(job_id) => self.asked(job_id, session.ask_reveal(job_id)),
             Command::AskAggregate(job_id, reveals) => {
@@ -638,6 +650,25 @@ impl RunnerLink {
         }
     }
 
+    fn run_errand(&self, session: &mut Validator, id: Hash, spec: Body) {
+        let head = self.gateway.0.shared.lock().state.height();
+        // Who sent it says how long it may take, and calls it back then.
+        let deadline = Height::new(head.get().saturating_add(MAX_TIMEOUT_BLOCKS));
+        if session.assign(id, spec, head, deadline).is_err() {
+            self.reported(&id, || Err(ErrandError::Busy));
+        }
+    }
+
+    /// Tells whoever sent the runner on an errand what came of it; false: there is no such errand.
+    fn reported(&self, id: &Hash, report: impl FnOnce() -> Report) -> bool {
+        let mut shared = self.gateway.0.shared.lock();
+        let out = shared.errands.of(id) == Some(self.runner);
+        if out {
+            shared.errands.close(id, &self.runner, report());
+        }
+        out
+    }
+
     /// Keeps what the runner said where the chain assigns the job to it: so much there is room for.
     fn progress(&self, progress: JobProgress) {
         let job_id = progress.job_id;
@@ -651,6 +682,9 @@ impl RunnerLink {
     /// Passes a result on where the chain still waits for it from this runner.
     fn result(&self, result: JobResult) {
         let job_id = result.job_id;
+        if self.reported(&job_id, || Ok(result.result_data.as_bytes().to_vec())) {
+            return;
+        }
         let bytes = result.result_data.as_bytes().len();
         let wanted = {
             let shared = self.gateway.0.shared.lock();
@@ -694,6 +728,9 @@ impl RunnerLink {
     /// Passes a report of failed work on where the chain still waits for the runner.
     fn failed(&self, failure: JobFailure) {
         let JobFailure { job_id, reason, runner_signed } = failure;
+        if self.reported(&job_id, || Err(ErrandError::Failed(reason.to_string()))) {
+            return;
+        }
         let report =
             ReportFailure { job_id, runner: self.runner, reason, runner_signature: runner_signed };
         let state = self.gateway.0.shared.lock().state.clone();
@@ -741,6 +778,7 @@ impl RunnerLink {
         }
         if self.link(&mut shared).is_some() {
             shared.links.remove(&self.runner);
+            shared.errands.lost(&self.runner);
             shared.view.lost(&self.runner);
             self.gateway.0.count.send_replace(shared.links.len());
         }

@@ -1,11 +1,13 @@
 //! A validator, as it is started and stopped, and its side of its runners' connections.
 
 pub mod committees;
+pub mod errands;
 pub mod gateway;
 pub mod keys;
 pub mod limiter;
 pub mod node;
 pub mod service;
+mod stage;
 pub mod submitter;
 
 pub use crate::chain::{ledger, mempool};

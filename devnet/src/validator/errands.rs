@@ -1,0 +1,146 @@
+//! Errands: work that somebody in the process asks of a connected runner, of which the chain knows
+//! nothing.
+
+use cowboy_engine::{
+    primitives::{Address, Hash},
+    session::Outcome,
+};
+use std::collections::BTreeMap;
+use tokio::sync::oneshot;
+
+/// Errands that are out at a validator at most.
+pub const MAX_ERRANDS: usize = 4_096;
+
+/// What comes of an errand: the result's bytes, or why there is none.
+pub type Report = Result<Vec<u8>, ErrandError>;
+
+/// Why an errand has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ErrandError {
+    /// The runner is not connected to this validator.
+    #[error("the runner is not connected")]
+    NotConnected,
+    /// Its connection ended meanwhile.
+    #[error("the runner's connection was lost")]
+    Lost,
+    /// Its connection takes no more work now.
+    #[error("the runner's connection takes no more work now")]
+    Busy,
+    /// Too many are out.
+    #[error("{MAX_ERRANDS} errands are out")]
+    TooMany,
+    /// One of that id is out.
+    #[error("an errand of that id is out")]
+    AlreadyOut,
+    /// The runner did not take it.
+    #[error("the runner did not take it: {}", told(*.0))]
+    Refused(Outcome),
+    /// The runner worked on it and says that there is no result.
+    #[error("{0}")]
+    Failed(String),
+    /// Whoever sent it wants no result any more.
+    #[error("it was called back")]
+    CalledBack,
+}
+
+impl ErrandError {
+    /// Whether the same work may have a result elsewhere, or later: the work itself did not fail.
+    pub const fn is_about_the_runner(&self) -> bool {
+        !matches!(self, Self::Failed(_) | Self::CalledBack)
+    }
+}
+
+fn told(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Success => "it accepted".to_owned(),
+        Outcome::Duplicate => "it has it already".to_owned(),
+        Outcome::SoftFailure(Some(reason)) => format!("{reason:?}"),
+        Outcome::SoftFailure(None) => "its answer was no answer".to_owned(),
+        Outcome::HardFailure => "it did not answer in time".to_owned(),
+    }
+}
+
+/// The errands that are out, by id.
+#[derive(Debug, Default)]
+pub struct Errands(BTreeMap<Hash, (Address, oneshot::Sender<Report>)>);
+
+impl Errands {
+    /// Sends a runner on its way.
+    pub fn open(
+        &mut self,
+        id: Hash,
+        runner: Address,
+    ) -> Result<oneshot::Receiver<Report>, ErrandError> {
+        if self.0.contains_key(&id) {
+            return Err(ErrandError::AlreadyOut);
+        }
+        if self.0.len() >= MAX_ERRANDS {
+            return Err(ErrandError::TooMany);
+        }
+        let (report, awaited) = oneshot::channel();
+        self.0.insert(id, (runner, report));
+        Ok(awaited)
+    }
+
+    /// The runner that is on an errand.
+    pub fn of(&self, id: &Hash) -> Option<Address> {
+        self.0.get(id).map(|(runner, _)| *runner)
+    }
+
+    /// Ends a runner's errand with its report. Whoever waited for it may have gone.
+    pub fn close(&mut self, id: &Hash, runner: &Address, report: Report) {
+        if self.of(id) == Some(*runner)
+            && let Some((_, awaiting)) = self.0.remove(id)
+        {
+            let _ = awaiting.send(report);
+        }
+    }
+
+    /// The runner's connection has ended: so have its errands.
+    pub fn lost(&mut self, runner: &Address) {
+        for (_, (_, awaiting)) in self.0.extract_if(.., |_, (on, _)| on == runner) {
+            let _ = awaiting.send(Err(ErrandError::Lost));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Address = Address([1; 20]);
+    const TWO: Address = Address([2; 20]);
+
+    fn id(n: u8) -> Hash {
+        Hash([n; 32])
+    }
+
+    #[test]
+    fn a_report_goes_to_whoever_sent_the_runner() {
+        let mut errands = Errands::default();
+        let mut first = errands.open(id(1), ONE).unwrap();
+        let mut second = errands.open(id(2), TWO).unwrap();
+        assert_eq!(errands.open(id(1), TWO).map(drop), Err(ErrandError::AlreadyOut));
+        // Another runner's word does not count.
+        errands.close(&id(1), &TWO, Ok(b"forged".to_vec()));
+        assert!(first.try_recv().is_err());
+        errands.close(&id(1), &ONE, Ok(b"done".to_vec()));
+        assert_eq!(first.try_recv(), Ok(Ok(b"done".to_vec())));
+        errands.lost(&TWO);
+        assert_eq!(second.try_recv(), Ok(Err(ErrandError::Lost)));
+        assert_eq!((errands.of(&id(1)), errands.of(&id(2))), (None, None));
+    }
+
+    #[test]
+    fn no_more_than_so_many_are_out() {
+        let mut errands = Errands::default();
+        let mut out = Vec::new();
+        for n in 0..MAX_ERRANDS {
+            let mut id = [0; 32];
+            id[..8].copy_from_slice(&(n as u64).to_be_bytes());
+            out.push(errands.open(Hash(id), ONE).unwrap());
+        }
+        assert_eq!(errands.open(id(9), ONE).map(drop), Err(ErrandError::TooMany));
+        drop(out);
+    }
+}

@@ -1,0 +1,43 @@
+//! How far a runner is with a job, as the chain knows it.
+
+use cowboy_engine::{
+    job::spec::{Job, JobStatus},
+    primitives::Address,
+    wire::CancelReason,
+};
+
+/// How far a member of a job's committee is, as the chain knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Its result, or its commitment, counts.
+    AtWork,
+    /// It has committed, and keeps its result until the end; or has said that there is none.
+    Done,
+    /// It has not committed in time.
+    Late,
+}
+
+/// How far a member of a job's committee is.
+pub fn stage(job: &Job, runner: &Address) -> Stage {
+    match &job.status {
+        JobStatus::Running(round) | JobStatus::Committed(round)
+            if round.commitment(runner).is_some() =>
+        {
+            Stage::Done
+        }
+        _ if job.attempt.reported.contains(runner) => Stage::Done,
+        JobStatus::Committed(_) => Stage::Late,
+        _ => Stage::AtWork,
+    }
+}
+
+/// Why a runner is told that a job is not its own any more; `None`: there is no such job.
+pub fn reason_of_cancellation(job: Option<&Job>, runner: &Address) -> CancelReason {
+    let Some(job) = job else { return CancelReason::Reassigned };
+    match &job.status {
+        JobStatus::Failed(_) | JobStatus::Committed(_) => CancelReason::Expired,
+        // It is tried again without those that were silent in their time.
+        _ if job.attempt.excluded.contains(runner) => CancelReason::Expired,
+        _ => CancelReason::Reassigned,
+    }
+}
