@@ -247,6 +247,11 @@ impl DevnetHome {
         self.path.join("data")
     }
 
+    /// `data/speculation.db`: what the agent keeps of pipelines.
+    pub fn speculation_path(&self) -> PathBuf {
+        self.data_path().join("speculation.db")
+    }
+
     /// `jobs`: directories of the jobs that runners of the devnet's process work on.
     pub fn jobs_path(&self) -> PathBuf {
         self.path.join("jobs")

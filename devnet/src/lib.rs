@@ -21,10 +21,12 @@
 //! | [`api`] | the control API: types, server, events |
 //! | [`home`] | a devnet's folder, and the lock that says whether it runs |
 //! | [`client`] | typed requests to a running devnet |
+//! | [`agent`] | runs pipelines of tasks ahead of the chain |
 //! | [`runner`] | a runner: its connections, its jobs, its heartbeats |
 //! | [`orchestrator`] | a devnet's whole life in one process |
 //! | [`simulation`] | whole devnets on a virtual clock |
 
+pub mod agent;
 pub mod api;
 pub mod chain;
 pub mod client;

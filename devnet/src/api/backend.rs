@@ -7,7 +7,11 @@
 
 use super::{
     error::ApiError,
-    types::{LimitRequest, Text},
+    types::{
+        ConfigureRequest, LimitRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
+        PipelineRequest, PipelineSummary, Rollback, SpeculationOption, SpeculationStatus,
+        SpeculativeCommitment, SpeculativeProof, TaskDetail, TasksCancelled, Text,
+    },
 };
 use crate::{
     chain::{ledger::Ledger, mempool::Mempool},
@@ -126,6 +130,34 @@ pub struct Hooks {
     pub shutdown: Box<dyn Fn() + Send + Sync>,
 }
 
+/// What runs pipelines of tasks, as the API asks it.
+pub trait Speculation: Send + Sync {
+    /// Takes a pipeline, and stores it.
+    fn submit(&self, pipeline: PipelineRequest) -> Result<PipelineAccepted, ApiError>;
+    /// Pipelines, newest first.
+    fn pipelines(&self, query: &PipelineQuery) -> Vec<PipelineSummary>;
+    /// A pipeline with its graph.
+    fn pipeline(&self, number: u64) -> Result<Pipeline, ApiError>;
+    /// A task with its output.
+    fn task(&self, number: u64, name: &str) -> Result<TaskDetail, ApiError>;
+    /// Commitments, the newest pipelines' first.
+    fn commitments(&self, query: &OfPipelineQuery) -> Vec<SpeculativeCommitment>;
+    /// Proofs, the newest pipelines' first.
+    fn proofs(&self, query: &OfPipelineQuery) -> Vec<SpeculativeProof>;
+    /// Rollbacks, newest first.
+    fn rollbacks(&self, query: &OfPipelineQuery) -> Vec<Rollback>;
+    /// Cancels a task with those that depend on it, or all of a pipeline.
+    fn cancel(&self, number: u64, task: Option<&str>) -> Result<TasksCancelled, ApiError>;
+    /// What it is doing.
+    fn status(&self) -> SpeculationStatus;
+    /// Every option.
+    fn options(&self) -> Vec<SpeculationOption>;
+    /// Changes options, all or none.
+    fn configure(&self, request: &ConfigureRequest) -> Result<Vec<SpeculationOption>, ApiError>;
+    /// Metrics as text, and its content type.
+    fn metrics(&self) -> (&'static str, String);
+}
+
 /// What a backend is made from.
 pub struct Config {
     /// The devnet's name.
@@ -150,6 +182,8 @@ pub struct Config {
     pub faults: Faults,
     /// What the API asks of the process.
     pub hooks: Hooks,
+    /// What runs pipelines of tasks, where something does.
+    pub speculation: Option<Arc<dyn Speculation>>,
 }
 
 /// Why a configuration makes no backend.
@@ -365,6 +399,7 @@ pub struct Backend {
     pub(super) names: Names,
     pub(super) accounts: Vec<Address>,
     pub(super) hooks: Hooks,
+    speculation: Option<Arc<dyn Speculation>>,
     faults: Faults,
     slots: watch::Sender<Vec<Arc<ValidatorSlot>>>,
     runners: BTreeMap<Address, AtomicBool>,
@@ -406,6 +441,7 @@ impl Backend {
             names,
             accounts: config.accounts.into_iter().map(|(_, address)| address).collect(),
             hooks: config.hooks,
+            speculation: config.speculation,
             faults: config.faults,
             slots: watch::Sender::new(slots),
             runners: config.runners.into_iter().map(|(_, a)| (a, AtomicBool::new(false))).collect(),
@@ -448,6 +484,11 @@ impl Backend {
     /// What goes wrong between the nodes.
     pub const fn faults(&self) -> &Faults {
         &self.faults
+    }
+
+    /// What runs pipelines of tasks, where something does.
+    pub(super) const fn speculation(&self) -> Option<&Arc<dyn Speculation>> {
+        self.speculation.as_ref()
     }
 
     /// The names of the runners that the process runs.

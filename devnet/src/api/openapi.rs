@@ -60,6 +60,11 @@ impl Answer {
         Self { content_type: "text/event-stream", ..Self::one::<T>() }
     }
 
+    /// Metrics as OpenMetrics has them.
+    pub fn metrics() -> Self {
+        Self { content_type: "application/openmetrics-text", ..Self::one::<String>() }
+    }
+
     /// Any JSON object.
     pub fn any() -> Self {
         let schema = ObjectBuilder::new().into();

@@ -12,6 +12,7 @@ use cowboy_engine::{
     primitives::{Wei, keccak256},
     proof::ProvingKey,
     registry::JobKind,
+    speculation::Generator,
 };
 
 /// What a validator starts with: it pays for the transactions that bring results.
@@ -25,6 +26,17 @@ pub fn proof_seed(seed: u64) -> [u8; 32] {
     keccak256(&[b"cowboy-proof-setup/v1", &seed.to_be_bytes()]).0
 }
 
+/// How the plan's chain checks proofs.
+fn scheme(plan: &Plan) -> Scheme {
+    let seed = proof_seed(plan.seed);
+    match plan.speculation.config.generator {
+        Generator::Mock => Scheme::Mock(seed),
+        Generator::Groth16 | Generator::Plonk | Generator::Stark => {
+            Scheme::Groth16(ProvingKey::setup(&seed).verifying_key().clone())
+        }
+    }
+}
+
 /// The document that the plan's chain starts from. Draws the keys of its proofs, which takes some
 /// 100 ms.
 pub fn genesis(plan: &Plan) -> Genesis {
@@ -33,7 +45,6 @@ pub fn genesis(plan: &Plan) -> Genesis {
     let validators = plan.validators.iter().map(|v| endow(&v.name, VALIDATOR_BALANCE));
     let runners = plan.runners.iter().map(|r| endow(&r.name, RUNNER_BALANCE));
     let governing = plan.accounts.iter().find(|account| account.name.as_str() == GOVERNANCE);
-    let keys = ProvingKey::setup(&proof_seed(plan.seed));
     Genesis {
         name: plan.name.to_string(),
         timestamp_ms: 0,
@@ -42,7 +53,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
             epoch_blocks: plan.epoch_blocks,
             phase: plan.phase,
             timers: plan.timers.clone(),
-            tasks: TaskParams { scheme: Scheme::Groth16(keys.verifying_key().clone()) },
+            tasks: TaskParams { scheme: scheme(plan) },
             system_deployers: governing.map(|a| plan.key(&a.name).address()).into_iter().collect(),
             ..Params::default()
         },

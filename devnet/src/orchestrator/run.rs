@@ -2,7 +2,7 @@
 
 use super::{
     expiry,
-    genesis::genesis,
+    genesis::{genesis, proof_seed},
     home::{HomeError, Lock, Record},
     members::Members,
     ports::PortError,
@@ -10,14 +10,15 @@ use super::{
     supervise::{Supervisor, SupervisorConfig},
 };
 use crate::{
+    agent::{self, Agent, StoreError},
     api::{
-        backend::{self, Backend, BackendError, Hooks},
+        backend::{self, Backend, BackendError, Hooks, Speculation},
         server,
         types::Text,
     },
     chain::ledger::ExecutedBlock,
     faults::Faults,
-    topology::Plan,
+    topology::{AGENT, Plan},
 };
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
 use futures::future::BoxFuture;
@@ -66,6 +67,9 @@ pub enum OrchestratorError {
     /// It has no ports.
     #[error(transparent)]
     Ports(#[from] PortError),
+    /// What the agent kept cannot be used.
+    #[error(transparent)]
+    Agent(#[from] StoreError),
     /// The API cannot be put together.
     #[error(transparent)]
     Api(#[from] BackendError),
@@ -142,6 +146,23 @@ async fn live(
         names.into_iter().map(|n| (n.to_string(), plan.key(n).address())).collect()
     };
     let started_at = Timestamp::now();
+    let name = plan.accounts.iter().find(|account| account.name.as_str() == AGENT);
+    let agent = name.map(|account| {
+        let runners = plan.runners.iter();
+        Agent::open(agent::Config {
+            key: plan.key(&account.name),
+            options: plan.speculation.clone(),
+            scheme: genesis.params.tasks.scheme.clone(),
+            proof_seed: proof_seed(plan.seed),
+            chain_id: genesis.chain_id(),
+            block_time: plan.block_time,
+            runners: runners.map(|r| (plan.key(&r.name).address(), r.name.to_string())).collect(),
+            path: home.speculation_path(),
+        })
+    });
+    let agent = agent.transpose()?;
+    let speculation: Option<Arc<dyn Speculation>> =
+        agent.clone().map(|agent| Arc::new(agent) as Arc<dyn Speculation>);
     let backend = Arc::new(Backend::new(backend::Config {
         name: plan.name.to_string(),
         genesis: genesis.as_ref().clone(),
@@ -163,6 +184,7 @@ async fn live(
             membership: supervisor.membership_hook(),
             shutdown: supervisor.shutdown_hook(),
         },
+        speculation,
     })?);
     let rpc_url = format!("http://{address}");
     let mut supervised = requests.start(
@@ -174,6 +196,7 @@ async fn live(
             members,
             backend: backend.clone(),
             rpc_url: rpc_url.clone(),
+            agent: agent.clone(),
         },
     )?;
     let api = server::start(listener, backend.clone());
@@ -193,7 +216,7 @@ async fn live(
         () = &mut stop => false,
     };
     if !ready {
-        return end(supervised, api, lock).await;
+        return end(agent, supervised, api, lock).await;
     }
     let record = Record {
         name: plan.name.clone(),
@@ -213,16 +236,20 @@ async fn live(
         () = &mut stopping => {}
         () = &mut stop => {}
     }
-    end(supervised, api, lock).await
+    end(agent, supervised, api, lock).await
 }
 
-/// Stops everything in order: runners, validators with a last snapshot, the API.
+/// Stops everything in order: the agent, runners, validators with a last snapshot, the API.
 async fn end(
+    agent: Option<Agent>,
     supervised: super::supervise::Supervised,
     api: server::Serving,
     lock: &Lock,
 ) -> Result<(), OrchestratorError> {
     tracing::info!("stopping");
+    if let Some(agent) = agent {
+        agent.stop().await;
+    }
     supervised.stop().await;
     api.stop(API_GRACE).await;
     lock.clean()?;

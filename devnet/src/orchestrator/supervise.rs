@@ -10,6 +10,7 @@ use super::{
     runners::Runners,
 };
 use crate::{
+    agent::Agent,
     api::backend::{
         Backend, Link, Membership, MembershipError, MembershipHook, Progress, Running, Steer,
         SteerHook, Switch, SwitchHook,
@@ -94,6 +95,8 @@ pub(super) struct SupervisorConfig {
     pub(super) members: Members,
     pub(super) backend: Arc<Backend>,
     pub(super) rpc_url: String,
+    /// What runs pipelines of tasks.
+    pub(super) agent: Option<Agent>,
 }
 
 /// The running task.
@@ -183,6 +186,11 @@ impl Requests {
         context.child("targets").spawn(move |_| {
             readiness::watch(backend, move |block| following.advance(&block.execution.state))
         });
+        if let Some(agent) = config.agent.clone() {
+            let backend = config.backend.clone();
+            let pipelines = context.child("pipelines");
+            pipelines.spawn(move |_| readiness::watch(backend, move |block| agent.block(block)));
+        }
         let jobs = config.home.jobs_path();
         let executor = Executor::default().in_folder(&jobs).map_err(HomeError::io(&jobs))?;
         let runners = Runners::new(&context, &config, api, executor, targets.clone());
@@ -333,13 +341,24 @@ impl Nodes {
             });
         }
         tracing::info!(validator = %name, height = %services.ledger.head().height(), "started");
+        if let Some(agent) = &config.agent {
+            agent.joined(name.as_str(), services.clone(), gateway.clone());
+        }
         self.validators.insert(name.clone(), Validator { handle, gateway, tap });
         Ok(())
     }
 
+    /// A validator that is to end: nobody uses it any more.
+    fn take(&mut self, name: &Name) -> Option<Validator> {
+        if let Some(agent) = &self.config.agent {
+            agent.left(name.as_str());
+        }
+        self.validators.remove(name)
+    }
+
     /// Stops a validator: runners are told, the state is kept for the next start.
     async fn stop(&mut self, name: &Name) {
-        let Some(validator) = self.validators.remove(name) else { return };
+        let Some(validator) = self.take(name) else { return };
         validator.gateway.close(&self.context).await;
         let ledger = validator.handle.services().ledger.clone();
         validator.handle.stop().await;
@@ -356,7 +375,7 @@ impl Nodes {
     /// Ends a validator as a crash would: nobody is told, nothing is kept for the next start but
     /// what was on the disk already.
     async fn kill(&mut self, name: &Name) {
-        let Some(validator) = self.validators.remove(name) else { return };
+        let Some(validator) = self.take(name) else { return };
         validator.tap.silence();
         validator.handle.stop().await;
         if let Some(slot) = self.config.backend.slot(name.as_str()) {
@@ -540,7 +559,7 @@ async fn supervise(
             }
             (name, error) = nodes.ended() => {
                 tracing::error!(validator = %name, %error, "ended by itself");
-                nodes.validators.remove(&name);
+                nodes.take(&name);
                 let node = name.to_string();
                 if let Some(slot) = nodes.config.backend.slot(&node) {
                     slot.set_stopped();

@@ -1,5 +1,5 @@
 //! Speculation in a devnet (spec speculation.md): pipelines of tasks as they are written, and what
-//! is counted of them. [`cowboy_engine::speculation`] decides.
+//! is counted of them. [`cowboy_engine::speculation`] decides, [`crate::agent`] runs them.
 //!
 //! | file | subject |
 //! |---|---|

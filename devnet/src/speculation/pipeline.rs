@@ -82,6 +82,9 @@ pub struct TaskEntry {
     /// What its output has to be, as text; the chain then takes the proof of no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
+    /// How long the agent claims it for, in ms (default 600,000); more than `claimBufferMs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_ms: Option<u64>,
     /// What the creator pays for it, in wei, from escrow, when it is complete (default 0).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reward: u64,

@@ -2,7 +2,7 @@
 
 use super::{
     Amount, BlockTime, Kind, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS, MAX_FILE_BYTES, MAX_RUNNERS,
-    MAX_VALIDATORS, Name, TimersSection, TopologyError, Within, locate,
+    MAX_VALIDATORS, Name, SpeculationSection, TimersSection, TopologyError, Within, locate,
 };
 use crate::executor;
 use cowboy_engine::{
@@ -28,6 +28,8 @@ pub struct Topology {
     pub migration: MigrationSection,
     /// How timers compete, and their limits.
     pub timers: TimersSection,
+    /// How pipelines of tasks run ahead of the chain.
+    pub speculation: SpeculationSection,
     /// The validators (default 4).
     pub validators: Option<Nodes<ValidatorSection, 1, MAX_VALIDATORS>>,
     /// The runners (default 4).

@@ -13,6 +13,7 @@ mod feasibility;
 mod file;
 mod locate;
 mod plan;
+mod speculation;
 mod timers;
 mod value;
 
@@ -21,7 +22,10 @@ pub use file::{
     AccountsSection, ApiSection, ChainSection, ExtraAccount, MigrationSection, Nodes, PhaseName,
     PresenceSection, Rule, RunnerSection, Topology, ValidatorSection, load_executors,
 };
-pub use plan::{AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan};
+pub use plan::{
+    AGENT, AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan,
+};
+pub use speculation::{Options, SpeculationSection, Standing};
 pub use timers::{ActivationSection, FairnessSection, Policy, Scope, TiersSection, TimersSection};
 pub use value::{Amount, BlockTime, DurationError, Kind, Name, NameError, Within, parse_duration};
 

@@ -2,8 +2,8 @@
 
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ExtraAccount, Feasibility, Kind,
-    MigrationSection, Name, Nodes, PresenceSection, RunnerSection, TimersSection, Topology,
-    TopologyError, ValidatorSection, Visibility, Within,
+    MigrationSection, Name, Nodes, Options, PresenceSection, RunnerSection, SpeculationSection,
+    TimersSection, Topology, TopologyError, ValidatorSection, Visibility, Within,
     locate::{self, Step},
 };
 use crate::executor;
@@ -22,6 +22,12 @@ pub const FAUCET: &str = "faucet";
 /// The account that may govern the chain's parameters and send system instructions. Every devnet
 /// has it.
 pub const GOVERNANCE: &str = "governance";
+
+/// The account that runs pipelines of tasks. Every devnet has it.
+pub const AGENT: &str = "agent";
+
+/// What the agent begins with: it pays for its transactions, its tasks' rewards and their bonds.
+const AGENT_BALANCE: Wei = Wei::cby(1_000_000);
 
 /// What the account that governs begins with: it pays for its transactions.
 const GOVERNANCE_BALANCE: Wei = Wei::cby(1_000_000);
@@ -53,12 +59,14 @@ pub struct Plan {
     pub phase: Phase,
     /// How timers compete, and their limits.
     pub timers: timer::Params,
+    /// How pipelines of tasks run ahead of the chain.
+    pub speculation: Options,
     /// The validators, in the set's order: at least one.
     pub validators: Vec<ValidatorPlan>,
     /// The runners, in the order they register.
     pub runners: Vec<RunnerPlan>,
-    /// The accounts, the faucet and the one that governs first. No two nodes or accounts have the
-    /// same name.
+    /// The accounts, the faucet, the one that governs and the agent first. No two nodes or accounts
+    /// have the same name.
     pub accounts: Vec<AccountPlan>,
     /// The control API's port on the loopback; `None` lets the system choose.
     pub api_port: Option<u16>,
@@ -140,7 +148,8 @@ impl Topology {
             let path: Vec<_> = path.iter().copied().map(Step::Key).collect();
             refused(&path, message)
         })?;
-        let plan = self.assemble(overrides);
+        let speculation = self.speculation.options().map_err(|(path, m)| refused(&path, m))?;
+        let plan = self.assemble(overrides, speculation);
         check_names(self, &plan).map_err(|(path, message)| refused(&path, message))?;
         check_runners(&plan).map_err(|(path, message)| refused(&path, message))?;
         let balances = plan.accounts.iter().map(|account| account.balance);
@@ -158,7 +167,7 @@ impl Topology {
         Ok(plan)
     }
 
-    fn assemble(&self, overrides: &Overrides) -> Plan {
+    fn assemble(&self, overrides: &Overrides, speculation: Options) -> Plan {
         let named = |name: &str| name.parse::<Name>().expect("the program's own names are names");
         let validators = match (&overrides.validators, &self.validators) {
             (None, Some(Nodes::List(list))) => {
@@ -174,6 +183,7 @@ impl Topology {
         };
         let faucet = AccountPlan { name: named(FAUCET), balance: FAUCET_BALANCE };
         let governance = AccountPlan { name: named(GOVERNANCE), balance: GOVERNANCE_BALANCE };
+        let agent = AccountPlan { name: named(AGENT), balance: AGENT_BALANCE };
         let numbered = (0..self.accounts.count.get() as usize).map(|index| AccountPlan {
             name: Name::numbered("dev", index),
             balance: self.accounts.balance.0,
@@ -196,9 +206,14 @@ impl Topology {
             threshold_rule: self.chain.presence.threshold_rule.into(),
             phase: self.migration.phase.into(),
             timers: self.timers.params(),
+            speculation,
             validators,
             runners,
-            accounts: [faucet, governance].into_iter().chain(numbered).chain(extra).collect(),
+            accounts: [faucet, governance, agent]
+                .into_iter()
+                .chain(numbered)
+                .chain(extra)
+                .collect(),
             api_port: (port != 0).then_some(port),
         }
     }
@@ -312,9 +327,9 @@ impl Plan {
     /// The plan as a topology file that resolves to it.
     pub fn to_yaml(&self) -> String {
         let within = "a plan's numbers lie in the ranges of the file";
-        let ([faucet, governance], accounts) =
+        let (own, accounts) =
             self.accounts.split_first_chunk().expect("a plan has the devnet's own accounts");
-        debug_assert_eq!([faucet.name.as_str(), governance.name.as_str()], [FAUCET, GOVERNANCE]);
+        debug_assert_eq!(own.each_ref().map(|a| a.name.as_str()), [FAUCET, GOVERNANCE, AGENT]);
         let none = const { Within::new(0).expect("0 lies in the range") };
         let runner = |runner: &RunnerPlan| RunnerSection {
             name: runner.name.clone(),
@@ -339,6 +354,7 @@ impl Plan {
             },
             migration: MigrationSection { phase: self.phase.into() },
             timers: TimersSection::of(&self.timers),
+            speculation: SpeculationSection::of(&self.speculation),
             validators: Some(Nodes::List(self.validators.iter().map(validator).collect())),
             runners: Some(Nodes::List(self.runners.iter().map(runner).collect())),
             accounts: AccountsSection {

@@ -21,9 +21,9 @@ fn the_template_is_the_defaults() {
     assert_eq!(plan.name.as_str(), "local");
     assert_eq!(plan.block_time, Duration::from_secs(1));
     assert_eq!((plan.validators.len(), plan.runners.len()), (4, 4));
-    assert_eq!(plan.accounts.len(), 12);
-    let names: Vec<_> = plan.accounts[..3].iter().map(|account| account.name.as_str()).collect();
-    assert_eq!(names, [FAUCET, GOVERNANCE, "dev-0"]);
+    assert_eq!(plan.accounts.len(), 13);
+    let names: Vec<_> = plan.accounts[..4].iter().map(|account| account.name.as_str()).collect();
+    assert_eq!(names, [FAUCET, GOVERNANCE, AGENT, "dev-0"]);
     assert_eq!(plan.timers, timer::Params::default());
     assert_eq!(plan.phase, Phase::HotPath);
     assert_eq!(plan.runners[3].name.as_str(), "runner-3");
@@ -60,8 +60,8 @@ api: {port: 20123}
     let worker = &plan.runners[0];
     assert_eq!(worker.kinds, [Kind::Http]);
     assert_eq!(worker.stake, Wei::cby(20_000));
-    assert_eq!(plan.accounts[2].balance, Wei::new(3 * CBY));
-    assert_eq!(plan.accounts[3].balance, Wei::new(340_282_366_920_938_463_463));
+    assert_eq!(plan.accounts[3].balance, Wei::new(3 * CBY));
+    assert_eq!(plan.accounts[4].balance, Wei::new(340_282_366_920_938_463_463));
     assert_eq!(plan.api_port, Some(20_123));
     assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
 }
@@ -143,7 +143,7 @@ fn errors_name_file_line_field_and_allowed_values() {
     check(
         "name: x\nvalidatorz: 4\n",
         "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, \
-         `migration`, `timers`, `validators`, `runners`, `accounts`, `api`",
+         `migration`, `timers`, `speculation`, `validators`, `runners`, `accounts`, `api`",
     );
     check(
         "migration:\n  phase: dusk\n",

@@ -279,6 +279,8 @@ pub struct Speculation {
     pub(super) history: VecDeque<Summary>,
     pub(super) counters: Counters,
     pub(super) pruned_at: u64,
+    /// Bytes that whoever drives it uses for its tasks.
+    pub(super) elsewhere: u64,
     pub(super) outputs: VecDeque<Output>,
 }
 
@@ -302,6 +304,7 @@ impl Speculation {
             history: VecDeque::new(),
             counters: Counters::default(),
             pruned_at: now,
+            elsewhere: 0,
             outputs: VecDeque::new(),
         }
     }
@@ -500,10 +503,16 @@ impl Speculation {
         settings: impl IntoIterator<Item = (&'a str, &'a str)>,
         now: u64,
     ) -> Result<(), Vec<ConfigError>> {
-        self.advance(now);
-        self.config = self.config.with(settings)?;
-        self.settle();
+        let config = self.config.with(settings)?;
+        self.set_config(config, now);
         Ok(())
+    }
+
+    /// Gives the running machine another configuration, as [`configure`](Self::configure) does.
+    pub fn set_config(&mut self, config: Config, now: u64) {
+        self.advance(now);
+        self.config = config;
+        self.settle();
     }
 
     /// The configuration.
@@ -615,7 +624,13 @@ impl Speculation {
         (self.deferral.ready(), self.deferral.in_flight())
     }
 
-    /// Bytes of memory in use, by its own books.
+    /// Says how much memory is used for its tasks elsewhere, in bytes: it counts for
+    /// `limits.maxMemoryMb`, and is no part of a snapshot.
+    pub const fn set_memory_elsewhere(&mut self, bytes: u64) {
+        self.elsewhere = bytes;
+    }
+
+    /// Bytes of memory in use, by its own books and as it was told.
     pub fn memory(&self) -> u64 {
         let lists = self.checkpoints.capacity() * size_of::<Checkpoint>()
             + self.history.capacity() * size_of::<Summary>()
@@ -626,7 +641,7 @@ impl Speculation {
             + self.terms.bytes()
             + tree_bytes::<(u64, Task)>(self.deadlines.len())
             + lists;
-        bytes as u64
+        (bytes as u64).saturating_add(self.elsewhere)
     }
 
     pub(super) fn bond(&self, at: Task) -> Wei {

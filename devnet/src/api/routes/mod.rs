@@ -18,6 +18,7 @@ mod pool;
 mod presence;
 mod runner;
 mod selection;
+mod speculation;
 mod timer;
 mod validator;
 
@@ -60,6 +61,12 @@ pub(super) struct Route {
 
 /// Every route, in the order of the documentation.
 pub(super) fn table() -> Vec<Route> {
+    let mut table = speculation::table();
+    table.extend(others());
+    table
+}
+
+fn others() -> Vec<Route> {
     vec![
         glance("/v1/status", "The devnet at a glance", Answer::one::<Status>(), |glance, ()| {
             validator::status(glance)

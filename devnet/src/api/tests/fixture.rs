@@ -261,6 +261,7 @@ impl Devnet {
                     .collect(),
                 runners: named("runner", RUNNERS),
                 faults: Faults::new(7),
+                speculation: None,
                 hooks: Hooks {
                     switch: Box::new(switch),
                     steer: Box::new(steer),

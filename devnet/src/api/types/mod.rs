@@ -59,7 +59,7 @@
 //! | `GET /v1/mru` | | `[`[`MruRecord`]`]` |
 //! | `GET /v1/mru/{submitter}/{kind}` (a name or an address) | | [`MruRecord`] |
 //! | `GET /v1/speculation` | | [`SpeculationStatus`] |
-//! | `GET /v1/speculation/pipelines` | [`PipelineQuery`] | `[`[`PipelineSummary`]`]`, newest first |
+//! | `GET /v1/speculation/pipelines` | [`PipelineQuery`] | `[`[`PipelineSummary`]`]` |
 //! | `POST /v1/speculation/pipelines` * | body [`PipelineRequest`] | 202 [`PipelineAccepted`] |
 //! | `GET /v1/speculation/pipelines/{pipeline}` (a number) | | [`Pipeline`] |
 //! | `POST /v1/speculation/pipelines/{pipeline}/cancel` * | | [`TasksCancelled`] |

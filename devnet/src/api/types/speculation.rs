@@ -221,6 +221,8 @@ pub struct TaskDetail {
     pub output: Option<BytesText>,
     /// The output as text, where it is UTF-8.
     pub output_text: Option<String>,
+    /// Its proof, 388 bytes; absent before it is there, and once the task is confirmed or undone.
+    pub proof: Option<BytesText>,
     /// The transactions that were sent for it and are known, the oldest first.
     pub transactions: Vec<TaskTransaction>,
 }

@@ -1,0 +1,626 @@
+//! What the agent knows and decides: all pipelines over one machine of speculation. It waits for
+//! nothing; what is to be done in the world comes out as [`Action`]s, and what came of it goes back
+//! in with the time.
+
+mod onchain;
+mod undo;
+
+use super::{
+    letter::{Kind, Letter},
+    run::{Run, TaskRun, Times},
+};
+use crate::{
+    api::types::{HashText, TaskStatus},
+    speculation::pipeline::{Checked, Fault, elements},
+    topology::Options,
+};
+use cowboy_engine::{
+    chain::statement_agent,
+    job::spec::JobSpec,
+    primitives::{Address, Hash, Wei, keccak256},
+    proof::{Element, Statement, Witness},
+    speculation::{
+        ConfigError, Link, Opening, Output, Reason, Refused, Request, RollbackReason, Speculation,
+        Summary, TaskId,
+    },
+};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    mem,
+    ops::Bound,
+    sync::Arc,
+};
+
+/// Pipelines that have ended and are still known; the oldest is forgotten first.
+pub(super) const ENDED_PIPELINES: usize = 256;
+/// Tasks that are not final, of all pipelines together.
+pub(super) const MAX_OPEN: usize = 100_000;
+/// Rollbacks that are remembered.
+pub(super) const ROLLBACKS: usize = 1_000;
+/// Tasks undone that a rollback names.
+const NAMED: usize = 100;
+/// Tasks that may be refused in a row before the others wait for the next occasion.
+const REFUSALS: usize = 64;
+/// How long the agent claims a task for where its pipeline does not say, in ms.
+const CLAIM_MS: u64 = 600_000;
+/// The bytes of a MiB.
+const MIB: u64 = 1 << 20;
+
+/// What is to be done.
+pub(super) enum Action {
+    /// Have a runner do a task's work.
+    Execute { task: TaskId, attempt: u32, spec: Box<JobSpec>, until: u64 },
+    /// Make a task's proof.
+    Prove { task: TaskId, attempt: u32, witness: Box<Witness>, latency_ms: u64, crash: bool },
+    /// Stop whatever is done for a task.
+    Stop { task: TaskId },
+    /// Tell the chain something.
+    Send(Letter),
+    /// Tell the machine of the chain's confirmation at this time, Unix ms.
+    ConfirmAt { task: TaskId, at: u64 },
+}
+
+/// What is counted as it happens.
+pub(super) enum Count {
+    Scheduled {
+        task: TaskId,
+        parents: String,
+        depth: u32,
+        bond: Wei,
+    },
+    Rejected {
+        task: TaskId,
+        parents: String,
+        reason: Reason,
+        error: String,
+    },
+    ProofGenerated {
+        task: TaskId,
+        took_ms: u64,
+    },
+    ProofSubmitted {
+        task: TaskId,
+        attempt: u32,
+    },
+    ProofDelivered {
+        task: TaskId,
+        took_ms: u64,
+    },
+    ProofFailed {
+        task: TaskId,
+    },
+    /// The transaction is the agent's that brought the proof, where one did.
+    Confirmed {
+        task: TaskId,
+        transaction: Option<HashText>,
+        waited_ms: Option<u64>,
+    },
+    RolledBack(Summary),
+}
+
+/// A rollback, as it is remembered.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Undone {
+    pub(super) at: u64,
+    pub(super) pipeline: u64,
+    pub(super) task: String,
+    pub(super) task_id: HashText,
+    pub(super) reason: String,
+    pub(super) tasks: u64,
+    pub(super) undone: Vec<String>,
+    pub(super) slashed: u64,
+    pub(super) released: u64,
+}
+
+/// Why something cannot be done for whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum AskError {
+    #[error("there is no pipeline {0}")]
+    NoPipeline(u64),
+    #[error("pipeline {0} has no task `{1}`")]
+    NoTask(u64, String),
+    #[error("task `{0}` is {1}: nothing cancels that")]
+    Final(String, TaskStatus),
+    #[error("{0} tasks are not final, and at most {MAX_OPEN} may be: wait until some are")]
+    Full(usize),
+}
+
+pub(super) struct Core {
+    pub(super) agent: Address,
+    secret: [u8; 32],
+    pub(super) machine: Speculation,
+    pub(super) options: Options,
+    pub(super) runs: BTreeMap<u64, Run>,
+    places: BTreeMap<TaskId, (u64, usize)>,
+    /// Tasks that wait and whose parents have outputs, by pipeline and rank: those with parents,
+    /// and those without, which open branches.
+    ready: [BTreeSet<(u64, usize, usize)>; 2],
+    pub(super) next: u64,
+    pub(super) rollbacks: VecDeque<Undone>,
+    /// Those that are not stored yet.
+    pub(super) new_rollbacks: Vec<Undone>,
+    actions: Vec<Action>,
+    counts: Vec<Count>,
+    /// Bytes of the outputs that are kept.
+    output_bytes: u64,
+    /// What is not stored yet.
+    pub(super) dirty: BTreeSet<(u64, usize)>,
+    pub(super) dirty_runs: BTreeSet<u64>,
+    pub(super) forgotten: Vec<u64>,
+    /// Whether what waits should be tried.
+    stirred: bool,
+    /// Live tasks that only come after one that has failed for good: the chain never takes them.
+    doomed: Vec<TaskId>,
+    /// Whether it is not known what an earlier process has sent.
+    resuming: bool,
+}
+
+impl Core {
+    pub(super) fn new(agent: Address, secret: [u8; 32], options: Options, now: u64) -> Self {
+        let mut machine = Speculation::new(options.config.clone(), now);
+        machine.set_stake(Wei::new(options.deposit.into()));
+        Self {
+            agent,
+            secret,
+            machine,
+            options,
+            runs: BTreeMap::new(),
+            places: BTreeMap::new(),
+            ready: Default::default(),
+            next: 1,
+            rollbacks: VecDeque::new(),
+            new_rollbacks: Vec::new(),
+            actions: Vec::new(),
+            counts: Vec::new(),
+            output_bytes: 0,
+            dirty: BTreeSet::new(),
+            dirty_runs: BTreeSet::new(),
+            forgotten: Vec::new(),
+            stirred: false,
+            doomed: Vec::new(),
+            resuming: false,
+        }
+    }
+
+    /// What is to be done, and what is to be counted.
+    pub(super) fn take(&mut self) -> (Vec<Action>, Vec<Count>) {
+        (mem::take(&mut self.actions), mem::take(&mut self.counts))
+    }
+
+    pub(super) fn open(&self) -> usize {
+        self.runs.values().map(|run| run.open).sum()
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        let waits =
+            |run: &Run| run.tasks.iter().filter(|t| t.status == TaskStatus::Waiting).count();
+        self.runs.values().filter(|run| run.open > 0).map(waits).sum()
+    }
+
+    pub(super) fn place(&self, task: &TaskId) -> Option<(u64, usize)> {
+        self.places.get(task).copied()
+    }
+
+    pub(super) fn task(&self, task: &TaskId) -> Option<(&Run, usize)> {
+        let (number, at) = self.place(task)?;
+        Some((self.runs.get(&number)?, at))
+    }
+
+    fn change(&mut self, (number, at): (u64, usize), change: impl FnOnce(&mut TaskRun)) {
+        if let Some(run) = self.runs.get_mut(&number) {
+            let was = run.tasks[at].status.is_final();
+            change(&mut run.tasks[at]);
+            match (was, run.tasks[at].status.is_final()) {
+                (false, true) => run.open -= 1,
+                (true, false) => run.open += 1,
+                _ => {}
+            }
+            self.dirty.insert((number, at));
+        }
+    }
+
+    /// Takes a pipeline.
+    pub(super) fn submit(&mut self, pipeline: Checked, now: u64) -> Result<u64, AskError> {
+        let open = self.open();
+        if open + pipeline.tasks.len() > MAX_OPEN {
+            return Err(AskError::Full(open));
+        }
+        let number = self.next;
+        self.next += 1;
+        self.adopt(Run::new(&self.agent, number, pipeline, now));
+        self.dirty_runs.insert(number);
+        let tasks = self.runs[&number].tasks.len();
+        self.dirty.extend((0..tasks).map(|at| (number, at)));
+        self.forget();
+        self.go_on(now);
+        Ok(number)
+    }
+
+    /// A pipeline is known from now on.
+    pub(super) fn adopt(&mut self, run: Run) {
+        let number = run.number;
+        let mut ready = Vec::new();
+        for (at, task) in run.tasks.iter().enumerate() {
+            self.places.insert(task.id, (number, at));
+            self.output_bytes += task.output.as_ref().map_or(0, |output| output.len() as u64);
+            if task.status == TaskStatus::Waiting && run.can_run(at) {
+                ready.push(at);
+            }
+        }
+        self.next = self.next.max(number + 1);
+        self.runs.insert(number, run);
+        for at in ready {
+            self.set_ready(number, at, true);
+        }
+        self.stirred = true;
+    }
+
+    /// Forgets the oldest pipelines that have ended, beyond those that are kept.
+    fn forget(&mut self) {
+        let ended = self.runs.values().filter(|run| run.open == 0);
+        let ended: Vec<u64> = ended.map(|run| run.number).collect();
+        for number in ended.iter().take(ended.len().saturating_sub(ENDED_PIPELINES)) {
+            let Some(run) = self.runs.remove(number) else { continue };
+            for task in run.tasks {
+                self.places.remove(&task.id);
+                self.output_bytes -= task.output.map_or(0, |output| output.len() as u64);
+            }
+            self.forgotten.push(*number);
+        }
+    }
+
+    /// Brings everything up to the time: deadlines, what follows from them, what may be scheduled.
+    pub(super) fn advance(&mut self, now: u64) {
+        self.machine.advance(now);
+        self.stirred = true;
+        self.go_on(now);
+    }
+
+    /// Does what the machine says, and schedules what it lets through, until nothing follows.
+    fn go_on(&mut self, now: u64) {
+        loop {
+            self.heed_all(now);
+            while let Some(task) = self.doomed.pop() {
+                self.undo(task, RollbackReason::AncestorFailed, now);
+            }
+            if !mem::take(&mut self.stirred) {
+                return;
+            }
+            self.machine.set_memory_elsewhere(self.memory_elsewhere());
+            self.schedule_ready(now);
+        }
+    }
+
+    /// Bytes that the machine's own books do not have: outputs, and what faults take.
+    fn memory_elsewhere(&self) -> u64 {
+        let open = self.runs.values().filter(|run| run.open > 0);
+        let faults = open.flat_map(|run| {
+            run.memory_faults.iter().filter(|(at, _)| {
+                let task = &run.tasks[*at];
+                let waits = task.status == TaskStatus::Waiting;
+                task.attempt == 1 && !waits && !task.status.is_final()
+            })
+        });
+        let faults = faults.map(|(_, mb)| mb.saturating_mul(MIB));
+        faults.fold(self.output_bytes, u64::saturating_add)
+    }
+
+    fn schedule_ready(&mut self, now: u64) {
+        // A limit that stops what opens branches need not stop the others.
+        for kind in 0..self.ready.len() {
+            let (mut refused, mut from) = (0, Bound::Unbounded);
+            while refused < REFUSALS {
+                let next = self.ready[kind].range((from, Bound::Unbounded)).next().copied();
+                let Some((number, rank, at)) = next else { break };
+                from = Bound::Excluded((number, rank, at));
+                match self.schedule(number, at, now) {
+                    Ok(()) => {
+                        self.ready[kind].remove(&(number, rank, at));
+                    }
+                    Err(error) => {
+                        refused += 1;
+                        self.refuse((number, at), &error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn refuse(&mut self, place: (u64, usize), error: &Refused) {
+        let run = &self.runs[&place.0];
+        let task = &run.tasks[place.1];
+        let parents = run.pipeline.tasks[place.1].parents.iter();
+        let parents: Vec<_> = parents.map(|(at, _)| (run.tasks[*at].id, Link::Reads)).collect();
+        let (id, text) = (task.id, error.to_string());
+        self.counts.push(Count::Rejected {
+            task: id,
+            parents: names(&parents),
+            reason: error.reason,
+            error: text.clone(),
+        });
+        if task.reason.as_ref() != Some(&text) {
+            self.change(place, |task| task.reason = Some(text));
+        }
+    }
+
+    /// A task may be tried from now on, or no longer.
+    fn set_ready(&mut self, number: u64, at: usize, ready: bool) {
+        let run = &self.runs[&number];
+        let kind = usize::from(run.pipeline.tasks[at].parents.is_empty());
+        let key = (number, run.rank[at], at);
+        if ready {
+            self.ready[kind].insert(key);
+        } else {
+            self.ready[kind].remove(&key);
+        }
+    }
+
+    fn schedule(&mut self, number: u64, at: usize, now: u64) -> Result<(), Refused> {
+        let run = &self.runs[&number];
+        let (id, written) = (run.tasks[at].id, &run.pipeline.tasks[at]);
+        let parent = |(parent, order_only): &(usize, bool)| {
+            let link = if *order_only { Link::OrderOnly } else { Link::Reads };
+            let task = &run.tasks[*parent];
+            // Confirmed tasks may have been forgotten by the machine.
+            let known = task.status != TaskStatus::Confirmed
+                || self.machine.graph().status(&task.id).is_some();
+            known.then_some((task.id, link))
+        };
+        let parents: Vec<_> = written.parents.iter().filter_map(parent).collect();
+        let until = now.saturating_add(written.entry.claim_ms.unwrap_or(CLAIM_MS));
+        let request = Request { task: id, parents: &parents, claim_expires_at: until };
+        let scheduled = self.machine.schedule(request, now)?;
+        let attempt = scheduled.attempt;
+        let (depth, bond) = (scheduled.depth, scheduled.bond);
+        let names = names(&parents);
+        self.counts.push(Count::Scheduled { task: id, parents: names, depth, bond });
+        self.change((number, at), |task| {
+            task.status = TaskStatus::Running;
+            task.reason = None;
+            task.attempt = attempt;
+            task.depth = scheduled.depth;
+            task.bond = u64::try_from(scheduled.bond.get()).ok();
+            task.claim_expires_at = until;
+            task.runner = None;
+            task.proof_ms = None;
+            task.times = Times { scheduled: Some(now), ..Times::default() };
+        });
+        self.send(id, attempt, Kind::Create);
+        self.send(id, attempt, Kind::Claim { until });
+        let run = &self.runs[&number];
+        let kept = run.tasks[at].output.clone();
+        let again = kept.filter(|_| run.tasks[at].landed || scheduled.checkpoint.is_some());
+        if let Some(output) = again {
+            self.executed(number, at, output, now);
+            return Ok(());
+        }
+        match run.pipeline.tasks[at].work(&run.inputs(at)) {
+            Ok(spec) => {
+                let spec = Box::new(spec);
+                self.actions.push(Action::Execute { task: id, attempt, spec, until });
+            }
+            Err(error) => {
+                self.fails((number, at), format!("its work cannot be made: {error}"), now);
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, task: TaskId, attempt: u32, kind: Kind) {
+        let doubtful = self.resuming || (attempt > 1 && kind == Kind::Create);
+        self.actions.push(Action::Send(Letter { task, attempt, kind, doubtful }));
+    }
+
+    /// The place of a task, where `attempt` is its present one and it stands so.
+    fn present(&self, task: &TaskId, attempt: u32, status: TaskStatus) -> Option<(u64, usize)> {
+        let (number, at) = self.place(task)?;
+        let run = self.runs.get(&number)?;
+        let task = &run.tasks[at];
+        (task.attempt == attempt && task.status == status).then_some((number, at))
+    }
+
+    /// A runner has begun to work on a task.
+    pub(super) fn started(&mut self, task: &TaskId, attempt: u32, runner: String) {
+        if let Some(place) = self.present(task, attempt, TaskStatus::Running) {
+            self.change(place, |task| task.runner = Some(runner));
+        }
+    }
+
+    /// What came of a task's work.
+    pub(super) fn worked(
+        &mut self,
+        task: &TaskId,
+        attempt: u32,
+        outcome: Result<Vec<u8>, String>,
+        now: u64,
+    ) {
+        self.machine.advance(now);
+        self.heed_all(now);
+        let Some((number, at)) = self.present(task, attempt, TaskStatus::Running) else { return };
+        match outcome {
+            Ok(output) => self.executed(number, at, Arc::new(output), now),
+            Err(error) => self.fails((number, at), error, now),
+        }
+        self.stirred = true;
+        self.go_on(now);
+    }
+
+    fn heed_all(&mut self, now: u64) {
+        while let Some(output) = self.machine.poll_output() {
+            self.stirred = true;
+            self.heed(output, now);
+        }
+    }
+
+    /// The witness of a task's output: its salt follows from the agent's secret, so that the same
+    /// output always has the same commitment.
+    fn witness(&self, task: &TaskId, output: &[u8]) -> Witness {
+        let digest = keccak256(&[output]);
+        let salt = keccak256(&[b"cowboy/salt/v1", &self.secret, &task.0, &digest.0]);
+        Witness { output: elements(output), salt: Element::reduce(&salt.0) }
+    }
+
+    /// What blinds a task's proof.
+    pub(super) fn proof_seed(&self, task: &TaskId) -> [u8; 32] {
+        keccak256(&[b"cowboy/proof-seed/v1", &self.secret, &task.0]).0
+    }
+
+    fn executed(&mut self, number: u64, at: usize, output: Arc<Vec<u8>>, now: u64) {
+        let id = self.runs[&number].tasks[at].id;
+        let witness = self.witness(&id, &output);
+        let agent = statement_agent(&self.agent);
+        let statement = Statement::of(&id.0, &agent, &witness);
+        let opening = Opening {
+            output_commitment: Hash(statement.output_commitment.to_bytes()),
+            constraint_hash: Hash(statement.constraint_hash.to_bytes()),
+            salt: witness.salt.to_bytes(),
+        };
+        if let Err(error) = self.machine.executed(id, opening, now) {
+            tracing::warn!(task = %id, %error, "output not taken");
+            return;
+        }
+        let before = self.runs[&number].tasks[at].output.as_ref().map_or(0, |o| o.len() as u64);
+        self.output_bytes = self.output_bytes - before + output.len() as u64;
+        let attempt = self.runs[&number].tasks[at].attempt;
+        self.change((number, at), |task| {
+            task.status = TaskStatus::Proving;
+            task.times.executed = Some(now);
+            task.output = Some(output);
+        });
+        if self.runs[&number].entry(at).checkpoint {
+            self.machine.checkpoint(&id);
+        }
+        self.send(id, attempt, Kind::Commit);
+        let run = &self.runs[&number];
+        let waits = |child: &usize| run.tasks[*child].status == TaskStatus::Waiting;
+        let children = run.children[at].iter().copied();
+        let able: Vec<_> = children.filter(waits).filter(|child| run.can_run(*child)).collect();
+        for child in able {
+            self.set_ready(number, child, true);
+        }
+        self.stirred = true;
+    }
+
+    /// A task's proof is there, or could not be made.
+    pub(super) fn proved(
+        &mut self,
+        task: &TaskId,
+        attempt: u32,
+        outcome: Result<(Vec<u8>, u64), String>,
+        now: u64,
+    ) {
+        let Some(place) = self.present(task, attempt, TaskStatus::Proving) else { return };
+        match outcome {
+            Ok((proof, took_ms)) => {
+                self.change(place, |task| {
+                    task.status = TaskStatus::Proved;
+                    task.times.proved = Some(now);
+                    task.proof_ms = Some(took_ms);
+                });
+                self.counts.push(Count::ProofGenerated { task: *task, took_ms });
+                if let Err(error) = self.machine.proved(*task, &proof, now) {
+                    tracing::warn!(%task, %error, "proof not taken");
+                }
+            }
+            Err(error) => {
+                self.counts.push(Count::ProofFailed { task: *task });
+                self.change(place, |task| task.reason = Some(error));
+                self.undo(*task, RollbackReason::ProofFailed, now);
+            }
+        }
+        self.go_on(now);
+    }
+
+    /// Changes options, all or none.
+    pub(super) fn configure(
+        &mut self,
+        settings: &BTreeMap<String, String>,
+        now: u64,
+    ) -> Result<(), Vec<ConfigError>> {
+        let all = || settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let options = self.options.with(all())?;
+        if options.deposit != self.options.deposit {
+            let slashed = self.machine.stake().slashed;
+            self.machine.set_stake(Wei::new(options.deposit.into()).saturating_sub(slashed));
+        }
+        self.machine.set_config(options.config.clone(), now);
+        self.options = options;
+        self.stirred = true;
+        self.go_on(now);
+        Ok(())
+    }
+
+    fn heed(&mut self, output: Output, now: u64) {
+        match output {
+            Output::Prove { task } => self.prove(task),
+            Output::Submit { task, submission, attempt } => {
+                let Some(place) = self.place(&task) else { return };
+                let run = &self.runs[&place.0];
+                let first = run.tasks[place.1].attempt == 1;
+                let fault = run.pipeline.tasks[place.1].fault;
+                let wrong = first && fault == Some(Fault::WrongProof);
+                let of = run.tasks[place.1].attempt;
+                let landed = run.tasks[place.1].landed;
+                self.change(place, |task| {
+                    task.status = TaskStatus::Submitted;
+                    task.times.submitted = task.times.submitted.or(Some(now));
+                });
+                self.counts.push(Count::ProofSubmitted { task, attempt });
+                if landed {
+                    // The chain has had it since an earlier attempt.
+                    self.actions.push(Action::ConfirmAt { task, at: now });
+                } else {
+                    self.send(task, of, Kind::Complete { submission, wrong });
+                }
+            }
+            Output::Confirmed { task, .. } => {
+                let Some(place) = self.place(&task) else { return };
+                let task_run = &self.runs[&place.0].tasks[place.1];
+                let (attempt, times) = (task_run.attempt, task_run.times);
+                let waited_ms = times.delivered.map(|at| now.saturating_sub(at));
+                let brought = task_run.sent.iter().rev();
+                let brought = brought.clone().find(|(kind, _)| kind == "complete_task_private");
+                let transaction = brought.map(|(_, hash)| *hash);
+                self.change(place, |task| {
+                    task.status = TaskStatus::Confirmed;
+                    task.reason = None;
+                    task.times.submitted = task.times.submitted.or(Some(now));
+                    task.times.proved = task.times.proved.or(Some(now));
+                    task.proof_ms = task.proof_ms.or(Some(0));
+                    task.times.confirmed = Some(now);
+                });
+                self.counts.push(Count::Confirmed { task, transaction, waited_ms });
+                self.actions.push(Action::Stop { task });
+                self.send(task, attempt, Kind::Resolve(None));
+                self.end_run(place.0, now);
+            }
+            Output::RolledBack(plan) => self.rolled_back(&plan, now),
+            Output::LateSuccess { task } => {
+                tracing::info!(%task, "the chain has confirmed what was rolled back here");
+            }
+            Output::Breaker(state) => tracing::warn!(%state, "circuit breaker"),
+        }
+    }
+
+    fn prove(&mut self, task: TaskId) {
+        let Some((number, at)) = self.place(&task) else { return };
+        let run = &self.runs[&number];
+        let (attempt, fault) = (run.tasks[at].attempt, run.pipeline.tasks[at].fault);
+        let fault = fault.filter(|_| attempt == 1);
+        let Some(output) = run.tasks[at].output.clone() else { return };
+        let more = match fault {
+            Some(Fault::Slow(ms)) => ms,
+            _ => 0,
+        };
+        let latency_ms = self.options.proof_latency_ms.saturating_add(more);
+        let witness = Box::new(self.witness(&task, &output));
+        let crash = fault == Some(Fault::Crash);
+        self.actions.push(Action::Prove { task, attempt, witness, latency_ms, crash });
+    }
+}
+
+/// Parents as log lines have them.
+fn names(parents: &[(TaskId, Link)]) -> String {
+    parents.iter().map(|(id, _)| id.to_string()).collect::<Vec<_>>().join(",")
+}

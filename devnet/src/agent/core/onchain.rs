@@ -1,0 +1,171 @@
+//! What the chain says of tasks, and where an earlier process stopped.
+
+use super::{Action, Core, Count};
+use crate::{
+    agent::letter::{Kind, Letter},
+    api::types::TaskStatus,
+    speculation::pipeline::Fault,
+};
+use cowboy_engine::{
+    chain::{self, State},
+    primitives::{Address, Hash},
+    speculation::{Answer, Confirmation, ProofStatus, RollbackReason, TaskId},
+};
+
+impl Core {
+    /// A letter has reached a validator's mempool.
+    pub(in crate::agent) fn posted(&mut self, letter: &Letter, transaction: Hash, now: u64) {
+        let Some(place) = self.place(&letter.task) else { return };
+        self.change(place, |task| task.remember(letter.kind.name(), transaction));
+        if let Kind::Complete { submission, .. } = letter.kind {
+            let since = self.runs[&place.0].tasks[place.1].times.submitted.unwrap_or(now);
+            let took_ms = now.saturating_sub(since);
+            self.counts.push(Count::ProofDelivered { task: letter.task, took_ms });
+            self.change(place, |task| task.times.delivered = task.times.delivered.or(Some(now)));
+            // Stale where it was undone meanwhile.
+            let _ = self.machine.submitted(letter.task, submission, now);
+        }
+        self.go_on(now);
+    }
+
+    /// A proof could not be handed to any validator.
+    pub(in crate::agent) fn lost(&mut self, task: TaskId, submission: u64, now: u64) {
+        if let Ok(answered) = self.machine.answer(task, submission, Answer::Lost, now) {
+            tracing::warn!(%task, submission, retry_in_ms = answered.retry_in_ms, "proof not delivered");
+            if answered.retry_in_ms.is_none() {
+                self.counts.push(Count::ProofFailed { task });
+            }
+        }
+        self.go_on(now);
+    }
+
+    /// The chain refused what a letter said.
+    pub(in crate::agent) fn refused(&mut self, letter: &Letter, error: &str, now: u64) {
+        tracing::info!(task = %letter.task, kind = letter.kind.name(), error, "the chain refuses");
+        let Some(place) = self.place(&letter.task) else { return };
+        let present = self.runs[&place.0].tasks[place.1].attempt == letter.attempt;
+        match letter.kind {
+            Kind::Complete { submission, .. } => {
+                if present {
+                    self.change(place, |task| task.reason = Some(error.to_owned()));
+                }
+                self.counts.push(Count::ProofFailed { task: letter.task });
+                // Stale where it was undone meanwhile.
+                let _ = self.machine.answer(letter.task, submission, Answer::Rejected, now);
+            }
+            // An earlier attempt has created it.
+            Kind::Create if letter.attempt > 1 => {}
+            Kind::Create | Kind::Claim { .. } | Kind::Commit if present => {
+                self.change(place, |task| task.reason = Some(error.to_owned()));
+                let reason = match letter.kind {
+                    Kind::Claim { .. } => RollbackReason::ClaimExpired,
+                    _ => RollbackReason::ManualCancel,
+                };
+                self.undo(letter.task, reason, now);
+            }
+            // The bond is where the chain says it is.
+            _ => {}
+        }
+        self.go_on(now);
+    }
+
+    /// The chain has taken the proof of a task, whoever brought it.
+    pub(in crate::agent) fn completed(&mut self, task: &TaskId, now: u64) {
+        let Some(place) = self.place(task) else { return };
+        let run = &self.runs[&place.0];
+        let submitted = run.tasks[place.1].times.submitted.unwrap_or(now);
+        let late = match run.pipeline.tasks[place.1].fault {
+            Some(Fault::LateEvent(ms)) if run.tasks[place.1].attempt == 1 => ms,
+            _ => 0,
+        };
+        let at = submitted.saturating_add(self.options.confirmation_latency_ms).max(now);
+        self.change(place, |task| task.landed = true);
+        self.actions.push(Action::ConfirmAt { task: *task, at: at.saturating_add(late) });
+    }
+
+    /// The chain's confirmation is told.
+    pub(in crate::agent) fn confirm(&mut self, task: &TaskId, now: u64) {
+        match self.machine.confirm(*task, now) {
+            Ok(Confirmation::Held) => {
+                tracing::info!(%task, "confirmed before its parents: held");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::info!(%task, %error, "confirmation does not count"),
+        }
+        self.go_on(now);
+    }
+
+    /// Goes on where an earlier process stopped, the chain being at `state`: what was under way is
+    /// done again, and the chain is told what it does not know yet.
+    pub(in crate::agent) fn resume(&mut self, state: &State, now: u64) {
+        self.resuming = true;
+        // Parents come before their children on the chain as well.
+        let tasks = self.runs.values().flat_map(|run| {
+            run.pipeline.order.iter().map(|at| (run.tasks[*at].id, (run.number, *at)))
+        });
+        for (id, (number, at)) in tasks.collect::<Vec<_>>() {
+            let Some(run) = self.runs.get(&number) else { continue };
+            let task = &run.tasks[at];
+            let (attempt, status) = (task.attempt, task.status);
+            let on_chain = state.task(&id);
+            let completed = on_chain.is_some_and(|t| t.status == chain::TaskStatus::Completed);
+            let committed = on_chain.and_then(|task| task.commitment.as_ref());
+            let of_agent = |address: &Address| *address == self.agent;
+            let claimed = on_chain.and_then(|task| task.claim.as_ref());
+            let held = committed.is_some_and(|one| of_agent(&one.agent))
+                || (!completed && claimed.is_some_and(|one| of_agent(&one.agent)));
+            if status.is_final() || status == TaskStatus::Waiting {
+                if held {
+                    let reason = Some(RollbackReason::ManualCancel).filter(|_| !completed);
+                    self.send(id, attempt, Kind::Resolve(reason));
+                }
+                continue;
+            }
+            let wanted = self.machine.commitment(&id).map(|one| one.opening.output_commitment);
+            let other =
+                committed.is_some_and(|one| Some(Hash(one.output_commitment.to_bytes())) != wanted);
+            let until = task.claim_expires_at;
+            if other && !completed {
+                self.send(id, attempt, Kind::Resolve(Some(RollbackReason::ManualCancel)));
+            }
+            self.send(id, attempt, Kind::Create);
+            self.send(id, attempt, Kind::Claim { until });
+            if status == TaskStatus::Running {
+                let Some(run) = self.runs.get(&number) else { continue };
+                match run.pipeline.tasks[at].work(&run.inputs(at)) {
+                    Ok(spec) => {
+                        let (task, spec) = (id, Box::new(spec));
+                        self.actions.push(Action::Execute { task, attempt, spec, until });
+                    }
+                    Err(error) => {
+                        self.fails((number, at), format!("its work cannot be made: {error}"), now);
+                    }
+                }
+                continue;
+            }
+            self.send(id, attempt, Kind::Commit);
+            if self.machine.task(&id).is_some_and(|one| one.proof == ProofStatus::Proving) {
+                self.prove(id);
+            }
+            if completed {
+                self.completed(&id, now);
+            }
+        }
+        self.stirred = true;
+        self.go_on(now);
+        self.resuming = false;
+    }
+
+    /// The chain may have taken proofs in blocks that were not seen here.
+    pub(in crate::agent) fn catch_up(&mut self, state: &State, now: u64) {
+        let open = self.runs.values().filter(|run| run.open > 0).flat_map(|run| &run.tasks);
+        let taken = |id: &TaskId| {
+            state.task(id).is_some_and(|task| task.status == chain::TaskStatus::Completed)
+        };
+        let live = open.filter(|task| !task.status.is_final() && !task.landed);
+        let landed: Vec<_> = live.map(|task| task.id).filter(taken).collect();
+        for id in landed {
+            self.completed(&id, now);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Tasks that end without being confirmed: what follows from it, and who is tried again.
+
+use super::{Action, AskError, Core, Count, NAMED, ROLLBACKS, Undone};
+use crate::{agent::letter::Kind, api::types::TaskStatus};
+use cowboy_engine::speculation::{Plan, RollbackReason, TaskId};
+
+impl Core {
+    /// A task's own work failed.
+    pub(in crate::agent) fn fails(&mut self, place: (u64, usize), reason: String, now: u64) {
+        let id = self.runs[&place.0].tasks[place.1].id;
+        self.change(place, |task| task.reason = Some(reason));
+        self.undo(id, RollbackReason::ManualCancel, now);
+    }
+
+    pub(in crate::agent) fn undo(&mut self, task: TaskId, reason: RollbackReason, now: u64) {
+        if let Err(error) = self.machine.fail(task, reason, now) {
+            tracing::debug!(%task, %error, "not rolled back");
+        }
+        self.heed_all(now);
+        self.stirred = true;
+    }
+
+    /// Ends tasks at somebody's wish: one with what depends on it, or all of a pipeline.
+    pub(in crate::agent) fn cancel(
+        &mut self,
+        number: u64,
+        task: Option<&str>,
+        now: u64,
+    ) -> Result<u64, AskError> {
+        let run = self.runs.get(&number).ok_or(AskError::NoPipeline(number))?;
+        let before = run.open;
+        let named = |name: &str| {
+            run.position(name).ok_or_else(|| AskError::NoTask(number, name.to_owned()))
+        };
+        let mut wanted: Vec<usize> = match task {
+            Some(name) => vec![named(name)?],
+            None => run.pipeline.order.clone(),
+        };
+        if let (Some(name), [at]) = (task, &wanted[..])
+            && run.tasks[*at].status.is_final()
+        {
+            return Err(AskError::Final(name.to_owned(), run.tasks[*at].status));
+        }
+        wanted.retain(|at| !run.tasks[*at].status.is_final());
+        for at in wanted {
+            if self.runs[&number].tasks[at].status.is_final() {
+                continue;
+            }
+            let waiting = self.runs[&number].tasks[at].status == TaskStatus::Waiting;
+            let id = self.runs[&number].tasks[at].id;
+            self.change((number, at), |task| {
+                task.cancelled = true;
+                task.reason = Some("cancelled".to_owned());
+            });
+            if waiting {
+                self.ended(number, at, TaskStatus::Cancelled, now);
+            } else {
+                self.undo(id, RollbackReason::ManualCancel, now);
+            }
+        }
+        self.go_on(now);
+        let after = self.runs.get(&number).map_or(0, |run| run.open);
+        Ok((before - after) as u64)
+    }
+
+    pub(in crate::agent) fn rolled_back(&mut self, plan: &Plan, now: u64) {
+        let summary = &plan.summary;
+        let Some((number, trigger)) = self.place(&summary.trigger) else { return };
+        let name = |core: &Self, task: &TaskId| {
+            core.task(task).map_or_else(|| task.to_string(), |(run, at)| run.entry(at).id.clone())
+        };
+        let undone = Undone {
+            at: now,
+            pipeline: number,
+            task: name(self, &summary.trigger),
+            task_id: summary.trigger.into(),
+            reason: summary.reason.to_string(),
+            tasks: summary.tasks,
+            undone: plan.tasks.iter().take(NAMED).map(|task| name(self, task)).collect(),
+            slashed: u64::try_from(summary.slashed.get()).unwrap_or(u64::MAX),
+            released: u64::try_from(summary.released.get()).unwrap_or(u64::MAX),
+        };
+        if self.rollbacks.len() >= ROLLBACKS {
+            self.rollbacks.pop_front();
+        }
+        self.new_rollbacks.push(undone.clone());
+        self.rollbacks.push_back(undone);
+        self.counts.push(Count::RolledBack(summary.clone()));
+        let run = &self.runs[&number];
+        let again = !run.tasks[trigger].cancelled
+            && run.tasks[trigger].failures + 1 < run.entry(trigger).attempts;
+        let because = run.entry(trigger).id.clone();
+        for task in &plan.tasks {
+            let Some(place) = self.place(task) else { continue };
+            let is_trigger = *task == summary.trigger;
+            let run = &self.runs[&place.0];
+            let (attempt, status) = (run.tasks[place.1].attempt, run.tasks[place.1].status);
+            let keep = run.entry(place.1).checkpoint || run.tasks[place.1].landed;
+            self.actions.push(Action::Stop { task: *task });
+            let reason = if is_trigger { summary.reason } else { RollbackReason::AncestorFailed };
+            self.send(*task, attempt, Kind::Resolve(Some(reason)));
+            if status.is_final() {
+                continue;
+            }
+            if !keep {
+                self.drop_output(place);
+            }
+            self.change(place, |task| {
+                task.times.ended = Some(now);
+                if is_trigger {
+                    task.failures += 1;
+                    task.reason = task.reason.take().or_else(|| Some(summary.reason.to_string()));
+                } else {
+                    task.reason = Some(format!("`{because}` failed: {}", summary.reason));
+                }
+                if again {
+                    task.status = TaskStatus::Waiting;
+                }
+            });
+        }
+        // Their parents first: what can run is what has all of its parents' outputs.
+        for task in plan.tasks.iter().rev() {
+            let Some((number, at)) = self.place(task) else { continue };
+            let run = &self.runs[&number];
+            if run.tasks[at].status.is_final() {
+                continue;
+            }
+            if again && !run.is_hopeless(at) {
+                let (able, children) = (run.can_run(at), run.children[at].clone());
+                self.set_ready(number, at, able);
+                for child in children {
+                    self.set_ready(number, child, false);
+                }
+                continue;
+            }
+            let status = match (*task == summary.trigger, run.tasks[at].cancelled) {
+                (_, true) => TaskStatus::Cancelled,
+                (true, false) if !run.is_hopeless(at) => TaskStatus::Failed,
+                (_, false) => TaskStatus::RolledBack,
+            };
+            self.ended(number, at, status, now);
+        }
+    }
+
+    pub(in crate::agent) fn drop_output(&mut self, place: (u64, usize)) {
+        let Some(run) = self.runs.get_mut(&place.0) else { return };
+        if let Some(output) = run.tasks[place.1].output.take() {
+            self.output_bytes -= output.len() as u64;
+        }
+    }
+
+    /// A task is final without being confirmed, and so is what waits for it.
+    pub(in crate::agent) fn ended(&mut self, number: u64, at: usize, status: TaskStatus, now: u64) {
+        let because = self.runs[&number].entry(at).id.clone();
+        let why = if status == TaskStatus::Cancelled { "was cancelled" } else { "failed" };
+        let mut left = vec![(at, status)];
+        while let Some((task, status)) = left.pop() {
+            self.set_ready(number, task, false);
+            self.change((number, task), |run| {
+                run.status = status;
+                run.times.ended = run.times.ended.or(Some(now));
+                if task != at {
+                    run.reason = Some(format!("`{because}` {why}"));
+                }
+            });
+            let run = &self.runs[&number];
+            for child in &run.children[task] {
+                match run.tasks[*child].status {
+                    TaskStatus::Waiting => left.push((*child, TaskStatus::RolledBack)),
+                    status if status.is_final() => {}
+                    _ => self.doomed.push(run.tasks[*child].id),
+                }
+            }
+        }
+        self.stirred = true;
+        self.end_run(number, now);
+    }
+
+    pub(in crate::agent) fn end_run(&mut self, number: u64, now: u64) {
+        if let Some(run) = self.runs.get_mut(&number)
+            && run.open == 0
+            && run.ended_at.is_none()
+        {
+            run.ended_at = Some(now);
+            self.dirty_runs.insert(number);
+        }
+    }
+}

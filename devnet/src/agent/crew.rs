@@ -1,0 +1,182 @@
+//! The runners, as the agent has work done by them: it picks one, sends it on an errand through a
+//! validator that it is connected to, and tries others where that one does not serve.
+
+use crate::validator::{errands::ErrandError, gateway::Gateway, node::Services};
+use commonware_utils::sync::Mutex;
+use cowboy_engine::{
+    chain::State,
+    job::{filter::Scene, spec::JobSpec},
+    primitives::{Address, Hash, codec::to_vec, keccak256},
+    wire::Body,
+};
+use std::{collections::BTreeMap, time::Duration};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+
+/// Runners that are tried with the same work where it is they who do not serve.
+const RUNNERS: usize = 3;
+/// What a runner has beyond the work's own time until it is called back.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The running validators, and what is out.
+#[derive(Default)]
+pub(super) struct Crew {
+    validators: Mutex<BTreeMap<String, (Services, Gateway)>>,
+    /// Errands per runner.
+    out: Mutex<BTreeMap<Address, u32>>,
+    /// Counts what may let a runner serve that could not: blocks, ends of errands.
+    occasions: watch::Sender<u64>,
+}
+
+/// One piece of work.
+pub(super) struct Work {
+    pub(super) task: Hash,
+    pub(super) attempt: u32,
+    pub(super) spec: Box<JobSpec>,
+    /// When nobody waits for it any more.
+    pub(super) until: Instant,
+}
+
+/// Counts an errand as out while it lives, and calls its runner back if nobody waits any more.
+struct Out<'a> {
+    crew: &'a Crew,
+    gateway: Gateway,
+    runner: Address,
+    errand: Hash,
+}
+
+impl Drop for Out<'_> {
+    fn drop(&mut self) {
+        self.gateway.call_back(&self.errand);
+        if let Some(count) = self.crew.out.lock().get_mut(&self.runner) {
+            *count = count.saturating_sub(1);
+        }
+        self.crew.stir();
+    }
+}
+
+impl Crew {
+    /// A validator runs from now on.
+    pub(super) fn joined(&self, name: &str, services: Services, gateway: Gateway) {
+        self.validators.lock().insert(name.to_owned(), (services, gateway));
+        self.stir();
+    }
+
+    /// A validator runs no longer.
+    pub(super) fn left(&self, name: &str) {
+        self.validators.lock().remove(name);
+    }
+
+    /// The running validators.
+    pub(super) fn validators(&self) -> Vec<Services> {
+        self.validators.lock().values().map(|(services, _)| services.clone()).collect()
+    }
+
+    /// The newest state that a running validator has.
+    pub(super) fn state(&self) -> Option<State> {
+        let heads = self.validators().into_iter().map(|services| services.ledger.head());
+        heads.max_by_key(State::height)
+    }
+
+    /// Something may be possible that was not.
+    pub(super) fn stir(&self) {
+        self.occasions.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// A runner that may do the work and is connected, and the validator that it is connected to:
+    /// of all, one with the least errands.
+    fn choose(&self, work: &Work, tried: &[Address]) -> Option<(Address, Gateway)> {
+        let validators = self.validators.lock().clone();
+        let state = self.state()?;
+        let out = self.out.lock().clone();
+        let scene = Scene {
+            height: state.height().next(),
+            phase: state.phase(),
+            registry: state.registry(),
+            active_jobs: &|runner| out.get(runner).copied().unwrap_or(0),
+            entitlements: state.entitlements(),
+            present: state.present_at(state.height().next()),
+            excluded: tried,
+        };
+        let able = scene.judge(&work.spec);
+        let able = able.iter().filter(|verdict| verdict.dropped_by.is_none());
+        let spread = |runner: &Address| keccak256(&[&work.task.0, &runner.0]);
+        let mut able: Vec<_> = able.map(|verdict| verdict.runner).collect();
+        able.sort_by_cached_key(|runner| (out.get(runner).copied().unwrap_or(0), spread(runner)));
+        able.into_iter().find_map(|runner| {
+            let linked = |gateway: &Gateway| {
+                gateway.connected().iter().any(|one| {
+                    let accepts = one.load.as_ref().is_none_or(|load| load.accepting_new);
+                    one.runner == runner && accepts
+                })
+            };
+            let (_, gateway) = validators.values().find(|(_, gateway)| linked(gateway))?;
+            Some((runner, gateway.clone()))
+        })
+    }
+
+    /// Has the work done; `started` is told of each runner that it is given to.
+    pub(super) async fn work(
+        &self,
+        work: Work,
+        started: impl Fn(Address),
+    ) -> Result<Vec<u8>, String> {
+        let body = Body::new(to_vec(&*work.spec))
+            .map_err(|_| "the work, its inputs included, is too large for a frame".to_owned())?;
+        let (mut tried, mut last): (Vec<Address>, Option<ErrandError>) = (Vec::new(), None);
+        let mut occasions = self.occasions.subscribe();
+        for turn in 0_u32.. {
+            occasions.mark_unchanged();
+            let Some((runner, gateway)) = self.choose(&work, &tried) else {
+                if timeout_at(work.until, occasions.changed()).await.is_err() {
+                    let last = last.map_or_else(String::new, |error| format!(" ({error})"));
+                    return Err(format!("no runner that can do it took it in time{last}"));
+                }
+                continue;
+            };
+            let errand = keccak256(&[
+                b"cowboy/errand/v1",
+                &work.task.0,
+                &work.attempt.to_be_bytes(),
+                &turn.to_be_bytes(),
+            ]);
+            let report = match gateway.send_errand(&runner, errand, body.clone()) {
+                Ok(report) => report,
+                Err(error) => {
+                    last = Some(error);
+                    // Tried again when something has changed.
+                    let _ = timeout_at(work.until, occasions.changed()).await;
+                    if Instant::now() >= work.until {
+                        return Err("no runner took it in time".to_owned());
+                    }
+                    continue;
+                }
+            };
+            *self.out.lock().entry(runner).or_default() += 1;
+            let _out = Out { crew: self, gateway, runner, errand };
+            started(runner);
+            let patience = Duration::from_millis(work.spec.bounds.expected_execution_ms) + GRACE;
+            let until = work.until.min(Instant::now() + patience);
+            let error = match timeout_at(until, report).await {
+                Ok(Ok(Ok(output))) => return Ok(output),
+                Ok(Ok(Err(error))) => error,
+                // The validator has ended.
+                Ok(Err(_)) => ErrandError::Lost,
+                Err(_) => return Err(format!("no result after {patience:?}")),
+            };
+            if !error.is_about_the_runner() {
+                return Err(error.to_string());
+            }
+            tracing::info!(task = %work.task, %runner, %error, "work is given to another runner");
+            last = Some(error);
+            tried.push(runner);
+            if tried.len() >= RUNNERS {
+                tried.clear();
+                let _ = timeout_at(work.until, occasions.changed()).await;
+            }
+        }
+        Err("no runner took it".to_owned())
+    }
+}

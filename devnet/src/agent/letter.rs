@@ -1,0 +1,154 @@
+//! What the agent tells the chain of a task, each a transaction.
+
+use super::run::TaskRun;
+use crate::speculation::pipeline::{TaskEntry, elements};
+use cowboy_engine::{
+    chain::{
+        Payload, State, TaskStatus,
+        tasks::{ClaimTask, CompleteTask, CreateCommitment, CreateTask, ResolveCommitment},
+    },
+    primitives::{Address, Hash, Height, Wei},
+    proof::{Element, PROOF_BYTES, hash_4},
+    speculation::{RollbackReason, Speculation, TaskId},
+};
+
+/// How long the chain waits for a task, in blocks.
+const DEADLINE_BLOCKS: u64 = 500_000;
+/// How much longer than for the agent a claim lasts on the chain, in blocks: who acts first when it
+/// is over is the agent.
+const CLAIM_MARGIN_BLOCKS: u64 = 4;
+
+/// A transaction to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Letter {
+    pub(super) task: TaskId,
+    /// The attempt that it belongs to.
+    pub(super) attempt: u32,
+    pub(super) kind: Kind,
+    /// It may have been sent before, by this process or an earlier one: whether the chain is so
+    /// already is looked at first.
+    pub(super) doubtful: bool,
+}
+
+/// What it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Create,
+    /// Until when, Unix ms.
+    Claim {
+        until: u64,
+    },
+    Commit,
+    Complete {
+        submission: u64,
+        wrong: bool,
+    },
+    /// `None`: the bond goes back.
+    Resolve(Option<RollbackReason>),
+}
+
+/// A chain's clock, as far as it is needed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    pub(super) now: u64,
+    pub(super) block_ms: u64,
+}
+
+impl Kind {
+    /// The instruction's name.
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Create => "create_task",
+            Self::Claim { .. } => "claim_task",
+            Self::Commit => "create_commitment",
+            Self::Complete { .. } => "complete_task_private",
+            Self::Resolve(_) => "resolve_commitment",
+        }
+    }
+}
+
+impl Letter {
+    /// Whether the chain is as this letter would make it: nothing is left to be sent.
+    pub(super) fn is_answered(
+        &self,
+        state: &State,
+        agent: &Address,
+        machine: &Speculation,
+    ) -> bool {
+        let task = state.task(&self.task);
+        let completed = task.is_some_and(|task| task.status == TaskStatus::Completed);
+        match self.kind {
+            Kind::Create => task.is_some(),
+            Kind::Claim { .. } => {
+                let claim = task.and_then(|task| task.claim.as_ref());
+                let holds = claim.filter(|claim| claim.expires_at > state.height());
+                completed || holds.is_some_and(|claim| claim.agent == *agent)
+            }
+            Kind::Commit => {
+                let wanted =
+                    machine.commitment(&self.task).map(|one| one.opening.output_commitment);
+                let there = task.and_then(|task| task.commitment.as_ref());
+                let there = there.filter(|there| there.agent == *agent);
+                completed
+                    || there.is_some_and(|t| Some(Hash(t.output_commitment.to_bytes())) == wanted)
+            }
+            Kind::Complete { .. } => completed,
+            Kind::Resolve(_) => task.is_none_or(|task| {
+                let of_agent = task.claim.as_ref().is_some_and(|claim| claim.agent == *agent);
+                task.commitment.is_none() && (completed || !of_agent)
+            }),
+        }
+    }
+
+    /// What the letter says now; `None`: it has nothing to say any more.
+    pub(super) fn payload(
+        &self,
+        machine: &Speculation,
+        (run, entry, parents): (&TaskRun, &TaskEntry, Vec<Hash>),
+        state: &State,
+        pace: Pace,
+    ) -> Option<Payload> {
+        let task_id = self.task;
+        let head = state.height();
+        let later = |blocks: u64| Height::new(head.get().saturating_add(blocks));
+        let now_valid = run.attempt == self.attempt;
+        Some(match self.kind {
+            Kind::Create => {
+                let expected = entry.expect.as_ref();
+                Payload::CreateTask(CreateTask {
+                    task_id,
+                    depends_on: parents,
+                    constraint_hash: expected.map(|text| hash_4(elements(text.as_bytes()))),
+                    reward: Wei::new(entry.reward.into()),
+                    deadline: later(DEADLINE_BLOCKS),
+                })
+            }
+            Kind::Claim { until } => {
+                let blocks = until.saturating_sub(pace.now).div_ceil(pace.block_ms.max(1));
+                let blocks = blocks.saturating_add(CLAIM_MARGIN_BLOCKS);
+                let deadline = state.task(&task_id).map_or(later(blocks), |task| task.deadline);
+                Payload::ClaimTask(ClaimTask { task_id, expires_at: later(blocks).min(deadline) })
+            }
+            Kind::Commit => {
+                let opening = machine.commitment(&task_id).filter(|_| now_valid)?.opening;
+                let output_commitment = Element::from_bytes(&opening.output_commitment.0)?;
+                let bond = Wei::new(run.bond?.into());
+                Payload::CreateCommitment(CreateCommitment { task_id, output_commitment, bond })
+            }
+            Kind::Complete { wrong, .. } => {
+                let mut proof = *machine.proof(&task_id).filter(|_| now_valid)?;
+                if wrong {
+                    proof[PROOF_BYTES / 2] ^= 1;
+                }
+                let proof = proof.to_vec();
+                Payload::CompleteTask(CompleteTask { task_id, parents, proof })
+            }
+            Kind::Resolve(reason) => {
+                let completed =
+                    state.task(&task_id).is_some_and(|t| t.status == TaskStatus::Completed);
+                let reason = reason.filter(|_| !completed);
+                Payload::ResolveCommitment(ResolveCommitment { task_id, reason })
+            }
+        })
+    }
+}

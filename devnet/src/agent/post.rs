@@ -1,0 +1,215 @@
+//! Carries letters to the chain: in their order, a bounded number at a time, again where they got
+//! lost, and tells what came of each.
+//!
+//! The agent's account is nobody else's, so its nonces are counted here. A transaction that is not
+//! in a block after [`PATIENCE`] blocks is handed to a validator again; one whose nonce somebody
+//! used, or that pays too little by now, is signed anew.
+
+use super::{
+    core::Core,
+    letter::{Kind, Letter, Pace},
+};
+use crate::{chain::ledger::ExecutedBlock, validator::node::Services};
+use cowboy_engine::{
+    chain::{SignedTransaction, State, Status, Transaction},
+    primitives::{Hash, SecretKey, Wei},
+};
+use std::collections::BTreeMap;
+
+/// Transactions on their way at a time; half of what a mempool keeps for an account.
+const WINDOW: usize = 32;
+/// Blocks within which a transaction is expected in the chain.
+const PATIENCE: u64 = 4;
+/// How much more than now a cycle or cell may cost before a transaction is signed anew.
+const FEE_MARGIN: u128 = 8;
+
+/// Letters that wait, and those on their way.
+pub(super) struct Post {
+    key: SecretKey,
+    /// How many letters there were.
+    written: u64,
+    /// By their number.
+    waiting: BTreeMap<u64, Letter>,
+    /// By nonce.
+    flying: BTreeMap<u64, Flight>,
+}
+
+struct Flight {
+    number: u64,
+    letter: Letter,
+    signed: SignedTransaction,
+    sent_at: u64,
+}
+
+/// What came of a letter.
+pub(super) enum News {
+    /// A validator has it.
+    Posted(Letter, Hash),
+    /// No validator took it.
+    Lost { letter: Letter, submission: u64 },
+    /// The chain refused it.
+    Refused(Letter, String),
+}
+
+impl Post {
+    pub(super) const fn new(key: SecretKey) -> Self {
+        Self { key, written: 0, waiting: BTreeMap::new(), flying: BTreeMap::new() }
+    }
+
+    pub(super) fn add(&mut self, letter: Letter) {
+        self.written += 1;
+        self.waiting.insert(self.written, letter);
+    }
+
+    /// A letter goes out again, in its place.
+    fn again(&mut self, flight: Flight) {
+        self.waiting.insert(flight.number, Letter { doubtful: true, ..flight.letter });
+    }
+
+    /// Whether the chain may lack what this letter builds on: something of the same task that was
+    /// to arrive before it, or a task, has not.
+    fn is_early(&self, number: u64, letter: &Letter) -> bool {
+        let waiting = self.waiting.range(..number).map(|(_, letter)| letter);
+        let flying = self.flying.values().filter(|flight| flight.number < number);
+        let mut before = waiting.chain(flying.map(|flight| &flight.letter));
+        before.any(|before| before.task == letter.task || before.kind == Kind::Create)
+    }
+
+    /// What a block says of letters.
+    pub(super) fn block(&mut self, block: &ExecutedBlock) -> Vec<News> {
+        let (mut news, agent) = (Vec::new(), self.key.address());
+        for receipt in &block.execution.receipts {
+            if receipt.sender != agent {
+                continue;
+            }
+            let flying = self.flying.iter();
+            let of = |(_, flight): &(&u64, &Flight)| flight.signed.hash() == receipt.transaction;
+            let Some(nonce) = flying.clone().find(of).map(|(nonce, _)| *nonce) else { continue };
+            let Some(flight) = self.flying.remove(&nonce) else { continue };
+            match &receipt.status {
+                Status::Success => {}
+                // One before it had its nonce taken.
+                Status::Failed(_) if self.is_early(flight.number, &flight.letter) => {
+                    self.again(flight);
+                }
+                Status::Failed(error) => news.push(News::Refused(flight.letter, error.clone())),
+                // Its nonce did not stand, or its price: it goes out again.
+                Status::Skipped(_) => self.again(flight),
+            }
+        }
+        // Those whose block was not seen here: what they say is looked for in the state.
+        let next = block.execution.state.account(&agent).nonce;
+        let later = self.flying.split_off(&next);
+        for flight in std::mem::replace(&mut self.flying, later).into_values() {
+            self.again(flight);
+        }
+        news
+    }
+
+    /// Hands out what may go, by way of `validators`.
+    pub(super) fn deliver(
+        &mut self,
+        core: &Core,
+        state: &State,
+        validators: &[Services],
+        pace: Pace,
+    ) -> Vec<News> {
+        let (mut news, height) = (Vec::new(), state.height().get());
+        let agent = self.key.address();
+        let stale = |flight: &Flight| height.saturating_sub(flight.sent_at) > PATIENCE;
+        let again: Vec<u64> =
+            self.flying.iter().filter(|(_, f)| stale(f)).map(|(nonce, _)| *nonce).collect();
+        for nonce in again {
+            let Some(flight) = self.flying.get_mut(&nonce) else { continue };
+            let fees = flight.signed.transaction.fees;
+            let dear = fees.max_fee_per_cycle < state.basefee_cycle()
+                || fees.max_fee_per_cell < state.basefee_cell();
+            if dear && let Some(signed) = sign(&self.key, core, &flight.letter, state, nonce, pace)
+            {
+                flight.signed = signed;
+            }
+            flight.sent_at = height;
+            if let Err(error) = submit(validators, &flight.signed) {
+                tracing::debug!(%error, nonce, "not handed to a validator again");
+            }
+        }
+        let mut nonce = state.account(&agent).nonce;
+        if let Some((last, _)) = self.flying.last_key_value() {
+            nonce = nonce.max(last + 1);
+        }
+        while self.flying.len() < WINDOW {
+            let Some((number, letter)) = self.waiting.pop_first() else { break };
+            if letter.doubtful && letter.is_answered(state, &agent, &core.machine) {
+                continue;
+            }
+            let Some(signed) = sign(&self.key, core, &letter, state, nonce, pace) else { continue };
+            match submit(validators, &signed) {
+                Ok(()) => {
+                    news.push(News::Posted(letter, signed.hash()));
+                    self.flying.insert(nonce, Flight { number, letter, signed, sent_at: height });
+                    nonce += 1;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, task = %letter.task, "no validator takes it now");
+                    match letter.kind {
+                        Kind::Complete { submission, .. } => {
+                            news.push(News::Lost { letter, submission });
+                        }
+                        _ => drop(self.waiting.insert(number, letter)),
+                    }
+                    break;
+                }
+            }
+        }
+        news
+    }
+
+    /// What comes of letters while no validator runs: proofs are lost, the others wait.
+    pub(super) fn nobody(&mut self) -> Vec<News> {
+        let mut news = Vec::new();
+        self.waiting.retain(|_, letter| match letter.kind {
+            Kind::Complete { submission, .. } => {
+                news.push(News::Lost { letter: *letter, submission });
+                false
+            }
+            _ => true,
+        });
+        news
+    }
+
+    /// Whether something waits or is on its way.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.waiting.is_empty() || !self.flying.is_empty()
+    }
+}
+
+fn sign(
+    key: &SecretKey,
+    core: &Core,
+    letter: &Letter,
+    state: &State,
+    nonce: u64,
+    pace: Pace,
+) -> Option<SignedTransaction> {
+    let (run, at) = core.task(&letter.task)?;
+    let parents = run.pipeline.tasks[at].parents.iter();
+    let parents = parents.map(|(parent, _)| run.tasks[*parent].id).collect();
+    let about = (&run.tasks[at], run.entry(at), parents);
+    let payload = letter.payload(&core.machine, about, state, pace)?;
+    let dear = |price: Wei| price.saturating_mul(FEE_MARGIN);
+    let (cycle, cell) = (dear(state.basefee_cycle()), dear(state.basefee_cell()));
+    let transaction = Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload);
+    Some(transaction.sign(key))
+}
+
+/// Hands a transaction to the first validator that takes it.
+fn submit(validators: &[Services], signed: &SignedTransaction) -> Result<(), String> {
+    let mut last = "no validator runs".to_owned();
+    for services in validators {
+        match services.submit(signed.clone()) {
+            Ok(_) => return Ok(()),
+            Err(error) => last = error.to_string(),
+        }
+    }
+    Err(last)
+}

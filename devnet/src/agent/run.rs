@@ -1,0 +1,262 @@
+//! A pipeline that was taken: its tasks, how far each is.
+
+use crate::{
+    api::types::{HashText, PipelineStatus, TaskStatus},
+    speculation::pipeline::{Checked, CheckedTask, Fault, Pipeline, TaskEntry},
+};
+use cowboy_engine::{
+    primitives::{Address, Hash, keccak256},
+    speculation::TaskId,
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// Transactions of a task that are remembered; the oldest go first.
+const TRANSACTIONS: usize = 32;
+
+/// A pipeline that was taken.
+pub(super) struct Run {
+    pub(super) number: u64,
+    pub(super) pipeline: Checked,
+    /// Per task, the positions of those that depend on it.
+    pub(super) children: Vec<Vec<usize>>,
+    /// Per task, its place in the topological order.
+    pub(super) rank: Vec<usize>,
+    /// Tasks whose faults take memory, in MiB.
+    pub(super) memory_faults: Vec<(usize, u64)>,
+    pub(super) tasks: Vec<TaskRun>,
+    /// Unix ms.
+    pub(super) submitted_at: u64,
+    /// When its last task was final, Unix ms.
+    pub(super) ended_at: Option<u64>,
+    /// Tasks that are not final.
+    pub(super) open: usize,
+}
+
+/// How far a task is. What is stored of it, but for its output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TaskRun {
+    #[serde(skip)]
+    pub(super) id: TaskId,
+    pub(super) status: TaskStatus,
+    /// What it waits for, or why it failed.
+    pub(super) reason: Option<String>,
+    /// Attempts that ended by its own failure.
+    pub(super) failures: u32,
+    pub(super) attempt: u32,
+    pub(super) depth: u32,
+    /// Wei; absent before it was accepted.
+    pub(super) bond: Option<u64>,
+    pub(super) claim_expires_at: u64,
+    pub(super) runner: Option<String>,
+    pub(super) times: Times,
+    /// What its proof took to make, in ms.
+    pub(super) proof_ms: Option<u64>,
+    /// What was sent for it, and the hashes.
+    pub(super) sent: Vec<(String, HashText)>,
+    /// The chain has taken its proof, whatever became of it here.
+    pub(super) landed: bool,
+    /// Somebody asked for its end.
+    pub(super) cancelled: bool,
+    /// Its output, while it counts or may be used again.
+    #[serde(skip)]
+    pub(super) output: Option<Arc<Vec<u8>>>,
+}
+
+/// When a task came how far in its last attempt, Unix ms.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Times {
+    pub(super) scheduled: Option<u64>,
+    pub(super) executed: Option<u64>,
+    pub(super) proved: Option<u64>,
+    pub(super) submitted: Option<u64>,
+    /// A validator had its proof.
+    pub(super) delivered: Option<u64>,
+    pub(super) confirmed: Option<u64>,
+    pub(super) ended: Option<u64>,
+}
+
+/// A task's identity: of its agent, pipeline and name, so that the same file twice makes different
+/// tasks.
+fn task_id(agent: &Address, number: u64, pipeline: &str, task: &str) -> TaskId {
+    let parts = [pipeline.as_bytes(), b"\0", task.as_bytes()];
+    keccak256(&[b"cowboy/task/v1", &agent.0, &number.to_be_bytes(), parts[0], parts[1], parts[2]])
+}
+
+impl Run {
+    pub(super) fn new(agent: &Address, number: u64, pipeline: Checked, submitted_at: u64) -> Self {
+        let fresh = |task: &CheckedTask| TaskRun {
+            id: task_id(agent, number, &pipeline.name, &task.entry.id),
+            ..TaskRun::default()
+        };
+        let tasks: Vec<TaskRun> = pipeline.tasks.iter().map(fresh).collect();
+        let open = tasks.len();
+        Self::of(number, pipeline, tasks, submitted_at, None, open)
+    }
+
+    /// A pipeline as it was stored.
+    pub(super) fn restored(
+        agent: &Address,
+        number: u64,
+        pipeline: Checked,
+        mut tasks: Vec<TaskRun>,
+        (submitted_at, ended_at): (u64, Option<u64>),
+    ) -> Option<Self> {
+        if tasks.len() != pipeline.tasks.len() {
+            return None;
+        }
+        for (run, task) in tasks.iter_mut().zip(&pipeline.tasks) {
+            run.id = task_id(agent, number, &pipeline.name, &task.entry.id);
+        }
+        let open = tasks.iter().filter(|task| !task.status.is_final()).count();
+        Some(Self::of(number, pipeline, tasks, submitted_at, ended_at, open))
+    }
+
+    fn of(
+        number: u64,
+        pipeline: Checked,
+        tasks: Vec<TaskRun>,
+        submitted_at: u64,
+        ended_at: Option<u64>,
+        open: usize,
+    ) -> Self {
+        let mut children = vec![Vec::new(); tasks.len()];
+        let mut rank = vec![0; tasks.len()];
+        for (place, at) in pipeline.order.iter().enumerate() {
+            rank[*at] = place;
+            for (parent, _) in &pipeline.tasks[*at].parents {
+                children[*parent].push(*at);
+            }
+        }
+        let faults = pipeline.tasks.iter().enumerate();
+        let memory = faults.filter_map(|(at, task)| match task.fault {
+            Some(Fault::Memory(mb)) => Some((at, mb)),
+            _ => None,
+        });
+        let memory_faults = memory.collect();
+        Self {
+            number,
+            pipeline,
+            children,
+            rank,
+            memory_faults,
+            tasks,
+            submitted_at,
+            ended_at,
+            open,
+        }
+    }
+
+    pub(super) fn entry(&self, at: usize) -> &TaskEntry {
+        &self.pipeline.tasks[at].entry
+    }
+
+    /// The pipeline as it was written.
+    pub(super) fn written(&self) -> Pipeline {
+        let tasks = self.pipeline.tasks.iter().map(|task| task.entry.clone()).collect();
+        Pipeline { name: self.pipeline.name.clone(), tasks }
+    }
+
+    pub(super) fn position(&self, task: &str) -> Option<usize> {
+        self.pipeline.tasks.iter().position(|one| one.entry.id == task)
+    }
+
+    pub(super) fn status(&self) -> PipelineStatus {
+        let any = |status| self.tasks.iter().any(|task| task.status == status);
+        if self.open > 0 {
+            PipelineStatus::Running
+        } else if any(TaskStatus::Cancelled) {
+            PipelineStatus::Cancelled
+        } else if any(TaskStatus::Failed) || any(TaskStatus::RolledBack) {
+            PipelineStatus::Failed
+        } else {
+            PipelineStatus::Completed
+        }
+    }
+
+    /// Whether every parent's output is there.
+    pub(super) fn can_run(&self, at: usize) -> bool {
+        self.pipeline.tasks[at].parents.iter().all(|(parent, _)| self.tasks[*parent].is_executed())
+    }
+
+    /// Whether something that a task depends on has ended otherwise than by being confirmed.
+    pub(super) fn is_hopeless(&self, at: usize) -> bool {
+        let mut parents = self.pipeline.tasks[at].parents.iter();
+        parents.any(|(parent, _)| {
+            let status = self.tasks[*parent].status;
+            status.is_final() && status != TaskStatus::Confirmed
+        })
+    }
+
+    /// The outputs that a task reads, by name.
+    pub(super) fn inputs(&self, at: usize) -> BTreeMap<String, Vec<u8>> {
+        let reads = self.pipeline.tasks[at].parents.iter().filter(|(_, order_only)| !order_only);
+        let output = |at: usize| self.tasks[at].output.as_deref().cloned().unwrap_or_default();
+        reads.map(|(parent, _)| (self.entry(*parent).id.clone(), output(*parent))).collect()
+    }
+
+    /// What the tasks would have taken one after the other along the longest path, in ms.
+    pub(super) fn synchronous_ms(&self) -> Option<u64> {
+        let mut until = vec![0; self.tasks.len()];
+        for at in &self.pipeline.order {
+            let task = &self.tasks[*at];
+            let times = task.times;
+            let executing = times.executed?.saturating_sub(times.scheduled?);
+            let confirming = times.confirmed?.saturating_sub(times.submitted?);
+            let before = self.pipeline.tasks[*at].parents.iter().map(|(parent, _)| until[*parent]);
+            until[*at] = before.max().unwrap_or(0) + executing + task.proof_ms? + confirming;
+        }
+        until.into_iter().max()
+    }
+
+    /// From its submission until the last output was there, in ms.
+    pub(super) fn outputs_ms(&self) -> Option<u64> {
+        let executed = self.tasks.iter().map(|task| task.times.executed);
+        let last: Option<Vec<u64>> = executed.collect();
+        last?.into_iter().max().map(|at| at.saturating_sub(self.submitted_at))
+    }
+}
+
+impl Default for TaskRun {
+    fn default() -> Self {
+        Self {
+            id: Hash::ZERO,
+            status: TaskStatus::Waiting,
+            reason: None,
+            failures: 0,
+            attempt: 0,
+            depth: 0,
+            bond: None,
+            claim_expires_at: 0,
+            runner: None,
+            times: Times::default(),
+            proof_ms: None,
+            sent: Vec::new(),
+            landed: false,
+            cancelled: false,
+            output: None,
+        }
+    }
+}
+
+impl TaskRun {
+    /// Whether its output is there and counts.
+    pub(super) const fn is_executed(&self) -> bool {
+        matches!(
+            self.status,
+            TaskStatus::Proving
+                | TaskStatus::Proved
+                | TaskStatus::Submitted
+                | TaskStatus::Confirmed
+        )
+    }
+
+    pub(super) fn remember(&mut self, kind: &str, hash: Hash) {
+        if self.sent.len() >= TRANSACTIONS {
+            self.sent.remove(0);
+        }
+        self.sent.push((kind.to_owned(), hash.into()));
+    }
+}

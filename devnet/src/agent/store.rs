@@ -1,0 +1,278 @@
+//! What the agent keeps on the disk: one SQLite file, written a moment after each change, in one
+//! transaction. A process killed at any time finds pipelines, outputs and the machine as they were
+//! together; what happened in the last moment is done again.
+
+use super::{
+    core::{Core, ROLLBACKS, Undone},
+    run::{Run, TaskRun},
+};
+use crate::speculation::pipeline::Pipeline;
+use commonware_utils::sync::Mutex;
+use cowboy_engine::speculation::{SnapshotError, Speculation};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use std::{
+    fs::OpenOptions,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+/// The file's format.
+const FORMAT: i64 = 1;
+/// How long a statement waits for a reader of another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+const SCHEMA: &str = "
+    CREATE TABLE IF NOT EXISTS meta (
+        only INTEGER PRIMARY KEY CHECK (only = 0), format INTEGER NOT NULL, chain TEXT NOT NULL,
+        next INTEGER NOT NULL, machine BLOB
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS pipelines (
+        number INTEGER PRIMARY KEY, written TEXT NOT NULL, submitted_at INTEGER NOT NULL,
+        ended_at INTEGER
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS tasks (
+        pipeline INTEGER NOT NULL, place INTEGER NOT NULL, record TEXT NOT NULL, output BLOB,
+        PRIMARY KEY (pipeline, place)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS rollbacks (id INTEGER PRIMARY KEY, record TEXT NOT NULL) STRICT;
+";
+
+/// Why what was kept cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file cannot be made.
+    #[error("{path}: {error}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// SQLite refuses.
+    #[error("{path}: {error}")]
+    Sqlite {
+        /// Which file.
+        path: PathBuf,
+        /// What it said.
+        error: rusqlite::Error,
+    },
+    /// A file of another version, or of another chain.
+    #[error("{path} is of {got}, this is {expected}; `devnet reset` starts anew")]
+    Other {
+        /// Which file.
+        path: PathBuf,
+        /// What it says.
+        got: String,
+        /// What is wanted.
+        expected: String,
+    },
+    /// A record that is none.
+    #[error("{path}: {what} is damaged: {error}; `devnet reset` starts anew")]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// Which record.
+        what: String,
+        /// How.
+        error: String,
+    },
+}
+
+/// The file.
+pub(super) struct Store {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+/// What is to be written.
+pub(super) struct Change {
+    machine: Vec<u8>,
+    next: u64,
+    pipelines: Vec<(u64, String, u64, Option<u64>)>,
+    tasks: Vec<ChangedTask>,
+    rollbacks: Vec<String>,
+    forgotten: Vec<u64>,
+}
+
+/// A task's pipeline, position, record and output.
+type ChangedTask = (u64, usize, String, Option<Arc<Vec<u8>>>);
+
+impl Change {
+    /// What has changed since the last one.
+    pub(super) fn of(core: &mut Core) -> Option<Self> {
+        let nothing = core.dirty.is_empty()
+            && core.dirty_runs.is_empty()
+            && core.new_rollbacks.is_empty()
+            && core.forgotten.is_empty();
+        if nothing {
+            return None;
+        }
+        let json = |value: &_| serde_json::to_string(value).expect("a record of texts and numbers");
+        let pipelines = std::mem::take(&mut core.dirty_runs);
+        let pipelines = pipelines.iter().filter_map(|number| {
+            let run = core.runs.get(number)?;
+            let written = serde_json::to_string(&run.written()).expect("a pipeline came from text");
+            Some((*number, written, run.submitted_at, run.ended_at))
+        });
+        let pipelines = pipelines.collect();
+        let tasks = std::mem::take(&mut core.dirty);
+        let tasks = tasks.into_iter().filter_map(|(number, at)| {
+            let task = core.runs.get(&number)?.tasks.get(at)?;
+            let record = serde_json::to_string(task).expect("a record of texts and numbers");
+            Some((number, at, record, task.output.clone()))
+        });
+        let tasks = tasks.collect();
+        Some(Self {
+            machine: core.machine.snapshot(),
+            next: core.next,
+            pipelines,
+            tasks,
+            rollbacks: core.new_rollbacks.drain(..).map(|one| json(&one)).collect(),
+            forgotten: std::mem::take(&mut core.forgotten),
+        })
+    }
+}
+
+impl Store {
+    /// Opens or makes the file, which only its owner may read.
+    pub(super) fn open(path: &Path, chain_id: u64) -> Result<Self, StoreError> {
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+        file.map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
+        let sqlite = |error| StoreError::Sqlite { path: path.to_owned(), error };
+        let connection = Connection::open(path).map_err(sqlite)?;
+        let chain = format!("{chain_id:#x}");
+        let prepare = |connection: &Connection| {
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", "NORMAL")?;
+            connection.execute_batch(SCHEMA)?;
+            connection.execute(
+                "INSERT OR IGNORE INTO meta (only, format, chain, next) VALUES (0, ?, ?, 1)",
+                params![FORMAT, chain],
+            )?;
+            connection.query_row("SELECT format, chain FROM meta", [], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+            })
+        };
+        let (format, of) = prepare(&connection).map_err(sqlite)?;
+        let other = |got, expected| Err(StoreError::Other { path: path.to_owned(), got, expected });
+        if format != FORMAT {
+            return other(format!("format {format}"), format!("format {FORMAT}"));
+        }
+        if of != chain {
+            return other(format!("chain {of}"), format!("chain {chain}"));
+        }
+        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection) })
+    }
+
+    fn damaged(&self, what: impl Into<String>, error: impl ToString) -> StoreError {
+        let (path, what, error) = (self.path.clone(), what.into(), error.to_string());
+        StoreError::Damaged { path, what, error }
+    }
+
+    /// Puts what was kept into a core that has nothing yet.
+    pub(super) fn load(&self, core: &mut Core, now: u64) -> Result<(), StoreError> {
+        let sqlite = |error| StoreError::Sqlite { path: self.path.clone(), error };
+        let kept = self.read().map_err(sqlite)?;
+        if let Some(machine) = kept.machine {
+            let config = core.options.config.clone();
+            let machine = Speculation::restore(&machine, now)
+                .map_err(|error: SnapshotError| self.damaged("the machine's snapshot", error))?;
+            core.machine = machine;
+            // The topology says how it goes on.
+            core.machine.set_config(config, now);
+        }
+        let mut tasks = kept.tasks.into_iter().peekable();
+        for (number, written, submitted_at, ended_at) in kept.pipelines {
+            let what = || format!("pipeline {number}");
+            let pipeline: Pipeline =
+                serde_json::from_str(&written).map_err(|error| self.damaged(what(), error))?;
+            let checked = pipeline.check().map_err(|error| self.damaged(what(), error))?;
+            let mut of_run = Vec::with_capacity(checked.tasks.len());
+            while let Some((_, record, output)) = tasks.next_if(|(of, ..)| *of == number) {
+                let task: TaskRun =
+                    serde_json::from_str(&record).map_err(|error| self.damaged(what(), error))?;
+                of_run.push(TaskRun { output: output.map(Arc::new), ..task });
+            }
+            let run = Run::restored(&core.agent, number, checked, of_run, (submitted_at, ended_at));
+            core.adopt(run.ok_or_else(|| self.damaged(what(), "tasks are missing"))?);
+        }
+        for record in kept.rollbacks {
+            let undone: Undone =
+                serde_json::from_str(&record).map_err(|error| self.damaged("a rollback", error))?;
+            core.rollbacks.push_back(undone);
+        }
+        core.next = core.next.max(kept.next);
+        Ok(())
+    }
+
+    fn read(&self) -> rusqlite::Result<Kept> {
+        let connection = self.connection.lock();
+        let meta = connection
+            .query_row("SELECT machine, next FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let (machine, next) = meta.unwrap_or((None, 1));
+        let mut pipelines = connection.prepare(
+            "SELECT number, written, submitted_at, ended_at FROM pipelines ORDER BY number",
+        )?;
+        let pipelines = pipelines
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
+            .collect::<Result<_, _>>()?;
+        let mut tasks = connection
+            .prepare("SELECT pipeline, record, output FROM tasks ORDER BY pipeline, place")?;
+        let tasks = tasks
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+            .collect::<Result<_, _>>()?;
+        let mut rollbacks = connection.prepare("SELECT record FROM rollbacks ORDER BY id")?;
+        let rollbacks = rollbacks.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(Kept { machine, next, pipelines, tasks, rollbacks })
+    }
+
+    /// Writes all of a change, or nothing.
+    pub(super) fn write(&self, change: Change) -> Result<(), StoreError> {
+        let write = || {
+            let mut connection = self.connection.lock();
+            let transaction = connection.transaction()?;
+            transaction.execute(
+                "UPDATE meta SET machine = ?, next = ?",
+                params![change.machine, change.next],
+            )?;
+            for (number, written, submitted_at, ended_at) in &change.pipelines {
+                transaction
+                    .prepare_cached("INSERT OR REPLACE INTO pipelines VALUES (?, ?, ?, ?)")?
+                    .execute(params![number, written, submitted_at, ended_at])?;
+            }
+            for (number, at, record, output) in &change.tasks {
+                let output = output.as_ref().map(|output| output.as_slice());
+                transaction
+                    .prepare_cached("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?)")?
+                    .execute(params![number, at, record, output])?;
+            }
+            for record in &change.rollbacks {
+                transaction.execute("INSERT INTO rollbacks (record) VALUES (?)", [record])?;
+            }
+            if !change.rollbacks.is_empty() {
+                transaction.execute(
+                    "DELETE FROM rollbacks WHERE id <= (SELECT max(id) FROM rollbacks) - ?",
+                    [ROLLBACKS],
+                )?;
+            }
+            for number in &change.forgotten {
+                transaction.execute("DELETE FROM pipelines WHERE number = ?", [number])?;
+                transaction.execute("DELETE FROM tasks WHERE pipeline = ?", [number])?;
+            }
+            transaction.commit()
+        };
+        write().map_err(|error| StoreError::Sqlite { path: self.path.clone(), error })
+    }
+}
+
+struct Kept {
+    machine: Option<Vec<u8>>,
+    next: u64,
+    pipelines: Vec<(u64, String, u64, Option<u64>)>,
+    tasks: Vec<(u64, String, Option<Vec<u8>>)>,
+    rollbacks: Vec<String>,
+}

@@ -1,0 +1,365 @@
+//! The core over a world that is made up: runners, provers and a chain that do what a seed says.
+
+use super::{
+    core::{Action, Core},
+    letter::{Kind, Letter},
+    store::{Change, Store},
+};
+use crate::{
+    api::types::{PipelineStatus, TaskStatus},
+    speculation::pipeline::{Checked, Pipeline},
+    topology::Options,
+};
+use cowboy_engine::{
+    primitives::{Address, Wei},
+    proof::PROOF_BYTES,
+    speculation::TaskId,
+};
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use std::collections::{BTreeMap, BTreeSet};
+
+const AGENT: Address = Address([7; 20]);
+const START: u64 = 1_000_000;
+
+fn checked(yaml: &str) -> Checked {
+    serde_yaml::from_str::<Pipeline>(yaml).unwrap().check().unwrap()
+}
+
+fn options(settings: &[(&str, &str)]) -> Options {
+    let defaults = Options::default().with([("enabled", "true")]).unwrap();
+    defaults.with(settings.iter().copied()).unwrap()
+}
+
+/// What is under way in the made-up world.
+enum Doing {
+    Work { task: TaskId, attempt: u32 },
+    Proof { task: TaskId, attempt: u32 },
+    Confirmation { task: TaskId },
+    Letter(Letter),
+}
+
+struct World {
+    core: Core,
+    now: u64,
+    doing: Vec<Doing>,
+    /// Tasks that the chain has.
+    completed: BTreeSet<TaskId>,
+    /// Bonds on the chain.
+    bonded: BTreeMap<TaskId, u32>,
+    rng: ChaCha8Rng,
+    /// Of a hundred pieces of work and letters, how many fail.
+    unlucky: u32,
+}
+
+impl World {
+    fn new(settings: &[(&str, &str)], seed: u64, unlucky: u32) -> Self {
+        Self {
+            core: Core::new(AGENT, [1; 32], options(settings), START),
+            now: START,
+            doing: Vec::new(),
+            completed: BTreeSet::new(),
+            bonded: BTreeMap::new(),
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            unlucky,
+        }
+    }
+
+    fn is_unlucky(&mut self) -> bool {
+        self.rng.random_range(0..100) < self.unlucky
+    }
+
+    /// Takes up what the core says.
+    fn take_up(&mut self) {
+        for action in self.core.take().0 {
+            match action {
+                Action::Execute { task, attempt, .. } => {
+                    self.doing.push(Doing::Work { task, attempt });
+                }
+                Action::Prove { crash: true, .. } => {}
+                Action::Prove { task, attempt, .. } => {
+                    self.doing.push(Doing::Proof { task, attempt });
+                }
+                Action::Stop { task } => self.doing.retain(|doing| match doing {
+                    Doing::Work { task: of, .. } | Doing::Proof { task: of, .. } => *of != task,
+                    Doing::Confirmation { .. } | Doing::Letter(_) => true,
+                }),
+                Action::Send(letter) => self.doing.push(Doing::Letter(letter)),
+                Action::ConfirmAt { task, .. } => self.doing.push(Doing::Confirmation { task }),
+            }
+        }
+    }
+
+    /// One thing happens; letters arrive in their order. False: nothing is under way.
+    fn step(&mut self) -> bool {
+        self.take_up();
+        self.now += self.rng.random_range(0..50);
+        if self.doing.is_empty() {
+            return false;
+        }
+        let letter = |doing: &Doing| matches!(doing, Doing::Letter(_));
+        let mut at = self.rng.random_range(0..self.doing.len());
+        if letter(&self.doing[at]) {
+            at = self.doing.iter().position(letter).unwrap();
+        }
+        match self.doing.remove(at) {
+            Doing::Work { task, attempt } => {
+                let outcome = match self.is_unlucky() {
+                    true => Err("unlucky".to_owned()),
+                    false => Ok(task.0.to_vec()),
+                };
+                self.core.worked(&task, attempt, outcome, self.now);
+            }
+            Doing::Proof { task, attempt } => {
+                let proof = Ok((vec![1; PROOF_BYTES], 5));
+                self.core.proved(&task, attempt, proof, self.now);
+            }
+            Doing::Confirmation { task } => self.core.confirm(&task, self.now),
+            Doing::Letter(letter) => self.deliver(&letter),
+        }
+        true
+    }
+
+    fn deliver(&mut self, letter: &Letter) {
+        let now = self.now;
+        match letter.kind {
+            Kind::Commit => {
+                self.bonded.insert(letter.task, letter.attempt);
+            }
+            Kind::Resolve(_) => {
+                self.bonded.remove(&letter.task);
+            }
+            Kind::Complete { submission, wrong } => {
+                let there = self.core.machine.proof(&letter.task).is_some();
+                if !there {
+                    return;
+                }
+                if self.is_unlucky() {
+                    return self.core.lost(letter.task, submission, now);
+                }
+                self.core.posted(letter, letter.task, now);
+                let parents_done = self.core.task(&letter.task).is_some_and(|(run, at)| {
+                    let parents = run.pipeline.tasks[at].parents.iter();
+                    parents.map(|(at, _)| run.tasks[*at].id).all(|id| self.completed.contains(&id))
+                });
+                assert!(parents_done, "a proof went out before its parents were confirmed");
+                if wrong {
+                    return self.core.refused(letter, "BadProof: made up", now);
+                }
+                self.completed.insert(letter.task);
+                self.core.completed(&letter.task, now);
+            }
+            Kind::Create | Kind::Claim { .. } => {}
+        }
+    }
+
+    /// Goes on until everything has ended.
+    fn finish(&mut self) {
+        for _ in 0..1_000_000 {
+            if self.step() {
+                continue;
+            }
+            if self.core.open() == 0 {
+                return;
+            }
+            // Only time can help.
+            self.now = self.core.machine.next_deadline().unwrap_or(self.now).max(self.now) + 1_000;
+            self.core.advance(self.now);
+        }
+        let open = self.core.runs.values().flat_map(|run| &run.tasks);
+        let open: Vec<_> = open.filter(|task| !task.status.is_final()).collect();
+        panic!("it does not end: {open:#?} {:?}", self.core.machine.breaker_state());
+    }
+
+    fn statuses(&self, number: u64) -> Vec<(&str, TaskStatus, u32)> {
+        let run = &self.core.runs[&number];
+        let tasks = run.tasks.iter().enumerate();
+        tasks.map(|(at, task)| (run.entry(at).id.as_str(), task.status, task.attempt)).collect()
+    }
+
+    /// What has to hold whatever happened.
+    fn holds(&self) {
+        let stake = self.core.machine.stake();
+        assert_eq!(stake.locked, Wei::ZERO);
+        assert!(self.bonded.is_empty(), "bonds are left on the chain: {:?}", self.bonded);
+        for run in self.core.runs.values() {
+            assert_ne!(run.status(), PipelineStatus::Running);
+            assert!(run.ended_at.is_some());
+            for (at, task) in run.tasks.iter().enumerate() {
+                let parents = run.pipeline.tasks[at].parents.iter();
+                let parents: Vec<_> = parents.map(|(at, _)| run.tasks[*at].status).collect();
+                let confirmed = task.status == TaskStatus::Confirmed;
+                if confirmed {
+                    assert!(parents.iter().all(|status| *status == TaskStatus::Confirmed));
+                    assert!(self.completed.contains(&task.id));
+                }
+                assert!(confirmed || task.reason.is_some(), "{task:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pipeline_is_confirmed_whole() {
+    let mut world = World::new(&[], 1, 0);
+    let number = world.core.submit(
+        checked(
+            "name: p\ntasks:\n- { id: a, command: [x] }\n- { id: b, depends_on: [a], command: [x] }\n\
+             - { id: c, depends_on: [a, b], command: [x], fault: wrong_proof, attempts: 2 }\n\
+             - { id: d, depends_on: [c], command: [x] }\n",
+        ),
+        START,
+    );
+    world.finish();
+    world.holds();
+    let confirmed = TaskStatus::Confirmed;
+    let wanted = [("a", confirmed, 1), ("b", confirmed, 1), ("c", confirmed, 2)];
+    let statuses = world.statuses(number.unwrap());
+    assert_eq!(statuses[..3], wanted);
+    assert_eq!(statuses[3].1, confirmed);
+    assert_eq!(world.core.rollbacks[0].task, "c");
+    assert!(world.core.runs[&1].synchronous_ms().is_some());
+}
+
+#[test]
+fn what_waits_for_a_failure_ends_with_it() {
+    let mut world = World::new(&[], 1, 0);
+    let pipeline = checked(
+        "name: p\ntasks:\n- { id: a, command: [x], fault: wrong_proof }\n\
+         - { id: b, depends_on: [a], command: [x] }\n- { id: c, depends_on: [b], command: [x] }\n\
+         - { id: d, command: [x] }\n",
+    );
+    world.core.submit(pipeline, START).unwrap();
+    world.finish();
+    world.holds();
+    let ends: Vec<_> = world.statuses(1).into_iter().map(|(_, status, _)| status).collect();
+    let (failed, undone) = (TaskStatus::Failed, TaskStatus::RolledBack);
+    assert_eq!(ends, [failed, undone, undone, TaskStatus::Confirmed]);
+    assert_eq!(world.core.runs[&1].status(), PipelineStatus::Failed);
+}
+
+#[test]
+fn a_cancelled_pipeline_ends_at_once() {
+    let mut world = World::new(&[], 1, 0);
+    let pipeline = checked(
+        "name: p\ntasks:\n- { id: a, command: [x] }\n- { id: b, depends_on: [a], command: [x] }\n\
+         - { id: c, command: [x] }\n",
+    );
+    world.core.submit(pipeline, START).unwrap();
+    assert_eq!(world.core.cancel(1, Some("a"), START).unwrap(), 2);
+    let error = world.core.cancel(1, Some("a"), START).unwrap_err();
+    assert_eq!(error.to_string(), "task `a` is cancelled: nothing cancels that");
+    assert_eq!(world.core.cancel(1, None, START).unwrap(), 1);
+    assert_eq!(world.core.runs[&1].status(), PipelineStatus::Cancelled);
+    assert!(world.core.cancel(2, None, START).is_err());
+    world.finish();
+    world.holds();
+}
+
+#[test]
+fn memory_that_a_fault_takes_stops_new_tasks_alone() {
+    let mut world = World::new(&[("limits.maxMemoryMb", "512")], 1, 0);
+    let pipeline = checked(
+        "name: p\ntasks:\n- { id: a, command: [x], fault: { memory_mb: 600 } }\n\
+         - { id: b, depends_on: [a], command: [x] }\n",
+    );
+    world.core.submit(pipeline, START).unwrap();
+    world.take_up();
+    let Doing::Work { task, attempt } = world.doing.remove(2) else {
+        panic!("work is asked for after two letters")
+    };
+    world.core.worked(&task, attempt, Ok(b"1".to_vec()), START);
+    let refused = world.core.runs[&1].tasks[1].reason.clone().unwrap();
+    assert!(refused.contains("maxMemoryMb"), "{refused}");
+    world.finish();
+    world.holds();
+    assert_eq!(world.core.runs[&1].status(), PipelineStatus::Completed);
+}
+
+/// A pipeline of which each task depends on some before it.
+fn random(rng: &mut ChaCha8Rng) -> Checked {
+    let tasks = rng.random_range(1..20);
+    let faults = ["wrong_proof", "crash", "{ memory_mb: 5000 }", "{ late_event_ms: 100 }"];
+    let mut yaml = "name: random\ntasks:\n".to_owned();
+    for at in 0..tasks {
+        let mut parents = BTreeSet::new();
+        for _ in 0..rng.random_range(0..3) {
+            parents.extend((at > 0).then(|| rng.random_range(0..at)));
+        }
+        let link = |parent: &usize| match parent % 3 {
+            0 => format!("{{ task: t{parent}, order_only: true }}"),
+            _ => format!("t{parent}"),
+        };
+        let parents: Vec<_> = parents.iter().map(link).collect();
+        let fault = match rng.random_range(0..8) {
+            n if n < faults.len() => format!(", fault: {}", faults[n]),
+            _ => String::new(),
+        };
+        let attempts = rng.random_range(1..4);
+        let checkpoint = rng.random::<bool>();
+        yaml += &format!(
+            "- {{ id: t{at}, depends_on: [{}], command: [x], attempts: {attempts}, checkpoint: \
+             {checkpoint}{fault} }}\n",
+            parents.join(", ")
+        );
+    }
+    checked(&yaml)
+}
+
+/// Pipelines end whatever goes wrong, cancelled or not, under each policy; no bond is left.
+#[test]
+fn whatever_happens_everything_ends() {
+    for seed in 0..300 {
+        let policy = ["cascade", "selective", "checkpoint"][seed as usize % 3];
+        let settings = [
+            ("rollbackPolicy", policy),
+            ("enabled", if seed % 10 == 9 { "false" } else { "true" }),
+            ("breaker.resetMs", "1000"),
+        ];
+        let mut world = World::new(&settings, seed, 10);
+        for _ in 0..3 {
+            let pipeline = random(&mut world.rng);
+            world.core.submit(pipeline, world.now).unwrap();
+            for _ in 0..world.rng.random_range(0..60) {
+                world.step();
+            }
+        }
+        if seed % 4 == 0 {
+            let _ = world.core.cancel(2, Some("t0"), world.now);
+        }
+        world.finish();
+        world.holds();
+    }
+}
+
+/// What is stored and read again is the same, at any moment.
+#[test]
+fn what_is_stored_is_what_there_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("speculation.db");
+    let mut world = World::new(&[("rollbackPolicy", "checkpoint")], 5, 10);
+    let store = Store::open(&path, 9).unwrap();
+    for _ in 0..12 {
+        let pipeline = random(&mut world.rng);
+        world.core.submit(pipeline, world.now).unwrap();
+        for _ in 0..world.rng.random_range(0..100) {
+            world.step();
+        }
+        store.write(Change::of(&mut world.core).unwrap()).unwrap();
+        let mut again = Core::new(AGENT, [1; 32], world.core.options.clone(), world.now);
+        Store::open(&path, 9).unwrap().load(&mut again, world.now).unwrap();
+        assert_eq!(again.runs.len(), world.core.runs.len());
+        for (one, other) in again.runs.values().zip(world.core.runs.values()) {
+            assert_eq!((&one.tasks, one.open), (&other.tasks, other.open));
+            assert_eq!(one.written(), other.written());
+        }
+        assert_eq!(again.rollbacks, world.core.rollbacks);
+        assert_eq!(again.machine.stake(), world.core.machine.stake());
+        assert_eq!(again.next, world.core.next);
+    }
+    let other = Store::open(&path, 10).map(drop).unwrap_err().to_string();
+    assert!(other.contains("is of chain 0x9, this is chain 0xa"), "{other}");
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}

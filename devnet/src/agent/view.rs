@@ -1,0 +1,322 @@
+//! What the API answers of pipelines.
+
+use super::{
+    Agent,
+    core::{AskError, Core},
+    now,
+    run::Run,
+};
+use crate::{
+    api::{
+        backend::Speculation,
+        error::ApiError,
+        types::{
+            Bytes, ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
+            PipelineRequest, PipelineStatus, PipelineSummary, Rollback, SPECULATION_PAGE,
+            SPECULATION_PAGE_LIMIT, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
+            SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent, TaskStatus, TaskTimes,
+            TaskTransaction, TasksCancelled, Text, TimeText,
+        },
+    },
+    speculation::metrics,
+};
+use cowboy_engine::{
+    primitives::{Hash, Wei},
+    speculation::{Commitment, ProofStatus, Reason, RollbackReason},
+};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+/// Ancestors that are named of those that a proof waits for.
+const NAMED: usize = 8;
+/// Completed pipelines in the status.
+const COMPLETED: usize = 10;
+
+impl Speculation for Agent {
+    fn submit(&self, pipeline: PipelineRequest) -> Result<PipelineAccepted, ApiError> {
+        let refused = |error: String| {
+            ApiError::bad_request(format!("pipeline: {error}"))
+                .hint("docs/speculation.md has the fields of a pipeline")
+        };
+        let checked = pipeline.check().map_err(|error| refused(error.to_string()))?;
+        let (name, tasks) = (checked.name.clone(), checked.tasks.len() as u64);
+        let number = self.act(|core, now| core.submit(checked, now))?;
+        Ok(PipelineAccepted { pipeline: number, name, tasks })
+    }
+
+    fn pipelines(&self, query: &PipelineQuery) -> Vec<PipelineSummary> {
+        let wanted = |run: &&Run| query.status.is_none_or(|status| run.status() == status);
+        let core = &self.0.books.lock().core;
+        let runs = core.runs.values().rev().filter(wanted);
+        runs.take(limit(query.limit)).map(summary).collect()
+    }
+
+    fn pipeline(&self, number: u64) -> Result<Pipeline, ApiError> {
+        let core = &self.0.books.lock().core;
+        let run = core.runs.get(&number).ok_or(AskError::NoPipeline(number))?;
+        let graph = (0..run.tasks.len()).map(|at| task(core, run, at)).collect();
+        Ok(Pipeline { summary: summary(run), graph })
+    }
+
+    fn task(&self, number: u64, name: &str) -> Result<TaskDetail, ApiError> {
+        let core = &self.0.books.lock().core;
+        let run = core.runs.get(&number).ok_or(AskError::NoPipeline(number))?;
+        let at = run.position(name).ok_or_else(|| AskError::NoTask(number, name.to_owned()))?;
+        let output = run.tasks[at].output.as_deref();
+        let text = output.and_then(|bytes| std::str::from_utf8(bytes).ok());
+        let sent = run.tasks[at].sent.iter();
+        Ok(TaskDetail {
+            task: task(core, run, at),
+            output_text: text.map(str::to_owned),
+            proof: core.machine.proof(&run.tasks[at].id).map(|p| Text(Bytes(p.to_vec()))),
+            output: output.map(|bytes| Text(Bytes(bytes.clone()))),
+            transactions: sent
+                .map(|(kind, hash)| TaskTransaction { kind: kind.clone(), transaction: *hash })
+                .collect(),
+        })
+    }
+
+    fn commitments(&self, query: &OfPipelineQuery) -> Vec<SpeculativeCommitment> {
+        let core = &self.0.books.lock().core;
+        let all = tasks(core, query).filter_map(|(run, at)| {
+            let commitment = core.machine.commitment(&run.tasks[at].id)?;
+            Some(describe_commitment(run, at, commitment))
+        });
+        all.take(limit(query.limit)).collect()
+    }
+
+    fn proofs(&self, query: &OfPipelineQuery) -> Vec<SpeculativeProof> {
+        let core = &self.0.books.lock().core;
+        let all = tasks(core, query).filter_map(|(run, at)| proof(core, run, at));
+        all.take(limit(query.limit)).collect()
+    }
+
+    fn rollbacks(&self, query: &OfPipelineQuery) -> Vec<Rollback> {
+        let core = &self.0.books.lock().core;
+        let of = |number: u64| query.pipeline.is_none_or(|wanted| wanted == number);
+        let all = core.rollbacks.iter().rev().filter(|undone| of(undone.pipeline));
+        let rollback = |undone: &super::core::Undone| Rollback {
+            at: time(undone.at),
+            pipeline: undone.pipeline,
+            task: undone.task.clone(),
+            task_id: undone.task_id,
+            reason: undone.reason.clone(),
+            tasks: undone.tasks,
+            undone: undone.undone.clone(),
+            slashed: Wei::new(undone.slashed.into()).into(),
+            released: Wei::new(undone.released.into()).into(),
+        };
+        all.take(limit(query.limit)).map(rollback).collect()
+    }
+
+    fn cancel(&self, number: u64, task: Option<&str>) -> Result<TasksCancelled, ApiError> {
+        let tasks = self.act(|core, now| core.cancel(number, task, now))?;
+        Ok(TasksCancelled { tasks })
+    }
+
+    fn status(&self) -> SpeculationStatus {
+        let core = &self.0.books.lock().core;
+        let (machine, config) = (&core.machine, core.machine.config());
+        let (recent_rollbacks, recent_tasks) = machine.breaker().rate();
+        let (stake, counters) = (machine.stake(), machine.counters());
+        let (ready, in_flight) = machine.proofs();
+        let named = |counts: &[u64], name: fn(usize) -> &'static str| {
+            let counts = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+            counts.map(|(at, count)| (name(at).to_owned(), *count)).collect::<BTreeMap<_, _>>()
+        };
+        let completed = core.runs.values().rev();
+        let completed = completed.filter(|run| run.status() == PipelineStatus::Completed);
+        let running = core.runs.values().filter(|run| run.open > 0).count();
+        SpeculationStatus {
+            agent: core.agent.into(),
+            enabled: config.enabled,
+            mode: config.mode.to_string(),
+            policy: config.rollback_policy.to_string(),
+            generator: self.0.provers.generator().to_owned(),
+            breaker: machine.breaker_state().to_string(),
+            recent_rollbacks,
+            recent_tasks,
+            stake_available: stake.available.into(),
+            stake_locked: stake.locked.into(),
+            stake_slashed: stake.slashed.into(),
+            tasks_live: machine.graph().live() as u64,
+            tasks_waiting: core.waiting() as u64,
+            branches: machine.graph().branches() as u64,
+            max_depth_current: machine.gauges().max_depth_current,
+            proofs_ready: ready as u64,
+            proofs_in_flight: in_flight as u64,
+            memory_bytes: machine.memory(),
+            tasks_scheduled: counters.tasks_scheduled,
+            tasks_confirmed: counters.proofs_confirmed,
+            tasks_rolled_back: counters.tasks_rolled_back,
+            tasks_rejected: named(&counters.tasks_rejected, |at| Reason::ALL[at].name()),
+            rollbacks: named(&counters.rollbacks, |at| RollbackReason::ALL[at].name()),
+            pipelines_running: running as u64,
+            pipelines_done: (core.runs.len() - running) as u64,
+            completed: completed.take(COMPLETED).map(summary).collect(),
+        }
+    }
+
+    fn options(&self) -> Vec<SpeculationOption> {
+        let standing = self.0.books.lock().core.options.settings().into_iter();
+        let option = |one: crate::topology::Standing| SpeculationOption {
+            option: one.option.to_owned(),
+            value: one.value,
+            range: one.range,
+            explicit: one.explicit,
+        };
+        standing.map(option).collect()
+    }
+
+    fn configure(&self, request: &ConfigureRequest) -> Result<Vec<SpeculationOption>, ApiError> {
+        let chain = self.0.provers.generator();
+        let wanted = request.options.iter().find(|(name, _)| name.ends_with("proof.generator"));
+        if let Some((_, wanted)) = wanted.filter(|(_, wanted)| *wanted != chain) {
+            return Err(ApiError::conflict(format!(
+                "speculation.proof.generator: this chain's proofs are `{chain}` from its first \
+                 block on, `{wanted}` can be had on another devnet"
+            ))
+            .hint("set it in the topology and begin anew: cowboyctl devnet reset"));
+        }
+        let changed = self.act(|core, now| core.configure(&request.options, now));
+        changed.map_err(|wrong| {
+            let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+            ApiError::bad_request(wrong.join("; "))
+                .hint("options and their ranges: cowboyctl speculation config")
+        })?;
+        let workers = self.0.books.lock().core.options.config.worker_threads;
+        self.0.provers.set_workers(workers);
+        Ok(self.options())
+    }
+
+    fn metrics(&self) -> (&'static str, String) {
+        (metrics::CONTENT_TYPE, self.0.metrics.encode())
+    }
+}
+
+impl From<AskError> for ApiError {
+    fn from(error: AskError) -> Self {
+        let text = error.to_string();
+        match error {
+            AskError::NoPipeline(_) => {
+                Self::not_found(text).hint("those that there are: cowboyctl speculation ls")
+            }
+            AskError::NoTask(number, _) => Self::not_found(text)
+                .hint(format!("its tasks: cowboyctl speculation graph {number}")),
+            AskError::Final(..) | AskError::Full(_) => Self::conflict(text),
+        }
+    }
+}
+
+fn limit(asked: Option<usize>) -> usize {
+    asked.unwrap_or(SPECULATION_PAGE).min(SPECULATION_PAGE_LIMIT)
+}
+
+fn time(ms: u64) -> TimeText {
+    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+    Text(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX))
+}
+
+/// Every task that a list may be of, the newest pipelines first.
+fn tasks<'a>(
+    core: &'a Core,
+    query: &OfPipelineQuery,
+) -> impl Iterator<Item = (&'a Run, usize)> + use<'a> {
+    let wanted = query.pipeline;
+    let runs = core.runs.values().rev();
+    let runs = runs.filter(move |run| wanted.is_none_or(|wanted| wanted == run.number));
+    runs.flat_map(|run| run.pipeline.order.iter().map(move |at| (run, *at)))
+}
+
+fn summary(run: &Run) -> PipelineSummary {
+    let count = |wanted: fn(TaskStatus) -> bool| {
+        run.tasks.iter().filter(|task| wanted(task.status)).count() as u64
+    };
+    let status = run.status();
+    let whole = status == PipelineStatus::Completed;
+    PipelineSummary {
+        pipeline: run.number,
+        name: run.pipeline.name.clone(),
+        status,
+        tasks: run.tasks.len() as u64,
+        confirmed: count(|status| status == TaskStatus::Confirmed),
+        undone: count(|status| status.is_final() && status != TaskStatus::Confirmed),
+        submitted_at: time(run.submitted_at),
+        elapsed_ms: run.ended_at.unwrap_or_else(now).saturating_sub(run.submitted_at),
+        outputs_ms: run.outputs_ms(),
+        synchronous_ms: run.synchronous_ms().filter(|_| whole),
+    }
+}
+
+fn task(core: &Core, run: &Run, at: usize) -> SpeculativeTask {
+    let (task, written) = (&run.tasks[at], &run.pipeline.tasks[at]);
+    let live = core.machine.task(&task.id).filter(|live| live.status.is_live());
+    let since = |at: Option<u64>| at.map(|at| at.saturating_sub(run.submitted_at));
+    let parent = |(parent, order_only): &(usize, bool)| TaskParent {
+        task: run.entry(*parent).id.clone(),
+        order_only: *order_only,
+    };
+    let commitment = core.machine.commitment(&task.id);
+    let accepted = task.attempt > 0;
+    SpeculativeTask {
+        pipeline: run.number,
+        task: written.entry.id.clone(),
+        task_id: task.id.into(),
+        kind: written.kind.to_owned(),
+        depends_on: written.parents.iter().map(parent).collect(),
+        status: task.status,
+        reason: task.reason.clone(),
+        depth: live.map(|live| live.depth).or_else(|| accepted.then_some(0)),
+        bond: task.bond.map(|bond| Wei::new(bond.into()).into()),
+        attempt: task.attempt,
+        runner: task.runner.clone(),
+        fault: written.fault.map(crate::speculation::pipeline::Fault::describe),
+        output_bytes: task.output.as_ref().map(|output| output.len() as u64),
+        output_commitment: commitment.map(|one| one.opening.output_commitment.into()),
+        claim_expires_at: accepted.then(|| time(task.claim_expires_at)),
+        times: TaskTimes {
+            scheduled_ms: since(task.times.scheduled),
+            executed_ms: since(task.times.executed),
+            proved_ms: since(task.times.proved),
+            submitted_ms: since(task.times.submitted),
+            confirmed_ms: since(task.times.confirmed),
+            ended_ms: since(task.times.ended),
+        },
+    }
+}
+
+fn describe_commitment(run: &Run, at: usize, commitment: &Commitment) -> SpeculativeCommitment {
+    SpeculativeCommitment {
+        pipeline: run.number,
+        task: run.entry(at).id.clone(),
+        task_id: run.tasks[at].id.into(),
+        output_commitment: commitment.opening.output_commitment.into(),
+        constraint_hash: commitment.opening.constraint_hash.into(),
+        status: commitment.status.to_string(),
+        depth: commitment.depth.into(),
+        bond: Wei::new(run.tasks[at].bond.unwrap_or(0).into()).into(),
+        created_at: time(commitment.created_at),
+        expires_at: time(commitment.expires_at),
+    }
+}
+
+fn proof(core: &Core, run: &Run, at: usize) -> Option<SpeculativeProof> {
+    let task = &run.tasks[at];
+    let live = core.machine.task(&task.id)?;
+    if matches!(live.proof, ProofStatus::None | ProofStatus::Cancelled) {
+        return None;
+    }
+    let waits = matches!(live.proof, ProofStatus::Waiting | ProofStatus::Held);
+    let name = |id: &Hash| core.task(id).map(|(run, at)| run.entry(at).id.clone());
+    let ancestors = waits.then(|| core.machine.graph().unconfirmed_ancestors(&task.id));
+    Some(SpeculativeProof {
+        pipeline: run.number,
+        task: run.entry(at).id.clone(),
+        task_id: task.id.into(),
+        status: live.proof.to_string(),
+        generator: core.options.config.generator.to_string(),
+        took_ms: task.proof_ms,
+        submissions: live.submissions,
+        waits_for: ancestors.iter().flatten().take(NAMED).filter_map(name).collect(),
+    })
+}

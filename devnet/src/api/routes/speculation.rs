@@ -1,0 +1,216 @@
+//! Pipelines of tasks: what the devnet's agent takes and tells.
+
+use super::Route;
+use crate::api::{
+    backend::Speculation,
+    error::ApiError,
+    extract::{Authorized, InBody, InPath, InQuery},
+    openapi::{Answer, Operation},
+    server::Shared,
+    types::{
+        ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
+        PipelineRequest, PipelineSummary, Rollback, SpeculationOption, SpeculationStatus,
+        SpeculativeCommitment, SpeculativeProof, TaskDetail, TasksCancelled,
+    },
+};
+use axum::{
+    Json,
+    extract::State,
+    http::{Method, StatusCode, header},
+    response::IntoResponse,
+    routing::{get, post},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use std::sync::Arc;
+use utoipa::IntoParams;
+
+/// Every route of speculation.
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        read("/v1/speculation", "What speculation is doing", Answer::one::<SpeculationStatus>(), {
+            |agent, (), Nothing {}| Ok(agent.status())
+        }),
+        read(
+            "/v1/speculation/pipelines",
+            "Pipelines, newest first",
+            Answer::many::<PipelineSummary>(),
+            |agent, (), query: PipelineQuery| Ok(agent.pipelines(&query)),
+        ),
+        Route {
+            method: Method::POST,
+            path: "/v1/speculation/pipelines",
+            handler: post(submit),
+            operation: Operation::new(
+                "Has the agent run a pipeline",
+                Answer::accepted::<PipelineAccepted>(),
+            )
+            .body::<PipelineRequest>()
+            .needs_token(),
+        },
+        read(
+            "/v1/speculation/pipelines/{pipeline}",
+            "A pipeline with its graph",
+            Answer::one::<Pipeline>(),
+            |agent, number: String, Nothing {}| agent.pipeline(numbered(&number)?),
+        ),
+        Route {
+            method: Method::POST,
+            path: "/v1/speculation/pipelines/{pipeline}/cancel",
+            handler: post(cancel),
+            operation: Operation::new(
+                "Cancels what is not final of a pipeline",
+                Answer::one::<TasksCancelled>(),
+            )
+            .needs_token(),
+        },
+        read(
+            "/v1/speculation/tasks/{pipeline}/{task}",
+            "A task with its output",
+            Answer::one::<TaskDetail>(),
+            |agent, (number, task): (String, String), Nothing {}| {
+                agent.task(numbered(&number)?, &task)
+            },
+        ),
+        Route {
+            method: Method::POST,
+            path: "/v1/speculation/tasks/{pipeline}/{task}/cancel",
+            handler: post(cancel_task),
+            operation: Operation::new(
+                "Cancels a task with those that depend on it",
+                Answer::one::<TasksCancelled>(),
+            )
+            .needs_token(),
+        },
+        read(
+            "/v1/speculation/commitments",
+            "Commitments to outputs, the newest pipelines' first",
+            Answer::many::<SpeculativeCommitment>(),
+            |agent, (), query: OfPipelineQuery| Ok(agent.commitments(&query)),
+        ),
+        read(
+            "/v1/speculation/proofs",
+            "Proofs, the newest pipelines' first",
+            Answer::many::<SpeculativeProof>(),
+            |agent, (), query: OfPipelineQuery| Ok(agent.proofs(&query)),
+        ),
+        read(
+            "/v1/speculation/rollbacks",
+            "Rollbacks, newest first",
+            Answer::many::<Rollback>(),
+            |agent, (), query: OfPipelineQuery| Ok(agent.rollbacks(&query)),
+        ),
+        read(
+            "/v1/speculation/config",
+            "Every option of speculation",
+            Answer::many::<SpeculationOption>(),
+            |agent, (), Nothing {}| Ok(agent.options()),
+        ),
+        Route {
+            method: Method::POST,
+            path: "/v1/speculation/config",
+            handler: post(configure),
+            operation: Operation::new(
+                "Changes options until the devnet stops: all of them, or none",
+                Answer::many::<SpeculationOption>(),
+            )
+            .body::<ConfigureRequest>()
+            .needs_token(),
+        },
+        Route {
+            method: Method::GET,
+            path: "/metrics",
+            handler: get(metrics),
+            operation: Operation::new("Metrics of speculation", Answer::metrics()),
+        },
+    ]
+}
+
+/// The query of a route that takes none.
+#[derive(serde::Deserialize, IntoParams)]
+struct Nothing {}
+
+/// A read of what the agent knows.
+fn read<P, Q, T>(
+    path: &'static str,
+    summary: &'static str,
+    answer: Answer,
+    read: fn(&dyn Speculation, P, Q) -> Result<T, ApiError>,
+) -> Route
+where
+    P: DeserializeOwned + Send + 'static,
+    Q: DeserializeOwned + IntoParams + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    let handler = async move |State(shared): State<Arc<Shared>>,
+                              InPath(path): InPath<P>,
+                              InQuery(query): InQuery<Q>| {
+        ask(&shared, move |agent| read(agent, path, query)).await.map(Json)
+    };
+    let operation = Operation::new(summary, answer).query::<Q>();
+    Route { method: Method::GET, path, handler: get(handler), operation }
+}
+
+/// Calls the agent where it holds up no other request.
+async fn ask<T: Send + 'static>(
+    shared: &Shared,
+    call: impl FnOnce(&dyn Speculation) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    shared
+        .blocking(move |backend| match backend.speculation() {
+            Some(agent) => call(agent.as_ref()),
+            None => Err(ApiError::not_found("this devnet has no agent: it runs no pipelines")),
+        })
+        .await
+}
+
+fn numbered(text: &str) -> Result<u64, ApiError> {
+    text.parse().map_err(|_| {
+        ApiError::bad_request(format!("`{text:.40}` is no pipeline's number"))
+            .hint("those that there are: cowboyctl speculation ls")
+    })
+}
+
+/// `POST /v1/speculation/pipelines`
+async fn submit(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InBody(request): InBody<PipelineRequest>,
+) -> Result<(StatusCode, Json<PipelineAccepted>), ApiError> {
+    let accepted = ask(&shared, |agent| agent.submit(request)).await?;
+    Ok((StatusCode::ACCEPTED, Json(accepted)))
+}
+
+/// `POST /v1/speculation/pipelines/{pipeline}/cancel`
+async fn cancel(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InPath(number): InPath<String>,
+) -> Result<Json<TasksCancelled>, ApiError> {
+    let number = numbered(&number)?;
+    ask(&shared, move |agent| agent.cancel(number, None)).await.map(Json)
+}
+
+/// `POST /v1/speculation/tasks/{pipeline}/{task}/cancel`
+async fn cancel_task(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InPath((number, task)): InPath<(String, String)>,
+) -> Result<Json<TasksCancelled>, ApiError> {
+    let number = numbered(&number)?;
+    ask(&shared, move |agent| agent.cancel(number, Some(&task))).await.map(Json)
+}
+
+/// `POST /v1/speculation/config`
+async fn configure(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InBody(request): InBody<ConfigureRequest>,
+) -> Result<Json<Vec<SpeculationOption>>, ApiError> {
+    ask(&shared, move |agent| agent.configure(&request)).await.map(Json)
+}
+
+/// `GET /metrics`
+async fn metrics(State(shared): State<Arc<Shared>>) -> Result<impl IntoResponse, ApiError> {
+    let (content_type, text) = ask(&shared, |agent| Ok(agent.metrics())).await?;
+    Ok(([(header::CONTENT_TYPE, content_type)], text))
+}

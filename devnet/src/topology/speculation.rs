@@ -1,0 +1,237 @@
+//! `speculation`: how pipelines of tasks run ahead of the chain. Options stand nested, as `proof:
+//! {workerThreads: 8}`, or with dots, as `proof.workerThreads: 8`.
+
+use super::{locate::Step, parse_duration};
+use cowboy_engine::speculation::{Config, ConfigError, config::Problem};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// `speculation`: options by their names, and their values as texts.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(transparent)]
+pub struct SpeculationSection(BTreeMap<String, String>);
+
+/// Options are nested so deep at most.
+const DEPTH: usize = 3;
+
+impl<'de> Deserialize<'de> for SpeculationSection {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let mut options = BTreeMap::new();
+        let mut left = vec![(String::new(), 0, value)];
+        while let Some((place, depth, value)) = left.pop() {
+            let value = match value {
+                Value::Object(fields) if depth < DEPTH => {
+                    left.extend(fields.into_iter().map(|(name, value)| {
+                        let dot = if place.is_empty() { "" } else { "." };
+                        (format!("{place}{dot}{name}"), depth + 1, value)
+                    }));
+                    continue;
+                }
+                Value::Null if depth == 0 => continue,
+                Value::String(text) => text,
+                Value::Bool(flag) => flag.to_string(),
+                Value::Number(number) => number.to_string(),
+                Value::Null | Value::Array(_) | Value::Object(_) => {
+                    let place = if place.is_empty() { "it" } else { &place };
+                    let message = format!("{place} is no option with a value");
+                    return Err(D::Error::custom(message));
+                }
+            };
+            if place.is_empty() {
+                return Err(D::Error::custom("expected the options of `speculation`"));
+            }
+            if options.insert(place.clone(), value).is_some() {
+                return Err(D::Error::custom(format!("option `{place}` is given twice")));
+            }
+        }
+        Ok(Self(options))
+    }
+}
+
+impl SpeculationSection {
+    /// The section that makes these options.
+    pub fn of(options: &Options) -> Self {
+        let explicit = options.explicit().into_iter();
+        Self(explicit.map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// The options that it makes, or the first that is wrong, and why.
+    pub(super) fn options(&self) -> Result<Options, (Vec<Step>, String)> {
+        let settings = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        Options::default().with(settings).map_err(|wrong| {
+            let wrong: Vec<_> =
+                wrong.iter().map(|e| format!("{}: {}", e.option, e.problem)).collect();
+            (vec![Step::Key("speculation")], wrong.join("; "))
+        })
+    }
+}
+
+/// What an agent may lock where nothing else is said, in wei.
+pub const DEPOSIT: u64 = 1_000_000_000;
+/// The longest latency, in ms: an hour.
+pub const MAX_LATENCY_MS: u64 = 3_600_000;
+
+/// Every option of speculation in a devnet: the engine's ([`Config`]), and those that a devnet
+/// alone has, to imitate what takes longer elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// What the machines go by.
+    pub config: Config,
+    /// How long a proof takes beside the time to make it, in ms.
+    pub proof_latency_ms: u64,
+    /// How long a confirmation takes at least from a proof's submission on, in ms.
+    pub confirmation_latency_ms: u64,
+    /// What the agent has deposited at first, in wei.
+    pub deposit: u64,
+    explicit: [bool; 3],
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            proof_latency_ms: 0,
+            confirmation_latency_ms: 0,
+            deposit: DEPOSIT,
+            explicit: [false; 3],
+        }
+    }
+}
+
+/// The names of a devnet's own options, in order.
+const OWN: [&str; 3] = ["proof.latency", "confirmation.latency", "stake.deposit"];
+
+/// An option as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its name.
+    pub option: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What it may be.
+    pub range: String,
+    /// Whether it was set by itself, rather than by the mode.
+    pub explicit: bool,
+}
+
+impl Options {
+    /// These with `settings` on top, or all that is wrong with them.
+    pub fn with<'a>(
+        &self,
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, Vec<ConfigError>> {
+        let (mut options, mut wrong, mut others) = (self.clone(), Vec::new(), Vec::new());
+        let mut seen = [false; 3];
+        for (name, value) in settings {
+            let short = name.strip_prefix("speculation.").unwrap_or(name);
+            let Some(at) = OWN.iter().position(|own| *own == short) else {
+                others.push((name, value));
+                continue;
+            };
+            let read = match at {
+                2 => value.parse().ok(),
+                _ => millis(value),
+            };
+            let problem = match read {
+                None => Some(Problem::OutOfRange { value: value.to_owned(), range: range(at) }),
+                Some(_) if seen[at] => Some(Problem::Twice),
+                Some(value) => {
+                    *options.own(at) = value;
+                    None
+                }
+            };
+            (seen[at], options.explicit[at]) = (true, true);
+            wrong.extend(problem.map(|problem| ConfigError { option: short.to_owned(), problem }));
+        }
+        match options.config.with(others) {
+            Ok(config) => options.config = config,
+            Err(errors) => wrong.extend(errors),
+        }
+        wrong.sort();
+        if wrong.is_empty() { Ok(options) } else { Err(wrong) }
+    }
+
+    const fn own(&mut self, at: usize) -> &mut u64 {
+        match at {
+            0 => &mut self.proof_latency_ms,
+            1 => &mut self.confirmation_latency_ms,
+            _ => &mut self.deposit,
+        }
+    }
+
+    fn value(&self, at: usize) -> String {
+        match at {
+            0 => format!("{}ms", self.proof_latency_ms),
+            1 => format!("{}ms", self.confirmation_latency_ms),
+            _ => self.deposit.to_string(),
+        }
+    }
+
+    /// Every option as it stands, the engine's first.
+    pub fn settings(&self) -> Vec<Standing> {
+        let engine = self.config.settings().map(|one| Standing {
+            option: one.option,
+            value: one.value,
+            range: one.range,
+            explicit: one.explicit,
+        });
+        let own = OWN.iter().enumerate().map(|(at, option)| Standing {
+            option,
+            value: self.value(at),
+            range: range(at),
+            explicit: self.explicit[at],
+        });
+        engine.chain(own).collect()
+    }
+
+    /// What was set by itself: with it, the defaults become these options.
+    pub fn explicit(&self) -> Vec<(&'static str, String)> {
+        let own = (0..OWN.len()).filter(|at| self.explicit[*at]);
+        self.config.explicit().chain(own.map(|at| (OWN[at], self.value(at)))).collect()
+    }
+}
+
+/// A span in ms.
+fn millis(text: &str) -> Option<u64> {
+    let ms = u64::try_from(parse_duration(text).ok()?.as_millis()).ok()?;
+    (ms <= MAX_LATENCY_MS).then_some(ms)
+}
+
+fn range(at: usize) -> String {
+    match at {
+        2 => "a whole number of wei".to_owned(),
+        _ => "a span up to an hour, as 400ms or 5s".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_devnets_own_options_stand_beside_the_engines() {
+        let options = Options::default()
+            .with([("proof.latency", "5s"), ("speculation.maxDepth", "7"), ("mode", "aggressive")])
+            .unwrap();
+        assert_eq!((options.proof_latency_ms, options.config.max_depth), (5_000, 7));
+        let said = options.explicit();
+        assert!(said.contains(&("proof.latency", "5000ms".to_owned())), "{said:?}");
+        let said: Vec<_> = said.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        assert_eq!(Options::default().with(said).unwrap(), options);
+        assert_eq!(options.settings().len(), Config::default().settings().count() + 3);
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_told() {
+        let wrong = Options::default()
+            .with([("proof.latency", "5"), ("maxDepth", "77"), ("stake.deposit", "-1"), ("x", "1")])
+            .unwrap_err();
+        let texts: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+        assert_eq!(texts.len(), 4, "{texts:?}");
+        assert!(texts.iter().any(|text| text.contains("proof.latency: `5` is out of range")));
+        let twice = Options::default().with([("proof.latency", "1s"), ("proof.latency", "2s")]);
+        assert_eq!(twice.unwrap_err()[0].problem, Problem::Twice);
+    }
+}
