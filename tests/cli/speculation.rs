@@ -78,6 +78,7 @@ fn detail() -> TaskDetail {
         task: graph.into_iter().next_back().unwrap(),
         output: Some(Text(Bytes(b"14\n".to_vec()))),
         output_text: Some("14\n".to_owned()),
+        proof: None,
         transactions: vec![sent("create_task", 0xa1), sent("complete_task_private", 0xa2)],
     }
 }

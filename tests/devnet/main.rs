@@ -18,7 +18,10 @@ mod python;
 mod refusals;
 mod runners;
 mod scripts;
+mod speculation;
 mod storm;
 mod support;
+#[path = "../../examples/timeline.rs"]
+mod timeline;
 mod timers;
 mod watch;

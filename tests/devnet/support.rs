@@ -1,5 +1,6 @@
 //! A home for devnets that ends with the test, and commands run in it.
 
+use cowboy_devnet::home::DevnetHome;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use std::{
@@ -50,6 +51,11 @@ impl Home {
             .env("NO_COLOR", "1")
             .stdin(Stdio::null());
         command
+    }
+
+    /// A devnet's folder, as programs find it.
+    pub fn devnet(&self, name: &str) -> DevnetHome {
+        cowboy_devnet::home::Home::at(self.0.path()).devnet(&name.parse().unwrap())
     }
 
     /// Runs a command to its end, whatever that is.

@@ -1,0 +1,464 @@
+//! Pipelines of tasks that run ahead of the chain, on real devnets: the scenarios of AgenC's §9.2
+//! and §9.3.
+
+use crate::{
+    support::{Home, list, wait_until},
+    timeline,
+    timers::{number, text},
+};
+use cowboy_devnet::{
+    api::types::{Bytes, HashText, Pipeline, Text, TransactionRequest},
+    client::Client,
+};
+use cowboy_engine::chain::{Payload, Transaction, tasks::CompleteTask};
+use serde_json::{Value, json};
+use std::fs;
+
+/// A devnet whose machines speculate, with these options beside.
+fn devnet(options: &Value) -> Home {
+    let home = Home::new();
+    let topology = json!({ "name": "local", "speculation": options });
+    fs::write(home.path("topology.yaml"), topology.to_string()).unwrap();
+    home.up(&["--wait", "2", "-f", home.path("topology.yaml").to_str().unwrap()]);
+    home
+}
+
+/// Submits a pipeline; its number.
+fn submit(home: &Home, tasks: &Value) -> String {
+    let file = home.path("pipeline.json");
+    fs::write(&file, json!({ "name": "test", "tasks": tasks }).to_string()).unwrap();
+    let accepted = home.json(&["speculation", "submit", file.to_str().unwrap()]);
+    number(&accepted["pipeline"]).to_string()
+}
+
+fn pipeline(home: &Home, number: &str) -> Value {
+    home.json(&["speculation", "show", number])
+}
+
+/// Waits until a pipeline has ended in this way.
+fn ended(home: &Home, number: &str, status: &str) -> Value {
+    let mut shown = Value::Null;
+    wait_until("the pipeline has ended", || {
+        shown = pipeline(home, number);
+        shown["status"] != "running"
+    });
+    assert_eq!(shown["status"], status, "{shown}\n{}", home.logs());
+    shown
+}
+
+fn task<'a>(pipeline: &'a Value, name: &str) -> &'a Value {
+    let found = list(&pipeline["graph"]).iter().find(|task| task["task"] == name);
+    found.unwrap_or_else(|| panic!("no task {name}: {pipeline}"))
+}
+
+fn time(pipeline: &Value, name: &str, of: &str) -> u64 {
+    number(&task(pipeline, name)["times"][of])
+}
+
+/// Waits until a task stands so.
+fn stands(home: &Home, number: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let mut shown = Value::Null;
+    wait_until("the task stands as it should", || {
+        shown = pipeline(home, number);
+        wanted(task(&shown, name))
+    });
+    task(&shown, name).clone()
+}
+
+fn configure(home: &Home, options: &[&str]) {
+    home.json(&[&["speculation", "config", "set"], options].concat());
+}
+
+fn rollbacks(home: &Home, number: &str) -> Vec<Value> {
+    list(&home.json(&["speculation", "rollbacks", "--pipeline", number])).clone()
+}
+
+/// Every bond is back or slashed, and the chain's money is all there.
+fn settled(home: &Home) {
+    let mut shown = Value::Null;
+    wait_until("every bond is resolved on the chain", || {
+        shown = home.json(&["devnet", "status"]);
+        shown["supply"]["bonds"] == "0"
+    });
+    let sum = |names: &[&str]| names.iter().map(|name| wei(&shown["supply"][name])).sum::<u128>();
+    let parts = sum(&["balances", "escrow", "bonds", "stakes", "burned"]);
+    assert_eq!(parts, wei(&shown["supply"]["total"]), "{shown}");
+    let status = home.json(&["speculation", "status"]);
+    assert_eq!(status["stake_locked"], "0", "{status}");
+    let stake = wei(&status["stake_available"]) + wei(&status["stake_slashed"]);
+    assert_eq!(stake, 1_000_000_000, "{status}");
+}
+
+fn wei(value: &Value) -> u128 {
+    text(value).parse().unwrap()
+}
+
+/// A chain of five, each of which adds a line to its parent's output.
+fn five() -> Value {
+    let task = |name: &str, parent: Option<&str>| {
+        let script = format!("cat; echo {name}");
+        let parents: Vec<_> = parent.into_iter().collect();
+        json!({ "id": name, "depends_on": parents, "command": ["sh", "-c", script] })
+    };
+    let names = ["a", "b", "c", "d", "e"];
+    let all = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| task(name, at.checked_sub(1).map(|at| names[at])));
+    Value::Array(all.collect())
+}
+
+/// AgenC §9.2, happy path; and the five tasks of the timeline, at a fiftieth of its times.
+#[test]
+fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
+    let home = devnet(&json!({
+        "enabled": true,
+        "proof": { "latency": "100ms", "workerThreads": 8 },
+        "confirmation": { "latency": "40ms" },
+    }));
+    let number = submit(&home, &five());
+    let speculative = ended(&home, &number, "completed");
+    let first_confirmation = time(&speculative, "a", "confirmed_ms");
+    for (parent, child) in [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")] {
+        // An output is there before anything is confirmed, a proof goes out after that.
+        assert!(time(&speculative, child, "executed_ms") < first_confirmation, "{speculative}");
+        let submitted = time(&speculative, child, "submitted_ms");
+        assert!(submitted >= time(&speculative, parent, "confirmed_ms"), "{speculative}");
+        let bond = |name| wei(&task(&speculative, name)["bond"]);
+        assert_eq!(bond(child), bond(parent) + 500_000, "minStake and stakePerDepth a level");
+    }
+    let (took, synchronous) = (&speculative["elapsed_ms"], &speculative["synchronous_ms"]);
+    assert!(number_of(took) < number_of(synchronous), "{speculative}");
+    settled(&home);
+
+    let devnet = home.devnet("local");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let both = runtime.block_on(timeline::run(&devnet, 50)).unwrap();
+    assert_eq!(both.iter().map(|one| one.confirmation_ms).collect::<Vec<_>>(), [40, 8]);
+    for one in both {
+        let names = |pipeline: &Pipeline| {
+            pipeline.graph.iter().map(|task| task.output_commitment.is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&one.speculative), names(&one.synchronous));
+        let [fast, slow] = [&one.speculative, &one.synchronous].map(|p| p.summary.elapsed_ms);
+        // Five proofs at a time, instead of one after the other.
+        assert!(fast < slow, "{fast} ms and {slow} ms");
+    }
+
+    configure(&home, &["enabled=false"]);
+    let again = submit(&home, &five());
+    let synchronous = ended(&home, &again, "completed");
+    for (parent, child) in [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")] {
+        let scheduled = time(&synchronous, child, "scheduled_ms");
+        assert!(scheduled >= time(&synchronous, parent, "confirmed_ms"), "{synchronous}");
+    }
+    let output = |number: &str| {
+        text(&home.json(&["speculation", "show", number, "e"])["output_text"]).to_owned()
+    };
+    assert_eq!(output(&number), output(&again));
+    settled(&home);
+}
+
+fn number_of(value: &Value) -> u64 {
+    number(value)
+}
+
+/// AgenC §9.2, rollback cascade and parallel branches.
+#[test]
+fn a_refused_proof_takes_down_what_was_built_on_it_and_nothing_else() {
+    let home = devnet(&json!({
+        "enabled": true,
+        "proof": { "latency": "300ms" },
+        "maxParallelBranches": 3,
+        "breaker": { "threshold": 100 },
+    }));
+    // Two diamonds side by side: the proof of one's root is wrong at first.
+    let diamond = |at: &str, fault: Value| {
+        let name = |task: &str| format!("{at}-{task}");
+        let of = |task: &str, parents: &[&str]| {
+            let parents: Vec<_> = parents.iter().map(|parent| name(parent)).collect();
+            json!({ "id": name(task), "depends_on": parents, "command": ["cat"], "attempts": 3 })
+        };
+        let mut root = of("a", &[]);
+        root["command"] = json!(["echo", at]);
+        root["reward"] = json!(1_000);
+        if !fault.is_null() {
+            root["fault"] = fault;
+        }
+        [root, of("b", &["a"]), of("c", &["a"]), of("d", &["b", "c"])]
+    };
+    let tasks = [diamond("bad", json!("wrong_proof")), diamond("good", Value::Null)].concat();
+    // More branches than there may be: some wait for others.
+    let before: Vec<_> =
+        (0..8).map(|n| json!({ "id": format!("t{n}"), "command": ["echo", "x"] })).collect();
+    let before = submit(&home, &before.into());
+    ended(&home, &before, "completed");
+    let refusals = &home.json(&["speculation", "status"])["tasks_rejected"];
+    assert!(number(&refusals["too_many_branches"]) > 0, "{refusals}");
+
+    let number = submit(&home, &tasks.into());
+    let shown = ended(&home, &number, "completed");
+    for name in ["a", "b", "c", "d"] {
+        assert_eq!(task(&shown, &format!("bad-{name}"))["attempt"], 2, "{shown}");
+        assert_eq!(task(&shown, &format!("good-{name}"))["attempt"], 1, "{shown}");
+    }
+    let undone = rollbacks(&home, &number);
+    assert_eq!(undone.len(), 1, "{undone:?}");
+    assert_eq!(
+        (&undone[0]["task"], &undone[0]["reason"]),
+        (&json!("bad-a"), &json!("proof_failed"))
+    );
+    let order: Vec<&str> = list(&undone[0]["undone"]).iter().map(text).collect();
+    assert_eq!((order.first(), order.last()), (Some(&"bad-d"), Some(&"bad-a")), "leaves first");
+    // A tenth of the trigger's own bond, and nothing of the others'.
+    assert_eq!(undone[0]["slashed"], "100000");
+    settled(&home);
+    let output = home.json(&["speculation", "show", &number, "bad-d"]);
+    assert!(text(&output["output_text"]).contains("bad"), "{output}");
+}
+
+/// AgenC §9.2, claim expiry; §9.3, the prover dies; a wrong output; work that fails.
+#[test]
+fn claims_proofs_and_work_that_fail_are_tried_again_or_end_alone() {
+    let home = devnet(&json!({
+        "enabled": true,
+        "claimBufferMs": 100,
+        "proof": { "latency": "50ms", "timeoutMs": 4_000 },
+        "breaker": { "threshold": 100 },
+        "features": { "rolloutPercentage": 100 },
+    }));
+    let tasks = json!([
+        { "id": "late", "command": ["echo", "1"], "claim_ms": 3_000, "attempts": 2,
+          "fault": { "slow_ms": 60_000 } },
+        { "id": "after-late", "depends_on": ["late"], "command": ["cat"] },
+        { "id": "crashed", "command": ["echo", "2"], "attempts": 2, "fault": "crash" },
+        { "id": "wrong", "command": ["echo", "3"], "expect": "4\n" },
+        { "id": "fails", "command": ["sh", "-c", "echo no >&2; exit 3"] },
+        { "id": "after-fails", "depends_on": ["fails"], "command": ["cat"] },
+        { "id": "right", "command": ["echo", "5"], "expect": "5\n" },
+    ]);
+    let number = submit(&home, &tasks);
+    let shown = ended(&home, &number, "failed");
+    let check = |name: &str, status: &str, attempt: u64| {
+        let task = task(&shown, name);
+        assert_eq!(
+            (&task["status"], &task["attempt"]),
+            (&json!(status), &json!(attempt)),
+            "{task}"
+        );
+    };
+    check("late", "confirmed", 2);
+    check("after-late", "confirmed", 2);
+    check("crashed", "confirmed", 2);
+    check("wrong", "failed", 1);
+    check("fails", "failed", 1);
+    check("after-fails", "rolled_back", 0);
+    check("right", "confirmed", 1);
+    assert!(text(&task(&shown, "wrong")["reason"]).contains("constraint_hash"), "{shown}");
+    assert!(text(&task(&shown, "fails")["reason"]).contains('3'), "{shown}");
+    let mut reasons: Vec<_> = rollbacks(&home, &number)
+        .iter()
+        .map(|one| (text(&one["task"]).to_owned(), text(&one["reason"]).to_owned()))
+        .collect();
+    reasons.sort();
+    let wanted = [
+        ("crashed", "proof_timeout"),
+        ("fails", "manual_cancel"),
+        ("late", "claim_expired"),
+        ("wrong", "proof_failed"),
+    ];
+    assert_eq!(reasons, wanted.map(|(task, reason)| (task.to_owned(), reason.to_owned())));
+    settled(&home);
+}
+
+/// AgenC §9.3, a partition during speculation, and the process killed in the middle of proofs.
+#[test]
+fn partitions_and_kills_lose_nothing() {
+    let home = devnet(&json!({
+        "enabled": true,
+        "proof": { "latency": "1s", "workerThreads": 8 },
+        "confirmationTimeoutMs": 60_000,
+    }));
+    // Runners stay on one of the sides.
+    let side = "validator-0,validator-1,runner-0,runner-1,runner-2,runner-3";
+    home.json(&["fault", "partition", side, "validator-2,validator-3"]);
+    let number = submit(&home, &five());
+    // Work and proofs go on; what was under way may still become final, then nothing does.
+    stands(&home, &number, "e", |task| task["status"] == "proved");
+    home.json(&["fault", "heal"]);
+    let shown = ended(&home, &number, "completed");
+    assert!(rollbacks(&home, &number).is_empty(), "{shown}");
+
+    // Killed while proofs are made, and again later.
+    let number = submit(&home, &five());
+    stands(&home, &number, "e", |task| task["status"] == "proving");
+    home.kill("local");
+    home.up(&[]);
+    stands(&home, &number, "a", |task| task["status"] == "confirmed");
+    home.kill("local");
+    home.up(&[]);
+    let shown = ended(&home, &number, "completed");
+    assert!(rollbacks(&home, &number).is_empty(), "{shown}");
+    let output = home.json(&["speculation", "show", &number, "e"]);
+    assert!(text(&output["output_text"]).contains('e'), "{output}");
+    settled(&home);
+}
+
+/// AgenC §9.3, events out of order: a child's confirmation before its parent's is held.
+#[test]
+fn a_confirmation_before_the_parents_is_held() {
+    let home = devnet(&json!({ "enabled": true }));
+    let tasks = json!([
+        { "id": "parent", "command": ["echo", "1"], "fault": { "late_event_ms": 5_000 } },
+        { "id": "child", "depends_on": ["parent"], "command": ["cat"] },
+    ]);
+    let number = submit(&home, &tasks);
+    stands(&home, &number, "child", |task| task["status"] == "proved");
+    let ids = |name: &str| -> HashText {
+        text(&task(&pipeline(&home, &number), name)["task_id"]).parse().unwrap()
+    };
+    let completed = |id: &HashText| {
+        let page = home.json(&["chain", "events", "--from", "1", "--kind", "TaskCompleted"]);
+        page.to_string().contains(&id.to_string())
+    };
+    let (parent, child) = (ids("parent"), ids("child"));
+    wait_until("the chain has taken the parent's proof", || completed(&parent));
+    // Somebody brings the child's proof, with the agent's own key.
+    let proof = home.json(&["speculation", "show", &number, "child"]);
+    let proof: Text<Bytes> = text(&proof["proof"]).parse().unwrap();
+    let payload = Payload::CompleteTask(CompleteTask {
+        task_id: child.0,
+        parents: vec![parent.0],
+        proof: proof.0.0,
+    });
+    send(&home, &payload);
+    wait_until("the chain has taken the child's proof", || completed(&child));
+    assert_ne!(task(&pipeline(&home, &number), "parent")["status"], "confirmed");
+    let shown = ended(&home, &number, "completed");
+    let confirmed = |name| time(&shown, name, "confirmed_ms");
+    assert!(confirmed("parent") <= confirmed("child"), "{shown}");
+    let log = fs::read_to_string(home.path("local/log/devnet.log")).unwrap();
+    assert!(log.contains("confirmed before its parents: held"), "{log}");
+    settled(&home);
+}
+
+/// Has the agent's account send a transaction, as anybody with its key could.
+fn send(home: &Home, payload: &Payload) {
+    let devnet = home.devnet("local");
+    let key = devnet.account_key(&"agent".parse().unwrap()).unwrap().unwrap();
+    let client = Client::of_devnet(&devnet).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        // The agent's own transactions may take the nonce meanwhile.
+        loop {
+            let parameters = client.parameters().await.unwrap();
+            let transaction = Transaction::with_limits(
+                parameters.chain_id.0.0,
+                client.account("agent").await.unwrap().next_nonce,
+                *parameters.cycle_basefee,
+                *parameters.cell_basefee,
+                payload.clone(),
+            );
+            let transaction = Text(Bytes(transaction.sign(&key).to_bytes()));
+            if client.submit(&TransactionRequest { transaction }).await.is_ok() {
+                return;
+            }
+        }
+    });
+}
+
+/// AgenC §9.3, memory pressure; and the circuit breaker, which degrades to the synchronous pipeline
+/// and back.
+#[test]
+fn limits_hold_and_the_breaker_degrades_and_recovers() {
+    let home = devnet(&json!({
+        "enabled": true,
+        "proof": { "latency": "200ms", "queueSize": 100 },
+        "limits": { "maxMemoryMb": 512 },
+        "breaker": { "threshold": 3, "resetMs": 4_000 },
+    }));
+    let hungry = json!([
+        { "id": "hungry", "command": ["echo", "1"], "fault": { "memory_mb": 4_096 } },
+        { "id": "child", "depends_on": ["hungry"], "command": ["cat"] },
+    ]);
+    let number = submit(&home, &hungry);
+    let refused = stands(&home, &number, "child", |task| !task["reason"].is_null());
+    assert!(text(&refused["reason"]).contains("maxMemoryMb"), "{refused}");
+    // Nothing that was accepted is dropped, and the other follows once there is room.
+    ended(&home, &number, "completed");
+
+    let bad =
+        |n| json!({ "id": format!("bad-{n}"), "command": ["echo", "1"], "fault": "wrong_proof" });
+    let number = submit(&home, &json!([bad(1), bad(2), bad(3)]));
+    ended(&home, &number, "failed");
+    let breaker = || text(&home.json(&["speculation", "status"])["breaker"]).to_owned();
+    assert_eq!(breaker(), "open");
+    let number = submit(&home, &five());
+    let degraded = ended(&home, &number, "completed");
+    let first_two = ["a", "b"].map(|name| task(&degraded, name).clone());
+    let scheduled = time(&degraded, "b", "scheduled_ms");
+    assert!(scheduled >= time(&degraded, "a", "confirmed_ms"), "{first_two:?}");
+    wait_until("the breaker lets one through", || breaker() != "open");
+    let number = submit(&home, &five());
+    let recovered = ended(&home, &number, "completed");
+    let scheduled = time(&recovered, "b", "scheduled_ms");
+    assert!(scheduled < time(&recovered, "a", "confirmed_ms"), "{recovered}");
+    assert_eq!(breaker(), "closed");
+    settled(&home);
+}
+
+/// Policies, checkpoints and cancellations.
+#[test]
+fn policies_say_what_survives() {
+    let home = devnet(&json!({
+        "enabled": true,
+        "rollbackPolicy": "selective",
+        "proof": { "latency": "300ms" },
+        "breaker": { "threshold": 100 },
+    }));
+    let tasks = json!([
+        { "id": "a", "command": ["echo", "1"], "fault": "wrong_proof", "attempts": 2 },
+        { "id": "reads", "depends_on": ["a"], "command": ["cat"] },
+        { "id": "waits", "depends_on": [{ "task": "a", "order_only": true }], "command": ["echo", "2"] },
+    ]);
+    let number = submit(&home, &tasks);
+    let shown = ended(&home, &number, "completed");
+    assert_eq!(task(&shown, "reads")["attempt"], 2, "{shown}");
+    assert_eq!(task(&shown, "waits")["attempt"], 1, "{shown}");
+
+    configure(&home, &["rollbackPolicy=checkpoint"]);
+    // What it writes differs each time it runs.
+    let script = ["sh", "-c", "cat /proc/sys/kernel/random/uuid"];
+    let tasks = json!([
+        { "id": "a", "command": ["echo", "1"], "fault": "wrong_proof", "attempts": 2 },
+        { "id": "kept", "depends_on": ["a"], "command": script, "checkpoint": true },
+        { "id": "lost", "depends_on": ["a"], "command": script },
+    ]);
+    let number = submit(&home, &tasks);
+    let output = |name: &str| {
+        let shown = home.json(&["speculation", "show", &number, name]);
+        (number_of(&shown["attempt"]), shown["output_text"].clone())
+    };
+    stands(&home, &number, "kept", |task| task["output_bytes"] == 37);
+    stands(&home, &number, "lost", |task| task["output_bytes"] == 37);
+    let before = ["kept", "lost"].map(output);
+    ended(&home, &number, "completed");
+    let after = ["kept", "lost"].map(output);
+    assert_eq!((before[0].0, after[0].0, after[1].0), (1, 2, 2));
+    assert_eq!(before[0].1, after[0].1, "kept by its checkpoint");
+    assert_ne!(before[1].1, after[1].1, "done again");
+
+    let tasks = json!([
+        { "id": "long", "command": ["sleep", "600"] },
+        { "id": "child", "depends_on": ["long"], "command": ["cat"] },
+        { "id": "other", "command": ["echo", "1"] },
+    ]);
+    let number = submit(&home, &tasks);
+    stands(&home, &number, "long", |task| !task["runner"].is_null());
+    home.json(&["speculation", "cancel", &number, "long"]);
+    let shown = ended(&home, &number, "cancelled");
+    assert_eq!(task(&shown, "long")["status"], "cancelled");
+    assert_eq!(task(&shown, "child")["status"], "rolled_back");
+    assert_eq!(task(&shown, "other")["status"], "confirmed");
+    settled(&home);
+}
