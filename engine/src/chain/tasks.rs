@@ -303,10 +303,10 @@ impl Decode for Scheme {
         if r.list(2)? != 2 {
             return Err(unknown);
         }
-        match r.text(32)?.parse() {
-            Ok(Generator::Groth16) => Decode::decode(r).map(Self::Groth16),
-            Ok(Generator::Mock) => Decode::decode(r).map(Self::Mock),
-            Err(_) => Err(unknown),
+        match Generator::named(r.text(32)?) {
+            Some(Generator::Groth16) => Decode::decode(r).map(Self::Groth16),
+            Some(Generator::Mock) => Decode::decode(r).map(Self::Mock),
+            Some(Generator::Plonk | Generator::Stark) | None => Err(unknown),
         }
     }
 }

@@ -28,7 +28,7 @@ mod poseidon2;
 pub mod statement;
 
 pub use format::{FormatError, PROOF_BYTES, Proof};
-pub use generator::{Generator, GeneratorError};
+pub use generator::Generator;
 pub use groth16::{ProofError, Prover, ProvingKey, VerifyingKey};
 pub use points::PointError;
 pub use statement::{Element, Statement, Witness, hash_2, hash_4, permute};

@@ -430,23 +430,6 @@ fn a_mock_has_the_shape_of_a_proof_and_is_none() {
 }
 
 #[test]
-fn generators_that_are_not_there_are_named() {
-    for generator in Generator::ALL {
-        assert_eq!(generator.name().parse(), Ok(generator));
-    }
-    let error = |name: &str| name.parse::<Generator>().unwrap_err().to_string();
-    for name in ["plonk", "stark"] {
-        let expected = format!(
-            "proof generator `{name}` is not available: use `groth16`, or `mock`, which proves nothing"
-        );
-        assert_eq!(error(name), expected);
-    }
-    let expected =
-        "no proof generator `Groth`: there are `groth16` and `mock`, which proves nothing";
-    assert_eq!(error("Groth"), expected);
-}
-
-#[test]
 fn what_hides_stays_hidden() {
     let prover = prover();
     assert_eq!(format!("{:?}", witness(123_456_789)), "Witness(..)");

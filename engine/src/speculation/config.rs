@@ -11,7 +11,7 @@
 //! `stake.slashPercentage: 0.1` is 1,000 of them.
 
 use super::{breaker, stake::WHOLE};
-use crate::names;
+use crate::{names, proof::Generator};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -72,22 +72,6 @@ pub enum Policy {
 }
 
 names!(Policy: Cascade = "cascade", Selective = "selective", Checkpoint = "checkpoint");
-
-/// What makes the proofs (§12.2; speculation.md, Proofs).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Generator {
-    /// Groth16 over BN254.
-    #[default]
-    Groth16,
-    /// A keyed hash of the same length.
-    Mock,
-    /// Not available.
-    Plonk,
-    /// Not available.
-    Stark,
-}
-
-names!(Generator: Groth16 = "groth16", Mock = "mock", Plonk = "plonk", Stark = "stark");
 
 /// What each reason costs of the trigger's bond, in basis points (speculation.md, slashing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,7 +304,7 @@ macro_rules! row {
             set: |config, value| config.$field = value != 0,
         }
     };
-    (name $name:literal, $available:literal of $ty:ident, $field:ident) => {
+    (name $name:literal, $available:expr => $ty:ident, $field:ident) => {
         Choice {
             name: $name,
             other: None,
@@ -349,17 +333,17 @@ const OFF: Kind = Kind::Name(&["false", "true"], 1);
 /// All options, in the order of §12.2, then those of §3.2.5, §4.2 and §4.3, then ours.
 static OPTIONS: [Choice; 39] = [
     row!(flag "enabled", FLAG, enabled),
-    row!(name "mode", 4 of Mode, mode),
+    row!(name "mode", 4 => Mode, mode),
     row!("maxDepth", Kind::Whole(1, MAX_DEPTH), max_depth),
     row!("maxParallelBranches", Kind::Whole(1, 16), max_parallel_branches),
     row!("confirmationTimeoutMs", Kind::Whole(5_000, 300_000), confirmation_timeout_ms),
-    row!(name "rollbackPolicy", 3 of Policy, rollback_policy),
+    row!(name "rollbackPolicy", 3 => Policy, rollback_policy),
     row!("stake.minStake", ANY, min_stake),
     row!("stake.maxStake", ANY, max_stake),
     row!("stake.stakePerDepth", ANY, stake_per_depth),
     row!("stake.slashPercentage", Kind::Decimal(4, 100, 5_000), slashing.proof_failed),
     row!("stake.cooldownPeriodMs", ANY, cooldown_period_ms),
-    row!(name "proof.generator", 2 of Generator, generator),
+    row!(name "proof.generator", Generator::AVAILABLE => Generator, generator),
     row!("proof.workerThreads", Kind::Whole(1, 32), worker_threads),
     row!("proof.queueSize", Kind::Whole(100, 10_000), queue_size),
     row!("proof.timeoutMs", Kind::Whole(1, u64::MAX), proof_timeout_ms),

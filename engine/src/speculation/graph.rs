@@ -19,7 +19,7 @@ use super::{
     table::{EdgeAt, Table, Task, tree_bytes},
 };
 use crate::names;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// Depths below it are kept, all others when asked for.
 pub const COUNTED: u8 = 32;
@@ -147,7 +147,8 @@ pub(super) struct Admission {
 /// The tasks and what they depend on.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    pub(super) ids: BTreeMap<TaskId, Task>,
+    /// The tasks by the first bytes of their ids: as good as drawn, and compared at once.
+    pub(super) ids: BTreeSet<(u64, Task)>,
     pub(super) nodes: Table<Node>,
     pub(super) edges: Table<Edge>,
     vacant: Vec<Task>,
@@ -165,7 +166,7 @@ pub struct Graph {
 impl Default for Graph {
     fn default() -> Self {
         Self {
-            ids: BTreeMap::new(),
+            ids: BTreeSet::new(),
             nodes: Table::default(),
             edges: Table::default(),
             vacant: Vec::new(),
@@ -253,9 +254,9 @@ impl Graph {
         self.tips
     }
 
-    /// The tasks in the order of their ids.
+    /// The tasks in the order of the first eight bytes of their ids.
     pub fn tasks(&self) -> impl Iterator<Item = (&TaskId, Status)> {
-        self.ids.iter().map(|(id, &task)| (id, self.status_of(task)))
+        self.places().map(|task| (&self.nodes[task].id, self.status_of(task)))
     }
 
     /// The parents that a task was scheduled with.
@@ -270,11 +271,19 @@ impl Graph {
         self.nodes.bytes()
             + self.edges.bytes()
             + (vacant + self.fallen.capacity()) * size_of::<Task>()
-            + tree_bytes::<(TaskId, Task)>(self.ids.len())
+            + tree_bytes::<(u64, Task)>(self.ids.len())
     }
 
     pub(super) fn find(&self, id: &TaskId) -> Option<Task> {
-        self.ids.get(id).copied()
+        let first = first_bytes(id);
+        let from = self.ids.range((first, Task::default())..);
+        let same = from.take_while(|(bytes, _)| *bytes == first);
+        same.map(|&(_, task)| task).find(|&task| self.nodes[task].id == *id)
+    }
+
+    /// The tasks' places, in the order of the first eight bytes of their ids.
+    pub(super) fn places(&self) -> impl Iterator<Item = Task> {
+        self.ids.iter().map(|&(_, task)| task)
     }
 
     pub(super) fn status_of(&self, task: Task) -> Status {
@@ -386,7 +395,7 @@ impl Graph {
         let task = self.vacant.pop().unwrap_or(next);
         self.nodes.cover(task);
         self.nodes[task].id = id;
-        self.ids.insert(id, task);
+        self.ids.insert((first_bytes(&id), task));
         task
     }
 
@@ -486,7 +495,7 @@ impl Graph {
             self.drop_from_parent(at);
         }
         self.settle_depths();
-        self.ids.remove(&self.nodes[task].id);
+        self.ids.remove(&(first_bytes(&self.nodes[task].id), task));
         self.nodes[task] = Node::default();
         self.vacant.push(task);
     }
@@ -498,7 +507,7 @@ impl Graph {
     ) -> Option<Self> {
         let mut graph = Self::default();
         for (id, status, _) in tasks.clone() {
-            if graph.ids.contains_key(&id) {
+            if graph.find(&id).is_some() {
                 return None;
             }
             let task = graph.allot(id);
@@ -522,7 +531,7 @@ impl Graph {
             return None;
         }
         for id in order {
-            let task = graph.ids[&id];
+            let task = graph.find(&id)?;
             graph.look_up(task);
             graph.tips += usize::from(graph.is_tip(task));
         }
@@ -671,4 +680,9 @@ impl Graph {
         }
         self.retired_len -= 1;
     }
+}
+/// An id's first eight bytes.
+fn first_bytes(id: &TaskId) -> u64 {
+    let (first, _) = id.0.split_first_chunk().expect("an id has 32 bytes");
+    u64::from_be_bytes(*first)
 }

@@ -61,7 +61,7 @@ mod tests;
 mod walk;
 
 pub use breaker::{Breaker, BreakerState};
-pub use config::{Config, ConfigError, Generator, Mode, Policy};
+pub use config::{Config, ConfigError, Mode, Policy};
 pub use deferral::ProofStatus;
 pub use engine::{
     Answer, Answered, CompletionError, ConfirmError, Confirmation, Output, Speculation, StaleResult,
@@ -73,7 +73,7 @@ pub use scheduler::{Reason, Refused, Request, Scheduled};
 pub use snapshot::SnapshotError;
 pub use stake::Stake;
 
-pub use crate::proof::PROOF_BYTES;
+pub use crate::proof::{Generator, PROOF_BYTES};
 
 use crate::primitives::Hash;
 

@@ -147,7 +147,10 @@ impl fmt::Display for Refused {
         }
         f.write_str(match self.reason {
             reason if reason.is_about_speculation() => ": wait until its ancestors are confirmed",
-            Reason::ClaimTooSoon => ": claim the task for longer",
+            Reason::ClaimTooSoon => ": claim the task for longer than `claimBufferMs`",
+            Reason::InsufficientStake => {
+                ": wait until bonds come back, or raise the deposit or `stake.maxStake`"
+            }
             _ => ": wait until tasks on their way are resolved, or raise the limit",
         })
     }

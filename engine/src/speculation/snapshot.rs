@@ -172,7 +172,7 @@ impl Speculation {
 
     fn image(&self) -> Image {
         let graph = &self.graph;
-        let mut tasks: Vec<Task> = graph.ids.values().copied().collect();
+        let mut tasks: Vec<Task> = graph.places().collect();
         tasks.sort_unstable_by_key(|&task| graph.nodes[task].seq);
         let mut places = vec![0; graph.nodes.len()];
         for (place, &task) in (0..).zip(&tasks) {
@@ -220,7 +220,7 @@ impl Speculation {
     fn resume(&mut self, now: u64) {
         let mut flying = Vec::new();
         let mut proving = Vec::new();
-        for &at in self.graph.ids.values() {
+        for at in self.graph.places() {
             let entry = self.deferral.get(at);
             match entry.status {
                 ProofStatus::Submitting => flying.push((entry.submission, at)),
@@ -229,7 +229,7 @@ impl Speculation {
             }
             self.deferral.put(at, Entry { until: NEVER, ..entry });
         }
-        for at in self.graph.ids.values().copied().collect::<Vec<_>>() {
+        for at in self.graph.places().collect::<Vec<_>>() {
             self.watch(at);
         }
         self.advance(now);

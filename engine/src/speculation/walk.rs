@@ -66,7 +66,7 @@ impl Graph {
     pub fn topological_order(&self) -> Vec<TaskId> {
         let mut missing: BTreeMap<Task, usize> = BTreeMap::new();
         let mut queue = VecDeque::new();
-        for &task in self.ids.values() {
+        for task in self.places() {
             match self.parent_edges(task).count() {
                 0 => queue.push_back(task),
                 parents => drop(missing.insert(task, parents)),
@@ -97,8 +97,8 @@ impl Graph {
 
     /// The deepest live task's depth.
     pub fn max_depth(&self) -> u32 {
-        let live = self.ids.values().filter(|&&task| self.status_of(task).is_live());
-        live.map(|&task| self.exact_depth(task)).max().unwrap_or(0)
+        let live = self.places().filter(|&task| self.status_of(task).is_live());
+        live.map(|task| self.exact_depth(task)).max().unwrap_or(0)
     }
 
     /// Whether `task` is `ancestor`, which is not confirmed, or depends on it.
@@ -217,7 +217,6 @@ impl Graph {
     }
 
     fn filtered(&self, wanted: impl Fn(&Self, Task) -> bool) -> Vec<TaskId> {
-        let found = self.ids.iter().filter(|&(_, &task)| wanted(self, task));
-        found.map(|(id, _)| *id).collect()
+        self.places().filter(|&task| wanted(self, task)).map(|task| self.id(task)).collect()
     }
 }

@@ -437,6 +437,9 @@ impl Run<'_> {
                 return Err(TaskError::ClaimCounts { task_id, expires_at }.into());
             }
         }
+        if claim.is_past(self.height()) && reason != RollbackReason::ClaimExpired {
+            return Err(TaskError::ClaimPast { task_id, expires_at: claim.expires_at }.into());
+        }
         let completed = |parent: &Hash| {
             self.state.task(parent).is_some_and(|parent| parent.status == TaskStatus::Completed)
         };

@@ -86,6 +86,12 @@ impl VerifyingKey {
         let powers = powers(proofs);
         let scaled = proofs.iter().zip(&powers).map(|(proof, power)| power.times(proof.a));
         let scaled = G1Projective::normalize_batch(&scaled.collect::<Vec<_>>());
+        // Numbers of 64 bits, of twice as many points.
+        let turned = |proof: &&Proof| g1::Config::endomorphism_affine(&proof.c);
+        let points = proofs.iter().map(|proof| proof.c).chain(proofs.iter().map(turned));
+        let halves = powers.iter().map(|power| power.low).chain(powers.iter().map(|p| p.high));
+        let (points, halves): (Vec<G1Affine>, Vec<u64>) = points.zip(halves).unzip();
+        let outputs = G1Projective::msm_u64(&points, &halves);
         let powers: Vec<Fr> = powers.iter().map(Power::number).collect();
         let left = scaled.into_iter().zip(proofs).map(|(a, proof)| (a, proof.b.into()));
 
@@ -96,8 +102,7 @@ impl VerifyingKey {
             }
         }
         let all: Fr = powers.iter().sum();
-        let points: Vec<G1Affine> = proofs.iter().map(|proof| proof.c).collect();
-        let sums = [self.combine(all, inputs), G1Projective::msm_unchecked(&points, &powers)];
+        let sums = [self.combine(all, inputs), outputs];
         let product = self.paired(left, sums.map(|sum| sum.into_affine()));
         product.is_some_and(|product| product == self.0.alpha_beta * all)
     }

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Panics where the machine contradicts itself or the rules.
 pub fn check(machine: &Speculation) {
     let graph = &machine.graph;
-    let order: Vec<Task> = graph.topological_order().iter().map(|id| graph.ids[id]).collect();
+    let order: Vec<Task> =
+        graph.topological_order().iter().map(|id| graph.find(id).unwrap()).collect();
     assert_eq!(order.len(), graph.len(), "a cycle");
 
     let mut depths: BTreeMap<Task, u32> = BTreeMap::new();
@@ -22,7 +23,7 @@ pub fn check(machine: &Speculation) {
     for &task in &order {
         let node = &graph.nodes[task];
         let status = node.status;
-        assert_eq!(graph.ids.get(&node.id), Some(&task));
+        assert_eq!(graph.find(&node.id), Some(task));
         let mut unconfirmed = 0;
         let mut depth = 0;
         for edge in graph.parent_edges(task) {
@@ -117,7 +118,8 @@ impl Past {
     /// rose; then remembers what is.
     pub fn check(&mut self, machine: &Speculation, waits: bool) {
         let mut tasks = BTreeMap::new();
-        for (id, &task) in &machine.graph.ids {
+        for task in machine.graph.places() {
+            let id = &machine.graph.id(task);
             let node = &machine.graph.nodes[task];
             let now = (machine.terms[task].attempt, node.status, u32::from(node.depth));
             if let Some(&(attempt, status, depth)) = self.tasks.get(id)
