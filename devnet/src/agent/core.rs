@@ -33,6 +33,10 @@ use std::{
 
 /// Pipelines that have ended and are still known; the oldest is forgotten first.
 pub(super) const ENDED_PIPELINES: usize = 256;
+/// The most tasks that they have together, but for those of the newest.
+const ENDED_TASKS: usize = 20_000;
+/// The most bytes that their outputs have together, but for those of the newest.
+const ENDED_BYTES: u64 = 64 << 20;
 /// Tasks that are not final, of all pipelines together.
 pub(super) const MAX_OPEN: usize = 100_000;
 /// Rollbacks that are remembered.
@@ -41,7 +45,8 @@ pub(super) const ROLLBACKS: usize = 1_000;
 const NAMED: usize = 100;
 /// Tasks that may be refused in a row before the others wait for the next occasion.
 const REFUSALS: usize = 64;
-/// How long the agent claims a task for where its pipeline does not say, in ms.
+/// How long the agent claims a task for where its pipeline does not say, in ms; twice
+/// `claimBufferMs` where that is longer.
 const CLAIM_MS: u64 = 600_000;
 /// The bytes of a MiB.
 const MIB: u64 = 1 << 20;
@@ -52,8 +57,8 @@ pub(super) enum Action {
     Execute { task: TaskId, attempt: u32, spec: Box<JobSpec>, until: u64 },
     /// Make a task's proof.
     Prove { task: TaskId, attempt: u32, witness: Box<Witness>, latency_ms: u64, crash: bool },
-    /// Stop whatever is done for a task.
-    Stop { task: TaskId },
+    /// Stop whatever is done for a task's attempts up to this one.
+    Stop { task: TaskId, attempt: u32 },
     /// Tell the chain something.
     Send(Letter),
     /// Tell the machine of the chain's confirmation at this time, Unix ms.
@@ -146,6 +151,7 @@ pub(super) struct Core {
     output_bytes: u64,
     /// What is not stored yet.
     pub(super) dirty: BTreeSet<(u64, usize)>,
+    pub(super) dirty_outputs: BTreeSet<(u64, usize)>,
     pub(super) dirty_runs: BTreeSet<u64>,
     pub(super) forgotten: Vec<u64>,
     /// Whether what waits should be tried.
@@ -175,6 +181,7 @@ impl Core {
             counts: Vec::new(),
             output_bytes: 0,
             dirty: BTreeSet::new(),
+            dirty_outputs: BTreeSet::new(),
             dirty_runs: BTreeSet::new(),
             forgotten: Vec::new(),
             stirred: false,
@@ -256,17 +263,26 @@ impl Core {
         self.stirred = true;
     }
 
-    /// Forgets the oldest pipelines that have ended, beyond those that are kept.
-    fn forget(&mut self) {
+    /// Forgets the oldest pipelines that have ended, beyond what is kept of them.
+    pub(super) fn forget(&mut self) {
         let ended = self.runs.values().filter(|run| run.open == 0);
-        let ended: Vec<u64> = ended.map(|run| run.number).collect();
-        for number in ended.iter().take(ended.len().saturating_sub(ENDED_PIPELINES)) {
-            let Some(run) = self.runs.remove(number) else { continue };
+        let size = |run: &Run| (run.tasks.len(), run.output_bytes());
+        let ended: Vec<_> = ended.map(|run| (run.number, size(run))).collect();
+        let (mut pipelines, mut tasks, mut bytes) = (0, 0, 0);
+        // The newest always stays.
+        for (number, size) in ended.into_iter().rev() {
+            (pipelines, tasks, bytes) = (pipelines + 1, tasks + size.0, bytes + size.1);
+            let within =
+                pipelines <= ENDED_PIPELINES && tasks <= ENDED_TASKS && bytes <= ENDED_BYTES;
+            if pipelines == 1 || within {
+                continue;
+            }
+            let Some(run) = self.runs.remove(&number) else { continue };
+            self.output_bytes -= run.output_bytes();
             for task in run.tasks {
                 self.places.remove(&task.id);
-                self.output_bytes -= task.output.map_or(0, |output| output.len() as u64);
             }
-            self.forgotten.push(*number);
+            self.forgotten.push(number);
         }
     }
 
@@ -314,14 +330,16 @@ impl Core {
                 let next = self.ready[kind].range((from, Bound::Unbounded)).next().copied();
                 let Some((number, rank, at)) = next else { break };
                 from = Bound::Excluded((number, rank, at));
-                match self.schedule(number, at, now) {
-                    Ok(()) => {
-                        self.ready[kind].remove(&(number, rank, at));
-                    }
-                    Err(error) => {
-                        refused += 1;
-                        self.refuse((number, at), &error);
-                    }
+                // Should it fail at once, it may be ready again by then.
+                self.ready[kind].remove(&(number, rank, at));
+                let Err(error) = self.schedule(number, at, now) else { continue };
+                refused += 1;
+                self.refuse((number, at), &error);
+                if error.reason == Reason::ClaimTooSoon {
+                    // Its claim will never be longer.
+                    self.ended(number, at, TaskStatus::Failed, now);
+                } else {
+                    self.ready[kind].insert((number, rank, at));
                 }
             }
         }
@@ -333,13 +351,14 @@ impl Core {
         let parents = run.pipeline.tasks[place.1].parents.iter();
         let parents: Vec<_> = parents.map(|(at, _)| (run.tasks[*at].id, Link::Reads)).collect();
         let (id, text) = (task.id, error.to_string());
-        self.counts.push(Count::Rejected {
-            task: id,
-            parents: names(&parents),
-            reason: error.reason,
-            error: text.clone(),
-        });
+        // The same again is no news.
         if task.reason.as_ref() != Some(&text) {
+            self.counts.push(Count::Rejected {
+                task: id,
+                parents: names(&parents),
+                reason: error.reason,
+                error: text.clone(),
+            });
             self.change(place, |task| task.reason = Some(text));
         }
     }
@@ -368,7 +387,9 @@ impl Core {
             known.then_some((task.id, link))
         };
         let parents: Vec<_> = written.parents.iter().filter_map(parent).collect();
-        let until = now.saturating_add(written.entry.claim_ms.unwrap_or(CLAIM_MS));
+        let buffer = self.machine.config().claim_buffer_ms;
+        let long = CLAIM_MS.max(buffer.saturating_mul(2));
+        let until = now.saturating_add(written.entry.claim_ms.unwrap_or(long));
         let request = Request { task: id, parents: &parents, claim_expires_at: until };
         let scheduled = self.machine.schedule(request, now)?;
         let attempt = scheduled.attempt;
@@ -420,10 +441,12 @@ impl Core {
         (task.attempt == attempt && task.status == status).then_some((number, at))
     }
 
-    /// A runner has begun to work on a task.
-    pub(super) fn started(&mut self, task: &TaskId, attempt: u32, runner: String) {
+    /// A runner has begun to work on a task, or none is there that could.
+    pub(super) fn given(&mut self, task: &TaskId, attempt: u32, runner: Option<String>) {
         if let Some(place) = self.present(task, attempt, TaskStatus::Running) {
-            self.change(place, |task| task.runner = Some(runner));
+            let none = || "no runner that can do it is there and free: it waits for one".to_owned();
+            let reason = runner.is_none().then(none);
+            self.change(place, |task| (task.runner, task.reason) = (runner, reason));
         }
     }
 
@@ -483,8 +506,10 @@ impl Core {
         let before = self.runs[&number].tasks[at].output.as_ref().map_or(0, |o| o.len() as u64);
         self.output_bytes = self.output_bytes - before + output.len() as u64;
         let attempt = self.runs[&number].tasks[at].attempt;
+        self.dirty_outputs.insert((number, at));
         self.change((number, at), |task| {
             task.status = TaskStatus::Proving;
+            task.reason = None;
             task.times.executed = Some(now);
             task.output = Some(output);
         });
@@ -591,7 +616,7 @@ impl Core {
                     task.times.confirmed = Some(now);
                 });
                 self.counts.push(Count::Confirmed { task, transaction, waited_ms });
-                self.actions.push(Action::Stop { task });
+                self.actions.push(Action::Stop { task, attempt });
                 self.send(task, attempt, Kind::Resolve(None));
                 self.end_run(place.0, now);
             }

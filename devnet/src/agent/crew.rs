@@ -66,7 +66,10 @@ impl Crew {
 
     /// A validator runs no longer.
     pub(super) fn left(&self, name: &str) {
-        self.validators.lock().remove(name);
+        let left = self.validators.lock().remove(name);
+        if let Some((_, gateway)) = left {
+            gateway.lose_errands();
+        }
     }
 
     /// The running validators.
@@ -105,31 +108,38 @@ impl Crew {
         let spread = |runner: &Address| keccak256(&[&work.task.0, &runner.0]);
         let mut able: Vec<_> = able.map(|verdict| verdict.runner).collect();
         able.sort_by_cached_key(|runner| (out.get(runner).copied().unwrap_or(0), spread(runner)));
-        able.into_iter().find_map(|runner| {
-            let linked = |gateway: &Gateway| {
-                gateway.connected().iter().any(|one| {
-                    let accepts = one.load.as_ref().is_none_or(|load| load.accepting_new);
-                    one.runner == runner && accepts
-                })
-            };
-            let (_, gateway) = validators.values().find(|(_, gateway)| linked(gateway))?;
-            Some((runner, gateway.clone()))
-        })
+        let mut linked: BTreeMap<Address, &Gateway> = BTreeMap::new();
+        for (_, gateway) in validators.values() {
+            for one in gateway.connected() {
+                if one.load.as_ref().is_none_or(|load| load.accepting_new) {
+                    linked.entry(one.runner).or_insert(gateway);
+                }
+            }
+        }
+        let found = able.into_iter().find_map(|runner| Some((runner, *linked.get(&runner)?)));
+        found.map(|(runner, gateway)| (runner, gateway.clone()))
     }
 
-    /// Has the work done; `started` is told of each runner that it is given to.
+    /// Has the work done; `given` is told of each runner that it is given to, and of none that
+    /// could do it.
     pub(super) async fn work(
         &self,
         work: Work,
-        started: impl Fn(Address),
+        given: impl Fn(Option<Address>),
     ) -> Result<Vec<u8>, String> {
         let body = Body::new(to_vec(&*work.spec))
             .map_err(|_| "the work, its inputs included, is too large for a frame".to_owned())?;
         let (mut tried, mut last): (Vec<Address>, Option<ErrandError>) = (Vec::new(), None);
+        let (mut late, mut waits) = (false, false);
         let mut occasions = self.occasions.subscribe();
         for turn in 0_u32.. {
             occasions.mark_unchanged();
             let Some((runner, gateway)) = self.choose(&work, &tried) else {
+                // Whoever did not serve before may serve now.
+                tried.clear();
+                if !std::mem::replace(&mut waits, true) {
+                    given(None);
+                }
                 if timeout_at(work.until, occasions.changed()).await.is_err() {
                     let last = last.map_or_else(String::new, |error| format!(" ({error})"));
                     return Err(format!("no runner that can do it took it in time{last}"));
@@ -156,15 +166,28 @@ impl Crew {
             };
             *self.out.lock().entry(runner).or_default() += 1;
             let _out = Out { crew: self, gateway, runner, errand };
-            started(runner);
+            waits = false;
+            given(Some(runner));
             let patience = Duration::from_millis(work.spec.bounds.expected_execution_ms) + GRACE;
             let until = work.until.min(Instant::now() + patience);
             let error = match timeout_at(until, report).await {
-                Ok(Ok(Ok(output))) => return Ok(output),
+                Ok(Ok(Ok(output))) => {
+                    let (got, most) = (output.len(), work.spec.bounds.max_return_bytes);
+                    return match got <= most as usize {
+                        true => Ok(output),
+                        false => Err(format!("a result of {got} bytes, {most} may be")),
+                    };
+                }
                 Ok(Ok(Err(error))) => error,
                 // The validator has ended.
                 Ok(Err(_)) => ErrandError::Lost,
-                Err(_) => return Err(format!("no result after {patience:?}")),
+                Err(_) if late || Instant::now() >= work.until => {
+                    return Err(format!("no result after {patience:?}"));
+                }
+                Err(_) => {
+                    late = true;
+                    ErrandError::Late
+                }
             };
             if !error.is_about_the_runner() {
                 return Err(error.to_string());

@@ -12,8 +12,10 @@ use cowboy_engine::{
     speculation::{RollbackReason, Speculation, TaskId},
 };
 
-/// How long the chain waits for a task, in blocks.
+/// The longest that the chain waits for a task, in blocks, and what it waits beside the time that
+/// its attempts may take.
 const DEADLINE_BLOCKS: u64 = 500_000;
+const DEADLINE_MARGIN_BLOCKS: u64 = 10_000;
 /// How much longer than for the agent a claim lasts on the chain, in blocks: who acts first when it
 /// is over is the agent.
 const CLAIM_MARGIN_BLOCKS: u64 = 4;
@@ -115,12 +117,15 @@ impl Letter {
         Some(match self.kind {
             Kind::Create => {
                 let expected = entry.expect.as_ref();
+                let claim = run.claim_expires_at.saturating_sub(pace.now) / pace.block_ms.max(1);
+                let attempts = claim.saturating_mul(entry.attempts.into());
+                let waits = attempts.saturating_add(DEADLINE_MARGIN_BLOCKS).min(DEADLINE_BLOCKS);
                 Payload::CreateTask(CreateTask {
                     task_id,
                     depends_on: parents,
                     constraint_hash: expected.map(|text| hash_4(elements(text.as_bytes()))),
                     reward: Wei::new(entry.reward.into()),
-                    deadline: later(DEADLINE_BLOCKS),
+                    deadline: later(waits),
                 })
             }
             Kind::Claim { until } => {
@@ -146,7 +151,11 @@ impl Letter {
             Kind::Resolve(reason) => {
                 let completed =
                     state.task(&task_id).is_some_and(|t| t.status == TaskStatus::Completed);
+                let past = state.task(&task_id).and_then(|task| task.claim.as_ref());
+                let past = past.is_some_and(|claim| claim.is_past(head.next()));
+                let expired = RollbackReason::ClaimExpired;
                 let reason = reason.filter(|_| !completed);
+                let reason = reason.map(|reason| if past { expired } else { reason });
                 Payload::ResolveCommitment(ResolveCommitment { task_id, reason })
             }
         })

@@ -48,7 +48,7 @@ use self::{
 };
 use crate::{
     chain::ledger::ExecutedBlock,
-    speculation::metrics::{Metrics, Standing},
+    speculation::metrics::Metrics,
     topology::Options,
     validator::{gateway::Gateway, node::Services},
 };
@@ -61,16 +61,28 @@ use cowboy_engine::{
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, Weak},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant, SystemTime},
 };
-use tokio::{runtime::Handle, sync::Notify, task::AbortHandle};
+use tokio::{
+    runtime::Handle,
+    sync::{
+        Notify,
+        broadcast::{self, error::RecvError},
+    },
+    task::AbortHandle,
+};
 use tracing::{Instrument as _, info_span};
 
 /// The most of `proof.workerThreads`.
 const MAX_WORKERS: usize = 32;
 /// The least time between two writes of what has changed.
 const WRITE_PAUSE: Duration = Duration::from_millis(50);
+/// The least time until a write that failed is tried again.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// The longest wait for a deadline: nothing is due later than that.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
@@ -106,8 +118,12 @@ struct Inner {
     metrics: Metrics,
     runners: BTreeMap<Address, String>,
     block_ms: u64,
-    /// What is being done for each task.
-    doing: Mutex<BTreeMap<TaskId, Vec<AbortHandle>>>,
+    /// What is being done for each task, and for which of its attempts.
+    doing: Mutex<BTreeMap<TaskId, Vec<(u32, AbortHandle)>>>,
+    /// Held while what has changed is written: of two writes the later one stays.
+    writing: Mutex<()>,
+    /// Nothing is begun any more.
+    closed: AtomicBool,
     /// Something may be due earlier than before.
     sooner: Notify,
     /// Something is to be stored.
@@ -147,19 +163,22 @@ impl Agent {
             runners,
             block_ms: u64::try_from(block_time.as_millis()).unwrap_or(u64::MAX).max(1),
             doing: Mutex::default(),
+            writing: Mutex::default(),
+            closed: AtomicBool::new(false),
             sooner: Notify::new(),
             changed: Notify::new(),
             runtime: Handle::current(),
         };
         let agent = Self(Arc::new(inner));
-        tokio::spawn(keep_time(Arc::downgrade(&agent.0)));
-        tokio::spawn(keep_books(Arc::downgrade(&agent.0)));
+        tokio::spawn(keep_time(agent.clone()));
+        tokio::spawn(keep_books(agent.clone()));
         Ok(agent)
     }
 
     /// A validator runs from now on: the agent has its runners work, and talks to the chain by it.
     pub fn joined(&self, name: &str, services: Services, gateway: Gateway) {
-        let state = services.ledger.head();
+        let (state, blocks) = (services.ledger.head(), services.ledger.subscribe());
+        tokio::spawn(follow(self.clone(), blocks));
         self.0.crew.joined(name, services, gateway);
         let resume = {
             let mut books = self.0.books.lock();
@@ -175,20 +194,24 @@ impl Agent {
         self.0.crew.left(name);
     }
 
-    /// A block is final and executed.
-    pub fn block(&self, block: &ExecutedBlock) {
-        self.0.crew.stir();
+    /// A validator has executed a block; of several that do, the first counts.
+    fn block(&self, block: &ExecutedBlock) {
         let height = block.block.header.height;
         let news = {
             let mut books = self.0.books.lock();
+            if self.is_closed() || books.seen.is_some_and(|seen| seen >= height) {
+                return;
+            }
             let gap = books.seen.is_none_or(|seen| seen.next() != height);
             books.seen = Some(height);
             if gap {
                 let now = now();
                 books.core.catch_up(&block.execution.state, now);
             }
-            books.post.block(block)
+            let Books { core, post, .. } = &mut *books;
+            post.block(core, block)
         };
+        self.0.crew.stir();
         self.act(|core, now| {
             heed(core, news, now);
             for event in &block.execution.events {
@@ -200,12 +223,34 @@ impl Agent {
         });
     }
 
-    /// Stops all work and stores what there is.
+    /// Stops all work and stores what there is. Nothing is begun after that.
     pub async fn stop(&self) {
-        for handle in std::mem::take(&mut *self.0.doing.lock()).into_values().flatten() {
+        self.0.closed.store(true, Ordering::Relaxed);
+        for (_, handle) in std::mem::take(&mut *self.0.doing.lock()).into_values().flatten() {
             handle.abort();
         }
-        self.0.write().await;
+        self.0.sooner.notify_one();
+        self.0.changed.notify_one();
+        let agent = self.clone();
+        let written = tokio::task::spawn_blocking(move || agent.write()).await;
+        if let Ok(Err(error)) = written {
+            tracing::error!(%error, "what the agent knows is not stored");
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.closed.load(Ordering::Relaxed)
+    }
+
+    /// Stores what has changed. What cannot be stored now is tried again with the next change.
+    fn write(&self) -> Result<(), StoreError> {
+        let _alone = self.0.writing.lock();
+        let Some(change) = Change::of(&mut self.0.books.lock().core) else { return Ok(()) };
+        let written = self.0.store.write(&change);
+        if written.is_err() {
+            change.undone(&mut self.0.books.lock().core);
+        }
+        written
     }
 
     /// Calls the core, then does what it says.
@@ -233,7 +278,9 @@ impl Agent {
                 actions = more;
                 counts.extend(counted);
             }
-            self.count(core, counts, begun);
+            for count in counts {
+                self.count(count, begun);
+            }
             (out, others)
         };
         for action in actions {
@@ -245,7 +292,7 @@ impl Agent {
     }
 
     fn deliver(&self, core: &Core, post: &mut Post) -> Vec<News> {
-        if !post.is_busy() {
+        if !post.is_busy() || self.is_closed() {
             return Vec::new();
         }
         let Some(state) = self.0.crew.state() else { return post.nobody() };
@@ -254,19 +301,24 @@ impl Agent {
     }
 
     fn perform(&self, action: Action) {
+        if self.is_closed() {
+            return;
+        }
         match action {
             Action::Execute { task, attempt, spec, until } => {
                 let agent = self.clone();
                 let left = Duration::from_millis(until.saturating_sub(now()));
                 let until = tokio::time::Instant::now() + left.min(LONGEST_WAIT * 24);
-                self.spawn(task, async move {
+                self.spawn(task, attempt, async move {
                     let work = Work { task, attempt, spec, until };
-                    let started = |runner: Address| {
-                        let name = agent.0.runners.get(&runner);
-                        let name = name.cloned().unwrap_or_else(|| runner.to_string());
-                        agent.act(|core, _| core.started(&task, attempt, name));
+                    let given = |runner: Option<Address>| {
+                        let name = runner.map(|runner| {
+                            let name = agent.0.runners.get(&runner);
+                            name.cloned().unwrap_or_else(|| runner.to_string())
+                        });
+                        agent.act(|core, _| core.given(&task, attempt, name));
                     };
-                    let outcome = agent.0.crew.work(work, started).await;
+                    let outcome = agent.0.crew.work(work, given).await;
                     agent.act(|core, now| core.worked(&task, attempt, outcome, now));
                 });
             }
@@ -274,24 +326,29 @@ impl Agent {
                 let agent = self.clone();
                 let seed = self.0.books.lock().core.proof_seed(&task);
                 let latency = Duration::from_millis(latency_ms);
-                let span = info_span!("speculation.proof_generate", task.id = %task);
+                let span = info_span!(parent: None, "speculation.proof_generate", task.id = %task);
                 let proving = async move {
                     let order = Order { task, witness, seed, latency, crash };
                     if let Some(outcome) = agent.0.provers.prove(order).await {
                         agent.act(|core, now| core.proved(&task, attempt, outcome, now));
                     }
                 };
-                self.spawn(task, proving.instrument(span));
+                self.spawn(task, attempt, proving.instrument(span));
             }
-            Action::Stop { task } => {
-                for handle in self.0.doing.lock().remove(&task).into_iter().flatten() {
+            Action::Stop { task, attempt } => {
+                let mut doing = self.0.doing.lock();
+                let Some(of_task) = doing.get_mut(&task) else { return };
+                for (_, handle) in of_task.extract_if(.., |(of, _)| *of <= attempt) {
                     handle.abort();
+                }
+                if of_task.is_empty() {
+                    doing.remove(&task);
                 }
             }
             Action::ConfirmAt { task, at } => {
                 let agent = self.clone();
                 let wait = Duration::from_millis(at.saturating_sub(now()));
-                let span = info_span!("speculation.confirm_wait", task.id = %task);
+                let span = info_span!(parent: None, "speculation.confirm_wait", task.id = %task);
                 let confirming = async move {
                     tokio::time::sleep(wait).await;
                     agent.act(|core, now| core.confirm(&task, now));
@@ -302,29 +359,23 @@ impl Agent {
         }
     }
 
-    /// Does something for a task, until it is done or stopped.
-    fn spawn(&self, task: TaskId, work: impl Future<Output = ()> + Send + 'static) {
+    /// Does something for a task's attempt, until it is done or stopped.
+    fn spawn(&self, task: TaskId, attempt: u32, work: impl Future<Output = ()> + Send + 'static) {
         let mut doing = self.0.doing.lock();
         let handle = self.0.runtime.spawn(work).abort_handle();
         let of_task = doing.entry(task).or_default();
-        of_task.retain(|handle| !handle.is_finished());
-        of_task.push(handle);
+        of_task.retain(|(_, handle)| !handle.is_finished());
+        of_task.push((attempt, handle));
     }
 
     /// Counts and tells what happened (AgenC §8; docs/observability.md).
-    fn count(&self, core: &Core, counts: Vec<Count>, begun: Instant) {
-        for count in counts {
-            self.count_one(count, begun);
-        }
-        self.0.metrics.set(&Standing::of(&core.machine));
-    }
-
-    fn count_one(&self, count: Count, begun: Instant) {
+    fn count(&self, count: Count, begun: Instant) {
         let metrics = &self.0.metrics;
         match count {
             Count::Scheduled { task, parents, depth, bond } => {
                 metrics.scheduled(depth);
                 let span = info_span!(
+                    parent: None,
                     "speculation.schedule",
                     task.id = %task,
                     task.parent_id = parents,
@@ -342,6 +393,7 @@ impl Agent {
             Count::Rejected { task, parents, reason, error } => {
                 metrics.rejected(reason);
                 let span = info_span!(
+                    parent: None,
                     "speculation.schedule",
                     task.id = %task,
                     task.parent_id = parents,
@@ -355,12 +407,12 @@ impl Agent {
             }
             Count::ProofSubmitted { task, attempt } => {
                 metrics.proof_submitted();
-                let span = info_span!("speculation.proof_submit", task.id = %task);
+                let span = info_span!(parent: None, "speculation.proof_submit", task.id = %task);
                 span.in_scope(|| tracing::debug!(taskId = %task, attempt, "Proof handed out"));
             }
             Count::ProofDelivered { task, took_ms } => {
                 metrics.proof_delivered(Duration::from_millis(took_ms));
-                let span = info_span!("speculation.proof_submit", task.id = %task);
+                let span = info_span!(parent: None, "speculation.proof_submit", task.id = %task);
                 span.in_scope(|| {
                     tracing::debug!(taskId = %task, durationMs = took_ms, "A validator has the proof");
                 });
@@ -380,7 +432,8 @@ impl Agent {
             }
             Count::RolledBack(summary) => {
                 metrics.rolled_back(&summary, begun.elapsed());
-                let span = info_span!("speculation.rollback", task.id = %summary.trigger);
+                let span =
+                    info_span!(parent: None, "speculation.rollback", task.id = %summary.trigger);
                 span.in_scope(|| {
                     tracing::warn!(
                         triggerTaskId = %summary.trigger,
@@ -396,18 +449,6 @@ impl Agent {
     }
 }
 
-impl Inner {
-    /// Stores what has changed.
-    async fn write(self: &Arc<Self>) {
-        let Some(change) = Change::of(&mut self.books.lock().core) else { return };
-        let inner = self.clone();
-        let written = tokio::task::spawn_blocking(move || inner.store.write(change)).await;
-        if let Ok(Err(error)) = written {
-            tracing::error!(%error, "what the agent knows is not stored");
-        }
-    }
-}
-
 /// What came of letters, for the core.
 fn heed(core: &mut Core, news: Vec<News>, now: u64) {
     for one in news {
@@ -419,33 +460,49 @@ fn heed(core: &mut Core, news: Vec<News>, now: u64) {
     }
 }
 
-/// Calls the core when something is due, as long as there is an agent.
-async fn keep_time(agent: Weak<Inner>) {
+/// Tells the agent of the blocks of one validator, until that ends.
+async fn follow(agent: Agent, mut blocks: broadcast::Receiver<Arc<ExecutedBlock>>) {
     loop {
-        let Some(inner) = agent.upgrade() else { return };
-        let due = inner.books.lock().core.machine.next_deadline();
+        match blocks.recv().await {
+            Ok(block) => agent.block(&block),
+            // The next one shows the gap.
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// Calls the core when something is due, until the agent is stopped.
+async fn keep_time(agent: Agent) {
+    while !agent.is_closed() {
+        let due = agent.0.books.lock().core.machine.next_deadline();
         let wait = due.map_or(LONGEST_WAIT, |due| Duration::from_millis(due.saturating_sub(now())));
         if wait.is_zero() {
-            Agent(inner).act(|core, now| core.advance(now));
+            agent.act(|core, now| core.advance(now));
             // Another deadline of the same time has passed as well.
             tokio::task::yield_now().await;
             continue;
         }
         tokio::select! {
             () = tokio::time::sleep(wait.min(LONGEST_WAIT)) => {}
-            () = inner.sooner.notified() => {}
+            () = agent.0.sooner.notified() => {}
         }
     }
 }
 
-/// Stores what has changed, as long as there is an agent.
-async fn keep_books(agent: Weak<Inner>) {
-    loop {
-        let Some(inner) = agent.upgrade() else { return };
-        inner.changed.notified().await;
-        inner.write().await;
-        drop(inner);
-        tokio::time::sleep(WRITE_PAUSE).await;
+/// Stores what has changed, until the agent is stopped, in a tenth of the time at most.
+async fn keep_books(agent: Agent) {
+    while !agent.is_closed() {
+        agent.0.changed.notified().await;
+        let (writer, begun) = (agent.clone(), Instant::now());
+        let written = tokio::task::spawn_blocking(move || writer.write()).await;
+        let mut pause = WRITE_PAUSE.max(begun.elapsed() * 9);
+        if !matches!(written, Ok(Ok(()))) {
+            tracing::error!(?written, "what the agent knows is not stored: it is tried again");
+            agent.0.changed.notify_one();
+            pause = pause.max(RETRY_PAUSE);
+        }
+        tokio::time::sleep(pause).await;
     }
 }
 

@@ -9,10 +9,14 @@ use super::{
     core::Core,
     letter::{Kind, Letter, Pace},
 };
-use crate::{chain::ledger::ExecutedBlock, validator::node::Services};
+use crate::{
+    chain::{ledger::ExecutedBlock, mempool::MempoolError},
+    validator::node::Services,
+};
 use cowboy_engine::{
     chain::{SignedTransaction, State, Status, Transaction},
     primitives::{Hash, SecretKey, Wei},
+    speculation::TaskId,
 };
 use std::collections::BTreeMap;
 
@@ -75,9 +79,18 @@ impl Post {
         before.any(|before| before.task == letter.task || before.kind == Kind::Create)
     }
 
+    /// Whether something of the same task is to arrive before this letter: the chain will not be as
+    /// it is now.
+    fn has_earlier(&self, number: u64, task: &TaskId) -> bool {
+        let waiting = self.waiting.range(..number).any(|(_, letter)| letter.task == *task);
+        let mut flying = self.flying.values().filter(|flight| flight.number < number);
+        waiting || flying.any(|flight| flight.letter.task == *task)
+    }
+
     /// What a block says of letters.
-    pub(super) fn block(&mut self, block: &ExecutedBlock) -> Vec<News> {
+    pub(super) fn block(&mut self, core: &Core, block: &ExecutedBlock) -> Vec<News> {
         let (mut news, agent) = (Vec::new(), self.key.address());
+        let state = &block.execution.state;
         for receipt in &block.execution.receipts {
             if receipt.sender != agent {
                 continue;
@@ -88,6 +101,8 @@ impl Post {
             let Some(flight) = self.flying.remove(&nonce) else { continue };
             match &receipt.status {
                 Status::Success => {}
+                // It was sent before, by an earlier process: what it says is so.
+                Status::Failed(_) if flight.letter.is_answered(state, &agent, &core.machine) => {}
                 // One before it had its nonce taken.
                 Status::Failed(_) if self.is_early(flight.number, &flight.letter) => {
                     self.again(flight);
@@ -98,7 +113,7 @@ impl Post {
             }
         }
         // Those whose block was not seen here: what they say is looked for in the state.
-        let next = block.execution.state.account(&agent).nonce;
+        let next = state.account(&agent).nonce;
         let later = self.flying.split_off(&next);
         for flight in std::mem::replace(&mut self.flying, later).into_values() {
             self.again(flight);
@@ -129,8 +144,11 @@ impl Post {
                 flight.signed = signed;
             }
             flight.sent_at = height;
-            if let Err(error) = submit(validators, &flight.signed) {
-                tracing::debug!(%error, nonce, "not handed to a validator again");
+            // All of them: the one that had it may be cut off.
+            for services in validators {
+                if let Err(error) = services.submit(flight.signed.clone()) {
+                    tracing::debug!(%error, nonce, "not handed to a validator again");
+                }
             }
         }
         let mut nonce = state.account(&agent).nonce;
@@ -139,7 +157,8 @@ impl Post {
         }
         while self.flying.len() < WINDOW {
             let Some((number, letter)) = self.waiting.pop_first() else { break };
-            if letter.doubtful && letter.is_answered(state, &agent, &core.machine) {
+            let first = !self.has_earlier(number, &letter.task);
+            if letter.doubtful && first && letter.is_answered(state, &agent, &core.machine) {
                 continue;
             }
             let Some(signed) = sign(&self.key, core, &letter, state, nonce, pace) else { continue };
@@ -149,8 +168,12 @@ impl Post {
                     self.flying.insert(nonce, Flight { number, letter, signed, sent_at: height });
                     nonce += 1;
                 }
+                Err(Some(error)) if is_final(&error) => {
+                    news.push(News::Refused(letter, error.to_string()));
+                }
                 Err(error) => {
-                    tracing::debug!(%error, task = %letter.task, "no validator takes it now");
+                    let error = error.map(|error| error.to_string());
+                    tracing::debug!(error, task = %letter.task, "no validator takes it now");
                     match letter.kind {
                         Kind::Complete { submission, .. } => {
                             news.push(News::Lost { letter, submission });
@@ -202,14 +225,25 @@ fn sign(
     Some(transaction.sign(key))
 }
 
-/// Hands a transaction to the first validator that takes it.
-fn submit(validators: &[Services], signed: &SignedTransaction) -> Result<(), String> {
-    let mut last = "no validator runs".to_owned();
+/// Hands a transaction to the first validator that takes it; the last one's error where none does,
+/// nothing where none runs.
+fn submit(validators: &[Services], signed: &SignedTransaction) -> Result<(), Option<MempoolError>> {
+    let mut last = None;
     for services in validators {
         match services.submit(signed.clone()) {
             Ok(_) => return Ok(()),
-            Err(error) => last = error.to_string(),
+            Err(error) => last = Some(error),
         }
     }
     Err(last)
+}
+
+/// Whether the same letter would be refused again.
+const fn is_final(error: &MempoolError) -> bool {
+    matches!(
+        error,
+        MempoolError::InsufficientBalance { .. }
+            | MempoolError::TooLarge { .. }
+            | MempoolError::LimitTooLow { .. }
+    )
 }

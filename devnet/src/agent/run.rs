@@ -159,6 +159,12 @@ impl Run {
         Pipeline { name: self.pipeline.name.clone(), tasks }
     }
 
+    /// Bytes of its tasks' outputs.
+    pub(super) fn output_bytes(&self) -> u64 {
+        let outputs = self.tasks.iter().filter_map(|task| task.output.as_ref());
+        outputs.map(|output| output.len() as u64).sum()
+    }
+
     pub(super) fn position(&self, task: &str) -> Option<usize> {
         self.pipeline.tasks.iter().position(|one| one.entry.id == task)
     }

@@ -33,9 +33,13 @@ const SCHEMA: &str = "
         ended_at INTEGER
     ) STRICT;
     CREATE TABLE IF NOT EXISTS tasks (
-        pipeline INTEGER NOT NULL, place INTEGER NOT NULL, record TEXT NOT NULL, output BLOB,
+        pipeline INTEGER NOT NULL, place INTEGER NOT NULL, record TEXT NOT NULL,
         PRIMARY KEY (pipeline, place)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS outputs (
+        pipeline INTEGER NOT NULL, place INTEGER NOT NULL, output BLOB,
+        PRIMARY KEY (pipeline, place)
+    ) STRICT;
     CREATE TABLE IF NOT EXISTS rollbacks (id INTEGER PRIMARY KEY, record TEXT NOT NULL) STRICT;
 ";
 
@@ -91,13 +95,14 @@ pub(super) struct Change {
     machine: Vec<u8>,
     next: u64,
     pipelines: Vec<(u64, String, u64, Option<u64>)>,
-    tasks: Vec<ChangedTask>,
-    rollbacks: Vec<String>,
+    tasks: Vec<(u64, usize, String)>,
+    outputs: Vec<ChangedOutput>,
+    rollbacks: Vec<Undone>,
     forgotten: Vec<u64>,
 }
 
-/// A task's pipeline, position, record and output.
-type ChangedTask = (u64, usize, String, Option<Arc<Vec<u8>>>);
+/// A task's pipeline, position and output.
+type ChangedOutput = (u64, usize, Option<Arc<Vec<u8>>>);
 
 impl Change {
     /// What has changed since the last one.
@@ -105,11 +110,11 @@ impl Change {
         let nothing = core.dirty.is_empty()
             && core.dirty_runs.is_empty()
             && core.new_rollbacks.is_empty()
+            && core.dirty_outputs.is_empty()
             && core.forgotten.is_empty();
         if nothing {
             return None;
         }
-        let json = |value: &_| serde_json::to_string(value).expect("a record of texts and numbers");
         let pipelines = std::mem::take(&mut core.dirty_runs);
         let pipelines = pipelines.iter().filter_map(|number| {
             let run = core.runs.get(number)?;
@@ -121,17 +126,32 @@ impl Change {
         let tasks = tasks.into_iter().filter_map(|(number, at)| {
             let task = core.runs.get(&number)?.tasks.get(at)?;
             let record = serde_json::to_string(task).expect("a record of texts and numbers");
-            Some((number, at, record, task.output.clone()))
+            Some((number, at, record))
         });
         let tasks = tasks.collect();
+        let outputs = std::mem::take(&mut core.dirty_outputs);
+        let outputs = outputs.into_iter().filter_map(|(number, at)| {
+            Some((number, at, core.runs.get(&number)?.tasks.get(at)?.output.clone()))
+        });
+        let outputs = outputs.collect();
         Some(Self {
             machine: core.machine.snapshot(),
             next: core.next,
             pipelines,
             tasks,
-            rollbacks: core.new_rollbacks.drain(..).map(|one| json(&one)).collect(),
+            outputs,
+            rollbacks: std::mem::take(&mut core.new_rollbacks),
             forgotten: std::mem::take(&mut core.forgotten),
         })
+    }
+
+    /// It is not stored: all of it is still to be.
+    pub(super) fn undone(self, core: &mut Core) {
+        core.dirty_runs.extend(self.pipelines.iter().map(|(number, ..)| *number));
+        core.dirty.extend(self.tasks.iter().map(|(number, at, _)| (*number, *at)));
+        core.dirty_outputs.extend(self.outputs.iter().map(|(number, at, _)| (*number, *at)));
+        core.new_rollbacks.splice(0..0, self.rollbacks);
+        core.forgotten.extend(self.forgotten);
     }
 }
 
@@ -191,6 +211,8 @@ impl Store {
                 serde_json::from_str(&written).map_err(|error| self.damaged(what(), error))?;
             let checked = pipeline.check().map_err(|error| self.damaged(what(), error))?;
             let mut of_run = Vec::with_capacity(checked.tasks.len());
+            // Of pipelines that are not there.
+            while tasks.next_if(|(of, ..)| *of < number).is_some() {}
             while let Some((_, record, output)) = tasks.next_if(|(of, ..)| *of == number) {
                 let task: TaskRun =
                     serde_json::from_str(&record).map_err(|error| self.damaged(what(), error))?;
@@ -220,8 +242,10 @@ impl Store {
         let pipelines = pipelines
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
             .collect::<Result<_, _>>()?;
-        let mut tasks = connection
-            .prepare("SELECT pipeline, record, output FROM tasks ORDER BY pipeline, place")?;
+        let mut tasks = connection.prepare(
+            "SELECT tasks.pipeline, record, output FROM tasks LEFT JOIN outputs USING \
+                 (pipeline, place) ORDER BY tasks.pipeline, tasks.place",
+        )?;
         let tasks = tasks
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<Result<_, _>>()?;
@@ -231,7 +255,7 @@ impl Store {
     }
 
     /// Writes all of a change, or nothing.
-    pub(super) fn write(&self, change: Change) -> Result<(), StoreError> {
+    pub(super) fn write(&self, change: &Change) -> Result<(), StoreError> {
         let write = || {
             let mut connection = self.connection.lock();
             let transaction = connection.transaction()?;
@@ -244,13 +268,19 @@ impl Store {
                     .prepare_cached("INSERT OR REPLACE INTO pipelines VALUES (?, ?, ?, ?)")?
                     .execute(params![number, written, submitted_at, ended_at])?;
             }
-            for (number, at, record, output) in &change.tasks {
+            for (number, at, record) in &change.tasks {
+                transaction
+                    .prepare_cached("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)")?
+                    .execute(params![number, at, record])?;
+            }
+            for (number, at, output) in &change.outputs {
                 let output = output.as_ref().map(|output| output.as_slice());
                 transaction
-                    .prepare_cached("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?)")?
-                    .execute(params![number, at, record, output])?;
+                    .prepare_cached("INSERT OR REPLACE INTO outputs VALUES (?, ?, ?)")?
+                    .execute(params![number, at, output])?;
             }
-            for record in &change.rollbacks {
+            for undone in &change.rollbacks {
+                let record = serde_json::to_string(undone).expect("a record of texts and numbers");
                 transaction.execute("INSERT INTO rollbacks (record) VALUES (?)", [record])?;
             }
             if !change.rollbacks.is_empty() {
@@ -262,6 +292,7 @@ impl Store {
             for number in &change.forgotten {
                 transaction.execute("DELETE FROM pipelines WHERE number = ?", [number])?;
                 transaction.execute("DELETE FROM tasks WHERE pipeline = ?", [number])?;
+                transaction.execute("DELETE FROM outputs WHERE pipeline = ?", [number])?;
             }
             transaction.commit()
         };

@@ -80,8 +80,9 @@ impl World {
                 Action::Prove { task, attempt, .. } => {
                     self.doing.push(Doing::Proof { task, attempt });
                 }
-                Action::Stop { task } => self.doing.retain(|doing| match doing {
-                    Doing::Work { task: of, .. } | Doing::Proof { task: of, .. } => *of != task,
+                Action::Stop { task, attempt } => self.doing.retain(|doing| match doing {
+                    Doing::Work { task: of, attempt: at }
+                    | Doing::Proof { task: of, attempt: at } => *of != task || *at > attempt,
                     Doing::Confirmation { .. } | Doing::Letter(_) => true,
                 }),
                 Action::Send(letter) => self.doing.push(Doing::Letter(letter)),
@@ -345,7 +346,7 @@ fn what_is_stored_is_what_there_was() {
         for _ in 0..world.rng.random_range(0..100) {
             world.step();
         }
-        store.write(Change::of(&mut world.core).unwrap()).unwrap();
+        store.write(&Change::of(&mut world.core).unwrap()).unwrap();
         let mut again = Core::new(AGENT, [1; 32], world.core.options.clone(), world.now);
         Store::open(&path, 9).unwrap().load(&mut again, world.now).unwrap();
         assert_eq!(again.runs.len(), world.core.runs.len());

@@ -18,11 +18,11 @@ use crate::{
             TaskTransaction, TasksCancelled, Text, TimeText,
         },
     },
-    speculation::metrics,
+    speculation::metrics::{self, Standing},
 };
 use cowboy_engine::{
     primitives::{Hash, Wei},
-    speculation::{Commitment, ProofStatus, Reason, RollbackReason},
+    speculation::{Commitment, ConfigError, ProofStatus, Reason, RollbackReason},
 };
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -40,7 +40,14 @@ impl Speculation for Agent {
         };
         let checked = pipeline.check().map_err(|error| refused(error.to_string()))?;
         let (name, tasks) = (checked.name.clone(), checked.tasks.len() as u64);
+        if self.is_closed() {
+            return Err(ApiError::unavailable("the devnet is stopping"));
+        }
         let number = self.act(|core, now| core.submit(checked, now))?;
+        // Who is answered finds it again, whatever happens.
+        self.write().map_err(|error| {
+            ApiError::internal(format!("pipeline {number} is taken, but cannot be stored: {error}"))
+        })?;
         Ok(PipelineAccepted { pipeline: number, name, tasks })
     }
 
@@ -76,23 +83,26 @@ impl Speculation for Agent {
         })
     }
 
-    fn commitments(&self, query: &OfPipelineQuery) -> Vec<SpeculativeCommitment> {
+    fn commitments(&self, query: &OfPipelineQuery) -> Result<Vec<SpeculativeCommitment>, ApiError> {
         let core = &self.0.books.lock().core;
+        known(core, query)?;
         let all = tasks(core, query).filter_map(|(run, at)| {
             let commitment = core.machine.commitment(&run.tasks[at].id)?;
             Some(describe_commitment(run, at, commitment))
         });
-        all.take(limit(query.limit)).collect()
+        Ok(all.take(limit(query.limit)).collect())
     }
 
-    fn proofs(&self, query: &OfPipelineQuery) -> Vec<SpeculativeProof> {
+    fn proofs(&self, query: &OfPipelineQuery) -> Result<Vec<SpeculativeProof>, ApiError> {
         let core = &self.0.books.lock().core;
+        known(core, query)?;
         let all = tasks(core, query).filter_map(|(run, at)| proof(core, run, at));
-        all.take(limit(query.limit)).collect()
+        Ok(all.take(limit(query.limit)).collect())
     }
 
-    fn rollbacks(&self, query: &OfPipelineQuery) -> Vec<Rollback> {
+    fn rollbacks(&self, query: &OfPipelineQuery) -> Result<Vec<Rollback>, ApiError> {
         let core = &self.0.books.lock().core;
+        known(core, query)?;
         let of = |number: u64| query.pipeline.is_none_or(|wanted| wanted == number);
         let all = core.rollbacks.iter().rev().filter(|undone| of(undone.pipeline));
         let rollback = |undone: &super::core::Undone| Rollback {
@@ -106,7 +116,7 @@ impl Speculation for Agent {
             slashed: Wei::new(undone.slashed.into()).into(),
             released: Wei::new(undone.released.into()).into(),
         };
-        all.take(limit(query.limit)).map(rollback).collect()
+        Ok(all.take(limit(query.limit)).map(rollback).collect())
     }
 
     fn cancel(&self, number: u64, task: Option<&str>) -> Result<TasksCancelled, ApiError> {
@@ -169,9 +179,16 @@ impl Speculation for Agent {
     }
 
     fn configure(&self, request: &ConfigureRequest) -> Result<Vec<SpeculationOption>, ApiError> {
+        let refused = |wrong: Vec<ConfigError>| {
+            let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+            ApiError::bad_request(wrong.join("; "))
+                .hint("options and their ranges: cowboyctl speculation config")
+        };
+        let options = self.0.books.lock().core.options.clone();
+        let all = request.options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let wanted = options.with(all).map_err(refused)?.config.generator;
         let chain = self.0.provers.generator();
-        let wanted = request.options.iter().find(|(name, _)| name.ends_with("proof.generator"));
-        if let Some((_, wanted)) = wanted.filter(|(_, wanted)| *wanted != chain) {
+        if wanted.name() != chain {
             return Err(ApiError::conflict(format!(
                 "speculation.proof.generator: this chain's proofs are `{chain}` from its first \
                  block on, `{wanted}` can be had on another devnet"
@@ -179,17 +196,18 @@ impl Speculation for Agent {
             .hint("set it in the topology and begin anew: cowboyctl devnet reset"));
         }
         let changed = self.act(|core, now| core.configure(&request.options, now));
-        changed.map_err(|wrong| {
-            let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-            ApiError::bad_request(wrong.join("; "))
-                .hint("options and their ranges: cowboyctl speculation config")
-        })?;
+        changed.map_err(refused)?;
         let workers = self.0.books.lock().core.options.config.worker_threads;
         self.0.provers.set_workers(workers);
         Ok(self.options())
     }
 
     fn metrics(&self) -> (&'static str, String) {
+        let standing = self.act(|core, now| {
+            core.advance(now);
+            Standing::of(&core.machine)
+        });
+        self.0.metrics.set(&standing);
         (metrics::CONTENT_TYPE, self.0.metrics.encode())
     }
 }
@@ -215,6 +233,12 @@ fn limit(asked: Option<usize>) -> usize {
 fn time(ms: u64) -> TimeText {
     let ms = i64::try_from(ms).unwrap_or(i64::MAX);
     Text(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX))
+}
+
+/// Whether the pipeline that a list is to be of is there.
+fn known(core: &Core, query: &OfPipelineQuery) -> Result<(), AskError> {
+    let missing = query.pipeline.filter(|number| !core.runs.contains_key(number));
+    missing.map_or(Ok(()), |number| Err(AskError::NoPipeline(number)))
 }
 
 /// Every task that a list may be of, the newest pipelines first.

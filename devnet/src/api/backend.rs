@@ -141,11 +141,11 @@ pub trait Speculation: Send + Sync {
     /// A task with its output.
     fn task(&self, number: u64, name: &str) -> Result<TaskDetail, ApiError>;
     /// Commitments, the newest pipelines' first.
-    fn commitments(&self, query: &OfPipelineQuery) -> Vec<SpeculativeCommitment>;
+    fn commitments(&self, query: &OfPipelineQuery) -> Result<Vec<SpeculativeCommitment>, ApiError>;
     /// Proofs, the newest pipelines' first.
-    fn proofs(&self, query: &OfPipelineQuery) -> Vec<SpeculativeProof>;
+    fn proofs(&self, query: &OfPipelineQuery) -> Result<Vec<SpeculativeProof>, ApiError>;
     /// Rollbacks, newest first.
-    fn rollbacks(&self, query: &OfPipelineQuery) -> Vec<Rollback>;
+    fn rollbacks(&self, query: &OfPipelineQuery) -> Result<Vec<Rollback>, ApiError>;
     /// Cancels a task with those that depend on it, or all of a pipeline.
     fn cancel(&self, number: u64, task: Option<&str>) -> Result<TasksCancelled, ApiError>;
     /// What it is doing.

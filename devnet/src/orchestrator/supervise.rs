@@ -186,11 +186,6 @@ impl Requests {
         context.child("targets").spawn(move |_| {
             readiness::watch(backend, move |block| following.advance(&block.execution.state))
         });
-        if let Some(agent) = config.agent.clone() {
-            let backend = config.backend.clone();
-            let pipelines = context.child("pipelines");
-            pipelines.spawn(move |_| readiness::watch(backend, move |block| agent.block(block)));
-        }
         let jobs = config.home.jobs_path();
         let executor = Executor::default().in_folder(&jobs).map_err(HomeError::io(&jobs))?;
         let runners = Runners::new(&context, &config, api, executor, targets.clone());

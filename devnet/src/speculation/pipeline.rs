@@ -21,7 +21,7 @@ use cowboy_engine::{
     job::{
         document,
         json::Json,
-        spec::{JobSpec, Work},
+        spec::{JobSpec, Verification, Work},
     },
     proof::Element,
 };
@@ -366,9 +366,11 @@ fn spec(entry: &TaskEntry, outputs: &BTreeMap<String, Vec<u8>>) -> Result<JobSpe
         }
         command.stdin = Some(stdin(outputs));
     }
-    // Nothing of it goes onto the chain as a job: what it costs, and how it is verified, is the
-    // task's business.
     spec.check().map_err(|error| format!("job: {error}"))?;
+    // Nothing of it goes onto the chain as a job: one runner does it, and its proof says how it is
+    // verified.
+    spec.verification = Verification::none();
+    (spec.callback, spec.required_runner_pool, spec.tee_required) = (None, None, false);
     Ok(spec)
 }
 

@@ -38,6 +38,9 @@ pub enum ErrandError {
     /// The runner worked on it and says that there is no result.
     #[error("{0}")]
     Failed(String),
+    /// It took longer than it may.
+    #[error("no result in time")]
+    Late,
     /// Whoever sent it wants no result any more.
     #[error("it was called back")]
     CalledBack,
@@ -93,6 +96,13 @@ impl Errands {
             && let Some((_, awaiting)) = self.0.remove(id)
         {
             let _ = awaiting.send(report);
+        }
+    }
+
+    /// The validator has ended: so have all errands.
+    pub fn lost_all(&mut self) {
+        for (_, awaiting) in std::mem::take(&mut self.0).into_values() {
+            let _ = awaiting.send(Err(ErrandError::Lost));
         }
     }
 

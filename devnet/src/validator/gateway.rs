@@ -21,6 +21,8 @@
 //! work of which the chain knows nothing, whose result goes to whoever sent it. It counts among
 //! the runner's jobs and is done as one of them.
 
+pub use super::handed::Handed;
+
 use super::{
     errands::{ErrandError, Errands, Report},
     limiter::{HelloLimiter, Limits},
@@ -43,7 +45,7 @@ use cowboy_engine::{
     },
     job::spec::{Job, JobStatus, MAX_TIMEOUT_BLOCKS},
     presence::{Bitmap, LocalView, view::Label},
-    primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec::to_vec},
+    primitives::{Address, Hash, Height, PublicKey, SecretKey, codec::to_vec},
     registry::Order,
     session::{
         End, Outcome, Session as _,
@@ -90,33 +92,6 @@ pub struct Config {
     pub limits: Limits,
     /// The executed state it starts from; an older one will do, [`Gateway::advance`] follows.
     pub state: State,
-}
-
-/// What a runner hands in. Whether the chain takes it has been checked but for reveals.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Handed {
-    /// The result of a job that it works on alone.
-    Result(SubmitResult),
-    /// A committee member's commitment.
-    Commit(CommitResult),
-    /// The word of one that cannot do its work.
-    Failure(ReportFailure),
-    /// A committee member's result, which it was asked for.
-    Reveal {
-        /// The job.
-        job_id: Hash,
-        /// The result; whether it is what was committed to has not been checked.
-        reveal: Reveal,
-    },
-    /// An aggregator's answer.
-    Aggregated {
-        /// The job.
-        job_id: Hash,
-        /// [`reveals_digest`](cowboy_engine::wire::reveals_digest) of what it was asked to sign.
-        digest: Hash,
-        /// Its signature.
-        signature: Signature,
-    },
 }
 
 /// A runner's connection, as operators see it.
@@ -351,6 +326,11 @@ impl Gateway {
             errands.close(&id, runner, Err(ErrandError::Busy));
         }
         Ok(report)
+    }
+
+    /// Nobody is left to serve connections: no errand will be reported.
+    pub fn lose_errands(&self) {
+        self.0.shared.lock().errands.lost_all();
     }
 
     /// Has the runner on an errand stop its work. Its report is [`ErrandError::CalledBack`].
@@ -604,7 +584,7 @@ impl RunnerLink {
     fn established(&mut self, session: &mut Validator) {
         let (head, dispatches) = {
             let mut shared = self.gateway.0.shared.lock();
-            let Shared { state, view, links, half_open, .. } = &mut *shared;
+            let Shared { state, view, links, half_open, errands, .. } = &mut *shared;
             self.half_open = false;
             *half_open -= 1;
             let pushes = state.phase().pushes();
@@ -622,6 +602,7 @@ impl RunnerLink {
                 dispatched: dispatches.iter().map(|d| (d.job_id, d.assigned_at)).collect(),
             };
             if let Some(older) = links.insert(self.runner, link) {
+                errands.lost(&self.runner);
                 older.command(Command::Close(GoodbyeReason::DuplicateConnection));
             }
             view.opened(self.runner);

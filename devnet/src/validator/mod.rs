@@ -3,6 +3,7 @@
 pub mod committees;
 pub mod errands;
 pub mod gateway;
+mod handed;
 pub mod keys;
 pub mod limiter;
 pub mod node;

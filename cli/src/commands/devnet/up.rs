@@ -130,10 +130,18 @@ pub fn saved_plan(devnet: &DevnetHome) -> Result<Option<Plan>, CliError> {
     Ok(Some(Topology::parse(&text, &file)?.resolve(&Overrides::default(), &text, &file)?))
 }
 
-/// A chain that has begun cannot have another genesis. Pace and port are free.
+/// A chain that has begun cannot have another genesis. Pace and port are free, and how it
+/// speculates but for what makes the proofs.
 fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
-    let adjusted = Plan { block_time: saved.block_time, api_port: saved.api_port, ..plan.clone() };
-    if adjusted == *saved {
+    let adjusted = Plan {
+        block_time: saved.block_time,
+        api_port: saved.api_port,
+        speculation: saved.speculation.clone(),
+        ..plan.clone()
+    };
+    let generator = |plan: &Plan| plan.speculation.config.generator;
+    let other_proofs = generator(plan) != generator(saved);
+    if adjusted == *saved && !other_proofs {
         return Ok(());
     }
     let differs = [
@@ -144,6 +152,8 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         ("validators", plan.validators != saved.validators),
         ("runners", plan.runners != saved.runners),
         ("accounts", plan.accounts != saved.accounts),
+        ("timers", plan.timers != saved.timers),
+        ("proof generator", other_proofs),
     ];
     let differs: Vec<_> = differs.iter().filter(|(_, d)| *d).map(|(name, _)| *name).collect();
     let what = format!("devnet `{}` has a chain of another topology", plan.name);

@@ -50,9 +50,10 @@ pub fn headline(summary: &PipelineSummary) -> String {
     format!("{name} (pipeline {pipeline}): {rest}")
 }
 
-/// How many times as long the synchronous pipeline takes, to a tenth, rounded down.
+/// How many times as long the synchronous pipeline takes, to the nearest tenth.
 pub fn gain(summary: &PipelineSummary) -> Option<String> {
-    let tenths = summary.synchronous_ms?.saturating_mul(10).checked_div(summary.elapsed_ms)?;
+    let (other, own) = (summary.synchronous_ms?, summary.elapsed_ms);
+    let tenths = other.saturating_mul(10).saturating_add(own / 2).checked_div(own)?;
     Some(format!("{}.{}", tenths / 10, tenths % 10))
 }
 

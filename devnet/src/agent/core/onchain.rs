@@ -9,7 +9,7 @@ use crate::{
 use cowboy_engine::{
     chain::{self, State},
     primitives::{Address, Hash},
-    speculation::{Answer, Confirmation, ProofStatus, RollbackReason, TaskId},
+    speculation::{Answer, Confirmation, RollbackReason, TaskId},
 };
 
 impl Core {
@@ -52,6 +52,14 @@ impl Core {
                 self.counts.push(Count::ProofFailed { task: letter.task });
                 // Stale where it was undone meanwhile.
                 let _ = self.machine.answer(letter.task, submission, Answer::Rejected, now);
+            }
+            // An earlier process has committed to another output.
+            Kind::Commit if present && error.starts_with("CommitmentExists") => {
+                let until = self.runs[&place.0].tasks[place.1].claim_expires_at;
+                let cancel = Kind::Resolve(Some(RollbackReason::ManualCancel));
+                for kind in [cancel, Kind::Claim { until }, Kind::Commit] {
+                    self.send(letter.task, letter.attempt, kind);
+                }
             }
             // An earlier attempt has created it.
             Kind::Create if letter.attempt > 1 => {}
@@ -144,9 +152,6 @@ impl Core {
                 continue;
             }
             self.send(id, attempt, Kind::Commit);
-            if self.machine.task(&id).is_some_and(|one| one.proof == ProofStatus::Proving) {
-                self.prove(id);
-            }
             if completed {
                 self.completed(&id, now);
             }

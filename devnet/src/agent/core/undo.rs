@@ -96,8 +96,10 @@ impl Core {
             let run = &self.runs[&place.0];
             let (attempt, status) = (run.tasks[place.1].attempt, run.tasks[place.1].status);
             let keep = run.entry(place.1).checkpoint || run.tasks[place.1].landed;
-            self.actions.push(Action::Stop { task: *task });
-            let reason = if is_trigger { summary.reason } else { RollbackReason::AncestorFailed };
+            self.actions.push(Action::Stop { task: *task, attempt });
+            // As far as the chain knows, the ancestor may not have failed.
+            let descendant = RollbackReason::ManualCancel;
+            let reason = if is_trigger { summary.reason } else { descendant };
             self.send(*task, attempt, Kind::Resolve(Some(reason)));
             if status.is_final() {
                 continue;
@@ -146,6 +148,7 @@ impl Core {
         let Some(run) = self.runs.get_mut(&place.0) else { return };
         if let Some(output) = run.tasks[place.1].output.take() {
             self.output_bytes -= output.len() as u64;
+            self.dirty_outputs.insert(place);
         }
     }
 
@@ -183,6 +186,7 @@ impl Core {
         {
             run.ended_at = Some(now);
             self.dirty_runs.insert(number);
+            self.forget();
         }
     }
 }

@@ -85,19 +85,19 @@ pub(super) fn table() -> Vec<Route> {
             "/v1/speculation/commitments",
             "Commitments to outputs, the newest pipelines' first",
             Answer::many::<SpeculativeCommitment>(),
-            |agent, (), query: OfPipelineQuery| Ok(agent.commitments(&query)),
+            |agent, (), query: OfPipelineQuery| agent.commitments(&query),
         ),
         read(
             "/v1/speculation/proofs",
             "Proofs, the newest pipelines' first",
             Answer::many::<SpeculativeProof>(),
-            |agent, (), query: OfPipelineQuery| Ok(agent.proofs(&query)),
+            |agent, (), query: OfPipelineQuery| agent.proofs(&query),
         ),
         read(
             "/v1/speculation/rollbacks",
             "Rollbacks, newest first",
             Answer::many::<Rollback>(),
-            |agent, (), query: OfPipelineQuery| Ok(agent.rollbacks(&query)),
+            |agent, (), query: OfPipelineQuery| agent.rollbacks(&query),
         ),
         read(
             "/v1/speculation/config",

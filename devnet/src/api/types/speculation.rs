@@ -250,7 +250,8 @@ pub struct SpeculativeCommitment {
     pub output_commitment: HashText,
     /// What the output hashes to.
     pub constraint_hash: HashText,
-    /// Where it stands, as `created`, `proof_ready`, `submitted`, `confirmed` or `rolled_back`.
+    /// Where it stands: `created`, `proof_generated`, `submitted`, `confirmed`, `failed`, `expired`
+    /// or `rolled_back`.
     pub status: String,
     /// The depth at which it was made.
     pub depth: u32,
@@ -271,7 +272,7 @@ pub struct SpeculativeProof {
     pub task: String,
     /// The task's identifier on the chain.
     pub task_id: HashText,
-    /// Where it is, as `proving`, `held`, `ready`, `submitting` or `confirmed`.
+    /// Where it is: `held`, `proving`, `waiting`, `ready`, `back_off`, `submitting` or `confirmed`.
     pub status: String,
     /// What makes it: `groth16`, or `mock`, which proves nothing.
     pub generator: String,
@@ -346,7 +347,7 @@ pub struct SpeculationStatus {
     pub proofs_in_flight: u64,
     /// Memory in use, in bytes, by the agent's books.
     pub memory_bytes: u64,
-    /// Since the devnet's start: tasks accepted.
+    /// Since the chain's first block: tasks accepted.
     pub tasks_scheduled: u64,
     /// Tasks confirmed.
     pub tasks_confirmed: u64,
