@@ -1,5 +1,5 @@
-//! Proofs: `cargo bench -p cowboy-engine --bench proof`, on one core, each beside bare ark-groth16
-//! on the same circuit.
+//! Proofs: `cargo bench -p cowboy-engine --bench proof`, on one core unless said, each beside bare
+//! ark-groth16 on the same circuit.
 //!
 //! Ours prove from a witness to 388 bytes, and verify from 388 bytes, with every check of their
 //! form; theirs begin and end with points in memory.
@@ -16,7 +16,7 @@ use cowboy_engine::{
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand_chacha_03::{ChaCha20Rng, rand_core::SeedableRng as _};
-use std::hint::black_box;
+use std::{hint::black_box, thread};
 
 /// Proofs of a block.
 const BLOCK: u32 = 64;
@@ -56,6 +56,23 @@ fn prove(c: &mut Criterion) {
                 prover.key().arkworks(),
                 &mut randomness,
             )
+        });
+    });
+    group.finish();
+
+    let mut group = c.benchmark_group("prove on two cores");
+    group.sample_size(20).throughput(Throughput::Elements(2));
+    group.bench_function("ours, two at once", |b| {
+        b.iter(|| {
+            n += 2;
+            thread::scope(|scope| {
+                for n in [n, n + 1] {
+                    let (prover, task, agent) = (&prover, &task, &agent);
+                    scope.spawn(move || {
+                        prover.prove(task, agent, &witness(n), &random(n)).to_bytes()
+                    });
+                }
+            });
         });
     });
     group.finish();
