@@ -136,10 +136,10 @@ fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
     let both = runtime.block_on(timeline::run(&devnet, 50)).unwrap();
     assert_eq!(both.iter().map(|one| one.confirmation_ms).collect::<Vec<_>>(), [40, 8]);
     for one in both {
-        let names = |pipeline: &Pipeline| {
-            pipeline.graph.iter().map(|task| task.output_commitment.is_some()).collect::<Vec<_>>()
+        let outputs = |pipeline: &Pipeline| {
+            pipeline.graph.iter().map(|task| task.output_bytes.unwrap()).collect::<Vec<_>>()
         };
-        assert_eq!(names(&one.speculative), names(&one.synchronous));
+        assert_eq!(outputs(&one.speculative), outputs(&one.synchronous));
         let [fast, slow] = [&one.speculative, &one.synchronous].map(|p| p.summary.elapsed_ms);
         // Five proofs at a time, instead of one after the other.
         assert!(fast < slow, "{fast} ms and {slow} ms");

@@ -1,6 +1,6 @@
 //! Pipelines of tasks: what the devnet's agent takes and tells.
 
-use super::Route;
+use super::{Nothing, Route};
 use crate::api::{
     backend::Speculation,
     error::ApiError,
@@ -124,10 +124,6 @@ pub(super) fn table() -> Vec<Route> {
         },
     ]
 }
-
-/// The query of a route that takes none.
-#[derive(serde::Deserialize, IntoParams)]
-struct Nothing {}
 
 /// A read of what the agent knows.
 fn read<P, Q, T>(
