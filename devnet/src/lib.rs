@@ -21,6 +21,7 @@
 //! | [`api`] | the control API: types, server, events |
 //! | [`home`] | a devnet's folder, and the lock that says whether it runs |
 //! | [`client`] | typed requests to a running devnet |
+//! | [`lease`] | jobs by lease: the server, a runner, what they speak |
 //! | [`agent`] | runs pipelines of tasks ahead of the chain |
 //! | [`runner`] | a runner: its connections, its jobs, its heartbeats |
 //! | [`orchestrator`] | a devnet's whole life in one process |
@@ -34,6 +35,7 @@ pub mod consensus;
 pub mod executor;
 pub mod faults;
 pub mod home;
+pub mod lease;
 pub mod orchestrator;
 pub mod runner;
 pub mod simulation;

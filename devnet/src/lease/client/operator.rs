@@ -1,0 +1,128 @@
+//! What hands jobs in, looks at them, and says who may work on them.
+
+use super::{Client, ClientError, whole};
+use crate::lease::messages::{
+    Job, JobChanged, JobQuery, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER, LogQuery, NewRun,
+    NewToken, PageQuery, Run, RunSummary, Status, StoredArtifact, Token, TokenRequest,
+};
+use reqwest::{Method, RequestBuilder, Response};
+use std::time::Duration;
+
+use super::REQUEST_TIMEOUT;
+
+/// A part of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPart {
+    /// What was written from the offset on, as far as it was sent.
+    pub bytes: Vec<u8>,
+    /// How long the log is.
+    pub total: u64,
+    /// Whether nothing more will come.
+    pub ended: bool,
+}
+
+impl Client {
+    fn get(&self, path: &[&str]) -> RequestBuilder {
+        self.request(Method::GET, &[&["api", "v1"], path].concat())
+    }
+
+    fn post(&self, path: &[&str]) -> RequestBuilder {
+        self.request(Method::POST, &[&["api", "v1"], path].concat())
+    }
+
+    /// Hands a run in.
+    pub async fn submit(&self, run: &NewRun) -> Result<Run, ClientError> {
+        self.json(self.post(&["runs"]).json(run)).await
+    }
+
+    /// The last runs, newest first.
+    pub async fn runs(&self, query: &PageQuery) -> Result<Vec<RunSummary>, ClientError> {
+        self.json(self.get(&["runs"]).query(query)).await
+    }
+
+    /// A run.
+    pub async fn run(&self, run: &str) -> Result<Run, ClientError> {
+        self.json(self.get(&["runs", run])).await
+    }
+
+    /// Cancels every job of a run that has not ended.
+    pub async fn cancel_run(&self, run: &str) -> Result<Run, ClientError> {
+        self.json(self.post(&["runs", run, "cancel"])).await
+    }
+
+    /// Jobs, newest first.
+    pub async fn jobs(&self, query: &JobQuery) -> Result<Vec<JobSummary>, ClientError> {
+        self.json(self.get(&["jobs"]).query(query)).await
+    }
+
+    /// A job.
+    pub async fn job(&self, job: &str) -> Result<Job, ClientError> {
+        self.json(self.get(&["jobs", job])).await
+    }
+
+    /// Cancels a job.
+    pub async fn cancel_job(&self, job: &str) -> Result<JobChanged, ClientError> {
+        self.json(self.post(&["jobs", job, "cancel"])).await
+    }
+
+    /// Takes a job's lease back.
+    pub async fn revoke(&self, job: &str) -> Result<JobChanged, ClientError> {
+        self.json(self.post(&["jobs", job, "revoke"])).await
+    }
+
+    /// A part of a job's log.
+    pub async fn log(&self, job: &str, query: &LogQuery) -> Result<LogPart, ClientError> {
+        let wait = Duration::from_secs(query.wait_seconds);
+        let request = self.get(&["jobs", job, "log"]).query(query);
+        let response = self.send(request.timeout(REQUEST_TIMEOUT + wait)).await?;
+        let header = |name: &str| response.headers().get(name)?.to_str().ok();
+        let total = header(LOG_BYTES_HEADER).and_then(|total| total.parse().ok());
+        let ended = header(LOG_ENDED_HEADER) == Some("true");
+        let what = response.url().path().to_owned();
+        let total = total.ok_or_else(|| ClientError::Malformed {
+            what: what.clone(),
+            reason: format!("no {LOG_BYTES_HEADER}"),
+        })?;
+        Ok(LogPart { bytes: whole(&what, response).await?, total, ended })
+    }
+
+    /// The artifacts that are kept of a job.
+    pub async fn artifacts(&self, job: &str) -> Result<Vec<StoredArtifact>, ClientError> {
+        self.json(self.get(&["jobs", job, "artifacts"])).await
+    }
+
+    /// An artifact, to be read piece by piece within `limit`.
+    pub async fn download(
+        &self,
+        job: &str,
+        attempt: u32,
+        name: &str,
+        limit: Duration,
+    ) -> Result<Response, ClientError> {
+        let attempt = attempt.to_string();
+        let mut path = vec!["jobs", job, "attempts", &attempt, "artifacts"];
+        path.extend(name.split('/'));
+        self.send(self.get(&path).timeout(limit)).await
+    }
+
+    /// The runners that have a token.
+    pub async fn tokens(&self) -> Result<Vec<Token>, ClientError> {
+        self.json(self.get(&["tokens"])).await
+    }
+
+    /// Makes a runner's token; what it had before is good no more.
+    pub async fn issue_token(&self, runner: &str) -> Result<NewToken, ClientError> {
+        let request = TokenRequest { runner_id: runner.to_owned() };
+        self.json(self.post(&["tokens"]).json(&request)).await
+    }
+
+    /// Makes a runner's token good no more.
+    pub async fn revoke_token(&self, runner: &str) -> Result<Token, ClientError> {
+        self.json(self.request(Method::DELETE, &["api", "v1", "tokens", runner])).await
+    }
+
+    /// What the server does.
+    pub async fn status(&self) -> Result<Status, ClientError> {
+        self.json(self.get(&["status"])).await
+    }
+}

@@ -1,0 +1,11 @@
+//! Leases over HTTP: the server of the CI runner protocol, a runner of it, and what both speak.
+//!
+//! `cowboy_engine::lease` decides; here is what waits on the world.
+//!
+//! | file | subject |
+//! |---|---|
+//! | [`messages`] | every request and response |
+//! | [`client`] | requests to a server |
+
+pub mod client;
+pub mod messages;

@@ -1,0 +1,689 @@
+//! One job: the states it goes through, its attempts, and how they end.
+//!
+//! What a job is in is a [`Phase`]; a lease that can still be used stands in it, so that there is
+//! one at most, and none in a phase that has none. Every change goes through a function here that
+//! takes the phase apart.
+
+use super::{Config, JobId, LeaseKey, Refusal, RunId, RunnerId, Stale, config::ms};
+use crate::{
+    names,
+    primitives::{
+        Hash,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+    },
+    record,
+};
+use std::{collections::BTreeSet, mem};
+
+/// What a job's state is called outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JobState {
+    /// Waits for a runner, or for jobs it needs.
+    Queued,
+    /// Granted, not acked.
+    Leased,
+    /// Acked.
+    Starting,
+    /// Its runner has sent a heartbeat.
+    Running,
+    /// Its runner is to stop it.
+    CancelRequested,
+    /// Done.
+    Succeeded,
+    /// Given up.
+    Failed,
+    /// Stopped, or never begun.
+    Canceled,
+    /// Took too long.
+    TimedOut,
+}
+
+names!(JobState:
+    Queued = "QUEUED",
+    Leased = "LEASED",
+    Starting = "STARTING",
+    Running = "RUNNING",
+    CancelRequested = "CANCEL_REQUESTED",
+    Succeeded = "SUCCEEDED",
+    Failed = "FAILED",
+    Canceled = "CANCELED",
+    TimedOut = "TIMED_OUT",
+);
+
+impl JobState {
+    /// Whether nothing follows.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Canceled | Self::TimedOut)
+    }
+}
+
+/// What a lease's state is called outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeaseState {
+    /// Not acked yet.
+    Granted,
+    /// Acked.
+    Active,
+    /// No heartbeat came in time.
+    Expired,
+    /// Taken back.
+    Revoked,
+    /// Its holder completed the job.
+    Completed,
+    /// Its holder stopped the job.
+    Canceled,
+}
+
+names!(LeaseState:
+    Granted = "GRANTED",
+    Active = "ACTIVE",
+    Expired = "EXPIRED",
+    Revoked = "REVOKED",
+    Completed = "COMPLETED",
+    Canceled = "CANCELED",
+);
+
+/// Why a job ended as it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// Its runner said so.
+    Reported,
+    /// Its last attempt's lease was lost.
+    LeaseLost,
+    /// Its time was up.
+    MaxRuntime,
+    /// Somebody canceled it.
+    Requested,
+    /// A job that it needs did not succeed.
+    NeedFailed,
+}
+
+names!(Why:
+    Reported = "REPORTED",
+    LeaseLost = "LEASE_LOST",
+    MaxRuntime = "MAX_RUNTIME",
+    Requested = "REQUESTED",
+    NeedFailed = "NEED_FAILED",
+);
+
+/// Upon what a job is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryOn {
+    /// Its runner is gone.
+    pub lease_lost: bool,
+    /// Its runner says that it failed.
+    pub failure: bool,
+    /// It took too long.
+    pub timeout: bool,
+}
+record!(RetryOn { lease_lost, failure, timeout });
+
+impl Default for RetryOn {
+    fn default() -> Self {
+        Self { lease_lost: true, failure: false, timeout: false }
+    }
+}
+
+/// What is the same for all of a job's attempts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// What a runner must be capable of.
+    pub requires: Vec<String>,
+    /// How long an attempt may take from its ack.
+    pub max_runtime_seconds: u64,
+    /// How often it is granted at most.
+    pub max_attempts: u32,
+    /// Upon what it is tried again.
+    pub retry_on: RetryOn,
+}
+record!(Rules { requires, max_runtime_seconds, max_attempts, retry_on });
+
+/// A job as it is handed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewJob {
+    /// Its id, which no other has.
+    pub id: JobId,
+    /// Its rules.
+    pub rules: Rules,
+    /// Jobs of the same run that must succeed before it is queued.
+    pub needs: BTreeSet<JobId>,
+}
+
+/// A grant, and what became of it. Times are the server's, in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Who got it.
+    pub runner: RunnerId,
+    /// Its lease's key.
+    pub lease: LeaseKey,
+    /// When.
+    pub granted_at: u64,
+    /// When its holder acked it.
+    pub acked_at: Option<u64>,
+    /// When its last heartbeat came.
+    pub heartbeat_at: Option<u64>,
+}
+record!(Attempt { runner, lease, granted_at, acked_at, heartbeat_at });
+
+/// An attempt whose lease is of no use any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Past {
+    attempt: Attempt,
+    state: LeaseState,
+    ended_at: u64,
+    /// What the message said that ended it.
+    said: Option<Hash>,
+}
+record!(Past { attempt, state, ended_at, said });
+
+/// How far the holder of a lease is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It must ack by then.
+    Granted { ack_by: u64 },
+    /// It has acked, and must complete by then.
+    Starting { until: u64 },
+    /// It has sent a heartbeat, and must complete by then.
+    Running { until: u64 },
+    /// It must say by then that it stopped.
+    Canceling { deadline: u64 },
+}
+
+/// A lease that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Holding {
+    attempt: Attempt,
+    /// It is good while this has not come.
+    expires: u64,
+    stage: Stage,
+}
+
+/// What a job is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Jobs that it needs have not ended yet.
+    Waiting(BTreeSet<JobId>),
+    /// It stands in the queue.
+    Queued { position: u64 },
+    /// Somebody has its lease.
+    Held(Holding),
+    /// It is over.
+    Ended { state: JobState, why: Why, at: u64 },
+}
+
+/// What follows for the board from a change of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// Nothing.
+    Stays,
+    /// It is to be queued, at the back.
+    Requeue,
+    /// It has ended.
+    Ends(JobState, Why),
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    id: JobId,
+    run: RunId,
+    rules: Rules,
+    phase: Phase,
+    past: Vec<Past>,
+    /// How often it has become terminal: once at most.
+    finalized: u32,
+}
+
+impl Job {
+    pub(super) fn new(run: RunId, job: NewJob) -> Self {
+        let NewJob { id, rules, needs } = job;
+        Self { id, run, rules, phase: Phase::Waiting(needs), past: Vec::new(), finalized: 0 }
+    }
+
+    /// Its id.
+    pub const fn id(&self) -> &JobId {
+        &self.id
+    }
+
+    /// The run that it belongs to.
+    pub const fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// What is the same for all of its attempts.
+    pub const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// What it is in.
+    pub const fn state(&self) -> JobState {
+        match &self.phase {
+            Phase::Waiting(_) | Phase::Queued { .. } => JobState::Queued,
+            Phase::Held(held) => match held.stage {
+                Stage::Granted { .. } => JobState::Leased,
+                Stage::Starting { .. } => JobState::Starting,
+                Stage::Running { .. } => JobState::Running,
+                Stage::Canceling { .. } => JobState::CancelRequested,
+            },
+            Phase::Ended { state, .. } => *state,
+        }
+    }
+
+    /// When and why it ended.
+    pub const fn end(&self) -> Option<(u64, Why)> {
+        match &self.phase {
+            Phase::Ended { why, at, .. } => Some((*at, *why)),
+            _ => None,
+        }
+    }
+
+    /// The number of its last attempt, from 1; 0 before the first.
+    pub fn attempt(&self) -> u32 {
+        let live = u32::from(matches!(self.phase, Phase::Held(_)));
+        u32::try_from(self.past.len()).unwrap_or(u32::MAX).saturating_add(live)
+    }
+
+    /// How often it has become terminal: once at most.
+    pub const fn finalized(&self) -> u32 {
+        self.finalized
+    }
+
+    /// Where it stands in the queue.
+    pub const fn position(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Queued { position } => Some(*position),
+            _ => None,
+        }
+    }
+
+    /// The jobs that it waits for.
+    pub fn needs(&self) -> impl Iterator<Item = &JobId> {
+        let needs = match &self.phase {
+            Phase::Waiting(needs) => Some(needs),
+            _ => None,
+        };
+        needs.into_iter().flatten()
+    }
+
+    /// When the lease that can be used runs out.
+    pub const fn expires_at(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Held(held) => Some(held.expires),
+            _ => None,
+        }
+    }
+
+    /// Its attempts from the first, each with its lease's state and when that ended.
+    pub fn attempts(&self) -> impl Iterator<Item = (&Attempt, LeaseState, Option<u64>)> {
+        let past = self.past.iter().map(|past| (&past.attempt, past.state, Some(past.ended_at)));
+        let live = match &self.phase {
+            Phase::Held(held) => Some((&held.attempt, held.state(), None)),
+            _ => None,
+        };
+        past.chain(live)
+    }
+
+    /// The attempt of this lease, from 1, and the lease's state.
+    pub(super) fn attempt_of(&self, lease: &LeaseKey) -> Option<(u32, &Attempt, LeaseState)> {
+        let all = (1..).zip(self.attempts());
+        let mut of = all.filter(|(_, (attempt, ..))| attempt.lease.is(lease));
+        of.next().map(|(number, (attempt, state, _))| (number, attempt, state))
+    }
+
+    /// When something happens to it by itself.
+    pub(super) fn wake(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Held(held) => Some(held.expires.min(held.stage.until())),
+            _ => None,
+        }
+    }
+
+    /// A job that it waits for has succeeded. Whether it waits for no more.
+    pub(super) fn satisfy(&mut self, need: &JobId) -> bool {
+        match &mut self.phase {
+            Phase::Waiting(needs) => {
+                needs.remove(need);
+                needs.is_empty()
+            }
+            _ => false,
+        }
+    }
+
+    /// Puts it into the queue, unless it has ended.
+    pub(super) fn queue(&mut self, position: u64) {
+        if !matches!(self.phase, Phase::Ended { .. }) {
+            self.phase = Phase::Queued { position };
+        }
+    }
+
+    /// Grants it, if it stands in the queue.
+    pub(super) fn grant(
+        &mut self,
+        config: &Config,
+        runner: RunnerId,
+        lease: LeaseKey,
+        now: u64,
+    ) -> bool {
+        let Phase::Queued { .. } = self.phase else { return false };
+        let attempt =
+            Attempt { runner, lease, granted_at: now, acked_at: None, heartbeat_at: None };
+        self.phase = Phase::Held(Holding {
+            attempt,
+            expires: now.saturating_add(ms(config.lease_ttl_seconds)),
+            stage: Stage::Granted { ack_by: now.saturating_add(ms(config.ack_timeout_seconds)) },
+        });
+        true
+    }
+
+    /// The lease that a message bears, if it can be used.
+    fn held(&mut self, lease: &LeaseKey) -> Result<&mut Holding, Refusal> {
+        match &mut self.phase {
+            Phase::Held(held) if held.attempt.lease.is(lease) => Ok(held),
+            _ => {
+                let past = self.past.iter().find(|past| past.attempt.lease.is(lease));
+                Err(Refusal::Stale(past.map_or(Stale::UnknownLease, |past| ended(past.state))))
+            }
+        }
+    }
+
+    /// The holder has accepted the lease.
+    pub(super) fn ack(&mut self, lease: &LeaseKey, now: u64) -> Result<(), Refusal> {
+        let runtime = ms(self.rules.max_runtime_seconds);
+        let held = self.held(lease)?;
+        if let Stage::Granted { .. } = held.stage {
+            held.stage = Stage::Starting { until: now.saturating_add(runtime) };
+            held.attempt.acked_at = Some(now);
+        }
+        Ok(())
+    }
+
+    /// The holder lives. By when it must have stopped, if it is to.
+    pub(super) fn heartbeat(
+        &mut self,
+        config: &Config,
+        lease: &LeaseKey,
+        now: u64,
+    ) -> Result<Option<u64>, Refusal> {
+        let held = self.held(lease)?;
+        let deadline = match held.stage {
+            Stage::Granted { .. } => return Err(Refusal::Stale(Stale::NotAcked)),
+            Stage::Starting { until } => {
+                held.stage = Stage::Running { until };
+                None
+            }
+            Stage::Running { .. } => None,
+            Stage::Canceling { deadline } => Some(deadline),
+        };
+        held.expires = now.saturating_add(ms(config.lease_ttl_seconds));
+        held.attempt.heartbeat_at = Some(now);
+        Ok(deadline)
+    }
+
+    /// The holder is done; `said` is the hash of all that it says. `None`: it has said so before.
+    pub(super) fn complete(
+        &mut self,
+        lease: &LeaseKey,
+        succeeded: bool,
+        said: Hash,
+        now: u64,
+    ) -> Result<Option<Then>, Refusal> {
+        match self.held(lease).map(|held| held.stage) {
+            Ok(Stage::Granted { .. }) => Err(Refusal::Stale(Stale::NotAcked)),
+            Ok(Stage::Canceling { .. }) => Err(Refusal::Stale(Stale::CancelRequested)),
+            Ok(Stage::Starting { .. } | Stage::Running { .. }) => {
+                let end = if succeeded { JobState::Succeeded } else { JobState::Failed };
+                let again = !succeeded && self.rules.retry_on.failure;
+                Ok(Some(self.leave(
+                    LeaseState::Completed,
+                    Some(said),
+                    end,
+                    Why::Reported,
+                    again,
+                    now,
+                )))
+            }
+            Err(refusal) => self.repeats(lease, LeaseState::Completed, said, refusal),
+        }
+    }
+
+    /// The holder has stopped; `said` is the hash of all that it says. `None`: it has said so
+    /// before.
+    pub(super) fn cancel_ack(
+        &mut self,
+        lease: &LeaseKey,
+        said: Hash,
+        now: u64,
+    ) -> Result<Option<Then>, Refusal> {
+        match self.held(lease).map(|held| held.stage) {
+            Ok(Stage::Canceling { .. }) => {
+                let state = LeaseState::Canceled;
+                let (end, why) = (JobState::Canceled, Why::Requested);
+                Ok(Some(self.leave(state, Some(said), end, why, false, now)))
+            }
+            Ok(_) => Err(Refusal::NoCancelRequested),
+            Err(refusal) => self.repeats(lease, LeaseState::Canceled, said, refusal),
+        }
+    }
+
+    /// Accepts what was accepted before, with which the lease ended.
+    fn repeats(
+        &self,
+        lease: &LeaseKey,
+        state: LeaseState,
+        said: Hash,
+        refusal: Refusal,
+    ) -> Result<Option<Then>, Refusal> {
+        let same = |past: &&Past| past.attempt.lease.is(lease) && past.state == state;
+        match self.past.iter().find(same) {
+            Some(past) if past.said == Some(said) => Ok(None),
+            _ => Err(refusal),
+        }
+    }
+
+    /// Somebody wants it stopped.
+    pub(super) fn cancel(&mut self, config: &Config, now: u64) -> Result<Then, Refusal> {
+        let (state, why) = (JobState::Canceled, Why::Requested);
+        match &mut self.phase {
+            Phase::Waiting(_) | Phase::Queued { .. } => Ok(self.finalize(state, why, now)),
+            Phase::Held(held) => match held.stage {
+                Stage::Granted { .. } => {
+                    Ok(self.leave(LeaseState::Revoked, None, state, why, false, now))
+                }
+                Stage::Starting { .. } | Stage::Running { .. } => {
+                    let deadline = now.saturating_add(ms(config.cancel_deadline_seconds));
+                    held.stage = Stage::Canceling { deadline };
+                    Ok(Then::Stays)
+                }
+                Stage::Canceling { .. } => Ok(Then::Stays),
+            },
+            Phase::Ended { state: JobState::Canceled, .. } => Ok(Then::Stays),
+            Phase::Ended { .. } => Err(Refusal::Ended),
+        }
+    }
+
+    /// A job that it needs did not succeed.
+    pub(super) fn give_up(&mut self, now: u64) -> Then {
+        match self.phase {
+            Phase::Waiting(_) => self.finalize(JobState::Canceled, Why::NeedFailed, now),
+            _ => Then::Stays,
+        }
+    }
+
+    /// Somebody takes the lease back.
+    pub(super) fn revoke(&mut self, now: u64) -> Result<Then, Refusal> {
+        match self.phase {
+            Phase::Held(_) => Ok(self.lose(LeaseState::Revoked, now)),
+            Phase::Ended { .. } => Err(Refusal::Ended),
+            _ => Err(Refusal::NotLeased),
+        }
+    }
+
+    /// The first of its times that has come by `now` is up.
+    pub(super) fn time_out(&mut self, now: u64) -> Then {
+        let Phase::Held(held) = &self.phase else { return Then::Stays };
+        let (expires, until) = (held.expires, held.stage.until());
+        if now < expires.min(until) {
+            return Then::Stays;
+        }
+        if expires < until {
+            return self.lose(LeaseState::Expired, expires);
+        }
+        match held.stage {
+            Stage::Granted { .. } | Stage::Canceling { .. } => {
+                self.lose(LeaseState::Revoked, until)
+            }
+            Stage::Starting { .. } | Stage::Running { .. } => {
+                let (end, why) = (JobState::TimedOut, Why::MaxRuntime);
+                let again = self.rules.retry_on.timeout;
+                self.leave(LeaseState::Revoked, None, end, why, again, until)
+            }
+        }
+    }
+
+    /// The lease is lost: the job ends as canceled if it was to be stopped, else it is tried again.
+    fn lose(&mut self, state: LeaseState, now: u64) -> Then {
+        let canceling = matches!(&self.phase, Phase::Held(held) if held.stage.is_canceling());
+        if canceling {
+            return self.leave(state, None, JobState::Canceled, Why::Requested, false, now);
+        }
+        let again = self.rules.retry_on.lease_lost;
+        self.leave(state, None, JobState::Failed, Why::LeaseLost, again, now)
+    }
+
+    /// Ends the lease, and the job with it unless it is to be tried again and has attempts left.
+    fn leave(
+        &mut self,
+        lease: LeaseState,
+        said: Option<Hash>,
+        end: JobState,
+        why: Why,
+        again: bool,
+        now: u64,
+    ) -> Then {
+        // Until the board queues it, it waits for nothing.
+        let phase = mem::replace(&mut self.phase, Phase::Waiting(BTreeSet::new()));
+        if let Phase::Held(Holding { attempt, .. }) = phase {
+            self.past.push(Past { attempt, state: lease, ended_at: now, said });
+        }
+        if again && self.attempt() < self.rules.max_attempts {
+            return Then::Requeue;
+        }
+        self.finalize(end, why, now)
+    }
+
+    fn finalize(&mut self, state: JobState, why: Why, at: u64) -> Then {
+        self.phase = Phase::Ended { state, why, at };
+        self.finalized += 1;
+        Then::Ends(state, why)
+    }
+}
+
+impl Holding {
+    const fn state(&self) -> LeaseState {
+        match self.stage {
+            Stage::Granted { .. } => LeaseState::Granted,
+            _ => LeaseState::Active,
+        }
+    }
+}
+
+impl Stage {
+    /// When it ends by itself.
+    const fn until(self) -> u64 {
+        match self {
+            Self::Granted { ack_by: until }
+            | Self::Starting { until }
+            | Self::Running { until }
+            | Self::Canceling { deadline: until } => until,
+        }
+    }
+
+    const fn is_canceling(self) -> bool {
+        matches!(self, Self::Canceling { .. })
+    }
+}
+
+/// What a lease in this state is no good for.
+const fn ended(state: LeaseState) -> Stale {
+    match state {
+        LeaseState::Expired => Stale::LeaseExpired,
+        LeaseState::Revoked => Stale::LeaseRevoked,
+        LeaseState::Completed => Stale::LeaseCompleted,
+        LeaseState::Canceled => Stale::LeaseCanceled,
+        LeaseState::Granted | LeaseState::Active => Stale::UnknownLease,
+    }
+}
+
+record!(Holding { attempt, expires, stage });
+record!(Job { id, run, rules, phase, past, finalized });
+
+impl Encode for Stage {
+    fn encode(&self, w: &mut Writer) {
+        let kind = match self {
+            Self::Granted { .. } => 0,
+            Self::Starting { .. } => 1,
+            Self::Running { .. } => 2,
+            Self::Canceling { .. } => 3,
+        };
+        w.list(2);
+        w.u64(kind);
+        w.u64(self.until());
+    }
+}
+
+impl Decode for Stage {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (kind, until) = Decode::decode(r)?;
+        match kind {
+            0_u64 => Ok(Self::Granted { ack_by: until }),
+            1 => Ok(Self::Starting { until }),
+            2 => Ok(Self::Running { until }),
+            3 => Ok(Self::Canceling { deadline: until }),
+            _ => Err(DecodeError::Invalid("unknown stage of a lease")),
+        }
+    }
+}
+
+impl Encode for Phase {
+    fn encode(&self, w: &mut Writer) {
+        match self {
+            Self::Waiting(needs) => {
+                w.list(2);
+                w.u64(0);
+                needs.iter().cloned().collect::<Vec<_>>().encode(w);
+            }
+            Self::Queued { position } => {
+                w.list(2);
+                w.u64(1);
+                w.u64(*position);
+            }
+            Self::Held(held) => {
+                w.list(2);
+                w.u64(2);
+                held.encode(w);
+            }
+            Self::Ended { state, why, at } => {
+                w.list(4);
+                w.u64(3);
+                state.encode(w);
+                why.encode(w);
+                w.u64(*at);
+            }
+        }
+    }
+}
+
+impl Decode for Phase {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let len = r.list(4)?;
+        match (r.u64()?, len) {
+            (0, 2) => Vec::decode(r).map(|needs| Self::Waiting(needs.into_iter().collect())),
+            (1, 2) => r.u64().map(|position| Self::Queued { position }),
+            (2, 2) => Decode::decode(r).map(Self::Held),
+            (3, 4) => {
+                Ok(Self::Ended { state: Decode::decode(r)?, why: Decode::decode(r)?, at: r.u64()? })
+            }
+            _ => Err(DecodeError::Invalid("unknown phase of a job")),
+        }
+    }
+}

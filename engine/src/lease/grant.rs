@@ -1,0 +1,577 @@
+//! All jobs: the queue, who is granted what, and what time does to leases.
+
+use super::{
+    Attempt, Config, ConfigError, Job, JobId, JobState, LeaseKey, LeaseState, NewJob, Refusal,
+    RunId, RunnerId, Stale, attempt::Then, config::MAX_ATTEMPTS, config::MAX_SECONDS,
+};
+use crate::primitives::Hash;
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    mem,
+};
+
+/// Jobs that a run can have.
+pub const MAX_RUN_JOBS: usize = 1_000;
+/// Jobs that have not ended, of all runs.
+pub const MAX_OPEN_JOBS: usize = 100_000;
+
+/// Every job and every lease, with one owner.
+///
+/// Each call says what time it is, in milliseconds; time that goes backwards stands still. What was
+/// due until then happens first, in the order in which it was due. Between calls
+/// [`next_wake`](Self::next_wake) says when [`advance`](Self::advance) has something to do.
+///
+/// After each call [`drain`](Self::drain) says what has changed: whoever keeps the board writes it
+/// down before anybody hears of the call's outcome, and can build the board from that again
+/// ([`restore`](Self::restore)).
+#[derive(Clone, Debug)]
+pub struct Board {
+    config: Config,
+    now: u64,
+    jobs: BTreeMap<JobId, Job>,
+    runs: BTreeMap<RunId, BTreeSet<JobId>>,
+    /// Jobs that have not ended.
+    open: usize,
+    /// Who waits for a job.
+    needed_by: BTreeMap<JobId, BTreeSet<JobId>>,
+    /// Jobs to be granted, by position.
+    queue: BTreeMap<u64, JobId>,
+    /// The position of the next one that is queued.
+    back: u64,
+    /// The job of each lease, usable or not.
+    leases: BTreeMap<LeaseKey, JobId>,
+    /// When something happens to a job by itself.
+    wakes: BTreeSet<(u64, JobId)>,
+    changes: Changes,
+}
+
+/// What has changed since it was asked last.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// Jobs that are not what they were.
+    pub jobs: BTreeSet<JobId>,
+    /// States that were entered, in order.
+    pub events: Vec<Event>,
+}
+
+/// A job or its lease has entered another state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, in milliseconds.
+    pub at: u64,
+    /// Which job.
+    pub job: JobId,
+    /// In which attempt; 0 before the first.
+    pub attempt: u32,
+    /// Its state.
+    pub state: JobState,
+    /// That of the attempt's lease.
+    pub lease: Option<LeaseState>,
+}
+
+/// A runner that asks for work.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Who asks.
+    pub runner: &'a RunnerId,
+    /// What it is capable of.
+    pub capabilities: &'a BTreeSet<String>,
+    /// The key of the id that a lease would have; no other lease has it.
+    pub lease: LeaseKey,
+}
+
+/// A lease that was granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// The job.
+    pub job: JobId,
+    /// Its run.
+    pub run: RunId,
+    /// Which attempt it is, from 1.
+    pub attempt: u32,
+    /// How long it may take.
+    pub max_runtime_seconds: u64,
+}
+
+/// Why a run is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    /// A run of nothing, or too large.
+    #[error("a run has from 1 to {MAX_RUN_JOBS} jobs, not {0}")]
+    Jobs(usize),
+    /// Too much is waiting.
+    #[error("{MAX_OPEN_JOBS} jobs are open already")]
+    Full,
+    /// An id that is taken.
+    #[error("the id `{0}` is taken")]
+    Taken(String),
+    /// A job needs one that the run does not have.
+    #[error("job `{job}` needs `{need}`, which the run does not have")]
+    UnknownNeed {
+        /// The job.
+        job: JobId,
+        /// What it needs.
+        need: JobId,
+    },
+    /// Jobs that wait for one another.
+    #[error("job `{0}` needs itself, through others or directly")]
+    Cycle(JobId),
+    /// A rule that cannot be kept.
+    #[error("job `{job}`: {field} is {got}, not from 1 to {most}")]
+    Rule {
+        /// The job.
+        job: JobId,
+        /// Which rule.
+        field: &'static str,
+        /// What was got.
+        got: u64,
+        /// The most.
+        most: u64,
+    },
+}
+
+/// Why jobs make no board.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// Leases could not be granted.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Two of one id, one position or one lease.
+    #[error("job `{0}` stands in the way of another")]
+    Twice(JobId),
+}
+
+impl Board {
+    /// A board without jobs.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self {
+            config,
+            now: 0,
+            jobs: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            open: 0,
+            needed_by: BTreeMap::new(),
+            queue: BTreeMap::new(),
+            back: 0,
+            leases: BTreeMap::new(),
+            wakes: BTreeSet::new(),
+            changes: Changes::default(),
+        })
+    }
+
+    /// The board that these jobs were on. Leases keep the times that they were granted with.
+    pub fn restore(
+        config: Config,
+        jobs: impl IntoIterator<Item = Job>,
+    ) -> Result<Self, RestoreError> {
+        let mut board = Self::new(config)?;
+        for job in jobs {
+            let id = job.id().clone();
+            let twice = || RestoreError::Twice(id.clone());
+            if let Some(position) = job.position() {
+                board.back = board.back.max(position.saturating_add(1));
+                if board.queue.insert(position, id.clone()).is_some() {
+                    return Err(twice());
+                }
+            }
+            for (attempt, ..) in job.attempts() {
+                if board.leases.insert(attempt.lease, id.clone()).is_some() {
+                    return Err(twice());
+                }
+            }
+            board.enter(&job);
+            if board.jobs.insert(id.clone(), job).is_some() {
+                return Err(twice());
+            }
+        }
+        Ok(board)
+    }
+
+    /// What leases are granted with.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A job.
+    pub fn job(&self, id: &str) -> Option<&Job> {
+        self.jobs.get(id)
+    }
+
+    /// A run's jobs.
+    pub fn run(&self, id: &str) -> Option<impl Iterator<Item = &Job>> {
+        let jobs = self.runs.get(id)?;
+        Some(jobs.iter().filter_map(|id| self.jobs.get(id)))
+    }
+
+    /// All jobs, by id.
+    pub fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.values()
+    }
+
+    /// The jobs to be granted, the next one first.
+    pub fn queue(&self) -> impl Iterator<Item = &JobId> {
+        self.queue.values()
+    }
+
+    /// When something happens by itself.
+    pub fn next_wake(&self) -> Option<u64> {
+        self.wakes.first().map(|(at, _)| *at)
+    }
+
+    /// What has changed since this was called last.
+    pub fn drain(&mut self) -> Changes {
+        mem::take(&mut self.changes)
+    }
+
+    /// Lets everything happen that is due by `now`.
+    pub fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now);
+        while let Some((at, id)) = self.wakes.first().cloned().filter(|(at, _)| *at <= self.now) {
+            let now = self.now;
+            // What is due takes its own time, however late it is looked at.
+            self.change(&id, at, |job, _| Ok(((), job.time_out(now))))
+                .expect("a job that wakes is there, and its time is never refused");
+        }
+    }
+
+    /// Takes a run: all of its jobs or none.
+    pub fn submit(&mut self, run: RunId, jobs: Vec<NewJob>, now: u64) -> Result<(), SubmitError> {
+        self.advance(now);
+        self.check(&run, &jobs)?;
+        for job in jobs {
+            let (id, needs) = (job.id.clone(), job.needs.clone());
+            for need in &needs {
+                self.needed_by.entry(need.clone()).or_default().insert(id.clone());
+            }
+            let job = Job::new(run.clone(), job);
+            self.open += 1;
+            self.runs.entry(run.clone()).or_default().insert(id.clone());
+            self.jobs.insert(id.clone(), job);
+            if needs.is_empty() {
+                self.enqueue(&id);
+            }
+            self.note(&id, self.now);
+        }
+        Ok(())
+    }
+
+    fn check(&self, run: &RunId, jobs: &[NewJob]) -> Result<(), SubmitError> {
+        if jobs.is_empty() || jobs.len() > MAX_RUN_JOBS {
+            return Err(SubmitError::Jobs(jobs.len()));
+        }
+        if self.open + jobs.len() > MAX_OPEN_JOBS {
+            return Err(SubmitError::Full);
+        }
+        if self.runs.contains_key(run) {
+            return Err(SubmitError::Taken(run.0.clone()));
+        }
+        let mut own = BTreeMap::new();
+        for job in jobs {
+            if self.jobs.contains_key(&job.id) || own.insert(&job.id, &job.needs).is_some() {
+                return Err(SubmitError::Taken(job.id.0.clone()));
+            }
+            let rules = [
+                ("max_runtime_seconds", job.rules.max_runtime_seconds, MAX_SECONDS),
+                ("max_attempts", job.rules.max_attempts.into(), MAX_ATTEMPTS.into()),
+            ];
+            for (field, got, most) in rules {
+                if !(1..=most).contains(&got) {
+                    return Err(SubmitError::Rule { job: job.id.clone(), field, got, most });
+                }
+            }
+        }
+        for (job, needs) in &own {
+            if let Some(need) = needs.iter().find(|need| !own.contains_key(need)) {
+                return Err(SubmitError::UnknownNeed { job: (*job).clone(), need: need.clone() });
+            }
+        }
+        // What needs nothing that is left can go; what stays when nothing goes waits in a circle.
+        while let Some(done) = own
+            .iter()
+            .find(|(_, needs)| needs.iter().all(|need| !own.contains_key(need)))
+            .map(|(job, _)| *job)
+        {
+            own.remove(done);
+        }
+        own.first_key_value().map_or(Ok(()), |(job, _)| Err(SubmitError::Cycle((*job).clone())))
+    }
+
+    /// Grants the first job of the queue that asks for nothing the runner lacks.
+    pub fn lease(&mut self, request: Request<'_>, now: u64) -> Option<Granted> {
+        self.advance(now);
+        let Request { runner, capabilities, lease } = request;
+        let mut able = self.queue.values().filter(|id| {
+            let rules = self.jobs[*id].rules();
+            rules.requires.iter().all(|required| capabilities.contains(required))
+        });
+        let id = able.next()?.clone();
+        let Entry::Vacant(free) = self.leases.entry(lease) else { return None };
+        free.insert(id.clone());
+        let (config, now) = (self.config, self.now);
+        self.change(&id, now, |job, _| {
+            job.grant(&config, runner.clone(), lease, now);
+            Ok((
+                Granted {
+                    job: job.id().clone(),
+                    run: job.run().clone(),
+                    attempt: job.attempt(),
+                    max_runtime_seconds: job.rules().max_runtime_seconds,
+                },
+                Then::Stays,
+            ))
+        })
+        .ok()
+    }
+
+    /// AckLease: the holder has accepted the lease of this job.
+    pub fn ack(
+        &mut self,
+        lease: &LeaseKey,
+        runner: &RunnerId,
+        job: &str,
+        now: u64,
+    ) -> Result<(), Refusal> {
+        let id = self.bearer(lease, runner, now)?;
+        if id.0 != job {
+            return Err(Refusal::WrongJob);
+        }
+        self.change(&id, self.now, |job, now| job.ack(lease, now).map(|()| ((), Then::Stays)))
+    }
+
+    /// Heartbeat: the holder lives. The answer: the milliseconds it has to stop, if it is to.
+    pub fn heartbeat(
+        &mut self,
+        lease: &LeaseKey,
+        runner: &RunnerId,
+        now: u64,
+    ) -> Result<Option<u64>, Refusal> {
+        let id = self.bearer(lease, runner, now)?;
+        let config = self.config;
+        self.change(&id, self.now, |job, now| {
+            let deadline = job.heartbeat(&config, lease, now)?;
+            Ok((deadline.map(|deadline| deadline.saturating_sub(now)), Then::Stays))
+        })
+    }
+
+    /// Complete: the holder is done, and `said` is the hash of all that it says. Whether it is news.
+    pub fn complete(
+        &mut self,
+        lease: &LeaseKey,
+        runner: &RunnerId,
+        succeeded: bool,
+        said: Hash,
+        now: u64,
+    ) -> Result<bool, Refusal> {
+        let id = self.bearer(lease, runner, now)?;
+        self.change(&id, self.now, |job, now| {
+            let then = job.complete(lease, succeeded, said, now)?;
+            Ok((then.is_some(), then.unwrap_or(Then::Stays)))
+        })
+    }
+
+    /// CancelAck: the holder has stopped, and `said` is the hash of all that it says. Whether it is
+    /// news.
+    pub fn cancel_ack(
+        &mut self,
+        lease: &LeaseKey,
+        runner: &RunnerId,
+        said: Hash,
+        now: u64,
+    ) -> Result<bool, Refusal> {
+        let id = self.bearer(lease, runner, now)?;
+        self.change(&id, self.now, |job, now| {
+            let then = job.cancel_ack(lease, said, now)?;
+            Ok((then.is_some(), then.unwrap_or(Then::Stays)))
+        })
+    }
+
+    /// The job and the attempt that the bearer of an active lease may write to.
+    pub fn active(
+        &mut self,
+        lease: &LeaseKey,
+        runner: &RunnerId,
+        now: u64,
+    ) -> Result<(JobId, u32), Refusal> {
+        let id = self.bearer(lease, runner, now)?;
+        let (number, _, state) = self.attempt(&id, lease)?;
+        match state {
+            LeaseState::Active => Ok((id, number)),
+            LeaseState::Granted => Err(Refusal::Stale(Stale::NotAcked)),
+            LeaseState::Expired => Err(Refusal::Stale(Stale::LeaseExpired)),
+            LeaseState::Revoked => Err(Refusal::Stale(Stale::LeaseRevoked)),
+            LeaseState::Completed => Err(Refusal::Stale(Stale::LeaseCompleted)),
+            LeaseState::Canceled => Err(Refusal::Stale(Stale::LeaseCanceled)),
+        }
+    }
+
+    /// Somebody wants the job stopped. The answer: the state it is in then.
+    pub fn cancel(&mut self, job: &str, now: u64) -> Result<JobState, Refusal> {
+        self.advance(now);
+        let config = self.config;
+        let id = self.known(job)?;
+        self.change(&id, self.now, |job, now| {
+            let then = job.cancel(&config, now)?;
+            Ok((job.state(), then))
+        })
+    }
+
+    /// Somebody wants all jobs of the run stopped that have not ended. How many there were.
+    pub fn cancel_run(&mut self, run: &str, now: u64) -> Result<usize, Refusal> {
+        self.advance(now);
+        let jobs = self.runs.get(run).ok_or(Refusal::NotFound)?;
+        let open: Vec<_> =
+            jobs.iter().filter(|id| !self.jobs[*id].state().is_terminal()).cloned().collect();
+        for id in &open {
+            // One may have ended with another that it needs.
+            match self.cancel(&id.0, now) {
+                Ok(_) | Err(Refusal::Ended) => {}
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        Ok(open.len())
+    }
+
+    /// Somebody takes the job's lease back. The answer: the state the job is in then.
+    pub fn revoke(&mut self, job: &str, now: u64) -> Result<JobState, Refusal> {
+        self.advance(now);
+        let id = self.known(job)?;
+        self.change(&id, self.now, |job, now| job.revoke(now).map(|then| ((), then)))?;
+        Ok(self.jobs[&id].state())
+    }
+
+    /// Takes a run off the board whose jobs have all ended, with its leases. Whether it was there.
+    pub fn forget(&mut self, run: &str) -> bool {
+        let Some(jobs) = self.runs.get(run) else { return false };
+        if jobs.iter().any(|id| !self.jobs[id].state().is_terminal()) {
+            return false;
+        }
+        for id in self.runs.remove(run).into_iter().flatten() {
+            if let Some(job) = self.jobs.remove(&id) {
+                for (attempt, ..) in job.attempts() {
+                    self.leases.remove(&attempt.lease);
+                }
+            }
+        }
+        true
+    }
+
+    fn known(&self, job: &str) -> Result<JobId, Refusal> {
+        self.jobs.get(job).map(|job| job.id().clone()).ok_or(Refusal::NotFound)
+    }
+
+    fn attempt(
+        &self,
+        id: &JobId,
+        lease: &LeaseKey,
+    ) -> Result<(u32, &Attempt, LeaseState), Refusal> {
+        let job = self.jobs.get(id);
+        job.and_then(|job| job.attempt_of(lease)).ok_or(Refusal::Stale(Stale::UnknownLease))
+    }
+
+    /// The job whose lease a runner bears.
+    fn bearer(&mut self, lease: &LeaseKey, runner: &RunnerId, now: u64) -> Result<JobId, Refusal> {
+        self.advance(now);
+        let unknown = Refusal::Stale(Stale::UnknownLease);
+        let id = self.leases.get(lease).ok_or(unknown)?.clone();
+        let (_, attempt, _) = self.attempt(&id, lease)?;
+        if attempt.runner != *runner {
+            return Err(Refusal::WrongRunner);
+        }
+        Ok(id)
+    }
+
+    /// Changes a job, and does what follows. Where `change` refuses, nothing has changed.
+    fn change<T>(
+        &mut self,
+        id: &JobId,
+        now: u64,
+        change: impl FnOnce(&mut Job, u64) -> Result<(T, Then), Refusal>,
+    ) -> Result<T, Refusal> {
+        let (answer, then) = self.apply(id, now, change)?;
+        // Jobs may need one another in long rows: what ends is put down here, not gone into.
+        let mut ended = vec![(id.clone(), then)];
+        while let Some((id, then)) = ended.pop() {
+            let Then::Ends(state, _) = then else { continue };
+            for other in self.needed_by.remove(&id).into_iter().flatten() {
+                let told = self.apply(&other, now, |job, now| {
+                    if state != JobState::Succeeded {
+                        return Ok(((), job.give_up(now)));
+                    }
+                    let ready = job.satisfy(&id);
+                    Ok(((), if ready { Then::Requeue } else { Then::Stays }))
+                });
+                let ((), then) = told.expect("a job that needs another is there, and told");
+                ended.push((other, then));
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Changes one job and what is derived from it.
+    fn apply<T>(
+        &mut self,
+        id: &JobId,
+        now: u64,
+        change: impl FnOnce(&mut Job, u64) -> Result<(T, Then), Refusal>,
+    ) -> Result<(T, Then), Refusal> {
+        let job = self.jobs.get_mut(id).ok_or(Refusal::NotFound)?;
+        let (state, attempt) = (job.state(), job.attempt());
+        let (position, wake) = (job.position(), job.wake());
+        let (answer, then) = change(job, now)?;
+        if let Some(at) = wake {
+            self.wakes.remove(&(at, id.clone()));
+        }
+        if let Some(position) = position.filter(|position| job.position() != Some(*position)) {
+            self.queue.remove(&position);
+        }
+        match then {
+            Then::Stays => {}
+            Then::Requeue => self.enqueue(id),
+            Then::Ends(..) => self.open -= 1,
+        }
+        let job = &self.jobs[id];
+        self.wakes.extend(job.wake().map(|at| (at, id.clone())));
+        if (job.state(), job.attempt()) == (state, attempt) {
+            self.changes.jobs.insert(id.clone());
+        } else {
+            self.note(id, now);
+        }
+        Ok((answer, then))
+    }
+
+    fn enqueue(&mut self, id: &JobId) {
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.queue(self.back);
+            if job.position().is_some() {
+                self.queue.insert(self.back, id.clone());
+                self.back += 1;
+            }
+        }
+    }
+
+    /// Puts a job that comes from elsewhere into what is derived from jobs.
+    fn enter(&mut self, job: &Job) {
+        let id = job.id();
+        self.runs.entry(job.run().clone()).or_default().insert(id.clone());
+        self.open += usize::from(!job.state().is_terminal());
+        for need in job.needs() {
+            self.needed_by.entry(need.clone()).or_default().insert(id.clone());
+        }
+        self.wakes.extend(job.wake().map(|at| (at, id.clone())));
+    }
+
+    /// Writes down that a job has entered the state it is in.
+    fn note(&mut self, id: &JobId, at: u64) {
+        let job = &self.jobs[id];
+        let event = Event {
+            at,
+            job: id.clone(),
+            attempt: job.attempt(),
+            state: job.state(),
+            lease: job.attempts().last().map(|(_, lease, _)| lease),
+        };
+        self.changes.jobs.insert(id.clone());
+        self.changes.events.push(event);
+    }
+}

@@ -1,0 +1,109 @@
+//! Leases: who may execute a job, and until when (spec leases.md; Delta CI's runner protocol).
+//!
+//! A job is executed by the runner that holds its lease and by nobody else. Whoever knows the
+//! lease's id holds it: only its hash, [`LeaseKey`], is known here.
+//!
+//! ```text
+//!            grant           ack            heartbeat          complete
+//!   QUEUED ─────────▶ LEASED ─────▶ STARTING ─────▶ RUNNING ─────────────▶ SUCCEEDED, FAILED
+//!     ▲                 │              │               │
+//!     └── lease lost ───┴──────────────┴───────────────┤ cancel
+//!         (attempts left, else FAILED)                 ▼
+//!                                              CANCEL_REQUESTED ─────────▶ CANCELED
+//! ```
+//!
+//! * Upon a request for work: the first job of the queue that asks for nothing the runner lacks is
+//!   granted. The grant counts as an attempt.
+//! * Upon an ack: the lease is active, and the job's time runs. A repeat changes nothing.
+//! * Upon a heartbeat: the lease's time begins anew, and a cancel request is told.
+//! * Upon a completion: the job ends, or is queued again where it asks for that. The same
+//!   completion again is accepted again; another is stale.
+//! * Upon a request to cancel: a job that nobody works on ends at once; otherwise its runner is
+//!   told, and has until the deadline to say that it stopped.
+//! * Upon the end of a time: of the ack's, the lease is revoked; of the lease's, it is expired; of
+//!   either, the job is queued again, at the back, while it has attempts left. Upon the end of the
+//!   job's own time it is timed out, upon the cancel deadline it is canceled.
+//! * Upon the end of a job that others need: those that need nothing else are queued if it
+//!   succeeded, else they are canceled.
+//!
+//! Messages are looked at in this order: is the lease known, is it this runner's, is it about this
+//! job, is it still good. What is refused changes nothing ([`Refusal`]).
+//!
+//! [`Board`] is all of it, driven by calls with the server's time in milliseconds; its docs are the
+//! contract.
+//!
+//! | file | subject |
+//! |---|---|
+//! | [`config`] | times and bounds |
+//! | [`fence`] | leases' keys, and why a message is refused |
+//! | [`attempt`] | one job: its states, its attempts, their ends |
+//! | [`grant`] | all jobs: the queue, who gets what, what time does |
+
+pub mod attempt;
+pub mod config;
+pub mod fence;
+pub mod grant;
+#[cfg(test)]
+mod tests;
+
+pub use attempt::{Attempt, Job, JobState, LeaseState, NewJob, RetryOn, Rules, Why};
+pub use config::{Config, ConfigError};
+pub use fence::{LeaseKey, Refusal, Stale};
+pub use grant::{Board, Changes, Event, Granted, Request, RestoreError, SubmitError};
+
+use crate::primitives::codec::{Decode, DecodeError, Encode, Reader, Writer};
+use std::{borrow::Borrow, fmt};
+
+/// The longest id of a job, a run or a runner, in bytes.
+pub const MAX_ID: usize = 128;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub String);
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(id: &str) -> Self {
+                Self(id.to_owned())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl Encode for $name {
+            fn encode(&self, w: &mut Writer) {
+                w.text(&self.0);
+            }
+        }
+
+        impl Decode for $name {
+            fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                r.text(MAX_ID).map(Self::from)
+            }
+        }
+    };
+}
+
+id!(
+    /// Names a job among all jobs.
+    JobId
+);
+id!(
+    /// Names a run: jobs that were handed in together.
+    RunId
+);
+id!(
+    /// Names a runner among all runners.
+    RunnerId
+);
