@@ -6,6 +6,8 @@
 //! |---|---|
 //! | [`messages`] | every request and response |
 //! | [`client`] | requests to a server |
+//! | [`files`] | logs, artifacts and caches on disk |
 
 pub mod client;
+pub mod files;
 pub mod messages;
