@@ -6,8 +6,10 @@
 //! |---|---|
 //! | [`messages`] | every request and response |
 //! | [`client`] | requests to a server |
+//! | [`pool`] | commands of jobs on the chain, done by lease |
 //! | [`files`] | logs, artifacts and caches on disk |
 
 pub mod client;
 pub mod files;
 pub mod messages;
+pub mod pool;
