@@ -151,6 +151,9 @@ pub struct Record {
     pub rpc_url: String,
     /// What its transactions name.
     pub chain_id: Text<ChainId>,
+    /// Where its lease server answers, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_url: Option<String>,
 }
 
 /// Whether a devnet runs.
@@ -517,6 +520,7 @@ mod tests {
             started_at: Text(Timestamp::UNIX_EPOCH),
             rpc_url: "http://127.0.0.1:20123".to_owned(),
             chain_id: Text(ChainId(0x0102)),
+            lease_url: None,
         }
     }
 

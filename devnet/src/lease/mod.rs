@@ -8,8 +8,10 @@
 //! | [`client`] | requests to a server |
 //! | [`pool`] | commands of jobs on the chain, done by lease |
 //! | [`files`] | logs, artifacts and caches on disk |
+//! | [`runfile`] | runs as people write them |
 
 pub mod client;
 pub mod files;
 pub mod messages;
 pub mod pool;
+pub mod runfile;

@@ -224,6 +224,7 @@ async fn live(
         started_at: Text(started_at),
         rpc_url,
         chain_id: Text(crate::api::types::ChainId(genesis.chain_id())),
+        lease_url: None,
     };
     lock.write_record(&record)?;
     let ready = Ready { record, after: started.elapsed() };
