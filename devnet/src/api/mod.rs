@@ -24,6 +24,7 @@ mod view;
 
 pub use backend::{Backend, BackendError, Config, Hooks, Link, Running, Switch, ValidatorSlot};
 pub use server::{Serving, bind, start};
+pub(crate) use view::{same_hash, shows_token};
 
 #[cfg(test)]
 mod tests;

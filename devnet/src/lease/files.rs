@@ -561,12 +561,8 @@ mod tests {
 
     #[tokio::test]
     async fn artifacts_stand_whole_under_their_name_or_not_at_all() {
-        let limits = FileLimits {
-            artifact: 4,
-            artifacts: 6,
-            artifact_count: 3,
-            ..FileLimits::default()
-        };
+        let limits =
+            FileLimits { artifact: 4, artifacts: 6, artifact_count: 3, ..FileLimits::default() };
         let (folder, files) = files(limits);
         let at = place(1);
         let store = async |name: &str, bytes: &'static str| {
