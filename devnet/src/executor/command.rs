@@ -517,7 +517,7 @@ fn shown(line: &[u8]) -> String {
 }
 
 /// What a line says of progress; `None`: nothing.
-fn told(line: &str) -> Option<Progress> {
+pub(crate) fn told(line: &str) -> Option<Progress> {
     let text = line.strip_prefix("progress:")?.trim_start();
     let (number, words) = text.split_once(' ').unwrap_or((text, ""));
     let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());

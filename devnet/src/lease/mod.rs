@@ -13,6 +13,7 @@
 //! | [`http`] | the routes |
 //! | [`server`] | all of it together |
 //! | [`client`] | requests to a server |
+//! | [`pool`] | commands of jobs on the chain, done by lease |
 //! | [`files`] | logs, artifacts and caches on disk |
 
 pub mod check;
@@ -21,6 +22,7 @@ pub mod clock;
 pub mod files;
 mod http;
 pub mod messages;
+pub mod pool;
 pub mod server;
 mod service;
 mod store;

@@ -6,17 +6,23 @@ use super::{
     http::{self, Context},
     service::{self, Owner, Service, StartError},
 };
+use crate::http::{Limits, Serving, tls::Acceptor};
 use cowboy_engine::lease::Config;
+use rustix::process::{Resource, getrlimit};
 use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
-    sync::watch,
+    sync::Semaphore,
     task::{JoinHandle, spawn_blocking},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
 /// Ended runs that are kept where nothing else is said.
 pub const KEEP_RUNS: usize = 10_000;
+/// Connections at a time at most.
+const CONNECTIONS: usize = 4_096;
+/// How long one may take for the head of its next request.
+const HEAD_TIME: Duration = Duration::from_secs(60);
 /// Runs whose files are removed at a time.
 const SWEEP: usize = 16;
 /// The pause after files could not be removed.
@@ -38,6 +44,8 @@ pub struct Options {
     pub files: FileLimits,
     /// The time that leases are measured by.
     pub clock: Clock,
+    /// What it shows of itself, where it is to be more than the loopback's.
+    pub tls: Option<Acceptor>,
 }
 
 /// Shows no token.
@@ -77,7 +85,8 @@ impl Server {
     /// Starts a server in the background, on the runtime this is called on. It answers once this
     /// returns.
     pub async fn start(options: Options) -> Result<Running, ServerError> {
-        let Options { folder, listener, operator_token, config, keep_runs, files, clock } = options;
+        let Options { folder, listener, operator_token, config, keep_runs, .. } = options;
+        let Options { files, clock, tls, .. } = options;
         if keep_runs == 0 {
             return Err(ServerError::KeepRuns);
         }
@@ -90,22 +99,23 @@ impl Server {
         });
         let opened = opened.await.map_err(|error| ServerError::Listener(error.into()))?;
         let (files, (service, owner)) = opened?;
-        let (close, closing) = watch::channel(false);
         let sweeper = tokio::spawn(sweep(service.clone(), files.clone()));
-        let context = Context { service, files, operator_token, closing: closing.clone() };
-        let router = http::router(Arc::new(context));
-        let serving = tokio::spawn(serve(listener, router, closing));
-        Ok(Running { url: format!("http://{address}"), owner, close, serving, sweeper })
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let connections = connections();
+        let limits = Limits { connections, head: HEAD_TIME };
+        let serving = crate::http::start(limits, listener, tls, |closing| {
+            let waits = Arc::new(Semaphore::new(connections / 2));
+            http::router(Arc::new(Context { service, files, operator_token, waits, closing }))
+        });
+        Ok(Running { url: format!("{scheme}://{address}"), owner, serving, sweeper })
     }
 }
 
-async fn serve(listener: TcpListener, router: axum::Router, mut closing: watch::Receiver<bool>) {
-    let closed = async move {
-        let _ = closing.wait_for(|closing| *closing).await;
-    };
-    if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(closed).await {
-        tracing::error!(%error, "the lease server ended");
-    }
+/// Connections at a time: as many files as the process may have open allow, with enough of them
+/// for whatever else it does.
+fn connections() -> usize {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(files / 4).unwrap_or(usize::MAX).clamp(16, CONNECTIONS)
 }
 
 /// Removes the files of runs that were forgotten.
@@ -139,8 +149,7 @@ async fn sweep(service: Service, files: Files) {
 pub struct Running {
     url: String,
     owner: Owner,
-    close: watch::Sender<bool>,
-    serving: JoinHandle<()>,
+    serving: Serving,
     sweeper: JoinHandle<()>,
 }
 
@@ -151,24 +160,20 @@ impl Running {
     }
 
     /// Takes no more connections, answers whoever waits, and gives what is under way at most
-    /// `grace`, twice. Whether all of it ended in that time.
+    /// `grace`. Whether all that has come was answered in as long again.
     pub async fn stop(self, grace: Duration) -> bool {
-        let Self { owner, close, mut serving, sweeper, .. } = self;
+        let Self { owner, serving, sweeper, .. } = self;
         owner.close();
-        close.send_replace(true);
-        let served = timeout(grace, &mut serving).await.is_ok();
-        serving.abort();
+        serving.stop(grace).await;
         sweeper.abort();
-        owner.stop(grace).await && served
+        owner.stop(grace).await
     }
 
     /// Ends it as a kill would, and waits until nobody has its files any more.
     pub async fn abort(self) {
-        let Self { owner, close, serving, sweeper, .. } = self;
+        let Self { owner, serving, sweeper, .. } = self;
         serving.abort();
         sweeper.abort();
-        let _ = (serving.await, sweeper.await);
-        drop(close);
         owner.killed().await;
     }
 }

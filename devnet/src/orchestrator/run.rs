@@ -243,7 +243,7 @@ async fn live(
 async fn end(
     agent: Option<Agent>,
     supervised: super::supervise::Supervised,
-    api: server::Serving,
+    api: crate::http::Serving,
     lock: &Lock,
 ) -> Result<(), OrchestratorError> {
     tracing::info!("stopping");

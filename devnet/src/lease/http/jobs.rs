@@ -90,12 +90,14 @@ async fn revoke(context: Arc<Context>, asked: Asked) -> Result<Response, Refused
     Ok(json(&JobChanged { job, state }))
 }
 
-/// A part of a log; where there is nothing yet, once there is, or nothing more can come.
+/// A part of a log; where there is nothing yet, once there is, or nothing more can come: of an
+/// attempt when it has ended, of the last one when the job has.
 async fn log(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
     let attempt = asked.number("attempt", 1, u32::MAX, "expected the number of an attempt")?;
     let offset = asked.number("offset", 0, u64::MAX, "expected a number of bytes")?.unwrap_or(0);
     let problem = "expected at most 30";
-    let wait = asked.number("wait_seconds", 0, MAX_WAIT_SECONDS, problem)?.unwrap_or(0);
+    let mut wait = asked.number("wait_seconds", 0, MAX_WAIT_SECONDS, problem)?.unwrap_or(0);
+    let _place = context.waits.try_acquire().inspect_err(|_| wait = 0);
     let job = asked.segment("job").to_owned();
     let clock = context.service.clock();
     let until = clock.after(Duration::from_secs(wait));

@@ -30,9 +30,10 @@ pub(super) fn table() -> Vec<Route> {
 }
 
 async fn lease(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
-    let message: LeaseRequest = asked.json()?;
+    let mut message: LeaseRequest = asked.json()?;
     check::lease_request(&message)?;
     let runner = asked.runner_named(&message.runner_id)?;
+    let _place = context.waits.try_acquire().inspect_err(|_| message.wait_seconds = 0);
     match context.service.lease(runner, message).await? {
         Some(granted) => Ok(json(&granted)),
         None => Ok(StatusCode::NO_CONTENT.into_response()),

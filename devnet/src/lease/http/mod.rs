@@ -35,7 +35,10 @@ use extract::{Access, Asked, Takes};
 use futures::{FutureExt as _, future::BoxFuture};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::timeout,
+};
 
 /// How long an answer to a message may take beyond what it waits for.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -45,6 +48,8 @@ pub(super) struct Context {
     pub service: Service,
     pub files: Files,
     pub operator_token: String,
+    /// Places for requests that wait: most connections stay free for those that do not.
+    pub waits: Arc<Semaphore>,
     /// True once the server stops: nobody waits any more.
     pub closing: watch::Receiver<bool>,
 }

@@ -200,6 +200,7 @@ impl Reader {
                 )?
                 .query_row(params![job, attempt], |row| row.get(0))
                 .optional()?;
+            let ended = ended.map(|ended| if number.is_some() { ended } else { over });
             Ok(ended.map(|ended| Following { run, attempt: Some(attempt), ended }))
         })
     }
