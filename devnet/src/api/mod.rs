@@ -25,6 +25,7 @@ mod view;
 pub use crate::http::{Serving, bind};
 pub use backend::{Backend, BackendError, Config, Hooks, Link, Running, Switch, ValidatorSlot};
 pub use server::start;
+pub(crate) use view::{same_hash, shows_token};
 
 #[cfg(test)]
 mod tests;

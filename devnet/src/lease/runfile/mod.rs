@@ -269,11 +269,11 @@ impl RunFile {
             return Err(RunFileError::Env(format!("`{name}`: expected {}", Variable::EXPECTED)));
         }
         let wanted = self.wanted(given.only)?;
-        let all = self.values(None, &self.env, given)?;
+        let all = values(None, &self.env, given)?;
         let mut jobs = Vec::new();
         for (name, job) in self.jobs.0.iter().filter(|(name, _)| wanted.contains(name)) {
             let mut env = all.clone();
-            env.extend(self.values(Some(name), &job.env, given)?);
+            env.extend(values(Some(name), &job.env, given)?);
             for (variable, value) in given.env {
                 if !matches!(env.get(variable), Some(EnvValue::Secret { .. })) {
                     env.insert(variable.clone(), EnvValue::Plain(value.clone()));
@@ -309,40 +309,6 @@ impl RunFile {
             }
         }
         Ok(wanted)
-    }
-
-    /// An environment with its secrets: of a job, or of all.
-    fn values(
-        &self,
-        job: Option<&JobName>,
-        env: &Named<Variable, EnvEntry>,
-        given: &Given<'_>,
-    ) -> Result<BTreeMap<String, EnvValue>, RunFileError> {
-        let value = |(Variable(variable), entry): &(Variable, EnvEntry)| {
-            let problem = |problem: String| {
-                let problem = format!("{variable}: {problem}");
-                match job {
-                    Some(JobName(job)) => RunFileError::Job { job: job.clone(), problem },
-                    None => RunFileError::Env(problem),
-                }
-            };
-            let secret = match (entry, given.env.get(variable)) {
-                (EnvEntry::Plain(value), _) => {
-                    return Ok((variable.clone(), EnvValue::Plain(value.clone())));
-                }
-                (_, Some(secret)) | (EnvEntry::Literal(secret), None) => secret.clone(),
-                (EnvEntry::FromEnv(from), None) => (given.environment)(from).ok_or_else(|| {
-                    problem(format!("{from} is not in the environment, or is no text: export it"))
-                })?,
-                (EnvEntry::FromFile(path), None) => secret_in(&given.folder.join(path))
-                    .map_err(|error| problem(format!("secret_file {path}: {error}")))?,
-            };
-            if secret.is_empty() || secret.contains('\0') {
-                return Err(problem("the secret is empty, or has a NUL in it".to_owned()));
-            }
-            Ok((variable.clone(), EnvValue::Secret { secret }))
-        };
-        env.0.iter().map(value).collect()
     }
 }
 
@@ -382,6 +348,39 @@ impl JobEntry {
             }),
         })
     }
+}
+
+/// An environment with its secrets: of a job, or of all.
+fn values(
+    job: Option<&JobName>,
+    env: &Named<Variable, EnvEntry>,
+    given: &Given<'_>,
+) -> Result<BTreeMap<String, EnvValue>, RunFileError> {
+    let value = |(Variable(variable), entry): &(Variable, EnvEntry)| {
+        let problem = |problem: String| {
+            let problem = format!("{variable}: {problem}");
+            match job {
+                Some(JobName(job)) => RunFileError::Job { job: job.clone(), problem },
+                None => RunFileError::Env(problem),
+            }
+        };
+        let secret = match (entry, given.env.get(variable)) {
+            (EnvEntry::Plain(value), _) => {
+                return Ok((variable.clone(), EnvValue::Plain(value.clone())));
+            }
+            (_, Some(secret)) | (EnvEntry::Literal(secret), None) => secret.clone(),
+            (EnvEntry::FromEnv(from), None) => (given.environment)(from).ok_or_else(|| {
+                problem(format!("{from} is not in the environment, or is no text: export it"))
+            })?,
+            (EnvEntry::FromFile(path), None) => secret_in(&given.folder.join(path))
+                .map_err(|error| problem(format!("secret_file {path}: {error}")))?,
+        };
+        if secret.is_empty() || secret.contains('\0') {
+            return Err(problem("the secret is empty, or has a NUL in it".to_owned()));
+        }
+        Ok((variable.clone(), EnvValue::Secret { secret }))
+    };
+    env.0.iter().map(value).collect()
 }
 
 /// A cache's key with the hashes of the files that it names: `{hash:PATH}`.
