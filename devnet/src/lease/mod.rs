@@ -15,6 +15,7 @@
 //! | [`client`] | requests to a server |
 //! | [`pool`] | commands of jobs on the chain, done by lease |
 //! | [`files`] | logs, artifacts and caches on disk |
+//! | [`runfile`] | runs as people write them |
 
 pub mod check;
 pub mod client;
@@ -23,6 +24,7 @@ pub mod files;
 mod http;
 pub mod messages;
 pub mod pool;
+pub mod runfile;
 pub mod server;
 mod service;
 mod store;
