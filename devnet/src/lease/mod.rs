@@ -6,6 +6,8 @@
 //! |---|---|
 //! | [`messages`] | every request and response |
 //! | [`client`] | requests to a server |
+//! | [`runner`] | a runner: asks for jobs and does them |
 
 pub mod client;
 pub mod messages;
+pub mod runner;
