@@ -3,6 +3,7 @@
 use cowboy_devnet::{
     api::types::{ErrorCode, ErrorDetail},
     client::ClientError,
+    lease::{client::ClientError as LeaseError, messages::ErrorCode as LeaseCode},
     orchestrator::home::HomeError,
     topology::TopologyError,
 };
@@ -131,6 +132,42 @@ impl From<ErrorDetail> for CliError {
             _ => detail.message,
         };
         Self { exit, what, detail: None, hint: detail.hint }
+    }
+}
+
+impl From<LeaseError> for CliError {
+    fn from(error: LeaseError) -> Self {
+        let what = error.to_string();
+        match error {
+            LeaseError::Address { .. } => Self::new(Exit::Usage, what),
+            LeaseError::Unreachable { .. } => Self::new(Exit::NotRunning, what)
+                .hint("start one: cowboyctl lease serve; or name another: --server URL"),
+            LeaseError::Timeout { .. } => Self::new(Exit::TimedOut, what),
+            LeaseError::Stale(_) => Self::failed(what),
+            LeaseError::Malformed { .. } => Self::failed(what)
+                .hint("the server may be another program's, or of another version"),
+            LeaseError::Refused { detail, .. } => match detail.code {
+                LeaseCode::NotFound => Self::new(Exit::NotFound, what),
+                LeaseCode::MalformedJson
+                | LeaseCode::MissingField
+                | LeaseCode::InvalidField
+                | LeaseCode::BodyTooLarge => Self::new(Exit::Usage, what),
+                LeaseCode::NoCancelRequested | LeaseCode::JobEnded | LeaseCode::NotLeased => {
+                    Self::new(Exit::Conflict, what)
+                }
+                LeaseCode::Timeout => Self::new(Exit::TimedOut, what),
+                LeaseCode::Unauthorized => {
+                    Self::failed(what).hint("name the file that has its token: --token-file FILE")
+                }
+                LeaseCode::WrongRunner
+                | LeaseCode::MethodNotAllowed
+                | LeaseCode::LogGap
+                | LeaseCode::LogFull
+                | LeaseCode::StoreFull
+                | LeaseCode::Unavailable
+                | LeaseCode::Internal => Self::failed(what),
+            },
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 //!   validators/NAME/      a validator's keys and chain
 //!   runners/NAME/         a runner's key and work
 //!   data/                 what the devnet as a whole keeps across restarts
+//!   lease/                what the lease server keeps: `docs/leases.md`
 //!   jobs/                 what commands of jobs work in, of runners in the devnet's process
 //!   processes/NAME/       a runner in a process of its own (`runner::folder`)
 //! ```
@@ -151,6 +152,9 @@ pub struct Record {
     pub rpc_url: String,
     /// What its transactions name.
     pub chain_id: Text<ChainId>,
+    /// Where its lease server answers, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_url: Option<String>,
 }
 
 /// Whether a devnet runs.
@@ -250,6 +254,11 @@ impl DevnetHome {
     /// `data/speculation.db`: what the agent keeps of pipelines.
     pub fn speculation_path(&self) -> PathBuf {
         self.data_path().join("speculation.db")
+    }
+
+    /// `lease`: what the lease server keeps.
+    pub fn lease_path(&self) -> PathBuf {
+        self.path.join("lease")
     }
 
     /// `jobs`: directories of the jobs that runners of the devnet's process work on.
@@ -401,7 +410,8 @@ impl Lock {
         self.clean()?;
         let home = &self.home;
         let work = [home.runners_path(), home.jobs_path()];
-        for folder in work.into_iter().chain([home.validators_path(), home.data_path()]) {
+        let chain = [home.validators_path(), home.data_path(), home.lease_path()];
+        for folder in work.into_iter().chain(chain) {
             remove_dir(&folder)?;
         }
         remove_file(&home.log_path())
@@ -517,6 +527,7 @@ mod tests {
             started_at: Text(Timestamp::UNIX_EPOCH),
             rpc_url: "http://127.0.0.1:20123".to_owned(),
             chain_id: Text(ChainId(0x0102)),
+            lease_url: None,
         }
     }
 

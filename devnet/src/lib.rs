@@ -9,6 +9,7 @@
 //! | module | subject |
 //! |---|---|
 //! | [`sse`] | the text of event streams, read |
+//! | [`http`] | servers: connections, their places, TLS |
 //! | [`executor`] | the work of jobs: commands, HTTP requests, language models |
 //! | [`topology`] | the YAML file, resolved into a plan |
 //! | [`faults`] | what goes wrong on purpose between nodes, and what becomes of a message |
@@ -35,6 +36,7 @@ pub mod consensus;
 pub mod executor;
 pub mod faults;
 pub mod home;
+pub mod http;
 pub mod lease;
 pub mod orchestrator;
 pub mod runner;

@@ -147,6 +147,7 @@ impl Fake {
             started_at: time(),
             rpc_url: format!("http://{}", listener.local_addr().unwrap()),
             chain_id: Text(ChainId(0x0123_4567_89ab_cdef)),
+            lease_url: None,
         })
         .unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));

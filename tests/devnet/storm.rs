@@ -109,6 +109,7 @@ fn job(number: u64) -> (JobSpec, Fate) {
             args: vec!["-c".to_owned(), script],
             env: Vec::new(),
             stdin: None,
+            delivery: None,
         }),
         bounds: Bounds {
             max_return_bytes: 64,

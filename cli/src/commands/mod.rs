@@ -7,6 +7,7 @@ mod completions;
 mod devnet;
 mod fault;
 mod job;
+mod lease;
 mod man;
 mod mru;
 mod pool;
@@ -135,6 +136,9 @@ enum Command {
     /// Pipelines of tasks that run before what they depend on is confirmed
     #[command(subcommand)]
     Speculation(speculation::Speculation),
+    /// Runs of jobs that runners take by lease: CI without a chain
+    #[command(subcommand)]
+    Lease(Box<lease::Lease>),
     /// Print the completion script of a shell
     ///
     /// For bash, as an example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
@@ -175,6 +179,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Mru(mru) => block_on(mru.run(&cx)),
         Command::Pool(pool) => block_on(pool.run(&cx)),
         Command::Speculation(speculation) => block_on(speculation.run(&cx)),
+        Command::Lease(lease) => lease.run(&cx),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(cx.ui),
     }

@@ -186,6 +186,7 @@ fn greeting() -> JobSpec {
             args: words[1..].iter().map(|word| (*word).to_owned()).collect(),
             env: Vec::new(),
             stdin: None,
+            delivery: None,
         }),
         bounds: Bounds {
             max_return_bytes: 65_536,

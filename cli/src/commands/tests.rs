@@ -82,6 +82,14 @@ fn command_lines_parse() {
     check("cowboyctl runner register --key-file a --kinds http --max-jobs 2 --from dev-0");
     check("cowboyctl runner start --key-file a --name b --kinds custom,http --detach");
     check("cowboyctl runner start runner-0");
+    check("cowboyctl lease submit ci.yaml --wait --timeout 5m --env A=b --env C=d --job unit");
+    check("cowboyctl lease submit - --server http://127.0.0.1:1 --token-file t --ca c");
+    check("cowboyctl lease ls --run latest --state running --limit 3");
+    check("cowboyctl lease ls --runs");
+    check("cowboyctl lease logs latest/unit --follow --attempt 2");
+    check("cowboyctl lease artifacts job_1 a.txt b.txt --download out");
+    check("cowboyctl lease cancel run_1 --wait");
+    check("cowboyctl lease token issue r1 --file r1.token");
     check("cowboyctl man job submit");
     refuse("cowboyctl");
     refuse("cowboyctl devnet");
@@ -110,5 +118,11 @@ fn command_lines_parse() {
     refuse("cowboyctl runner register runner-0 --max-jobs 2");
     refuse("cowboyctl runner start runner-0 --key-file a");
     refuse("cowboyctl runner backpressure runner-0 --max 0");
+    refuse("cowboyctl lease submit");
+    refuse("cowboyctl lease submit ci.yaml --env A");
+    refuse("cowboyctl lease ls --runs --state running");
+    refuse("cowboyctl lease ls --state done");
+    refuse("cowboyctl lease logs job_1 --attempt 0");
+    refuse("cowboyctl lease token issue");
     refuse("cowboyctl help");
 }

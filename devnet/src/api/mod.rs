@@ -22,8 +22,10 @@ pub mod server;
 pub mod types;
 mod view;
 
+pub use crate::http::{Serving, bind};
 pub use backend::{Backend, BackendError, Config, Hooks, Link, Running, Switch, ValidatorSlot};
-pub use server::{Serving, bind, start};
+pub use server::start;
+pub(crate) use view::{same_hash, shows_token};
 
 #[cfg(test)]
 mod tests;

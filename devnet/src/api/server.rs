@@ -1,4 +1,4 @@
-//! The HTTP server: connections, their limits, and what every request passes.
+//! The API's HTTP server: its limits, and what every request passes.
 //!
 //! A request is looked at in this order: its `Host` (a page in a browser that got the loopback's
 //! address under a name of its own is refused), its body's length, then the route. Requests that
@@ -6,6 +6,7 @@
 //! sees a broken connection instead of the answer.
 
 use super::{backend::Backend, error::ApiError, routes};
+use crate::http::{self, Serving};
 use axum::{
     Router,
     body::{Body, Bytes},
@@ -19,23 +20,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::StreamExt as _;
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
-use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
-    task::{JoinHandle, JoinSet, spawn_blocking},
-    time::{sleep, timeout},
+    net::TcpListener,
+    sync::{Semaphore, watch},
+    task::spawn_blocking,
+    time::timeout,
 };
 
 /// Requests that read a validator's store at a time.
@@ -44,17 +34,11 @@ const READERS: usize = 8;
 pub(super) const BODY_LIMIT: usize = 2 << 20;
 /// The longest body that is read, and thrown away, for the sake of an answer.
 const DRAIN_LIMIT: usize = 64 << 20;
-/// The longest head of a request.
-const HEAD_LIMIT: usize = 32 << 10;
-/// How long connections may take to end once the server stops.
-const GRACE: Duration = Duration::from_secs(1);
-/// The pause after the system refuses a connection, as when files run out.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// How much the server does at a time, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Connections; further ones wait in the system's queue.
+    /// Connections; a further one gets the place of one that is idle, or waits.
     pub connections: usize,
     /// Event streams.
     pub streams: usize,
@@ -62,6 +46,12 @@ pub(super) struct Limits {
     pub head: Duration,
     /// How long a request may take from its head to the head of its answer.
     pub request: Duration,
+}
+
+impl From<Limits> for http::Limits {
+    fn from(limits: Limits) -> Self {
+        Self { connections: limits.connections, head: limits.head }
+    }
 }
 
 /// Most connections stay free for requests, whatever streams there are; a request takes as long as
@@ -98,35 +88,7 @@ impl Shared {
 
     /// Resolves once the server stops.
     pub fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
-        closed(self.closing.clone())
-    }
-}
-
-async fn closed(mut closing: watch::Receiver<bool>) {
-    // An error: the server is gone.
-    let _ = closing.wait_for(|closing| *closing).await;
-}
-
-/// Takes a port on the loopback: the one given, or a free one.
-pub async fn bind(port: Option<u16>) -> io::Result<TcpListener> {
-    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)))).await
-}
-
-/// A server that runs.
-pub struct Serving {
-    close: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
-
-impl Serving {
-    /// Takes no more connections, ends streams, and gives requests under way at most `grace`.
-    pub async fn stop(self, grace: Duration) {
-        let Self { close, mut task } = self;
-        // An error: the task has ended.
-        let _ = close.send(());
-        if timeout(grace, &mut task).await.is_err() {
-            task.abort();
-        }
+        http::closed(self.closing.clone())
     }
 }
 
@@ -142,7 +104,7 @@ pub(super) fn start_within(
     listener: TcpListener,
     backend: Arc<Backend>,
 ) -> Serving {
-    start_with(limits, listener, move |closing| {
+    http::start(limits.into(), listener, None, move |closing| {
         router(Arc::new(Shared {
             backend,
             streams: Arc::new(Semaphore::new(limits.streams)),
@@ -157,96 +119,7 @@ pub(super) fn start_within(
 pub fn start_router(listener: TcpListener, router: Router) -> Serving {
     let guard = middleware::from_fn_with_state(LIMITS.request, guard);
     let router = router.fallback(no_route).method_not_allowed_fallback(wrong_method).layer(guard);
-    start_with(LIMITS, listener, |_| router)
-}
-
-fn start_with(
-    limits: Limits,
-    listener: TcpListener,
-    router: impl FnOnce(watch::Receiver<bool>) -> Router,
-) -> Serving {
-    let (close, closed) = oneshot::channel();
-    let shutdown = async {
-        let _ = closed.await;
-    };
-    let (closing, told) = watch::channel(false);
-    let router = router(told);
-    Serving { close, task: tokio::spawn(serve(limits, listener, router, closing, shutdown)) }
-}
-
-/// Answers requests on `listener` until `shutdown` resolves; then ends streams, gives requests
-/// under way a second, and returns.
-async fn serve(
-    limits: Limits,
-    listener: TcpListener,
-    router: Router,
-    close: watch::Sender<bool>,
-    shutdown: impl Future<Output = ()> + Send,
-) {
-    let closing = close.subscribe();
-    let places = Arc::new(Semaphore::new(limits.connections));
-    let mut connections = JoinSet::new();
-    let mut shutdown = pin!(shutdown);
-    loop {
-        tokio::select! {
-            (stream, place) = accept(&listener, &places) => {
-                let (router, closing) = (router.clone(), closing.clone());
-                connections.spawn(connection(stream, limits.head, router, closing, place));
-            }
-            Some(_) = connections.join_next() => {}
-            () = &mut shutdown => break,
-        }
-    }
-    drop(listener);
-    close.send_replace(true);
-    let ended = async { while connections.join_next().await.is_some() {} };
-    if timeout(GRACE, ended).await.is_err() {
-        connections.shutdown().await;
-    }
-}
-
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> (TcpStream, OwnedSemaphorePermit) {
-    let place = places.clone().acquire_owned().await.expect("nobody closes the semaphore");
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return (stream, place),
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-async fn connection(
-    stream: TcpStream,
-    head: Duration,
-    router: Router,
-    closing: watch::Receiver<bool>,
-    _place: OwnedSemaphorePermit,
-) {
-    // Small answers are sent at once.
-    let _ = stream.set_nodelay(true);
-    let mut connection = pin!(
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(head)
-            .max_buf_size(HEAD_LIMIT)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
-    );
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = closed(closing) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke off");
-    }
+    http::start(LIMITS.into(), listener, None, |_| router)
 }
 
 /// The routes, and what every request passes before them.

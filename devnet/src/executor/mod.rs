@@ -21,8 +21,9 @@ mod secrets;
 
 pub use config::{Config, ConfigError};
 
+use futures::future::BoxFuture;
 use std::{
-    env, io,
+    env, fmt, io,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -36,6 +37,8 @@ pub enum Task {
     Http(http::Request),
     /// Run a command; the result is what it writes to its standard output.
     Command(command::Command),
+    /// Have a pool run a command; the result is the same.
+    Pooled(command::Command),
     /// Ask a language model; the result is its answer, which may be embedded.
     Llm(llm::Request),
     /// Call a tool of an MCP server; the result is its answer.
@@ -205,6 +208,27 @@ fn said(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
+/// What runs commands elsewhere.
+pub trait Pool: Send + Sync {
+    /// Has the command run. Dropped before its end, it gives the command up.
+    fn run<'a>(
+        &'a self,
+        command: &'a command::Command,
+        limits: &'a Limits,
+        progress: &'a (dyn Fn(Progress) + Send + Sync),
+    ) -> BoxFuture<'a, Result<Vec<u8>, ExecutorError>>;
+}
+
+/// A pool, if there is one.
+#[derive(Clone, Default)]
+struct Pooling(Option<Arc<dyn Pool>>);
+
+impl fmt::Debug for Pooling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pooling").field(&self.0.is_some()).finish()
+    }
+}
+
 /// Executes tasks, any number side by side. Clones share connections. The default one has nothing
 /// configured.
 #[derive(Debug, Clone, Default)]
@@ -214,6 +238,7 @@ pub struct Executor {
     mcp: Arc<mcp::Servers>,
     eth: Option<Arc<ethereum::Endpoint>>,
     directories: command::Directories,
+    pool: Pooling,
 }
 
 impl Executor {
@@ -239,7 +264,13 @@ impl Executor {
             mcp: Arc::new(config.mcp.clone()),
             eth: config.eth.clone().map(Arc::new),
             directories: self.directories.clone(),
+            pool: self.pool.clone(),
         })
+    }
+
+    /// The same, with a pool for commands that are to be done by one.
+    pub fn with_pool(self, pool: Arc<dyn Pool>) -> Self {
+        Self { pool: Pooling(Some(pool)), ..self }
     }
 
     /// The same, with the directories of jobs in `folder`, which is made where there is none and
@@ -272,6 +303,14 @@ impl Executor {
             Task::Command(command) => {
                 let directories = &self.directories;
                 command::run(directories, command, limits, cancelled, started, progress).await
+            }
+            Task::Pooled(command) => {
+                let pool = self.pool.0.as_ref().ok_or_else(|| {
+                    let none = "this runner knows no lease server to hand the command to";
+                    ExecutorError::Invalid(none.to_owned())
+                })?;
+                started(Instant::now());
+                within(limits.timeout, cancelled, pool.run(command, limits, &progress)).await
             }
             Task::Llm(request) => {
                 let endpoint = self.llm.as_ref().ok_or_else(|| {

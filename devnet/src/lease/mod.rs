@@ -5,9 +5,37 @@
 //! | file | subject |
 //! |---|---|
 //! | [`messages`] | every request and response |
+//! | [`check`] | what requests must be beyond their shape |
+//! | [`clock`] | the time that leases are measured by |
+//! | [`tokens`] | ids and tokens, and how they are known again |
+//! | [`store`] | the file in which every message is a transaction |
+//! | [`service`] | the owner of all leases |
+//! | [`http`] | the routes |
+//! | [`server`] | all of it together |
 //! | [`client`] | requests to a server |
 //! | [`runner`] | a runner: asks for jobs and does them |
+//! | [`pool`] | commands of jobs on the chain, done by lease |
+//! | [`files`] | logs, artifacts and caches on disk |
+//! | [`runfile`] | runs as people write them |
 
+pub mod check;
 pub mod client;
+pub mod clock;
+pub mod files;
+mod http;
 pub mod messages;
+pub mod pool;
+pub mod runfile;
 pub mod runner;
+pub mod server;
+mod service;
+mod store;
+pub mod tokens;
+
+use jiff::Timestamp;
+
+/// A time, Unix ms, as messages have it.
+fn time(ms: u64) -> String {
+    let at = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    format!("{:.3}", at.unwrap_or(Timestamp::MAX))
+}

@@ -20,7 +20,13 @@ use std::{
 fn echo() -> JobSpec {
     let args = ["-c", "echo hi"].map(str::to_owned).to_vec();
     JobSpec {
-        work: Work::Custom(CommandWork { program: "sh".into(), args, env: vec![], stdin: None }),
+        work: Work::Custom(CommandWork {
+            program: "sh".into(),
+            args,
+            env: vec![],
+            stdin: None,
+            delivery: None,
+        }),
         bounds: Bounds {
             max_return_bytes: 1_024,
             expected_execution_ms: 10_000,

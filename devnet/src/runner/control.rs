@@ -125,6 +125,7 @@ mod tests {
     use crate::{
         api::{server, types::ErrorCode},
         client::Client,
+        http,
     };
     use cowboy_engine::{primitives::SecretKey, session::jobs::JobTable};
 
@@ -147,7 +148,7 @@ mod tests {
         let (sender, wishes) = mpsc::channel(1);
         let address = SecretKey::derive(b"control", "own").address();
         let desk = Desk { name: "own".into(), address, token: "5ecret".into(), wishes: sender };
-        let listener = server::bind(None).await.unwrap();
+        let listener = http::bind(None).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let serving = server::start_router(listener, router(desk));
         let served = tokio::spawn(serve(wishes));

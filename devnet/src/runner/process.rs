@@ -14,6 +14,7 @@ use crate::{
     client::ClientError,
     executor::{self, ConfigError, Executor},
     home::HomeError,
+    http,
     transport::{TransportError, quic, tls},
 };
 use ::tokio::sync::{broadcast, mpsc, watch};
@@ -144,7 +145,7 @@ async fn live(
         .child("heartbeat")
         .spawn(move |context| heartbeat::keep(context, beating, key, block_time));
 
-    let listener = server::bind(None).await.map_err(ProcessError::Control)?;
+    let listener = http::bind(None).await.map_err(ProcessError::Control)?;
     let control_url = match listener.local_addr() {
         Ok(address) => format!("http://{address}"),
         Err(error) => return Err(ProcessError::Control(error)),
@@ -177,7 +178,7 @@ async fn live(
 }
 
 /// Says goodbye, gives up what it works on, and lets the last answers out.
-async fn end(context: &tokio::Context, runner: Runner, serving: server::Serving) {
+async fn end(context: &tokio::Context, runner: Runner, serving: http::Serving) {
     tracing::info!("stopping");
     ::tokio::join!(runner.stop(context), serving.stop(CONTROL_GRACE));
     tracing::info!("stopped");

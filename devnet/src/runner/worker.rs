@@ -5,7 +5,7 @@ pub use crate::executor::Progress;
 use crate::executor::{Executor, ExecutorError, Limits, Task, command, ethereum, http, llm, mcp};
 use commonware_runtime::Clock;
 use cowboy_engine::{
-    job::spec::{JobSpec, Work},
+    job::spec::{Delivery, JobSpec, Work},
     primitives::{codec::to_vec, keccak256},
 };
 use std::{convert::Infallible, fmt::Display, time::Duration};
@@ -81,12 +81,18 @@ fn task(work: &Work) -> Task {
             transaction: work.transaction.clone(),
             confirmations: work.confirmations,
         }),
-        Work::Custom(work) => Task::Command(command::Command {
-            program: work.program.clone(),
-            args: work.args.clone(),
-            env: work.env.iter().cloned().collect(),
-            stdin: work.stdin.clone().unwrap_or_default(),
-        }),
+        Work::Custom(work) => {
+            let command = command::Command {
+                program: work.program.clone(),
+                args: work.args.clone(),
+                env: work.env.iter().cloned().collect(),
+                stdin: work.stdin.clone().unwrap_or_default(),
+            };
+            match work.delivery {
+                None => Task::Command(command),
+                Some(Delivery::Lease) => Task::Pooled(command),
+            }
+        }
     }
 }
 

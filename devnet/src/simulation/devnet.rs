@@ -53,6 +53,7 @@ pub fn spec(timeout_blocks: u64) -> JobSpec {
             args: vec!["hi".into()],
             env: vec![],
             stdin: None,
+            delivery: None,
         }),
         bounds: Bounds {
             max_return_bytes: 64,

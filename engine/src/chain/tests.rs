@@ -76,6 +76,7 @@ fn spec() -> JobSpec {
             args: vec!["hi".into()],
             env: vec![],
             stdin: None,
+            delivery: None,
         }),
         bounds: Bounds {
             max_return_bytes: 64,

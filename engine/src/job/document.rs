@@ -18,8 +18,8 @@ use super::{
     decimal::Decimal,
     json::Json,
     spec::{
-        Bounds, Callback, CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork,
-        MAX_RETURN_BYTES, McpWork, Verification, Work,
+        Bounds, Callback, CommandWork, Delivery, EthSendWork, HttpWork, JobSpec, LlmMessage,
+        LlmWork, MAX_RETURN_BYTES, McpWork, Verification, Work,
     },
     verification::{Check, Similarity},
 };
@@ -153,6 +153,12 @@ fn work(kind: JobKind, mut fields: Fields) -> Read<Work> {
             args: fields.texts("args")?,
             env: fields.pairs("env")?,
             stdin: fields.bytes("stdin")?,
+            delivery: match fields.text("delivery")?.as_deref() {
+                None | Some("push") => None,
+                Some(name) => Some(Delivery::named(name).ok_or_else(|| {
+                    fields.problem("delivery", format!("is `{name}`; expected push or lease"))
+                })?),
+            },
         }),
     };
     fields.end()?;
@@ -446,6 +452,18 @@ mod tests {
         assert_eq!(spec.verification.mode, VerificationMode::StructuredMatch);
         assert_eq!(spec.verification.checks.len(), 5);
         let Work::Custom(work) = spec.work else { panic!() };
+        assert_eq!(work.delivery, None);
+        let by = |way: &str| {
+            job(&format!(
+                r#"{{"kind": "custom", "work": {{"program": "sh", "delivery": "{way}"}}}}"#
+            ))
+        };
+        let Work::Custom(lease) = by("lease").unwrap().work else { panic!() };
+        assert_eq!(lease.delivery, Some(Delivery::Lease));
+        assert_eq!(
+            by("post").unwrap_err().to_string(),
+            "work.delivery is `post`; expected push or lease"
+        );
         assert_eq!((work.args[1].as_str(), work.stdin.as_deref()), ("7", Some(&b"hi"[..])));
         assert_eq!(work.env, [("A".to_owned(), "b".to_owned())]);
     }

@@ -6,7 +6,7 @@ pub use super::{
         JobStatus, Outcome, Round,
     },
     verification::{Agreement, Check, Similarity, Verification, VerificationMode},
-    work::{CommandWork, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work},
+    work::{CommandWork, Delivery, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work},
 };
 use crate::{
     primitives::{Address, Hash, Wei, codec::to_vec, keccak256},

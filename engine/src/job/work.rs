@@ -2,6 +2,7 @@
 
 use super::json::{Json, Pointer};
 use crate::{
+    names,
     primitives::codec::{Decode, DecodeError, Encode, Reader, Writer},
     record,
     registry::JobKind,
@@ -116,8 +117,20 @@ pub struct CommandWork {
     pub env: Vec<(String, String)>,
     /// Standard input.
     pub stdin: Option<Vec<u8>>,
+    /// How the command comes to who runs it; `None`: with the job.
+    pub delivery: Option<Delivery>,
 }
-record!(CommandWork { program, args, env, stdin });
+record!(CommandWork { program, args, env, stdin, delivery });
+
+/// Another way for a command than with the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Delivery {
+    /// The job's runner hands the command to a pool that works by leases, and answers for the
+    /// result.
+    Lease,
+}
+
+names!(Delivery: Lease = "lease");
 
 impl Encode for Work {
     fn encode(&self, w: &mut Writer) {

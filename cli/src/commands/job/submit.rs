@@ -8,7 +8,7 @@ use crate::{
     error::{CliError, Exit},
     output::{Document, Ui, fields, millis},
 };
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use cowboy_devnet::{
     api::types::{BytesText, HashText, Job, JobEvent, JobStatus, RunnerProgress},
     client::Client,
@@ -17,7 +17,10 @@ use cowboy_engine::{
     chain::transaction::Payload,
     job::{
         document,
-        spec::{CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork, McpWork, Work},
+        spec::{
+            CommandWork, Delivery, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork, McpWork,
+            Work,
+        },
     },
 };
 use serde::Serialize;
@@ -40,6 +43,14 @@ pub struct Submit {
     sending: Sending,
 }
 
+/// How a command comes to who runs it.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum By {
+    #[default]
+    Push,
+    Lease,
+}
+
 #[derive(Debug, Subcommand)]
 enum Kind {
     /// A command, run in a fresh directory; its standard output is the result
@@ -51,6 +62,11 @@ enum Kind {
         /// A file that the command reads as its standard input; - for this one's
         #[arg(long, value_name = "FILE", env = "COWBOYCTL_STDIN", hide_env_values = true)]
         stdin: Option<PathBuf>,
+        /// How the command comes to who runs it: with the job, or from its runner to a pool that
+        /// works by leases
+        #[arg(long, value_enum, default_value_t, env = "COWBOYCTL_DELIVERY")]
+        #[arg(hide_env_values = true)]
+        delivery: By,
         #[command(flatten)]
         terms: Terms,
         /// The command and its arguments
@@ -154,13 +170,17 @@ impl Submit {
 impl Kind {
     fn parse(self) -> Result<(JobSpec, Sending), CliError> {
         let (work, terms) = match self {
-            Self::Custom { variables, stdin, terms, command } => {
+            Self::Custom { variables, stdin, delivery, terms, command } => {
                 let (program, args) = command.split_first().expect("clap takes no empty command");
                 let work = CommandWork {
                     program: program.clone(),
                     args: args.to_vec(),
                     env: variables,
                     stdin: stdin.map(|file| args::input(&file, INPUT_LIMIT)).transpose()?,
+                    delivery: match delivery {
+                        By::Push => None,
+                        By::Lease => Some(Delivery::Lease),
+                    },
                 };
                 (Work::Custom(work), terms)
             }

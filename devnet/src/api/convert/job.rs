@@ -3,8 +3,8 @@
 use super::{address, amount, optional_hex};
 use crate::api::types::JobStatus;
 use cowboy_engine::job::spec::{
-    self, Check, CommandWork, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork, McpWork,
-    Similarity, Verification, Work,
+    self, Check, CommandWork, Delivery, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork,
+    McpWork, Similarity, Verification, Work,
 };
 use serde_json::{Value, json};
 
@@ -107,11 +107,12 @@ fn parameters(work: &Work) -> Value {
             "body": optional_hex(body.as_ref()),
             "pointer": pointer,
         }),
-        Work::Custom(CommandWork { program, args, env, stdin }) => json!({
+        Work::Custom(CommandWork { program, args, env, stdin, delivery }) => json!({
             "program": program,
             "args": args,
             "env": env,
             "stdin": optional_hex(stdin.as_ref()),
+            "delivery": delivery.map_or("push", Delivery::name),
         }),
     }
 }

@@ -459,6 +459,7 @@ pub(super) fn spec() -> JobSpec {
         args: vec!["hi".into()],
         env: vec![("A".into(), "1".into())],
         stdin: Some(vec![0xff]),
+        delivery: None,
     });
     spec
 }

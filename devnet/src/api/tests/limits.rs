@@ -158,19 +158,3 @@ async fn what_takes_too_long_is_answered_in_time() {
     let error = devnet.client.start_validator("validator-3").await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::Conflict));
 }
-
-#[tokio::test]
-async fn connections_beyond_the_limit_wait_for_their_turn() {
-    let patient = Duration::from_secs(20);
-    let devnet = Devnet::within(Limits { head: patient, request: patient, ..LIMITS }).await;
-    let connect = || TcpStream::connect(devnet.url.strip_prefix("http://").unwrap());
-    let idle = [connect().await.unwrap(), connect().await.unwrap()];
-    let mut third = connect().await.unwrap();
-    third.write_all(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
-    let mut first = [0; 12];
-    let waits = tokio::time::timeout(Duration::from_millis(50), third.read_exact(&mut first)).await;
-    assert!(waits.is_err(), "answered beyond the limit");
-    drop(idle);
-    third.read_exact(&mut first).await.unwrap();
-    assert_eq!(&first, b"HTTP/1.1 200");
-}

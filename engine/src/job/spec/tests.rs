@@ -10,6 +10,7 @@ fn good() -> JobSpec {
             args: vec![],
             env: vec![],
             stdin: None,
+            delivery: None,
         }),
         bounds: Bounds {
             max_return_bytes: 64,
@@ -138,7 +139,13 @@ fn the_works_fields_are_named() {
     for confirmations in [0, u32::MAX] {
         assert_eq!(eth(b"x", confirmations), "work.confirmations");
     }
-    let command = CommandWork { program: String::new(), args: vec![], env: vec![], stdin: None };
+    let command = CommandWork {
+        program: String::new(),
+        args: vec![],
+        env: vec![],
+        stdin: None,
+        delivery: None,
+    };
     assert_eq!(work(Work::Custom(command)).0, "work.program");
     let callback = Callback { actor: Address([1; 20]), handler: String::new() };
     assert_eq!(field(|spec| spec.callback = Some(callback)), "callback.handler");

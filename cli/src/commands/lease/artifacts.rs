@@ -1,0 +1,188 @@
+//! `lease artifacts`: what a job left behind, listed or brought here.
+
+use super::{complete, connect::Server, find, show::printable};
+use crate::{
+    args,
+    context::Context,
+    error::{CliError, Exit},
+    output::Row,
+};
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::lease::{client::Client, files::ArtifactName, messages::StoredArtifact};
+use serde::Serialize;
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tempfile::NamedTempFile;
+use tokio::time::Instant;
+
+/// `lease artifacts`.
+#[derive(Debug, Args)]
+pub struct Artifacts {
+    /// The job: an id, the beginning of one, or RUN/NAME
+    #[arg(add = ArgValueCandidates::new(complete::jobs))]
+    job: String,
+    /// Only artifacts of these names
+    names: Vec<String>,
+    /// Only of this attempt, from 1 [default: all; with --download the last that has any]
+    #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    attempt: Option<u32>,
+    /// Bring them into this folder; files of the same names are replaced
+    #[arg(long, value_name = "FOLDER", env = "COWBOYCTL_DOWNLOAD", hide_env_values = true)]
+    download: Option<PathBuf>,
+    /// With --download: how long it may take
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "10m")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// An artifact that was brought here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Downloaded {
+    attempt: u32,
+    name: String,
+    bytes: u64,
+    path: PathBuf,
+}
+
+impl Row for Downloaded {
+    const HEADER: &'static [&'static str] = &[">attempt", "name", ">bytes", "path"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.attempt.to_string(),
+            self.name.clone(),
+            self.bytes.to_string(),
+            self.path.display().to_string(),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+impl Artifacts {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let client = self.server.client(cx)?;
+        let job = find::job(&client, &self.job).await?;
+        let artifacts = self.chosen(client.artifacts(&job).await?, &job)?;
+        let Some(folder) = &self.download else { return cx.ui.list(&artifacts) };
+        // Every name is looked at before the first file is written.
+        let targets = artifacts.iter().map(|artifact| Ok((artifact, target(folder, artifact)?)));
+        let targets = targets.collect::<Result<Vec<_>, CliError>>()?;
+        let deadline = Instant::now() + self.timeout;
+        let mut downloaded = Vec::new();
+        for (artifact, path) in targets {
+            let progress = cx.ui.progress(printable(&artifact.name));
+            download(&client, &job, artifact, &path, deadline).await?;
+            drop(progress);
+            downloaded.push(Downloaded {
+                attempt: artifact.attempt,
+                name: artifact.name.clone(),
+                bytes: artifact.bytes,
+                path,
+            });
+        }
+        cx.ui.list(&downloaded)
+    }
+
+    /// Those that are asked for.
+    fn chosen(
+        &self,
+        mut artifacts: Vec<StoredArtifact>,
+        job: &str,
+    ) -> Result<Vec<StoredArtifact>, CliError> {
+        let last = artifacts.iter().map(|artifact| artifact.attempt).max();
+        let attempt = self.attempt.or(last.filter(|_| self.download.is_some()));
+        artifacts.retain(|artifact| attempt.is_none_or(|attempt| artifact.attempt == attempt));
+        if self.names.is_empty() {
+            return Ok(artifacts);
+        }
+        if let Some(name) =
+            self.names.iter().find(|name| artifacts.iter().all(|artifact| artifact.name != **name))
+        {
+            let of = attempt.map_or_else(String::new, |attempt| format!(" in attempt {attempt}"));
+            let what = format!("{job} has no artifact `{name}`{of}");
+            return Err(CliError::new(Exit::NotFound, what)
+                .hint(format!("see which it has: cowboyctl lease artifacts {job}")));
+        }
+        artifacts.retain(|artifact| self.names.contains(&artifact.name));
+        Ok(artifacts)
+    }
+}
+
+/// Where an artifact goes: below the folder, whatever the server calls it.
+fn target(folder: &Path, artifact: &StoredArtifact) -> Result<PathBuf, CliError> {
+    let name = printable(&artifact.name);
+    let name: ArtifactName = artifact.name.parse().map_err(|error| {
+        CliError::new(Exit::Invalid, format!("the server has an artifact `{name}`: {error}"))
+            .hint("nothing was written; name those that are wanted")
+    })?;
+    Ok(folder.join(name.as_str()))
+}
+
+/// Brings one artifact here. It stands under its name only when it is whole.
+async fn download(
+    client: &Client,
+    job: &str,
+    artifact: &StoredArtifact,
+    path: &Path,
+    deadline: Instant,
+) -> Result<(), CliError> {
+    let io = |error: std::io::Error| CliError::failed(format!("{}: {error}", path.display()));
+    let name = printable(&artifact.name);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(io)?;
+    let mut file = NamedTempFile::new_in(folder).map_err(io)?;
+    let left = deadline.saturating_duration_since(Instant::now());
+    let response = client.download(job, artifact.attempt, &artifact.name, left).await;
+    let mut response = response?;
+    let mut bytes = 0;
+    let broken = |reason: String| CliError::failed(format!("artifact `{name}`: {reason}"));
+    while let Some(chunk) = response.chunk().await.map_err(|error| match error.is_timeout() {
+        true => CliError::new(Exit::TimedOut, format!("artifact `{name}`: not in time"))
+            .detail(format!("last seen: {bytes} of {} bytes", artifact.bytes))
+            .hint("give it longer with --timeout"),
+        false => broken("the connection broke".to_owned()),
+    })? {
+        bytes += chunk.len() as u64;
+        if bytes > artifact.bytes {
+            break;
+        }
+        file.write_all(&chunk).map_err(io)?;
+    }
+    if bytes != artifact.bytes {
+        return Err(broken(format!("{bytes} bytes came, it has {}", artifact.bytes)));
+    }
+    file.persist(path).map_err(|error| io(error.error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        let check = |name: &str, expected: Option<&str>| {
+            let artifact =
+                StoredArtifact { attempt: 1, name: name.to_owned(), bytes: 0, uri: String::new() };
+            let target = target(Path::new("out"), &artifact);
+            assert_eq!(target.ok(), expected.map(PathBuf::from), "{name}");
+        };
+        check("a.txt", Some("out/a.txt"));
+        check("reports/a.xml", Some("out/reports/a.xml"));
+        for bad in ["", "..", "../a", "/etc/passwd", "a/../../b", "a//b", "./a", "a\\b", "a\nb"] {
+            check(bad, None);
+        }
+    }
+}

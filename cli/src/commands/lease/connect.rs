@@ -1,0 +1,152 @@
+//! Which lease server a command is about, and who answers there.
+
+use crate::{
+    args,
+    context::{self, Context},
+    error::{CliError, Exit},
+};
+use clap::Args;
+use cowboy_devnet::{
+    lease::client::{Client, Tls},
+    orchestrator::home::{DevnetHome, State},
+};
+use std::path::PathBuf;
+
+/// The longest file with a token or with certificates, in bytes.
+const FILE_LIMIT: u64 = 1 << 20;
+
+/// The lease server that is meant.
+#[derive(Debug, Clone, Args)]
+pub struct Server {
+    /// The lease server [default: the current devnet's, else that of `lease serve`]
+    #[arg(long, value_name = "URL", env = "COWBOYCTL_SERVER", hide_env_values = true)]
+    pub server: Option<String>,
+    /// The token to show there [default: as it stands in the folder of a server of this machine]
+    #[arg(long, value_name = "FILE", env = "COWBOYCTL_TOKEN_FILE", hide_env_values = true)]
+    pub token_file: Option<PathBuf>,
+    /// Certificates, PEM, that vouch for the server instead of those of the system
+    #[arg(long, value_name = "FILE", env = "COWBOYCTL_CA", hide_env_values = true)]
+    pub ca: Option<PathBuf>,
+    /// A certificate and its key, PEM, to show to a server that asks for one
+    #[arg(long, value_name = "FILE", env = "COWBOYCTL_IDENTITY", hide_env_values = true)]
+    pub identity: Option<PathBuf>,
+}
+
+/// A server of this machine, as it says of itself.
+struct Local {
+    url: String,
+    token: String,
+}
+
+impl Server {
+    /// A client of the server that is meant, as its operator.
+    pub fn client(&self, cx: &Context) -> Result<Client, CliError> {
+        let Local { url, token } = self.find(cx)?;
+        Ok(Client::new(&url, &token, &self.tls()?)?)
+    }
+
+    /// What TLS takes.
+    pub fn tls(&self) -> Result<Tls, CliError> {
+        let read = |file: &Option<PathBuf>| {
+            file.as_ref().map(|file| args::input(file, FILE_LIMIT)).transpose()
+        };
+        Ok(Tls { roots: read(&self.ca)?, identity: read(&self.identity)? })
+    }
+
+    /// The token of `--token-file`.
+    pub fn token(&self) -> Result<Option<String>, CliError> {
+        let Some(file) = &self.token_file else { return Ok(None) };
+        let refused = |what: &str| {
+            CliError::new(Exit::Usage, format!("{}: {what}", file.display()))
+                .hint("a token stands in its file alone, on one line")
+        };
+        let text = String::from_utf8(args::input(file, FILE_LIMIT)?);
+        let text = text.map_err(|_| refused("it is no text"))?;
+        let token = text.trim();
+        match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(Some(token.to_owned())),
+            false => Err(refused("there is no token in it")),
+        }
+    }
+
+    fn find(&self, cx: &Context) -> Result<Local, CliError> {
+        let given = self.token()?;
+        let Some(url) = &self.server else {
+            let Local { url, token } = local(cx)?;
+            return Ok(Local { url, token: given.unwrap_or(token) });
+        };
+        if let Some(token) = given {
+            return Ok(Local { url: url.clone(), token });
+        }
+        // A server of this machine may be named by its address, too.
+        let same = |a: &str, b: &str| a.trim_end_matches('/') == b.trim_end_matches('/');
+        match local(cx) {
+            Ok(local) if same(&local.url, url) => Ok(local),
+            _ => {
+                Err(CliError::new(Exit::Usage, format!("--server {url}: there is no token for it"))
+                    .hint("name the file that has it: --token-file FILE"))
+            }
+        }
+    }
+}
+
+/// The server of this machine: the devnet's that is meant, else the one that stands alone.
+fn local(cx: &Context) -> Result<Local, CliError> {
+    let mut looked = Vec::new();
+    let devnets = match &cx.devnet {
+        Some(name) => vec![context::home()?.devnet(name)],
+        None => context::home()?.list()?,
+    };
+    let mut serving = Vec::new();
+    for devnet in &devnets {
+        let State::Running(record) = devnet.state()? else { continue };
+        match record.lease_url {
+            Some(url) => serving.push((devnet, url)),
+            None => looked.push(format!("devnet `{}` has none", devnet.name())),
+        }
+    }
+    match (serving.pop(), &cx.devnet) {
+        (Some((devnet, url)), _) if serving.is_empty() => local_of(devnet, url),
+        (Some((last, _)), _) => {
+            serving.sort_by_key(|(devnet, _)| devnet.name().clone());
+            let names = serving.iter().map(|(devnet, _)| devnet.name().as_str());
+            let names = names.chain([last.name().as_str()]).collect::<Vec<_>>().join(", ");
+            Err(CliError::new(Exit::Usage, format!("several devnets have lease servers: {names}"))
+                .hint("say which: --devnet NAME, or export COWBOYCTL_DEVNET"))
+        }
+        // The devnet was named: no other server is meant.
+        (None, Some(name)) if looked.is_empty() => {
+            Err(CliError::new(Exit::NotRunning, format!("devnet `{name}` does not run"))
+                .hint(format!("start it: cowboyctl devnet up --detach --name {name}")))
+        }
+        (None, Some(_)) => Err(none(looked)),
+        (None, None) => match alone()? {
+            Some(local) => Ok(local),
+            None => {
+                looked.push("no `lease serve` runs".to_owned());
+                Err(none(looked))
+            }
+        },
+    }
+}
+
+fn none(looked: Vec<String>) -> CliError {
+    CliError::new(Exit::NotRunning, format!("there is no lease server: {}", looked.join(", ")))
+        .hint("start one: cowboyctl lease serve; or name one: --server URL --token-file FILE")
+}
+
+fn local_of(devnet: &DevnetHome, url: String) -> Result<Local, CliError> {
+    Ok(Local { url, token: devnet.token()? })
+}
+
+/// The server of `lease serve`, where one runs.
+fn alone() -> Result<Option<Local>, CliError> {
+    let folder = context::home()?.path().join(".lease");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    let url = read("server.json").and_then(|text| {
+        let record: serde_json::Value = serde_json::from_str(&text).ok()?;
+        Some(record.get("url")?.as_str()?.to_owned())
+    });
+    let token = read("token").map(|token| token.trim().to_owned());
+    Ok(url.zip(token).map(|(url, token)| Local { url, token }))
+}

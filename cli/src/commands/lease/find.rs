@@ -1,0 +1,159 @@
+//! Runs and jobs as people name them: an id, the beginning of one, `latest`, `RUN/NAME`.
+
+use crate::error::{CliError, Exit};
+use cowboy_devnet::lease::{
+    client::Client,
+    messages::{JobQuery, PAGE_LIMIT, PageQuery, RunSummary},
+};
+
+/// Digits of an id.
+const ID_DIGITS: usize = 16;
+
+/// A run's id and a job's begin with these.
+const RUN: &str = "run_";
+const JOB: &str = "job_";
+
+/// What an id is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Thing {
+    /// A run.
+    Run(String),
+    /// A job.
+    Job(String),
+}
+
+/// The run that is meant: its id, a unique beginning of it, or `latest`.
+pub async fn run(client: &Client, text: &str) -> Result<String, CliError> {
+    if is_id(text, RUN) {
+        return Ok(text.to_owned());
+    }
+    let latest = text == "latest";
+    let runs = runs(client, if latest { 1 } else { PAGE_LIMIT }).await?;
+    if latest {
+        let none = || {
+            CliError::new(Exit::NotFound, "there is no run so far")
+                .hint("hand one in: cowboyctl lease submit FILE")
+        };
+        return runs.into_iter().next().map(|run| run.run_id).ok_or_else(none);
+    }
+    only("run", text, runs.into_iter().map(|run| run.run_id).filter(|id| begins(id, RUN, text)))
+}
+
+/// The job that is meant: its id, a unique beginning of it, or `RUN/NAME`.
+pub async fn job(client: &Client, text: &str) -> Result<String, CliError> {
+    if is_id(text, JOB) {
+        return Ok(text.to_owned());
+    }
+    if let Some((of, name)) = text.split_once('/') {
+        let run = client.run(&run(client, of).await?).await?;
+        let found = run.jobs.iter().find(|job| job.name == name);
+        return found.map(|job| job.job.clone()).ok_or_else(|| {
+            let names = run.jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>();
+            CliError::new(Exit::NotFound, format!("run {} has no job `{name}`", run.run_id))
+                .detail(format!("it has {}", names.join(", ")))
+        });
+    }
+    only("job", text, jobs(client, text).await?)
+}
+
+/// The run or the job that is meant.
+pub async fn thing(client: &Client, text: &str) -> Result<Thing, CliError> {
+    if text.starts_with(JOB) || text.contains('/') {
+        return job(client, text).await.map(Thing::Job);
+    }
+    if text.starts_with(RUN) || text == "latest" {
+        return run(client, text).await.map(Thing::Run);
+    }
+    let found = runs(client, PAGE_LIMIT).await?.into_iter().map(|run| run.run_id);
+    let found = found.filter(|id| begins(id, RUN, text)).chain(jobs(client, text).await?);
+    let id = only("run or job", text, found)?;
+    Ok(match id.starts_with(JOB) {
+        true => Thing::Job(id),
+        false => Thing::Run(id),
+    })
+}
+
+async fn runs(client: &Client, limit: usize) -> Result<Vec<RunSummary>, CliError> {
+    Ok(client.runs(&PageQuery { limit: Some(limit) }).await?)
+}
+
+/// Jobs whose ids begin so.
+async fn jobs(client: &Client, text: &str) -> Result<Vec<String>, CliError> {
+    let query = JobQuery { limit: Some(PAGE_LIMIT), ..JobQuery::default() };
+    let jobs = client.jobs(&query).await?.into_iter().map(|job| job.job);
+    Ok(jobs.filter(|id| begins(id, JOB, text)).collect())
+}
+
+/// Whether a text is a whole id.
+fn is_id(text: &str, prefix: &str) -> bool {
+    text.strip_prefix(prefix)
+        .is_some_and(|id| id.len() == ID_DIGITS && id.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Whether an id begins so, with or without what all ids begin with.
+fn begins(id: &str, prefix: &str, text: &str) -> bool {
+    let digits = text.strip_prefix(prefix).unwrap_or(text);
+    !digits.is_empty() && id.strip_prefix(prefix).is_some_and(|id| id.starts_with(digits))
+}
+
+/// The only one of those found.
+fn only(
+    what: &str,
+    text: &str,
+    found: impl IntoIterator<Item = String>,
+) -> Result<String, CliError> {
+    let mut found = found.into_iter();
+    match (found.next(), found.next()) {
+        (Some(id), None) => Ok(id),
+        (Some(first), Some(second)) => {
+            let more = found.count();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let what = format!("`{text}` begins several ids: {first}, {second}{more}");
+            Err(CliError::new(Exit::Usage, what).hint("give more of its digits"))
+        }
+        (None, _) => Err(CliError::new(Exit::NotFound, format!("there is no {what} `{text}`"))
+            .hint("see which there are: cowboyctl lease ls; cowboyctl lease ls --runs")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginnings_are_of_one_kind() {
+        let check = |id: &str, prefix: &str, text: &str, expected: bool| {
+            assert_eq!(begins(id, prefix, text), expected, "{id} {text}");
+        };
+        check("run_12ab", RUN, "12", true);
+        check("run_12ab", RUN, "run_12", true);
+        check("run_12ab", RUN, "run_", false);
+        check("run_12ab", RUN, "", false);
+        check("run_12ab", RUN, "job_12", false);
+        check("run_12ab", RUN, "2a", false);
+        check("job_12ab", JOB, "12ab", true);
+    }
+
+    #[test]
+    fn one_of_several_is_not_guessed() {
+        let found = |ids: &[&str]| {
+            only("job", "1", ids.iter().map(|id| (*id).to_owned())).map_err(|error| error.exit)
+        };
+        assert_eq!(found(&["job_1"]), Ok("job_1".to_owned()));
+        assert_eq!(found(&["job_1", "job_12"]), Err(Exit::Usage));
+        assert_eq!(found(&[]), Err(Exit::NotFound));
+        let three = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(
+            only("job", "x", three).unwrap_err().what,
+            "`x` begins several ids: a, b and 1 more"
+        );
+    }
+
+    #[test]
+    fn whole_ids_are_not_looked_up() {
+        assert!(is_id("job_0123456789abcdef", JOB));
+        assert!(!is_id("job_0123456789abcde", JOB));
+        assert!(!is_id("job_0123456789abcdeg", JOB));
+        assert!(!is_id("run_0123456789abcdef", JOB));
+    }
+}

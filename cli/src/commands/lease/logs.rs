@@ -1,0 +1,176 @@
+//! `lease logs`: what a job said, as it was said.
+
+use super::{complete, connect::Server, find, wait::Patience};
+use crate::{
+    args,
+    context::Context,
+    error::{CliError, Exit},
+    output::raw,
+};
+use clap::{Args, builder::FalseyValueParser};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::lease::{
+    client::{Client, LogPart},
+    messages::{Job, LogQuery},
+};
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+/// How long a request waits for more of a log, in seconds.
+const WAIT_SECONDS: u64 = 20;
+
+/// How often it is looked whether a job is tried again, or whether an absent server is back.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// `lease logs`.
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// The job: an id, the beginning of one, or RUN/NAME
+    #[arg(add = ArgValueCandidates::new(complete::jobs))]
+    job: String,
+    /// Go on until the job has ended, over all its attempts
+    #[arg(long, short, env = "COWBOYCTL_FOLLOW", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    follow: bool,
+    /// Only this attempt, from 1 [default: the last]
+    #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    attempt: Option<u32>,
+    /// How long to go on at most
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "1h")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// What was printed so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Printed {
+    attempt: u32,
+    bytes: u64,
+}
+
+impl Logs {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let client = self.server.client(cx)?;
+        let id = find::job(&client, &self.job).await?;
+        let mut printed = Printed::default();
+        let work = async {
+            match self.follow {
+                true => self.follow(cx, &client, &id, &mut printed).await,
+                false => self.print(cx, &client, &id, &mut printed).await,
+            }
+        };
+        timeout(self.timeout, work).await.unwrap_or_else(|_| {
+            let (Printed { attempt, bytes }, limit) = (printed, self.timeout);
+            Err(CliError::new(Exit::TimedOut, format!("the log of {id}: not within {limit:?}"))
+                .detail(format!("last seen: {bytes} bytes of attempt {attempt}"))
+                .hint("give it longer with --timeout"))
+        })
+    }
+
+    /// What there is.
+    async fn print(
+        &self,
+        cx: &Context,
+        client: &Client,
+        id: &str,
+        printed: &mut Printed,
+    ) -> Result<(), CliError> {
+        let job = client.job(id).await?;
+        let Some(attempt) = self.wanted(&job)? else {
+            cx.ui.note(&format!("{id} is {}: it has no log so far", job.summary.state));
+            return Ok(());
+        };
+        printed.attempt = attempt;
+        loop {
+            let query = LogQuery { attempt: Some(attempt), offset: printed.bytes, wait_seconds: 0 };
+            let part = client.log(id, &query).await?;
+            raw(&part.bytes)?;
+            printed.bytes += part.bytes.len() as u64;
+            if part.bytes.is_empty() || printed.bytes >= part.total {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What there is and what comes, until the job has ended.
+    async fn follow(
+        &self,
+        cx: &Context,
+        client: &Client,
+        id: &str,
+        printed: &mut Printed,
+    ) -> Result<(), CliError> {
+        let first = client.job(id).await?;
+        printed.attempt = self.attempt.unwrap_or_else(|| first.summary.attempt.max(1));
+        loop {
+            if !begun(client, id, printed.attempt).await? {
+                return Ok(());
+            }
+            let mut patience = Patience::default();
+            let mut looks = looks();
+            loop {
+                let query = LogQuery {
+                    attempt: Some(printed.attempt),
+                    offset: printed.bytes,
+                    wait_seconds: WAIT_SECONDS,
+                };
+                let Some(part) = patience.answer(client.log(id, &query).await)? else {
+                    looks.tick().await;
+                    continue;
+                };
+                let LogPart { bytes, total, ended } = part;
+                raw(&bytes)?;
+                printed.bytes += bytes.len() as u64;
+                if ended && printed.bytes >= total {
+                    break;
+                }
+            }
+            if self.attempt.is_some() {
+                return Ok(());
+            }
+            *printed = Printed { attempt: printed.attempt + 1, bytes: 0 };
+            if begun(client, id, printed.attempt).await? {
+                cx.ui.note(&format!("attempt {}", printed.attempt));
+            }
+        }
+    }
+
+    /// The attempt that is meant, where there is one.
+    fn wanted(&self, job: &Job) -> Result<Option<u32>, CliError> {
+        let last = job.summary.attempt;
+        match self.attempt {
+            Some(attempt) if attempt > last => {
+                let what = format!("{} has no attempt {attempt} so far", job.summary.job);
+                Err(CliError::new(Exit::NotFound, what).detail(format!("its last is {last}")))
+            }
+            Some(attempt) => Ok(Some(attempt)),
+            None => Ok(Some(last).filter(|last| *last > 0)),
+        }
+    }
+}
+
+/// Waits until an attempt has begun; false if the job ended before.
+async fn begun(client: &Client, id: &str, attempt: u32) -> Result<bool, CliError> {
+    let mut patience = Patience::default();
+    let mut looks = looks();
+    loop {
+        looks.tick().await;
+        let Some(job) = patience.answer(client.job(id).await)? else { continue };
+        if job.summary.attempt >= attempt {
+            return Ok(true);
+        }
+        if job.summary.state.is_terminal() {
+            return Ok(false);
+        }
+    }
+}
+
+fn looks() -> tokio::time::Interval {
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    looks
+}

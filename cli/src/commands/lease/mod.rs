@@ -1,0 +1,177 @@
+//! `lease`: runs of jobs that runners take by lease.
+
+mod artifacts;
+mod complete;
+mod connect;
+mod find;
+mod logs;
+mod show;
+mod submit;
+mod token;
+mod wait;
+
+use super::block_on;
+use crate::{
+    args,
+    context::{Context, Deadline},
+    error::CliError,
+};
+use clap::{Subcommand, builder::FalseyValueParser};
+use clap_complete::ArgValueCandidates;
+use connect::Server;
+use cowboy_devnet::lease::messages::{JobQuery, JobState, PageQuery};
+use find::Thing;
+use std::time::Duration;
+
+#[derive(Debug, Subcommand)]
+pub enum Lease {
+    /// Hand in a run: jobs and what they need, as docs/leases.md has them
+    ///
+    /// The file is YAML, and is checked before it is sent.
+    Submit(submit::Submit),
+    /// Jobs, newest first; or runs
+    Ls {
+        /// Runs instead of jobs
+        #[arg(long, env = "COWBOYCTL_RUNS", hide_env_values = true)]
+        #[arg(value_parser = FalseyValueParser::new(), conflicts_with_all = ["run", "state"])]
+        runs: bool,
+        /// Only jobs of this run: its id, the beginning of it, or latest
+        #[arg(long, value_name = "RUN", env = "COWBOYCTL_RUN", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::runs))]
+        run: Option<String>,
+        /// Only jobs in this state: QUEUED, LEASED, STARTING, RUNNING, CANCEL_REQUESTED,
+        /// SUCCEEDED, FAILED, CANCELED or TIMED_OUT
+        #[arg(long, value_parser = state, env = "COWBOYCTL_STATE", hide_env_values = true)]
+        state: Option<JobState>,
+        /// How many at most
+        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        limit: usize,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// A run and its jobs, or a job and its attempts
+    Show {
+        /// The run or job: an id, the beginning of one, latest (a run), or RUN/NAME (a job)
+        #[arg(add = ArgValueCandidates::new(complete::things))]
+        id: String,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// What a job said
+    Logs(logs::Logs),
+    /// What a job left behind; with --download, brought here
+    Artifacts(artifacts::Artifacts),
+    /// Cancel a run, or a job
+    ///
+    /// What waits ends at once. What runs is stopped by its runner, which has until the cancel
+    /// deadline.
+    Cancel {
+        /// The run or job: an id, the beginning of one, latest (a run), or RUN/NAME (a job)
+        #[arg(add = ArgValueCandidates::new(complete::things))]
+        id: String,
+        /// Wait until it has ended
+        #[arg(long)]
+        wait: bool,
+        /// With --wait: how long at most
+        #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "2m")]
+        #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+        timeout: Duration,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Take a job's lease back: its runner stops, and it is tried again while it has attempts left
+    Revoke {
+        /// The job: an id, the beginning of one, or RUN/NAME
+        #[arg(add = ArgValueCandidates::new(complete::jobs))]
+        job: String,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Tokens of runners
+    #[command(subcommand)]
+    Token(token::Token),
+}
+
+impl Lease {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        block_on(self.ask(cx))
+    }
+
+    async fn ask(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Submit(submit) => submit.run(cx).await,
+            Self::Ls { runs: true, limit, server, .. } => {
+                let query = PageQuery { limit: Some(limit) };
+                cx.ui.list(&server.client(cx)?.runs(&query).await?)
+            }
+            Self::Ls { runs: false, run, state, limit, server } => {
+                let client = server.client(cx)?;
+                let run = match run {
+                    Some(run) => Some(find::run(&client, &run).await?),
+                    None => None,
+                };
+                let query = JobQuery { run, state, limit: Some(limit) };
+                cx.ui.list(&client.jobs(&query).await?)
+            }
+            Self::Show { id, server } => {
+                let client = server.client(cx)?;
+                match find::thing(&client, &id).await? {
+                    Thing::Run(run) => cx.ui.document(&client.run(&run).await?),
+                    Thing::Job(job) => cx.ui.document(&client.job(&job).await?),
+                }
+            }
+            Self::Logs(logs) => logs.run(cx).await,
+            Self::Artifacts(artifacts) => artifacts.run(cx).await,
+            Self::Cancel { id, wait, timeout, server } => {
+                let client = server.client(cx)?;
+                let deadline = Deadline::after(timeout);
+                match find::thing(&client, &id).await? {
+                    Thing::Run(id) => {
+                        let mut run = client.cancel_run(&id).await?;
+                        if wait {
+                            run = wait::for_run(cx.ui, &client, &id, deadline).await?;
+                        }
+                        cx.ui.document(&run)
+                    }
+                    Thing::Job(id) => {
+                        let mut changed = client.cancel_job(&id).await?;
+                        if wait {
+                            let job = wait::for_job(cx.ui, &client, &id, deadline).await?;
+                            changed.state = job.summary.state;
+                        }
+                        cx.ui.document(&changed)
+                    }
+                }
+            }
+            Self::Revoke { job, server } => {
+                let client = server.client(cx)?;
+                let job = find::job(&client, &job).await?;
+                cx.ui.document(&client.revoke(&job).await?)
+            }
+            Self::Token(token) => token.run(cx).await,
+        }
+    }
+}
+
+/// A job's state, as JSON has it or in small letters.
+fn state(text: &str) -> Result<JobState, String> {
+    serde_json::from_value(text.to_ascii_uppercase().into()).map_err(|_| {
+        format!(
+            "`{text}` is no state: expected QUEUED, LEASED, STARTING, RUNNING, CANCEL_REQUESTED, \
+             SUCCEEDED, FAILED, CANCELED or TIMED_OUT"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_parse() {
+        assert_eq!(state("RUNNING"), Ok(JobState::Running));
+        assert_eq!(state("timed_out"), Ok(JobState::TimedOut));
+        assert!(state("done").is_err_and(|error| error.contains("expected QUEUED")));
+    }
+}

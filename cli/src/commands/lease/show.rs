@@ -1,0 +1,258 @@
+//! What people see of runs, jobs, their attempts and artifacts.
+
+use crate::output::{Document, Row, fields, table};
+use cowboy_devnet::lease::messages::{
+    Attempt, EnvValue, Job, JobChanged, JobSpec, JobSummary, Progress, Run, RunSummary,
+    StoredArtifact, Token,
+};
+
+/// The longest part of a summary or a step in a table, in characters.
+const CELL: usize = 60;
+
+pub fn or_dash<T: ToString>(value: &Option<T>) -> String {
+    value.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)
+}
+
+/// Text of others, whose control characters a terminal does not get.
+pub fn printable(text: &str) -> String {
+    let safe = |c: char| if c.is_control() && c != '\n' { '\u{fffd}' } else { c };
+    text.trim_end().chars().map(safe).collect()
+}
+
+/// The first line of such a text, cut.
+pub fn first_line(text: &str) -> String {
+    let text = printable(text);
+    let line = text.lines().next().unwrap_or_default();
+    let mut start: String = line.chars().take(CELL).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    start
+}
+
+impl Row for RunSummary {
+    const HEADER: &'static [&'static str] = &["run", "name", "state", ">ended", "created at"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.run_id.clone(),
+            self.name.as_deref().map_or_else(|| "-".to_owned(), first_line),
+            self.state.to_string(),
+            format!("{}/{}", self.ended, self.jobs),
+            self.created_at.clone(),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.run_id.clone()
+    }
+}
+
+impl Row for JobSummary {
+    const HEADER: &'static [&'static str] =
+        &["job", "run", "name", "state", ">attempt", "runner", "lease", "expires at"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.job.clone(),
+            self.run.clone(),
+            self.name.clone(),
+            self.state.to_string(),
+            self.attempt.to_string(),
+            or_dash(&self.runner),
+            or_dash(&self.lease_state),
+            or_dash(&self.expires_at),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.job.clone()
+    }
+}
+
+impl Document for Run {
+    fn text(&self) -> String {
+        let head = fields(&[
+            ("run", self.run_id.clone()),
+            ("name", self.name.as_deref().map_or_else(|| "-".to_owned(), first_line)),
+            ("state", self.state.to_string()),
+            ("created at", self.created_at.clone()),
+        ]);
+        // The run is the one shown.
+        let without_run = |mut cells: Vec<String>| {
+            cells.remove(1);
+            cells
+        };
+        let header = JobSummary::HEADER.iter().copied().filter(|column| *column != "run");
+        let header: Vec<&str> = header.collect();
+        let rows = self.jobs.iter().map(|job| without_run(job.cells()));
+        format!("{head}\n\n{}", table(&header, rows))
+    }
+
+    fn id(&self) -> String {
+        self.run_id.clone()
+    }
+}
+
+/// An environment, secrets as the server shows them.
+fn environment(spec: &JobSpec) -> String {
+    let shown = |(name, value): (&String, &EnvValue)| match value {
+        EnvValue::Plain(value) => format!("{name}={}", first_line(value)),
+        EnvValue::Secret { .. } => format!("{name}=***"),
+    };
+    spec.env.iter().map(shown).collect::<Vec<_>>().join("\n")
+}
+
+/// How far an attempt was.
+pub fn progress(progress: &Progress) -> String {
+    let percent = progress.percent.map(|percent| format!("{percent} %"));
+    let step = progress.current_step.as_deref().map(first_line);
+    let words = progress.message.as_deref().map(first_line);
+    percent.into_iter().chain(step).chain(words).collect::<Vec<_>>().join(", ")
+}
+
+/// What an attempt came to, or how far it is.
+fn outcome(attempt: &Attempt) -> String {
+    match (&attempt.summary, &attempt.progress) {
+        (Some(summary), _) => first_line(summary),
+        (None, Some(reported)) => progress(reported),
+        (None, None) => String::new(),
+    }
+}
+
+impl Document for Job {
+    fn text(&self) -> String {
+        let Self { summary, spec, .. } = self;
+        let list = |values: &[String]| values.join(", ");
+        let mut lines = vec![
+            ("job", summary.job.clone()),
+            ("run", summary.run.clone()),
+            ("name", summary.name.clone()),
+            ("state", summary.state.to_string()),
+        ];
+        if let Some(why) = self.ended_by {
+            lines.push(("ended by", why.to_string()));
+        }
+        if let Some(position) = self.queue_position {
+            lines.push(("in the queue", position.to_string()));
+        }
+        lines.push(("attempts", format!("{} of {}", summary.attempt, self.max_attempts)));
+        let optional = [
+            ("waits for", list(&self.waits_for)),
+            ("needs", list(&spec.needs)),
+            ("requires", list(&spec.requires)),
+            ("image", spec.image.as_deref().map(first_line).unwrap_or_default()),
+            ("workdir", spec.workdir.as_deref().map(first_line).unwrap_or_default()),
+            ("env", environment(spec)),
+        ];
+        lines.extend(optional.into_iter().filter(|(_, value)| !value.is_empty()));
+        let steps = spec.steps.iter().map(|step| printable(step)).collect::<Vec<_>>();
+        lines.extend([
+            ("steps", steps.join("\n")),
+            ("max runtime", format!("{} s", self.max_runtime_seconds)),
+            ("created at", self.created_at.clone()),
+            ("ended at", or_dash(&self.ended_at)),
+        ]);
+        let rows = self.attempts.iter().map(|attempt| {
+            vec![
+                attempt.attempt.to_string(),
+                attempt.runner.clone(),
+                attempt.lease_state.to_string(),
+                attempt.granted_at.clone(),
+                or_dash(&attempt.ended_at),
+                or_dash(&attempt.exit_code),
+                attempt.log_bytes.to_string(),
+                attempt.artifacts.len().to_string(),
+                outcome(attempt),
+            ]
+        });
+        let header = [
+            ">attempt",
+            "runner",
+            "lease",
+            "granted at",
+            "ended at",
+            ">exit",
+            ">log bytes",
+            ">artifacts",
+            "summary",
+        ];
+        match self.attempts.is_empty() {
+            true => fields(&lines),
+            false => format!("{}\n\n{}", fields(&lines), table(&header, rows)),
+        }
+    }
+
+    fn id(&self) -> String {
+        self.summary.state.to_string()
+    }
+}
+
+impl Document for JobChanged {
+    fn text(&self) -> String {
+        fields(&[("job", self.job.clone()), ("state", self.state.to_string())])
+    }
+
+    fn id(&self) -> String {
+        self.state.to_string()
+    }
+}
+
+impl Row for StoredArtifact {
+    const HEADER: &'static [&'static str] = &[">attempt", "name", ">bytes"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![self.attempt.to_string(), printable(&self.name), self.bytes.to_string()]
+    }
+
+    fn id(&self) -> String {
+        printable(&self.name)
+    }
+}
+
+impl Row for Token {
+    const HEADER: &'static [&'static str] = &["runner", "created at"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![self.runner_id.clone(), self.created_at.clone()]
+    }
+
+    fn id(&self) -> String {
+        self.runner_id.clone()
+    }
+}
+
+impl Document for Token {
+    fn text(&self) -> String {
+        fields(&[("runner", self.runner_id.clone()), ("created at", self.created_at.clone())])
+    }
+
+    fn id(&self) -> String {
+        self.runner_id.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_moves_no_cursor() {
+        assert_eq!(printable("a\u{1b}[2Jb\r\nc\n"), "a\u{fffd}[2Jb\u{fffd}\nc");
+        assert_eq!(first_line("one\ntwo"), "one…");
+        assert_eq!(first_line(&"x".repeat(CELL)), "x".repeat(CELL));
+        assert_eq!(first_line(&"x".repeat(CELL + 1)), format!("{}…", "x".repeat(CELL)));
+    }
+
+    #[test]
+    fn progress_is_told_as_far_as_it_is_known() {
+        let known = Progress {
+            percent: Some(50),
+            current_step: Some("cargo test\n--all".to_owned()),
+            step_index: Some(1),
+            message: None,
+        };
+        assert_eq!(progress(&known), "50 %, cargo test…");
+        assert_eq!(progress(&Progress::default()), "");
+    }
+}

@@ -1,0 +1,144 @@
+//! `lease submit`: the run file, what is wrong with it, and the wait for the end.
+
+use super::{connect::Server, wait};
+use crate::{
+    args,
+    context::{Context, Deadline},
+    error::{CliError, Exit},
+};
+use clap::Args;
+use cowboy_devnet::lease::{
+    messages::{NewRun, Run},
+    runfile::{Given, MAX_FILE, RunFile, RunFileError},
+};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// `lease submit`.
+#[derive(Debug, Args)]
+pub struct Submit {
+    /// A run file in YAML; - for standard input
+    file: PathBuf,
+    /// Only this job and those that it needs; may be given several times
+    #[arg(long = "job", value_name = "NAME", env = "COWBOYCTL_JOB", hide_env_values = true)]
+    jobs: Vec<String>,
+    /// A variable of every job, which wins over the file's and stays secret where that is
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = args::variable)]
+    #[arg(env = "COWBOYCTL_ENV", hide_env_values = true)]
+    variables: Vec<(String, String)>,
+    /// Wait until every job has ended; fails unless all succeed
+    #[arg(long)]
+    wait: bool,
+    /// With --wait: how long at most
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "1h")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+    #[command(flatten)]
+    server: Server,
+}
+
+impl Submit {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let run = self.read()?;
+        let client = self.server.client(cx)?;
+        let deadline = Deadline::after(self.timeout);
+        let run = client.submit(&run).await?;
+        if !self.wait {
+            cx.ui.document(&run)?;
+            let id = &run.run_id;
+            cx.ui.note(&format!(
+                "see where it stands: cowboyctl lease show {id}; what a job says: cowboyctl lease \
+                 logs {id}/NAME --follow"
+            ));
+            return Ok(());
+        }
+        let run = wait::for_run(cx.ui, &client, &run.run_id, deadline).await?;
+        cx.ui.document(&run)?;
+        succeeded(&run)
+    }
+
+    /// The run that the file describes, with what it takes from here.
+    fn read(&self) -> Result<NewRun, CliError> {
+        let refused = |problem: String| {
+            let what = format!("{}: {problem}", self.file.display());
+            CliError::new(Exit::Usage, what).hint("the fields are listed in docs/leases.md")
+        };
+        let text = String::from_utf8(args::input(&self.file, MAX_FILE)?);
+        let text = text.map_err(|error| refused(error.to_string()))?;
+        let folder = match self.file.as_os_str() == "-" {
+            true => Path::new("."),
+            false => self.file.parent().unwrap_or(Path::new(".")),
+        };
+        let given = Given {
+            folder,
+            environment: &|name| env::var(name).ok(),
+            env: &self.variables.iter().cloned().collect(),
+            only: &self.jobs,
+        };
+        RunFile::parse(&text).and_then(|file| file.into_run(&given)).map_err(|error| match &error {
+            RunFileError::NoSuchJob { .. } => CliError::new(Exit::NotFound, error.to_string()),
+            _ => refused(error.to_string()),
+        })
+    }
+}
+
+/// A failure for a run of which not every job succeeded.
+fn succeeded(run: &Run) -> Result<(), CliError> {
+    use cowboy_devnet::lease::messages::JobState::{Canceled, Succeeded};
+
+    let others = run.jobs.iter().filter(|job| job.state != Succeeded);
+    // A job that did not run because of another tells less than that other.
+    let Some(first) = others.min_by_key(|job| job.state == Canceled) else { return Ok(()) };
+    let (id, name) = (&run.run_id, &first.name);
+    let ended = run.jobs.iter().filter(|job| job.state == Succeeded).count();
+    let what = format!(
+        "run {id} ended as {}: job `{name}` {}, {ended} of {} succeeded",
+        run.state,
+        first.state,
+        run.jobs.len()
+    );
+    Err(CliError::failed(what).hint(format!(
+        "see why: cowboyctl lease show {id}/{name}; what it said: cowboyctl lease logs {id}/{name}"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cowboy_devnet::lease::messages::{JobState, JobSummary};
+
+    fn run(states: &[(&str, JobState)]) -> Run {
+        let job = |(name, state): &(&str, JobState)| JobSummary {
+            job: format!("job_{name}"),
+            run: "run_1".to_owned(),
+            name: (*name).to_owned(),
+            state: *state,
+            attempt: 1,
+            runner: None,
+            lease_state: None,
+            expires_at: None,
+        };
+        Run {
+            run_id: "run_1".to_owned(),
+            name: None,
+            created_at: String::new(),
+            state: JobState::Failed,
+            jobs: states.iter().map(job).collect(),
+        }
+    }
+
+    #[test]
+    fn a_failure_names_the_job_that_tells_most() {
+        use JobState::{Canceled, Succeeded, TimedOut};
+
+        assert_eq!(succeeded(&run(&[("a", Succeeded), ("b", Succeeded)])), Ok(()));
+        let failed = run(&[("a", Succeeded), ("b", Canceled), ("c", TimedOut)]);
+        let error = succeeded(&failed).unwrap_err();
+        assert_eq!(error.exit, Exit::Failed);
+        insta::assert_snapshot!(error, @"");
+    }
+}

@@ -1,0 +1,119 @@
+//! `lease token`: which runners may take jobs.
+
+use super::{complete, connect::Server};
+use crate::{
+    context::Context,
+    error::{CliError, Exit},
+    output::{Document, fields},
+};
+use clap::Subcommand;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::lease::messages::NewToken;
+use serde::Serialize;
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+use tempfile::NamedTempFile;
+
+#[derive(Debug, Subcommand)]
+pub enum Token {
+    /// Make a runner's token; what it had before is good no more
+    ///
+    /// It is told this once: the server keeps its hash.
+    Issue {
+        /// The runner's id
+        runner: String,
+        /// Write it into this file, which only its owner reads, instead of printing it
+        #[arg(long, value_name = "FILE", env = "COWBOYCTL_FILE", hide_env_values = true)]
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Make a runner's token good no more
+    Revoke {
+        /// The runner's id
+        #[arg(add = ArgValueCandidates::new(complete::runners))]
+        runner: String,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// The runners that have a token
+    Ls {
+        #[command(flatten)]
+        server: Server,
+    },
+}
+
+/// A token as it is told, or where it stands.
+#[derive(Serialize)]
+struct Issued {
+    runner_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+}
+
+impl Document for Issued {
+    fn text(&self) -> String {
+        let mut lines = vec![("runner", self.runner_id.clone())];
+        lines.extend(self.token.iter().map(|token| ("token", token.clone())));
+        lines.extend(self.file.iter().map(|file| ("file", file.display().to_string())));
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        match &self.file {
+            Some(file) => file.display().to_string(),
+            None => self.token.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl Token {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Issue { runner, file, server } => {
+                let client = server.client(cx)?;
+                // A place that cannot be written costs no runner its token.
+                let place = file.as_deref().map(place).transpose()?;
+                let NewToken { runner_id, token } = client.issue_token(&runner).await?;
+                let token = match place {
+                    Some((file, path)) => {
+                        write(file, path, &token)?;
+                        None
+                    }
+                    None => Some(token),
+                };
+                cx.ui.document(&Issued { runner_id, token, file })
+            }
+            Self::Revoke { runner, server } => {
+                cx.ui.document(&server.client(cx)?.revoke_token(&runner).await?)
+            }
+            Self::Ls { server } => cx.ui.list(&server.client(cx)?.tokens().await?),
+        }
+    }
+}
+
+/// A file beside `path` that only its owner reads.
+fn place(path: &Path) -> Result<(NamedTempFile, &Path), CliError> {
+    let refused = |error: std::io::Error| {
+        CliError::new(Exit::Usage, format!("--file {}: {error}", path.display()))
+    };
+    if path.is_dir() {
+        return Err(refused(std::io::ErrorKind::IsADirectory.into()));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let file = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(refused)?;
+    Ok((file, path))
+}
+
+fn write(mut file: NamedTempFile, path: &Path, token: &str) -> Result<(), CliError> {
+    let io = |error: std::io::Error| CliError::failed(format!("{}: {error}", path.display()));
+    file.write_all(format!("{token}\n").as_bytes()).map_err(io)?;
+    file.as_file().sync_all().map_err(io)?;
+    file.persist(path).map_err(|error| io(error.error))?;
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! HTTP/1.1 servers: a listener, its connections, and how many there may be.
+//!
+//! Connections have places ([`places`]). When all are taken, whoever comes next gets that of the
+//! connection which has asked for nothing for longest: idle ones, or such as never end the head of a
+//! request, keep nobody out. A connection with a request under way is never closed for another.
+
+mod places;
+pub mod tls;
+
+use axum::{Router, body::Body, extract::Request, response::Response};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use places::{Held, Place, Places};
+use std::{
+    convert::Infallible,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+use tls::Acceptor;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::{oneshot, watch},
+    task::{JoinHandle, JoinSet},
+    time::{sleep, timeout},
+};
+use tower_service::Service as _;
+
+/// The longest head of a request.
+const HEAD_LIMIT: usize = 32 << 10;
+/// How long connections may take to end once the server stops.
+const GRACE: Duration = Duration::from_secs(1);
+/// The pause after the system refuses a connection, as when files run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How many connections a server has, and how patient it is with them.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections at a time.
+    pub connections: usize,
+    /// How long a connection may take for its handshake, then for the head of its next request.
+    pub head: Duration,
+}
+
+/// Takes a port on the loopback: the one given, or a free one.
+pub async fn bind(port: Option<u16>) -> io::Result<TcpListener> {
+    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)))).await
+}
+
+/// A server that runs. Dropping it stops it too.
+#[derive(Debug)]
+pub struct Serving {
+    close: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Serving {
+    /// Takes no more connections, and gives requests under way at most `grace`.
+    pub async fn stop(self, grace: Duration) {
+        let Self { close, mut task } = self;
+        // An error: the task has ended.
+        let _ = close.send(());
+        if timeout(grace, &mut task).await.is_err() {
+            task.abort();
+        }
+    }
+
+    /// Breaks every connection off at once.
+    pub fn abort(self) {
+        self.task.abort();
+    }
+}
+
+/// Answers requests on `listener` in the background, on the runtime this is called on. `router`
+/// gets what turns true once the server stops.
+pub fn start(
+    limits: Limits,
+    listener: TcpListener,
+    tls: Option<Acceptor>,
+    router: impl FnOnce(watch::Receiver<bool>) -> Router,
+) -> Serving {
+    let (close, closed) = oneshot::channel();
+    let shutdown = async {
+        // An error: whoever could stop it is gone.
+        let _ = closed.await;
+    };
+    let (closing, told) = watch::channel(false);
+    let router = router(told);
+    Serving { close, task: tokio::spawn(serve(limits, listener, tls, router, closing, shutdown)) }
+}
+
+/// Resolves once the server stops.
+pub async fn closed(mut closing: watch::Receiver<bool>) {
+    // An error: the server is gone.
+    let _ = closing.wait_for(|closing| *closing).await;
+}
+
+async fn serve(
+    limits: Limits,
+    listener: TcpListener,
+    tls: Option<Acceptor>,
+    router: Router,
+    close: watch::Sender<bool>,
+    shutdown: impl Future<Output = ()> + Send,
+) {
+    let closing = close.subscribe();
+    let places = Arc::new(Places::new(limits.connections));
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        tokio::select! {
+            stream = accept(&listener) => {
+                let place = tokio::select! {
+                    place = places.take() => place,
+                    () = &mut shutdown => break,
+                };
+                let (router, closing, tls) = (router.clone(), closing.clone(), tls.clone());
+                connections.spawn(connection(stream, limits.head, tls, router, closing, place));
+            }
+            Some(_) = connections.join_next() => {}
+            () = &mut shutdown => break,
+        }
+    }
+    drop(listener);
+    close.send_replace(true);
+    let ended = async { while connections.join_next().await.is_some() {} };
+    if timeout(GRACE, ended).await.is_err() {
+        connections.shutdown().await;
+    }
+}
+
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    head: Duration,
+    tls: Option<Acceptor>,
+    router: Router,
+    closing: watch::Receiver<bool>,
+    place: Place,
+) {
+    // Small answers are sent at once.
+    let _ = stream.set_nodelay(true);
+    let talk = async {
+        match tls {
+            None => talk(stream, head, router, closing, &place).await,
+            Some(tls) => match timeout(head, tls.accept(stream)).await {
+                Ok(Ok(stream)) => talk(stream, head, router, closing, &place).await,
+                Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
+                Err(_) => tracing::debug!("a TLS handshake took too long"),
+            },
+        }
+    };
+    tokio::select! {
+        biased;
+        () = talk => {}
+        () = place.evicted() => tracing::debug!("an idle connection made room for another"),
+    }
+}
+
+async fn talk(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    head: Duration,
+    router: Router,
+    closing: watch::Receiver<bool>,
+    place: &Place,
+) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let held = place.hold();
+        let answer = router.clone().call(request.map(Body::new));
+        async move {
+            let response: Response = answer.await?;
+            Ok::<_, Infallible>(response.map(|body| Body::new(Holding { body, _held: held })))
+        }
+    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(head)
+            .max_buf_size(HEAD_LIMIT)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = closed(closing) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}
+
+/// A response's body, with which its connection's place is held.
+struct Holding {
+    body: Body,
+    _held: Held,
+}
+
+impl axum::body::HttpBody for Holding {
+    type Data = axum::body::Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Self::Data>, Self::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests;

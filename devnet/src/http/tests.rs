@@ -1,0 +1,153 @@
+use super::*;
+use axum::{extract::State, routing::get};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::Notify,
+};
+
+const PATIENT: Limits = Limits { connections: 2, head: Duration::from_secs(60) };
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(20);
+
+/// A server that answers `/` at once and `/wait` when it is told to.
+async fn server(limits: Limits, tls: Option<Acceptor>) -> (SocketAddr, Arc<Notify>, Serving) {
+    let listener = bind(None).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let go = Arc::new(Notify::new());
+    let wait = async |State(go): State<Arc<Notify>>| {
+        go.notified().await;
+        "waited"
+    };
+    let router = Router::new().route("/", get("done")).route("/wait", get(wait));
+    let router = router.with_state(go.clone());
+    (address, go, start(limits, listener, tls, |_| router))
+}
+
+async fn send(stream: &mut (impl AsyncWrite + Unpin), path: &str) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+}
+
+/// Reads the answer's beginning; nothing where the connection was closed.
+async fn status(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
+    let mut first = [0; 12];
+    let read = timeout(LONG, stream.read_exact(&mut first)).await.expect("in time");
+    read.ok().map(|_| String::from_utf8_lossy(&first).into_owned())
+}
+
+#[tokio::test]
+async fn the_longest_idle_connection_makes_room() {
+    let (address, _go, _serving) = server(PATIENT, None).await;
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    let mut slow = TcpStream::connect(address).await.unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").await.unwrap();
+    let mut others = Vec::new();
+    for _ in 0..20 {
+        let mut next = TcpStream::connect(address).await.unwrap();
+        send(&mut next, "/").await;
+        assert_eq!(status(&mut next).await.as_deref(), Some("HTTP/1.1 200"));
+        others.push(next);
+    }
+    assert_eq!(status(&mut silent).await, None);
+    assert_eq!(status(&mut slow).await, None);
+}
+
+#[tokio::test]
+async fn requests_under_way_keep_their_connection() {
+    let (address, go, _serving) = server(PATIENT, None).await;
+    let mut busy = Vec::new();
+    for _ in 0..PATIENT.connections {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        send(&mut stream, "/wait").await;
+        busy.push(stream);
+    }
+    let mut third = TcpStream::connect(address).await.unwrap();
+    send(&mut third, "/").await;
+    let mut first = [0; 1];
+    let early = timeout(Duration::from_millis(50), third.read_exact(&mut first)).await;
+    assert!(early.is_err(), "answered beyond the limit");
+    // Both wait, or come to: each is told once.
+    go.notify_one();
+    go.notify_one();
+    for stream in &mut busy {
+        assert_eq!(status(stream).await.as_deref(), Some("HTTP/1.1 200"));
+    }
+    assert_eq!(status(&mut third).await.as_deref(), Some("HTTP/1.1 200"));
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let body = BASE64_STANDARD.encode(der);
+    format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n")
+}
+
+#[tokio::test]
+async fn with_tls_it_is_who_its_certificate_says_and_may_ask_for_one() {
+    let issuer = |name: &str| {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+    };
+    let signed = |issuer: &CertifiedIssuer<'_, KeyPair>, names: &[&str]| {
+        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, issuer).unwrap();
+        (pem("CERTIFICATE", certificate.der()), pem("PRIVATE KEY", &key.serialize_der()))
+    };
+    let (servers, clients) = (issuer("servers"), issuer("clients"));
+    let (certificate, key) = signed(&servers, &["localhost", "127.0.0.1"]);
+    for client_roots in [None, Some(pem("CERTIFICATE", clients.der()).into_bytes())] {
+        let asks = client_roots.is_some();
+        let material = tls::Material {
+            certificates: certificate.clone().into_bytes(),
+            key: key.clone().into_bytes(),
+            client_roots,
+        };
+        let acceptor = Acceptor::new(&material).unwrap();
+        let (address, _go, _serving) = server(PATIENT, Some(acceptor)).await;
+        let client = |identity: Option<(String, String)>| {
+            let roots = reqwest::Certificate::from_der(servers.der()).unwrap();
+            let client = reqwest::Client::builder().no_proxy().tls_certs_only([roots]);
+            let identity = identity.map(|(certificate, key)| {
+                reqwest::Identity::from_pem(format!("{certificate}{key}").as_bytes()).unwrap()
+            });
+            identity.into_iter().fold(client, |client, own| client.identity(own)).build().unwrap()
+        };
+        let url = format!("https://localhost:{}/", address.port());
+        let known = client(Some(signed(&clients, &["somebody"]))).get(&url).send().await;
+        assert_eq!(known.unwrap().status(), 200);
+        let nobody = client(None).get(&url).send().await;
+        assert_eq!(nobody.is_ok(), !asks);
+        let stranger = client(Some(signed(&servers, &["somebody"]))).get(&url).send().await;
+        assert_eq!(stranger.is_ok(), !asks);
+        // Without TLS there is nothing to be had.
+        let mut plain = TcpStream::connect(address).await.unwrap();
+        send(&mut plain, "/").await;
+        assert_ne!(status(&mut plain).await.as_deref(), Some("HTTP/1.1 200"));
+    }
+}
+
+#[test]
+fn what_is_no_certificate_or_key_is_told_apart() {
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let check = |certificates: &str, key: &str, roots: Option<&str>, expected: &str| {
+        let material = tls::Material {
+            certificates: certificates.as_bytes().to_vec(),
+            key: key.as_bytes().to_vec(),
+            client_roots: roots.map(|roots| roots.as_bytes().to_vec()),
+        };
+        let refused = Acceptor::new(&material).unwrap_err().to_string();
+        assert!(refused.starts_with(expected), "{refused}");
+    };
+    let certificate = pem("CERTIFICATE", own.cert.der());
+    let [key, others] =
+        [own, other].map(|own| pem("PRIVATE KEY", &own.signing_key.serialize_der()));
+    check("", &key, None, "the server's are no certificates in PEM");
+    check(&key, &key, None, "the server's are no certificates in PEM");
+    check(&certificate, &certificate, None, "the key is none in PEM");
+    check(&certificate, &key, Some("x"), "the clients' roots are no certificates in PEM");
+    check(&certificate, &others, None, "the certificate and its key do not fit");
+}

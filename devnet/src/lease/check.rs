@@ -1,0 +1,268 @@
+//! What a run, a message and their parts must be, beyond their shape.
+//!
+//! Lengths are in characters, as a JSON schema counts them.
+
+use super::messages::{
+    AckLease, Artifact, ArtifactSpec, CacheSpec, CancelAck, Complete, EnvValue, Heartbeat, JobSpec,
+    LeaseRequest, MAX_ARTIFACTS, MAX_CAPABILITIES, MAX_TEXT, MAX_WAIT_SECONDS, NewRun, Progress,
+    Timings,
+};
+use cowboy_engine::lease::{
+    config::{MAX_ATTEMPTS, MAX_SECONDS},
+    grant::MAX_RUN_JOBS,
+};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The longest id or name.
+const MAX_NAME: usize = 128;
+/// Steps that a job can have.
+const MAX_STEPS: usize = 256;
+/// Artifacts or caches that a job can ask for, and paths of a cache.
+const MAX_SPECS: usize = 32;
+/// The longest path, glob, key or image.
+const MAX_PATH: usize = 512;
+/// The longest type of an artifact or a cache.
+const MAX_KIND: usize = 64;
+/// The longest address of an artifact.
+const MAX_URI: usize = 2_048;
+
+/// What is wrong with a value, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct Fault {
+    /// The path of the field, as `jobs[0].steps`.
+    pub field: String,
+    /// What was expected.
+    pub problem: &'static str,
+}
+
+type Checked = Result<(), Fault>;
+
+fn fault(field: impl Into<String>, problem: &'static str) -> Checked {
+    Err(Fault { field: field.into(), problem })
+}
+
+fn ensure(holds: bool, field: impl Into<String>, problem: &'static str) -> Checked {
+    if holds { Ok(()) } else { fault(field, problem) }
+}
+
+/// Whether a text has so many characters and no NUL.
+fn text(value: &str, least: usize, most: usize) -> bool {
+    let count = value.chars().take(most + 1).count();
+    (least..=most).contains(&count) && !value.contains('\0')
+}
+
+/// Whether a text is the id of a runner, or a tag.
+fn is_id(value: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"._:-".contains(&b);
+    (1..=MAX_NAME).contains(&value.len()) && value.bytes().all(fits)
+}
+
+const ID: &str = "expected 1 to 128 of A-Z, a-z, 0-9, `.`, `_`, `:` and `-`";
+
+/// A runner's id.
+pub fn runner_id(id: &str) -> Checked {
+    ensure(is_id(id), "runner_id", ID)
+}
+
+fn tags(field: &str, tags: &[String]) -> Checked {
+    ensure(tags.len() <= MAX_CAPABILITIES, field, "expected at most 32")?;
+    match tags.iter().position(|tag| !is_id(tag)) {
+        Some(at) => fault(format!("{field}[{at}]"), ID),
+        None => Ok(()),
+    }
+}
+
+/// A request for work.
+pub fn lease_request(request: &LeaseRequest) -> Checked {
+    runner_id(&request.runner_id)?;
+    tags("capabilities", &request.capabilities)?;
+    ensure(request.wait_seconds <= MAX_WAIT_SECONDS, "wait_seconds", "expected at most 30")
+}
+
+/// The id of a lease in a message: any, as far as it can be one.
+pub fn lease_id(id: &str) -> Checked {
+    ensure(text(id, 1, MAX_NAME), "lease_id", "expected 1 to 128 characters")
+}
+
+/// The key of a cache.
+pub fn cache_key(key: &str) -> Checked {
+    ensure(text(key, 1, MAX_PATH), "key", "expected 1 to 512 characters, none of them NUL")
+}
+
+/// An acknowledgement of a lease.
+pub fn ack(message: &AckLease) -> Checked {
+    runner_id(&message.runner_id)?;
+    lease_id(&message.lease_id)?;
+    let named = text(&message.job_id, 1, MAX_NAME);
+    ensure(named, "job_id", "expected 1 to 128 characters")?;
+    client_time("accepted_at", message.accepted_at.as_ref())
+}
+
+/// What a runner says once it has stopped.
+pub fn cancel_ack(message: &CancelAck) -> Checked {
+    runner_id(&message.runner_id)?;
+    lease_id(&message.lease_id)?;
+    client_time("ts", message.ts.as_ref())?;
+    outcome(&message.artifacts, message.summary.as_ref())
+}
+
+/// A time that a client gives.
+pub fn client_time(field: &str, time: Option<&String>) -> Checked {
+    let fits = |time: &String| time.len() <= 64 && time.parse::<Timestamp>().is_ok();
+    ensure(time.is_none_or(fits), field, "expected an RFC 3339 time, as 2026-01-04T08:00:00Z")
+}
+
+const LONG: &str = "expected at most 65,536 characters";
+
+fn long(field: &str, value: Option<&String>) -> Checked {
+    ensure(value.is_none_or(|value| value.chars().count() <= MAX_TEXT), field, LONG)
+}
+
+/// A heartbeat.
+pub fn heartbeat(message: &Heartbeat) -> Checked {
+    runner_id(&message.runner_id)?;
+    lease_id(&message.lease_id)?;
+    if let Some(Progress { percent, current_step, step_index: _, message }) = &message.progress {
+        let percent = percent.is_none_or(|percent| percent <= 100);
+        ensure(percent, "progress.percent", "expected at most 100")?;
+        long("progress.current_step", current_step.as_ref())?;
+        long("progress.message", message.as_ref())?;
+    }
+    client_time("ts", message.ts.as_ref())
+}
+
+/// A completion.
+pub fn complete(message: &Complete) -> Checked {
+    runner_id(&message.runner_id)?;
+    lease_id(&message.lease_id)?;
+    if let Some(Timings { started_at, finished_at }) = &message.timings {
+        client_time("timings.started_at", started_at.as_ref())?;
+        client_time("timings.finished_at", finished_at.as_ref())?;
+    }
+    outcome(&message.artifacts, message.summary.as_ref())
+}
+
+/// What a runner says at the end.
+pub fn outcome(artifacts: &[Artifact], summary: Option<&String>) -> Checked {
+    ensure(artifacts.len() <= MAX_ARTIFACTS, "artifacts", "expected at most 1,000")?;
+    for (at, Artifact { kind, uri }) in artifacts.iter().enumerate() {
+        ensure(text(kind, 1, MAX_KIND), format!("artifacts[{at}].type"), KIND)?;
+        let problem = "expected 1 to 2,048 characters";
+        ensure(text(uri, 1, MAX_URI), format!("artifacts[{at}].uri"), problem)?;
+    }
+    long("summary", summary)
+}
+
+const KIND: &str = "expected 1 to 64 characters";
+
+/// A run.
+pub fn new_run(run: &NewRun) -> Checked {
+    let named = run.name.as_ref().is_none_or(|name| text(name, 0, MAX_NAME));
+    ensure(named, "name", "expected at most 128 characters")?;
+    let count = (1..=MAX_RUN_JOBS).contains(&run.jobs.len());
+    ensure(count, "jobs", "expected 1 to 1,000 jobs")?;
+    let mut names = BTreeSet::new();
+    for (at, job) in run.jobs.iter().enumerate() {
+        job_spec(&format!("jobs[{at}]"), job)?;
+        let problem = "another job of the run has this name";
+        ensure(names.insert(&job.name), format!("jobs[{at}].name"), problem)?;
+    }
+    for (at, job) in run.jobs.iter().enumerate() {
+        let unknown = job.needs.iter().position(|need| !names.contains(need));
+        if let Some(need) = unknown {
+            return fault(format!("jobs[{at}].needs[{need}]"), "the run has no job of this name");
+        }
+    }
+    Ok(())
+}
+
+fn job_spec(at: &str, job: &JobSpec) -> Checked {
+    let JobSpec {
+        name,
+        steps,
+        env,
+        workdir,
+        image,
+        needs,
+        requires,
+        artifacts,
+        caches,
+        max_runtime_seconds,
+        retry,
+    } = job;
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    let named = (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(fits);
+    let problem = "expected 1 to 128 of A-Z, a-z, 0-9, `.`, `_` and `-`";
+    ensure(named, format!("{at}.name"), problem)?;
+    let count = (1..=MAX_STEPS).contains(&steps.len());
+    ensure(count, format!("{at}.steps"), "expected 1 to 256 steps")?;
+    if let Some(step) = steps.iter().position(|step| !text(step, 1, MAX_TEXT)) {
+        let problem = "expected 1 to 65,536 characters, none of them NUL";
+        return fault(format!("{at}.steps[{step}]"), problem);
+    }
+    environment(&format!("{at}.env"), env)?;
+    let inside = |path: &String| relative(path) && text(path, 1, MAX_PATH);
+    let placed = workdir.as_ref().is_none_or(inside);
+    ensure(placed, format!("{at}.workdir"), "expected a relative path without `..`")?;
+    let image_fits = image.as_ref().is_none_or(|image| text(image, 1, MAX_PATH));
+    ensure(image_fits, format!("{at}.image"), "expected 1 to 512 characters")?;
+    ensure(needs.len() <= MAX_RUN_JOBS, format!("{at}.needs"), "expected at most 1,000")?;
+    tags(&format!("{at}.requires"), requires)?;
+    let few = "expected at most 32";
+    ensure(artifacts.len() <= MAX_SPECS, format!("{at}.artifacts"), few)?;
+    for (n, ArtifactSpec { kind, path_glob }) in artifacts.iter().enumerate() {
+        let at = format!("{at}.artifacts[{n}]");
+        ensure(text(kind, 1, MAX_KIND), format!("{at}.type"), KIND)?;
+        ensure(inside(path_glob), format!("{at}.path_glob"), PATH)?;
+    }
+    ensure(caches.len() <= MAX_SPECS, format!("{at}.caches"), few)?;
+    for (n, cache) in caches.iter().enumerate() {
+        cache_spec(&format!("{at}.caches[{n}]"), cache)?;
+    }
+    let runtime = max_runtime_seconds.is_none_or(|s| (1..=MAX_SECONDS).contains(&s));
+    ensure(runtime, format!("{at}.max_runtime_seconds"), "expected 1 to 31,536,000")?;
+    let attempts = retry.as_ref().and_then(|retry| retry.max_attempts);
+    let attempts = attempts.is_none_or(|n| (1..=MAX_ATTEMPTS).contains(&n));
+    ensure(attempts, format!("{at}.retry.max_attempts"), "expected 1 to 100")
+}
+
+const PATH: &str = "expected a relative path of 1 to 512 characters without `..`";
+
+fn environment(at: &str, env: &BTreeMap<String, EnvValue>) -> Checked {
+    for (name, value) in env {
+        let mut bytes = name.bytes();
+        let begins = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+        let fits = begins && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        ensure(fits, at, "expected names of A-Z, a-z, 0-9 and `_`, not beginning with a digit")?;
+        let (value, least, problem) = match value {
+            EnvValue::Plain(value) => (value, 0, "expected no NUL"),
+            EnvValue::Secret { secret } => (secret, 1, "expected a value, without NUL"),
+        };
+        ensure(text(value, least, usize::MAX - 1), format!("{at}.{name}"), problem)?;
+    }
+    Ok(())
+}
+
+fn cache_spec(at: &str, cache: &CacheSpec) -> Checked {
+    let CacheSpec { kind, key, paths } = cache;
+    ensure(text(kind, 0, MAX_KIND), format!("{at}.type"), "expected at most 64 characters")?;
+    let problem = "expected 1 to 512 characters, none of them NUL";
+    ensure(text(key, 1, MAX_PATH), format!("{at}.key"), problem)?;
+    let count = (1..=MAX_SPECS).contains(&paths.len());
+    ensure(count, format!("{at}.paths"), "expected 1 to 32 paths")?;
+    // Below the job's own home, where it says so.
+    let fits = |path: &String| {
+        text(path, 1, MAX_PATH) && relative(path.strip_prefix("~/").unwrap_or(path))
+    };
+    match paths.iter().position(|path| !fits(path)) {
+        Some(path) => fault(format!("{at}.paths[{path}]"), PATH),
+        None => Ok(()),
+    }
+}
+
+/// Whether a path leads nowhere but down.
+fn relative(path: &str) -> bool {
+    !path.starts_with('/') && path.split('/').all(|part| part != "..")
+}

@@ -1,0 +1,623 @@
+//! What runners leave behind, as files: logs, artifacts, caches.
+//!
+//! ```text
+//! logs/<run>/<job>/<attempt>.log
+//! artifacts/<run>/<job>/<attempt>/<name>
+//! caches/<hash of the key>
+//! tmp/                                  uploads under way; cleared at the start
+//! ```
+//!
+//! Whatever is uploaded is bounded in length, and stands under its name only when it is whole.
+//! Names that runners give stay below their attempt's folder ([`ArtifactName`]); runs and jobs have
+//! the ids that the server made.
+
+use axum::body::Body;
+use cowboy_engine::primitives::keccak256;
+use futures::StreamExt as _;
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+use tempfile::NamedTempFile;
+use tokio::{
+    fs::File,
+    io::AsyncWriteExt as _,
+    sync::watch,
+    task::{JoinError, spawn_blocking},
+};
+
+/// Keeps hashes of cache keys apart from whatever else is hashed.
+const CACHE_DOMAIN: &[u8] = b"cowboy/lease/cache/v1";
+/// The longest name of an artifact, and of a part between slashes, in bytes.
+const MAX_NAME: usize = 512;
+const MAX_PART: usize = 200;
+
+/// How much is kept, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileLimits {
+    /// Of an attempt's log.
+    pub log: u64,
+    /// Of one artifact.
+    pub artifact: u64,
+    /// Of all artifacts of an attempt together.
+    pub artifacts: u64,
+    /// How many artifacts an attempt can have.
+    pub artifact_count: usize,
+    /// Of one cache.
+    pub cache: u64,
+    /// Of all caches together: those that were not used for longest go.
+    pub caches: u64,
+}
+
+impl Default for FileLimits {
+    fn default() -> Self {
+        Self {
+            log: 64 << 20,
+            artifact: 256 << 20,
+            artifacts: 1 << 30,
+            artifact_count: 1_000,
+            cache: 2 << 30,
+            caches: 8 << 30,
+        }
+    }
+}
+
+/// An attempt of a job.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The run's id.
+    pub run: String,
+    /// The job's id.
+    pub job: String,
+    /// The number of the attempt, from 1.
+    pub attempt: u32,
+}
+
+/// Why something is not kept, or not there.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// Longer than it may be.
+    #[error("longer than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: u64,
+    },
+    /// With all else that is kept, more than there may be.
+    #[error("there is no room: {limit} is the limit")]
+    Full {
+        /// The limit, in bytes or in files.
+        limit: u64,
+    },
+    /// What comes before it is missing.
+    #[error("the log has {length} bytes")]
+    Gap {
+        /// How long the log is.
+        length: u64,
+    },
+    /// An artifact has the name of a folder, or a folder that of an artifact.
+    #[error("another artifact has a part of this name")]
+    Clash,
+    /// There is none.
+    #[error("there is no such file")]
+    NotFound,
+    /// The upload ended before its end.
+    #[error("the body breaks off")]
+    Broken,
+    /// The system refuses.
+    #[error("files: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl From<JoinError> for FileError {
+    fn from(error: JoinError) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+/// The name of an artifact: a relative path that leads nowhere else, however it is read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ArtifactName(String);
+
+/// Why a name is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Empty, or too long.
+    #[error("a name has from 1 to {MAX_NAME} bytes, its parts up to {MAX_PART}")]
+    Length,
+    /// A part that means something else.
+    #[error("a name is a relative path without empty parts, `.` and `..`")]
+    Part,
+    /// What a file's name should not have.
+    #[error("a name has no control characters and no backslash")]
+    Character,
+}
+
+impl FromStr for ArtifactName {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        if name.is_empty() || name.len() > MAX_NAME {
+            return Err(NameError::Length);
+        }
+        if name.chars().any(|c| c.is_control() || c == '\\') {
+            return Err(NameError::Character);
+        }
+        for part in name.split('/') {
+            if matches!(part, "" | "." | "..") {
+                return Err(NameError::Part);
+            }
+            if part.len() > MAX_PART {
+                return Err(NameError::Length);
+            }
+        }
+        Ok(Self(name.to_owned()))
+    }
+}
+
+impl ArtifactName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ArtifactName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The files of one server. Clones share what they know.
+#[derive(Debug, Clone)]
+pub struct Files(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    folder: PathBuf,
+    limits: FileLimits,
+    /// Held while a name is given to a file, or a log grows: what is counted stays as it was.
+    naming: Mutex<()>,
+    /// Who waits for a log to grow.
+    watched: Mutex<BTreeMap<Place, watch::Sender<()>>>,
+}
+
+impl Files {
+    /// The files in `folder`, which nobody else uses.
+    pub fn open(folder: &Path, limits: FileLimits) -> io::Result<Self> {
+        let temporary = folder.join("tmp");
+        match fs::remove_dir_all(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        for name in ["logs", "artifacts", "caches", "tmp"] {
+            make_folder(&folder.join(name))?;
+        }
+        let folder = folder.to_owned();
+        let (naming, watched) = (Mutex::default(), Mutex::default());
+        Ok(Self(Arc::new(Shared { folder, limits, naming, watched })))
+    }
+
+    /// What is kept at most.
+    pub fn limits(&self) -> &FileLimits {
+        &self.0.limits
+    }
+
+    fn naming(&self) -> MutexGuard<'_, ()> {
+        // Who panicked while it was held left files as any crash would.
+        self.0.naming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log_path(&self, at: &Place) -> PathBuf {
+        let mut path = self.0.folder.join("logs");
+        path.extend([&at.run, &at.job, &format!("{}.log", at.attempt)]);
+        path
+    }
+
+    fn artifacts_path(&self, at: &Place) -> PathBuf {
+        let mut path = self.0.folder.join("artifacts");
+        path.extend([&at.run, &at.job, &at.attempt.to_string()]);
+        path
+    }
+
+    fn cache_path(&self, key: &str) -> PathBuf {
+        let hash = keccak256(&[CACHE_DOMAIN, key.as_bytes()]);
+        self.0.folder.join("caches").join(hex::encode(hash.0))
+    }
+
+    /// Adds to a log what comes after its first `offset` bytes; what is there already is skipped.
+    /// How long the log is then. A log that gets too long is kept up to its limit.
+    pub fn append_log(&self, at: &Place, offset: u64, bytes: &[u8]) -> Result<u64, FileError> {
+        let path = self.log_path(at);
+        let length = {
+            let _naming = self.naming();
+            make_parent(&path)?;
+            let mut options = fs::OpenOptions::new();
+            let mut file = options.append(true).create(true).mode(0o600).open(&path)?;
+            let length = file.metadata()?.len();
+            let known = length.checked_sub(offset).ok_or(FileError::Gap { length })?;
+            let fresh = usize::try_from(known).ok().and_then(|known| bytes.get(known..));
+            let fresh = fresh.unwrap_or_default();
+            let limit = self.0.limits.log;
+            let room = usize::try_from(limit.saturating_sub(length)).unwrap_or(usize::MAX);
+            file.write_all(&fresh[..fresh.len().min(room)])?;
+            if fresh.len() > room {
+                return Err(FileError::TooLarge { limit });
+            }
+            length + fresh.len() as u64
+        };
+        let mut watched = self.0.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if watched.get(at).is_some_and(|watchers| watchers.send(()).is_err()) {
+            watched.remove(at);
+        }
+        Ok(length)
+    }
+
+    /// How long a log is.
+    pub fn log_bytes(&self, at: &Place) -> u64 {
+        fs::metadata(self.log_path(at)).map_or(0, |meta| meta.len())
+    }
+
+    /// A part of a log, `most` bytes of it at most, and how long it is; a log that has not begun is
+    /// empty.
+    pub fn read_log(
+        &self,
+        at: &Place,
+        offset: u64,
+        most: usize,
+    ) -> Result<(Vec<u8>, u64), FileError> {
+        let mut file = match fs::File::open(self.log_path(at)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
+            Err(error) => return Err(error.into()),
+        };
+        let length = file.metadata()?.len();
+        let mut bytes = Vec::new();
+        if offset < length {
+            file.seek(SeekFrom::Start(offset))?;
+            file.take((most as u64).min(length - offset)).read_to_end(&mut bytes)?;
+        }
+        Ok((bytes, length))
+    }
+
+    /// Changes whenever the log grows from now on.
+    pub fn watch_log(&self, at: &Place) -> watch::Receiver<()> {
+        let mut watched = self.0.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.retain(|_, watchers| watchers.receiver_count() > 0);
+        watched.entry(at.clone()).or_insert_with(|| watch::channel(()).0).subscribe()
+    }
+
+    /// Keeps an artifact; one of the same name is replaced. Its length.
+    pub async fn store_artifact(
+        &self,
+        at: &Place,
+        name: &ArtifactName,
+        body: Body,
+    ) -> Result<u64, FileError> {
+        let limits = self.0.limits;
+        let (file, length) = self.receive(body, limits.artifact).await?;
+        let (files, at, name) = (self.clone(), at.clone(), name.clone());
+        spawn_blocking(move || {
+            let _naming = files.naming();
+            let folder = files.artifacts_path(&at);
+            let mut others = artifacts_in(&folder)?;
+            others.retain(|(other, _)| *other != name);
+            if others.len() >= limits.artifact_count {
+                return Err(FileError::Full { limit: limits.artifact_count as u64 });
+            }
+            if others.iter().map(|(_, bytes)| bytes).sum::<u64>() + length > limits.artifacts {
+                return Err(FileError::Full { limit: limits.artifacts });
+            }
+            let path = folder.join(name.as_str());
+            make_parent(&path).map_err(clash)?;
+            file.persist(&path).map_err(|error| clash(error.error))?;
+            Ok(length)
+        })
+        .await?
+    }
+
+    /// The artifacts that are kept of a job: of which attempt, which, and how long.
+    pub fn artifacts(
+        &self,
+        run: &str,
+        job: &str,
+    ) -> Result<Vec<(u32, ArtifactName, u64)>, FileError> {
+        let mut folder = self.0.folder.join("artifacts");
+        folder.extend([run, job]);
+        let mut artifacts = Vec::new();
+        for attempt in entries(&folder)? {
+            let name = attempt.file_name();
+            let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+            let found = artifacts_in(&attempt.path())?;
+            artifacts.extend(found.into_iter().map(|(name, bytes)| (number, name, bytes)));
+        }
+        artifacts.sort();
+        Ok(artifacts)
+    }
+
+    /// An artifact, and how long it is.
+    pub async fn open_artifact(
+        &self,
+        at: &Place,
+        name: &ArtifactName,
+    ) -> Result<(File, u64), FileError> {
+        open(&self.artifacts_path(at).join(name.as_str())).await
+    }
+
+    /// Keeps a cache; one with the same key is replaced. Its length.
+    pub async fn store_cache(&self, key: &str, body: Body) -> Result<u64, FileError> {
+        let limits = self.0.limits;
+        let (file, length) = self.receive(body, limits.cache.min(limits.caches)).await?;
+        let (files, path) = (self.clone(), self.cache_path(key));
+        spawn_blocking(move || {
+            let _naming = files.naming();
+            let mut kept = Vec::new();
+            for entry in entries(&files.0.folder.join("caches"))? {
+                let meta = entry.metadata()?;
+                if entry.path() != path {
+                    kept.push((meta.modified()?, meta.len(), entry.path()));
+                }
+            }
+            kept.sort();
+            let mut total = kept.iter().map(|(_, bytes, _)| bytes).sum::<u64>() + length;
+            for (_, bytes, oldest) in kept {
+                if total <= limits.caches {
+                    break;
+                }
+                fs::remove_file(oldest)?;
+                total -= bytes;
+            }
+            file.persist(&path).map_err(|error| error.error)?;
+            Ok(length)
+        })
+        .await?
+    }
+
+    /// The cache of this key, and how long it is. It counts as used.
+    pub async fn open_cache(&self, key: &str) -> Result<Option<(File, u64)>, FileError> {
+        match open(&self.cache_path(key)).await {
+            Ok((file, length)) => {
+                let file = file.into_std().await;
+                // An error: it may go earlier than it should.
+                let _ = file.set_modified(SystemTime::now());
+                Ok(Some((File::from_std(file), length)))
+            }
+            Err(FileError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes what is kept of a run.
+    pub fn forget(&self, run: &str) -> io::Result<()> {
+        for kind in ["logs", "artifacts"] {
+            match fs::remove_dir_all(self.0.folder.join(kind).join(run)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a body up to its end into a file without a name.
+    async fn receive(&self, body: Body, limit: u64) -> Result<(NamedTempFile, u64), FileError> {
+        let folder = self.0.folder.join("tmp");
+        let made = spawn_blocking(move || {
+            // Its permissions are the owner's alone.
+            let file = NamedTempFile::new_in(folder)?;
+            Ok::<_, io::Error>((file.reopen()?, file))
+        });
+        let (handle, file) = made.await??;
+        let mut handle = File::from_std(handle);
+        let mut length = 0;
+        let mut chunks = body.into_data_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|_| FileError::Broken)?;
+            length += chunk.len() as u64;
+            if length > limit {
+                return Err(FileError::TooLarge { limit });
+            }
+            handle.write_all(&chunk).await?;
+        }
+        handle.flush().await?;
+        Ok((file, length))
+    }
+}
+
+async fn open(path: &Path) -> Result<(File, u64), FileError> {
+    let file = match File::open(path).await {
+        Ok(file) => file,
+        Err(error) if is_absent(&error) => return Err(FileError::NotFound),
+        Err(error) => return Err(error.into()),
+    };
+    let meta = file.metadata().await?;
+    if !meta.is_file() {
+        return Err(FileError::NotFound);
+    }
+    Ok((file, meta.len()))
+}
+
+/// Whether a path leads nowhere.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// An error about a name that another file or folder has.
+fn clash(error: io::Error) -> FileError {
+    match error.kind() {
+        io::ErrorKind::NotADirectory
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::AlreadyExists
+        | io::ErrorKind::DirectoryNotEmpty => FileError::Clash,
+        _ => error.into(),
+    }
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn make_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), make_folder)
+}
+
+/// What is in a folder; nothing where there is none.
+fn entries(folder: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => entries.collect(),
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The artifacts below a folder, with their lengths.
+fn artifacts_in(folder: &Path) -> io::Result<Vec<(ArtifactName, u64)>> {
+    let mut found = Vec::new();
+    let mut folders = vec![(folder.to_owned(), String::new())];
+    while let Some((folder, prefix)) = folders.pop() {
+        for entry in entries(&folder)? {
+            let Ok(part) = entry.file_name().into_string() else { continue };
+            let name = format!("{prefix}{part}");
+            let meta = entry.metadata()?;
+            if meta.is_dir() {
+                folders.push((entry.path(), format!("{name}/")));
+            } else if let Ok(name) = name.parse() {
+                found.push((name, meta.len()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+    use tempfile::TempDir;
+
+    fn place(attempt: u32) -> Place {
+        Place { run: "run_1".to_owned(), job: "job_1".to_owned(), attempt }
+    }
+
+    fn files(limits: FileLimits) -> (TempDir, Files) {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::open(folder.path(), limits).unwrap();
+        (folder, files)
+    }
+
+    fn name(name: &str) -> ArtifactName {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        let long = ["a"; 600].concat();
+        let parts = vec![["b"; 180].concat(); 3].join("/");
+        for name in ["a", "a/b.txt", "..a/b..", "-", "ü/ß", "a b", "%2e%2e", &parts[..400]] {
+            assert_eq!(name.parse::<ArtifactName>().map(|name| name.0), Ok(name.to_owned()));
+        }
+        for (name, expected) in [
+            ("", NameError::Length),
+            (&*long, NameError::Length),
+            (&long[..201], NameError::Length),
+            ("/etc/passwd", NameError::Part),
+            ("a//b", NameError::Part),
+            ("a/", NameError::Part),
+            ("..", NameError::Part),
+            ("a/../../b", NameError::Part),
+            ("./a", NameError::Part),
+            ("a\\..\\b", NameError::Character),
+            ("a\0b", NameError::Character),
+            ("a\nb", NameError::Character),
+        ] {
+            assert_eq!(name.parse::<ArtifactName>(), Err(expected), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn logs_grow_once_whatever_is_sent_again() {
+        let (_folder, files) = files(FileLimits { log: 10, ..FileLimits::default() });
+        let at = place(1);
+        assert_eq!(files.read_log(&at, 0, 100).unwrap(), (Vec::new(), 0));
+        assert_eq!(files.append_log(&at, 0, b"abc").unwrap(), 3);
+        let mut grows = files.watch_log(&at);
+        assert_eq!(files.append_log(&at, 1, b"bcde").unwrap(), 5);
+        assert!(grows.has_changed().unwrap());
+        grows.mark_unchanged();
+        assert_eq!(files.append_log(&at, 0, b"abc").unwrap(), 5);
+        assert!(matches!(files.append_log(&at, 6, b"x"), Err(FileError::Gap { length: 5 })));
+        assert_eq!(files.read_log(&at, 1, 2).unwrap(), (b"bc".to_vec(), 5));
+        assert_eq!(files.read_log(&at, 7, 2).unwrap(), (Vec::new(), 5));
+        let full = files.append_log(&at, 5, b"fghijkl");
+        assert!(matches!(full, Err(FileError::TooLarge { limit: 10 })));
+        assert_eq!(files.read_log(&at, 0, 100).unwrap(), (b"abcdefghij".to_vec(), 10));
+        assert_eq!(files.log_bytes(&at), 10);
+        assert_eq!(files.log_bytes(&place(2)), 0);
+    }
+
+    #[tokio::test]
+    async fn artifacts_stand_whole_under_their_name_or_not_at_all() {
+        let limits =
+            FileLimits { artifact: 4, artifacts: 6, artifact_count: 3, ..FileLimits::default() };
+        let (folder, files) = files(limits);
+        let at = place(1);
+        let store = async |name: &str, bytes: &'static str| {
+            files.store_artifact(&at, &name.parse().unwrap(), Body::from(bytes)).await
+        };
+        assert_eq!(store("a/b", "1234").await.unwrap(), 4);
+        assert!(matches!(store("c", "12345").await, Err(FileError::TooLarge { limit: 4 })));
+        assert!(matches!(store("c", "123").await, Err(FileError::Full { limit: 6 })));
+        assert!(matches!(store("a", "1").await, Err(FileError::Clash)));
+        assert!(matches!(store("a/b/c", "1").await, Err(FileError::Clash)));
+        assert_eq!(store("a/b", "12").await.unwrap(), 2);
+        store("c", "1").await.unwrap();
+        store("d", "1").await.unwrap();
+        assert!(matches!(store("e", "1").await, Err(FileError::Full { limit: 3 })));
+
+        let broken = futures::stream::iter([Ok("12"), Err(io::Error::other("gone"))]);
+        let body = Body::from_stream(broken);
+        let stored = files.store_artifact(&place(2), &name("x"), body).await;
+        assert!(matches!(stored, Err(FileError::Broken)));
+
+        let all = files.artifacts("run_1", "job_1").unwrap();
+        assert_eq!(all, [(1, name("a/b"), 2), (1, name("c"), 1), (1, name("d"), 1)]);
+        let (file, length) = files.open_artifact(&at, &name("a/b")).await.unwrap();
+        assert_eq!(length, 2);
+        let mode = file.metadata().await.unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        for absent in ["a", "b", "c/x"] {
+            let opened = files.open_artifact(&at, &name(absent)).await;
+            assert!(matches!(opened, Err(FileError::NotFound)), "{absent}");
+        }
+        assert_eq!(fs::read_dir(folder.path().join("tmp")).unwrap().count(), 0);
+        files.forget("run_1").unwrap();
+        files.forget("run_1").unwrap();
+        assert_eq!(files.artifacts("run_1", "job_1").unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn caches_that_were_not_used_for_longest_go() {
+        let (folder, files) = files(FileLimits { caches: 6, ..FileLimits::default() });
+        let store = async |key: &str| files.store_cache(key, Body::from("123")).await.unwrap();
+        store("a/../b").await;
+        store("two").await;
+        // The clock of files may tick more slowly than they are written.
+        for (key, seconds) in [("a/../b", 10), ("two", 20)] {
+            let (file, _) = files.open_cache(key).await.unwrap().unwrap();
+            let used = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            file.into_std().await.set_modified(used).unwrap();
+        }
+        files.open_cache("a/../b").await.unwrap().unwrap();
+        store("three").await;
+        assert!(files.open_cache("two").await.unwrap().is_none());
+        assert!(files.open_cache("a/../b").await.unwrap().is_some());
+        store("three").await;
+        assert_eq!(fs::read_dir(folder.path().join("caches")).unwrap().count(), 2);
+        let large = files.store_cache("four", Body::from("1234567")).await;
+        assert!(matches!(large, Err(FileError::TooLarge { limit: 6 })));
+    }
+}

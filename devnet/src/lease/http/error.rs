@@ -1,0 +1,172 @@
+//! Why a request has no answer, and the response that says so: fixed words, which show nothing of
+//! how the server is made.
+
+use super::super::{
+    check::Fault,
+    files::{FileError, NameError},
+    messages::{ErrorBody, ErrorCode, ErrorDetail, StaleLease, StaleLeaseTag},
+    service::ServiceError,
+};
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, header::WWW_AUTHENTICATE},
+    response::{IntoResponse, Response},
+};
+use cowboy_engine::lease::{Refusal, Stale};
+
+/// A refusal.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// For a reason that the body names.
+    Error(StatusCode, ErrorDetail),
+    /// The lease is no good.
+    Stale {
+        /// The lease, as the request had it.
+        lease_id: String,
+        /// Why.
+        reason: Stale,
+    },
+}
+
+impl Refused {
+    pub fn new(status: StatusCode, code: ErrorCode, message: impl Into<String>) -> Self {
+        Self::Error(status, ErrorDetail { code, field: None, message: message.into() })
+    }
+
+    /// A field, parameter or header is not what it should be.
+    pub fn field(code: ErrorCode, field: impl Into<String>, message: impl Into<String>) -> Self {
+        let (field, message) = (Some(field.into()), message.into());
+        Self::Error(StatusCode::BAD_REQUEST, ErrorDetail { code, field, message })
+    }
+
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::field(ErrorCode::InvalidField, field, message)
+    }
+
+    pub fn not_found(message: &'static str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, message)
+    }
+
+    pub fn too_large(code: ErrorCode, message: String) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, code, message)
+    }
+
+    pub fn unavailable(code: ErrorCode, message: &'static str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
+    }
+
+    pub fn wrong_runner(message: &'static str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, ErrorCode::WrongRunner, message)
+    }
+
+    pub fn internal() -> Self {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        Self::new(status, ErrorCode::Internal, "a fault of the server; its log says more")
+    }
+
+    /// What the service says of a message that bears this lease.
+    pub fn of_lease(error: ServiceError, lease_id: &str) -> Self {
+        match error {
+            ServiceError::Refused(Refusal::Stale(reason)) => {
+                Self::Stale { lease_id: lease_id.to_owned(), reason }
+            }
+            error => error.into(),
+        }
+    }
+}
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Self {
+        Self::invalid(fault.field, fault.problem)
+    }
+}
+
+impl From<ServiceError> for Refused {
+    fn from(error: ServiceError) -> Self {
+        let conflict = |code, message: &str| Self::new(StatusCode::CONFLICT, code, message);
+        match error {
+            ServiceError::Fault(fault) => fault.into(),
+            ServiceError::Full => Self::unavailable(
+                ErrorCode::Unavailable,
+                "too much is waiting; ask again in a moment",
+            ),
+            ServiceError::Stopping => Self::unavailable(
+                ErrorCode::Unavailable,
+                "the server stops; ask again when it is back",
+            ),
+            // A stale lease is answered with the lease, by whoever knows it.
+            ServiceError::Failed | ServiceError::Refused(Refusal::Stale(_)) => Self::internal(),
+            ServiceError::Refused(refusal) => match refusal {
+                Refusal::WrongRunner => Self::wrong_runner("the lease is another runner's"),
+                Refusal::WrongJob => Self::invalid("job_id", "the lease is of another job"),
+                Refusal::NoCancelRequested => conflict(
+                    ErrorCode::NoCancelRequested,
+                    "nobody asked for this job to be canceled",
+                ),
+                Refusal::Ended => conflict(ErrorCode::JobEnded, "the job has ended"),
+                Refusal::NotLeased => {
+                    conflict(ErrorCode::NotLeased, "nobody holds a lease of this job")
+                }
+                _ => Self::not_found("there is no such thing; the lists say what there is"),
+            },
+        }
+    }
+}
+
+impl From<NameError> for Refused {
+    fn from(error: NameError) -> Self {
+        Self::invalid("name", error.to_string())
+    }
+}
+
+/// Of artifacts and caches; logs have their own words.
+impl From<FileError> for Refused {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::TooLarge { limit } => Self::too_large(
+                ErrorCode::BodyTooLarge,
+                format!("the body is longer than {limit} bytes"),
+            ),
+            FileError::Full { limit } => Self::too_large(
+                ErrorCode::StoreFull,
+                format!("there is no room for it: {limit} is the limit"),
+            ),
+            FileError::Gap { length } => Self::new(
+                StatusCode::CONFLICT,
+                ErrorCode::LogGap,
+                format!("the log has {length} bytes: send it from there"),
+            ),
+            FileError::Clash => Self::invalid("name", "another artifact has a part of this name"),
+            FileError::NotFound => Self::not_found("there is no such file"),
+            FileError::Broken => Self::new(
+                StatusCode::BAD_REQUEST,
+                ErrorCode::InvalidField,
+                "the body breaks off, or stood still for too long",
+            ),
+            FileError::Io(error) => {
+                tracing::error!(%error, "a file of a job could not be kept or read");
+                Self::internal()
+            }
+        }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Stale { lease_id, reason } => {
+                let tag = StaleLeaseTag::default();
+                let body = StaleLease { tag, lease_id, reason: reason.into() };
+                (StatusCode::CONFLICT, Json(body)).into_response()
+            }
+            Self::Error(status, error) => {
+                let mut response = (status, Json(ErrorBody { error })).into_response();
+                if status == StatusCode::UNAUTHORIZED {
+                    let bearer = HeaderValue::from_static("Bearer");
+                    response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+                }
+                response
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Runs: handed in, listed, shown, canceled; and what the server does.
+
+use super::{
+    Context, Route, created,
+    error::Refused,
+    extract::{Access, Asked},
+    json,
+};
+use crate::lease::messages::{Config, Health, NewRun, Status};
+use axum::{http::Method, response::Response};
+use std::sync::Arc;
+
+pub(super) fn table() -> Vec<Route> {
+    vec![
+        Route::new(Method::POST, "/api/v1/runs", Access::Operator, submit),
+        Route::new(Method::GET, "/api/v1/runs", Access::Operator, list),
+        Route::new(Method::GET, "/api/v1/runs/{run}", Access::Operator, show),
+        Route::new(Method::POST, "/api/v1/runs/{run}/cancel", Access::Operator, cancel),
+        Route::new(Method::GET, "/api/v1/status", Access::Operator, status),
+        Route::new(Method::GET, "/api/v1/health", Access::Anybody, health),
+    ]
+}
+
+async fn submit(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
+    let run: NewRun = asked.json()?;
+    let run = context.service.submit(run).await?;
+    let run = context.service.read(move |reader| reader.run(&run)).await?;
+    // It is there: it has just been written.
+    Ok(created(&run.ok_or_else(Refused::internal)?))
+}
+
+async fn list(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
+    let limit = asked.limit()?;
+    Ok(json(&context.service.read(move |reader| reader.runs(limit)).await?))
+}
+
+async fn show(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
+    let run = asked.segment("run").to_owned();
+    let run = context.service.read(move |reader| reader.run(&run)).await?;
+    Ok(json(&run.ok_or_else(|| Refused::not_found("there is no such run"))?))
+}
+
+async fn cancel(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
+    context.service.cancel_run(asked.segment("run").to_owned()).await?;
+    show(context, asked).await
+}
+
+async fn status(context: Arc<Context>, _: Asked) -> Result<Response, Refused> {
+    let (jobs, queued) = context.service.read(|reader| reader.counts()).await?;
+    let config = context.service.config();
+    Ok(json(&Status {
+        jobs,
+        queued,
+        waiting_runners: context.service.waiting() as u64,
+        config: Config {
+            lease_ttl_seconds: config.lease_ttl_seconds,
+            heartbeat_interval_seconds: config.heartbeat_interval_seconds,
+            ack_timeout_seconds: config.ack_timeout_seconds,
+            cancel_deadline_seconds: config.cancel_deadline_seconds,
+            max_runtime_seconds: config.max_runtime_seconds,
+            max_attempts: config.max_attempts,
+        },
+    }))
+}
+
+async fn health(_: Arc<Context>, _: Asked) -> Result<Response, Refused> {
+    Ok(json(&Health { ok: true }))
+}

@@ -1,0 +1,175 @@
+//! Environments in run files: what a value is, and where secrets come from.
+
+use super::{
+    RunFile,
+    fields::{JobName, Named, Text, Value, Variable},
+};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
+};
+use std::{fmt, marker::PhantomData};
+
+/// A value of an environment as it is written.
+#[derive(Clone, PartialEq, Eq)]
+pub enum EnvEntry {
+    /// Anybody may see it.
+    Plain(String),
+    /// A secret, as it stands in the file.
+    Literal(String),
+    /// A secret: what this variable of the submitter's environment has.
+    FromEnv(String),
+    /// A secret: what this file has.
+    FromFile(String),
+}
+
+/// Shows no secret.
+impl fmt::Debug for EnvEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(value) => f.debug_tuple("Plain").field(value).finish(),
+            Self::Literal(_) => f.write_str("Literal(..)"),
+            Self::FromEnv(name) => f.debug_tuple("FromEnv").field(name).finish(),
+            Self::FromFile(path) => f.debug_tuple("FromFile").field(path).finish(),
+        }
+    }
+}
+
+/// Numbers and the like count as they are written, which [`reread`] finds out.
+macro_rules! scalars {
+    ($($visit:ident: $value:ty),*) => {$(
+        fn $visit<E: Error>(self, value: $value) -> Result<EnvEntry, E> {
+            Ok(EnvEntry::Plain(value.to_string()))
+        }
+    )*};
+}
+
+impl<'de> Deserialize<'de> for EnvEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+
+        const EXPECTED: &str =
+            "a text, {secret: TEXT}, {secret_env: VARIABLE} or {secret_file: FILE}";
+
+        #[derive(Deserialize)]
+        #[serde(field_identifier, rename_all = "snake_case")]
+        enum Source {
+            Secret,
+            SecretEnv,
+            SecretFile,
+        }
+
+        impl<'de> Visitor<'de> for Any {
+            type Value = EnvEntry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(EXPECTED)
+            }
+
+            scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_i128: i128);
+            scalars!(visit_u128: u128, visit_f64: f64);
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<EnvEntry, E> {
+                let Value(value) = Text(PhantomData).visit_str(text)?;
+                Ok(EnvEntry::Plain(value))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EnvEntry, A::Error> {
+                let one = || A::Error::custom(format!("expected {EXPECTED}"));
+                let entry = match map.next_key()?.ok_or_else(one)? {
+                    Source::Secret => EnvEntry::Literal(map.next_value::<Secret>()?.0),
+                    Source::SecretEnv => EnvEntry::FromEnv(map.next_value::<Variable>()?.0),
+                    Source::SecretFile => EnvEntry::FromFile(map.next_value()?),
+                };
+                match map.next_key::<IgnoredAny>()? {
+                    None => Ok(entry),
+                    Some(_) => Err(one()),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Any)
+    }
+}
+
+/// A secret's value, which no error repeats.
+struct Secret(String);
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Secret;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a secret's value: a text without NUL that is not empty")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Secret, E> {
+                match text.is_empty() || text.contains('\0') {
+                    true => Err(E::custom("a secret's value: expected a text that is not empty")),
+                    false => Ok(Secret(text.to_owned())),
+                }
+            }
+        }
+
+        deserializer.deserialize_str(Text)
+    }
+}
+
+/// Takes values as they are written: `1.10` is not `1.1`, and `0x1F` not `31`, although YAML says
+/// so to whoever does not know beforehand that a text is meant.
+pub fn reread(text: &str, file: &mut RunFile) -> Result<(), serde_yaml::Error> {
+    Place::File(file).deserialize(serde_yaml::Deserializer::from_str(text))
+}
+
+/// A mapping of the file on the way to its environments.
+enum Place<'a> {
+    File(&'a mut RunFile),
+    Jobs(&'a mut RunFile),
+    Job(&'a mut RunFile, JobName),
+    Env(&'a mut Named<Variable, EnvEntry>),
+}
+
+impl<'de> DeserializeSeed<'de> for Place<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Place<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a mapping")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            let inside = match (&mut self, key.as_str()) {
+                (Place::File(file), "env") => Some(Place::Env(&mut file.env)),
+                (Place::File(file), "jobs") => Some(Place::Jobs(file)),
+                (Place::Jobs(file), _) => Some(Place::Job(file, JobName(key))),
+                (Place::Job(file, name), "env") => {
+                    file.jobs.get_mut(name).map(|job| Place::Env(&mut job.env))
+                }
+                (Place::Env(env), _) => match env.get_mut(&Variable(key)) {
+                    Some(EnvEntry::Plain(value)) => {
+                        *value = map.next_value()?;
+                        continue;
+                    }
+                    _ => None,
+                },
+                _ => None,
+            };
+            match inside {
+                Some(inside) => map.next_value_seed(inside)?,
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}

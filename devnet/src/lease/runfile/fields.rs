@@ -1,0 +1,264 @@
+//! The values of a run file, each refusing what is none where it stands, and saying what would do.
+
+use crate::{lease::messages::MAX_TEXT, topology::parse_duration};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
+};
+use std::{collections::BTreeSet, fmt, marker::PhantomData, time::Duration};
+
+/// The longest name of a run or a job, in bytes.
+pub const MAX_NAME: usize = 128;
+/// The longest path, in bytes.
+pub const MAX_PATH: usize = 512;
+/// The longest type of an artifact or a cache, in bytes.
+pub const MAX_KIND: usize = 64;
+/// Steps of a job at most.
+pub const MAX_STEPS: usize = 256;
+/// The longest that a job may take: a year of 365 days, in seconds.
+pub const MAX_RUNTIME: u64 = 31_536_000;
+/// How much of a text an error repeats, in characters.
+const SHOWN: usize = 40;
+
+/// A text that is read as something.
+pub trait Field: Sized {
+    /// What is expected.
+    const EXPECTED: &'static str;
+
+    /// The value, if the text is one.
+    fn read(text: &str) -> Option<Self>;
+}
+
+/// Reads a [`Field`].
+pub struct Text<T>(pub PhantomData<T>);
+
+impl<T: Field> Visitor<'_> for Text<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        let refused = || E::custom(format!("`{}`: expected {}", shown(text), T::EXPECTED));
+        T::read(text).ok_or_else(refused)
+    }
+}
+
+/// The beginning of a text, in a line.
+fn shown(text: &str) -> String {
+    let mut start: String = text.chars().take(SHOWN).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    start.replace(char::is_control, " ")
+}
+
+macro_rules! read {
+    ($name:ident) => {
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_str(Text(PhantomData))
+            }
+        }
+    };
+}
+
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident = $expected:literal if $fits:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+        pub struct $name(pub String);
+
+        impl Field for $name {
+            const EXPECTED: &'static str = $expected;
+
+            fn read(text: &str) -> Option<Self> {
+                let fits: fn(&str) -> bool = $fits;
+                (fits(text) && !text.contains('\0')).then(|| Self(text.to_owned()))
+            }
+        }
+
+        read!($name);
+    )*};
+}
+
+texts! {
+    /// What a run is called.
+    RunName = "1 to 128 bytes on a line" if |text| {
+        (1..=MAX_NAME).contains(&text.len()) && !text.contains(char::is_control)
+    };
+    /// A job's name.
+    JobName = "1 to 128 letters, digits, `-`, `_` and `.`" if |text| {
+        (1..=MAX_NAME).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    /// A variable of an environment.
+    Variable = "a variable's name: letters, digits and `_`, the first no digit" if is_variable;
+    /// What a runner is capable of.
+    Capability = "1 to 128 letters, digits, `-`, `_`, `.` and `:`" if |text| {
+        (1..=MAX_NAME).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b))
+    };
+    /// A command for `sh -c`.
+    Step = "a command, of 1 to 65536 bytes" if |text| {
+        (1..=MAX_TEXT).contains(&text.len()) && !text.trim().is_empty()
+    };
+    /// A folder below the job's.
+    Folder = "a relative path without `..`, of 512 bytes at most" if is_below;
+    /// Which files, below the working directory.
+    Glob = "a relative path without `..`, as `**/*.xml`, of 512 bytes at most" if is_below;
+    /// A folder below the job's, or below its home.
+    Cached = "a relative path without `..`, or one that begins with `~/`" if |text| {
+        is_below(text.strip_prefix("~/").unwrap_or(text))
+    };
+    /// A type of artifacts or caches.
+    Kind = "a type, as `junit`: 1 to 64 bytes on a line" if |text| {
+        (1..=MAX_KIND).contains(&text.len()) && !text.contains(char::is_control)
+    };
+    /// An image.
+    Image = "an image, of 1 to 512 bytes on a line" if |text| {
+        (1..=MAX_PATH).contains(&text.len()) && !text.contains(char::is_control)
+    };
+    /// A value of an environment, in words of its own.
+    Value = "a text without NUL" if |_| true;
+}
+
+/// Whether a text can name a variable.
+pub fn is_variable(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && text.len() <= MAX_PATH
+}
+
+/// Whether a path is relative and stays below where it begins.
+fn is_below(path: &str) -> bool {
+    (1..=MAX_PATH).contains(&path.len())
+        && !path.starts_with('/')
+        && !path.contains(['\\', '\n', '\r'])
+        && path.split('/').all(|part| part != "..")
+}
+
+/// How long a job may take, in whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Runtime(pub u64);
+
+impl Field for Runtime {
+    const EXPECTED: &'static str = "whole seconds from 1s to 8760h, as 90s, 20m or 2h";
+
+    fn read(text: &str) -> Option<Self> {
+        let time = parse_duration(text).ok()?;
+        let whole = time == Duration::from_secs(time.as_secs());
+        let seconds = Some(time.as_secs()).filter(|time| (1..=MAX_RUNTIME).contains(time));
+        seconds.filter(|_| whole).map(Self)
+    }
+}
+
+read!(Runtime);
+
+/// What a file has by name, in the order in which it is written there; no name twice.
+#[derive(Debug)]
+pub struct Named<K, V>(pub Vec<(K, V)>);
+
+impl<K, V> Default for Named<K, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: PartialEq, V> Named<K, V> {
+    /// What has this name.
+    pub fn get(&self, name: &K) -> Option<&V> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// What has this name.
+    pub fn get_mut(&mut self, name: &K) -> Option<&mut V> {
+        self.0.iter_mut().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+}
+
+impl<'de, K: Field + Ord + Clone, V: Deserialize<'de>> Deserialize<'de> for Named<K, V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Entries(PhantomData))
+    }
+}
+
+struct Entries<K, V>(PhantomData<(K, V)>);
+
+impl<'de, K: Field + Ord + Clone, V: Deserialize<'de>> Visitor<'de> for Entries<K, V> {
+    type Value = Named<K, V>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a mapping: NAME: … on a line each")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut entries, mut seen) = (Vec::new(), BTreeSet::new());
+        while let Some(key) = map.next_key_seed(Fresh(&mut seen))? {
+            entries.push((key, map.next_value()?));
+        }
+        Ok(Named(entries))
+    }
+}
+
+/// Reads a key that is not among those seen.
+struct Fresh<'a, K>(&'a mut BTreeSet<K>);
+
+impl<'de, K: Field + Ord + Clone> DeserializeSeed<'de> for Fresh<'_, K> {
+    type Value = K;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<K, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<K: Field + Ord + Clone> Visitor<'_> for Fresh<'_, K> {
+    type Value = K;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(K::EXPECTED)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<K, E> {
+        let key = Text::<K>(PhantomData).visit_str(text)?;
+        if !self.0.insert(key.clone()) {
+            return Err(E::custom(format!("`{}` stands here twice", shown(text))));
+        }
+        Ok(key)
+    }
+}
+
+/// A job's steps: one at least.
+#[derive(Debug)]
+pub struct Steps(pub Vec<String>);
+
+impl<'de> Deserialize<'de> for Steps {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+
+        impl<'de> Visitor<'de> for List {
+            type Value = Steps;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of commands")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Steps, A::Error> {
+                let mut steps = Vec::new();
+                while let Some(Step(step)) = list.next_element()? {
+                    steps.push(step);
+                }
+                match (1..=MAX_STEPS).contains(&steps.len()) {
+                    true => Ok(Steps(steps)),
+                    false => Err(A::Error::custom(format!(
+                        "{} steps: a job has 1 to {MAX_STEPS}",
+                        steps.len()
+                    ))),
+                }
+            }
+        }
+
+        deserializer.deserialize_seq(List)
+    }
+}

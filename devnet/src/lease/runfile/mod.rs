@@ -1,0 +1,424 @@
+//! Run files: the jobs of a run in YAML, as people write them.
+//!
+//! ```yaml
+//! name: ci
+//! env: { CI: true }
+//! jobs:
+//!   lint: { steps: [cargo fmt --check] }
+//!   unit:
+//!     needs: [lint]
+//!     requires: [linux]
+//!     env:
+//!       API_KEY: { secret_env: API_KEY }
+//!     steps:
+//!       - cargo test
+//!     artifacts: [{ type: junit, path_glob: "**/*.xml" }]
+//!     caches: [{ type: deps, key: "cargo-{hash:Cargo.lock}", paths: [~/.cargo, target] }]
+//!     max_runtime: 20m
+//!     retry: { on: [lease_lost, failure], max_attempts: 2 }
+//! ```
+//!
+//! [`RunFile::parse`] reads one, [`RunFile::into_run`] makes of it what a server takes. What a
+//! server would refuse is refused here, with the place: by line and column where YAML knows it, else
+//! by the job's name.
+//!
+//! | file | subject |
+//! |---|---|
+//! | [`fields`] | texts and lists, and what each must be |
+//! | [`env`] | environments, and where secrets come from |
+
+pub mod env;
+pub mod fields;
+#[cfg(test)]
+mod tests;
+
+use super::messages::{
+    ArtifactSpec, CacheSpec, EnvValue, JobSpec, MAX_CAPABILITIES, MAX_MESSAGE, NewRun, Retry,
+    RetryOn,
+};
+use crate::topology::Within;
+use cowboy_engine::primitives::keccak256;
+use env::EnvEntry;
+use fields::{
+    Cached, Capability, Field as _, Folder, Glob, Image, JobName, Kind, MAX_PATH, Named, RunName,
+    Runtime, Steps, Variable,
+};
+use serde::Deserialize;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
+
+/// The longest run file, in bytes: what a server takes as a body.
+pub const MAX_FILE: u64 = MAX_MESSAGE as u64;
+/// The longest file that a secret is read from, in bytes.
+pub const MAX_SECRET: u64 = 64 << 10;
+/// The longest file whose hash a cache's key can have, in bytes.
+const MAX_HASHED: u64 = 64 << 20;
+/// Jobs of a run at most.
+const MAX_JOBS: usize = 1_000;
+/// Kinds of artifacts, and caches, of a job at most.
+const MAX_KEPT: usize = 32;
+/// Digits of a file's hash in a cache's key.
+const HASH_DIGITS: usize = 16;
+
+/// Why a run file cannot stand.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RunFileError {
+    /// Not what a run file has, with the place.
+    #[error("{0}")]
+    Syntax(String),
+    /// No job, or too many.
+    #[error("{0} jobs: a run has 1 to {MAX_JOBS}")]
+    Jobs(usize),
+    /// A job that is asked for by name and is not there.
+    #[error("there is no job `{name}`: the file has {known}")]
+    NoSuchJob {
+        /// The name.
+        name: String,
+        /// The jobs that are there.
+        known: String,
+    },
+    /// Jobs that wait for one another.
+    #[error("job `{}` would wait for itself: {}", .0.first().map_or("", String::as_str), .0.join(" needs "))]
+    Cycle(Vec<String>),
+    /// Something else in a job.
+    #[error("job `{job}`: {problem}")]
+    Job {
+        /// The job.
+        job: String,
+        /// What is wrong, and what would do.
+        problem: String,
+    },
+    /// A variable of every job that has no value.
+    #[error("env: {0}")]
+    Env(String),
+    /// With its secrets and hashes it is longer than a server takes.
+    #[error("the run has {0} bytes as JSON: {MAX_MESSAGE} at most")]
+    Length(usize),
+}
+
+/// A run as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a run file, with `jobs` and perhaps `name` and `env`")]
+pub struct RunFile {
+    name: Option<RunName>,
+    #[serde(default)]
+    env: Named<Variable, EnvEntry>,
+    jobs: Named<JobName, JobEntry>,
+}
+
+/// A job as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a job, with `steps` and what else it has")]
+struct JobEntry {
+    steps: Steps,
+    #[serde(default)]
+    env: Named<Variable, EnvEntry>,
+    #[serde(default)]
+    needs: Vec<JobName>,
+    #[serde(default)]
+    requires: Vec<Capability>,
+    workdir: Option<Folder>,
+    image: Option<Image>,
+    #[serde(default)]
+    artifacts: Vec<ArtifactEntry>,
+    #[serde(default)]
+    caches: Vec<CacheEntry>,
+    max_runtime: Option<Runtime>,
+    retry: Option<RetryEntry>,
+}
+
+/// Files to keep, as they are written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ArtifactEntry {
+    #[serde(rename = "type")]
+    kind: Kind,
+    path_glob: Glob,
+}
+
+/// Folders to bring along, as they are written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CacheEntry {
+    #[serde(rename = "type")]
+    kind: Option<Kind>,
+    key: String,
+    paths: Vec<Cached>,
+}
+
+/// How often a job is tried, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RetryEntry {
+    on: Option<Vec<RetryOn>>,
+    max_attempts: Option<Within<1, 100>>,
+}
+
+/// What a run file is completed with.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    /// The folder that its paths begin at.
+    pub folder: &'a Path,
+    /// The submitter's environment.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Variables of every job, which win over the file's. One that the file has as a secret stays
+    /// one.
+    pub env: &'a BTreeMap<String, String>,
+    /// Only these jobs, and those that they need: all where there is none.
+    pub only: &'a [String],
+}
+
+impl RunFile {
+    /// Reads a file.
+    pub fn parse(text: &str) -> Result<Self, RunFileError> {
+        let syntax = |error: serde_yaml::Error| RunFileError::Syntax(error.to_string());
+        let mut file: Self = serde_yaml::from_str(text).map_err(syntax)?;
+        env::reread(text, &mut file).map_err(syntax)?;
+        file.check()?;
+        Ok(file)
+    }
+
+    /// Names the jobs, in the order of the file.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.jobs.0.iter().map(|(name, _)| name.0.as_str())
+    }
+
+    /// What no single line of the file shows to be wrong.
+    fn check(&self) -> Result<(), RunFileError> {
+        if !(1..=MAX_JOBS).contains(&self.jobs.0.len()) {
+            return Err(RunFileError::Jobs(self.jobs.0.len()));
+        }
+        let known: BTreeSet<&JobName> = self.jobs.0.iter().map(|(name, _)| name).collect();
+        for (name, job) in &self.jobs.0 {
+            let problem = |problem| RunFileError::Job { job: name.0.clone(), problem };
+            let mut seen = BTreeSet::new();
+            for need in &job.needs {
+                if !known.contains(need) {
+                    return Err(problem(format!(
+                        "it needs `{}`, which is not in the file",
+                        need.0
+                    )));
+                }
+                if !seen.insert(need) {
+                    return Err(problem(format!("it needs `{}` twice", need.0)));
+                }
+            }
+            let bounded = [
+                ("requires", job.requires.len(), MAX_CAPABILITIES),
+                ("artifacts", job.artifacts.len(), MAX_KEPT),
+                ("caches", job.caches.len(), MAX_KEPT),
+            ];
+            if let Some((field, got, most)) = bounded.iter().find(|(_, got, most)| got > most) {
+                return Err(problem(format!("{field} has {got} entries: {most} at most")));
+            }
+            if let Some(cache) =
+                job.caches.iter().find(|cache| !(1..=MAX_KEPT).contains(&cache.paths.len()))
+            {
+                let got = cache.paths.len();
+                return Err(problem(format!(
+                    "cache `{}`: {got} paths: 1 to {MAX_KEPT}",
+                    cache.key
+                )));
+            }
+        }
+        match self.cycle() {
+            Some(cycle) => Err(RunFileError::Cycle(cycle)),
+            None => Ok(()),
+        }
+    }
+
+    /// Jobs of which each needs the next, and the last is the first.
+    fn cycle(&self) -> Option<Vec<String>> {
+        let jobs = &self.jobs.0;
+        let places: BTreeMap<&JobName, usize> =
+            jobs.iter().map(|(name, _)| name).zip(0..).collect();
+        let needs = |at: usize| jobs[at].1.needs.iter().map(|need| places[need]);
+        let mut missing: Vec<usize> = jobs.iter().map(|(_, job)| job.needs.len()).collect();
+        let mut needed_by = vec![Vec::new(); jobs.len()];
+        for at in 0..jobs.len() {
+            needs(at).for_each(|need| needed_by[need].push(at));
+        }
+        let mut ready: Vec<usize> = (0..jobs.len()).filter(|at| missing[*at] == 0).collect();
+        while let Some(at) = ready.pop() {
+            for &next in &needed_by[at] {
+                missing[next] -= 1;
+                if missing[next] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        // Of each job that never becomes ready some need does not: to follow them comes round.
+        let mut path = vec![missing.iter().position(|missing| *missing > 0)?];
+        loop {
+            let next = needs(*path.last()?).find(|need| missing[*need] > 0)?;
+            let met = path.iter().position(|at| *at == next);
+            path.push(next);
+            if let Some(start) = met {
+                return Some(path[start..].iter().map(|at| jobs[*at].0.0.clone()).collect());
+            }
+        }
+    }
+
+    /// The run that it describes, with every value in its place.
+    pub fn into_run(self, given: &Given<'_>) -> Result<NewRun, RunFileError> {
+        if let Some(name) = given.env.keys().find(|name| Variable::read(name).is_none()) {
+            return Err(RunFileError::Env(format!("`{name}`: expected {}", Variable::EXPECTED)));
+        }
+        let wanted = self.wanted(given.only)?;
+        let all = values(None, &self.env, given)?;
+        let mut jobs = Vec::new();
+        for (name, job) in self.jobs.0.iter().filter(|(name, _)| wanted.contains(name)) {
+            let mut env = all.clone();
+            env.extend(values(Some(name), &job.env, given)?);
+            for (variable, value) in given.env {
+                if !matches!(env.get(variable), Some(EnvValue::Secret { .. })) {
+                    env.insert(variable.clone(), EnvValue::Plain(value.clone()));
+                }
+            }
+            jobs.push(JobSpec { env, ..job.spec(name, given.folder)? });
+        }
+        let run = NewRun { name: self.name.map(|name| name.0), jobs };
+        let length = serde_json::to_vec(&run).expect("a run is plain data").len();
+        match length > MAX_MESSAGE {
+            true => Err(RunFileError::Length(length)),
+            false => Ok(run),
+        }
+    }
+
+    /// The jobs asked for, and those that they need.
+    fn wanted(&self, only: &[String]) -> Result<BTreeSet<&JobName>, RunFileError> {
+        if only.is_empty() {
+            return Ok(self.jobs.0.iter().map(|(name, _)| name).collect());
+        }
+        let (mut wanted, mut left) = (BTreeSet::new(), Vec::new());
+        for name in only {
+            let found = self.jobs.0.iter().find(|(job, _)| job.0 == *name);
+            let (job, _) = found.ok_or_else(|| RunFileError::NoSuchJob {
+                name: name.clone(),
+                known: self.names().collect::<Vec<_>>().join(", "),
+            })?;
+            left.push(job);
+        }
+        while let Some(name) = left.pop() {
+            if wanted.insert(name) {
+                left.extend(self.jobs.get(name).into_iter().flat_map(|job| &job.needs));
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+impl JobEntry {
+    /// The job of this name, its environment aside.
+    fn spec(&self, name: &JobName, folder: &Path) -> Result<JobSpec, RunFileError> {
+        let cache = |cache: &CacheEntry| {
+            let problem = |problem| {
+                let problem = format!("cache `{}`: {problem}", cache.key);
+                RunFileError::Job { job: name.0.clone(), problem }
+            };
+            Ok(CacheSpec {
+                kind: cache.kind.as_ref().map(|kind| kind.0.clone()).unwrap_or_default(),
+                key: key(&cache.key, folder).map_err(problem)?,
+                paths: cache.paths.iter().map(|path| path.0.clone()).collect(),
+            })
+        };
+        Ok(JobSpec {
+            name: name.0.clone(),
+            steps: self.steps.0.clone(),
+            env: BTreeMap::new(),
+            workdir: self.workdir.as_ref().map(|path| path.0.clone()),
+            image: self.image.as_ref().map(|image| image.0.clone()),
+            needs: self.needs.iter().map(|need| need.0.clone()).collect(),
+            requires: self.requires.iter().map(|tag| tag.0.clone()).collect(),
+            artifacts: (self.artifacts.iter())
+                .map(|artifact| ArtifactSpec {
+                    kind: artifact.kind.0.clone(),
+                    path_glob: artifact.path_glob.0.clone(),
+                })
+                .collect(),
+            caches: self.caches.iter().map(cache).collect::<Result<_, _>>()?,
+            max_runtime_seconds: self.max_runtime.map(|time| time.0),
+            retry: self.retry.as_ref().map(|retry| Retry {
+                on: retry.on.clone(),
+                max_attempts: retry.max_attempts.map(|attempts| attempts.get() as u32),
+            }),
+        })
+    }
+}
+
+/// An environment with its secrets: of a job, or of all.
+fn values(
+    job: Option<&JobName>,
+    env: &Named<Variable, EnvEntry>,
+    given: &Given<'_>,
+) -> Result<BTreeMap<String, EnvValue>, RunFileError> {
+    let value = |(Variable(variable), entry): &(Variable, EnvEntry)| {
+        let problem = |problem: String| {
+            let problem = format!("{variable}: {problem}");
+            match job {
+                Some(JobName(job)) => RunFileError::Job { job: job.clone(), problem },
+                None => RunFileError::Env(problem),
+            }
+        };
+        let secret = match (entry, given.env.get(variable)) {
+            (EnvEntry::Plain(value), _) => {
+                return Ok((variable.clone(), EnvValue::Plain(value.clone())));
+            }
+            (_, Some(secret)) | (EnvEntry::Literal(secret), None) => secret.clone(),
+            (EnvEntry::FromEnv(from), None) => (given.environment)(from).ok_or_else(|| {
+                problem(format!("{from} is not in the environment, or is no text: export it"))
+            })?,
+            (EnvEntry::FromFile(path), None) => secret_in(&given.folder.join(path))
+                .map_err(|error| problem(format!("secret_file {path}: {error}")))?,
+        };
+        if secret.is_empty() || secret.contains('\0') {
+            return Err(problem("the secret is empty, or has a NUL in it".to_owned()));
+        }
+        Ok((variable.clone(), EnvValue::Secret { secret }))
+    };
+    env.0.iter().map(value).collect()
+}
+
+/// A cache's key with the hashes of the files that it names: `{hash:PATH}`.
+fn key(written: &str, folder: &Path) -> Result<String, String> {
+    let (mut key, mut rest) = (String::new(), written);
+    while let Some(at) = rest.find('{') {
+        key.push_str(&rest[..at]);
+        let inside = rest[at + 1..].split_once('}');
+        let (path, after) = inside
+            .and_then(|(inside, after)| Some((inside.strip_prefix("hash:")?, after)))
+            .ok_or("what stands in braces is {hash:FILE}, and nothing else")?;
+        let bytes =
+            bounded(&folder.join(path), MAX_HASHED).map_err(|error| format!("{path}: {error}"))?;
+        let digits = hex::encode(keccak256(&[&bytes]).0);
+        key.push_str(&digits[..HASH_DIGITS]);
+        rest = after;
+    }
+    key.push_str(rest);
+    match (1..=MAX_PATH).contains(&key.len()) && !key.contains(char::is_control) {
+        true => Ok(key),
+        false => Err(format!("the key has 1 to {MAX_PATH} bytes on a line")),
+    }
+}
+
+/// The text of a secret's file, without the line feed that it ends with.
+fn secret_in(path: &Path) -> Result<String, String> {
+    let bytes = bounded(path, MAX_SECRET).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let line = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n'));
+    Ok(line.unwrap_or(&text).to_owned())
+}
+
+/// A file's contents.
+fn bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > limit {
+        true => Err(io::Error::other(format!("it is longer than {limit} bytes"))),
+        false => Ok(bytes),
+    }
+}

@@ -1,0 +1,397 @@
+//! Run files: what is read, and what is told of what cannot be.
+
+use super::*;
+use std::fs;
+
+/// Completes a file with nothing.
+fn nothing<'a>(folder: &'a Path, env: &'a BTreeMap<String, String>) -> Given<'a> {
+    Given { folder, environment: &|_| None, env, only: &[] }
+}
+
+fn run(text: &str) -> Result<NewRun, RunFileError> {
+    RunFile::parse(text)?.into_run(&nothing(Path::new("."), &BTreeMap::new()))
+}
+
+fn plain(value: &str) -> EnvValue {
+    EnvValue::Plain(value.to_owned())
+}
+
+fn secret(value: &str) -> EnvValue {
+    EnvValue::Secret { secret: value.to_owned() }
+}
+
+#[test]
+fn a_file_with_all_there_is() {
+    let text = r#"
+name: ci
+env: { CI: true, RUST_LOG: warn }
+jobs:
+  lint: { steps: [cargo fmt --check] }
+  unit:
+    needs: [lint]
+    requires: [linux, x86_64]
+    workdir: sources
+    image: debian
+    env: { RUST_LOG: info, TOKEN: { secret: 12345 } }
+    steps:
+      - cargo test
+      - |
+        several
+        lines
+    artifacts: [{ type: junit, path_glob: "**/*.xml" }]
+    caches: [{ type: deps, key: "plain", paths: [~/.cargo, target] }, { key: k, paths: [a] }]
+    max_runtime: 20m
+    retry: { on: [lease_lost, failure, timeout], max_attempts: 2 }
+"#;
+    let run = run(text).unwrap();
+    assert_eq!(run.name.as_deref(), Some("ci"));
+    let [lint, unit] = run.jobs.as_slice() else { panic!("{run:?}") };
+    let env = |pairs: &[(&str, EnvValue)]| {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+    };
+    let expected = JobSpec {
+        name: "lint".to_owned(),
+        steps: vec!["cargo fmt --check".to_owned()],
+        env: env(&[("CI", plain("true")), ("RUST_LOG", plain("warn"))]),
+        ..JobSpec::default()
+    };
+    assert_eq!(*lint, expected);
+    let cache = |kind: &str, key: &str, paths: &[&str]| CacheSpec {
+        kind: kind.to_owned(),
+        key: key.to_owned(),
+        paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+    };
+    let expected = JobSpec {
+        name: "unit".to_owned(),
+        steps: vec!["cargo test".to_owned(), "several\nlines\n".to_owned()],
+        env: env(&[("CI", plain("true")), ("RUST_LOG", plain("info")), ("TOKEN", secret("12345"))]),
+        workdir: Some("sources".to_owned()),
+        image: Some("debian".to_owned()),
+        needs: vec!["lint".to_owned()],
+        requires: vec!["linux".to_owned(), "x86_64".to_owned()],
+        artifacts: vec![ArtifactSpec {
+            kind: "junit".to_owned(),
+            path_glob: "**/*.xml".to_owned(),
+        }],
+        caches: vec![cache("deps", "plain", &["~/.cargo", "target"]), cache("", "k", &["a"])],
+        max_runtime_seconds: Some(1_200),
+        retry: Some(Retry {
+            on: Some(vec![RetryOn::LeaseLost, RetryOn::Failure, RetryOn::Timeout]),
+            max_attempts: Some(2),
+        }),
+    };
+    assert_eq!(*unit, expected);
+}
+
+/// What YAML would make something else of.
+#[test]
+fn values_are_taken_as_they_are_written() {
+    let text = "jobs:\n  a:\n    steps: [x]\n    env:\n      A: 1.10\n      B: 0x1F\n      C: True\n      \
+                D: 007\n      E: 1e3\n      F: -0\n      G: 18446744073709551616\n      H: ''\n      \
+                I: \"x: y\"\nenv: { A: 2.50, J: &j 3.0, K: *j }\n";
+    let run = run(text).unwrap();
+    let expected = [
+        ("A", "1.10"),
+        ("B", "0x1F"),
+        ("C", "True"),
+        ("D", "007"),
+        ("E", "1e3"),
+        ("F", "-0"),
+        ("G", "18446744073709551616"),
+        ("H", ""),
+        ("I", "x: y"),
+        ("J", "3.0"),
+        ("K", "3.0"),
+    ];
+    let expected = expected.map(|(name, value)| (name.to_owned(), plain(value)));
+    assert_eq!(run.jobs[0].env, BTreeMap::from(expected));
+}
+
+#[test]
+fn what_cannot_stand_is_told_with_its_place() {
+    let check = |text: &str, expected: &str| {
+        assert_eq!(run(text).map(drop).unwrap_err().to_string(), expected, "{text}");
+    };
+    let jobs = |jobs: &str| format!("jobs:\n{jobs}\n");
+    check("", "missing field `jobs`");
+    check("jobs: {}", "0 jobs: a run has 1 to 1000");
+    check(
+        &jobs("  a: { steps: [x] }\n  a: { steps: [x] }"),
+        "jobs: `a` stands here twice at line 3 column 3",
+    );
+    check(
+        &jobs("  a b: { steps: [x] }"),
+        "jobs: `a b`: expected 1 to 128 letters, digits, `-`, `_` and `.` at line 2 column 3",
+    );
+    check(&jobs("  a: {}"), "jobs.a: missing field `steps` at line 2 column 6");
+    check(
+        &jobs("  a:\n    steps: []"),
+        "jobs.a.steps: 0 steps: a job has 1 to 256 at line 3 column 12",
+    );
+    check(
+        &jobs("  a:\n    steps: [x, '']"),
+        "jobs.a.steps[1]: ``: expected a command, of 1 to 65536 bytes at line 3 column 16",
+    );
+    check(
+        &jobs("  a:\n    steps: cargo test"),
+        "jobs.a.steps: invalid type: string \"cargo test\", expected a list of commands at line 3 column 12",
+    );
+    check(
+        &jobs("  a:\n    step: [x]"),
+        "jobs.a: unknown field `step`, expected one of `steps`, `env`, `needs`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 3 column 5",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    colour: red"),
+        "jobs.a: unknown field `colour`, expected one of `steps`, `env`, `needs`, `requires`, `workdir`, `image`, `artifacts`, `caches`, `max_runtime`, `retry` at line 4 column 5",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    max_runtime: 20"),
+        "jobs.a.max_runtime: `20`: expected whole seconds from 1s to 8760h, as 90s, 20m or 2h at line 4 column 18",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    max_runtime: 1.5s"),
+        "jobs.a.max_runtime: `1.5s`: expected whole seconds from 1s to 8760h, as 90s, 20m or 2h at line 4 column 18",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    max_runtime: 9000h"),
+        "jobs.a.max_runtime: `9000h`: expected whole seconds from 1s to 8760h, as 90s, 20m or 2h at line 4 column 18",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    workdir: ../x"),
+        "jobs.a.workdir: `../x`: expected a relative path without `..`, of 512 bytes at most at line 4 column 14",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    workdir: /x"),
+        "jobs.a.workdir: `/x`: expected a relative path without `..`, of 512 bytes at most at line 4 column 14",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    requires: [a b]"),
+        "jobs.a.requires[0]: `a b`: expected 1 to 128 letters, digits, `-`, `_`, `.` and `:` at line 4 column 16",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    env: { 1A: x }"),
+        "jobs.a.env: `1A`: expected a variable's name: letters, digits and `_`, the first no digit at line 4 column 12",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    env: { A: }"),
+        "jobs.a.env.A: invalid type: unit value, expected a text, {secret: TEXT}, {secret_env: VARIABLE} or {secret_file: FILE} at line 4 column 15",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    env: { A: [x] }"),
+        "jobs.a.env.A: invalid type: sequence, expected a text, {secret: TEXT}, {secret_env: VARIABLE} or {secret_file: FILE} at line 4 column 15",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    env: { A: { secret: '' } }"),
+        "jobs.a.env.A.secret: a secret's value: expected a text that is not empty at line 4 column 25",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    env: { A: { secrets: x } }"),
+        "jobs.a.env.A: unknown field `secrets`, expected one of `secret`, `secret_env`, `secret_file` at line 4 column 17",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    env: { A: { secret: x, secret_env: B } }"),
+        "jobs.a.env.A: expected a text, {secret: TEXT}, {secret_env: VARIABLE} or {secret_file: FILE} at line 4 column 15",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    env: { A: {} }"),
+        "jobs.a.env.A: expected a text, {secret: TEXT}, {secret_env: VARIABLE} or {secret_file: FILE} at line 4 column 15",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    artifacts: [{ path_glob: '*' }]"),
+        "jobs.a.artifacts[0]: missing field `type` at line 4 column 17",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    artifacts: [{ type: t, path_glob: '../*' }]"),
+        "jobs.a.artifacts[0].path_glob: `../*`: expected a relative path without `..`, as `**/*.xml`, of 512 bytes at most at line 4 column 39",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    caches: [{ key: k, paths: [/etc] }]"),
+        "jobs.a.caches[0].paths[0]: `/etc`: expected a relative path without `..`, or one that begins with `~/` at line 4 column 32",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    caches: [{ key: k, paths: [~/../x] }]"),
+        "jobs.a.caches[0].paths[0]: `~/../x`: expected a relative path without `..`, or one that begins with `~/` at line 4 column 32",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    caches: [{ key: k, paths: [] }]"),
+        "job `a`: cache `k`: 0 paths: 1 to 32",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    caches: [{ key: 'k-{env:A}', paths: [x] }]"),
+        "job `a`: cache `k-{env:A}`: what stands in braces is {hash:FILE}, and nothing else",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    caches: [{ key: '{hash:no/such}', paths: [x] }]"),
+        "job `a`: cache `{hash:no/such}`: no/such: No such file or directory (os error 2)",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    retry: { on: [always] }"),
+        "jobs.a.retry.on[0]: unknown variant `always`, expected one of `lease_lost`, `failure`, `timeout` at line 4 column 19",
+    );
+    check(
+        &jobs("  a:\n    steps: [x]\n    retry: { max_attempts: 0 }"),
+        "jobs.a.retry.max_attempts: invalid value: integer `0`, expected a whole number from 1 to 100 at line 4 column 28",
+    );
+    check(
+        &jobs("  a: { steps: [x], needs: [b] }"),
+        "job `a`: it needs `b`, which is not in the file",
+    );
+    check(
+        &jobs("  a: { steps: [x], needs: [b, b] }\n  b: { steps: [x] }"),
+        "job `a`: it needs `b` twice",
+    );
+    check(&jobs("  a: { steps: [x], needs: [a] }"), "job `a` would wait for itself: a needs a");
+    check(
+        &jobs(
+            "  a: { steps: [x], needs: [b] }\n  b: { steps: [x], needs: [c] }\n  \
+             c: { steps: [x], needs: [b] }\n  d: { steps: [x] }",
+        ),
+        "invalid type: sequence, expected a run file, with `jobs` and perhaps `name` and `env`",
+    );
+    check(
+        "jobs:\n  a: { steps: [x] }\nname: [a]",
+        "job `b` would wait for itself: b needs c needs b",
+    );
+    check(
+        "jobs:\n  a: { steps: [x }",
+        "name: invalid type: sequence, expected 1 to 128 bytes on a line at line 3 column 7",
+    );
+    check(
+        "--- 1\n--- 2",
+        "did not find expected ',' or ']' at line 2 column 18, while parsing a flow sequence at line 2 column 15",
+    );
+    check(
+        "[]",
+        "invalid type: integer `1`, expected a run file, with `jobs` and perhaps `name` and `env` at line 1 column 5",
+    );
+}
+
+#[test]
+fn a_run_is_no_longer_than_a_server_takes() {
+    let step = "x".repeat(60_000);
+    let steps = format!("[{}]", vec![step; 18].join(", "));
+    let error = run(&format!("jobs: {{ a: {{ steps: {steps} }} }}")).unwrap_err();
+    assert!(matches!(error, RunFileError::Length(length) if length > MAX_MESSAGE), "{error}");
+}
+
+#[test]
+fn secrets_come_from_the_environment_and_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("pin.txt"), "1234\n\n").unwrap();
+    fs::write(folder.path().join("dos.txt"), "1234\r\n").unwrap();
+    fs::write(folder.path().join("empty.txt"), "\n").unwrap();
+    fs::write(folder.path().join("bytes"), b"\xff").unwrap();
+    let environment = |name: &str| (name == "KEY").then(|| "from outside".to_owned());
+    let read = |env: &str, given: &[(&str, &str)]| {
+        let text = format!("env: {env}\njobs: {{ a: {{ steps: [x], env: {env} }} }}");
+        let given: BTreeMap<_, _> =
+            (given.iter()).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let given = Given { environment: &environment, ..nothing(folder.path(), &given) };
+        RunFile::parse(&text)?.into_run(&given).map(|run| run.jobs[0].env["A"].clone())
+    };
+    let check = |env: &str, given: &[(&str, &str)], expected: Result<EnvValue, &str>| {
+        let got = read(env, given).map_err(|error| error.to_string());
+        assert_eq!(got, expected.map_err(str::to_owned), "{env}");
+    };
+    check("{ A: { secret_env: KEY } }", &[], Ok(secret("from outside")));
+    check("{ A: { secret_file: pin.txt } }", &[], Ok(secret("1234\n")));
+    check("{ A: { secret_file: dos.txt } }", &[], Ok(secret("1234")));
+    check(
+        "{ A: { secret: no: way } }",
+        &[],
+        Err(
+            "did not find expected ',' or '}' at line 1 column 23, while parsing a flow mapping at line 1 column 11",
+        ),
+    );
+    check(
+        "{ A: { secret_env: NONE } }",
+        &[],
+        Err("env: A: NONE is not in the environment, or is no text: export it"),
+    );
+    check(
+        "{ A: { secret_file: none } }",
+        &[],
+        Err("env: A: secret_file none: No such file or directory (os error 2)"),
+    );
+    check(
+        "{ A: { secret_file: empty.txt } }",
+        &[],
+        Err("env: A: the secret is empty, or has a NUL in it"),
+    );
+    check("{ A: { secret_file: bytes } }", &[], Err("env: A: secret_file bytes: it is not UTF-8"));
+    // The command line wins, and what was secret stays so.
+    check("{ A: { secret_env: NONE } }", &[("A", "typed")], Ok(secret("typed")));
+    check(
+        "{ A: { secret_env: NONE } }",
+        &[("A", "")],
+        Err("env: A: the secret is empty, or has a NUL in it"),
+    );
+    check("{ A: plain }", &[("A", "typed")], Ok(plain("typed")));
+    check("{}", &[("A", "typed")], Ok(plain("typed")));
+    check(
+        "{}",
+        &[("1", "typed")],
+        Err("env: `1`: expected a variable's name: letters, digits and `_`, the first no digit"),
+    );
+}
+
+#[test]
+fn secrets_are_in_no_debug_output() {
+    let text = "jobs: { a: { steps: [x], env: { A: { secret: hunter2 } } } }";
+    let file = RunFile::parse(text).unwrap();
+    assert!(!format!("{file:?}").contains("hunter2"));
+    assert!(!format!("{:?}", run(text).unwrap()).contains("hunter2"));
+}
+
+#[test]
+fn keys_of_caches_have_hashes_of_files() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("runs")).unwrap();
+    fs::write(folder.path().join("lock"), "one").unwrap();
+    let key_of = |written: &str| key(written, &folder.path().join("runs"));
+    let one = key_of("deps-{hash:../lock}-v1").unwrap();
+    let digits = one.strip_prefix("deps-").and_then(|rest| rest.strip_suffix("-v1")).unwrap();
+    assert!(digits.len() == HASH_DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit()), "{one}");
+    assert_eq!(key_of("deps-{hash:../lock}-v1").unwrap(), one);
+    fs::write(folder.path().join("lock"), "two").unwrap();
+    assert_ne!(key_of("deps-{hash:../lock}-v1").unwrap(), one);
+}
+
+#[test]
+fn some_jobs_bring_along_what_they_need() {
+    let text = "jobs:\n  a: { steps: [x] }\n  b: { steps: [x], needs: [a] }\n  \
+                c: { steps: [x], env: { A: { secret_env: NONE } } }\n  d: { steps: [x], needs: [b] }\n";
+    let names = |only: &[&str]| {
+        let only: Vec<_> = only.iter().map(|name| (*name).to_owned()).collect();
+        let env = BTreeMap::new();
+        let given = Given { only: &only, ..nothing(Path::new("."), &env) };
+        let run = RunFile::parse(text)?.into_run(&given)?;
+        Ok(run.jobs.into_iter().map(|job| job.name).collect::<Vec<_>>())
+    };
+    assert_eq!(names(&["b"]).unwrap(), ["a", "b"]);
+    assert_eq!(names(&["d", "a"]).unwrap(), ["a", "b", "d"]);
+    let unknown = RunFileError::NoSuchJob { name: "e".to_owned(), known: "a, b, c, d".to_owned() };
+    assert_eq!(names(&["e"]), Err(unknown));
+    assert!(matches!(names(&[]), Err(RunFileError::Job { job, .. }) if job == "c"));
+}
+
+/// Every run of the examples can stand.
+#[test]
+fn runs_of_the_examples_hold() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/leases");
+    let environment = |name: &str| (name == "GREETING").then(|| "hello".to_owned());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            let env = BTreeMap::new();
+            let given = Given { environment: &environment, ..nothing(&folder, &env) };
+            let file = RunFile::parse(&fs::read_to_string(&path).unwrap()).unwrap();
+            let run = file.into_run(&given).unwrap();
+            assert_eq!(run.name.as_deref(), path.file_stem().unwrap().to_str());
+            names.extend(run.name);
+        }
+    }
+    names.sort();
+    assert_eq!(names, ["hello", "own-tests", "pipeline"]);
+}

@@ -1,0 +1,198 @@
+//! The lease server as a whole: owner, files, routes, connections.
+
+use super::{
+    clock::Clock,
+    files::{FileLimits, Files},
+    http::{self, Context},
+    service::{self, Owner, Service, StartError},
+};
+use crate::http::{Limits, Serving, tls::Acceptor};
+use cowboy_engine::lease::Config;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};
+use tokio::{
+    net::TcpListener,
+    sync::Semaphore,
+    task::{JoinHandle, spawn_blocking},
+    time::sleep,
+};
+
+/// Ended runs that are kept where nothing else is said.
+pub const KEEP_RUNS: usize = 10_000;
+/// Connections at a time at most.
+const CONNECTIONS: usize = 4_096;
+/// How long one may take for the head of its next request.
+const HEAD_TIME: Duration = Duration::from_secs(60);
+/// Runs whose files are removed at a time.
+const SWEEP: usize = 16;
+/// The pause after files could not be removed.
+const SWEEP_PAUSE: Duration = Duration::from_secs(60);
+
+/// What a server is started with.
+pub struct Options {
+    /// Where it keeps what it keeps; nobody else uses it.
+    pub folder: PathBuf,
+    /// Where it answers.
+    pub listener: TcpListener,
+    /// What whoever hands jobs in must show: a secret.
+    pub operator_token: String,
+    /// What leases are granted with.
+    pub config: Config,
+    /// How many ended runs are kept: the newest. At least one.
+    pub keep_runs: usize,
+    /// How large files may get.
+    pub files: FileLimits,
+    /// The time that leases are measured by.
+    pub clock: Clock,
+    /// What it shows of itself, where it is to be more than the loopback's.
+    pub tls: Option<Acceptor>,
+}
+
+/// Shows no token.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+/// Why a server cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The leases.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The folder's files.
+    #[error("{path}: {error}")]
+    Files {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The address.
+    #[error("no address to answer at: {0}")]
+    Listener(io::Error),
+    /// It would keep nothing.
+    #[error("keep_runs: 0 is not at least 1")]
+    KeepRuns,
+}
+
+/// Starts servers.
+#[derive(Debug)]
+pub struct Server;
+
+impl Options {
+    /// Everything as it is where nothing else is said.
+    pub fn new(folder: PathBuf, listener: TcpListener, operator_token: String) -> Self {
+        Self {
+            folder,
+            listener,
+            operator_token,
+            config: Config::default(),
+            keep_runs: KEEP_RUNS,
+            files: FileLimits::default(),
+            clock: Clock::system(),
+            tls: None,
+        }
+    }
+}
+
+impl Server {
+    /// Starts a server in the background, on the runtime this is called on. It answers once this
+    /// returns.
+    pub async fn start(options: Options) -> Result<Running, ServerError> {
+        let Options { folder, listener, operator_token, config, keep_runs, .. } = options;
+        let Options { files, clock, tls, .. } = options;
+        if keep_runs == 0 {
+            return Err(ServerError::KeepRuns);
+        }
+        let address = listener.local_addr().map_err(ServerError::Listener)?;
+        let opened = spawn_blocking(move || {
+            let files = Files::open(&folder, files)
+                .map_err(|error| ServerError::Files { path: folder.clone(), error })?;
+            let started = service::start(&folder.join("lease.db"), config, keep_runs, clock)?;
+            Ok::<_, ServerError>((files, started))
+        });
+        let opened = opened.await.map_err(|error| ServerError::Listener(error.into()))?;
+        let (files, (service, owner)) = opened?;
+        let sweeper = tokio::spawn(sweep(service.clone(), files.clone()));
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let connections = connections();
+        let limits = Limits { connections, head: HEAD_TIME };
+        let serving = crate::http::start(limits, listener, tls, |closing| {
+            let waits = Arc::new(Semaphore::new(connections / 2));
+            http::router(Arc::new(Context { service, files, operator_token, waits, closing }))
+        });
+        Ok(Running { url: format!("{scheme}://{address}"), owner, serving, sweeper })
+    }
+}
+
+/// Connections at a time: as many files as the process may have open allow, with enough of them
+/// for whatever else it does.
+fn connections() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    // What a process begins with is often far below what it may have. An error: it stays so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(files / 4).unwrap_or(usize::MAX).clamp(16, CONNECTIONS)
+}
+
+/// Removes the files of runs that were forgotten.
+async fn sweep(service: Service, files: Files) {
+    loop {
+        // An error: the service ends, or says itself what is wrong.
+        let runs = service.forgotten(SWEEP).await.unwrap_or_default();
+        if runs.is_empty() {
+            service.runs_forgotten().await;
+            continue;
+        }
+        let files = files.clone();
+        let removed = spawn_blocking(move || {
+            runs.iter().try_for_each(|run| files.forget(run)).map(|()| runs)
+        });
+        let pause = match removed.await.map_err(io::Error::from).flatten() {
+            Ok(runs) => service.swept(runs).await.is_err(),
+            Err(error) => {
+                tracing::warn!(%error, "files of a forgotten run could not be removed");
+                true
+            }
+        };
+        if pause {
+            sleep(SWEEP_PAUSE).await;
+        }
+    }
+}
+
+/// A server that runs. Dropping it is like a kill.
+#[derive(Debug)]
+pub struct Running {
+    url: String,
+    owner: Owner,
+    serving: Serving,
+    sweeper: JoinHandle<()>,
+}
+
+impl Running {
+    /// Where it answers, as `http://127.0.0.1:7070`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Takes no more connections, answers whoever waits, and gives what is under way at most
+    /// `grace`. Whether all that has come was answered in as long again.
+    pub async fn stop(self, grace: Duration) -> bool {
+        let Self { owner, serving, sweeper, .. } = self;
+        owner.close();
+        serving.stop(grace).await;
+        sweeper.abort();
+        owner.stop(grace).await
+    }
+
+    /// Ends it as a kill would, and waits until nobody has its files any more.
+    pub async fn abort(self) {
+        let Self { owner, serving, sweeper, .. } = self;
+        serving.abort();
+        sweeper.abort();
+        owner.killed().await;
+    }
+}

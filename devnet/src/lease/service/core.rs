@@ -1,0 +1,685 @@
+//! What the owner's thread has: the board, the file, who waits, and the turns that they take.
+
+use super::{
+    Command, Reply, ServiceError, Shared, StartError,
+    waiting::{Waiter, Waiters},
+};
+use crate::lease::{
+    check::Fault,
+    clock::Clock,
+    messages::{
+        AckLease, CONTAINER, CancelAck, Complete, CompleteStatus, EnvValue, GrantedSpec, Heartbeat,
+        JobSpec, JobState, LeaseGranted, LeaseGrantedTag, LeaseRequest, NewRun, NewToken, RetryOn,
+        Token,
+    },
+    store::{Durable, Hidden, Record, Report, Spec, Store, StoreError, Submitted, TokenRow},
+    tokens::{new_id, new_secret, token_hash},
+};
+use cowboy_engine::{
+    lease::{self, Board, JobId, LeaseKey, NewJob, Refusal, Request, RunId, RunnerId, SubmitError},
+    primitives::{Hash, keccak256},
+};
+use serde::Serialize;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+/// Keeps hashes of what runners say at the end apart from whatever else is hashed.
+const SAID_DOMAIN: &[u8] = b"cowboy/lease/said/v1";
+/// Runners that can have a token.
+const MAX_TOKENS: usize = 100_000;
+/// Runs that are forgotten in one turn.
+const FORGET: usize = 8;
+/// How long after a failure the file is read again.
+const RELOAD: Duration = Duration::from_secs(1);
+/// What stands in the place of a secret's value.
+const MASK: &str = "***";
+
+/// What comes of a message.
+pub(super) type Outcome<T> = Result<T, ServiceError>;
+
+/// What is done once all changes of a turn are written, or not.
+enum Answer {
+    Done(Box<dyn FnOnce(bool) + Send>),
+    /// Whoever does not hear of a lease does not keep it.
+    Granted(Reply<Option<LeaseGranted>>, Box<LeaseGranted>),
+}
+
+/// Why the file makes no board.
+pub(super) enum LoadError {
+    Store(StoreError),
+    Restore(lease::RestoreError),
+}
+
+impl LoadError {
+    pub fn into_start(self, path: &Path) -> StartError {
+        match self {
+            Self::Store(error) => error.into(),
+            Self::Restore(error) => StartError::Restore { path: path.to_owned(), error },
+        }
+    }
+}
+
+impl From<StoreError> for LoadError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Runs by their age: those that have not ended, and those that have.
+#[derive(Default)]
+struct Runs {
+    next: i64,
+    /// The number and the jobs that have not ended.
+    open: BTreeMap<RunId, (i64, usize)>,
+    ended: BTreeMap<i64, RunId>,
+}
+
+impl Runs {
+    fn add(&mut self, number: i64, run: RunId, open: usize) {
+        self.next = self.next.max(number + 1);
+        if open == 0 {
+            self.ended.insert(number, run);
+        } else {
+            self.open.insert(run, (number, open));
+        }
+    }
+
+    /// One of its jobs has ended.
+    fn job_ended(&mut self, run: &RunId) {
+        let Some((number, open)) = self.open.get_mut(run) else { return };
+        *open -= 1;
+        if *open == 0 {
+            self.ended.insert(*number, run.clone());
+            self.open.remove(run);
+        }
+    }
+}
+
+pub(super) struct Core {
+    board: Board,
+    runs: Runs,
+    store: Store,
+    keep_runs: usize,
+    shared: Arc<Shared>,
+    waiters: Waiters,
+    /// Nobody waits any more.
+    closing: bool,
+    /// The time of the message that has its turn.
+    now: u64,
+    /// What it changes.
+    record: Record,
+    /// What the one before it changes, which is not written yet: the last one is waited for.
+    unwritten: Option<Record>,
+    answers: Vec<Answer>,
+    /// Jobs that have entered states in this turn.
+    entered: BTreeSet<JobId>,
+    /// A change could not be written: the board is ahead of the file.
+    failed: bool,
+    /// Jobs may be queued that nobody who waits was offered.
+    offer_all: bool,
+}
+
+impl Core {
+    pub fn new(store: Store, keep_runs: usize, shared: Arc<Shared>) -> Result<Self, LoadError> {
+        let (board, runs) = load(&store, &shared)?;
+        Ok(Self {
+            board,
+            runs,
+            store,
+            keep_runs,
+            shared,
+            waiters: Waiters::default(),
+            closing: false,
+            now: 0,
+            record: Record::default(),
+            unwritten: None,
+            answers: Vec::new(),
+            entered: BTreeSet::new(),
+            failed: false,
+            offer_all: false,
+        })
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// When a turn has something to do by itself.
+    pub fn next_wake(&self) -> Option<u64> {
+        if self.failed {
+            return Some(self.clock().after(RELOAD));
+        }
+        if self.runs.ended.len() > self.keep_runs || self.offer_all {
+            return Some(0);
+        }
+        [self.board.next_wake(), self.waiters.next_deadline()].into_iter().flatten().min()
+    }
+
+    /// Answers whoever waits for work, and lets nobody wait any more.
+    pub fn close(&mut self) {
+        self.closing = true;
+        while let Some(waiter) = self.waiters.any() {
+            self.answer(waiter.reply, Ok(None));
+        }
+    }
+
+    /// Lets these messages and time do what they do, writes it down, and answers.
+    pub fn turn(&mut self, commands: impl Iterator<Item = Command>) {
+        if self.failed {
+            self.reload();
+        }
+        for command in commands {
+            command(self);
+        }
+        // An error: what failed is said below.
+        let _ = self.act(|core| {
+            while let Some(waiter) = core.waiters.late(core.now) {
+                core.answer(waiter.reply, Ok(None));
+            }
+            core.forget();
+            Ok(())
+        });
+        loop {
+            let unheard = self.finish();
+            if unheard.is_empty() {
+                return;
+            }
+            let _ = self.act(|core| {
+                for job in &unheard {
+                    // An error: it was lost otherwise.
+                    let _ = core.board.revoke(job, core.now);
+                }
+                Ok(())
+            });
+        }
+    }
+
+    /// Does what a message asks for, after what time has done until now.
+    pub fn act<T>(&mut self, act: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        if self.failed {
+            return Err(ServiceError::Failed);
+        }
+        self.now = self.shared.clock.now();
+        self.board.advance(self.now);
+        self.note();
+        let outcome = act(self);
+        self.note();
+        for event in &self.record.events {
+            self.entered.insert(event.job.clone());
+            let job = self.board.job(&event.job.0).filter(|_| event.state.is_terminal());
+            if let Some(job) = job {
+                self.runs.job_ended(job.run());
+            }
+        }
+        if !self.record.is_empty() {
+            self.write_before();
+            self.unwritten = Some(mem::take(&mut self.record));
+        }
+        outcome
+    }
+
+    /// Answers once the turn's changes are written.
+    pub fn answer<T: Send + 'static>(&mut self, reply: Reply<T>, outcome: Outcome<T>) {
+        self.answers.push(Answer::Done(Box::new(move |written| {
+            // An error: nobody waits for the answer.
+            let _ = reply.send(if written { outcome } else { Err(ServiceError::Failed) });
+        })));
+    }
+
+    /// Takes what has changed on the board into the message's record, and offers jobs that were
+    /// queued to those who wait.
+    fn note(&mut self) {
+        let mut queued = self.record.note(&mut self.board);
+        if mem::take(&mut self.offer_all) {
+            queued = self.board.queue().cloned().collect();
+        }
+        if self.waiters.len() == 0 {
+            return;
+        }
+        for id in queued {
+            let Some(job) = self.board.job(&id.0).filter(|job| job.position().is_some()) else {
+                continue;
+            };
+            let Some(waiter) = self.waiters.able(&job.rules().requires) else { continue };
+            self.grant_to(waiter.runner, &waiter.capabilities, waiter.reply);
+        }
+        // Grants queue nothing.
+        self.record.note(&mut self.board);
+    }
+
+    /// Writes what the message before changes. What this one changes will reach the disk with it.
+    fn write_before(&mut self) {
+        if let Some(before) = self.unwritten.take() {
+            self.write(&before, Durable::WithTheNext);
+        }
+    }
+
+    fn write(&mut self, record: &Record, durable: Durable) {
+        if self.failed {
+            return;
+        }
+        if let Err(error) = self.store.write(record, durable) {
+            tracing::error!(%error, "a change of leases could not be written");
+            self.failed = true;
+        }
+    }
+
+    /// Waits for the disk and answers. The answer: jobs of leases that nobody heard of.
+    fn finish(&mut self) -> Vec<String> {
+        let last = self.unwritten.take();
+        if let Some(last) = &last {
+            self.write(last, Durable::Now);
+        }
+        if self.failed {
+            self.reload();
+            for answer in self.answers.drain(..) {
+                match answer {
+                    Answer::Done(done) => done(false),
+                    Answer::Granted(reply, _) => {
+                        let _ = reply.send(Err(ServiceError::Failed));
+                    }
+                }
+            }
+            self.publish();
+            return Vec::new();
+        }
+        self.publish();
+        let entered = mem::take(&mut self.entered);
+        self.shared.followers.tell(entered.iter().map(|job| &*job.0));
+        let mut unheard = Vec::new();
+        for answer in self.answers.drain(..) {
+            match answer {
+                Answer::Done(done) => done(true),
+                Answer::Granted(reply, leased) => {
+                    if let Err(Ok(Some(leased))) = reply.send(Ok(Some(*leased))) {
+                        unheard.push(leased.job_id);
+                    }
+                }
+            }
+        }
+        unheard
+    }
+
+    /// Says what is known without asking; before the answers, so that nobody knows less after one.
+    fn publish(&self) {
+        let wake = self.board.next_wake().unwrap_or(u64::MAX);
+        self.shared.next_wake.store(wake, Ordering::Release);
+        self.shared.waiting.store(self.waiters.len(), Ordering::Relaxed);
+    }
+
+    /// Takes the board from the file: what could not be written has not happened.
+    fn reload(&mut self) {
+        self.record = Record::default();
+        self.unwritten = None;
+        match load(&self.store, &self.shared) {
+            Ok((board, runs)) => {
+                (self.board, self.runs) = (board, runs);
+                (self.failed, self.offer_all) = (false, true);
+            }
+            Err(error) => {
+                self.failed = true;
+                match error {
+                    LoadError::Store(error) => tracing::error!(%error, "leases are not read"),
+                    LoadError::Restore(error) => tracing::error!(%error, "leases are not read"),
+                }
+            }
+        }
+    }
+
+    /// Forgets runs that ended beyond those that are kept.
+    fn forget(&mut self) {
+        for _ in 0..FORGET {
+            if self.runs.ended.len() <= self.keep_runs {
+                return;
+            }
+            let Some((_, run)) = self.runs.ended.pop_first() else { return };
+            self.board.forget(&run.0);
+            self.record.forgotten.push(run.0);
+            let shared = self.shared.clone();
+            self.answers.push(Answer::Done(Box::new(move |written| {
+                if written {
+                    shared.forgotten.notify_one();
+                }
+            })));
+        }
+    }
+
+    /// Asks for work.
+    pub fn lease(
+        &mut self,
+        runner: RunnerId,
+        request: LeaseRequest,
+        reply: Reply<Option<LeaseGranted>>,
+    ) {
+        let asked = self.act(|core| {
+            if let Some(before) = core.waiters.of(&runner) {
+                core.answer(before.reply, Ok(None));
+            }
+            Ok(())
+        });
+        if let Err(error) = asked {
+            return self.answer(reply, Err(error));
+        }
+        if reply.is_closed() {
+            return;
+        }
+        let capabilities = request.capabilities.into_iter().collect();
+        let wait = Duration::from_secs(request.wait_seconds);
+        let _ = self.act(|core| {
+            let Some(reply) = core.grant_to(runner.clone(), &capabilities, reply) else {
+                return Ok(());
+            };
+            if wait.is_zero() || core.closing {
+                core.answer(reply, Ok(None));
+                return Ok(());
+            }
+            let until = core.clock().after(wait);
+            if let Err(full) = core.waiters.push(Waiter { runner, capabilities, until, reply }) {
+                core.answer(full.reply, Err(ServiceError::Full));
+            }
+            Ok(())
+        });
+    }
+
+    /// Grants a runner the first job that it can do; gives `reply` back where there is none.
+    fn grant_to(
+        &mut self,
+        runner: RunnerId,
+        capabilities: &BTreeSet<String>,
+        reply: Reply<Option<LeaseGranted>>,
+    ) -> Option<Reply<Option<LeaseGranted>>> {
+        match self.grant(&runner, capabilities) {
+            Ok(Some(leased)) => {
+                self.answers.push(Answer::Granted(reply, Box::new(leased)));
+                None
+            }
+            Ok(None) => Some(reply),
+            Err(error) => {
+                self.answer(reply, Err(error));
+                None
+            }
+        }
+    }
+
+    fn grant(
+        &mut self,
+        runner: &RunnerId,
+        capabilities: &BTreeSet<String>,
+    ) -> Outcome<Option<LeaseGranted>> {
+        if self.board.queue().next().is_none() {
+            return Ok(None);
+        }
+        let (lease_id, cancel_token) = (new_secret("lease")?, new_secret("cancel")?);
+        let lease = LeaseKey::of(&lease_id);
+        let request = Request { runner, capabilities, lease };
+        let Some(granted) = self.board.lease(request, self.now) else { return Ok(None) };
+        let (spec, secrets) = self.spec(&granted.job)?;
+        let config = self.shared.config;
+        Ok(Some(LeaseGranted {
+            tag: LeaseGrantedTag::default(),
+            job_id: granted.job.0,
+            run_id: granted.run.0,
+            lease_id,
+            attempt: granted.attempt,
+            lease_ttl_seconds: config.lease_ttl_seconds,
+            heartbeat_interval_seconds: config.heartbeat_interval_seconds,
+            max_runtime_seconds: granted.max_runtime_seconds,
+            job_spec: with_secrets(spec, secrets),
+            cancel_token: Some(cancel_token),
+        }))
+    }
+
+    /// A job as it was handed in, maybe by the message that has its turn.
+    fn spec(&mut self, job: &JobId) -> Outcome<Spec> {
+        let submitted = self.record.submitted.iter().flat_map(|submitted| &submitted.jobs);
+        if let Some((_, _, spec, secrets)) = submitted.into_iter().find(|(id, ..)| *id == job.0) {
+            let spec = serde_json::from_str(spec).map_err(|_| ServiceError::Failed)?;
+            let secrets = secrets.as_ref().map(|secrets| serde_json::from_str(&secrets.0));
+            let secrets = secrets.transpose().map_err(|_| ServiceError::Failed)?;
+            return Ok((spec, secrets.unwrap_or_default()));
+        }
+        self.write_before();
+        self.store.spec(&job.0).map_err(|error| self.not_read(&error))
+    }
+
+    /// What was read to be granted was not: the grant must not stand.
+    fn not_read(&mut self, error: &StoreError) -> ServiceError {
+        tracing::error!(%error, "a job or a token could not be read");
+        self.failed = true;
+        ServiceError::Failed
+    }
+
+    pub fn submit(&mut self, run: NewRun) -> Outcome<String> {
+        let id = new_id("run")?;
+        let mut ids = BTreeMap::new();
+        for job in &run.jobs {
+            ids.insert(job.name.clone(), JobId(new_id("job")?));
+        }
+        let jobs = run.jobs.iter().map(|spec| self.new_job(spec, &ids)).collect();
+        let board = self.board.submit(RunId(id.clone()), jobs, self.now);
+        board.map_err(|error| refused(&error, &run, &ids))?;
+        self.runs.add(self.runs.next, RunId(id.clone()), run.jobs.len());
+        let jobs = run.jobs.into_iter().map(|spec| {
+            let (name, id) = (spec.name.clone(), ids[&spec.name].0.clone());
+            let (spec, secrets) = without_secrets(spec);
+            let secrets = (!secrets.is_empty()).then(|| Hidden(json(&secrets)));
+            (id, name, json(&spec), secrets)
+        });
+        let jobs = jobs.collect();
+        self.record.submitted =
+            Some(Submitted { run: id.clone(), name: run.name, at: self.now, jobs });
+        Ok(id)
+    }
+
+    fn new_job(&self, spec: &JobSpec, ids: &BTreeMap<String, JobId>) -> NewJob {
+        let config = &self.shared.config;
+        let retry = spec.retry.as_ref();
+        let on = retry.and_then(|retry| retry.on.as_ref());
+        let retry_on = on.map_or_else(lease::RetryOn::default, |on| lease::RetryOn {
+            lease_lost: on.contains(&RetryOn::LeaseLost),
+            failure: on.contains(&RetryOn::Failure),
+            timeout: on.contains(&RetryOn::Timeout),
+        });
+        let container = spec.image.as_ref().map(|_| CONTAINER.to_owned());
+        let requires: BTreeSet<_> = spec.requires.iter().cloned().chain(container).collect();
+        let attempts = retry.and_then(|retry| retry.max_attempts);
+        NewJob {
+            id: ids[&spec.name].clone(),
+            rules: lease::Rules {
+                requires: requires.into_iter().collect(),
+                max_runtime_seconds: spec.max_runtime_seconds.unwrap_or(config.max_runtime_seconds),
+                max_attempts: attempts.unwrap_or(config.max_attempts),
+                retry_on,
+            },
+            needs: spec.needs.iter().map(|need| ids[need].clone()).collect(),
+        }
+    }
+
+    pub fn ack(&mut self, runner: &RunnerId, message: &AckLease) -> Outcome<()> {
+        let lease = LeaseKey::of(&message.lease_id);
+        Ok(self.board.ack(&lease, runner, &message.job_id, self.now)?)
+    }
+
+    pub fn heartbeat(&mut self, runner: &RunnerId, message: &Heartbeat) -> Outcome<Option<u64>> {
+        let lease = LeaseKey::of(&message.lease_id);
+        let left = self.board.heartbeat(&lease, runner, self.now)?;
+        if let Some(progress) = &message.progress {
+            let (job, number) = self.board.active(&lease, runner, self.now)?;
+            self.record.progress = Some((job.0, number, json(progress)));
+        }
+        Ok(left)
+    }
+
+    pub fn complete(&mut self, runner: &RunnerId, message: Complete) -> Outcome<()> {
+        let Complete { lease_id, status, exit_code, timings, artifacts, summary, .. } = message;
+        let lease = LeaseKey::of(&lease_id);
+        let succeeded = status == CompleteStatus::Succeeded;
+        let said = said(&(status, exit_code, &artifacts, &summary));
+        let place = self.board.active(&lease, runner, self.now);
+        let news = self.board.complete(&lease, runner, succeeded, said, self.now)?;
+        if let (true, Ok((job, number))) = (news, place) {
+            let (job, artifacts) = (job.0, json(&artifacts));
+            let timings = timings.as_ref().map(json);
+            let report = Report { job, number, exit_code, summary, artifacts, timings };
+            self.record.report = Some(report);
+        }
+        Ok(())
+    }
+
+    pub fn cancel_ack(&mut self, runner: &RunnerId, message: CancelAck) -> Outcome<()> {
+        let CancelAck { lease_id, final_status, artifacts, summary, .. } = message;
+        let lease = LeaseKey::of(&lease_id);
+        let said = said(&(final_status, &artifacts, &summary));
+        let place = self.board.active(&lease, runner, self.now);
+        let news = self.board.cancel_ack(&lease, runner, said, self.now)?;
+        if let (true, Ok((job, number))) = (news, place) {
+            let (job, artifacts) = (job.0, json(&artifacts));
+            let (exit_code, timings) = (None, None);
+            let report = Report { job, number, exit_code, summary, artifacts, timings };
+            self.record.report = Some(report);
+        }
+        Ok(())
+    }
+
+    pub fn active(&mut self, runner: &RunnerId, lease_id: &str) -> Outcome<(String, String, u32)> {
+        let (job, number) = self.board.active(&LeaseKey::of(lease_id), runner, self.now)?;
+        let run = self.board.job(&job.0).ok_or(Refusal::NotFound)?.run().0.clone();
+        Ok((run, job.0, number))
+    }
+
+    pub fn cancel(&mut self, job: &str) -> Outcome<JobState> {
+        Ok(self.board.cancel(job, self.now)?.into())
+    }
+
+    pub fn cancel_run(&mut self, run: &str) -> Outcome<()> {
+        self.board.cancel_run(run, self.now)?;
+        Ok(())
+    }
+
+    pub fn revoke(&mut self, job: &str) -> Outcome<JobState> {
+        Ok(self.board.revoke(job, self.now)?.into())
+    }
+
+    pub fn issue_token(&mut self, runner: RunnerId) -> Outcome<NewToken> {
+        if self.shared.tokens.len() >= MAX_TOKENS {
+            return Err(ServiceError::Full);
+        }
+        let token = new_secret("cowboy_runner")?;
+        let hash = token_hash(token.as_bytes());
+        self.set_token(runner.clone(), Some((hash, self.now)));
+        Ok(NewToken { runner_id: runner.0, token })
+    }
+
+    pub fn revoke_token(&mut self, runner: RunnerId) -> Outcome<Token> {
+        self.write_before();
+        let made = self.store.token_created(&runner.0).map_err(|error| self.not_read(&error))?;
+        let created_at = crate::lease::time(made.ok_or(Refusal::NotFound)?);
+        self.set_token(runner.clone(), None);
+        Ok(Token { runner_id: runner.0, created_at })
+    }
+
+    /// A token is good, or good no more, once that is written.
+    fn set_token(&mut self, runner: RunnerId, made: Option<(Hash, u64)>) {
+        self.record.token = Some(TokenRow { runner: runner.0.clone(), made });
+        let shared = self.shared.clone();
+        self.answers.push(Answer::Done(Box::new(move |written| {
+            if written {
+                shared.tokens.set(runner, made.map(|(hash, _)| hash));
+            }
+        })));
+    }
+
+    pub fn forgotten(&mut self, limit: usize) -> Outcome<Vec<String>> {
+        self.write_before();
+        self.store.forgotten(limit).map_err(|error| self.not_read(&error))
+    }
+
+    pub fn swept(&mut self, runs: Vec<String>) -> Outcome<()> {
+        self.record.swept = runs;
+        Ok(())
+    }
+}
+
+/// The board and the runs of a file.
+fn load(store: &Store, shared: &Shared) -> Result<(Board, Runs), LoadError> {
+    let kept = store.load()?;
+    let board = Board::restore(shared.config, kept.jobs).map_err(LoadError::Restore)?;
+    let mut runs = Runs::default();
+    for (number, run) in kept.runs {
+        let open =
+            board.run(&run).map_or(0, |jobs| jobs.filter(|job| !job.state().is_terminal()).count());
+        runs.add(number, RunId(run), open);
+    }
+    Ok((board, runs))
+}
+
+/// Why the board does not take a run, in the names of the request.
+fn refused(error: &SubmitError, run: &NewRun, ids: &BTreeMap<String, JobId>) -> ServiceError {
+    let at = |job: &JobId| run.jobs.iter().position(|spec| ids[&spec.name] == *job).unwrap_or(0);
+    let (field, problem) = match error {
+        SubmitError::Full => return ServiceError::Full,
+        SubmitError::Taken(_) => return ServiceError::Failed,
+        SubmitError::Jobs(_) => ("jobs".to_owned(), "expected 1 to 1,000 jobs"),
+        SubmitError::UnknownNeed { job, .. } => {
+            (format!("jobs[{}].needs", at(job)), "the run has no job of this name")
+        }
+        SubmitError::Cycle(job) => {
+            (format!("jobs[{}].needs", at(job)), "the job needs itself, through others or directly")
+        }
+        SubmitError::Rule { job, field, .. } => {
+            (format!("jobs[{}].{field}", at(job)), "out of its range")
+        }
+    };
+    ServiceError::Fault(Fault { field, problem })
+}
+
+/// The hash of what a runner says at the end, by which it is known again.
+fn said(what: &impl Serialize) -> Hash {
+    keccak256(&[SAID_DOMAIN, json(what).as_bytes()])
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("texts and numbers under texts are JSON")
+}
+
+/// A job as anybody may see it, and the values of its secrets.
+fn without_secrets(mut spec: JobSpec) -> (JobSpec, BTreeMap<String, String>) {
+    let mut secrets = BTreeMap::new();
+    for (name, value) in &mut spec.env {
+        if let EnvValue::Secret { secret } = value {
+            secrets.insert(name.clone(), mem::replace(secret, MASK.to_owned()));
+        }
+    }
+    (spec, secrets)
+}
+
+/// A job as its runner gets it.
+fn with_secrets(spec: JobSpec, mut secrets: BTreeMap<String, String>) -> GrantedSpec {
+    let mut secret_env = Vec::new();
+    let env = spec.env.into_iter().map(|(name, value)| {
+        let value = match value {
+            EnvValue::Plain(value) => value,
+            EnvValue::Secret { .. } => {
+                secret_env.push(name.clone());
+                secrets.remove(&name).unwrap_or_default()
+            }
+        };
+        (name, value)
+    });
+    let env = env.collect();
+    GrantedSpec {
+        name: spec.name,
+        workdir: spec.workdir.unwrap_or_else(|| ".".to_owned()),
+        image: spec.image,
+        steps: spec.steps,
+        env,
+        secret_env,
+        artifacts: spec.artifacts,
+        caches: spec.caches,
+    }
+}

@@ -1,0 +1,422 @@
+//! The owner of all leases: one thread with the board and the file, asked over one channel.
+//!
+//! A message is applied to the board, and what that changes is written in a transaction of its own.
+//! Messages that have come while the disk was busy are taken together: the disk is waited for
+//! once, after the last of them, and then all are answered. If it fails, none of them is accepted,
+//! and the board is made anew from the file.
+//!
+//! Runners that wait for work are kept here ([`waiting`]); a job that is queued goes to the first
+//! that is able and there to hear of it. Dropping the thread's [`Owner`] is like a kill: nothing is
+//! lost that was answered.
+
+mod core;
+mod follow;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use self::{
+    core::{Core, Outcome},
+    follow::Followers,
+};
+use super::{
+    check::{self, Fault},
+    clock::Clock,
+    messages::{
+        AckLease, CancelAck, Complete, Heartbeat, JobState, LeaseGranted, LeaseRequest, NewRun,
+        NewToken, Token,
+    },
+    store::{Reader, Store, StoreError},
+    tokens::{NoRandomness, Tokens},
+};
+use cowboy_engine::lease::{Config, ConfigError, Refusal, RestoreError, RunnerId};
+use std::{
+    fmt, io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+use tokio::{
+    runtime,
+    sync::{Notify, mpsc, oneshot, watch},
+    time::timeout,
+};
+
+/// Messages that wait for their turn.
+const WAITING_MESSAGES: usize = 1_024;
+/// Messages that are taken together at most.
+const TOGETHER: usize = 128;
+/// How long a message waits for a place among those that wait.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where an answer goes.
+type Reply<T> = oneshot::Sender<Result<T, ServiceError>>;
+/// What is done when a message's turn comes.
+type Command = Box<dyn FnOnce(&mut Core) + Send>;
+
+/// Why a message is not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// The rules of leases.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// It is not what it should be.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// Too much is waiting.
+    #[error("too much is waiting")]
+    Full,
+    /// The service ends.
+    #[error("the server stops")]
+    Stopping,
+    /// What it changes could not be written; the log says why.
+    #[error("a fault of the server")]
+    Failed,
+}
+
+/// Why the service cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The file.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Leases could not be granted.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// What is kept makes no board.
+    #[error("{path}: {error}; move the file away to start anew")]
+    Restore {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        error: RestoreError,
+    },
+    /// The system gives no thread.
+    #[error("no thread for the leases: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// Asks the owner of all leases. Clones ask the same.
+#[derive(Clone)]
+pub(super) struct Service {
+    commands: mpsc::Sender<Command>,
+    shared: Arc<Shared>,
+}
+
+/// What is known without asking.
+#[derive(Debug)]
+struct Shared {
+    config: Config,
+    clock: Clock,
+    tokens: Tokens,
+    reader: Reader,
+    followers: Followers,
+    /// When time changes something by itself; `u64::MAX`: never.
+    next_wake: AtomicU64,
+    waiting: AtomicUsize,
+    /// Told when runs are forgotten.
+    forgotten: Notify,
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").finish_non_exhaustive()
+    }
+}
+
+/// How the owner's thread is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Not yet.
+    Running,
+    /// Nobody waits for work any more.
+    Closing,
+    /// Once what has come is answered.
+    Stopped,
+    /// At once.
+    Killed,
+}
+
+/// The owner's thread. Without it there is no answer.
+#[derive(Debug)]
+pub(super) struct Owner {
+    end: watch::Sender<End>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Owner {
+    /// Answers whoever waits for work: from now on nobody waits.
+    pub fn close(&self) {
+        self.end.send_replace(End::Closing);
+    }
+
+    /// Answers what has come, and ends the thread. Whether it ended within `grace`.
+    pub async fn stop(self, grace: Duration) -> bool {
+        self.end.send_replace(End::Stopped);
+        timeout(grace, self.ended).await.is_ok()
+    }
+
+    /// Ends the thread without an answer to anybody, and waits until it has.
+    pub async fn killed(self) {
+        self.end.send_replace(End::Killed);
+        // It ends after the transaction that it writes; an error is its end.
+        let _ = self.ended.await;
+    }
+}
+
+/// Starts the owner of what `path` has, with the first moment of its clock: leases that have run
+/// out since are lost.
+pub(super) fn start(
+    path: &Path,
+    config: Config,
+    keep_runs: usize,
+    clock: Clock,
+) -> Result<(Service, Owner), StartError> {
+    config.check()?;
+    let store = Store::open(path)?;
+    let shared = Arc::new(Shared {
+        config,
+        clock,
+        tokens: Tokens::default(),
+        reader: store.reader()?,
+        followers: Followers::default(),
+        next_wake: AtomicU64::new(u64::MAX),
+        waiting: AtomicUsize::new(0),
+        forgotten: Notify::new(),
+    });
+    for (runner, hash) in store.tokens()? {
+        shared.tokens.set(runner, Some(hash));
+    }
+    let mut core =
+        Core::new(store, keep_runs, shared.clone()).map_err(|error| error.into_start(path))?;
+    core.turn(std::iter::empty());
+    let (commands, waiting) = mpsc::channel(WAITING_MESSAGES);
+    let (end, told) = watch::channel(End::Running);
+    let (done, ended) = oneshot::channel();
+    let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
+    thread::Builder::new().name("leases".to_owned()).spawn(move || {
+        runtime.block_on(run(core, waiting, told));
+        // Whoever waits for the end may open the file.
+        drop(done);
+    })?;
+    Ok((Service { commands, shared }, Owner { end, ended }))
+}
+
+/// Takes turns until the end.
+async fn run(
+    mut core: Core,
+    mut commands: mpsc::Receiver<Command>,
+    mut told: watch::Receiver<End>,
+) {
+    let mut together = Vec::with_capacity(TOGETHER);
+    loop {
+        let clock = core.clock().clone();
+        let wake = core.next_wake();
+        let time = async {
+            match wake {
+                Some(at) => clock.reaches(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            changed = told.changed() => {
+                let end = *told.borrow_and_update();
+                match end {
+                    // The owner is gone: as if killed.
+                    _ if changed.is_err() => return,
+                    End::Killed => return,
+                    End::Stopped => break,
+                    End::Closing => core.close(),
+                    End::Running => {}
+                }
+            }
+            taken = commands.recv_many(&mut together, TOGETHER) => {
+                if taken == 0 {
+                    return;
+                }
+            }
+            () = time => {}
+        }
+        core.turn(together.drain(..));
+    }
+    core.close();
+    commands.close();
+    while commands.recv_many(&mut together, TOGETHER).await > 0 {
+        core.turn(together.drain(..));
+    }
+    core.turn(std::iter::empty());
+}
+
+impl Service {
+    /// What leases are granted with.
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// The time that leases are measured by.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// Whose token this is.
+    pub fn holder(&self, token: &[u8]) -> Option<RunnerId> {
+        self.shared.tokens.holder(token)
+    }
+
+    /// How many runners wait for work.
+    pub fn waiting(&self) -> usize {
+        self.shared.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Changes whenever the job enters a state from now on.
+    pub fn follow(&self, job: &str) -> watch::Receiver<()> {
+        self.shared.followers.follow(job)
+    }
+
+    /// Resolves when runs were forgotten since it did last.
+    pub async fn runs_forgotten(&self) {
+        self.shared.forgotten.notified().await;
+    }
+
+    /// Reads what is kept, where it may block; first whatever time has changed is written.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, ServiceError> {
+        let shared = self.shared.clone();
+        if shared.clock.now() >= shared.next_wake.load(Ordering::Acquire) {
+            // A turn does what time is due to do.
+            self.ask(|_| Ok(())).await?;
+        }
+        let read = tokio::task::spawn_blocking(move || read(&shared.reader));
+        let failed = |error: &dyn fmt::Display| {
+            tracing::error!(%error, "what is kept of leases could not be read");
+            ServiceError::Failed
+        };
+        read.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+    }
+
+    /// Does something in the owner's thread and waits for its outcome, which is told once all that
+    /// it changed is written.
+    async fn ask<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Core) -> Outcome<T> + Send + 'static,
+    ) -> Result<T, ServiceError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Box::new(move |core| {
+            let outcome = core.act(act);
+            core.answer(reply, outcome);
+        }))
+        .await?;
+        // The thread drops what it does not answer when it ends.
+        answer.await.unwrap_or(Err(ServiceError::Stopping))
+    }
+
+    async fn send(&self, command: Command) -> Result<(), ServiceError> {
+        self.commands.send_timeout(command, PATIENCE).await.map_err(|error| match error {
+            mpsc::error::SendTimeoutError::Timeout(_) => ServiceError::Full,
+            mpsc::error::SendTimeoutError::Closed(_) => ServiceError::Stopping,
+        })
+    }
+
+    /// Takes a run: all of its jobs or none. Its id.
+    pub async fn submit(&self, run: NewRun) -> Result<String, ServiceError> {
+        check::new_run(&run)?;
+        self.ask(move |core| core.submit(run)).await
+    }
+
+    /// Asks for work, and waits for it as long as the request says.
+    pub async fn lease(
+        &self,
+        runner: RunnerId,
+        request: LeaseRequest,
+    ) -> Result<Option<LeaseGranted>, ServiceError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Box::new(move |core| core.lease(runner, request, reply))).await?;
+        answer.await.unwrap_or(Err(ServiceError::Stopping))
+    }
+
+    /// The holder has accepted the lease.
+    pub async fn ack(&self, runner: RunnerId, message: AckLease) -> Result<(), ServiceError> {
+        self.ask(move |core| core.ack(&runner, &message)).await
+    }
+
+    /// The holder lives. The answer: the milliseconds it has to stop, if it is to.
+    pub async fn heartbeat(
+        &self,
+        runner: RunnerId,
+        message: Heartbeat,
+    ) -> Result<Option<u64>, ServiceError> {
+        self.ask(move |core| core.heartbeat(&runner, &message)).await
+    }
+
+    /// The holder is done.
+    pub async fn complete(&self, runner: RunnerId, message: Complete) -> Result<(), ServiceError> {
+        self.ask(move |core| core.complete(&runner, message)).await
+    }
+
+    /// The holder has stopped.
+    pub async fn cancel_ack(
+        &self,
+        runner: RunnerId,
+        message: CancelAck,
+    ) -> Result<(), ServiceError> {
+        self.ask(move |core| core.cancel_ack(&runner, message)).await
+    }
+
+    /// The run, the job and the attempt that the bearer of an active lease may write to.
+    pub async fn active(
+        &self,
+        runner: RunnerId,
+        lease_id: String,
+    ) -> Result<(String, String, u32), ServiceError> {
+        self.ask(move |core| core.active(&runner, &lease_id)).await
+    }
+
+    /// Somebody wants a job stopped. The state it is in then.
+    pub async fn cancel(&self, job: String) -> Result<JobState, ServiceError> {
+        self.ask(move |core| core.cancel(&job)).await
+    }
+
+    /// Somebody wants all jobs of a run stopped.
+    pub async fn cancel_run(&self, run: String) -> Result<(), ServiceError> {
+        self.ask(move |core| core.cancel_run(&run)).await
+    }
+
+    /// Somebody takes a job's lease back. The state the job is in then.
+    pub async fn revoke(&self, job: String) -> Result<JobState, ServiceError> {
+        self.ask(move |core| core.revoke(&job)).await
+    }
+
+    /// Makes a runner's token; what it had before is good no more.
+    pub async fn issue_token(&self, runner: RunnerId) -> Result<NewToken, ServiceError> {
+        self.ask(move |core| core.issue_token(runner)).await
+    }
+
+    /// Makes a runner's token good no more.
+    pub async fn revoke_token(&self, runner: RunnerId) -> Result<Token, ServiceError> {
+        self.ask(move |core| core.revoke_token(runner)).await
+    }
+
+    /// Some of the runs that were forgotten, whose files are still to go.
+    pub async fn forgotten(&self, limit: usize) -> Result<Vec<String>, ServiceError> {
+        self.ask(move |core| core.forgotten(limit)).await
+    }
+
+    /// The files of these runs are gone.
+    pub async fn swept(&self, runs: Vec<String>) -> Result<(), ServiceError> {
+        self.ask(move |core| core.swept(runs)).await
+    }
+}
+
+impl From<NoRandomness> for ServiceError {
+    fn from(error: NoRandomness) -> Self {
+        tracing::error!(%error, "a lease, a run or a token could not be made");
+        Self::Failed
+    }
+}

@@ -1,0 +1,400 @@
+//! What a lease server keeps: one SQLite file, in which every message that changes something is one
+//! transaction.
+//!
+//! The file is crash-safe (write-ahead log, synced before anybody is answered), only its owner may
+//! read it, and anybody who may can query it while the server runs. Times are in milliseconds since
+//! the Unix epoch; of leases and tokens there are hashes only.
+//!
+//! | file | subject |
+//! |---|---|
+//! | [`record`] | what one message changes, as rows |
+//! | [`reader`] | what lists and views show |
+
+mod reader;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub(super) use reader::Reader;
+pub(super) use record::{Hidden, Record, Report, Submitted, TokenRow};
+
+use super::messages::JobSpec;
+use cowboy_engine::{
+    lease::{Job, RunnerId},
+    primitives::{
+        Hash,
+        codec::{DecodeError, from_slice},
+    },
+};
+use record::{AttemptRow, JobRow};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use std::{
+    collections::BTreeMap,
+    fs::OpenOptions,
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// The version of the tables below; another version is refused.
+const FORMAT: i64 = 1;
+/// How long a statement waits for another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Prepared statements that are kept.
+const STATEMENTS: usize = 64;
+
+const TABLES: &str = "
+CREATE TABLE run (
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT, created_at INTEGER NOT NULL) STRICT;
+-- state, lease_state: as in the protocol. attempt, runner, lease_state: of the last attempt.
+-- position: in the queue, of those that can be granted. machine: all of it, deterministic CBOR.
+CREATE TABLE job (
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, run TEXT NOT NULL, name TEXT NOT NULL,
+  state TEXT NOT NULL, attempt INTEGER NOT NULL, runner TEXT, lease_state TEXT,
+  expires_at INTEGER, position INTEGER, created_at INTEGER NOT NULL, ended_at INTEGER,
+  ended_by TEXT, finalized INTEGER NOT NULL, machine BLOB NOT NULL) STRICT;
+CREATE INDEX job_run ON job (run, seq);
+CREATE INDEX job_state ON job (state, seq);
+CREATE INDEX job_queue ON job (position) WHERE position IS NOT NULL;
+-- spec: JSON, as the job was handed in, without the values of secrets. secrets: those, as a JSON
+-- object, until the job has ended.
+CREATE TABLE spec (job TEXT PRIMARY KEY, spec TEXT NOT NULL, secrets TEXT) STRICT;
+-- number: from 1. progress, artifacts, timings: JSON, by the runner's word.
+CREATE TABLE attempt (
+  job TEXT NOT NULL, number INTEGER NOT NULL, runner TEXT NOT NULL, lease_state TEXT NOT NULL,
+  granted_at INTEGER NOT NULL, acked_at INTEGER, heartbeat_at INTEGER, ended_at INTEGER,
+  progress TEXT, exit_code INTEGER, summary TEXT, artifacts TEXT, timings TEXT,
+  PRIMARY KEY (job, number)) STRICT, WITHOUT ROWID;
+-- Every state that a job or its lease has entered.
+CREATE TABLE event (
+  seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, job TEXT NOT NULL, attempt INTEGER NOT NULL,
+  state TEXT NOT NULL, lease_state TEXT) STRICT;
+CREATE INDEX event_job ON event (job);
+CREATE TABLE token (
+  runner TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE, created_at INTEGER NOT NULL) STRICT;
+-- Runs that are gone, whose files are still to go.
+CREATE TABLE forgotten (run TEXT PRIMARY KEY) STRICT;
+";
+
+/// Why what is kept cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file cannot be made.
+    #[error("{path}: {error}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// SQLite refuses.
+    #[error("{path}: {error}")]
+    Sqlite {
+        /// Which file.
+        path: PathBuf,
+        /// What it said.
+        error: rusqlite::Error,
+    },
+    /// A file of another version.
+    #[error("{path} has format {got}, this program reads {FORMAT}; move it away to start anew")]
+    Format {
+        /// Which file.
+        path: PathBuf,
+        /// What it says.
+        got: i64,
+    },
+    /// A record that is none.
+    #[error("{path}: {what} is damaged: {reason}; move the file away to start anew")]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// Which record.
+        what: String,
+        /// How.
+        reason: String,
+    },
+}
+
+/// When a transaction has reached the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durable {
+    /// When it is written; all those before it too.
+    Now,
+    /// When one that follows is.
+    WithTheNext,
+}
+
+/// The file, as its one writer has it.
+#[derive(Debug)]
+pub(super) struct Store {
+    path: PathBuf,
+    connection: Connection,
+    durable: Durable,
+}
+
+/// What a file has of jobs.
+pub(super) struct Kept {
+    /// All jobs, in the order in which they were handed in.
+    pub jobs: Vec<Job>,
+    /// All runs, by number.
+    pub runs: BTreeMap<i64, String>,
+}
+
+/// A job as it was handed in, and the values of its secrets.
+pub(super) type Spec = (JobSpec, BTreeMap<String, String>);
+
+impl Store {
+    /// Opens or makes the file, which only its owner may read.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+        file.map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
+        let sqlite = |error| StoreError::Sqlite { path: path.to_owned(), error };
+        let connection = Connection::open(path).map_err(sqlite)?;
+        let format = prepare(&connection).map_err(sqlite)?;
+        if format != FORMAT {
+            return Err(StoreError::Format { path: path.to_owned(), got: format });
+        }
+        Ok(Self { path: path.to_owned(), connection, durable: Durable::Now })
+    }
+
+    /// A connection that reads beside this one.
+    pub fn reader(&self) -> Result<Reader, StoreError> {
+        Reader::open(&self.path)
+    }
+
+    fn sqlite(&self, error: rusqlite::Error) -> StoreError {
+        StoreError::Sqlite { path: self.path.clone(), error }
+    }
+
+    fn damaged(&self, what: impl Into<String>, reason: impl ToString) -> StoreError {
+        let (path, what, reason) = (self.path.clone(), what.into(), reason.to_string());
+        StoreError::Damaged { path, what, reason }
+    }
+
+    /// All jobs and runs.
+    pub fn load(&self) -> Result<Kept, StoreError> {
+        let read = || {
+            let mut jobs = self.connection.prepare("SELECT id, machine FROM job ORDER BY seq")?;
+            let jobs = jobs
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect::<Result<Vec<(String, Vec<u8>)>, _>>()?;
+            let mut runs = self.connection.prepare("SELECT seq, id FROM run")?;
+            let runs = runs.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok((jobs, runs.collect::<Result<_, _>>()?))
+        };
+        let (jobs, runs) = read().map_err(|error| self.sqlite(error))?;
+        let jobs = jobs.into_iter().map(|(id, machine)| {
+            from_slice(&machine)
+                .map_err(|error: DecodeError| self.damaged(format!("job {id}"), error))
+        });
+        Ok(Kept { jobs: jobs.collect::<Result<_, _>>()?, runs })
+    }
+
+    /// The hashes of the runners' tokens.
+    pub fn tokens(&self) -> Result<Vec<(RunnerId, Hash)>, StoreError> {
+        let read = || {
+            let mut tokens = self.connection.prepare("SELECT runner, hash FROM token")?;
+            let row = |row: &rusqlite::Row<'_>| {
+                Ok((RunnerId(row.get(0)?), Hash(row.get::<_, [u8; 32]>(1)?)))
+            };
+            tokens.query_map([], row)?.collect::<Result<_, _>>()
+        };
+        read().map_err(|error| self.sqlite(error))
+    }
+
+    /// When the token of a runner was made.
+    pub fn token_created(&self, runner: &str) -> Result<Option<u64>, StoreError> {
+        self.connection
+            .prepare_cached("SELECT created_at FROM token WHERE runner = ?")
+            .and_then(|mut query| query.query_row([runner], |row| row.get(0)).optional())
+            .map_err(|error| self.sqlite(error))
+    }
+
+    /// A job as it was handed in, with the values of its secrets.
+    pub fn spec(&self, job: &str) -> Result<Spec, StoreError> {
+        let read = || {
+            let mut query =
+                self.connection.prepare_cached("SELECT spec, secrets FROM spec WHERE job = ?")?;
+            query.query_row([job], |row| Ok((row.get(0)?, row.get(1)?)))
+        };
+        let (spec, secrets): (String, Option<String>) =
+            read().map_err(|error| self.sqlite(error))?;
+        let secrets = secrets.unwrap_or_else(|| "{}".to_owned());
+        // What the decoder says may show a part of it.
+        let damaged = |_| self.damaged(format!("the spec of job {job}"), "no JSON of a job");
+        let spec = serde_json::from_str(&spec).map_err(damaged)?;
+        let secrets = serde_json::from_str(&secrets).map_err(damaged)?;
+        Ok((spec, secrets))
+    }
+
+    /// Some of the runs that are gone, whose files are still to go.
+    pub fn forgotten(&self, limit: usize) -> Result<Vec<String>, StoreError> {
+        let read = || {
+            let mut runs = self.connection.prepare_cached("SELECT run FROM forgotten LIMIT ?")?;
+            runs.query_map([limit], |row| row.get(0))?.collect::<Result<_, _>>()
+        };
+        read().map_err(|error| self.sqlite(error))
+    }
+
+    /// Writes all that a message changes, or nothing.
+    pub fn write(&mut self, record: &Record, durable: Durable) -> Result<(), StoreError> {
+        let Self { connection, durable: before, path } = self;
+        let mut write = || {
+            if *before != durable {
+                // A pragma takes effect when it is prepared: these are not cached.
+                connection.execute_batch(match durable {
+                    Durable::Now => "PRAGMA synchronous = FULL",
+                    Durable::WithTheNext => "PRAGMA synchronous = NORMAL",
+                })?;
+                *before = durable;
+            }
+            let transaction = connection.transaction()?;
+            write(&transaction, record)?;
+            transaction.commit()
+        };
+        write().map_err(|error| StoreError::Sqlite { path: path.clone(), error })
+    }
+}
+
+/// Makes the tables in a new file; the format of what is there then.
+fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // What is deleted, secrets above all, does not stay in the file.
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = FAST;
+         PRAGMA temp_store = MEMORY;",
+    )?;
+    let format = || connection.query_row("PRAGMA user_version", [], |row| row.get(0));
+    if format()? == 0 {
+        let create = format!("BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;");
+        connection.execute_batch(&create)?;
+    }
+    format()
+}
+
+fn write(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
+    let execute = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
+        transaction.prepare_cached(sql)?.execute(values)
+    };
+    if let Some(Submitted { run, name, at, jobs }) = &record.submitted {
+        execute("INSERT INTO run (id, name, created_at) VALUES (?, ?, ?)", params![run, name, at])?;
+        for (job, name, spec, secrets) in jobs {
+            // Its row is filled in with the others below.
+            execute(
+                "INSERT INTO job (id, run, name, state, attempt, created_at, finalized, machine)
+                 VALUES (?, ?, ?, '', 0, ?, 0, x'')",
+                params![job, run, name, at],
+            )?;
+            execute("INSERT INTO spec VALUES (?, ?, ?)", params![job, spec, secrets])?;
+        }
+    }
+    for row in &record.jobs {
+        write_job(transaction, row)?;
+    }
+    for row in &record.attempts {
+        let AttemptRow { job, number, attempt, state, ended_at } = row;
+        execute(
+            "INSERT INTO attempt
+               (job, number, runner, lease_state, granted_at, acked_at, heartbeat_at, ended_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+             ON CONFLICT DO UPDATE SET lease_state = excluded.lease_state,
+               acked_at = excluded.acked_at, heartbeat_at = excluded.heartbeat_at,
+               ended_at = excluded.ended_at",
+            params![
+                job.0,
+                number,
+                attempt.runner.0,
+                state.name(),
+                attempt.granted_at,
+                attempt.acked_at,
+                attempt.heartbeat_at,
+                ended_at
+            ],
+        )?;
+    }
+    for event in &record.events {
+        execute(
+            "INSERT INTO event (at, job, attempt, state, lease_state) VALUES (?, ?, ?, ?, ?)",
+            params![
+                event.at,
+                event.job.0,
+                event.attempt,
+                event.state.name(),
+                event.lease.map(|lease| lease.name())
+            ],
+        )?;
+    }
+    if let Some((job, number, progress)) = &record.progress {
+        execute(
+            "UPDATE attempt SET progress = ? WHERE job = ? AND number = ?",
+            params![progress, job, number],
+        )?;
+    }
+    if let Some(Report { job, number, exit_code, summary, artifacts, timings }) = &record.report {
+        execute(
+            "UPDATE attempt SET exit_code = ?, summary = ?, artifacts = ?, timings = ?
+             WHERE job = ? AND number = ?",
+            params![exit_code, summary, artifacts, timings, job, number],
+        )?;
+    }
+    match &record.token {
+        Some(TokenRow { runner, made: Some((hash, at)) }) => {
+            execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?)", params![runner, hash.0, at])?;
+        }
+        Some(TokenRow { runner, made: None }) => {
+            execute("DELETE FROM token WHERE runner = ?", params![runner])?;
+        }
+        None => {}
+    }
+    for run in &record.forgotten {
+        for table in ["event", "attempt", "spec"] {
+            let of = "WHERE job IN (SELECT id FROM job WHERE run = ?)";
+            execute(&format!("DELETE FROM {table} {of}"), params![run])?;
+        }
+        execute("DELETE FROM job WHERE run = ?", params![run])?;
+        execute("DELETE FROM run WHERE id = ?", params![run])?;
+        execute("INSERT OR IGNORE INTO forgotten VALUES (?)", params![run])?;
+    }
+    for run in &record.swept {
+        execute("DELETE FROM forgotten WHERE run = ?", params![run])?;
+    }
+    Ok(())
+}
+
+fn write_job(transaction: &Transaction<'_>, row: &JobRow) -> rusqlite::Result<()> {
+    let JobRow { id, machine, expires_at, entered } = row;
+    let Some(entered) = entered else {
+        // No index has a column of these: a heartbeat changes one page here.
+        transaction
+            .prepare_cached("UPDATE job SET expires_at = ?, machine = ? WHERE id = ?")?
+            .execute(params![expires_at, machine, id.0])?;
+        return Ok(());
+    };
+    transaction
+        .prepare_cached(
+            "UPDATE job SET state = ?, attempt = ?, runner = ?, lease_state = ?, expires_at = ?,
+               position = ?, ended_at = ?, ended_by = ?, finalized = ?, machine = ?
+             WHERE id = ?",
+        )?
+        .execute(params![
+            entered.state.name(),
+            entered.attempt,
+            entered.runner.as_ref().map(|runner| &runner.0),
+            entered.lease.map(|lease| lease.name()),
+            expires_at,
+            entered.position,
+            entered.ended.map(|(at, _)| at),
+            entered.ended.map(|(_, why)| why.name()),
+            entered.finalized,
+            machine,
+            id.0
+        ])?;
+    if entered.ended.is_some() {
+        transaction
+            .prepare_cached("UPDATE spec SET secrets = NULL WHERE job = ? AND secrets IS NOT NULL")?
+            .execute([&id.0])?;
+    }
+    Ok(())
+}
