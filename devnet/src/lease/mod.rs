@@ -13,6 +13,7 @@
 //! | [`http`] | the routes |
 //! | [`server`] | all of it together |
 //! | [`client`] | requests to a server |
+//! | [`runner`] | a runner: asks for jobs and does them |
 //! | [`pool`] | commands of jobs on the chain, done by lease |
 //! | [`files`] | logs, artifacts and caches on disk |
 //! | [`runfile`] | runs as people write them |
@@ -25,6 +26,7 @@ mod http;
 pub mod messages;
 pub mod pool;
 pub mod runfile;
+pub mod runner;
 pub mod server;
 mod service;
 mod store;
