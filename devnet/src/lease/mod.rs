@@ -12,6 +12,7 @@
 //! | [`service`] | the owner of all leases |
 //! | [`http`] | the routes |
 //! | [`server`] | all of it together |
+//! | [`folder`] | where a server that stands alone keeps its things |
 //! | [`client`] | requests to a server |
 //! | [`pool`] | commands of jobs on the chain, done by lease |
 //! | [`files`] | logs, artifacts and caches on disk |
@@ -21,6 +22,7 @@ pub mod check;
 pub mod client;
 pub mod clock;
 pub mod files;
+pub mod folder;
 mod http;
 pub mod messages;
 pub mod pool;
