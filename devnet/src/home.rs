@@ -11,6 +11,7 @@
 //!   validators/NAME/      a validator's keys and chain
 //!   runners/NAME/         a runner's key and work
 //!   data/                 what the devnet as a whole keeps across restarts
+//!   lease/                what the lease server keeps: `docs/leases.md`
 //!   jobs/                 what commands of jobs work in, of runners in the devnet's process
 //!   processes/NAME/       a runner in a process of its own (`runner::folder`)
 //! ```
@@ -255,6 +256,11 @@ impl DevnetHome {
         self.data_path().join("speculation.db")
     }
 
+    /// `lease`: what the lease server keeps.
+    pub fn lease_path(&self) -> PathBuf {
+        self.path.join("lease")
+    }
+
     /// `jobs`: directories of the jobs that runners of the devnet's process work on.
     pub fn jobs_path(&self) -> PathBuf {
         self.path.join("jobs")
@@ -404,7 +410,8 @@ impl Lock {
         self.clean()?;
         let home = &self.home;
         let work = [home.runners_path(), home.jobs_path()];
-        for folder in work.into_iter().chain([home.validators_path(), home.data_path()]) {
+        let chain = [home.validators_path(), home.data_path(), home.lease_path()];
+        for folder in work.into_iter().chain(chain) {
             remove_dir(&folder)?;
         }
         remove_file(&home.log_path())

@@ -4,6 +4,7 @@
 //! `CONFORMANCE_DIR` names another folder to read instead (from this package's folder on, where it
 //! is relative); there, and only there, a file may be missing.
 
+mod lease;
 mod speculation;
 
 use cowboy_engine::{
@@ -747,6 +748,12 @@ fn actor_attacks() {
         }
         Ok(())
     });
+}
+
+#[test]
+fn lease() {
+    let Some(vectors) = vectors::<lease::Vectors>("lease") else { return };
+    check_all("lease", &vectors.cases, |case| lease::check(&vectors, case));
 }
 
 #[test]

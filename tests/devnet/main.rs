@@ -8,6 +8,7 @@ mod committee;
 mod faults;
 mod jobs;
 mod kill;
+mod leases;
 mod migration;
 mod on_purpose;
 mod policies;

@@ -14,6 +14,7 @@
 //! | [`server`] | all of it together |
 //! | [`folder`] | where a server that stands alone keeps its things |
 //! | [`client`] | requests to a server |
+//! | [`runner`] | a runner: asks for jobs and does them |
 //! | [`pool`] | commands of jobs on the chain, done by lease |
 //! | [`files`] | logs, artifacts and caches on disk |
 //! | [`runfile`] | runs as people write them |
@@ -27,6 +28,7 @@ mod http;
 pub mod messages;
 pub mod pool;
 pub mod runfile;
+pub mod runner;
 pub mod server;
 mod service;
 mod store;

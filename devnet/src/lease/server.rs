@@ -8,7 +8,7 @@ use super::{
 };
 use crate::http::{Limits, Serving, tls::Acceptor};
 use cowboy_engine::lease::Config;
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
@@ -81,6 +81,22 @@ pub enum ServerError {
 #[derive(Debug)]
 pub struct Server;
 
+impl Options {
+    /// Everything as it is where nothing else is said.
+    pub fn new(folder: PathBuf, listener: TcpListener, operator_token: String) -> Self {
+        Self {
+            folder,
+            listener,
+            operator_token,
+            config: Config::default(),
+            keep_runs: KEEP_RUNS,
+            files: FileLimits::default(),
+            clock: Clock::system(),
+            tls: None,
+        }
+    }
+}
+
 impl Server {
     /// Starts a server in the background, on the runtime this is called on. It answers once this
     /// returns.
@@ -114,6 +130,9 @@ impl Server {
 /// Connections at a time: as many files as the process may have open allow, with enough of them
 /// for whatever else it does.
 fn connections() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    // What a process begins with is often far below what it may have. An error: it stays so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(files / 4).unwrap_or(usize::MAX).clamp(16, CONNECTIONS)
 }

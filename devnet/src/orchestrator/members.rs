@@ -104,7 +104,12 @@ impl Members {
             .cloned()
             .collect();
         let texts: Vec<_> = names.iter().map(Name::to_string).collect();
-        let ports = Ports::load_or_choose(&data.join("ports.json"), &texts, plan.api_port)?;
+        let ports = Ports::load_or_choose(
+            &data.join("ports.json"),
+            &texts,
+            plan.api_port,
+            plan.lease_port,
+        )?;
         let mut all = Self {
             plan: plan.clone(),
             file,
@@ -127,6 +132,11 @@ impl Members {
             p2p: local(self.ports.p2p[name.as_str()]),
             quic: local(self.ports.quic[name.as_str()]),
         }
+    }
+
+    /// The lease server's port.
+    pub(super) const fn lease_port(&self) -> u16 {
+        self.ports.lease
     }
 
     /// The control API's port.

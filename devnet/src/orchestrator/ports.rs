@@ -59,6 +59,9 @@ pub enum PortError {
 pub struct Ports {
     /// The control API's.
     pub api: u16,
+    /// The lease server's.
+    #[serde(default)]
+    pub lease: u16,
     /// Per validator: p2p.
     pub p2p: BTreeMap<String, u16>,
     /// Per validator: QUIC, for runners.
@@ -68,20 +71,27 @@ pub struct Ports {
 impl Ports {
     /// The ports in `file`, checked to be free, or free ones, which are then kept there.
     ///
-    /// `api`: the port that the topology wants for the control API.
+    /// `api` and `lease`: the ports that the topology wants for the control API and the lease
+    /// server.
     pub fn load_or_choose(
         file: &Path,
         validators: &[String],
         api: Option<u16>,
+        lease: Option<u16>,
     ) -> Result<Self, PortError> {
         let kept: Option<Self> =
             fs::read_to_string(file).ok().and_then(|text| serde_json::from_str(&text).ok());
         let ports = match kept {
             Some(mut ports) if validators.iter().all(|v| ports.knows(v)) => {
                 ports.api = api.unwrap_or(ports.api);
+                ports.lease = lease.unwrap_or(ports.lease);
+                if ports.lease == 0 {
+                    // Kept by a version that had none.
+                    ports.lease = free_port(Transport::Tcp, &mut ports.taken())?;
+                }
                 ports
             }
-            _ => Self::choose(validators, api)?,
+            _ => Self::choose(validators, api, lease)?,
         };
         ports.check(validators)?;
         ports.save(file)?;
@@ -91,8 +101,7 @@ impl Ports {
     /// Chooses free ports for one more validator, unless it had some before that are still free,
     /// and keeps them in `file`.
     pub fn add(&mut self, file: &Path, validator: &str) -> Result<(), PortError> {
-        let all = self.p2p.values().chain(self.quic.values()).chain([&self.api]);
-        let mut taken: BTreeSet<u16> = all.copied().collect();
+        let mut taken = self.taken();
         let had = |ports: &BTreeMap<String, u16>, transport| {
             let port = ports.get(validator).copied();
             port.filter(|port| check(transport, *port).is_ok())
@@ -106,6 +115,11 @@ impl Ports {
         self.save(file)
     }
 
+    fn taken(&self) -> BTreeSet<u16> {
+        let nodes = self.p2p.values().chain(self.quic.values());
+        nodes.chain([&self.api, &self.lease]).copied().collect()
+    }
+
     fn save(&self, file: &Path) -> Result<(), PortError> {
         let json = serde_json::to_string_pretty(self).expect("ports are plain data");
         Ok(write_private(file, &format!("{json}\n"))?)
@@ -115,14 +129,16 @@ impl Ports {
         self.p2p.contains_key(validator) && self.quic.contains_key(validator)
     }
 
-    fn choose(validators: &[String], api: Option<u16>) -> Result<Self, PortError> {
-        let mut taken = BTreeSet::from_iter(api);
+    fn choose(
+        validators: &[String],
+        api: Option<u16>,
+        lease: Option<u16>,
+    ) -> Result<Self, PortError> {
+        let mut taken = api.into_iter().chain(lease).collect();
         let mut free = |transport| free_port(transport, &mut taken);
         let mut ports = Self {
-            api: match api {
-                Some(port) => port,
-                None => free(Transport::Tcp)?,
-            },
+            api: api.map_or_else(|| free(Transport::Tcp), Ok)?,
+            lease: lease.map_or_else(|| free(Transport::Tcp), Ok)?,
             ..Self::default()
         };
         for validator in validators {
@@ -134,6 +150,7 @@ impl Ports {
 
     fn check(&self, validators: &[String]) -> Result<(), PortError> {
         check(Transport::Tcp, self.api)?;
+        check(Transport::Tcp, self.lease)?;
         validators.iter().try_for_each(|validator| {
             check(Transport::Tcp, self.p2p[validator])?;
             check(Transport::Udp, self.quic[validator])
@@ -207,12 +224,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ports.json");
         let names = ["a".to_owned(), "b".to_owned()];
-        let first = Ports::load_or_choose(&file, &names, None).unwrap();
+        let first = Ports::load_or_choose(&file, &names, None, None).unwrap();
         let all: BTreeSet<_> =
             first.p2p.values().chain(first.quic.values()).chain([&first.api]).collect();
         assert_eq!(all.len(), 5);
         assert!(all.iter().all(|port| RANGE.contains(port)));
-        assert_eq!(Ports::load_or_choose(&file, &names, None).unwrap(), first);
+        assert_eq!(Ports::load_or_choose(&file, &names, None, None).unwrap(), first);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{
     expiry,
     genesis::{genesis, proof_seed},
-    home::{HomeError, Lock, Record},
+    home::{DevnetHome, HomeError, Lock, Record},
     members::Members,
     ports::PortError,
     readiness,
@@ -18,6 +18,11 @@ use crate::{
     },
     chain::ledger::ExecutedBlock,
     faults::Faults,
+    lease::{
+        client::{Client, Tls},
+        pool::Pool,
+        server as lease,
+    },
     topology::{AGENT, Plan},
 };
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
@@ -32,6 +37,8 @@ use std::{
 
 /// How long the API is given to end its requests when the devnet stops.
 const API_GRACE: Duration = Duration::from_secs(2);
+/// The same for the lease server.
+const LEASES_GRACE: Duration = Duration::from_secs(2);
 
 /// What a devnet is run from.
 pub struct DevnetConfig {
@@ -73,14 +80,19 @@ pub enum OrchestratorError {
     /// The API cannot be put together.
     #[error(transparent)]
     Api(#[from] BackendError),
-    /// The API's port cannot be listened on.
-    #[error("the control API cannot listen on {address}: {error}")]
+    /// A port cannot be listened on.
+    #[error("{what} cannot listen on {address}: {error}")]
     Listen {
+        /// What is to be there.
+        what: &'static str,
         /// Where.
         address: SocketAddr,
         /// Why not.
         error: std::io::Error,
     },
+    /// The lease server cannot be started.
+    #[error("the lease server: {0}")]
+    Lease(#[from] lease::ServerError),
     /// A node did not start, or ended by itself before the devnet was ready.
     #[error("{node}: {error}")]
     Node {
@@ -137,9 +149,16 @@ async fn live(
     lock.write_topology(&plan.to_yaml())?;
 
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, members.api_port()));
-    let listener = ::tokio::net::TcpListener::bind(address)
-        .await
-        .map_err(|error| OrchestratorError::Listen { address, error })?;
+    let listener = ::tokio::net::TcpListener::bind(address).await.map_err(|error| {
+        let what = "the control API";
+        OrchestratorError::Listen { what, address, error }
+    })?;
+
+    let leases = lease_server(&plan, &home, &members, &token).await?;
+    let own = Client::new(leases.url(), &token, &Tls::default()).map_err(|error| {
+        let (node, error) = ("the lease server".to_owned(), error.to_string());
+        OrchestratorError::Node { node, error }
+    })?;
 
     let (supervisor, requests) = Supervisor::channel();
     let addresses = |names: Vec<&crate::topology::Name>| {
@@ -197,6 +216,7 @@ async fn live(
             backend: backend.clone(),
             rpc_url: rpc_url.clone(),
             agent: agent.clone(),
+            pool: Arc::new(Pool::new(own)),
         },
     )?;
     let api = server::start(listener, backend.clone());
@@ -215,16 +235,17 @@ async fn live(
         () = &mut stopping => false,
         () = &mut stop => false,
     };
+    let lease_url = leases.url().to_owned();
     if !ready {
-        return end(agent, supervised, api, lock).await;
+        return end(agent, supervised, leases, api, lock).await;
     }
     let record = Record {
         name: plan.name.clone(),
         pid: std::process::id(),
         started_at: Text(started_at),
         rpc_url,
+        lease_url: Some(lease_url),
         chain_id: Text(crate::api::types::ChainId(genesis.chain_id())),
-        lease_url: None,
     };
     lock.write_record(&record)?;
     let ready = Ready { record, after: started.elapsed() };
@@ -237,13 +258,36 @@ async fn live(
         () = &mut stopping => {}
         () = &mut stop => {}
     }
-    end(agent, supervised, api, lock).await
+    end(agent, supervised, leases, api, lock).await
 }
 
-/// Stops everything in order: the agent, runners, validators with a last snapshot, the API.
+/// Starts the lease server, with the devnet's own token for whoever hands jobs in.
+async fn lease_server(
+    plan: &Plan,
+    home: &DevnetHome,
+    members: &Members,
+    token: &str,
+) -> Result<lease::Running, OrchestratorError> {
+    let folder = home.lease_path();
+    super::home::create_private_dir(&folder)?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, members.lease_port()));
+    let listener = ::tokio::net::TcpListener::bind(address).await.map_err(|error| {
+        let what = "the lease server";
+        OrchestratorError::Listen { what, address, error }
+    })?;
+    let options = lease::Options {
+        config: plan.lease,
+        ..lease::Options::new(folder, listener, token.to_owned())
+    };
+    Ok(lease::Server::start(options).await?)
+}
+
+/// Stops everything in order: the agent, runners, validators with a last snapshot, the lease
+/// server, the API.
 async fn end(
     agent: Option<Agent>,
     supervised: super::supervise::Supervised,
+    leases: lease::Running,
     api: crate::http::Serving,
     lock: &Lock,
 ) -> Result<(), OrchestratorError> {
@@ -252,6 +296,7 @@ async fn end(
         agent.stop().await;
     }
     supervised.stop().await;
+    leases.stop(LEASES_GRACE).await;
     api.stop(API_GRACE).await;
     lock.clean()?;
     tracing::info!("stopped");

@@ -23,7 +23,7 @@ use crate::{
         network::Loopback,
         timing::Timing,
     },
-    executor::Executor,
+    executor::{self, Executor},
     faults::{Faults, Tap},
     runner::Targets,
     storage::Store,
@@ -97,6 +97,8 @@ pub(super) struct SupervisorConfig {
     pub(super) rpc_url: String,
     /// What runs pipelines of tasks.
     pub(super) agent: Option<Agent>,
+    /// What runs commands by lease.
+    pub(super) pool: Arc<dyn executor::Pool>,
 }
 
 /// The running task.
@@ -188,6 +190,7 @@ impl Requests {
         });
         let jobs = config.home.jobs_path();
         let executor = Executor::default().in_folder(&jobs).map_err(HomeError::io(&jobs))?;
+        let executor = executor.with_pool(config.pool.clone());
         let runners = Runners::new(&context, &config, api, executor, targets.clone());
         let members = config.members.all().to_vec();
         let mut nodes = Nodes {

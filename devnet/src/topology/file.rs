@@ -1,8 +1,9 @@
 //! The YAML as written: shapes and defaults.
 
 use super::{
-    Amount, BlockTime, Kind, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS, MAX_FILE_BYTES, MAX_RUNNERS,
-    MAX_VALIDATORS, Name, SpeculationSection, TimersSection, TopologyError, Within, locate,
+    Amount, BlockTime, Kind, LeaseSection, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS, MAX_FILE_BYTES,
+    MAX_RUNNERS, MAX_VALIDATORS, Name, SpeculationSection, TimersSection, TopologyError, Within,
+    locate,
 };
 use crate::executor;
 use cowboy_engine::{
@@ -30,6 +31,8 @@ pub struct Topology {
     pub timers: TimersSection,
     /// How pipelines of tasks run ahead of the chain.
     pub speculation: SpeculationSection,
+    /// What the lease server grants leases with.
+    pub lease: LeaseSection,
     /// The validators (default 4).
     pub validators: Option<Nodes<ValidatorSection, 1, MAX_VALIDATORS>>,
     /// The runners (default 4).

@@ -11,6 +11,7 @@
 
 mod feasibility;
 mod file;
+mod lease;
 mod locate;
 mod plan;
 mod speculation;
@@ -22,6 +23,7 @@ pub use file::{
     AccountsSection, ApiSection, ChainSection, ExtraAccount, MigrationSection, Nodes, PhaseName,
     PresenceSection, Rule, RunnerSection, Topology, ValidatorSection, load_executors,
 };
+pub use lease::{LeaseSection, Seconds};
 pub use plan::{
     AGENT, AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan,
 };

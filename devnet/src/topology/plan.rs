@@ -2,13 +2,15 @@
 
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ExtraAccount, Feasibility, Kind,
-    MigrationSection, Name, Nodes, Options, PresenceSection, RunnerSection, SpeculationSection,
-    TimersSection, Topology, TopologyError, ValidatorSection, Visibility, Within,
+    LeaseSection, MigrationSection, Name, Nodes, Options, PresenceSection, RunnerSection,
+    SpeculationSection, TimersSection, Topology, TopologyError, ValidatorSection, Visibility,
+    Within,
     locate::{self, Step},
 };
 use crate::executor;
 use cowboy_engine::{
     chain::params::EPOCH_BLOCKS,
+    lease,
     presence::{Phase, ThresholdRule},
     primitives::{SecretKey, Wei},
     registry::{self, JobKind},
@@ -61,6 +63,10 @@ pub struct Plan {
     pub timers: timer::Params,
     /// How pipelines of tasks run ahead of the chain.
     pub speculation: Options,
+    /// What the lease server grants leases with.
+    pub lease: lease::Config,
+    /// The lease server's port on the loopback; `None` lets the system choose.
+    pub lease_port: Option<u16>,
     /// The validators, in the set's order: at least one.
     pub validators: Vec<ValidatorPlan>,
     /// The runners, in the order they register.
@@ -149,7 +155,8 @@ impl Topology {
             refused(&path, message)
         })?;
         let speculation = self.speculation.options().map_err(|(path, m)| refused(&path, m))?;
-        let plan = self.assemble(overrides, speculation);
+        let lease = self.lease.config().map_err(|(path, message)| refused(&path, message))?;
+        let plan = self.assemble(overrides, speculation, lease);
         check_names(self, &plan).map_err(|(path, message)| refused(&path, message))?;
         check_runners(&plan).map_err(|(path, message)| refused(&path, message))?;
         let balances = plan.accounts.iter().map(|account| account.balance);
@@ -167,7 +174,7 @@ impl Topology {
         Ok(plan)
     }
 
-    fn assemble(&self, overrides: &Overrides, speculation: Options) -> Plan {
+    fn assemble(&self, overrides: &Overrides, speculation: Options, lease: lease::Config) -> Plan {
         let named = |name: &str| name.parse::<Name>().expect("the program's own names are names");
         let validators = match (&overrides.validators, &self.validators) {
             (None, Some(Nodes::List(list))) => {
@@ -207,6 +214,8 @@ impl Topology {
             phase: self.migration.phase.into(),
             timers: self.timers.params(),
             speculation,
+            lease,
+            lease_port: Some(self.lease.port.get() as u16).filter(|port| *port != 0),
             validators,
             runners,
             accounts: [faucet, governance, agent]
@@ -355,6 +364,7 @@ impl Plan {
             migration: MigrationSection { phase: self.phase.into() },
             timers: TimersSection::of(&self.timers),
             speculation: SpeculationSection::of(&self.speculation),
+            lease: LeaseSection::of(&self.lease, self.lease_port),
             validators: Some(Nodes::List(self.validators.iter().map(validator).collect())),
             runners: Some(Nodes::List(self.runners.iter().map(runner).collect())),
             accounts: AccountsSection {

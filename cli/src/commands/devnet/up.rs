@@ -131,12 +131,14 @@ pub fn saved_plan(devnet: &DevnetHome) -> Result<Option<Plan>, CliError> {
 }
 
 /// A chain that has begun cannot have another genesis. Pace and port are free, and how it
-/// speculates but for what makes the proofs.
+/// speculates but for what makes the proofs, and how it grants leases.
 fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
     let adjusted = Plan {
         block_time: saved.block_time,
         api_port: saved.api_port,
         speculation: saved.speculation.clone(),
+        lease: saved.lease,
+        lease_port: saved.lease_port,
         ..plan.clone()
     };
     let generator = |plan: &Plan| plan.speculation.config.generator;

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::executor::{Executor, Task};
-use std::{future::Future, io::Read as _, sync::Mutex};
+use rustix::process::Signal;
+use std::{future::Future, io::Read as _, path::Path, sync::Mutex};
+use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinHandle};
 
 const LIMITS: Limits =

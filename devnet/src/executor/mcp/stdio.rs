@@ -54,7 +54,7 @@ pub(super) async fn call(
     let limits = Limits { max_memory_mb: None, ..*limits };
     let mut process = Process::start(directories, command, &limits)?;
     started(Instant::now());
-    let child = &mut process.child;
+    let child = process.child();
     let stdin = child.stdin.take().expect("all streams are piped");
     let stdout = child.stdout.take().expect("all streams are piped");
     let stderr = child.stderr.take();

@@ -1,0 +1,227 @@
+//! A runner's requests, each made once.
+
+use crate::lease::{
+    client::{Client, ClientError, REQUEST_TIMEOUT, whole},
+    messages::{
+        AckLease, AckLeaseAck, Artifact, ArtifactStored, CacheStored, CancelAck, CancelAckAck,
+        Complete, CompleteAck, Heartbeat, HeartbeatAck, LEASE_HEADER, LeaseGranted, LeaseRequest,
+        LogAck, LogOffset,
+    },
+};
+use bytes::Bytes;
+use futures::stream;
+use reqwest::{
+    Body, Method, RequestBuilder, Response, StatusCode,
+    header::{CONTENT_LENGTH, HeaderValue},
+};
+use rustix::fs::OFlags;
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+/// What a file is read in, in bytes.
+const BLOCK: usize = 64 << 10;
+/// The slowest connection that a large file is sent or got over, in bytes a second.
+const LEAST_RATE: u64 = 64 << 10;
+/// The longest that a cache is got.
+const DOWNLOAD_LIMIT: Duration = Duration::from_secs(3_600);
+
+/// The server, as this runner asks it.
+#[derive(Clone)]
+pub(super) struct Api {
+    client: Client,
+}
+
+/// A file that is sent, maybe several times: as long as it was when it was opened.
+#[derive(Debug, Clone)]
+pub(super) struct Upload {
+    file: Arc<File>,
+    bytes: u64,
+}
+
+impl Upload {
+    /// Opens a file that is no link and nothing else that is not a file.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        // Of a pipe the other end would be waited for.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+        let meta = file.metadata()?;
+        if !meta.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+        }
+        Ok(Self { file: Arc::new(file), bytes: meta.len() })
+    }
+
+    /// The next block from `offset` on; `None` at the end.
+    async fn block(self, offset: u64) -> io::Result<Option<Bytes>> {
+        let left = self.bytes - offset;
+        if left == 0 {
+            return Ok(None);
+        }
+        let read = tokio::task::spawn_blocking(move || {
+            let mut block = vec![0; BLOCK.min(usize::try_from(left).unwrap_or(BLOCK))];
+            let length = self.file.read_at(&mut block, offset)?;
+            block.truncate(length);
+            Ok::<_, io::Error>(block)
+        });
+        match read.await?? {
+            block if block.is_empty() => {
+                Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter"))
+            }
+            block => Ok(Some(block.into())),
+        }
+    }
+}
+
+impl Api {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Where it asks.
+    pub(super) fn url(&self) -> &str {
+        self.client.url().as_str()
+    }
+
+    fn post(&self, message: &str) -> RequestBuilder {
+        self.client.request(Method::POST, &["api", "v1", "internal", message])
+    }
+
+    /// A request that names its lease.
+    fn held(&self, method: Method, path: &[&str], lease: &str) -> RequestBuilder {
+        let path = [&["api", "v1", "internal"], path].concat();
+        let request = self.client.request(method, &path);
+        match HeaderValue::from_str(lease) {
+            Ok(mut lease) => {
+                lease.set_sensitive(true);
+                request.header(LEASE_HEADER, lease)
+            }
+            // Such a lease is no server's of ours, which would refuse it too.
+            Err(_) => request,
+        }
+    }
+
+    /// Asks for work, and waits for it as the request says.
+    pub(super) async fn lease(
+        &self,
+        request: &LeaseRequest,
+    ) -> Result<Option<LeaseGranted>, ClientError> {
+        let wait = Duration::from_secs(request.wait_seconds);
+        let asked = self.post("lease").json(request).timeout(REQUEST_TIMEOUT + wait);
+        let response = self.client.send(asked).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(None);
+        }
+        let what = "a granted lease";
+        let body = whole(what, response).await?;
+        serde_json::from_slice(&body).map(Some).map_err(|error| ClientError::Malformed {
+            what: what.to_owned(),
+            // Where it is, not what: the text holds secrets.
+            reason: format!("at line {}, column {}", error.line(), error.column()),
+        })
+    }
+
+    /// Accepts a lease.
+    pub(super) async fn ack(&self, message: &AckLease) -> Result<AckLeaseAck, ClientError> {
+        self.client.json(self.post("ack-lease").json(message)).await
+    }
+
+    /// Says that the runner lives, and waits no longer than `limit` for the answer.
+    pub(super) async fn heartbeat(
+        &self,
+        message: &Heartbeat,
+        limit: Duration,
+    ) -> Result<HeartbeatAck, ClientError> {
+        self.client.json(self.post("heartbeat").json(message).timeout(limit)).await
+    }
+
+    /// Says how the job ended.
+    pub(super) async fn complete(&self, message: &Complete) -> Result<CompleteAck, ClientError> {
+        self.client.json(self.post("complete").json(message)).await
+    }
+
+    /// Says that the job is stopped.
+    pub(super) async fn cancel_ack(
+        &self,
+        message: &CancelAck,
+    ) -> Result<CancelAckAck, ClientError> {
+        self.client.json(self.post("cancel-ack").json(message)).await
+    }
+
+    /// Adds to the log from `offset` on, and says how long it is.
+    pub(super) async fn put_log(
+        &self,
+        lease: &str,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<u64, ClientError> {
+        let request = self.held(Method::PUT, &["log"], lease).query(&LogOffset { offset });
+        let ack: LogAck = self.client.json(request.body(bytes.to_vec())).await?;
+        Ok(ack.bytes)
+    }
+
+    /// Keeps a file under this name, and says where it is.
+    pub(super) async fn put_artifact(
+        &self,
+        lease: &str,
+        name: &str,
+        upload: Upload,
+    ) -> Result<String, ClientError> {
+        let path: Vec<_> = ["artifacts"].into_iter().chain(name.split('/')).collect();
+        let request = self.held(Method::PUT, &path, lease);
+        let stored: ArtifactStored = self.client.json(with_file(request, upload)).await?;
+        Ok(stored.uri)
+    }
+
+    /// The cache of this key, to be read piece by piece; `None`: there is none.
+    pub(super) async fn get_cache(
+        &self,
+        lease: &str,
+        key: &str,
+    ) -> Result<Option<Response>, ClientError> {
+        let request = self.held(Method::GET, &["caches", key], lease).timeout(DOWNLOAD_LIMIT);
+        match self.client.send(request).await {
+            Ok(response) => Ok(Some(response)),
+            Err(ClientError::Refused { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps a cache under this key.
+    pub(super) async fn put_cache(
+        &self,
+        lease: &str,
+        key: &str,
+        upload: Upload,
+    ) -> Result<(), ClientError> {
+        let request = self.held(Method::PUT, &["caches", key], lease);
+        self.client.json::<CacheStored>(with_file(request, upload)).await.map(drop)
+    }
+}
+
+/// The request with a file for a body, read as it is sent.
+fn with_file(request: RequestBuilder, upload: Upload) -> RequestBuilder {
+    let bytes = upload.bytes;
+    let limit = REQUEST_TIMEOUT + Duration::from_secs(bytes / LEAST_RATE);
+    let body = stream::try_unfold(0, move |offset| {
+        let block = upload.clone().block(offset);
+        async move {
+            let block = block.await?;
+            Ok::<_, io::Error>(block.map(|block| {
+                let next = offset + block.len() as u64;
+                (block, next)
+            }))
+        }
+    });
+    request.header(CONTENT_LENGTH, bytes).body(Body::wrap_stream(body)).timeout(limit)
+}
+
+/// The log of a job's attempt among what it leaves behind.
+pub(super) fn log_artifact(job: &str, attempt: u32) -> Artifact {
+    Artifact { kind: "log".to_owned(), uri: format!("/api/v1/jobs/{job}/log?attempt={attempt}") }
+}

@@ -1,0 +1,421 @@
+//! Folders that jobs of one key share: brought along before the first step, kept after the last.
+//!
+//! An archive is unpacked beside the job's folders and moved there once it is whole: of a broken
+//! one nothing is left. Whatever goes wrong is a note in the log, and the job goes on without.
+
+use super::{
+    api::Api,
+    archive::{self, ArchiveError, HOME, LIMITS, Packed, WORK},
+    artifacts::{SendError, send},
+    hold::{CallError, Hold},
+    output::Output,
+};
+use crate::lease::messages::CacheSpec;
+use bytes::{Buf as _, Bytes};
+use reqwest::Response;
+use std::{
+    collections::BTreeSet,
+    fs::{self, DirBuilder, File, FileType},
+    io::{self, Read, Write},
+    os::unix::fs::DirBuilderExt as _,
+    path::{Component, Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::mpsc,
+    task::JoinError,
+    time::{Instant, timeout},
+};
+
+/// How long a cache is tried to be got again before the job begins without.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the next piece of one is waited for.
+const STALL: Duration = Duration::from_secs(60);
+/// How often one is got that breaks off.
+const ATTEMPTS: u32 = 3;
+/// Pieces that wait to be unpacked.
+const PIECES: usize = 16;
+
+/// Where a job's folders are, and its steps start.
+pub(super) struct Folders<'a> {
+    /// The job's directory.
+    pub(super) job: &'a Path,
+    /// Where steps start, from there on.
+    pub(super) workdir: &'a Path,
+}
+
+/// The caches of a job.
+#[derive(Debug)]
+pub(super) struct Caches<'a> {
+    specs: &'a [CacheSpec],
+    /// The keys that the server has something for.
+    hits: BTreeSet<&'a str>,
+}
+
+impl<'a> Caches<'a> {
+    pub(super) fn new(specs: &'a [CacheSpec]) -> Self {
+        Self { specs, hits: BTreeSet::new() }
+    }
+
+    /// Each key with its paths; of those with the same key the first.
+    fn each(
+        &self,
+        workdir: &Path,
+    ) -> impl Iterator<Item = (&'a CacheSpec, Result<Vec<PathBuf>, String>)> + use<'a> {
+        let mut keys = BTreeSet::new();
+        let workdir = workdir.to_owned();
+        let first = self.specs.iter().filter(move |spec| keys.insert(&spec.key));
+        first.map(move |spec| (spec, paths(spec, &workdir)))
+    }
+
+    /// Brings along what there is, until the job has to stop.
+    pub(super) async fn restore(
+        &mut self,
+        folders: &Folders<'_>,
+        api: &Api,
+        hold: &Hold,
+        output: &mut Output<'_>,
+    ) {
+        for (spec, paths) in self.each(folders.workdir) {
+            let restored = match paths {
+                Ok(paths) => restore(spec, paths, folders.job, api, hold).await,
+                Err(reason) => Err(CacheError::Failed(reason)),
+            };
+            let text = match restored {
+                Ok(None) => "there is none yet".to_owned(),
+                Ok(Some(entries)) => {
+                    self.hits.insert(&spec.key);
+                    format!("{entries} files and folders restored")
+                }
+                Err(CacheError::Halted) => return,
+                Err(CacheError::Broken(reason)) => format!("not restored, it is broken: {reason}"),
+                Err(CacheError::Failed(reason)) => format!("not restored: {reason}"),
+            };
+            output.note(&format!("cache {}: {text}", spec.key)).await;
+        }
+    }
+
+    /// Keeps what was not there before, until the job has to stop.
+    pub(super) async fn save(
+        &self,
+        folders: &Folders<'_>,
+        api: &Api,
+        hold: &Hold,
+        output: &mut Output<'_>,
+    ) {
+        for (spec, paths) in self.each(folders.workdir) {
+            let Ok(paths) = paths else { continue };
+            if self.hits.contains(spec.key.as_str()) {
+                continue;
+            }
+            let text = match save(spec, paths, folders.job, api, hold).await {
+                Ok(Packed { entries: 0, .. }) => "not saved, there is nothing".to_owned(),
+                Ok(Packed { entries, left_out: 0 }) => {
+                    format!("{entries} files and folders saved")
+                }
+                Ok(Packed { entries, left_out }) => format!(
+                    "{entries} files and folders saved, {left_out} left out that are neither or \
+                     lead out of the job's folders"
+                ),
+                Err(CacheError::Halted) => return,
+                Err(CacheError::Broken(reason) | CacheError::Failed(reason)) => {
+                    format!("not saved: {reason}")
+                }
+            };
+            output.note(&format!("cache {}: {text}", spec.key)).await;
+        }
+    }
+}
+
+/// Why a cache was not restored, or not saved.
+#[derive(Debug)]
+enum CacheError {
+    /// The job has to stop.
+    Halted,
+    /// What the server has is no cache of a job.
+    Broken(String),
+    /// Something else.
+    Failed(String),
+}
+
+impl From<io::Error> for CacheError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<JoinError> for CacheError {
+    fn from(error: JoinError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<CallError> for CacheError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Lost => Self::Halted,
+            CallError::Refused(error) => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Where a cache's paths are in the job's directory: none twice, and none below another.
+fn paths(spec: &CacheSpec, workdir: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut all = BTreeSet::new();
+    for path in &spec.paths {
+        let (top, below) = match path.strip_prefix('~') {
+            Some(below) if below.is_empty() || below.starts_with('/') => {
+                (PathBuf::from(HOME), below.trim_start_matches('/'))
+            }
+            _ => (Path::new(WORK).join(workdir), path.as_str()),
+        };
+        let below = relative(Path::new(below)).ok_or_else(|| {
+            format!("its path {path} leads neither below the working directory nor below ~")
+        })?;
+        all.insert(top.join(below));
+    }
+    // Whatever is below a path follows it.
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for path in all {
+        // Without the `/` at the end that joining nothing leaves.
+        let path: PathBuf = path.components().collect();
+        if !paths.last().is_some_and(|above| path.starts_with(above)) {
+            paths.push(path);
+        }
+    }
+    Ok(paths)
+}
+
+/// A path that leads down alone, without what does not lead anywhere.
+pub(super) fn relative(path: &Path) -> Option<PathBuf> {
+    let mut down = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::Normal(name) => down.push(name),
+            _ => return None,
+        }
+    }
+    Some(down)
+}
+
+/// Gets and unpacks a cache, and says how many entries it has; `None`: there is none.
+async fn restore(
+    spec: &CacheSpec,
+    paths: Vec<PathBuf>,
+    job: &Path,
+    api: &Api,
+    hold: &Hold,
+) -> Result<Option<usize>, CacheError> {
+    let mut attempt = 1;
+    loop {
+        let until = Some(Instant::now() + PATIENCE);
+        let get = hold.call(until, || api.get_cache(hold.lease(), &spec.key));
+        let response = tokio::select! {
+            biased;
+            _ = hold.halted() => return Err(CacheError::Halted),
+            response = get => response?,
+        };
+        let Some(response) = response else { return Ok(None) };
+        match receive(response, paths.clone(), job, hold).await? {
+            Received::Whole(entries) => return Ok(Some(entries)),
+            Received::Cut(reason) if attempt == ATTEMPTS => return Err(CacheError::Failed(reason)),
+            Received::Cut(_) => attempt += 1,
+        }
+    }
+}
+
+/// How far a cache came.
+enum Received {
+    /// All of it is in its place: so many entries.
+    Whole(usize),
+    /// It broke off, for this reason.
+    Cut(String),
+}
+
+async fn receive(
+    mut response: Response,
+    paths: Vec<PathBuf>,
+    job: &Path,
+    hold: &Hold,
+) -> Result<Received, CacheError> {
+    let (pieces, queue) = mpsc::channel(PIECES);
+    let job = job.to_owned();
+    let unpacking = tokio::task::spawn_blocking(move || unpack(queue, &paths, &job));
+    let feed = async {
+        loop {
+            let chunk = match timeout(STALL, response.chunk()).await {
+                Err(_) => return Some(format!("nothing came for {} s", STALL.as_secs())),
+                Ok(Err(_)) => return Some("the connection broke".to_owned()),
+                Ok(Ok(chunk)) => chunk,
+            };
+            // Without the whole it looks like one that broke off; with it, like its end.
+            let last = chunk.is_none();
+            if pieces.send(chunk).await.is_err() || last {
+                return None;
+            }
+        }
+    };
+    let cut = tokio::select! {
+        biased;
+        _ = hold.halted() => Some(None),
+        cut = feed => cut.map(Some),
+    };
+    // The unpacking, if it goes on, ends with this, and its files are gone before the job's are.
+    drop(pieces);
+    let unpacked = unpacking.await?;
+    match (cut, unpacked) {
+        (Some(None), _) => Err(CacheError::Halted),
+        (_, Ok(entries)) => Ok(Received::Whole(entries)),
+        (Some(Some(reason)), Err(_)) => Ok(Received::Cut(reason)),
+        (None, Err(error)) => Err(CacheError::Broken(error.to_string())),
+    }
+}
+
+/// Bytes as they come; `None` in their place is the end, and without it they broke off.
+struct Pieces {
+    queue: mpsc::Receiver<Option<Bytes>>,
+    piece: Bytes,
+    ended: bool,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() && !self.ended {
+            match self.queue.blocking_recv() {
+                Some(Some(piece)) => self.piece = piece,
+                Some(None) => self.ended = true,
+                None => return Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
+            }
+        }
+        let length = buffer.len().min(self.piece.len());
+        self.piece.copy_to_slice(&mut buffer[..length]);
+        Ok(length)
+    }
+}
+
+/// Unpacks what comes, and moves it to its place.
+fn unpack(
+    queue: mpsc::Receiver<Option<Bytes>>,
+    paths: &[PathBuf],
+    job: &Path,
+) -> Result<usize, ArchiveError> {
+    // Removed with what is left in it, whatever happens.
+    let beside = tempfile::Builder::new().prefix("cache-").tempdir_in(job)?;
+    let pieces = Pieces { queue, piece: Bytes::new(), ended: false };
+    let unpacked = archive::unpack(pieces, LIMITS, beside.path())?;
+    for path in paths {
+        put(beside.path(), job, path)?;
+    }
+    unpacked.settle(job);
+    Ok(unpacked.entries)
+}
+
+/// Moves `path` from one folder to the other. What is there already stays.
+fn put(from: &Path, to: &Path, path: &Path) -> io::Result<()> {
+    if kind(&from.join(path))?.is_none() {
+        return Ok(());
+    }
+    let parents: Vec<_> = path.ancestors().skip(1).collect();
+    for parent in parents.into_iter().rev() {
+        let folder = to.join(parent);
+        match kind(&folder)? {
+            None => DirBuilder::new().mode(0o700).create(&folder)?,
+            Some(kind) if kind.is_dir() => {}
+            // Something that another cache brought along.
+            Some(_) => return Ok(()),
+        }
+    }
+    let (from, to) = (from.join(path), to.join(path));
+    let mut left = vec![(from, to)];
+    while let Some((from, to)) = left.pop() {
+        match (kind(&from)?, kind(&to)?) {
+            (_, None) => fs::rename(&from, &to)?,
+            (Some(new), Some(old)) if new.is_dir() && old.is_dir() => {
+                for entry in fs::read_dir(&from)? {
+                    let entry = entry?;
+                    left.push((entry.path(), to.join(entry.file_name())));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What is there, links not followed.
+fn kind(path: &Path) -> io::Result<Option<FileType>> {
+    match fs::symlink_metadata(path) {
+        Ok(meta) => Ok(Some(meta.file_type())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Packs a cache into a file and sends it.
+async fn save(
+    spec: &CacheSpec,
+    paths: Vec<PathBuf>,
+    job: &Path,
+    api: &Api,
+    hold: &Hold,
+) -> Result<Packed, CacheError> {
+    let halted = Arc::new(AtomicBool::new(false));
+    let mut packing = {
+        let (job, halted) = (job.to_owned(), Arc::clone(&halted));
+        tokio::task::spawn_blocking(move || {
+            let file = tempfile::Builder::new().prefix("cache-").tempfile_in(&job)?;
+            let (out, path) = file.into_parts();
+            let packed = archive::pack(&job, &paths, LIMITS, Until { out, halted: &halted })?;
+            Ok::<_, ArchiveError>((packed, path))
+        })
+    };
+    let packed = tokio::select! {
+        biased;
+        _ = hold.halted() => {
+            // Gone before the job's files are.
+            halted.store(true, Ordering::Relaxed);
+            let _given_up = packing.await;
+            return Err(CacheError::Halted);
+        }
+        packed = &mut packing => packed?,
+    };
+    let (packed, file) = packed.map_err(|error| CacheError::Failed(error.to_string()))?;
+    if packed.entries == 0 {
+        return Ok(packed);
+    }
+    let put = |upload| api.put_cache(hold.lease(), &spec.key, upload);
+    let sent = tokio::select! {
+        biased;
+        _ = hold.halted() => return Err(CacheError::Halted),
+        sent = send(&file, hold, put) => sent,
+    };
+    match sent {
+        Ok(()) => Ok(packed),
+        Err(SendError::Lost) => Err(CacheError::Halted),
+        Err(SendError::Failed(reason)) => Err(CacheError::Failed(reason)),
+    }
+}
+
+/// A file that is written until the job has to stop.
+struct Until<'a> {
+    out: File,
+    halted: &'a AtomicBool,
+}
+
+impl Write for Until<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.halted.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the job has to stop"));
+        }
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}

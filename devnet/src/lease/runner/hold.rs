@@ -1,0 +1,380 @@
+//! A lease as its holder knows it: how long it is good, and why its job has to stop.
+//!
+//! * Upon the answer to a heartbeat: the lease is good for its time from before the heartbeat was
+//!   sent.
+//! * Upon an answer that no heartbeat came for the lease's time, that it is stale, or that the
+//!   runner's token is not good: it is lost, whatever else is going on, and nothing more is sent
+//!   for it.
+//! * Upon a request to cancel, the end of the job's time, or the end of the runner: the job has to
+//!   stop, and there is a time until which it may still say something.
+
+use super::{Stop, api::Api};
+use crate::lease::{
+    client::{ClientError, REQUEST_TIMEOUT},
+    messages::{ErrorCode, Heartbeat, LeaseGranted, LogCursor, Progress, StaleReason},
+};
+use cowboy_engine::session::backoff;
+use jiff::Timestamp;
+use std::{fmt, time::Duration};
+use tokio::{
+    sync::{Mutex, watch},
+    time::{Instant, sleep, sleep_until, timeout_at},
+};
+
+/// What a job that has to stop may still take where nobody says: its last output, its end.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+/// How long a cancel may take where the server did not say.
+const CANCEL_DEADLINE: Duration = Duration::from_secs(10);
+/// The most of a cancel's deadline that is kept for saying that it is done.
+const MAX_RESERVE: Duration = Duration::from_secs(2);
+/// The most retries that make the pause before the next longer: some six seconds.
+const MAX_BACKOFF: u32 = 6;
+/// The least time that a heartbeat's answer is waited for.
+const LEAST_LIMIT: Duration = Duration::from_millis(500);
+
+/// A lease, until it is given back or lost.
+pub(super) struct Hold {
+    lease: String,
+    runner: String,
+    interval: Duration,
+    state: watch::Sender<State>,
+    /// Taken for each heartbeat and each last word: one does not overtake the other.
+    wire: Mutex<()>,
+}
+
+#[derive(Clone)]
+struct State {
+    until: Instant,
+    halt: Option<(Halt, Instant)>,
+}
+
+/// Why a job has to stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Halt {
+    /// The lease is good no more.
+    Lost(Loss),
+    /// Somebody wants it canceled, by then.
+    Canceled {
+        /// When the server takes it for canceled without the runner's word.
+        by: Instant,
+    },
+    /// Its time is over.
+    TimedOut,
+    /// Its runner ends.
+    Stopped,
+}
+
+/// Why a lease is good no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loss {
+    /// The server says so.
+    Stale(StaleReason),
+    /// No heartbeat came through for as long as it holds without one.
+    Expired,
+    /// The server does not know the runner any more.
+    Refused(String),
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stale(reason) => write!(f, "{reason}"),
+            Self::Expired => f.write_str("no heartbeat came through"),
+            Self::Refused(reason) => f.write_str(reason),
+        }
+    }
+}
+
+/// Why a request of the lease has no answer.
+#[derive(Debug)]
+pub(super) enum CallError {
+    /// The lease is lost.
+    Lost,
+    /// It will never have one.
+    Refused(ClientError),
+}
+
+/// What became of a last word.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// The server took it.
+    Accepted,
+    /// The job has to stop, as it is to be canceled: that is to be said instead.
+    Canceled(Halt),
+    /// The lease was lost before.
+    Lost(Loss),
+    /// The server will never take it.
+    Refused(ClientError),
+}
+
+/// Pauses between attempts, each longer than the one before.
+#[derive(Default)]
+pub(super) struct Pauses(u32);
+
+impl Pauses {
+    pub(super) fn next(&mut self) -> Duration {
+        let pause = backoff::delay_ms(self.0.min(MAX_BACKOFF), rand::random());
+        self.0 = self.0.saturating_add(1);
+        Duration::from_millis(pause)
+    }
+}
+
+impl Hold {
+    /// A lease that was granted at `at`.
+    pub(super) fn new(granted: &LeaseGranted, runner: &str, at: Instant) -> Self {
+        let until = at + Duration::from_secs(granted.lease_ttl_seconds);
+        Self {
+            lease: granted.lease_id.clone(),
+            runner: runner.to_owned(),
+            interval: Duration::from_secs(granted.heartbeat_interval_seconds.max(1)),
+            state: watch::Sender::new(State { until, halt: None }),
+            wire: Mutex::new(()),
+        }
+    }
+
+    /// The lease's id: a secret.
+    pub(super) fn lease(&self) -> &str {
+        &self.lease
+    }
+
+    /// The job has to stop. The first reason counts, unless the lease is lost.
+    fn halt(&self, halt: Halt) {
+        self.state.send_if_modified(|state| {
+            let counts = match (&state.halt, &halt) {
+                (None, _) => true,
+                (Some((Halt::Lost(_), _)), _) => false,
+                (Some(_), halt) => matches!(halt, Halt::Lost(_)),
+            };
+            if counts {
+                state.halt = Some((halt, Instant::now()));
+            }
+            counts
+        });
+    }
+
+    /// Why the job has to stop, if it has to.
+    pub(super) fn is_halted(&self) -> Option<Halt> {
+        self.state.borrow().halt.as_ref().map(|(halt, _)| halt.clone())
+    }
+
+    /// Waits until the job has to stop.
+    pub(super) async fn halted(&self) -> Halt {
+        self.when(|halt| Some(halt.clone())).await
+    }
+
+    /// Waits until the lease is lost.
+    pub(super) async fn lost(&self) -> Loss {
+        let lost = |halt: &Halt| match halt {
+            Halt::Lost(loss) => Some(loss.clone()),
+            _ => None,
+        };
+        self.when(lost).await
+    }
+
+    async fn when<T>(&self, found: impl Fn(&Halt) -> Option<T>) -> T {
+        let find = |state: &State| state.halt.as_ref().and_then(|(halt, _)| found(halt));
+        let mut states = self.state.subscribe();
+        loop {
+            let now = find(&states.borrow_and_update());
+            match now {
+                Some(value) => return value,
+                None => states.changed().await.expect("the sender is this lease's own"),
+            }
+        }
+    }
+
+    /// Waits until a job that has to stop must leave undone what it has not done.
+    pub(super) async fn cutoff(&self) {
+        let halt = self.halted().await;
+        let since = self.state.borrow().halt.as_ref().map_or_else(Instant::now, |(_, at)| *at);
+        let last = match halt {
+            Halt::Lost(_) => return,
+            Halt::Canceled { by } => {
+                by - (by.saturating_duration_since(since) / 8).min(MAX_RESERVE)
+            }
+            Halt::TimedOut | Halt::Stopped => since + LAST_WORDS,
+        };
+        tokio::select! {
+            _ = self.lost() => {}
+            () = sleep_until(last) => {}
+        }
+    }
+
+    /// Asks until there is an answer, as long as the lease is good, and no more after `until`.
+    pub(super) async fn call<T, F: Future<Output = Result<T, ClientError>>>(
+        &self,
+        until: Option<Instant>,
+        request: impl Fn() -> F,
+    ) -> Result<T, CallError> {
+        let mut pauses = Pauses::default();
+        loop {
+            let answer = tokio::select! {
+                biased;
+                _ = self.lost() => return Err(CallError::Lost),
+                answer = request() => answer,
+            };
+            let error = match answer {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            if self.loses(&error) {
+                return Err(CallError::Lost);
+            }
+            if !error.is_transient() || until.is_some_and(|until| until <= Instant::now()) {
+                return Err(CallError::Refused(error));
+            }
+            tracing::debug!(%error, "asked again");
+            tokio::select! {
+                _ = self.lost() => return Err(CallError::Lost),
+                () = sleep(pauses.next()) => {}
+            }
+        }
+    }
+
+    /// Says the last thing about the job until the server takes it. `done` is what a lease is stale
+    /// with that has ended in this way.
+    pub(super) async fn last_word<T, F: Future<Output = Result<T, ClientError>>>(
+        &self,
+        done: StaleReason,
+        request: impl Fn() -> F,
+    ) -> Said {
+        let mut pauses = Pauses::default();
+        let lost = |loss| match loss {
+            // Nobody else can have said it: the answer got lost.
+            Loss::Stale(reason) if reason == done => Said::Accepted,
+            loss => Said::Lost(loss),
+        };
+        loop {
+            let answer = {
+                let attempt = async {
+                    let _wire = self.wire.lock().await;
+                    request().await
+                };
+                tokio::select! {
+                    biased;
+                    loss = self.lost() => return lost(loss),
+                    answer = attempt => answer,
+                }
+            };
+            match answer {
+                Ok(_) => return Said::Accepted,
+                Err(ClientError::Stale(StaleReason::CancelRequested)) => {
+                    let halt = Halt::Canceled { by: Instant::now() + CANCEL_DEADLINE };
+                    self.halt(halt.clone());
+                    return Said::Canceled(halt);
+                }
+                Err(error) if self.loses(&error) => return lost(self.lost().await),
+                Err(error) if !error.is_transient() => return Said::Refused(error),
+                Err(error) => tracing::debug!(%error, "said again"),
+            }
+            tokio::select! {
+                loss = self.lost() => return lost(loss),
+                () = sleep(pauses.next()) => {}
+            }
+        }
+    }
+
+    /// Whether the lease is lost with this answer.
+    fn loses(&self, error: &ClientError) -> bool {
+        let loss = match error {
+            ClientError::Stale(reason) => Loss::Stale(*reason),
+            error if is_unknown(error) => Loss::Refused(error.to_string()),
+            _ => return false,
+        };
+        self.halt(Halt::Lost(loss));
+        true
+    }
+
+    /// Keeps the lease as long as it can be kept, and has the job stop when it must: at `end`, or
+    /// upon `stop`. Does not return.
+    pub(super) async fn keep(
+        &self,
+        api: &Api,
+        told: impl Fn() -> (Progress, LogCursor),
+        end: Instant,
+        stop: Stop,
+    ) {
+        tokio::join!(
+            self.beat(api, told),
+            self.expire(),
+            async {
+                sleep_until(end).await;
+                self.halt(Halt::TimedOut);
+            },
+            async {
+                stop.requested().await;
+                self.halt(Halt::Stopped);
+            }
+        );
+    }
+
+    /// Sends heartbeats at the interval, the first at once, until the lease is lost.
+    async fn beat(&self, api: &Api, told: impl Fn() -> (Progress, LogCursor)) {
+        let (mut next, mut pauses) = (Instant::now(), Pauses::default());
+        loop {
+            tokio::select! {
+                _ = self.lost() => return,
+                () = sleep_until(next) => {}
+            }
+            let attempt = async {
+                let _wire = self.wire.lock().await;
+                let until = self.state.borrow().until;
+                let sent = Instant::now();
+                let limit = (until - sent) / 3;
+                let limit = limit.clamp(LEAST_LIMIT, REQUEST_TIMEOUT);
+                let (progress, cursor) = told();
+                let heartbeat = Heartbeat {
+                    tag: Default::default(),
+                    lease_id: self.lease.clone(),
+                    runner_id: self.runner.clone(),
+                    progress: Some(progress),
+                    log_cursor: Some(cursor),
+                    ts: Some(Timestamp::now().to_string()),
+                };
+                (sent, timeout_at(until, api.heartbeat(&heartbeat, limit)).await)
+            };
+            let (sent, answer) = tokio::select! {
+                biased;
+                _ = self.lost() => return,
+                answered = attempt => answered,
+            };
+            next = match answer {
+                Ok(Ok(ack)) if ack.extend_lease => {
+                    pauses = Pauses::default();
+                    let ttl = Duration::from_secs(ack.new_lease_ttl_seconds);
+                    self.state.send_modify(|state| state.until = sent + ttl);
+                    if ack.cancel_requested {
+                        let left = Duration::from_secs(ack.cancel_deadline_seconds);
+                        self.halt(Halt::Canceled { by: sent + left });
+                    }
+                    sent + self.interval
+                }
+                Ok(Ok(_)) => return self.halt(Halt::Lost(Loss::Stale(StaleReason::LeaseExpired))),
+                Ok(Err(error)) if self.loses(&error) => return,
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "no answer to a heartbeat");
+                    Instant::now() + pauses.next().min(self.interval)
+                }
+                // Time is over: `expire` sees to it.
+                Err(_) => sent + self.interval,
+            };
+        }
+    }
+
+    /// Waits until the lease has run out.
+    pub(super) async fn expire(&self) {
+        let mut states = self.state.subscribe();
+        loop {
+            let until = states.borrow_and_update().until;
+            tokio::select! {
+                changed = states.changed() => changed.expect("the sender is this lease's own"),
+                () = sleep_until(until) => return self.halt(Halt::Lost(Loss::Expired)),
+            }
+        }
+    }
+}
+
+/// Whether the server does not know the runner, or takes it for another.
+pub(super) fn is_unknown(error: &ClientError) -> bool {
+    matches!(error.code(), Some(ErrorCode::Unauthorized | ErrorCode::WrongRunner))
+}

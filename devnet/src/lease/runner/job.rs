@@ -1,0 +1,395 @@
+//! A granted job from its ack to its end.
+//!
+//! ```text
+//! ack ─▶ caches restored ─▶ steps ─▶ artifacts ─▶ caches saved ─▶ Complete
+//!                    └─────────┴──────────┴─────────────┴─ canceled ─▶ what there is ─▶ CancelAck
+//! ```
+//!
+//! Beside all of it heartbeats keep the lease, and the log is sent. When the lease is lost nothing
+//! more is; when the job's time is over or the runner ends, what was written still is, and the
+//! lease is left to run out.
+
+use super::{
+    Stop,
+    api::{Api, log_artifact},
+    archive::{HOME, WORK},
+    artifacts::Artifacts,
+    cache::{Caches, Folders, relative},
+    hold::{CallError, Halt, Hold, Loss, Said},
+    log::{Log, Lost},
+    mask::Secrets,
+    output::{Output, Position},
+    step::{self, End, Place, exit_code},
+};
+use crate::{
+    executor::command::Directory,
+    lease::messages::{
+        AckLease, Artifact, CancelAck, Complete, CompleteStatus, FinalStatus, LeaseGranted,
+        LogCursor, StaleReason, Timings,
+    },
+};
+use jiff::Timestamp;
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    fs::DirBuilder,
+    os::unix::{fs::DirBuilderExt as _, process::ExitStatusExt as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// The longest summary, in bytes.
+const MAX_SUMMARY: usize = 4 << 10;
+
+/// What became of a job on this runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what it should.
+    Succeeded,
+    /// It did not, for this reason.
+    Failed(String),
+    /// It was canceled.
+    Canceled,
+    /// It took too long.
+    TimedOut,
+    /// The lease was lost, and the job with it.
+    Lost(Loss),
+    /// The runner ends before the job does.
+    Stopped,
+    /// The server does not take its end.
+    Refused(String),
+}
+
+/// How a job's steps ended.
+enum Worked {
+    /// Every one succeeded.
+    Done,
+    /// This one did not.
+    Failed { exit_code: Option<i32>, summary: String },
+    /// They had to, during this one; none: before it or between two.
+    Halted { halt: Halt, step: Option<String> },
+}
+
+/// A job at work.
+struct Job<'a> {
+    granted: &'a LeaseGranted,
+    runner: &'a str,
+    api: &'a Api,
+    hold: &'a Hold,
+    log: &'a Log,
+    position: &'a Position,
+    output: Output<'a>,
+    artifacts: Artifacts,
+    timings: Timings,
+}
+
+/// The folders of a job, and its environment.
+struct Prepared {
+    /// Where steps start, from the job's `work` on.
+    workdir: PathBuf,
+    env: BTreeMap<String, OsString>,
+}
+
+/// Does what was granted at `at`, in `directory`, which is gone afterwards.
+pub(super) async fn run(
+    granted: &LeaseGranted,
+    at: Instant,
+    runner: &str,
+    api: &Api,
+    directory: Directory,
+    stop: Stop,
+) -> Outcome {
+    let hold = Hold::new(granted, runner, at);
+    let outcome = work(granted, runner, api, &hold, directory.path(), stop).await;
+    // An error: the removal panicked, and its directory is left behind.
+    let _ = tokio::task::spawn_blocking(move || drop(directory)).await;
+    outcome
+}
+
+async fn work(
+    granted: &LeaseGranted,
+    runner: &str,
+    api: &Api,
+    hold: &Hold,
+    directory: &Path,
+    stop: Stop,
+) -> Outcome {
+    let acked = Instant::now();
+    if let Err(outcome) = ack(granted, runner, api, hold, &stop).await {
+        return outcome;
+    }
+    let spec = &granted.job_spec;
+    let secrets = spec.secret_env.iter().filter_map(|name| spec.env.get(name));
+    let secrets = Arc::new(Secrets::new(secrets.map(String::as_str)));
+    let (log, position) = (Log::new(), Position::new(spec.steps.len()));
+    let job = Job {
+        granted,
+        runner,
+        api,
+        hold,
+        log: &log,
+        position: &position,
+        output: Output::new(&log, &position, secrets),
+        artifacts: Artifacts::default(),
+        timings: Timings { started_at: None, finished_at: None },
+    };
+    let told = || (position.get(), LogCursor { bytes_sent: log.sent() });
+    let end = acked + Duration::from_secs(granted.max_runtime_seconds);
+    let beside = async {
+        tokio::join!(hold.keep(api, told, end, stop), log.deliver(api, hold));
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        outcome = job.run(directory) => outcome,
+        () = beside => unreachable!("it goes on for as long as it is asked"),
+    }
+}
+
+/// Accepts the lease.
+async fn ack(
+    granted: &LeaseGranted,
+    runner: &str,
+    api: &Api,
+    hold: &Hold,
+    stop: &Stop,
+) -> Result<(), Outcome> {
+    let message = AckLease {
+        tag: Default::default(),
+        job_id: granted.job_id.clone(),
+        lease_id: granted.lease_id.clone(),
+        runner_id: runner.to_owned(),
+        accepted_at: Some(Timestamp::now().to_string()),
+    };
+    let acked = tokio::select! {
+        biased;
+        () = hold.expire() => Err(CallError::Lost),
+        () = stop.requested() => return Err(Outcome::Stopped),
+        acked = hold.call(None, || api.ack(&message)) => acked.map(drop),
+    };
+    match acked {
+        Ok(()) => Ok(()),
+        Err(CallError::Lost) => Err(Outcome::Lost(hold.lost().await)),
+        Err(CallError::Refused(error)) => Err(Outcome::Refused(error.to_string())),
+    }
+}
+
+/// Waits for `work`, but no longer than until the job has to stop, and has had its time for that.
+async fn in_time(hold: &Hold, work: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        () = hold.cutoff() => {}
+        () = work => {}
+    }
+}
+
+/// Waits for `work`, but no longer than until the job has to stop.
+async fn until_halted(hold: &Hold, work: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        _ = hold.halted() => {}
+        () = work => {}
+    }
+}
+
+impl Job<'_> {
+    async fn run(mut self, directory: &Path) -> Outcome {
+        let (api, hold) = (self.api, self.hold);
+        let spec = &self.granted.job_spec;
+        let prepared = match self.prepare(directory) {
+            Ok(prepared) => prepared,
+            Err(summary) => {
+                in_time(hold, self.output.note(&summary)).await;
+                let worked = Worked::Failed { exit_code: None, summary };
+                return self.end(worked, directory).await;
+            }
+        };
+        let folders = Folders { job: directory, workdir: &prepared.workdir };
+        let workdir = directory.join(WORK).join(&prepared.workdir);
+        let mut caches = Caches::new(&spec.caches);
+        if !spec.caches.is_empty() {
+            self.position.done(0, "restoring caches");
+            in_time(hold, caches.restore(&folders, api, hold, &mut self.output)).await;
+        }
+        self.timings.started_at = Some(Timestamp::now().to_string());
+        let place = Place { job: directory, workdir: &workdir, env: &prepared.env };
+        let worked = self.steps(&place).await;
+        self.timings.finished_at = Some(Timestamp::now().to_string());
+        if !matches!(worked, Worked::Halted { .. }) {
+            until_halted(hold, self.upload(&workdir)).await;
+        }
+        if matches!(worked, Worked::Done) && !spec.caches.is_empty() {
+            self.position.done(self.position.steps(), "saving caches");
+            in_time(hold, caches.save(&folders, api, hold, &mut self.output)).await;
+        }
+        self.end(worked, &workdir).await
+    }
+
+    /// Makes the job's folders and its environment. Errors: why it cannot run here.
+    fn prepare(&self, directory: &Path) -> Result<Prepared, String> {
+        let spec = &self.granted.job_spec;
+        if let Some(image) = &spec.image {
+            return Err(format!("this runner has no containers, and the job wants {image}"));
+        }
+        let workdir = relative(Path::new(&spec.workdir)).ok_or_else(|| {
+            format!("workdir {} does not lead below the job's directory", spec.workdir)
+        })?;
+        if let Some(name) = spec.env.keys().find(|name| name.is_empty() || name.contains('=')) {
+            return Err(format!("{name:?} names no environment variable"));
+        }
+        let home = directory.join(HOME);
+        let make = |folder: &Path| DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        make(&home)
+            .and_then(|()| make(&directory.join(WORK).join(&workdir)))
+            .map_err(|error| format!("the job's folders cannot be made: {error}"))?;
+        let mut env: BTreeMap<String, OsString> = BTreeMap::new();
+        env.insert("PATH".to_owned(), env::var_os("PATH").unwrap_or_default());
+        env.insert("HOME".to_owned(), home.into());
+        env.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
+        let own = [
+            ("COWBOY_RUN_ID", self.granted.run_id.clone()),
+            ("COWBOY_JOB_ID", self.granted.job_id.clone()),
+            ("COWBOY_JOB_NAME", spec.name.clone()),
+            ("COWBOY_ATTEMPT", self.granted.attempt.to_string()),
+        ];
+        env.extend(own.map(|(name, value)| (name.to_owned(), value.into())));
+        Ok(Prepared { workdir, env })
+    }
+
+    /// Runs one step after the other, until one fails.
+    async fn steps(&mut self, place: &Place<'_>) -> Worked {
+        let hold = self.hold;
+        let steps = &self.granted.job_spec.steps;
+        for (index, script) in (0..).zip(steps) {
+            if let Some(halt) = hold.is_halted() {
+                return Worked::Halted { halt, step: None };
+            }
+            let line = self.output.first_line(script);
+            in_time(hold, self.output.begin(index, &line)).await;
+            let (exit_code, what) = match step::run(place, script, hold, &mut self.output).await {
+                Ok(End::Halted(halt)) => return Worked::Halted { halt, step: Some(line) },
+                Ok(End::Exited(status)) if status.success() => continue,
+                Ok(End::Exited(status)) => {
+                    let what = match status.signal() {
+                        Some(signal) => format!("was killed by signal {signal}"),
+                        None => format!("failed with exit code {}", exit_code(status)),
+                    };
+                    (Some(exit_code(status)), what)
+                }
+                Err(error) => (None, format!("cannot be run: {error}")),
+            };
+            let what = format!("step {} of {} {what}", index + 1, steps.len());
+            in_time(hold, self.output.note(&what)).await;
+            return Worked::Failed { exit_code, summary: format!("{what}: {line}") };
+        }
+        Worked::Done
+    }
+
+    async fn upload(&mut self, workdir: &Path) {
+        let specs = &self.granted.job_spec.artifacts;
+        self.artifacts.upload(specs, workdir, self.api, self.hold, &mut self.output).await;
+    }
+
+    /// Has the rest of the log sent, and says how the job ended.
+    async fn end(self, worked: Worked, workdir: &Path) -> Outcome {
+        let hold = self.hold;
+        until_halted(hold, self.log.flush()).await;
+        let worked = match (worked, hold.is_halted()) {
+            (Worked::Halted { halt, step }, _) => return self.halt(halt, step, workdir).await,
+            (_, Some(halt)) => return self.halt(halt, None, workdir).await,
+            (worked, None) => worked,
+        };
+        let steps = self.granted.job_spec.steps.len();
+        let (status, exit_code, summary) = match worked {
+            Worked::Failed { exit_code, summary } => (CompleteStatus::Failed, exit_code, summary),
+            _ => {
+                (CompleteStatus::Succeeded, Some(0), format!("{steps} of {steps} steps succeeded"))
+            }
+        };
+        let complete = Complete {
+            tag: Default::default(),
+            lease_id: self.granted.lease_id.clone(),
+            runner_id: self.runner.to_owned(),
+            status,
+            exit_code,
+            timings: Some(self.timings.clone()),
+            artifacts: self.kept(),
+            summary: Some(self.summary(&summary)),
+        };
+        let send = || self.api.complete(&complete);
+        match hold.last_word(StaleReason::LeaseCompleted, send).await {
+            Said::Accepted if status == CompleteStatus::Succeeded => Outcome::Succeeded,
+            Said::Accepted => Outcome::Failed(self.summary(&summary)),
+            Said::Canceled(halt) => self.halt(halt, None, workdir).await,
+            Said::Lost(loss) => Outcome::Lost(loss),
+            Said::Refused(error) => Outcome::Refused(error.to_string()),
+        }
+    }
+
+    /// The job had to stop, and nothing of it runs any more: says what is left to say.
+    async fn halt(mut self, halt: Halt, step: Option<String>, workdir: &Path) -> Outcome {
+        let hold = self.hold;
+        let at = match &step {
+            Some(line) => format!("during step: {line}"),
+            None => "between steps".to_owned(),
+        };
+        let (summary, outcome) = match halt {
+            Halt::Lost(loss) => return Outcome::Lost(loss),
+            Halt::Canceled { .. } => (format!("Canceled {at}"), Outcome::Canceled),
+            Halt::TimedOut => {
+                let limit = self.granted.max_runtime_seconds;
+                (format!("Not done within {limit} s, stopped {at}"), Outcome::TimedOut)
+            }
+            Halt::Stopped => (format!("The runner ends, stopped {at}"), Outcome::Stopped),
+        };
+        let last = async {
+            self.output.note(&summary).await;
+            self.log.flush().await;
+            if outcome == Outcome::Canceled {
+                self.upload(workdir).await;
+                self.log.flush().await;
+            }
+        };
+        in_time(hold, last).await;
+        if outcome != Outcome::Canceled {
+            return outcome;
+        }
+        let ack = CancelAck {
+            tag: Default::default(),
+            lease_id: self.granted.lease_id.clone(),
+            runner_id: self.runner.to_owned(),
+            final_status: FinalStatus::Canceled,
+            ts: Some(Timestamp::now().to_string()),
+            artifacts: self.kept(),
+            summary: Some(self.summary(&summary)),
+        };
+        let send = || self.api.cancel_ack(&ack);
+        match hold.last_word(StaleReason::LeaseCanceled, send).await {
+            Said::Accepted | Said::Canceled(_) => Outcome::Canceled,
+            Said::Lost(loss) => Outcome::Lost(loss),
+            Said::Refused(error) => Outcome::Refused(error.to_string()),
+        }
+    }
+
+    /// What the job leaves behind, its log first.
+    fn kept(&self) -> Vec<Artifact> {
+        let log = log_artifact(&self.granted.job_id, self.granted.attempt);
+        [log].into_iter().chain(self.artifacts.kept().iter().cloned()).collect()
+    }
+
+    /// A summary without secrets, with what became of the log if it was cut off.
+    fn summary(&self, text: &str) -> String {
+        let mut summary = self.output.mask(text);
+        match self.log.lost() {
+            None => {}
+            Some(Lost::Full) => summary.push_str(" (the log is cut off: the server's limit)"),
+            Some(Lost::Refused(reason)) => {
+                summary.push_str(&format!(" (the log is cut off: {reason})"));
+            }
+        }
+        summary.truncate(summary.floor_char_boundary(MAX_SUMMARY));
+        summary
+    }
+}

@@ -1,0 +1,191 @@
+//! A job's log on its way: kept in a buffer of bounded size until the server has it.
+//!
+//! [`Log::push`] waits while the buffer is full, and so does, in the end, the process that writes.
+//! [`Log::deliver`] sends pieces. What the server has acknowledged stays in the buffer as long as
+//! there is room, so that a server that lost the end of the log can be sent it again.
+
+use super::{
+    api::Api,
+    hold::{CallError, Hold},
+};
+use crate::lease::messages::ErrorCode;
+use std::{collections::VecDeque, time::Duration};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+/// The longest piece that is sent, in bytes.
+const PIECE: usize = 64 << 10;
+/// How long a byte waits for others at most.
+const DELAY: Duration = Duration::from_millis(200);
+/// The most that is kept, in bytes.
+const CAPACITY: usize = 1 << 20;
+/// How often the server may lose what it had acknowledged.
+const MAX_REWINDS: u32 = 8;
+
+/// What a job writes, until the server has it.
+pub(super) struct Log(watch::Sender<Buffer>);
+
+struct Buffer {
+    /// How long the log is before `bytes`.
+    base: u64,
+    bytes: VecDeque<u8>,
+    /// How many of `bytes` the server has.
+    acked: usize,
+    /// When the first was pushed of those that it has not.
+    since: Option<Instant>,
+    /// Somebody waits for all to be sent.
+    urgent: bool,
+    rewinds: u32,
+    lost: Option<Lost>,
+}
+
+/// Why the rest of a log is not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// The server's limit is reached.
+    Full,
+    /// The server does not take it, or lost too much of it.
+    Refused(String),
+}
+
+impl Buffer {
+    /// Takes as many of `bytes` as there is room for, and says how many.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(CAPACITY - (self.bytes.len() - self.acked));
+        let excess = (self.bytes.len() + taken).saturating_sub(CAPACITY);
+        self.bytes.drain(..excess);
+        self.base += excess as u64;
+        self.acked -= excess;
+        self.bytes.extend(&bytes[..taken]);
+        if taken > 0 {
+            self.since.get_or_insert_with(Instant::now);
+        }
+        taken
+    }
+
+    fn waiting(&self) -> usize {
+        self.bytes.len() - self.acked
+    }
+
+    /// The next piece, and how long the log is before it.
+    fn piece(&self) -> (u64, Vec<u8>) {
+        let piece = self.bytes.iter().skip(self.acked).take(PIECE).copied().collect();
+        (self.base + self.acked as u64, piece)
+    }
+
+    /// The server has so many bytes of the log.
+    fn acknowledge(&mut self, length: u64) {
+        let before = self.acked;
+        match length.checked_sub(self.base) {
+            Some(acked) => self.acked = self.bytes.len().min(acked as usize),
+            None => return self.lose(Lost::Refused("the server has lost a part of it".to_owned())),
+        }
+        if self.acked <= before && self.waiting() > 0 {
+            self.rewinds += 1;
+            if self.rewinds > MAX_REWINDS {
+                return self.lose(Lost::Refused("the server does not keep it".to_owned()));
+            }
+        }
+        self.since = (self.waiting() > 0).then(Instant::now);
+    }
+
+    fn lose(&mut self, lost: Lost) {
+        self.base += self.acked as u64;
+        self.bytes.clear();
+        (self.acked, self.since) = (0, None);
+        self.lost.get_or_insert(lost);
+    }
+}
+
+impl Log {
+    pub(super) fn new() -> Self {
+        Self(watch::Sender::new(Buffer {
+            base: 0,
+            bytes: VecDeque::new(),
+            acked: 0,
+            since: None,
+            urgent: false,
+            rewinds: 0,
+            lost: None,
+        }))
+    }
+
+    /// Adds to the log, once there is room. Of a log that is lost nothing is kept.
+    pub(super) async fn push(&self, mut bytes: &[u8]) {
+        let mut buffer = self.0.subscribe();
+        while !bytes.is_empty() {
+            let mut taken = 0;
+            self.0.send_if_modified(|buffer| {
+                taken = if buffer.lost.is_some() { bytes.len() } else { buffer.take(bytes) };
+                taken > 0
+            });
+            bytes = &bytes[taken..];
+            if !bytes.is_empty() {
+                // An error: the sender is this log's own.
+                let _ = buffer
+                    .wait_for(|buffer| buffer.waiting() < CAPACITY || buffer.lost.is_some())
+                    .await;
+            }
+        }
+    }
+
+    /// Waits until all is sent, or lost.
+    pub(super) async fn flush(&self) {
+        self.0.send_modify(|buffer| buffer.urgent = true);
+        let mut buffer = self.0.subscribe();
+        // An error: the sender is this log's own.
+        let _ = buffer.wait_for(|buffer| buffer.waiting() == 0).await;
+        self.0.send_modify(|buffer| buffer.urgent = false);
+    }
+
+    /// How many bytes the server has.
+    pub(super) fn sent(&self) -> u64 {
+        let buffer = self.0.borrow();
+        buffer.base + buffer.acked as u64
+    }
+
+    /// Why its rest is not kept, if so.
+    pub(super) fn lost(&self) -> Option<Lost> {
+        self.0.borrow().lost.clone()
+    }
+
+    /// Sends what is pushed, until the lease is lost or the log is.
+    pub(super) async fn deliver(&self, api: &Api, hold: &Hold) {
+        let mut buffer = self.0.subscribe();
+        loop {
+            let since = match buffer.wait_for(|buffer| buffer.since.is_some()).await {
+                Ok(buffer) => buffer.since.expect("it was waited for"),
+                Err(_) => return,
+            };
+            tokio::select! {
+                _ = buffer.wait_for(|buffer| buffer.urgent || buffer.waiting() >= PIECE) => {}
+                () = sleep_until(since + DELAY) => {}
+            }
+            let (offset, piece) = buffer.borrow_and_update().piece();
+            let lease = hold.lease();
+            let sent = hold.call(None, || api.put_log(lease, offset, &piece)).await;
+            let length = match sent {
+                Ok(length) => Ok(length),
+                // Nothing, where the log begins: the answer tells where it ends.
+                Err(CallError::Refused(error)) if error.code() == Some(ErrorCode::LogGap) => {
+                    hold.call(None, || api.put_log(lease, 0, &[])).await
+                }
+                Err(error) => Err(error),
+            };
+            match length {
+                Ok(length) => self.0.send_modify(|buffer| buffer.acknowledge(length)),
+                Err(CallError::Lost) => return,
+                Err(CallError::Refused(error)) => {
+                    let lost = match error.code() {
+                        Some(ErrorCode::LogFull) => Lost::Full,
+                        _ => Lost::Refused(error.to_string()),
+                    };
+                    self.0.send_modify(|buffer| buffer.lose(lost));
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! A runner of the lease protocol: asks for work, does it on this machine, and says how it went.
+//!
+//! * [`Runner::run`] asks for a lease with long polling. Upon a grant: a fresh directory is made,
+//!   the lease acked, and the job's steps run in their order with `sh -c`, as this user.
+//! * While anything of a job goes on: heartbeats at the interval, each with the progress and how
+//!   much of the log was sent.
+//! * Every request is made again where that may help, with growing pauses, for as long as the lease
+//!   can still be good.
+//! * Upon `StaleLease`, or when the lease must have run out: the job's processes are killed, its
+//!   directory is removed, and nothing more is sent for the lease.
+//! * Upon a request to cancel: the processes are asked to end, killed if they do not, and after the
+//!   last output and the artifacts that are there `CancelAck` is sent.
+//! * Upon the runner's own end: the same, but nothing is said about the job. It goes back to the
+//!   queue when its lease runs out.
+//!
+//! What a job reads and writes never has the lease's id; secrets of its environment are masked in
+//! whatever is sent.
+//!
+//! | file | subject |
+//! |---|---|
+//! | [`folder`] | the runner's folder, and what killed runners left behind |
+//! | [`job`] | one job, from its ack to its end |
+//! | [`hold`] | its lease: heartbeats, expiry, reasons to stop, retries |
+//! | [`step`] | one step: its shell, its processes, their output |
+//! | [`output`] | what steps write, masked, and the progress they tell |
+//! | [`mask`] | secrets out of a stream |
+//! | [`log`] | the log, on its way to the server |
+//! | [`glob`], [`artifacts`] | the files that a job leaves behind |
+//! | [`archive`], [`cache`] | the folders that jobs share |
+//! | [`api`] | the requests |
+
+mod api;
+mod archive;
+mod artifacts;
+mod cache;
+pub mod folder;
+mod glob;
+mod hold;
+mod job;
+mod log;
+mod mask;
+mod output;
+mod step;
+#[cfg(test)]
+mod tests;
+
+pub use hold::Loss;
+pub use job::Outcome;
+
+use super::{
+    client::{Client, ClientError},
+    messages::{CONTAINER, LeaseGranted, LeaseRequest, MAX_CAPABILITIES, MAX_WAIT_SECONDS},
+};
+use crate::executor::command::{Directories, Directory};
+use api::Api;
+use folder::RunnerLock;
+use hold::{Pauses, is_unknown};
+use std::{env::consts, io, time::Duration};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+
+/// The longest name of a runner or of what it is capable of, in bytes.
+const MAX_NAME: usize = 128;
+
+/// Says that a runner is to end.
+#[derive(Debug)]
+pub struct Stopper(watch::Sender<bool>);
+
+impl Stopper {
+    /// It is to end.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// Whether a runner is to end. Without its [`Stopper`] it never is.
+#[derive(Debug, Clone)]
+pub struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    /// One that is not to end yet, and what says so.
+    pub fn new() -> (Stopper, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (Stopper(sender), Self(receiver))
+    }
+
+    /// Whether it is to end.
+    pub fn is_requested(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    async fn requested(&self) {
+        let mut requested = self.0.clone();
+        if requested.wait_for(|requested| *requested).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// What a runner is, and how much it does.
+#[derive(Debug)]
+pub struct RunnerConfig {
+    /// Its name, which its token is for.
+    pub name: String,
+    /// What it is capable of.
+    pub capabilities: Vec<String>,
+    /// After how many jobs it ends; none: never by itself.
+    pub max_jobs: Option<u64>,
+    /// Its folder.
+    pub lock: RunnerLock,
+}
+
+/// Why a runner ends.
+#[derive(Debug, thiserror::Error)]
+pub enum RunnerError {
+    /// A name or a capability that is none.
+    #[error("{what} {given:?}: {expected}")]
+    Name {
+        /// `name` or `capability`.
+        what: &'static str,
+        /// What was given.
+        given: String,
+        /// What would be one.
+        expected: &'static str,
+    },
+    /// The server does not know it, or refuses what it asks.
+    #[error("{url}: {source}")]
+    Refused {
+        /// The server.
+        url: String,
+        /// What it says.
+        source: ClientError,
+    },
+    /// This machine has no room for a job's directory.
+    #[error("{what}: {source}")]
+    Local {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Something that a runner's operator may want to know. Never a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// The server does not answer; it is asked again.
+    Unreachable(String),
+    /// It answers again.
+    Back,
+    /// A lease was granted.
+    Granted(JobNotice),
+    /// The job is over for this runner.
+    Ended {
+        /// The job.
+        job: JobNotice,
+        /// What became of it.
+        outcome: Outcome,
+        /// How long it took.
+        took: Duration,
+    },
+}
+
+/// Which job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobNotice {
+    /// Its id.
+    pub job: String,
+    /// Its run's.
+    pub run: String,
+    /// Its name.
+    pub name: String,
+    /// Which attempt.
+    pub attempt: u32,
+}
+
+/// A runner of the lease protocol.
+pub struct Runner {
+    name: String,
+    capabilities: Vec<String>,
+    max_jobs: Option<u64>,
+    api: Api,
+    directories: Directories,
+    _lock: RunnerLock,
+}
+
+/// What this machine is capable of: its system and its processor, as `linux` and `x86_64`.
+pub fn capabilities() -> Vec<String> {
+    vec![consts::OS.to_owned(), consts::ARCH.to_owned()]
+}
+
+impl Runner {
+    /// A runner that asks `client`'s server. What a killed runner left in the folder is cleared
+    /// away.
+    pub fn new(config: RunnerConfig, client: Client) -> Result<Self, RunnerError> {
+        let RunnerConfig { name, capabilities, max_jobs, lock } = config;
+        check("name", &name)?;
+        capabilities.iter().try_for_each(|capability| check("capability", capability))?;
+        let refused = |given: &str, expected| RunnerError::Name {
+            what: "capability",
+            given: given.to_owned(),
+            expected,
+        };
+        if capabilities.iter().any(|capability| capability == CONTAINER) {
+            return Err(refused(CONTAINER, "this runner runs steps without containers"));
+        }
+        if let Some(excess) = capabilities.get(MAX_CAPABILITIES) {
+            return Err(refused(excess, "32 are the most"));
+        }
+        let directories = Directories::in_folder(&lock.folder().jobs_path()).map_err(|source| {
+            RunnerError::Local { what: "the folder of the jobs' directories", source }
+        })?;
+        let api = Api::new(client);
+        Ok(Self { name, capabilities, max_jobs, api, directories, _lock: lock })
+    }
+
+    /// Does jobs, one at a time, until there were enough or `stop`.
+    pub async fn run(self, stop: Stop, tell: impl Fn(Notice)) -> Result<(), RunnerError> {
+        let mut done = 0;
+        while self.max_jobs.is_none_or(|most| done < most) {
+            let Some((granted, at)) = self.ask(&stop, &tell).await? else { return Ok(()) };
+            let directory = self.directory().await?;
+            let job = JobNotice {
+                job: granted.job_id.clone(),
+                run: granted.run_id.clone(),
+                name: granted.job_spec.name.clone(),
+                attempt: granted.attempt,
+            };
+            tell(Notice::Granted(job.clone()));
+            let stop = stop.clone();
+            let outcome = job::run(&granted, at, &self.name, &self.api, directory, stop).await;
+            tell(Notice::Ended { job, outcome, took: at.elapsed() });
+            done += 1;
+        }
+        Ok(())
+    }
+
+    /// Asks until there is work, and says when it came; `None`: the runner is to end.
+    async fn ask(
+        &self,
+        stop: &Stop,
+        tell: &impl Fn(Notice),
+    ) -> Result<Option<(LeaseGranted, Instant)>, RunnerError> {
+        let request = LeaseRequest {
+            tag: Default::default(),
+            runner_id: self.name.clone(),
+            capabilities: self.capabilities.clone(),
+            wait_seconds: MAX_WAIT_SECONDS,
+        };
+        let (mut pauses, mut answers) = (Pauses::default(), true);
+        loop {
+            let answer = tokio::select! {
+                biased;
+                () = stop.requested() => return Ok(None),
+                answer = self.api.lease(&request) => answer,
+            };
+            let error = match answer {
+                Ok(granted) => {
+                    if !answers {
+                        tell(Notice::Back);
+                    }
+                    match granted {
+                        Some(granted) => return Ok(Some((granted, Instant::now()))),
+                        None => {
+                            (pauses, answers) = (Pauses::default(), true);
+                            continue;
+                        }
+                    }
+                }
+                Err(error) => error,
+            };
+            if is_unknown(&error) || !error.is_transient() {
+                return Err(RunnerError::Refused { url: self.api.url().to_owned(), source: error });
+            }
+            if answers {
+                tell(Notice::Unreachable(error.to_string()));
+                answers = false;
+            }
+            tokio::select! {
+                () = stop.requested() => return Ok(None),
+                () = sleep(pauses.next()) => {}
+            }
+        }
+    }
+
+    async fn directory(&self) -> Result<Directory, RunnerError> {
+        let directories = self.directories.clone();
+        let made = tokio::task::spawn_blocking(move || Directory::new(&directories)).await;
+        made.map_err(io::Error::from)
+            .flatten()
+            .map_err(|source| RunnerError::Local { what: "a directory for a job", source })
+    }
+}
+
+/// Whether a server takes this for a name.
+fn check(what: &'static str, given: &str) -> Result<(), RunnerError> {
+    let named = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
+    match !given.is_empty() && given.len() <= MAX_NAME && given.chars().all(named) {
+        true => Ok(()),
+        false => Err(RunnerError::Name {
+            what,
+            given: given.to_owned(),
+            expected: "letters, digits and . _ : - are expected, 128 at most",
+        }),
+    }
+}

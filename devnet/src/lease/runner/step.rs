@@ -1,0 +1,182 @@
+//! One step: a shell with its descendants, whose output goes on while it runs, and which is gone
+//! with all of them when this ends.
+
+use super::{
+    hold::{Halt, Hold},
+    output::Output,
+};
+use crate::executor::command::Tree;
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    io,
+    os::{fd::OwnedFd, unix::process::ExitStatusExt as _},
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+use tokio::{
+    net::unix::pipe,
+    process::Command,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+    time::{Instant, sleep_until},
+};
+
+/// Always there, whatever `PATH` a job has.
+const SHELL: &str = "/bin/sh";
+/// What output is read in, in bytes.
+const BLOCK: usize = 16 << 10;
+/// How long a tree that has to stop has at most until it is killed.
+const MAX_GRACE: Duration = Duration::from_secs(10);
+/// The same, where the runner ends or the job's time is over.
+const GRACE: Duration = Duration::from_secs(5);
+/// The most that is read of what a process beyond reach goes on writing, in bytes.
+const MAX_REST: usize = 1 << 20;
+
+/// Where and with what steps run.
+pub(super) struct Place<'a> {
+    /// The job's directory, which marks its processes.
+    pub(super) job: &'a Path,
+    /// Where the shell starts.
+    pub(super) workdir: &'a Path,
+    /// Its whole environment.
+    pub(super) env: &'a BTreeMap<String, OsString>,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// By itself.
+    Exited(ExitStatus),
+    /// It had to.
+    Halted(Halt),
+}
+
+/// The exit code as a shell tells it: 128 and the signal's number for what was killed.
+pub(super) fn exit_code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+}
+
+/// Runs `script` to its end. Errors: it could not be started, or the system lost track of it.
+pub(super) async fn run(
+    place: &Place<'_>,
+    script: &str,
+    hold: &Hold,
+    output: &mut Output<'_>,
+) -> io::Result<End> {
+    // Before the start, or the exit of a quick step could be missed.
+    let exits = signal(SignalKind::child())?;
+    let (reader, tree) = start(place, script)?;
+    let (over, is_over) = watch::channel(false);
+    let work = async {
+        let end = end(tree, exits, hold).await;
+        // An error: the output was given up.
+        let _ = over.send(true);
+        end
+    };
+    let read = async {
+        let read = async {
+            if let Err(error) = read(reader, is_over, output).await {
+                output.note(&format!("the rest of the output cannot be read: {error}")).await;
+            }
+        };
+        tokio::select! {
+            () = hold.cutoff() => {}
+            () = read => {}
+        }
+    };
+    let (end, ()) = tokio::join!(work, read);
+    end
+}
+
+/// Waits until the shell has exited or has to stop, and clears all of it away.
+async fn end(tree: Tree, mut exits: Signal, hold: &Hold) -> io::Result<End> {
+    let halt = tokio::select! {
+        biased;
+        halt = hold.halted() => halt,
+        exited = tree.exited(&mut exits) => {
+            exited?;
+            return tree.end(|| ()).await.map(End::Exited);
+        }
+    };
+    let now = Instant::now();
+    let grace = match &halt {
+        Halt::Lost(_) => Duration::ZERO,
+        Halt::Canceled { by } => (by.saturating_duration_since(now) / 2).min(MAX_GRACE),
+        Halt::TimedOut | Halt::Stopped => GRACE,
+    };
+    match grace {
+        Duration::ZERO => tree.end(|| ()).await?,
+        grace => {
+            let over = async {
+                tokio::select! {
+                    _ = hold.lost() => {}
+                    () = sleep_until(now + grace) => {}
+                }
+            };
+            tree.stop(over).await?
+        }
+    };
+    Ok(End::Halted(halt))
+}
+
+/// The shell, and the reading end of the one pipe that it writes to.
+fn start(place: &Place<'_>, script: &str) -> io::Result<(pipe::Receiver, Tree)> {
+    let (reader, stdout) = io::pipe()?;
+    let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?;
+    let stderr = stdout.try_clone()?;
+    let mut command = Command::new(SHELL);
+    command
+        .arg0("sh")
+        .args(["-c", script])
+        .current_dir(place.workdir)
+        .env_clear()
+        .envs(place.env)
+        .stdin(Stdio::null())
+        .stdout(stdout)
+        .stderr(stderr);
+    // The command is dropped here, and with it this process' writing ends.
+    let tree = Tree::start(&mut command, place.job)?;
+    Ok((reader, tree))
+}
+
+/// Passes on what comes until nobody can write any more or, once the step is over, until there is
+/// nothing left: whoever holds on then is beyond reach.
+async fn read(
+    reader: pipe::Receiver,
+    mut is_over: watch::Receiver<bool>,
+    output: &mut Output<'_>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; BLOCK];
+    let mut rest = MAX_REST;
+    let done = loop {
+        let over = *is_over.borrow_and_update();
+        match reader.try_read(&mut buffer) {
+            Ok(0) => break Ok(()),
+            Ok(length) => {
+                output.write(&buffer[..length]).await;
+                if over {
+                    rest = rest.saturating_sub(length);
+                }
+                if rest == 0 {
+                    break Ok(());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if over {
+                    break Ok(());
+                }
+                tokio::select! {
+                    ready = reader.readable() => ready?,
+                    // An error: the step is over, and has said so before.
+                    _ = is_over.changed() => {}
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => break Err(error),
+        }
+    };
+    output.end().await;
+    done
+}

@@ -1,0 +1,228 @@
+//! Steps: their environment, their output, their ends, and what they leave running.
+
+use super::*;
+
+#[tokio::test]
+async fn a_job_is_acked_run_and_completed() {
+    let bench = Bench::new();
+    let step = "echo out; echo err >&2; printf 'no end'";
+    let spec = json!({ "steps": [step, "\n  echo second\ntrue"], "workdir": "./sub" });
+    assert_eq!(bench.run([grant(1, spec)]).await, [Outcome::Succeeded]);
+    let log = format!("$ {step}\nout\nerr\nno end\n$ echo second\nsecond\n");
+    assert_eq!(bench.log(), log);
+
+    let ack = bench.message("ack-lease");
+    let names = (&ack["job_id"], &ack["lease_id"], &ack["runner_id"]);
+    assert_eq!(names, (&json!("job_1"), &json!(lease_id(1)), &json!("tested")));
+    let complete = bench.message("complete");
+    assert_eq!(complete["status"], "SUCCEEDED");
+    assert_eq!(complete["exit_code"], 0);
+    assert_eq!(complete["summary"], "2 of 2 steps succeeded");
+    let uri = "/api/v1/jobs/job_1/log?attempt=1";
+    assert_eq!(complete["artifacts"], json!([{ "type": "log", "uri": uri }]));
+    let time = |text: &Value| text.as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let timings = &complete["timings"];
+    assert!(time(&timings["started_at"]) <= time(&timings["finished_at"]));
+    let world = bench.fake.world.borrow();
+    assert!(!world.of("heartbeat").is_empty(), "the first is sent at once");
+    let notices = bench.notices.lock().unwrap();
+    let job = JobNotice {
+        job: "job_1".to_owned(),
+        run: "run_1".to_owned(),
+        name: "job-1".to_owned(),
+        attempt: 1,
+    };
+    assert_eq!(notices[0], Notice::Granted(job));
+}
+
+#[tokio::test]
+async fn a_step_has_the_jobs_environment_and_nothing_else() {
+    let bench = Bench::new();
+    let show = "pwd; ls -A; cd ~ && pwd; umask 0; ls -ld ~ ..; env | sort";
+    let env = json!({ "GIVEN": "a value", "COWBOY_JOB_ID": "another" });
+    let spec = json!({ "steps": [show], "env": env, "workdir": "a/b" });
+    assert_eq!(bench.run([grant(1, spec)]).await, [Outcome::Succeeded]);
+    let log = bench.log();
+    let mut lines = log.lines().skip(1);
+    let workdir = lines.next().unwrap();
+    let job = workdir.strip_suffix("/work/a/b").unwrap();
+    assert!(job.starts_with(bench.jobs_path().canonicalize().unwrap().to_str().unwrap()));
+    assert_eq!(lines.next().unwrap(), format!("{job}/home"));
+    let modes: Vec<_> = lines.by_ref().take(2).map(|line| &line[..10]).collect();
+    assert_eq!(modes, ["drwx------"; 2]);
+    // What the shell itself sets.
+    let own = ["PWD=", "OLDPWD=", "SHLVL=", "_="];
+    let variables: Vec<_> =
+        lines.filter(|line| !own.iter().any(|own| line.starts_with(own))).collect();
+    let path = std::env::var("PATH").unwrap();
+    let expected = [
+        "COWBOY_ATTEMPT=1".to_owned(),
+        "COWBOY_JOB_DIRECTORY=".to_owned() + job,
+        "COWBOY_JOB_ID=job_1".to_owned(),
+        "COWBOY_JOB_NAME=job-1".to_owned(),
+        "COWBOY_RUN_ID=run_1".to_owned(),
+        "GIVEN=a value".to_owned(),
+        format!("HOME={job}/home"),
+        format!("PATH={path}"),
+    ];
+    assert_eq!(variables, expected);
+
+    let env = json!({ "HOME": "/", "PATH": "/nowhere" });
+    let spec = json!({ "steps": ["echo $HOME $PATH"], "env": env });
+    bench.run([grant(2, spec)]).await;
+    assert!(bench.log().ends_with("\n/ /nowhere\n"), "{}", bench.log());
+}
+
+#[tokio::test]
+async fn a_step_that_fails_is_the_last_and_is_told() {
+    for (step, code, what) in [
+        ("exit 7", json!(7), "failed with exit code 7"),
+        ("kill -9 $$", json!(137), "was killed by signal 9"),
+        ("rm -r ../work; exit 255", json!(255), "failed with exit code 255"),
+    ] {
+        let bench = Bench::new();
+        let spec = json!({ "steps": ["true", step, "echo never"] });
+        let outcomes = bench.run([grant(1, spec)]).await;
+        let summary = format!("step 2 of 3 {what}: {step}");
+        assert_eq!(outcomes, [Outcome::Failed(summary.clone())]);
+        let complete = bench.message("complete");
+        let told = (&complete["status"], &complete["exit_code"], &complete["summary"]);
+        assert_eq!(told, (&json!("FAILED"), &code, &json!(summary)));
+        assert_eq!(bench.log(), format!("$ true\n$ {step}\n[runner] step 2 of 3 {what}\n"));
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_run_here_fails_with_the_reason() {
+    for (spec, summary) in [
+        (
+            json!({ "steps": ["true"], "image": "alpine" }),
+            "this runner has no containers, and the job wants alpine",
+        ),
+        (
+            json!({ "steps": ["true"], "workdir": "../.." }),
+            "workdir ../.. does not lead below the job's directory",
+        ),
+        (
+            json!({ "steps": ["true"], "env": { "A=B": "C" } }),
+            "\"A=B\" names no environment variable",
+        ),
+        (
+            json!({ "steps": ["rm -r ../work", "true"] }),
+            "step 2 of 2 cannot be run: No such file or directory (os error 2): true",
+        ),
+        (
+            json!({ "steps": ["echo a\u{0}b"] }),
+            "step 1 of 1 cannot be run: nul byte found in provided data: echo a b",
+        ),
+    ] {
+        let bench = Bench::new();
+        let outcomes = bench.run([grant(1, spec)]).await;
+        assert_eq!(outcomes, [Outcome::Failed(summary.to_owned())]);
+        let complete = bench.message("complete");
+        assert_eq!(
+            (&complete["status"], &complete["summary"]),
+            (&json!("FAILED"), &json!(summary))
+        );
+        assert_eq!(complete.get("exit_code"), None);
+    }
+}
+
+#[tokio::test]
+async fn what_a_step_leaves_running_goes_with_it() {
+    let bench = Bench::new();
+    let marker = format!("{}/marker", bench.home.path().display());
+    // In sessions of their own, children of nobody's, deaf to signals; the step ends by itself.
+    let leaves = "sleep 1000 & setsid sleep 1000 & (setsid sh -c 'trap \"\" TERM; sleep 1000' &)";
+    let spec = json!({ "steps": [leaves, "echo next"], "env": { "MARKER": marker } });
+    assert_eq!(bench.run([grant(1, spec)]).await, [Outcome::Succeeded]);
+    assert!(!is_in_an_environment(&marker));
+    assert!(bench.log().ends_with("$ echo next\nnext\n"), "{}", bench.log());
+}
+
+#[tokio::test]
+async fn output_that_a_process_beyond_reach_holds_open_is_not_waited_for() {
+    let bench = Bench::new();
+    // Longer than anything here may take, and gone soon after.
+    let step = "env -i $(command -v setsid) sleep 70 & echo done";
+    assert_eq!(bench.run([grant(1, json!({ "steps": [step] }))]).await, [Outcome::Succeeded]);
+    assert_eq!(bench.log(), format!("$ {step}\ndone\n"));
+}
+
+#[tokio::test]
+async fn all_of_a_large_output_comes_in_its_order() {
+    let bench = Bench::new();
+    let step = "seq 1 300000";
+    assert_eq!(bench.run([grant(1, json!({ "steps": [step] }))]).await, [Outcome::Succeeded]);
+    let log = bench.log();
+    let mut lines = log.lines();
+    assert_eq!(lines.next(), Some("$ seq 1 300000"));
+    assert!(lines.map(|line| line.parse::<u32>().unwrap()).eq(1..=300_000));
+}
+
+#[tokio::test]
+async fn secrets_are_in_nothing_that_is_sent() {
+    let bench = Bench::new();
+    let key = "-----BEGIN KEY-----\nc2VjcmV0IGtleQ\n-----END KEY-----\n";
+    let step = "echo hunter2-$PASSWORD-$(printf hun)ter2
+        printf 'pass hun' >&2; printf 'ter2!\\n'; printf hunt; sleep 0.3; echo er2
+        echo \"$KEY\" | sed s/^/key:/; echo 'progress: 50 with hunter2' >&2
+        printf 'x\\377hunter2'; exit 3";
+    let spec = json!({
+        "steps": [format!("echo hunter2 {step}")],
+        "env": { "PASSWORD": "hunter2", "KEY": key, "PLAIN": "unter" },
+        "secret_env": ["PASSWORD", "KEY", "NOT_THERE"],
+        "artifacts": [{ "type": "x", "path_glob": "none-hunter2" }],
+    });
+    let outcomes = bench.run([grant(1, spec)]).await;
+    let summary =
+        "step 1 of 1 failed with exit code 3: echo *** echo ***-$PASSWORD-$(printf hun)ter2";
+    assert_eq!(outcomes, [Outcome::Failed(summary.to_owned())]);
+    let world = bench.fake.world.borrow();
+    let said = format!("{:?}{}", world.messages, world.log());
+    for secret in ["hunter2", "c2VjcmV0IGtleQ", "BEGIN KEY", "END KEY"] {
+        assert!(!said.contains(secret), "{secret}: {said}");
+    }
+    assert!(!world.log().contains("lease_") && !world.log().contains("cancel_token"));
+    let log = world.log();
+    for line in [
+        "*** echo ***-***-***",
+        "pass ***!",
+        "key:***",
+        "progress: 50 with ***",
+        "[runner] no file matches none-***",
+    ] {
+        assert!(log.lines().any(|have| have == line), "{line}: {log}");
+    }
+    assert!(world.log.windows(6).any(|bytes| bytes == b"x\xff***\n"));
+}
+
+#[tokio::test]
+async fn heartbeats_tell_how_far_a_job_is() {
+    let bench = Bench::new();
+    let wait = format!("until [ -e {}/go ]; do sleep 0.02; done", bench.home.path().display());
+    let long = "x".repeat(300);
+    let second = format!(": {long}\necho 'progress: 50 half way'; {wait}");
+    let spec = json!({ "steps": ["echo one", second, "true"] });
+    bench.fake.change(|world| world.queue.push_back(grant(1, spec)));
+    let running = bench.start(1);
+    bench
+        .fake
+        .until("progress of the second step", |world| {
+            let last = world.of("heartbeat").last().map(|beat| beat["progress"].clone());
+            last.is_some_and(|progress| progress["message"] == "half way")
+        })
+        .await;
+    std::fs::write(bench.home.path().join("go"), "").unwrap();
+    running.end().await.unwrap();
+    let world = bench.fake.world.borrow();
+    let beats = world.of("heartbeat");
+    let beat = beats.iter().find(|beat| beat["progress"]["message"] == "half way").unwrap();
+    let line = format!(": {}", &long[..254]);
+    let expected = json!({
+        "percent": 50, "current_step": line, "step_index": 1, "message": "half way",
+    });
+    assert_eq!(beat["progress"], expected);
+    assert!(beat["log_cursor"]["bytes_sent"].as_u64().unwrap() > 0);
+    assert_eq!((&beat["lease_id"], &beat["runner_id"]), (&json!(lease_id(1)), &json!("tested")));
+}
