@@ -11,8 +11,6 @@ use clap::Args;
 use cowboy_devnet::{
     http::tls::{Acceptor, Material},
     lease::{
-        clock::Clock,
-        files::FileLimits,
         folder::{FolderError, LeaseFolder, LeaseLock, ServerRecord},
         server::{KEEP_RUNS, Options, Running, Server},
     },
@@ -186,16 +184,9 @@ impl Serve {
         config: Config,
         tls: Option<Acceptor>,
     ) -> Result<Running, CliError> {
-        let options = Options {
-            folder: lock.folder().path().to_owned(),
-            listener: self.listen(lock).await?,
-            operator_token: lock.token()?,
-            config,
-            keep_runs: self.keep_runs,
-            files: FileLimits::default(),
-            clock: Clock::system(),
-            tls,
-        };
+        let folder = lock.folder().path().to_owned();
+        let defaults = Options::new(folder, self.listen(lock).await?, lock.token()?);
+        let options = Options { config, keep_runs: self.keep_runs, tls, ..defaults };
         Server::start(options).await.map_err(|error| CliError::failed(error.to_string()))
     }
 
