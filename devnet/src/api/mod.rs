@@ -16,7 +16,7 @@ mod events;
 pub(crate) mod extract;
 pub(crate) mod faults;
 mod nodes;
-mod openapi;
+pub(crate) mod openapi;
 mod routes;
 pub mod server;
 pub mod types;

@@ -19,7 +19,7 @@ use utoipa::{
 const TOKEN: &str = "token";
 
 /// Named schemas that others refer to.
-type Components = Vec<(String, RefOr<Schema>)>;
+pub(crate) type Components = Vec<(String, RefOr<Schema>)>;
 
 /// What a route answers with where it succeeds.
 pub(super) struct Answer {
@@ -178,7 +178,7 @@ pub(super) fn document() -> OpenApi {
 }
 
 /// A reference to a type's schema, which goes to `components` with all that it refers to.
-fn reference<T: ToSchema>(components: &mut Components) -> Ref {
+pub(crate) fn reference<T: ToSchema>(components: &mut Components) -> Ref {
     components.push((T::name().into_owned(), T::schema()));
     T::schemas(components);
     Ref::from_schema_name(T::name())

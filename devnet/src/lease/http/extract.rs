@@ -16,8 +16,8 @@ use axum::{
 };
 use cowboy_engine::lease::RunnerId;
 use futures::StreamExt as _;
-use serde::de::DeserializeOwned;
-use serde_json::error::Category;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{error::Category, from_slice};
 use std::{str::FromStr, time::Duration};
 use tokio::time::timeout;
 
@@ -231,7 +231,8 @@ fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     };
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        if error.inner().classify() != Category::Data {
+        // A body that is no JSON is that, wherever its fields were first found to be wrong.
+        if error.inner().classify() != Category::Data || from_slice::<IgnoredAny>(body).is_err() {
             return malformed();
         }
         let path = match error.path().to_string() {

@@ -5,13 +5,15 @@ use super::{
     error::Refused,
     extract::{Access, Asked},
     json,
+    openapi::Operation,
 };
 use crate::lease::{
     files::{ArtifactName, Place},
     messages::{
-        JobChanged, JobQuery, JobState, LOG_BYTES_HEADER, LOG_ENDED_HEADER, MAX_WAIT_SECONDS,
-        StoredArtifact,
+        Job, JobChanged, JobQuery, JobState, JobSummary, LOG_BYTES_HEADER, LOG_ENDED_HEADER,
+        LogQuery, MAX_WAIT_SECONDS, StoredArtifact,
     },
+    service::ServiceError,
 };
 use axum::{
     body::Body,
@@ -36,14 +38,53 @@ const SEGMENT: &AsciiSet =
 
 pub(super) fn table() -> Vec<Route> {
     let artifact = "/api/v1/jobs/{job}/attempts/{attempt}/artifacts/{*name}";
+    let (get, post, operator) = (Method::GET, Method::POST, Access::Operator);
     vec![
-        Route::new(Method::GET, "/api/v1/jobs", Access::Operator, list),
-        Route::new(Method::GET, "/api/v1/jobs/{job}", Access::Operator, show),
-        Route::new(Method::POST, "/api/v1/jobs/{job}/cancel", Access::Operator, cancel),
-        Route::new(Method::POST, "/api/v1/jobs/{job}/revoke", Access::Operator, revoke),
-        Route::new(Method::GET, "/api/v1/jobs/{job}/log", Access::Operator, log),
-        Route::new(Method::GET, "/api/v1/jobs/{job}/artifacts", Access::Operator, artifacts),
-        Route::new(Method::GET, artifact, Access::Operator, download),
+        Route::new(
+            get.clone(),
+            "/api/v1/jobs",
+            operator,
+            list,
+            Operation::new("Jobs, newest first").query::<JobQuery>().many::<JobSummary>(),
+        ),
+        Route::new(
+            get.clone(),
+            "/api/v1/jobs/{job}",
+            operator,
+            show,
+            Operation::new("A job, and all that became of it").one::<Job>(200),
+        ),
+        Route::new(
+            post.clone(),
+            "/api/v1/jobs/{job}/cancel",
+            operator,
+            cancel,
+            Operation::new("Cancels a job").one::<JobChanged>(200).refuses(409),
+        ),
+        Route::new(
+            post,
+            "/api/v1/jobs/{job}/revoke",
+            operator,
+            revoke,
+            Operation::new("Takes a job's lease back").one::<JobChanged>(200).refuses(409),
+        ),
+        Route::new(
+            get.clone(),
+            "/api/v1/jobs/{job}/log",
+            operator,
+            log,
+            Operation::new("A part of a job's log; waits for more as long as it says")
+                .query::<LogQuery>()
+                .log(),
+        ),
+        Route::new(
+            get.clone(),
+            "/api/v1/jobs/{job}/artifacts",
+            operator,
+            artifacts,
+            Operation::new("The artifacts that are kept of a job").many::<StoredArtifact>(),
+        ),
+        Route::new(get, artifact, operator, download, Operation::new("An artifact").file()),
     ]
 }
 
@@ -96,8 +137,8 @@ async fn log(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
     let attempt = asked.number("attempt", 1, u32::MAX, "expected the number of an attempt")?;
     let offset = asked.number("offset", 0, u64::MAX, "expected a number of bytes")?.unwrap_or(0);
     let problem = "expected at most 30";
-    let mut wait = asked.number("wait_seconds", 0, MAX_WAIT_SECONDS, problem)?.unwrap_or(0);
-    let _place = context.waits.try_acquire().inspect_err(|_| wait = 0);
+    let wait = asked.number("wait_seconds", 0, MAX_WAIT_SECONDS, problem)?.unwrap_or(0);
+    let may_wait = context.waits.try_acquire().ok();
     let job = asked.segment("job").to_owned();
     let clock = context.service.clock();
     let until = clock.after(Duration::from_secs(wait));
@@ -125,6 +166,9 @@ async fn log(context: Arc<Context>, asked: Asked) -> Result<Response, Refused> {
         let over = clock.now() >= until || *closing.borrow();
         if !bytes.is_empty() || found.ended || over {
             return Ok(log_part(bytes, length, found.ended && whole));
+        }
+        if may_wait.is_none() {
+            return Err(ServiceError::Full.into());
         }
         tokio::select! {
             () = changed(&mut changes) => {}

@@ -5,13 +5,16 @@ use super::{
     error::Refused,
     extract::{Access, Asked},
     json,
+    openapi::Operation,
 };
 use crate::lease::{
     check,
     messages::{
         AckLease, AckLeaseAck, AckLeaseAckTag, CancelAck, CancelAckAck, CancelAckAckTag, Complete,
-        CompleteAck, CompleteAckTag, Heartbeat, HeartbeatAck, HeartbeatAckTag, LeaseRequest,
+        CompleteAck, CompleteAckTag, Heartbeat, HeartbeatAck, HeartbeatAckTag, LeaseGranted,
+        LeaseRequest,
     },
+    service::ServiceError,
 };
 use axum::{
     http::{Method, StatusCode},
@@ -20,12 +23,58 @@ use axum::{
 use std::sync::Arc;
 
 pub(super) fn table() -> Vec<Route> {
+    let (runner, post) = (Access::Runner, Method::POST);
     vec![
-        Route::new(Method::POST, "/api/v1/internal/lease", Access::Runner, lease),
-        Route::new(Method::POST, "/api/v1/internal/ack-lease", Access::Runner, ack),
-        Route::new(Method::POST, "/api/v1/internal/heartbeat", Access::Runner, heartbeat),
-        Route::new(Method::POST, "/api/v1/internal/complete", Access::Runner, complete),
-        Route::new(Method::POST, "/api/v1/internal/cancel-ack", Access::Runner, cancel_ack),
+        Route::new(
+            post.clone(),
+            "/api/v1/internal/lease",
+            runner,
+            lease,
+            Operation::new("Asks for work, and waits for it as long as it says")
+                .body::<LeaseRequest>()
+                .one::<LeaseGranted>(200)
+                .nothing(204, "There is no work"),
+        ),
+        Route::new(
+            post.clone(),
+            "/api/v1/internal/ack-lease",
+            runner,
+            ack,
+            Operation::new("Accepts a lease")
+                .body::<AckLease>()
+                .one::<AckLeaseAck>(200)
+                .refuses(409),
+        ),
+        Route::new(
+            post.clone(),
+            "/api/v1/internal/heartbeat",
+            runner,
+            heartbeat,
+            Operation::new("Says that the runner lives, which the lease's time begins anew with")
+                .body::<Heartbeat>()
+                .one::<HeartbeatAck>(200)
+                .refuses(409),
+        ),
+        Route::new(
+            post.clone(),
+            "/api/v1/internal/complete",
+            runner,
+            complete,
+            Operation::new("Says how the job ended")
+                .body::<Complete>()
+                .one::<CompleteAck>(200)
+                .refuses(409),
+        ),
+        Route::new(
+            post,
+            "/api/v1/internal/cancel-ack",
+            runner,
+            cancel_ack,
+            Operation::new("Says that the job was stopped, as was asked")
+                .body::<CancelAck>()
+                .one::<CancelAckAck>(200)
+                .refuses(409),
+        ),
     ]
 }
 
@@ -33,9 +82,14 @@ async fn lease(context: Arc<Context>, asked: Asked) -> Result<Response, Refused>
     let mut message: LeaseRequest = asked.json()?;
     check::lease_request(&message)?;
     let runner = asked.runner_named(&message.runner_id)?;
-    let _place = context.waits.try_acquire().inspect_err(|_| message.wait_seconds = 0);
+    let place = context.waits.try_acquire().ok();
+    let crowded = message.wait_seconds > 0 && place.is_none();
+    if crowded {
+        message.wait_seconds = 0;
+    }
     match context.service.lease(runner, message).await? {
         Some(granted) => Ok(json(&granted)),
+        None if crowded => Err(ServiceError::Full.into()),
         None => Ok(StatusCode::NO_CONTENT.into_response()),
     }
 }

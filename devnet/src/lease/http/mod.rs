@@ -7,6 +7,7 @@ mod error;
 mod extract;
 mod jobs;
 mod messages;
+mod openapi;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use axum::{
 use error::Refused;
 use extract::{Access, Asked, Takes};
 use futures::{FutureExt as _, future::BoxFuture};
+use openapi::Operation;
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use tokio::{
@@ -72,6 +74,7 @@ struct Route {
     access: Access,
     takes: Takes,
     handler: Handler,
+    operation: Operation,
 }
 
 impl Route {
@@ -80,9 +83,10 @@ impl Route {
         path: &'static str,
         access: Access,
         handler: fn(Arc<Context>, Asked) -> A,
+        operation: Operation,
     ) -> Self {
         let handler: Handler = Arc::new(move |context, asked| handler(context, asked).boxed());
-        Self { method, path, access, takes: Takes::Message, handler }
+        Self { method, path, access, takes: Takes::Message, handler, operation }
     }
 
     /// Its body comes piece by piece, and takes its time.
@@ -127,8 +131,14 @@ impl Route {
 
 /// Every route.
 fn table() -> Vec<Route> {
-    let parts =
-        [messages::table(), uploads::table(), runs::table(), jobs::table(), tokens::table()];
+    let parts = [
+        messages::table(),
+        uploads::table(),
+        runs::table(),
+        jobs::table(),
+        tokens::table(),
+        openapi::table(),
+    ];
     parts.concat()
 }
 

@@ -5,19 +5,60 @@ use super::{
     error::Refused,
     extract::{Access, Asked},
     json,
+    openapi::Operation,
 };
-use crate::lease::messages::{Config, Health, NewRun, Status};
+use crate::lease::messages::{Config, Health, NewRun, PageQuery, Run, RunSummary, Status};
 use axum::{http::Method, response::Response};
 use std::sync::Arc;
 
 pub(super) fn table() -> Vec<Route> {
+    let (get, post) = (Method::GET, Method::POST);
+    let operator = Access::Operator;
     vec![
-        Route::new(Method::POST, "/api/v1/runs", Access::Operator, submit),
-        Route::new(Method::GET, "/api/v1/runs", Access::Operator, list),
-        Route::new(Method::GET, "/api/v1/runs/{run}", Access::Operator, show),
-        Route::new(Method::POST, "/api/v1/runs/{run}/cancel", Access::Operator, cancel),
-        Route::new(Method::GET, "/api/v1/status", Access::Operator, status),
-        Route::new(Method::GET, "/api/v1/health", Access::Anybody, health),
+        Route::new(
+            post.clone(),
+            "/api/v1/runs",
+            operator,
+            submit,
+            Operation::new("Hands a run in: all of its jobs or none")
+                .body::<NewRun>()
+                .one::<Run>(201),
+        ),
+        Route::new(
+            get.clone(),
+            "/api/v1/runs",
+            operator,
+            list,
+            Operation::new("Runs, newest first").query::<PageQuery>().many::<RunSummary>(),
+        ),
+        Route::new(
+            get.clone(),
+            "/api/v1/runs/{run}",
+            operator,
+            show,
+            Operation::new("A run with its jobs").one::<Run>(200),
+        ),
+        Route::new(
+            post,
+            "/api/v1/runs/{run}/cancel",
+            operator,
+            cancel,
+            Operation::new("Cancels every job of a run that has not ended").one::<Run>(200),
+        ),
+        Route::new(
+            get.clone(),
+            "/api/v1/status",
+            operator,
+            status,
+            Operation::new("What the server does").one::<Status>(200),
+        ),
+        Route::new(
+            get,
+            "/api/v1/health",
+            Access::Anybody,
+            health,
+            Operation::new("Whether the server answers").one::<Health>(200),
+        ),
     ]
 }
 

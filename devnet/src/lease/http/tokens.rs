@@ -5,17 +5,42 @@ use super::{
     error::Refused,
     extract::{Access, Asked},
     json,
+    openapi::Operation,
 };
-use crate::lease::{check, messages::TokenRequest};
+use crate::lease::{
+    check,
+    messages::{NewToken, Token, TokenRequest},
+};
 use axum::{http::Method, response::Response};
 use cowboy_engine::lease::RunnerId;
 use std::sync::Arc;
 
 pub(super) fn table() -> Vec<Route> {
+    let operator = Access::Operator;
     vec![
-        Route::new(Method::GET, "/api/v1/tokens", Access::Operator, list),
-        Route::new(Method::POST, "/api/v1/tokens", Access::Operator, issue),
-        Route::new(Method::DELETE, "/api/v1/tokens/{runner}", Access::Operator, revoke),
+        Route::new(
+            Method::GET,
+            "/api/v1/tokens",
+            operator,
+            list,
+            Operation::new("Runners that have a token").many::<Token>(),
+        ),
+        Route::new(
+            Method::POST,
+            "/api/v1/tokens",
+            operator,
+            issue,
+            Operation::new("Makes a runner's token; what it had before is good no more")
+                .body::<TokenRequest>()
+                .one::<NewToken>(201),
+        ),
+        Route::new(
+            Method::DELETE,
+            "/api/v1/tokens/{runner}",
+            operator,
+            revoke,
+            Operation::new("Makes a runner's token good no more").one::<Token>(200),
+        ),
     ]
 }
 

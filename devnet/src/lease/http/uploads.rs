@@ -6,13 +6,14 @@ use super::{
     extract::{Access, Asked, drain},
     jobs::{artifact_uri, attachment, blocking},
     json,
+    openapi::Operation,
 };
 use crate::lease::{
     check,
     files::{ArtifactName, FileError, Place},
     messages::{
         ArtifactStored, ArtifactStoredTag, CacheStored, CacheStoredTag, ErrorCode, LogAck,
-        LogAckTag,
+        LogAckTag, LogOffset,
     },
 };
 use axum::{body::Body, http::Method, response::Response};
@@ -26,11 +27,51 @@ const STILL: Duration = Duration::from_secs(30);
 pub(super) fn table() -> Vec<Route> {
     let (artifact, cache) =
         ("/api/v1/internal/artifacts/{*name}", "/api/v1/internal/caches/{*key}");
+    let (get, put, runner) = (Method::GET, Method::PUT, Access::Runner);
     vec![
-        Route::new(Method::PUT, "/api/v1/internal/log", Access::Runner, append_log),
-        Route::new(Method::PUT, artifact, Access::Runner, store_artifact).upload(),
-        Route::new(Method::GET, cache, Access::Runner, open_cache),
-        Route::new(Method::PUT, cache, Access::Runner, store_cache).upload(),
+        Route::new(
+            put.clone(),
+            "/api/v1/internal/log",
+            runner,
+            append_log,
+            Operation::new("Adds to the log of the attempt")
+                .query::<LogOffset>()
+                .lease_header()
+                .bytes()
+                .one::<LogAck>(200)
+                .refuses(409),
+        ),
+        Route::new(
+            put.clone(),
+            artifact,
+            runner,
+            store_artifact,
+            Operation::new("Keeps an artifact of the attempt; one of the same name is replaced")
+                .lease_header()
+                .bytes()
+                .one::<ArtifactStored>(200)
+                .refuses(409),
+        )
+        .upload(),
+        Route::new(
+            get,
+            cache,
+            runner,
+            open_cache,
+            Operation::new("A cache").lease_header().file().refuses(409),
+        ),
+        Route::new(
+            put,
+            cache,
+            runner,
+            store_cache,
+            Operation::new("Keeps a cache; one with the same key is replaced")
+                .lease_header()
+                .bytes()
+                .one::<CacheStored>(200)
+                .refuses(409),
+        )
+        .upload(),
     ]
 }
 

@@ -1,0 +1,107 @@
+//! What runners upload: logs, artifacts, caches.
+
+use super::lab::{Answer, Lab, one};
+use crate::lease::messages::LEASE_HEADER;
+use serde_json::json;
+
+#[track_caller]
+fn check(answer: &Answer, status: u16, code: &str, field: &str) {
+    let got = (answer.status, answer.code(), answer.field());
+    assert_eq!(got, (status, code, field), "{}", answer.text);
+}
+
+/// A lab with a job that runs: the runner's token, the lease, the job.
+async fn running() -> (Lab, String, String, String) {
+    let lab = Lab::new().await;
+    let token = lab.token("r").await;
+    let job = lab.submit(json!([one("j")])).await.remove(0);
+    let granted = lab.lease(&token, "r").await.unwrap();
+    lab.ack(&token, "r", &granted).await;
+    let lease = granted["lease_id"].as_str().unwrap().to_owned();
+    (lab, token, lease, job)
+}
+
+#[tokio::test]
+async fn artifacts_are_kept_under_safe_names_and_within_limits() {
+    let (lab, token, lease, job) = running().await;
+    let store = async |name: &str, body: &str| {
+        lab.put(&format!("internal/artifacts/{name}"), &token, &lease, body).await
+    };
+    let stored = store("out/a%20b.txt", "text").await;
+    let uri = format!("/api/v1/jobs/{job}/attempts/1/artifacts/out/a%20b.txt");
+    let expected = json!({"type": "ArtifactStored", "uri": uri, "bytes": 4});
+    assert_eq!((stored.status, stored.body), (200, expected));
+    for name in ["a%2f..%2f..%2fb", "%2Fetc%2Fpasswd", "a//b", "%2e%2e%2fx", "a%5Cb", "a%00"] {
+        check(&store(name, "x").await, 400, "INVALID_FIELD", "name");
+    }
+    check(&store("out", "x").await, 400, "INVALID_FIELD", "name");
+    check(&store("b", &"x".repeat(65)).await, 413, "BODY_TOO_LARGE", "");
+    assert_eq!(store("b", &"x".repeat(64)).await.status, 200);
+    check(&store("c", &"x".repeat(64)).await, 413, "STORE_FULL", "");
+    let listed = lab.operator("GET", &format!("jobs/{job}/artifacts"), None).await.body;
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    assert_eq!(listed[1], json!({"attempt": 1, "name": "out/a b.txt", "bytes": 4, "uri": uri}));
+    let path = uri.strip_prefix("/api/v1/").unwrap();
+    let got = lab.operator("GET", path, None).await;
+    assert_eq!((got.status, got.text.as_str()), (200, "text"));
+    assert_eq!(got.headers["content-type"], "application/octet-stream");
+    assert_eq!(got.headers["content-disposition"], "attachment");
+    assert_eq!(got.headers["content-length"], "4");
+    for path in ["attempts/1/artifacts/none", "attempts/2/artifacts/b", "attempts/x/artifacts/b"] {
+        check(
+            &lab.operator("GET", &format!("jobs/{job}/{path}"), None).await,
+            404,
+            "NOT_FOUND",
+            "",
+        );
+    }
+    let path = format!("jobs/{job}/attempts/1/artifacts/..%2F..%2Flease.db");
+    check(&lab.operator("GET", &path, None).await, 400, "INVALID_FIELD", "name");
+}
+
+#[tokio::test]
+async fn logs_are_sent_once_in_order_and_within_their_limit() {
+    let (lab, token, lease, job) = running().await;
+    let send = async |offset: &str, body: &str| {
+        lab.put(&format!("internal/log?offset={offset}"), &token, &lease, body).await
+    };
+    assert_eq!(send("0", "abc").await.body, json!({"type": "LogAck", "bytes": 3}));
+    assert_eq!(send("0", "abcd").await.body["bytes"], 4);
+    check(&send("5", "x").await, 409, "LOG_GAP", "");
+    check(&send("x", "x").await, 400, "INVALID_FIELD", "offset");
+    let without = lab.put("internal/log", &token, &lease, "x").await;
+    check(&without, 400, "MISSING_FIELD", "offset");
+    let request = lab.request("PUT", "/api/v1/internal/log?offset=4").bearer_auth(&token).body("x");
+    check(&lab.send(request).await, 400, "MISSING_FIELD", LEASE_HEADER);
+    check(
+        &lab.put("internal/log?offset=4", &token, "", "x").await,
+        400,
+        "INVALID_FIELD",
+        LEASE_HEADER,
+    );
+    check(&send("4", &"y".repeat((1 << 20) + 1)).await, 413, "BODY_TOO_LARGE", "");
+    check(&send("4", &"z".repeat(61)).await, 413, "LOG_FULL", "");
+    let part = lab.operator("GET", &format!("jobs/{job}/log?offset=2"), None).await;
+    assert_eq!(part.text, format!("cd{}", "z".repeat(60)));
+    let shown = lab.operator("GET", &format!("jobs/{job}"), None).await.body;
+    assert_eq!(shown["attempts"][0]["log_bytes"], 64);
+}
+
+#[tokio::test]
+async fn caches_are_found_by_their_whole_key() {
+    let (lab, token, lease, _) = running().await;
+    let open = async |key: &str| {
+        let request = lab.request("GET", &format!("/api/v1/internal/caches/{key}"));
+        lab.send(request.bearer_auth(&token).header(LEASE_HEADER, &lease)).await
+    };
+    check(&open("deps:1%2F2").await, 404, "NOT_FOUND", "");
+    let stored = lab.put("internal/caches/deps:1%2F2", &token, &lease, "tar").await;
+    assert_eq!(stored.body, json!({"type": "CacheStored", "bytes": 3}));
+    assert_eq!(
+        (open("deps:1%2F2").await.text.as_str(), open("deps:1%2F").await.status),
+        ("tar", 404)
+    );
+    check(&open(&"k".repeat(513)).await, 400, "INVALID_FIELD", "key");
+    let request = lab.request("GET", "/api/v1/internal/caches/a").bearer_auth(&token);
+    check(&lab.send(request).await, 400, "MISSING_FIELD", LEASE_HEADER);
+}

@@ -1,0 +1,181 @@
+//! Requests that wait: for work, and for more of a log.
+
+use super::lab::{LONG, Lab, one, report};
+use crate::lease::messages::{LOG_BYTES_HEADER, LOG_ENDED_HEADER};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::{task::JoinHandle, time::timeout};
+
+/// Asks for work in the background.
+fn ask(
+    lab: &Arc<Lab>,
+    token: &str,
+    runner: &str,
+    capabilities: &[&str],
+    seconds: u64,
+) -> JoinHandle<(u16, Value)> {
+    let (lab, token) = (lab.clone(), token.to_owned());
+    let message = json!({
+        "runner_id": runner, "capabilities": capabilities, "wait_seconds": seconds,
+    });
+    tokio::spawn(async move {
+        let answer = lab.message(&token, "lease", message).await;
+        (answer.status, answer.body)
+    })
+}
+
+async fn answer(asked: JoinHandle<(u16, Value)>) -> (u16, Value) {
+    timeout(LONG, asked).await.expect("in time").unwrap()
+}
+
+#[tokio::test]
+async fn jobs_go_to_those_who_wait_in_the_order_in_which_they_came() {
+    let lab = Arc::new(Lab::new().await);
+    let mut tokens = Vec::new();
+    for runner in ["a", "b", "c"] {
+        tokens.push(lab.token(runner).await);
+    }
+    let a = ask(&lab, &tokens[0], "a", &["linux"], 30);
+    lab.until_waiting(1).await;
+    let b = ask(&lab, &tokens[1], "b", &["linux", "gpu"], 30);
+    lab.until_waiting(2).await;
+    let c = ask(&lab, &tokens[2], "c", &["linux", "gpu"], 30);
+    lab.until_waiting(3).await;
+    let mut special = one("special");
+    special["requires"] = json!(["gpu"]);
+    lab.submit(json!([special, one("first"), one("second")])).await;
+    for (asked, name) in [(a, "first"), (b, "special"), (c, "second")] {
+        let (status, granted) = answer(asked).await;
+        assert_eq!((status, &granted["job_spec"]["name"]), (200, &json!(name)));
+    }
+    lab.until_waiting(0).await;
+}
+
+#[tokio::test]
+async fn a_job_that_is_queued_again_goes_to_who_waits() {
+    let lab = Arc::new(Lab::new().await);
+    let (a, b) = (lab.token("a").await, lab.token("b").await);
+    lab.submit(json!([one("j")])).await;
+    let granted = lab.lease(&a, "a").await.unwrap();
+    let asked = ask(&lab, &b, "b", &[], 30);
+    lab.until_waiting(1).await;
+    let job = granted["job_id"].as_str().unwrap();
+    let revoked = lab.operator("POST", &format!("jobs/{job}/revoke"), None).await;
+    assert_eq!(revoked.status, 200);
+    let (status, again) = answer(asked).await;
+    assert_eq!((status, &again["job_id"], &again["attempt"]), (200, &json!(job), &json!(2)));
+
+    let asked = ask(&lab, &a, "a", &[], 30);
+    lab.until_waiting(1).await;
+    // The second lease is not acked in time: nobody but the clock says so.
+    lab.advance(29);
+    lab.advance(1);
+    let (status, third) = answer(asked).await;
+    // At that moment the wait is over too: whichever comes first, the job is not lost.
+    if status == 204 {
+        assert_eq!(lab.lease(&a, "a").await.unwrap()["attempt"], 3);
+    } else {
+        assert_eq!((status, &third["attempt"]), (200, &json!(3)));
+    }
+}
+
+#[tokio::test]
+async fn who_waits_is_answered_at_the_deadline() {
+    let lab = Arc::new(Lab::new().await);
+    let (a, b) = (lab.token("a").await, lab.token("b").await);
+    let short = ask(&lab, &a, "a", &[], 5);
+    let long = ask(&lab, &b, "b", &[], 20);
+    lab.until_waiting(2).await;
+    lab.advance(5);
+    assert_eq!(answer(short).await.0, 204);
+    lab.until_waiting(1).await;
+    assert!(!long.is_finished());
+    lab.advance(15);
+    assert_eq!(answer(long).await.0, 204);
+}
+
+#[tokio::test]
+async fn a_runner_has_one_request_that_waits() {
+    let lab = Arc::new(Lab::new().await);
+    let token = lab.token("a").await;
+    let first = ask(&lab, &token, "a", &[], 30);
+    lab.until_waiting(1).await;
+    let second = ask(&lab, &token, "a", &[], 30);
+    assert_eq!(answer(first).await.0, 204);
+    lab.until_waiting(1).await;
+    lab.submit(json!([one("j")])).await;
+    assert_eq!(answer(second).await.0, 200);
+}
+
+#[tokio::test]
+async fn nobody_who_has_gone_is_granted_anything() {
+    let lab = Arc::new(Lab::new().await);
+    let (a, b) = (lab.token("a").await, lab.token("b").await);
+    let gone = ask(&lab, &a, "a", &[], 30);
+    lab.until_waiting(1).await;
+    let there = ask(&lab, &b, "b", &[], 30);
+    lab.until_waiting(2).await;
+    gone.abort();
+    assert!(gone.await.unwrap_err().is_cancelled());
+    let job = lab.submit(json!([one("j")])).await.remove(0);
+    let (status, granted) = answer(there).await;
+    assert_eq!((status, &granted["job_id"]), (200, &json!(job)));
+}
+
+#[tokio::test]
+async fn a_stop_answers_whoever_waits() {
+    let mut lab = Lab::new().await;
+    let token = lab.token("a").await;
+    let job = lab.submit(json!([one("j")])).await.remove(0);
+    let granted = lab.lease(&token, "a").await.unwrap();
+    assert_eq!(granted["job_id"], job);
+    let request = lab.request("POST", "/api/v1/internal/lease").bearer_auth(&token);
+    let message = json!({"runner_id": "a", "wait_seconds": 30});
+    let work = tokio::spawn(request.json(&message).send());
+    lab.until_waiting(1).await;
+    let log = lab.request("GET", &format!("/api/v1/jobs/{job}/log?wait_seconds=30"));
+    let log = tokio::spawn(log.bearer_auth(super::lab::OPERATOR).send());
+    assert!(lab.stop().await);
+    assert_eq!(timeout(LONG, work).await.unwrap().unwrap().unwrap().status(), 204);
+    // It may not have come as far as to wait.
+    if let Ok(answer) = timeout(LONG, log).await.unwrap().unwrap() {
+        assert_eq!(answer.status(), 200);
+    }
+    lab.restart().await;
+    assert_eq!(lab.ack(&token, "a", &granted).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_log_is_followed_to_its_end() {
+    let lab = Arc::new(Lab::new().await);
+    let token = lab.token("a").await;
+    let job = lab.submit(json!([one("j")])).await.remove(0);
+    let read = |query: &'static str| {
+        let (lab, path) = (lab.clone(), format!("jobs/{job}/log?{query}"));
+        tokio::spawn(async move {
+            let answer = lab.operator("GET", &path, None).await;
+            assert_eq!(answer.status, 200, "{}", answer.text);
+            let header = |name: &str| answer.headers[name].to_str().unwrap().to_owned();
+            (answer.text.clone(), header(LOG_BYTES_HEADER), header(LOG_ENDED_HEADER))
+        })
+    };
+    let part = |text: &str, bytes: &str, ended: &str| {
+        (text.to_owned(), bytes.to_owned(), ended.to_owned())
+    };
+    assert_eq!(read("").await.unwrap(), part("", "0", "false"));
+    let first = read("wait_seconds=30");
+    let granted = lab.lease(&token, "a").await.unwrap();
+    lab.ack(&token, "a", &granted).await;
+    let lease_id = granted["lease_id"].as_str().unwrap();
+    let sent = lab.put("internal/log?offset=0", &token, lease_id, "one").await;
+    assert_eq!((sent.status, &sent.body["bytes"]), (200, &json!(3)));
+    assert_eq!(timeout(LONG, first).await.unwrap().unwrap(), part("one", "3", "false"));
+    let second = read("offset=3&wait_seconds=30");
+    lab.put("internal/log?offset=2", &token, lease_id, "e two").await;
+    assert_eq!(timeout(LONG, second).await.unwrap().unwrap(), part(" two", "7", "false"));
+    let third = read("offset=7&wait_seconds=30&attempt=1");
+    lab.message(&token, "complete", report(&granted, "a", "FAILED")).await;
+    assert_eq!(timeout(LONG, third).await.unwrap().unwrap(), part("", "7", "true"));
+    assert_eq!(read("").await.unwrap(), part("one two", "7", "true"));
+    assert_eq!(lab.operator("GET", &format!("jobs/{job}/log?attempt=2"), None).await.status, 404);
+}
