@@ -4,6 +4,7 @@
 
 mod actors;
 mod answers;
+mod lease;
 mod offline;
 mod online;
 mod speculation;

@@ -12,6 +12,7 @@
 //! | [`service`] | the owner of all leases |
 //! | [`http`] | the routes |
 //! | [`server`] | all of it together |
+//! | [`folder`] | where a server that stands alone keeps its things |
 //! | [`client`] | requests to a server |
 //! | [`runner`] | a runner: asks for jobs and does them |
 //! | [`pool`] | commands of jobs on the chain, done by lease |
@@ -22,6 +23,7 @@ pub mod check;
 pub mod client;
 pub mod clock;
 pub mod files;
+pub mod folder;
 mod http;
 pub mod messages;
 pub mod pool;

@@ -139,14 +139,26 @@ fn start_log(devnet: &DevnetHome) -> Result<(), CliError> {
         .create(true)
         .open(&path)
         .map_err(|source| HomeError::Io { path, source })?;
-    let filter =
-        EnvFilter::try_from_env("COWBOYCTL_LOG").unwrap_or_else(|_| EnvFilter::new(LOG_FILTER));
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(filter())
         .with_ansi(false)
         .with_writer(Mutex::new(log))
         .try_init()
         .map_err(|error| CliError::failed(format!("the devnet's log: {error}")))
+}
+
+/// The log on stderr, which for a process in the background is a file.
+pub fn log_to_stderr() -> Result<(), CliError> {
+    tracing_subscriber::fmt()
+        .with_env_filter(filter())
+        .with_ansi(false)
+        .with_writer(io::stderr)
+        .try_init()
+        .map_err(|error| CliError::failed(format!("the log: {error}")))
+}
+
+fn filter() -> EnvFilter {
+    EnvFilter::try_from_env("COWBOYCTL_LOG").unwrap_or_else(|_| EnvFilter::new(LOG_FILTER))
 }
 
 /// Whether the user's own signal stopped the devnet, as opposed to a request or a supervisor's.

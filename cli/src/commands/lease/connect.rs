@@ -7,7 +7,10 @@ use crate::{
 };
 use clap::Args;
 use cowboy_devnet::{
-    lease::client::{Client, Tls},
+    lease::{
+        client::{Client, Tls},
+        folder::LeaseFolder,
+    },
     orchestrator::home::{DevnetHome, State},
 };
 use std::path::PathBuf;
@@ -141,12 +144,7 @@ fn local_of(devnet: &DevnetHome, url: String) -> Result<Local, CliError> {
 
 /// The server of `lease serve`, where one runs.
 fn alone() -> Result<Option<Local>, CliError> {
-    let folder = context::home()?.path().join(".lease");
-    let read = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
-    let url = read("server.json").and_then(|text| {
-        let record: serde_json::Value = serde_json::from_str(&text).ok()?;
-        Some(record.get("url")?.as_str()?.to_owned())
-    });
-    let token = read("token").map(|token| token.trim().to_owned());
-    Ok(url.zip(token).map(|(url, token)| Local { url, token }))
+    let folder = LeaseFolder::of(&context::home()?);
+    let Some(record) = folder.record()? else { return Ok(None) };
+    Ok(folder.token()?.map(|token| Local { url: record.url, token }))
 }

@@ -128,6 +128,10 @@ impl Logs {
                 if ended && printed.bytes >= total {
                     break;
                 }
+                if bytes.is_empty() {
+                    // The server did not wait: too many others do.
+                    looks.tick().await;
+                }
             }
             if self.attempt.is_some() {
                 return Ok(());

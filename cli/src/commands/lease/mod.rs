@@ -5,6 +5,7 @@ mod complete;
 mod connect;
 mod find;
 mod logs;
+mod serve;
 mod show;
 mod submit;
 mod token;
@@ -90,16 +91,26 @@ pub enum Lease {
     /// Tokens of runners
     #[command(subcommand)]
     Token(token::Token),
+    /// Run a lease server without a devnet, until Ctrl-C or SIGTERM
+    ///
+    /// Commands on this machine find it by itself; others name it with --server and --token-file.
+    /// It keeps what it has over restarts. Its log goes to stderr; COWBOYCTL_LOG says what is
+    /// logged.
+    Serve(Box<serve::Serve>),
 }
 
 impl Lease {
     /// Runs the command.
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
-        block_on(self.ask(cx))
+        match self {
+            Self::Serve(serve) => serve.run(cx),
+            other => block_on(other.ask(cx)),
+        }
     }
 
     async fn ask(self, cx: &Context) -> Result<(), CliError> {
         match self {
+            Self::Serve(_) => unreachable!("it is run by itself"),
             Self::Submit(submit) => submit.run(cx).await,
             Self::Ls { runs: true, limit, server, .. } => {
                 let query = PageQuery { limit: Some(limit) };

@@ -139,6 +139,9 @@ mod tests {
         let failed = run(&[("a", Succeeded), ("b", Canceled), ("c", TimedOut)]);
         let error = succeeded(&failed).unwrap_err();
         assert_eq!(error.exit, Exit::Failed);
-        insta::assert_snapshot!(error, @"");
+        insta::assert_snapshot!(error, @r"
+        run run_1 ended as FAILED: job `c` TIMED_OUT, 1 of 3 succeeded
+          see why: cowboyctl lease show run_1/c; what it said: cowboyctl lease logs run_1/c
+        ");
     }
 }

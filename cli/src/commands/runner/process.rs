@@ -38,7 +38,6 @@ use std::{
     time::Duration,
 };
 use tokio::process::{Child, Command};
-use tracing_subscriber::EnvFilter;
 
 /// How often the parent looks whether the child has become ready.
 const LOOK: Duration = Duration::from_millis(5);
@@ -127,7 +126,7 @@ impl Start {
             // Fails only for the leader of a session, which is then one already.
             let _leader = rustix::process::setsid();
         }
-        start_log()?;
+        launch::log_to_stderr()?;
         let stop = launch::on_signal()?;
         let stop = async move {
             // The sender lives as long as the process.
@@ -295,18 +294,6 @@ fn taken(folder: &RunnerFolder) -> Result<RunnerLock, CliError> {
 fn runs_already(name: &str) -> CliError {
     CliError::new(Exit::Conflict, format!("runner `{name}` runs already"))
         .hint(format!("stop it: cowboyctl runner stop {name}"))
-}
-
-/// The log on stderr, which in the background is a file.
-fn start_log() -> Result<(), CliError> {
-    let filter = EnvFilter::try_from_env("COWBOYCTL_LOG")
-        .unwrap_or_else(|_| EnvFilter::new(launch::LOG_FILTER));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(false)
-        .with_writer(io::stderr)
-        .try_init()
-        .map_err(|error| CliError::failed(format!("the runner's log: {error}")))
 }
 
 fn failure(error: ProcessError, file: &Path) -> CliError {

@@ -1,0 +1,281 @@
+//! `lease serve`: a lease server without a devnet, until it is told to stop.
+
+use crate::{
+    args,
+    commands::devnet::launch,
+    context::{self, Context},
+    error::{CliError, Exit},
+    output::{Document, fields},
+};
+use clap::Args;
+use cowboy_devnet::{
+    http::tls::{Acceptor, Material},
+    lease::{
+        folder::{FolderError, LeaseFolder, LeaseLock, ServerRecord},
+        server::{KEEP_RUNS, Options, Running, Server},
+    },
+    orchestrator::ports::{self, PortError, Transport},
+};
+use cowboy_engine::lease::Config;
+use serde::Serialize;
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::net::TcpListener;
+
+/// The longest file of certificates or with a key, in bytes.
+const PEM_LIMIT: u64 = 1 << 20;
+
+/// How long requests under way may take once it is told to stop, and then what they began.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// `lease serve`.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Where it keeps runs, logs and its token [default: .lease in COWBOYCTL_HOME]
+    #[arg(long, value_name = "FOLDER", env = "COWBOYCTL_DIR", hide_env_values = true)]
+    dir: Option<PathBuf>,
+    /// The port [default: that of the last time, else a free one]
+    #[arg(long, env = "COWBOYCTL_PORT", hide_env_values = true)]
+    port: Option<u16>,
+    /// The address to listen on; one beyond this machine needs --tls-cert
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    #[arg(env = "COWBOYCTL_BIND", hide_env_values = true)]
+    bind: IpAddr,
+    /// How long a lease holds without a heartbeat
+    #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "120s")]
+    #[arg(env = "COWBOYCTL_TTL", hide_env_values = true)]
+    ttl: u64,
+    /// How often a heartbeat is asked for
+    #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "20s")]
+    #[arg(env = "COWBOYCTL_HEARTBEAT", hide_env_values = true)]
+    heartbeat: u64,
+    /// How long a runner has to take what it was granted
+    #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "30s")]
+    #[arg(env = "COWBOYCTL_ACK_TIMEOUT", hide_env_values = true)]
+    ack_timeout: u64,
+    /// How long a runner has to stop what is canceled
+    #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "30s")]
+    #[arg(env = "COWBOYCTL_CANCEL_DEADLINE", hide_env_values = true)]
+    cancel_deadline: u64,
+    /// How long an attempt may take where its job does not say
+    #[arg(long, value_parser = seconds, value_name = "DURATION", default_value = "1h")]
+    #[arg(env = "COWBOYCTL_MAX_RUNTIME", hide_env_values = true)]
+    max_runtime: u64,
+    /// How often a job is granted at most where it does not say
+    #[arg(long, value_name = "N", default_value_t = Config::default().max_attempts)]
+    #[arg(env = "COWBOYCTL_MAX_ATTEMPTS", hide_env_values = true)]
+    max_attempts: u32,
+    /// How many ended runs are kept, the newest; older ones go with their logs and artifacts
+    #[arg(long, value_name = "N", default_value_t = KEEP_RUNS)]
+    #[arg(env = "COWBOYCTL_KEEP_RUNS", hide_env_values = true)]
+    keep_runs: usize,
+    /// Its certificate, followed by those that vouch for it, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(env = "COWBOYCTL_TLS_CERT", hide_env_values = true)]
+    tls_cert: Option<PathBuf>,
+    /// Its certificate's key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(env = "COWBOYCTL_TLS_KEY", hide_env_values = true)]
+    tls_key: Option<PathBuf>,
+    /// Certificates, PEM, one of which has to vouch for each client
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(env = "COWBOYCTL_TLS_CLIENT_CA", hide_env_values = true)]
+    tls_client_ca: Option<PathBuf>,
+}
+
+/// A server that answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Serving {
+    url: String,
+    pid: u32,
+    dir: PathBuf,
+    /// The file with the operator's token.
+    token_file: PathBuf,
+}
+
+impl Document for Serving {
+    fn text(&self) -> String {
+        fields(&[
+            ("lease server", self.url.clone()),
+            ("process", self.pid.to_string()),
+            ("folder", self.dir.display().to_string()),
+            ("token", self.token_file.display().to_string()),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.url.clone()
+    }
+}
+
+impl Serve {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        let config = self.config();
+        config.check().map_err(|error| CliError::new(Exit::Usage, error.to_string()))?;
+        let tls = self.tls()?;
+        if tls.is_none() && !self.bind.is_loopback() {
+            let what = format!("--bind {}: tokens would travel in the open", self.bind);
+            return Err(CliError::new(Exit::Usage, what)
+                .hint("give it a certificate: --tls-cert FILE --tls-key FILE"));
+        }
+        let folder = match &self.dir {
+            Some(dir) => {
+                let absolute = std::path::absolute(dir);
+                LeaseFolder::at(absolute.map_err(|error| refused(dir, error))?)
+            }
+            None => LeaseFolder::of(&context::home()?),
+        };
+        let lock = folder.lock()?;
+        launch::log_to_stderr()?;
+        let stop = launch::on_signal()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| CliError::failed(format!("no runtime: {error}")))?;
+        runtime.block_on(async {
+            let running = self.start(&lock, config, tls).await?;
+            let record = lock.announce(&reachable(running.url()))?;
+            cx.ui.document(&Serving::of(record, &folder))?;
+            // The sender lives as long as the process.
+            let _signal = stop.await;
+            if !running.stop(GRACE).await {
+                cx.ui.note("some requests were broken off; what was answered is kept");
+            }
+            match launch::interrupted() {
+                true => {
+                    Err(CliError::new(Exit::Interrupted, "interrupted; the server has stopped"))
+                }
+                false => Ok(()),
+            }
+        })
+    }
+
+    const fn config(&self) -> Config {
+        Config {
+            lease_ttl_seconds: self.ttl,
+            heartbeat_interval_seconds: self.heartbeat,
+            ack_timeout_seconds: self.ack_timeout,
+            cancel_deadline_seconds: self.cancel_deadline,
+            max_runtime_seconds: self.max_runtime,
+            max_attempts: self.max_attempts,
+        }
+    }
+
+    fn tls(&self) -> Result<Option<Acceptor>, CliError> {
+        let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else {
+            return Ok(None);
+        };
+        let read = |file: &PathBuf| args::input(file, PEM_LIMIT);
+        let material = Material {
+            certificates: read(certificate)?,
+            key: read(key)?,
+            client_roots: self.tls_client_ca.as_ref().map(read).transpose()?,
+        };
+        let refused = |error| CliError::new(Exit::Usage, format!("TLS: {error}"));
+        Acceptor::new(&material).map(Some).map_err(refused)
+    }
+
+    async fn start(
+        &self,
+        lock: &LeaseLock,
+        config: Config,
+        tls: Option<Acceptor>,
+    ) -> Result<Running, CliError> {
+        let folder = lock.folder().path().to_owned();
+        let defaults = Options::new(folder, self.listen(lock).await?, lock.token()?);
+        let options = Options { config, keep_runs: self.keep_runs, tls, ..defaults };
+        Server::start(options).await.map_err(|error| CliError::failed(error.to_string()))
+    }
+
+    /// Takes the port that is asked for; else that of the last time, which runners know; else any.
+    async fn listen(&self, lock: &LeaseLock) -> Result<TcpListener, CliError> {
+        let at = |port| TcpListener::bind(SocketAddr::new(self.bind, port));
+        if let Some(port) = self.port {
+            return at(port).await.map_err(|error| taken(self.bind, port, error));
+        }
+        let last = lock.folder().last_record()?;
+        let last = last.and_then(|record| record.url.rsplit_once(':')?.1.parse().ok());
+        if let Some(port) = last
+            && let Ok(listener) = at(port).await
+        {
+            return Ok(listener);
+        }
+        at(0).await.map_err(|error| taken(self.bind, 0, error))
+    }
+}
+
+impl Serving {
+    fn of(record: ServerRecord, folder: &LeaseFolder) -> Self {
+        Self {
+            url: record.url,
+            pid: record.pid,
+            dir: folder.path().to_owned(),
+            token_file: folder.token_path(),
+        }
+    }
+}
+
+/// Where a server of this machine is reached that listens on every address.
+fn reachable(url: &str) -> String {
+    url.replacen("//0.0.0.0:", "//127.0.0.1:", 1).replacen("//[::]:", "//[::1]:", 1)
+}
+
+fn taken(bind: IpAddr, port: u16, error: io::Error) -> CliError {
+    let conflict = |what: String| {
+        CliError::new(Exit::Conflict, what).hint("free it, or choose another: --port PORT")
+    };
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return CliError::new(Exit::Usage, format!("--bind {bind} --port {port}: {error}"));
+    }
+    match ports::check(Transport::Tcp, port) {
+        Err(owned @ PortError::Taken { .. }) => conflict(owned.to_string()),
+        _ => conflict(format!("port {port} of {bind} is taken")),
+    }
+}
+
+fn refused(path: &Path, error: io::Error) -> CliError {
+    CliError::new(Exit::Usage, format!("{}: {error}", path.display()))
+}
+
+impl From<FolderError> for CliError {
+    fn from(error: FolderError) -> Self {
+        let what = error.to_string();
+        match error {
+            FolderError::Home(error) => error.into(),
+            FolderError::InUse { .. } => Self::new(Exit::Conflict, what)
+                .hint("stop that server, or give this one a folder of its own: --dir FOLDER"),
+            FolderError::Token(_) => Self::failed(what),
+        }
+    }
+}
+
+/// A duration of whole seconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    let duration = args::duration(text)?;
+    match duration == Duration::from_secs(duration.as_secs()) {
+        true => Ok(duration.as_secs()),
+        false => Err(format!("`{text}`: expected whole seconds, as 20s or 2m")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_whole_seconds() {
+        assert_eq!(seconds("2m"), Ok(120));
+        assert!(seconds("1.5s").is_err() && seconds("250ms").is_err() && seconds("20").is_err());
+    }
+
+    #[test]
+    fn a_server_on_every_address_is_reached_on_the_loopback() {
+        let check = |url: &str, expected: &str| assert_eq!(reachable(url), expected);
+        check("https://0.0.0.0:7070", "https://127.0.0.1:7070");
+        check("https://[::]:7070", "https://[::1]:7070");
+        check("http://127.0.0.1:7070", "http://127.0.0.1:7070");
+    }
+}

@@ -1,0 +1,390 @@
+//! The commands of leases, against a server and runners in processes of their own.
+
+use crate::support::{Folder, Outcome, outcome};
+use serde_json::Value;
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+/// A process that ends with what it was started for.
+struct Process(Child);
+
+impl Process {
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Waits until it has ended by itself.
+    fn ended(mut self) -> i32 {
+        self.0.wait().unwrap().code().unwrap_or(-1)
+    }
+
+    /// Ends it in peace.
+    fn terminate(self) -> i32 {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.ended()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ended = self.0.kill();
+        let _ended = self.0.wait();
+    }
+}
+
+/// A home in which a lease server runs.
+struct Served {
+    folder: Folder,
+    url: String,
+    process: Process,
+}
+
+impl Served {
+    fn new() -> Self {
+        Self::in_folder(Folder::new(), &[])
+    }
+
+    fn in_folder(folder: Folder, args: &[&str]) -> Self {
+        let mut command = folder.command(&["lease", "serve", "-o", "jsonl"]);
+        command.args(args).env("COWBOYCTL_LOG", "off").stdout(Stdio::piped());
+        let mut process = Process::start(&mut command);
+        let mut line = String::new();
+        let stdout = process.0.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        Self { folder, url: said["url"].as_str().unwrap().to_owned(), process }
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let out = self.folder.prints(&[&["-o", "json"], args].concat());
+        serde_json::from_str(&out).unwrap()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.folder.path(name), text).unwrap();
+    }
+
+    /// Hands a run in: its id.
+    fn submit(&self, jobs: &str) -> String {
+        self.write("run.yaml", &format!("jobs:\n{jobs}"));
+        let outcome = self.folder.run(&["--quiet", "lease", "submit", "run.yaml"]);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{outcome:?}");
+        outcome.stdout.trim().to_owned()
+    }
+
+    /// A runner that does so many jobs.
+    fn runner(&self, jobs: u32) -> Process {
+        let jobs = jobs.to_string();
+        let args = ["lease", "runner", "--name", "worker", "--max-jobs", &jobs];
+        Process::start(self.folder.command(&args).stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+
+    /// The states of a run's jobs, by name.
+    fn states(&self, run: &str) -> Vec<(String, String)> {
+        let run = self.json(&["lease", "show", run]);
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let jobs = run["jobs"].as_array().unwrap().iter();
+        jobs.map(|job| (text(&job["name"]), text(&job["state"]))).collect()
+    }
+}
+
+fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
+    of.iter().map(|(name, state)| ((*name).to_owned(), (*state).to_owned())).collect()
+}
+
+/// Whether `needle` stands in any file below a folder.
+fn is_below(folder: &Path, needle: &str) -> bool {
+    fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => is_below(&path, needle),
+            false => {
+                let bytes = fs::read(&path).unwrap();
+                bytes.windows(needle.len()).any(|part| part == needle.as_bytes())
+            }
+        }
+    })
+}
+
+#[test]
+fn a_run_from_its_file_to_what_it_leaves() {
+    let served = Served::new();
+    let folder = &served.folder;
+    served.write(
+        "ci.yaml",
+        "name: ci\njobs:\n  \
+         build:\n    steps: ['mkdir -p out/deep; echo made > out/deep/product', \
+         'printf two > out/two']\n    \
+         artifacts: [{ type: build, path_glob: 'out/**' }]\n  \
+         greet:\n    needs: [build]\n    env: { WORD: { secret_env: WORD } }\n    \
+         steps: ['echo \"$WORD, world\"; echo attempt $COWBOY_ATTEMPT']\n  \
+         flaky:\n    needs: [build]\n    steps: ['test $COWBOY_ATTEMPT = 2']\n    \
+         retry: { on: [failure], max_attempts: 2 }\n",
+    );
+    let runner = served.runner(4);
+    let mut submit = folder.command(&["-o", "json", "lease", "submit", "ci.yaml", "--wait"]);
+    let submitted = outcome(submit.env("WORD", "hunter2"));
+    assert_eq!(submitted.code, 0, "{submitted:?}");
+    assert_eq!(runner.ended(), 0);
+    let run: Value = serde_json::from_str(&submitted.stdout).unwrap();
+    assert_eq!((&run["state"], &run["name"]), (&"SUCCEEDED".into(), &"ci".into()));
+    let states = pairs(&[("build", "SUCCEEDED"), ("greet", "SUCCEEDED"), ("flaky", "SUCCEEDED")]);
+    assert_eq!(served.states("latest"), states);
+
+    let log = folder.prints(&["lease", "logs", "latest/greet"]);
+    assert!(log.contains("***, world\nattempt 1\n"), "{log}");
+    assert_eq!(folder.prints(&["lease", "logs", "latest/greet", "--follow"]), log);
+    let flaky = served.json(&["lease", "show", "latest/flaky"]);
+    assert_eq!(flaky["attempts"][0]["exit_code"], 1);
+    assert_eq!((&flaky["attempt"], &flaky["finalized"]), (&2.into(), &1.into()));
+
+    // A job is found by its run and name, by its id, and by the beginning of that.
+    let id = flaky["job"].as_str().unwrap();
+    assert_eq!(served.json(&["lease", "show", id]), flaky);
+    assert_eq!(served.json(&["lease", "show", &id[..id.len() - 3]]), flaky);
+    assert_eq!(served.json(&["lease", "show", id.trim_start_matches("job_")]), flaky);
+
+    let artifacts = served.json(&["lease", "artifacts", "latest/build"]);
+    let names = artifacts.as_array().unwrap().iter().map(|of| of["name"].as_str().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["out/deep/product", "out/two"]);
+    folder.prints(&["lease", "artifacts", "latest/build", "out/two", "--download", "here"]);
+    assert_eq!(fs::read_to_string(folder.path("here/out/two")).unwrap(), "two");
+    assert!(!folder.path("here/out/deep").exists());
+    let paths = folder.prints(&["-q", "lease", "artifacts", "latest/build", "--download", "here"]);
+    assert_eq!(paths, "here/out/deep/product\nhere/out/two\n");
+    assert_eq!(fs::read_to_string(folder.path("here/out/deep/product")).unwrap(), "made\n");
+
+    // The secret is nowhere: not in what is shown, and when all has ended not in the files either.
+    for args in [["lease", "show", "latest/greet"], ["lease", "logs", "latest/greet"]] {
+        let shown = folder.prints(&args) + &folder.prints(&[&["-o", "json"], &args[..]].concat());
+        assert!(!shown.contains("hunter2") && !shown.contains("lease_id"), "{shown}");
+    }
+    assert!(!is_below(&folder.path("home/.lease/logs"), "hunter2"));
+}
+
+#[test]
+fn lists_have_the_fields_that_scripts_rely_on() {
+    let served = Served::new();
+    let run = served.submit("  a: { steps: ['true'] }\n  b: { steps: ['true'], needs: [a] }\n");
+    let runner = served.runner(1);
+    assert_eq!(runner.ended(), 0);
+    let jobs = served.json(&["lease", "ls", "--run", &run, "--state", "SUCCEEDED"]);
+    let [job] = jobs.as_array().unwrap().as_slice() else { panic!("{jobs}") };
+    let fields: Vec<_> = job.as_object().unwrap().keys().map(String::as_str).collect();
+    // `expires_at` is there as long as the lease can be used.
+    assert_eq!(fields, ["attempt", "job", "lease_state", "name", "run", "runner", "state"]);
+    assert_eq!((&job["lease_state"], &job["runner"]), (&"COMPLETED".into(), &"worker".into()));
+    let runs = served.json(&["lease", "ls", "--runs"]);
+    assert_eq!((&runs[0]["run_id"], &runs[0]["ended"]), (&run.as_str().into(), &1.into()));
+    let ids = served.folder.prints(&["-q", "lease", "ls", "--limit", "1"]);
+    assert!(ids.starts_with("job_") && ids.lines().count() == 1, "{ids}");
+    let table = served.folder.prints(&["lease", "ls"]);
+    assert!(table.starts_with("JOB") && table.contains("SUCCEEDED"), "{table}");
+}
+
+#[test]
+fn what_waits_is_canceled_at_once_with_what_needs_it() {
+    let served = Served::new();
+    let run = served.submit(
+        "  a: { steps: ['true'] }\n  b: { steps: ['true'], needs: [a] }\n  c: { steps: ['true'] }\n",
+    );
+    assert_eq!(served.json(&["lease", "cancel", "latest/a"])["state"], "CANCELED");
+    let states = pairs(&[("a", "CANCELED"), ("b", "CANCELED"), ("c", "QUEUED")]);
+    assert_eq!(served.states(&run), states);
+    let again = served.folder.fails(8, &["lease", "cancel", "latest/a"]);
+    assert!(again.contains("error:"), "{again}");
+    let canceled = served.json(&["lease", "cancel", &run, "--wait"]);
+    assert_eq!(canceled["state"], "CANCELED");
+    served.folder.fails(8, &["lease", "revoke", "latest/c"]);
+}
+
+#[test]
+fn what_runs_is_stopped_and_its_log_is_kept() {
+    let served = Served::new();
+    served.submit("  long: { steps: ['echo begun; sleep 600'] }\n");
+    let runner = served.runner(1);
+    let mut follow = served.folder.command(&["lease", "logs", "latest/long", "--follow"]);
+    let mut follow = Process::start(follow.stdout(Stdio::piped()).stderr(Stdio::null()));
+    let mut log = BufReader::new(follow.0.stdout.take().unwrap());
+    let mut read = String::new();
+    while !read.ends_with("begun\n") {
+        assert_ne!(log.read_line(&mut read).unwrap(), 0, "{read}");
+    }
+    let running = served.folder.prints(&["-q", "lease", "ls", "--state", "running"]);
+    assert_eq!(running.lines().count(), 1);
+    let canceled = served.json(&["lease", "cancel", "latest/long", "--wait", "--timeout", "60s"]);
+    assert_eq!(canceled["state"], "CANCELED");
+    assert_eq!(runner.ended(), 0);
+    log.read_to_string(&mut read).unwrap();
+    assert_eq!(follow.ended(), 0, "a log ends with its job");
+    assert_eq!(served.folder.prints(&["lease", "logs", "latest/long"]), read);
+}
+
+#[test]
+fn a_run_that_fails_is_told_with_the_job_that_did() {
+    let served = Served::new();
+    let runner = served.runner(1);
+    served.write(
+        "run.yaml",
+        "jobs:\n  a: { steps: ['exit 7'] }\n  b: { steps: ['true'], needs: [a] }\n",
+    );
+    let outcome = served.folder.run(&["-q", "lease", "submit", "run.yaml", "--wait"]);
+    assert_eq!(outcome.code, 1, "{outcome:?}");
+    assert!(outcome.stderr.contains("ended as FAILED: job `a` FAILED, 0 of 2 succeeded"));
+    assert_eq!(runner.ended(), 0);
+    let job = served.json(&["lease", "show", "latest/a"]);
+    assert_eq!(job["attempts"][0]["exit_code"], 7);
+}
+
+#[test]
+fn a_wait_ends_in_time_and_says_what_it_saw() {
+    let served = Served::new();
+    served.write("run.yaml", "jobs: { a: { steps: ['true'] } }");
+    let said = served
+        .folder
+        .fails(5, &["-q", "lease", "submit", "run.yaml", "--wait", "--timeout", "1s"]);
+    assert!(said.contains("last seen: 0 of 1 ended; QUEUED: a"), "{said}");
+    assert!(said.contains("cowboyctl lease show run_"), "{said}");
+    let said = served.folder.fails(5, &["lease", "logs", "latest/a", "--follow", "--timeout", "1s"]);
+    assert!(said.contains("last seen: 0 bytes of attempt 1"), "{said}");
+    let outcome = served.folder.run(&["lease", "logs", "latest/a"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, ""));
+    assert!(outcome.stderr.contains("is QUEUED: it has no log so far"), "{outcome:?}");
+}
+
+#[test]
+fn tokens_are_told_once_and_are_for_their_owner() {
+    let served = Served::new();
+    let folder = &served.folder;
+    let issued = served.json(&["lease", "token", "issue", "r1", "--file", "r1.token"]);
+    assert_eq!(issued, serde_json::json!({ "runner_id": "r1", "file": "r1.token" }));
+    let token = fs::read_to_string(folder.path("r1.token")).unwrap();
+    assert!(token.starts_with("cowboy_runner_") && token.ends_with('\n'), "it is one");
+    let mode = fs::metadata(folder.path("r1.token")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let printed = folder.prints(&["-q", "lease", "token", "issue", "r2"]);
+    assert!(printed.starts_with("cowboy_runner_"), "it is one");
+    assert_eq!(folder.prints(&["-q", "lease", "token", "ls"]), "r1\nr2\n");
+    for secret in [token.trim(), printed.trim()] {
+        assert!(!folder.prints(&["-o", "json", "lease", "token", "ls"]).contains(secret));
+        assert!(!is_below(&folder.path("home"), secret), "the server keeps hashes");
+    }
+    assert_eq!(folder.prints(&["-q", "lease", "token", "revoke", "r2"]), "r2\n");
+    folder.fails(3, &["lease", "token", "revoke", "r2"]);
+    folder.fails(2, &["lease", "token", "issue", "no spaces"]);
+    let said = folder.fails(2, &["lease", "token", "issue", "r1", "--file", "no/such/folder/t"]);
+    assert!(said.contains("--file no/such/folder/t"), "{said}");
+    // A runner's token is no operator's.
+    let said = folder.fails(1, &["lease", "ls", "--token-file", "r1.token"]);
+    assert!(said.contains("--token-file FILE"), "{said}");
+}
+
+#[test]
+fn which_server_is_meant() {
+    let folder = Folder::new();
+    let said = folder.fails(4, &["lease", "ls"]);
+    insta::assert_snapshot!(said, @"");
+    folder.fails(4, &["lease", "ls", "--devnet", "none"]);
+    let served = Served::in_folder(folder, &["--dir", "elsewhere"]);
+    let folder = &served.folder;
+    folder.fails(4, &["lease", "ls"]);
+    // One with a folder of its own is named with its token.
+    let said = folder.fails(2, &["lease", "ls", "--server", &served.url]);
+    assert!(said.contains("--token-file FILE"), "{said}");
+    let named = ["lease", "ls", "--server", &served.url, "--token-file", "elsewhere/token"];
+    folder.prints(&named);
+    folder.fails(2, &["lease", "ls", "--server", "ftp://x", "--token-file", "elsewhere/token"]);
+    fs::write(folder.path("empty"), "\n").unwrap();
+    folder.fails(2, &["lease", "ls", "--server", &served.url, "--token-file", "empty"]);
+    let url = served.url.clone();
+    let Served { folder, process, .. } = served;
+    assert_eq!(process.terminate(), 0);
+    let said = folder.fails(4, &named);
+    assert!(said.contains(&format!("nothing answers at {url}")), "{said}");
+}
+
+#[test]
+fn a_server_comes_back_where_it_was_with_what_it_had() {
+    let served = Served::new();
+    let run = served.submit("  a: { steps: ['true'] }\n");
+    let token = fs::read_to_string(served.folder.path("home/.lease/token")).unwrap();
+    let second = served.folder.fails(8, &["lease", "serve"]);
+    assert!(second.contains("in use by process") && second.contains("--dir FOLDER"), "{second}");
+    let port = served.url.rsplit_once(':').unwrap().1.to_owned();
+    let taken = served.folder.fails(8, &["lease", "serve", "--dir", "other", "--port", &port]);
+    assert!(taken.contains(&format!("port {port} is taken")), "{taken}");
+    let Served { folder, url, process } = served;
+    drop(process);
+    folder.fails(4, &["lease", "show", &run]);
+    let served = Served::in_folder(folder, &[]);
+    assert_eq!(served.url, url, "runners know it");
+    assert_eq!(fs::read_to_string(served.folder.path("home/.lease/token")).unwrap(), token);
+    assert_eq!(served.states(&run), pairs(&[("a", "QUEUED")]));
+}
+
+#[test]
+fn a_server_that_cannot_be_is_refused() {
+    let folder = Folder::new();
+    let said = folder.fails(2, &["lease", "serve", "--ttl", "20s", "--heartbeat", "20s"]);
+    assert!(said.contains("lease_ttl_seconds: 20 is not above"), "{said}");
+    let said = folder.fails(2, &["lease", "serve", "--bind", "0.0.0.0"]);
+    insta::assert_snapshot!(said, @"");
+    folder.fails(2, &["lease", "serve", "--ttl", "1.5s"]);
+    folder.fails(2, &["lease", "serve", "--tls-cert", "cert.pem"]);
+    fs::write(folder.path("no.pem"), "nothing").unwrap();
+    let said = folder.fails(2, &["lease", "serve", "--tls-cert", "no.pem", "--tls-key", "no.pem"]);
+    assert!(said.contains("TLS: the server's are no certificates in PEM"), "{said}");
+}
+
+#[test]
+fn what_is_asked_for_and_is_not_there() {
+    let served = Served::new();
+    let folder = &served.folder;
+    let said = folder.fails(3, &["lease", "show", "latest"]);
+    assert!(said.contains("there is no run so far"), "{said}");
+    served.submit("  a: { steps: ['true'] }\n  b: { steps: ['true'] }\n");
+    folder.fails(3, &["lease", "show", "zzzz"]);
+    folder.fails(3, &["lease", "show", "job_0000000000000000"]);
+    folder.fails(3, &["lease", "logs", "job_0000000000000000"]);
+    folder.fails(3, &["lease", "logs", "latest/a", "--attempt", "1"]);
+    let said = folder.fails(3, &["lease", "logs", "latest/c"]);
+    assert!(said.contains("has no job `c`") && said.contains("it has a, b"), "{said}");
+    folder.fails(3, &["lease", "artifacts", "latest/a", "report.xml"]);
+    assert_eq!(served.json(&["lease", "artifacts", "latest/a"]), serde_json::json!([]));
+}
+
+#[test]
+fn a_run_file_is_checked_before_anybody_is_asked() {
+    // No server runs.
+    let folder = Folder::new();
+    let check = |text: &str, args: &[&str], code: i32, wanted: &str| {
+        fs::write(folder.path("run.yaml"), text).unwrap();
+        let said = folder.fails(code, &[&["lease", "submit", "run.yaml"], args].concat());
+        assert!(said.contains(wanted), "{said}");
+    };
+    check("jobs:\n  a:\n    step: [x]\n", &[], 2, "run.yaml: jobs.a: unknown field `step`");
+    check("jobs:\n  a:\n    step: [x]\n", &[], 2, "at line 3 column 5");
+    check("jobs: { a: { steps: [x], needs: [b] } }", &[], 2, "job `a`: it needs `b`");
+    let secret = "jobs: { a: { steps: [x], env: { A: { secret_env: NO_SUCH } } } }";
+    check(secret, &[], 2, "job `a`: A: NO_SUCH is not in the environment");
+    check(secret, &["--env", "A=b"], 4, "there is no lease server");
+    check("jobs: { a: { steps: [x] } }", &["--job", "b"], 3, "there is no job `b`: the file has a");
+    check("jobs: { a: { steps: [x] } }", &["--env", "1=b"], 2, "env: `1`: expected a variable");
+    folder.fails(1, &["lease", "submit", "no-such.yaml"]);
+    let Outcome { stderr, .. } = folder.run(&["lease", "submit", "-"]);
+    assert!(stderr.contains("-: missing field `jobs`"), "{stderr}");
+}
+
+#[test]
+fn help_is_as_people_see_it() {
+    let folder = Folder::new();
+    let help = folder.prints(&["lease", "--help"]);
+    insta::assert_snapshot!(help);
+}
