@@ -24,6 +24,8 @@ const MAX_SPECS: usize = 32;
 const MAX_PATH: usize = 512;
 /// The longest type of an artifact or a cache.
 const MAX_KIND: usize = 64;
+/// The largest whole number that JSON's numbers are good for everywhere.
+const MAX_WHOLE: u64 = (1 << 53) - 1;
 /// The longest time.
 const MAX_TIME: usize = 1_024;
 /// The longest address of an artifact.
@@ -185,6 +187,8 @@ pub fn heartbeat(message: &Heartbeat) -> Checked {
         long("progress.current_step", current_step.as_ref())?;
         long("progress.message", message.as_ref())?;
     }
+    let sent = message.log_cursor.is_none_or(|cursor| cursor.bytes_sent <= MAX_WHOLE);
+    ensure(sent, "log_cursor.bytes_sent", "expected at most 9,007,199,254,740,991")?;
     client_time("ts", message.ts.as_ref())
 }
 
@@ -214,8 +218,8 @@ const KIND: &str = "expected 1 to 64 characters";
 
 /// A run.
 pub fn new_run(run: &NewRun) -> Checked {
-    let named = run.name.as_ref().is_none_or(|name| text(name, 0, MAX_NAME));
-    ensure(named, "name", "expected at most 128 characters")?;
+    let named = run.name.as_ref().is_none_or(|name| text(name, 1, MAX_NAME));
+    ensure(named, "name", "expected 1 to 128 characters, none of them NUL")?;
     let count = (1..=MAX_RUN_JOBS).contains(&run.jobs.len());
     ensure(count, "jobs", "expected 1 to 1,000 jobs")?;
     let mut names = BTreeSet::new();

@@ -319,6 +319,7 @@ pub struct Progress {
     pub current_step: Option<String>,
     /// Its number, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 4_294_967_295_i64)]
     pub step_index: Option<u32>,
     /// In words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -330,6 +331,7 @@ pub struct Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogCursor {
     /// In bytes.
+    #[schema(maximum = 9_007_199_254_740_991_i64)]
     pub bytes_sent: u64,
 }
 
@@ -668,7 +670,7 @@ names!(ErrorCode:
 pub struct NewRun {
     /// What it is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 128, pattern = "^[^\\x00]*$")]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[^\\x00]+$")]
     pub name: Option<String>,
     /// Its jobs.
     #[schema(min_items = 1, max_items = 1000)]

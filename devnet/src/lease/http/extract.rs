@@ -16,9 +16,9 @@ use axum::{
 };
 use cowboy_engine::lease::RunnerId;
 use futures::StreamExt as _;
-use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::{error::Category, from_slice};
-use std::{str::FromStr, time::Duration};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::{mem::discriminant, str::FromStr, time::Duration};
 use tokio::time::timeout;
 
 /// The longest body that is read, and thrown away, for the sake of an answer: a client that is told
@@ -32,6 +32,8 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 /// The longest path of a field that is told.
 const MAX_FIELD: usize = 256;
+/// The largest whole number that JSON's numbers are good for everywhere: 2^53 - 1.
+const MAX_WHOLE: f64 = 9_007_199_254_740_991.0;
 const BEARER: &[u8] = b"bearer ";
 
 /// Whose token a route wants.
@@ -155,7 +157,7 @@ pub(super) fn query(uri: &Uri) -> Result<Vec<(String, String)>, Refused> {
 
 impl Asked {
     /// The message, as JSON.
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Refused> {
+    pub fn json<T: DeserializeOwned + Serialize>(&self) -> Result<T, Refused> {
         decode(&self.message)
     }
 
@@ -224,41 +226,85 @@ impl Asked {
 }
 
 /// A message, as JSON. What is wrong is told by its place, in fixed words.
-fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
-    let malformed = || {
+fn decode<T: DeserializeOwned + Serialize>(body: &[u8]) -> Result<T, Refused> {
+    let malformed = |_| {
         let message = "the body is no JSON document, or more than one";
         Refused::new(StatusCode::BAD_REQUEST, ErrorCode::MalformedJson, message)
     };
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        // A body that is no JSON is that, wherever its fields were first found to be wrong.
-        if error.inner().classify() != Category::Data || from_slice::<IgnoredAny>(body).is_err() {
-            return malformed();
+    let typed = serde_path_to_error::deserialize(&mut deserializer);
+    // A body that is no JSON is that, wherever its fields were first found to be wrong.
+    let mut sent: Value = serde_json::from_slice(body).map_err(malformed)?;
+    let typed: T = match typed {
+        Ok(typed) => typed,
+        Err(error) => {
+            whole_numbers(&mut sent);
+            T::deserialize(&sent).map_err(|_| misfit(&error))?
         }
-        let path = match error.path().to_string() {
-            path if path == "." => String::new(),
-            path => path,
-        };
-        // serde says in its text only which field it is.
-        let text = error.inner().to_string();
-        let (code, name) = match named(&text, "missing field `") {
-            Some(name) => (ErrorCode::MissingField, Some(name)),
-            None => (ErrorCode::InvalidField, named(&text, "duplicate field `")),
-        };
-        let field = match (path.is_empty(), name) {
-            (true, name) => name.unwrap_or_default().to_owned(),
-            (false, Some(name)) if !path.ends_with(name) => format!("{path}.{name}"),
-            (false, _) => path,
-        };
-        let message = match code {
-            ErrorCode::MissingField => "this field must be there",
-            _ => "not of the type, or none of the values, that /openapi.json has here",
-        };
-        let field: String = field.chars().take(MAX_FIELD).filter(|c| !c.is_control()).collect();
-        Refused::field(code, field, message)
-    })?;
-    deserializer.end().map_err(|_| malformed())?;
-    Ok(value)
+    };
+    let meant = serde_json::to_value(&typed).unwrap_or_default();
+    match mismatch(&sent, &meant, String::new()) {
+        Some(field) => Err(Refused::invalid(told(field), MISFIT)),
+        None => Ok(typed),
+    }
+}
+
+const MISFIT: &str = "not of the type, or none of the values, that /openapi.json has here";
+
+/// Where JSON is not what a message has there.
+fn misfit(error: &serde_path_to_error::Error<serde_json::Error>) -> Refused {
+    let path = match error.path().to_string() {
+        path if path == "." => String::new(),
+        path => path,
+    };
+    // serde says in its text only which field it is.
+    let text = error.inner().to_string();
+    let (code, name, message) = match named(&text, "missing field `") {
+        Some(name) => (ErrorCode::MissingField, Some(name), "this field must be there"),
+        None => (ErrorCode::InvalidField, named(&text, "duplicate field `"), MISFIT),
+    };
+    let field = match (path.is_empty(), name) {
+        (true, name) => name.unwrap_or_default().to_owned(),
+        (false, Some(name)) if !path.ends_with(name) => format!("{path}.{name}"),
+        (false, _) => path,
+    };
+    Refused::field(code, told(field), message)
+}
+
+/// The path of a field, as far as it is told.
+fn told(field: String) -> String {
+    field.chars().take(MAX_FIELD).filter(|c| !c.is_control()).collect()
+}
+
+/// Makes 1.0 what it is in JSON: the number 1.
+fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() <= MAX_WHOLE);
+            if let Some(whole) = whole.filter(|_| number.is_f64()) {
+                *number = (whole as i64).into();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Where something was sent that is of another kind than what was understood: serde takes a list
+/// for an object of as many fields, and an object for a word.
+fn mismatch(sent: &Value, meant: &Value, path: String) -> Option<String> {
+    match (sent, meant) {
+        (Value::Object(sent), Value::Object(meant)) => meant.iter().find_map(|(name, meant)| {
+            let dot = if path.is_empty() { "" } else { "." };
+            mismatch(sent.get(name)?, meant, format!("{path}{dot}{name}"))
+        }),
+        (Value::Array(sent), Value::Array(meant)) => {
+            let mut items = sent.iter().zip(meant).enumerate();
+            items.find_map(|(at, (sent, meant))| mismatch(sent, meant, format!("{path}[{at}]")))
+        }
+        _ => (discriminant(sent) != discriminant(meant)).then_some(path),
+    }
 }
 
 /// The name between a prefix and a backtick.
@@ -271,7 +317,7 @@ mod tests {
     use super::*;
     use crate::lease::messages::{Complete, Heartbeat, NewRun};
 
-    fn check<T: DeserializeOwned>(body: &str, code: ErrorCode, field: Option<&str>) {
+    fn check<T: DeserializeOwned + Serialize>(body: &str, code: ErrorCode, field: Option<&str>) {
         match decode::<T>(body.as_bytes()) {
             Err(Refused::Error(status, detail)) => {
                 assert_eq!(status, StatusCode::BAD_REQUEST);
@@ -288,7 +334,9 @@ mod tests {
         for body in ["", "{", "{}x", "{} {}", "nul", "\u{feff}{}", "{\"lease_id\":\"\\ud800\"}"] {
             check::<Heartbeat>(body, MalformedJson, None);
         }
-        check::<Heartbeat>("[]", InvalidField, Some(""));
+        for body in ["[]", "5", r#"["Heartbeat","l","r"]"#] {
+            check::<Heartbeat>(body, InvalidField, Some(""));
+        }
         check::<Heartbeat>("{}", MissingField, Some("lease_id"));
         let beat = |rest: &str| format!(r#"{{"lease_id":"l","runner_id":"r"{rest}}}"#);
         check::<Heartbeat>(&beat(r#","runner_id":"r""#), InvalidField, Some("runner_id"));
@@ -304,6 +352,19 @@ mod tests {
         check::<NewRun>(r#"{"jobs":[{"name":"a"}]}"#, MissingField, Some("jobs[0].steps"));
         let env = r#"{"jobs":[{"name":"a","steps":["b"],"env":{"A":1}}]}"#;
         check::<NewRun>(env, InvalidField, Some("jobs[0].env.A"));
+        let list = beat(r#","progress":[40,"make",0,"on it"]"#);
+        check::<Heartbeat>(&list, InvalidField, Some("progress"));
+        let word = beat(r#","type":{"Heartbeat":null}"#);
+        check::<Heartbeat>(&word, InvalidField, Some("type"));
+        let retry = r#"{"jobs":[{"name":"a","steps":["b"],"retry":[null,3]}]}"#;
+        check::<NewRun>(retry, InvalidField, Some("jobs[0].retry"));
+        check::<Heartbeat>(
+            &beat(r#","progress":{"percent":4.5}"#),
+            InvalidField,
+            Some("progress.percent"),
+        );
+        let whole = decode::<Heartbeat>(beat(r#","progress":{"percent":4.0}"#).as_bytes());
+        assert_eq!(whole.ok().and_then(|beat| beat.progress?.percent), Some(4));
         let extra = beat(r#","more":[1,{"x":null}]"#);
         assert!(decode::<Heartbeat>(extra.as_bytes()).is_ok(), "unknown fields are tolerated");
     }

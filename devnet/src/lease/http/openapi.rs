@@ -156,7 +156,8 @@ impl Operation {
     fn build(self, path: &str, access: Access, takes: Takes) -> (Built, Components) {
         let Self { summary, parameters, body, answers, mut refusals, components } = self;
         let in_path: Vec<_> = in_path(path).map(path_parameter).collect();
-        refusals.extend([413, 500, 503]);
+        // A path whose parameter is empty is another one.
+        refusals.extend([405, 413, 500, 503]);
         if takes == Takes::Message {
             refusals.push(408);
         }

@@ -1,1 +1,173 @@
+use super::{super::store::Store, *};
+use crate::lease::messages::{JobSpec, LeaseRequest};
+use tempfile::TempDir;
 
+const START: u64 = 1_000_000;
+
+fn job(name: &str) -> JobSpec {
+    let steps = vec!["true".to_owned()];
+    JobSpec { name: name.to_owned(), steps, ..JobSpec::default() }
+}
+
+fn run(names: &[&str]) -> NewRun {
+    NewRun { name: None, jobs: names.iter().map(|name| job(name)).collect() }
+}
+
+fn asks(runner: &str, wait_seconds: u64) -> LeaseRequest {
+    let (tag, capabilities) = (crate::lease::messages::LeaseTag::default(), Vec::new());
+    LeaseRequest { tag, runner_id: runner.to_owned(), capabilities, wait_seconds }
+}
+
+/// What the thread has, without the thread.
+fn core(folder: &TempDir) -> Core {
+    let store = Store::open(&folder.path().join("lease.db")).unwrap();
+    let (clock, _) = Clock::manual(START);
+    let shared = Arc::new(Shared {
+        config: Config::default(),
+        clock,
+        tokens: Tokens::default(),
+        reader: store.reader().unwrap(),
+        followers: Followers::default(),
+        next_wake: AtomicU64::new(u64::MAX),
+        waiting: AtomicUsize::new(0),
+        forgotten: Notify::new(),
+    });
+    Core::new(store, 10, shared).ok().expect("a new file")
+}
+
+/// A message that leaves its outcome with whoever has the receiver.
+fn command<T: Send + 'static>(
+    act: impl FnOnce(&mut Core) -> Outcome<T> + Send + 'static,
+) -> (Command, oneshot::Receiver<Result<T, ServiceError>>) {
+    let (reply, answer) = oneshot::channel();
+    let command: Command = Box::new(move |core| {
+        let outcome = core.act(act);
+        core.answer(reply, outcome);
+    });
+    (command, answer)
+}
+
+type Granted = oneshot::Receiver<Result<Option<LeaseGranted>, ServiceError>>;
+
+fn ask(runner: &'static str, wait_seconds: u64) -> (Command, Granted) {
+    let (reply, answer) = oneshot::channel();
+    let command: Command =
+        Box::new(move |core| core.lease(runner.into(), asks(runner, wait_seconds), reply));
+    (command, answer)
+}
+
+#[test]
+fn a_lease_that_nobody_hears_of_goes_to_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut core = core(&folder);
+    let (submit, mut submitted) = command(|core| core.submit(run(&["j"])));
+    let (first, heard) = ask("a", 30);
+    let (second, mut other) = ask("b", 30);
+    core.turn([first, second].into_iter());
+    // Whoever waits first goes in the moment in which its answer is written.
+    let gone: Command = Box::new(move |_| drop(heard));
+    core.turn([submit, gone].into_iter());
+    assert!(submitted.try_recv().unwrap().is_ok());
+    let granted = other.try_recv().unwrap().unwrap().expect("the job");
+    assert_eq!((granted.job_spec.name.as_str(), granted.attempt), ("j", 2));
+}
+
+#[test]
+fn what_could_not_be_written_has_not_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut core = core(&folder);
+    let (submit, _submitted) = command(|core| core.submit(run(&["a", "b"])));
+    core.turn([submit].into_iter());
+    let (waits, mut waiting) = ask("waits", 30);
+    let (takes, mut taken) = ask("takes", 0);
+    let (takes_too, mut taken_too) = ask("takes too", 0);
+    core.turn([takes, takes_too, waits].into_iter());
+    let [a, _b] = [&mut taken, &mut taken_too]
+        .map(|taken| taken.try_recv().unwrap().unwrap().expect("a job"));
+    let other = rusqlite::Connection::open(folder.path().join("lease.db")).unwrap();
+    let refuse = "CREATE TRIGGER full BEFORE UPDATE ON job BEGIN SELECT RAISE(ABORT, 'full'); END";
+    other.execute_batch(refuse).unwrap();
+    let job = a.job_id.clone();
+    let (revoke, mut revoked) = command(move |core| core.revoke(&job));
+    let (submit, mut submitted) = command(|core| core.submit(run(&["c"])));
+    core.turn([revoke, submit].into_iter());
+    // With its turn all of it failed, and nobody was granted what did not come to be.
+    assert!(matches!(revoked.try_recv().unwrap(), Err(ServiceError::Failed)));
+    assert!(matches!(submitted.try_recv().unwrap(), Err(ServiceError::Failed)));
+    match waiting.try_recv() {
+        Err(_) | Ok(Err(ServiceError::Failed)) => {}
+        Ok(outcome) => panic!("granted: {:?}", outcome.is_ok()),
+    }
+    let (active, mut placed) = command(move |core| core.active(&"takes".into(), &a.lease_id));
+    core.turn([active].into_iter());
+    let refused = placed.try_recv().unwrap();
+    let not_acked = Refusal::Stale(cowboy_engine::lease::Stale::NotAcked);
+    assert!(matches!(refused, Err(ServiceError::Refused(refusal)) if refusal == not_acked));
+    other.execute_batch("DROP TRIGGER full").unwrap();
+    let (revoke, mut revoked) = command({
+        let job = a.job_id.clone();
+        move |core| core.revoke(&job)
+    });
+    core.turn([revoke].into_iter());
+    assert_eq!(revoked.try_recv().unwrap().unwrap(), JobState::Queued);
+    let kept: u64 = other.query_row("SELECT count(*) FROM job", [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, 2);
+}
+
+#[tokio::test]
+async fn a_file_of_another_format_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lease.db");
+    let start = || start(&path, Config::default(), 1, Clock::system());
+    let (service, owner) = start().unwrap();
+    service.submit(run(&["j"])).await.unwrap();
+    assert!(owner.stop(Duration::from_secs(30)).await);
+    assert!(matches!(service.submit(run(&["j"])).await, Err(ServiceError::Stopping)));
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.execute_batch("PRAGMA user_version = 99").unwrap();
+    let refused = start().unwrap_err().to_string();
+    assert!(refused.contains("has format 99, this program reads 1"), "{refused}");
+    file.execute_batch("PRAGMA user_version = 1").unwrap();
+    file.execute_batch("UPDATE job SET machine = x'00'").unwrap();
+    let refused = start().unwrap_err().to_string();
+    assert!(refused.contains("is damaged"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_was_answered_is_there_after_a_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lease.db");
+    let start = || start(&path, Config::default(), 1, Clock::system());
+    let (service, owner) = start().unwrap();
+    let id = service.submit(run(&["j"])).await.unwrap();
+    assert!(owner.stop(Duration::from_secs(30)).await);
+    let (service, _owner) = start().unwrap();
+    let kept = service.read(move |reader| reader.run(&id)).await.unwrap();
+    assert_eq!(kept.expect("the run").jobs.len(), 1);
+}
+
+#[tokio::test]
+async fn without_its_owner_nobody_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lease.db");
+    let (service, owner) = start(&path, Config::default(), 1, Clock::system()).unwrap();
+    let waits = tokio::spawn({
+        let service = service.clone();
+        async move { service.lease("r".into(), asks("r", 30)).await }
+    });
+    while service.waiting() == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(owner);
+    assert!(matches!(waits.await.unwrap(), Err(ServiceError::Stopping)));
+}
+
+#[test]
+fn times_that_cannot_be_kept_start_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lease.db");
+    let config = Config { lease_ttl_seconds: 20, ..Config::default() };
+    let refused = start(&path, config, 1, Clock::system()).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, StartError::Config(_)), "{refused}");
+    assert!(!path.exists());
+}

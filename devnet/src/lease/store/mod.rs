@@ -12,8 +12,6 @@
 
 mod reader;
 mod record;
-#[cfg(test)]
-mod tests;
 
 pub(super) use reader::Reader;
 pub(super) use record::{Hidden, Record, Report, Submitted, TokenRow};

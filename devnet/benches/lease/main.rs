@@ -1,0 +1,287 @@
+//! What a lease server gets done through HTTP, with every message on the disk before its answer.
+//!
+//! `cargo bench -p cowboy-devnet --bench lease [bare] [heartbeats] [cycles] [grants]`
+//!
+//! * `bare`: appends of 4 KiB, each synced, and round trips of `GET /api/v1/health` on one warm
+//!   connection: what the rest stands beside;
+//! * `heartbeats`: of 2,000 live leases, at their interval of 20 s, and from 64 connections as fast
+//!   as they are answered;
+//! * `cycles`: lease, ack, heartbeat and completion of 1,000 jobs by 1, 16 and 64 runners;
+//! * `grants`: from the request that hands a job in until the runner that waits has its lease.
+//!
+//! Server and clients share a process. The folder for files is `$TMPDIR`.
+
+use cowboy_devnet::{
+    http::bind,
+    lease::server::{Options, Running, Server},
+};
+use futures::future::join_all;
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use std::{
+    fs::OpenOptions,
+    io::{self, Write as _},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tokio::{runtime::Runtime, sync::oneshot, time::interval};
+
+const OPERATOR: &str = "operator";
+const PAGE: usize = 4 << 10;
+const LEASES: usize = 2_000;
+/// How often each lease has a heartbeat, as the server asks for them.
+const INTERVAL: Duration = Duration::from_secs(20);
+/// Heartbeats at that rate.
+const PACED: usize = 1_000;
+const CONNECTIONS: usize = 64;
+/// Heartbeats as fast as they go.
+const FAST: usize = 10_000;
+const JOBS: usize = 1_000;
+const RUNNERS: [usize; 3] = [1, 16, 64];
+const GRANTS: usize = 300;
+const BARE: usize = 1_000;
+
+fn main() -> io::Result<()> {
+    let chosen: Vec<String> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == name);
+    let runtime = Runtime::new()?;
+    if wanted("bare") {
+        times("append of 4 KiB, synced", &mut appends()?)?;
+        times("idle round trip", &mut runtime.block_on(round_trips()))?;
+    }
+    if wanted("heartbeats") {
+        let (mut paced, mut fast, took) = runtime.block_on(heartbeats());
+        times(&format!("heartbeats of {LEASES} leases"), &mut paced)?;
+        times(&format!("heartbeats, {CONNECTIONS} connections"), &mut fast)?;
+        rate("heartbeats", FAST, took)?;
+    }
+    if wanted("cycles") {
+        for runners in RUNNERS {
+            let took = runtime.block_on(cycles(runners));
+            rate(&format!("cycles of {runners} runners"), JOBS, took)?;
+        }
+    }
+    if wanted("grants") {
+        times("handed in to granted", &mut runtime.block_on(grants()))?;
+    }
+    Ok(())
+}
+
+fn times(name: &str, times: &mut [Duration]) -> io::Result<()> {
+    times.sort_unstable();
+    let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+    writeln!(
+        io::stdout(),
+        "{name:<31} {:>5} times: p50 {} µs, p99 {} µs",
+        times.len(),
+        at(50).as_micros(),
+        at(99).as_micros(),
+    )
+}
+
+fn rate(name: &str, count: usize, took: Duration) -> io::Result<()> {
+    let rate = count as f64 / took.as_secs_f64();
+    writeln!(io::stdout(), "{name:<31} {count:>5} in {took:.2?}: {rate:.0}/s")
+}
+
+fn appends() -> io::Result<Vec<Duration>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("file");
+    let mut file = OpenOptions::new().append(true).create_new(true).open(path)?;
+    let page = vec![7; PAGE];
+    (0..BARE)
+        .map(|_| {
+            let begun = Instant::now();
+            file.write_all(&page)?;
+            file.sync_data()?;
+            Ok(begun.elapsed())
+        })
+        .collect()
+}
+
+/// A server, and clients of it.
+struct Lab {
+    _folder: TempDir,
+    running: Running,
+    http: Client,
+}
+
+impl Lab {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let listener = bind(None).await.expect("a port");
+        let options = Options::new(folder.path().to_owned(), listener, OPERATOR.to_owned());
+        let running = Server::start(options).await.expect("a server");
+        let http = Client::builder().no_proxy().tcp_nodelay(true).build().expect("a client");
+        Self { _folder: folder, running, http }
+    }
+
+    async fn post(&self, path: &str, token: &str, body: &Value) -> Value {
+        let url = format!("{}/api/v1/{path}", self.running.url());
+        let response = self.http.post(url).bearer_auth(token).json(body).send().await;
+        let response = response.expect("an answer");
+        assert!(response.status().is_success(), "{path}: {}", response.status());
+        if response.status() == StatusCode::NO_CONTENT {
+            return Value::Null;
+        }
+        response.json().await.expect("JSON")
+    }
+
+    async fn token(&self, runner: &str) -> String {
+        let made = self.post("tokens", OPERATOR, &json!({"runner_id": runner})).await;
+        made["token"].as_str().expect("a token").to_owned()
+    }
+
+    async fn submit(&self, jobs: usize) {
+        let job = |n| json!({"name": format!("job-{n}"), "steps": ["make test"]});
+        let jobs: Vec<_> = (0..jobs).map(job).collect();
+        self.post("runs", OPERATOR, &json!({"jobs": jobs})).await;
+    }
+
+    /// A lease of the next job, acked; `None` where there is none.
+    async fn lease(&self, runner: &str, token: &str) -> Option<String> {
+        let granted = self.post("internal/lease", token, &json!({"runner_id": runner})).await;
+        let lease_id = granted["lease_id"].as_str()?.to_owned();
+        let job_id = &granted["job_id"];
+        let ack = json!({"runner_id": runner, "lease_id": lease_id, "job_id": job_id});
+        self.post("internal/ack-lease", token, &ack).await;
+        Some(lease_id)
+    }
+
+    async fn heartbeat(&self, runner: &str, token: &str, lease_id: &str) -> Duration {
+        let message = json!({
+            "runner_id": runner, "lease_id": lease_id,
+            "progress": {"percent": 40, "step_index": 0, "current_step": "make test"},
+            "log_cursor": {"bytes_sent": 4_096},
+        });
+        let begun = Instant::now();
+        self.post("internal/heartbeat", token, &message).await;
+        begun.elapsed()
+    }
+}
+
+async fn round_trips() -> Vec<Duration> {
+    let lab = Lab::new().await;
+    let url = format!("{}/api/v1/health", lab.running.url());
+    let mut times = Vec::new();
+    for _ in 0..BARE {
+        let begun = Instant::now();
+        let response = lab.http.get(&url).send().await;
+        response.expect("an answer").bytes().await.expect("a body");
+        times.push(begun.elapsed());
+    }
+    times
+}
+
+async fn heartbeats() -> (Vec<Duration>, Vec<Duration>, Duration) {
+    let lab = Arc::new(Lab::new().await);
+    let token: Arc<str> = lab.token("r").await.into();
+    for _ in 0..LEASES / JOBS {
+        lab.submit(JOBS).await;
+    }
+    let leased = join_all((0..CONNECTIONS).map(async |_| {
+        let mut leases = Vec::new();
+        while let Some(lease_id) = lab.lease("r", &token).await {
+            leases.push(lease_id);
+        }
+        leases
+    }));
+    let leases: Arc<[String]> = leased.await.concat().into();
+    assert_eq!(leases.len(), LEASES);
+
+    let mut tick = interval(INTERVAL / u32::try_from(LEASES).expect("a few thousand"));
+    let mut beats = Vec::new();
+    for n in 0..PACED {
+        tick.tick().await;
+        let (lab, token, leases) = (lab.clone(), token.clone(), leases.clone());
+        beats.push(tokio::spawn(
+            async move { lab.heartbeat("r", &token, &leases[n % LEASES]).await },
+        ));
+    }
+    let paced = join_all(beats).await.into_iter().map(|beat| beat.expect("no panic")).collect();
+
+    let next = Arc::new(AtomicUsize::new(0));
+    let begun = Instant::now();
+    let clients = (0..CONNECTIONS).map(|_| {
+        let (lab, token, leases, next) = (lab.clone(), token.clone(), leases.clone(), next.clone());
+        tokio::spawn(async move {
+            let mut times = Vec::new();
+            loop {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                if n >= FAST {
+                    return times;
+                }
+                times.push(lab.heartbeat("r", &token, &leases[n % LEASES]).await);
+            }
+        })
+    });
+    let fast = join_all(clients).await.into_iter().flat_map(|times| times.expect("no panic"));
+    (paced, fast.collect(), begun.elapsed())
+}
+
+/// How long so many runners take for all jobs.
+async fn cycles(runners: usize) -> Duration {
+    let lab = Arc::new(Lab::new().await);
+    lab.submit(JOBS).await;
+    let mut tokens = Vec::new();
+    for n in 0..runners {
+        let runner = format!("r{n}");
+        tokens.push((lab.token(&runner).await, runner));
+    }
+    let begun = Instant::now();
+    let clients = tokens.into_iter().map(|(token, runner)| {
+        let lab = lab.clone();
+        tokio::spawn(async move {
+            while let Some(lease_id) = lab.lease(&runner, &token).await {
+                lab.heartbeat(&runner, &token, &lease_id).await;
+                let done = json!({
+                    "runner_id": runner, "lease_id": lease_id, "status": "SUCCEEDED",
+                    "exit_code": 0, "summary": "done",
+                });
+                lab.post("internal/complete", &token, &done).await;
+            }
+        })
+    });
+    for client in join_all(clients).await {
+        client.expect("no panic");
+    }
+    begun.elapsed()
+}
+
+async fn grants() -> Vec<Duration> {
+    let lab = Arc::new(Lab::new().await);
+    let token = lab.token("r").await;
+    let (waits, url) = (
+        json!({"runner_id": "r", "wait_seconds": 30}),
+        format!("{}/api/v1/status", lab.running.url()),
+    );
+    let mut times = Vec::new();
+    for _ in 0..GRANTS {
+        let (granted, answer) = oneshot::channel();
+        tokio::spawn({
+            let (lab, token, waits) = (lab.clone(), token.clone(), waits.clone());
+            async move {
+                let lease = lab.post("internal/lease", &token, &waits).await;
+                assert!(lease["lease_id"].is_string(), "granted");
+                // An error: the bench is over.
+                let _ = granted.send(Instant::now());
+            }
+        });
+        loop {
+            let status = lab.http.get(&url).bearer_auth(OPERATOR).send().await.expect("an answer");
+            let status: Value = status.json().await.expect("JSON");
+            if status["waiting_runners"] == 1 {
+                break;
+            }
+        }
+        let begun = Instant::now();
+        lab.submit(1).await;
+        times.push(answer.await.expect("a lease") - begun);
+    }
+    times
+}
