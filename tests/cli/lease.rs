@@ -247,12 +247,12 @@ fn a_run_that_fails_is_told_with_the_job_that_did() {
 fn a_wait_ends_in_time_and_says_what_it_saw() {
     let served = Served::new();
     served.write("run.yaml", "jobs: { a: { steps: ['true'] } }");
-    let said = served
-        .folder
-        .fails(5, &["-q", "lease", "submit", "run.yaml", "--wait", "--timeout", "1s"]);
+    let said =
+        served.folder.fails(5, &["-q", "lease", "submit", "run.yaml", "--wait", "--timeout", "1s"]);
     assert!(said.contains("last seen: 0 of 1 ended; QUEUED: a"), "{said}");
     assert!(said.contains("cowboyctl lease show run_"), "{said}");
-    let said = served.folder.fails(5, &["lease", "logs", "latest/a", "--follow", "--timeout", "1s"]);
+    let said =
+        served.folder.fails(5, &["lease", "logs", "latest/a", "--follow", "--timeout", "1s"]);
     assert!(said.contains("last seen: 0 bytes of attempt 1"), "{said}");
     let outcome = served.folder.run(&["lease", "logs", "latest/a"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (0, ""));
