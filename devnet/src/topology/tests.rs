@@ -143,7 +143,7 @@ fn errors_name_file_line_field_and_allowed_values() {
     check(
         "name: x\nvalidatorz: 4\n",
         "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, \
-         `migration`, `timers`, `speculation`, `validators`, `runners`, `accounts`, `api`",
+         `migration`, `timers`, `speculation`, `lease`, `validators`, `runners`, `accounts`, `api`",
     );
     check(
         "migration:\n  phase: dusk\n",

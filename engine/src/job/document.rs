@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(lease.delivery, Some(Delivery::Lease));
         assert_eq!(
             by("post").unwrap_err().to_string(),
-            "work.delivery is `post`; expected push or lease"
+            "work.delivery: is `post`; expected push or lease"
         );
         assert_eq!((work.args[1].as_str(), work.stdin.as_deref()), ("7", Some(&b"hi"[..])));
         assert_eq!(work.env, [("A".to_owned(), "b".to_owned())]);

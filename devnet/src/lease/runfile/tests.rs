@@ -246,23 +246,23 @@ fn what_cannot_stand_is_told_with_its_place() {
             "  a: { steps: [x], needs: [b] }\n  b: { steps: [x], needs: [c] }\n  \
              c: { steps: [x], needs: [b] }\n  d: { steps: [x] }",
         ),
-        "invalid type: sequence, expected a run file, with `jobs` and perhaps `name` and `env`",
-    );
-    check(
-        "jobs:\n  a: { steps: [x] }\nname: [a]",
         "job `b` would wait for itself: b needs c needs b",
     );
     check(
-        "jobs:\n  a: { steps: [x }",
+        "jobs:\n  a: { steps: [x] }\nname: [a]",
         "name: invalid type: sequence, expected 1 to 128 bytes on a line at line 3 column 7",
     );
     check(
-        "--- 1\n--- 2",
+        "jobs:\n  a: { steps: [x }",
         "did not find expected ',' or ']' at line 2 column 18, while parsing a flow sequence at line 2 column 15",
     );
     check(
-        "[]",
+        "--- 1\n--- 2",
         "invalid type: integer `1`, expected a run file, with `jobs` and perhaps `name` and `env` at line 1 column 5",
+    );
+    check(
+        "[]",
+        "invalid type: sequence, expected a run file, with `jobs` and perhaps `name` and `env`",
     );
 }
 
