@@ -12,6 +12,7 @@ use cowboy_engine::{
     proof::{
         Element, PROOF_BYTES, Prover, ProvingKey, Statement, VerifyingKey, Witness,
         circuit::{CONSTRAINTS, Circuit},
+        groth16::Reduction,
     },
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -47,13 +48,18 @@ fn prove(c: &mut Criterion) {
         });
     });
     let mut randomness = ChaCha20Rng::from_seed(random(0));
+    let key = Groth16::<Bn254>::generate_random_parameters_with_reduction(
+        Circuit::blank(),
+        &mut randomness,
+    );
+    let key = key.expect("a key of arkworks");
     group.bench_function("ark-groth16", |b| {
         b.iter(|| {
             n += 1;
             let statement = Statement::of(&task, &agent, &witness(n));
             Groth16::<Bn254>::create_random_proof_with_reduction(
                 Circuit::of(&statement, &witness(n)),
-                prover.key().arkworks(),
+                &key,
                 &mut randomness,
             )
         });
@@ -109,7 +115,7 @@ fn verify(c: &mut Criterion) {
     group.bench_function("ours", |b| b.iter(|| key.verify(statement, black_box(bytes))));
     let prepared = prepare_verifying_key(key.arkworks());
     let inputs = statement.inputs().map(|input| Fr::from_be_bytes_mod_order(&input.to_bytes()));
-    let proof = Groth16::<Bn254>::create_proof_with_reduction_no_zk(
+    let proof = Groth16::<Bn254, Reduction>::create_proof_with_reduction_no_zk(
         Circuit::of(&Statement::of(&random(0), &random(2), &witness(0)), &witness(0)),
         prover.key().arkworks(),
     );

@@ -42,7 +42,7 @@ pub fn run<T>(setup: Setup, devnet: impl AsyncFnOnce(Devnet) -> T) -> T {
     tokio::Runner::new(config).start(async |context| {
         let count = setup.genesis.validators.len();
         let names: Vec<String> = (0..count).map(validator_name).collect();
-        let ports = Ports::load_or_choose(&folder.path().join("ports"), &names, None);
+        let ports = Ports::load_or_choose(&folder.path().join("ports"), &names, None, None);
         let running = Devnet {
             context,
             genesis: Arc::new(setup.genesis.clone()),

@@ -4,8 +4,9 @@
 //! The command leads a process group of its own. When it exits, fails or has to stop, the whole
 //! group is killed: what it left running in the background goes with it. On Linux so does what
 //! moved to another group or session, as daemons do: it is found by that variable in its
-//! environment. A process that left its group and dropped its environment as well is beyond reach,
-//! and elsewhere every process that left its group is; its output is not waited for.
+//! environment. A process that left its group and dropped its environment as well is beyond reach
+//! once whoever started it has ended, and elsewhere every process that left its group is; its
+//! output is not waited for.
 //!
 //! A process that is killed clears nothing away. Whoever runs jobs in a folder of their own
 //! ([`Directories::in_folder`]) does that at the next start.
@@ -17,13 +18,14 @@
 //! of all together, and takes hold right after the start. Elsewhere there is none.
 
 mod directory;
+mod stat;
 #[cfg(test)]
 mod tests;
 mod tree;
 
 pub(crate) use directory::{Directories, Directory};
 #[cfg(test)]
-pub(super) use tree::has_members;
+pub(super) use stat::has_members;
 pub(crate) use tree::{END_TIMEOUT, Tree};
 
 use super::{Bounded, Cancelled, ExecutorError, Limits, Progress, within};

@@ -11,7 +11,7 @@ use cowboy_engine::lease::{
     config::{MAX_ATTEMPTS, MAX_SECONDS},
     grant::MAX_RUN_JOBS,
 };
-use jiff::Timestamp;
+use jiff::civil::Date;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest id or name.
@@ -24,6 +24,8 @@ const MAX_SPECS: usize = 32;
 const MAX_PATH: usize = 512;
 /// The longest type of an artifact or a cache.
 const MAX_KIND: usize = 64;
+/// The longest time.
+const MAX_TIME: usize = 1_024;
 /// The longest address of an artifact.
 const MAX_URI: usize = 2_048;
 
@@ -35,12 +37,30 @@ pub struct Fault {
     pub field: String,
     /// What was expected.
     pub problem: &'static str,
+    /// What it is against.
+    pub kind: FaultKind,
+}
+
+/// What is against a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// What it is.
+    Value,
+    /// What another job of the run is.
+    Contradiction,
+}
+
+impl Fault {
+    /// A value that is fine but for another job of the run.
+    pub const fn contradiction(field: String, problem: &'static str) -> Self {
+        Self { field, problem, kind: FaultKind::Contradiction }
+    }
 }
 
 type Checked = Result<(), Fault>;
 
 fn fault(field: impl Into<String>, problem: &'static str) -> Checked {
-    Err(Fault { field: field.into(), problem })
+    Err(Fault { field: field.into(), problem, kind: FaultKind::Value })
 }
 
 fn ensure(holds: bool, field: impl Into<String>, problem: &'static str) -> Checked {
@@ -83,7 +103,12 @@ pub fn lease_request(request: &LeaseRequest) -> Checked {
 
 /// The id of a lease in a message: any, as far as it can be one.
 pub fn lease_id(id: &str) -> Checked {
-    ensure(text(id, 1, MAX_NAME), "lease_id", "expected 1 to 128 characters")
+    named_id("lease_id", id)
+}
+
+fn named_id(field: &str, id: &str) -> Checked {
+    let fits = (1..=MAX_NAME).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic());
+    ensure(fits, field, "expected 1 to 128 visible characters of ASCII")
 }
 
 /// The key of a cache.
@@ -95,8 +120,7 @@ pub fn cache_key(key: &str) -> Checked {
 pub fn ack(message: &AckLease) -> Checked {
     runner_id(&message.runner_id)?;
     lease_id(&message.lease_id)?;
-    let named = text(&message.job_id, 1, MAX_NAME);
-    ensure(named, "job_id", "expected 1 to 128 characters")?;
+    named_id("job_id", &message.job_id)?;
     client_time("accepted_at", message.accepted_at.as_ref())
 }
 
@@ -110,8 +134,39 @@ pub fn cancel_ack(message: &CancelAck) -> Checked {
 
 /// A time that a client gives.
 pub fn client_time(field: &str, time: Option<&String>) -> Checked {
-    let fits = |time: &String| time.len() <= 64 && time.parse::<Timestamp>().is_ok();
-    ensure(time.is_none_or(fits), field, "expected an RFC 3339 time, as 2026-01-04T08:00:00Z")
+    ensure(
+        time.is_none_or(|time| is_time(time)),
+        field,
+        "expected an RFC 3339 time, as 2026-01-04T08:00:00Z",
+    )
+}
+
+/// Whether a text is a time as RFC 3339 has it, whatever its year.
+fn is_time(text: &str) -> bool {
+    let Some((date, rest)) = text.split_at_checked(10) else { return false };
+    let Some(rest) = rest.strip_prefix(['T', 't']) else { return false };
+    let (clock, offset) = match rest.find(['Z', 'z', '+', '-']) {
+        Some(at) => rest.split_at(at),
+        None => return false,
+    };
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    // Numbers of two digits, with one sign between each two of them.
+    let pair = |text: &str, below: u8| {
+        text.len() == 2 && digits(text) && text.parse().is_ok_and(|n: u8| n < below)
+    };
+    let date_fits = date.as_bytes()[4] == b'-'
+        && date.as_bytes()[7] == b'-'
+        && digits(&date.replace('-', ""))
+        && date.parse::<Date>().is_ok();
+    let clock: Vec<_> = clock.split(':').collect();
+    // A leap second is one.
+    let clock_fits = matches!(clock[..], [h, m, s] if pair(h, 24) && pair(m, 60) && pair(s, 61));
+    let offset_fits = match offset.strip_prefix(['+', '-']) {
+        Some(offset) => offset.split_once(':').is_some_and(|(h, m)| pair(h, 24) && pair(m, 60)),
+        None => offset.len() == 1,
+    };
+    date_fits && clock_fits && digits(fraction) && offset_fits && text.len() <= MAX_TIME
 }
 
 const LONG: &str = "expected at most 65,536 characters";
@@ -167,12 +222,15 @@ pub fn new_run(run: &NewRun) -> Checked {
     for (at, job) in run.jobs.iter().enumerate() {
         job_spec(&format!("jobs[{at}]"), job)?;
         let problem = "another job of the run has this name";
-        ensure(names.insert(&job.name), format!("jobs[{at}].name"), problem)?;
+        if !names.insert(&job.name) {
+            return Err(Fault::contradiction(format!("jobs[{at}].name"), problem));
+        }
     }
     for (at, job) in run.jobs.iter().enumerate() {
         let unknown = job.needs.iter().position(|need| !names.contains(need));
         if let Some(need) = unknown {
-            return fault(format!("jobs[{at}].needs[{need}]"), "the run has no job of this name");
+            let field = format!("jobs[{at}].needs[{need}]");
+            return Err(Fault::contradiction(field, "the run has no job of this name"));
         }
     }
     Ok(())
@@ -265,4 +323,49 @@ fn cache_spec(at: &str, cache: &CacheSpec) -> Checked {
 /// Whether a path leads nowhere but down.
 fn relative(path: &str) -> bool {
     !path.starts_with('/') && path.split('/').all(|part| part != "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_rfc_3339() {
+        for time in [
+            "2026-01-04T08:00:00Z",
+            "2026-01-04t08:00:00.123456789z",
+            "0000-02-29T23:59:60+23:59",
+            "9999-12-31T23:59:59-23:59",
+        ] {
+            assert!(is_time(time), "{time}");
+        }
+        for time in [
+            "",
+            "2026-01-04",
+            "2026-01-04 08:00:00Z",
+            "2026-01-04T08:00:00",
+            "2026-01-04T08:00Z",
+            "2026-01-04T08:00:00.Z",
+            "2026-02-29T08:00:00Z",
+            "2026-01-04T24:00:00Z",
+            "2026-01-04T08:00:00+1:00",
+            "2026-01-04T08:00:00Z[UTC]",
+            "20260104T080000Z",
+            "-2026-1-04T08:00:00Z",
+            "2026-01-04T08:00:00ZZ",
+            "ääääää",
+        ] {
+            assert!(!is_time(time), "{time}");
+        }
+    }
+
+    #[test]
+    fn paths_lead_down() {
+        for path in ["a", ".", "./a", "a/..b", "a/..."] {
+            assert!(relative(path), "{path}");
+        }
+        for path in ["/", "/a", "..", "a/..", "../a", "a/../b"] {
+            assert!(!relative(path), "{path}");
+        }
+    }
 }

@@ -53,10 +53,13 @@
 //! | 403 | [`ErrorBody`] `WRONG_RUNNER` | the lease is not this runner's, or `runner_id` not the token's |
 //! | 404 | [`ErrorBody`] | no such route, run, job, artifact, cache |
 //! | 409 | [`StaleLease`] | the lease is no good for this |
+//! | 409 | [`ErrorBody`] with `field` | a run whose jobs contradict one another |
 //! | 409 | [`ErrorBody`] | `NO_CANCEL_REQUESTED`, `JOB_ENDED`, `NOT_LEASED`, `LOG_GAP` |
+//! | 408 | [`ErrorBody`] | a message that does not come in time |
 //! | 413 | [`ErrorBody`] | a body, a log or a store that is full |
 //! | 503 | [`ErrorBody`] | too much is waiting |
 
+use super::schema;
 use cowboy_engine::names;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -77,7 +80,7 @@ pub const MAX_WAIT_SECONDS: u64 = 30;
 pub const MAX_CAPABILITIES: usize = 32;
 /// Artifacts in a completion.
 pub const MAX_ARTIFACTS: usize = 1_000;
-/// The longest summary, progress message or step that is taken, in bytes.
+/// The longest summary, progress message or step that is taken, in characters.
 pub const MAX_TEXT: usize = 64 << 10;
 /// Runs or jobs in a list where the request does not say, and at most.
 pub const PAGE: usize = 100;
@@ -90,7 +93,7 @@ pub const CONTAINER: &str = "container";
 /// A message's `type`: there in what this program writes; where it is read it may be missing, and
 /// may not be another.
 macro_rules! tag {
-    ($($(#[$doc:meta])* $tag:ident = $name:literal),* $(,)?) => {$(
+    ($($(#[$doc:meta])* $tag:ident = $name:tt),* $(,)?) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
         pub enum $tag {
@@ -143,11 +146,11 @@ pub struct LeaseRequest {
     #[serde(rename = "type", default)]
     pub tag: LeaseTag,
     /// Who asks.
-    #[schema(max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
+    #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
     /// What it is capable of, as `linux` or `x86_64`.
     #[serde(default)]
-    #[schema(max_items = 32)]
+    #[schema(value_type = Vec<schema::Capability>, max_items = 32)]
     pub capabilities: Vec<String>,
     /// How long to wait for work, in seconds.
     #[serde(default)]
@@ -224,10 +227,10 @@ pub struct GrantedSpec {
 pub struct ArtifactSpec {
     /// What they are, as `junit`.
     #[serde(rename = "type")]
-    #[schema(min_length = 1, max_length = 64)]
+    #[schema(min_length = 1, max_length = 64, pattern = "^[^\\x00]+$")]
     pub kind: String,
     /// Which, from the working directory on, as `**/*.xml`.
-    #[schema(min_length = 1, max_length = 512)]
+    #[schema(value_type = schema::RelativePath)]
     pub path_glob: String,
 }
 
@@ -236,13 +239,13 @@ pub struct ArtifactSpec {
 pub struct CacheSpec {
     /// What they are, as `deps`.
     #[serde(rename = "type", default)]
-    #[schema(max_length = 64)]
+    #[schema(max_length = 64, pattern = "^[^\\x00]*$")]
     pub kind: String,
     /// The key.
-    #[schema(min_length = 1, max_length = 512)]
+    #[schema(min_length = 1, max_length = 512, pattern = "^[^\\x00]+$")]
     pub key: String,
     /// Which: from the working directory on, or below `~/`, the job's own home.
-    #[schema(min_items = 1, max_items = 32)]
+    #[schema(value_type = Vec<schema::CachePath>, min_items = 1, max_items = 32)]
     pub paths: Vec<String>,
 }
 
@@ -253,13 +256,17 @@ pub struct AckLease {
     #[serde(rename = "type", default)]
     pub tag: AckLeaseTag,
     /// The lease's job.
+    #[schema(value_type = schema::Id)]
     pub job_id: String,
     /// The lease.
+    #[schema(value_type = schema::Id)]
     pub lease_id: String,
     /// Its holder.
+    #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
     /// By the runner's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Time>)]
     pub accepted_at: Option<ClientTime>,
 }
 
@@ -282,8 +289,10 @@ pub struct Heartbeat {
     #[serde(rename = "type", default)]
     pub tag: HeartbeatTag,
     /// The lease.
+    #[schema(value_type = schema::Id)]
     pub lease_id: String,
     /// Its holder.
+    #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
     /// How far it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -293,6 +302,7 @@ pub struct Heartbeat {
     pub log_cursor: Option<LogCursor>,
     /// By the runner's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Time>)]
     pub ts: Option<ClientTime>,
 }
 
@@ -305,12 +315,14 @@ pub struct Progress {
     pub percent: Option<u8>,
     /// The step, as the job has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 65536)]
     pub current_step: Option<String>,
     /// Its number, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_index: Option<u32>,
     /// In words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 65536)]
     pub message: Option<String>,
 }
 
@@ -356,13 +368,16 @@ pub struct Complete {
     #[serde(rename = "type", default)]
     pub tag: CompleteTag,
     /// The lease.
+    #[schema(value_type = schema::Id)]
     pub lease_id: String,
     /// Its holder.
+    #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
     /// How it ended.
     pub status: CompleteStatus,
     /// The exit code of the step that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = -2_147_483_648, maximum = 2_147_483_647)]
     pub exit_code: Option<i32>,
     /// When it began and ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -373,6 +388,7 @@ pub struct Complete {
     pub artifacts: Vec<Artifact>,
     /// In words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 65536)]
     pub summary: Option<String>,
 }
 
@@ -381,9 +397,11 @@ pub struct Complete {
 pub struct Timings {
     /// When its first step began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Time>)]
     pub started_at: Option<ClientTime>,
     /// When its last step ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Time>)]
     pub finished_at: Option<ClientTime>,
 }
 
@@ -392,10 +410,10 @@ pub struct Timings {
 pub struct Artifact {
     /// What it is, as `log`.
     #[serde(rename = "type")]
-    #[schema(min_length = 1, max_length = 64)]
+    #[schema(min_length = 1, max_length = 64, pattern = "^[^\\x00]+$")]
     pub kind: String,
     /// Where it is; from the server's own address on, where it begins with `/`.
-    #[schema(min_length = 1, max_length = 2048)]
+    #[schema(min_length = 1, max_length = 2048, pattern = "^[^\\x00]+$")]
     pub uri: String,
 }
 
@@ -426,13 +444,16 @@ pub struct CancelAck {
     #[serde(rename = "type", default)]
     pub tag: CancelAckTag,
     /// The lease.
+    #[schema(value_type = schema::Id)]
     pub lease_id: String,
     /// Its holder.
+    #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
     /// `CANCELED`.
     pub final_status: FinalStatus,
     /// By the runner's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<schema::Time>)]
     pub ts: Option<ClientTime>,
     /// What it left behind.
     #[serde(default)]
@@ -440,6 +461,7 @@ pub struct CancelAck {
     pub artifacts: Vec<Artifact>,
     /// In words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 65536)]
     pub summary: Option<String>,
 }
 
@@ -646,7 +668,7 @@ names!(ErrorCode:
 pub struct NewRun {
     /// What it is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 128)]
+    #[schema(max_length = 128, pattern = "^[^\\x00]*$")]
     pub name: Option<String>,
     /// Its jobs.
     #[schema(min_items = 1, max_items = 1000)]
@@ -657,29 +679,30 @@ pub struct NewRun {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobSpec {
     /// Its name, which no other job of the run has.
-    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._-]+$")]
+    #[schema(value_type = schema::JobName)]
     pub name: String,
     /// Commands for `sh -c`, one after the other, until one fails.
-    #[schema(min_items = 1, max_items = 256)]
+    #[schema(value_type = Vec<schema::Step>, min_items = 1, max_items = 256)]
     pub steps: Vec<String>,
     /// Their environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = schema::Environment)]
     pub env: BTreeMap<String, EnvValue>,
     /// Where they run, from the job's directory on [default: `.`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 512)]
+    #[schema(value_type = Option<schema::RelativePath>)]
     pub workdir: Option<String>,
     /// The image they run in: asks for a runner with the capability `container`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 512)]
+    #[schema(min_length = 1, max_length = 512, pattern = "^[^\\x00]+$")]
     pub image: Option<String>,
     /// Jobs of the run, by name, that must succeed before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(max_items = 1000)]
+    #[schema(value_type = Vec<schema::JobName>, max_items = 1000)]
     pub needs: Vec<String>,
     /// What its runner must be capable of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(max_items = 32)]
+    #[schema(value_type = Vec<schema::Capability>, max_items = 32)]
     pub requires: Vec<String>,
     /// Files to keep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -699,7 +722,7 @@ pub struct JobSpec {
 }
 
 /// A value of a job's environment.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum EnvValue {
     /// Anybody may see it.
@@ -944,7 +967,7 @@ pub struct StoredArtifact {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TokenRequest {
     /// The runner.
-    #[schema(max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
+    #[schema(value_type = schema::RunnerId)]
     pub runner_id: String,
 }
 

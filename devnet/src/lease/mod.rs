@@ -5,6 +5,7 @@
 //! | file | subject |
 //! |---|---|
 //! | [`messages`] | every request and response |
+//! | [`schema`] | what their schemas say of texts |
 //! | [`check`] | what requests must be beyond their shape |
 //! | [`clock`] | the time that leases are measured by |
 //! | [`tokens`] | ids and tokens, and how they are known again |
@@ -29,6 +30,7 @@ pub mod messages;
 pub mod pool;
 pub mod runfile;
 pub mod runner;
+pub mod schema;
 pub mod server;
 mod service;
 mod store;

@@ -21,8 +21,7 @@ use super::{
 use ark_bn254::Fr;
 use ark_ff::{Field as _, One as _};
 use ark_relations::gr1cs::{
-    ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, LinearCombination, Matrix,
-    R1CS_PREDICATE_LABEL, SynthesisError, SynthesisMode, Variable,
+    ConstraintSynthesizer, ConstraintSystemRef, LinearCombination, SynthesisError, Variable,
 };
 use std::{convert::Infallible, vec};
 
@@ -66,10 +65,20 @@ fn compute<A: Arithmetic>(
     Ok(hashes)
 }
 
-/// A value for every variable.
+/// A value for every variable, and those of the constraints' factors, which follow.
 pub(super) struct Assignment {
     inputs: [Fr; INPUTS],
     witnesses: Vec<Fr>,
+    factors: Factors,
+}
+
+/// What each constraint multiplies, in the order of the constraints.
+pub(super) struct Factors {
+    /// The left factors; then one and the public inputs, each of which Groth16 wants in a row of
+    /// its own, times zero.
+    pub(super) left: Vec<Fr>,
+    /// The right factors, without those zeros.
+    pub(super) right: Vec<Fr>,
 }
 
 impl Assignment {
@@ -82,25 +91,35 @@ impl Assignment {
         let mut witnesses = Vec::with_capacity(WITNESSES);
         witnesses.extend(output);
         witnesses.push(salt);
-        let mut recorder = Recorder(witnesses);
+        let left = Vec::with_capacity(CONSTRAINTS + 1 + INPUTS);
+        let right = Vec::with_capacity(CONSTRAINTS);
+        let mut recorder = Recorder { witnesses, factors: Factors { left, right } };
         let variables =
             Variables { task_id, agent, constraint_hash, output_commitment, output, salt };
-        let Ok(_) = compute(&mut recorder, variables);
-        Self { inputs, witnesses: recorder.0 }
+        let Ok(hashes) = compute(&mut recorder, variables);
+        let Recorder { witnesses, mut factors } = recorder;
+        factors.left.extend([hashes.constraint_hash, hashes.output_commitment, Fr::ONE]);
+        factors.left.extend(inputs);
+        factors.right.extend([Fr::ONE; 2]);
+        Self { inputs, witnesses, factors }
     }
 
-    /// All values in the order of the matrices' columns: one, the inputs, the others.
-    pub(super) fn columns(self) -> Vec<Fr> {
+    /// All values in the order of the matrices' columns, which are one, the inputs, the others; and
+    /// the constraints' factors.
+    pub(super) fn into_parts(self) -> (Vec<Fr>, Factors) {
         let mut columns = Vec::with_capacity(1 + INPUTS + WITNESSES);
         columns.push(Fr::ONE);
         columns.extend(self.inputs);
         columns.extend(self.witnesses);
-        columns
+        (columns, self.factors)
     }
 }
 
-/// The field, keeping each power that a variable stands for.
-struct Recorder(Vec<Fr>);
+/// The field, keeping each power that a variable stands for, and the factors it is a product of.
+struct Recorder {
+    witnesses: Vec<Fr>,
+    factors: Factors,
+}
 
 impl Arithmetic for Recorder {
     type Number = Fr;
@@ -115,7 +134,9 @@ impl Arithmetic for Recorder {
         let square = base.square();
         let cube = square * base;
         let fifth = square * cube;
-        self.0.extend([square, cube, fifth]);
+        self.witnesses.extend([square, cube, fifth]);
+        self.factors.left.extend([base, square, square]);
+        self.factors.right.extend([base, base, cube]);
         Ok(fifth)
     }
 }
@@ -138,7 +159,7 @@ impl Circuit {
 impl ConstraintSynthesizer<Fr> for Circuit {
     fn generate_constraints(self, cs: ConstraintSystemRef<Fr>) -> Result<(), SynthesisError> {
         let (inputs, values) = match self.0 {
-            Some(Assignment { inputs, witnesses }) => (inputs.map(Some), Some(witnesses)),
+            Some(Assignment { inputs, witnesses, .. }) => (inputs.map(Some), Some(witnesses)),
             None => ([None; INPUTS], None),
         };
         let mut builder =
@@ -161,17 +182,6 @@ impl ConstraintSynthesizer<Fr> for Circuit {
         builder.equal(hashes.constraint_hash, constraint_hash)?;
         builder.equal(hashes.output_commitment, output_commitment)
     }
-}
-
-/// The circuit's matrices A, B and C, row by row.
-pub(super) fn matrices() -> Vec<Matrix<Fr>> {
-    let cs = ConstraintSystem::new_ref();
-    cs.set_mode(SynthesisMode::Setup);
-    let written = Circuit::blank().generate_constraints(cs.clone());
-    cs.finalize();
-    let matrices = written.and_then(|()| cs.to_matrices());
-    let mut matrices = matrices.expect("a blank circuit asks for no values");
-    matrices.remove(R1CS_PREDICATE_LABEL).expect("a constraint system has rank-one constraints")
 }
 
 /// Writes constraints down.

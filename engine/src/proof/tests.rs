@@ -3,7 +3,10 @@
 use super::{
     circuit::{Assignment, CONSTRAINTS, Circuit, INPUTS, WITNESSES},
     format::{INPUT_NAMES, POINTS_BYTES},
-    groth16::keys::{PROVING_KEY_BYTES, VERIFYING_KEY_BYTES},
+    groth16::{
+        Reduction,
+        keys::{PROVING_KEY_BYTES, VERIFYING_KEY_BYTES},
+    },
     points::Point,
     *,
 };
@@ -15,7 +18,9 @@ use ark_bn254::{Bn254, Fq, Fq2, Fr, G1Affine, G2Affine};
 use ark_ec::AffineRepr as _;
 use ark_ff::{BigInteger as _, PrimeField as _};
 use ark_groth16::Groth16;
-use ark_relations::gr1cs::{ConstraintSynthesizer as _, ConstraintSystem};
+use ark_relations::gr1cs::{
+    ConstraintSynthesizer as _, ConstraintSystem, Matrix, R1CS_PREDICATE_LABEL, SynthesisMode,
+};
 use proptest::{
     prelude::*,
     test_runner::{Config, TestRunner},
@@ -68,6 +73,15 @@ fn with(bytes: &Bytes, at: usize, part: &[u8]) -> Bytes {
     bytes
 }
 
+/// The circuit's matrices A, B and C, row by row.
+fn matrices() -> Vec<Matrix<Fr>> {
+    let cs = ConstraintSystem::new_ref();
+    cs.set_mode(SynthesisMode::Setup);
+    Circuit::blank().generate_constraints(cs.clone()).expect("a setup asks for no values");
+    cs.finalize();
+    cs.to_matrices().expect("matrices").remove(R1CS_PREDICATE_LABEL).expect("rank-one constraints")
+}
+
 fn written(point: &impl Point) -> Vec<u8> {
     let mut bytes = Vec::new();
     point.write(&mut bytes);
@@ -104,8 +118,8 @@ fn the_circuit_has_the_size_that_keys_are_made_for() {
 #[test]
 fn no_variable_can_have_another_value() {
     let (statement, witness) = (Statement::of(&TASK, &AGENT, &witness(5)), witness(5));
-    let columns = Assignment::of(&statement, &witness).columns();
-    let matrices = circuit::matrices();
+    let (columns, factors) = Assignment::of(&statement, &witness).into_parts();
+    let matrices = matrices();
     let row = |row: &[(Fr, usize)], columns: &[Fr]| -> Fr {
         row.iter().map(|(factor, column)| *factor * columns[*column]).sum()
     };
@@ -114,6 +128,12 @@ fn no_variable_can_have_another_value() {
         rows.into_iter().all(|((a, b), c)| row(a, columns) * row(b, columns) == row(c, columns))
     };
     assert!(satisfied(&columns));
+    for (matrix, factors) in matrices.iter().zip([&factors.left, &factors.right]) {
+        let rows: Vec<_> = matrix.iter().map(|entries| row(entries, &columns)).collect();
+        assert_eq!(rows, factors[..CONSTRAINTS]);
+    }
+    assert_eq!(factors.left[CONSTRAINTS..], columns[..=INPUTS]);
+    assert_eq!(factors.right.len(), CONSTRAINTS);
     for column in 0..columns.len() {
         let mut columns = columns.clone();
         columns[column] += Fr::from(1);
@@ -253,7 +273,7 @@ fn it_is_the_same_groth16_as_that_of_arkworks() {
 
     let mut random = ChaCha20Rng::from_seed(SEED);
     let circuit = Circuit::of(&statement, &witness(5));
-    let proof = Groth16::<Bn254>::create_random_proof_with_reduction(
+    let proof = Groth16::<Bn254, Reduction>::create_random_proof_with_reduction(
         circuit,
         prover.key().arkworks(),
         &mut random,
@@ -286,10 +306,10 @@ fn keys_follow_from_the_seed() {
     // Frozen: a devnet's genesis names this key.
     assert_eq!(
         key.verifying_key().id().to_string(),
-        "0x3bc4eb30503d71aab3904bb4f26084f51481c68ccfbdebc33cb3ccf5bd0b968f"
+        "0xb2c07daf358335c41010c2ffcd13b12971a740da51582d9a28ee778f232c8532"
     );
     let proving = keccak256(&[&key.to_bytes()]).to_string();
-    assert_eq!(proving, "0x858aa120bc93fc536a074c1c33bd080ad639603b98024b45f4f5423161ade4af");
+    assert_eq!(proving, "0x4c46f31e395a9a75311db7bc49869d77793a8e0a170096d66b24878a2bff113e");
 }
 
 #[test]

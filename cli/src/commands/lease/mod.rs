@@ -5,6 +5,7 @@ mod complete;
 mod connect;
 mod find;
 mod logs;
+mod runner;
 mod serve;
 mod show;
 mod submit;
@@ -97,6 +98,13 @@ pub enum Lease {
     /// It keeps what it has over restarts. Its log goes to stderr; COWBOYCTL_LOG says what is
     /// logged.
     Serve(Box<serve::Serve>),
+    /// Do jobs of a lease server on this machine, one at a time, until Ctrl-C or SIGTERM
+    ///
+    /// Steps run as the user who starts it, in a fresh directory each job, which is gone with all
+    /// processes of the job afterwards. Without --token-file it has a token made for it, which is
+    /// good until it ends. A job that it is interrupted in goes back to the queue when its lease
+    /// runs out; a second Ctrl-C ends it at once.
+    Runner(Box<runner::Runner>),
 }
 
 impl Lease {
@@ -104,13 +112,14 @@ impl Lease {
     pub fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Serve(serve) => serve.run(cx),
+            Self::Runner(runner) => runner.run(cx),
             other => block_on(other.ask(cx)),
         }
     }
 
     async fn ask(self, cx: &Context) -> Result<(), CliError> {
         match self {
-            Self::Serve(_) => unreachable!("it is run by itself"),
+            Self::Serve(_) | Self::Runner(_) => unreachable!("they are run by themselves"),
             Self::Submit(submit) => submit.run(cx).await,
             Self::Ls { runs: true, limit, server, .. } => {
                 let query = PageQuery { limit: Some(limit) };

@@ -1,13 +1,14 @@
 //! A process with all that it starts: started, asked to end, killed, and seen to be gone.
 //!
 //! The process leads a group of its own; the directory that it works for marks it and its
-//! descendants, by [`DIRECTORY_VARIABLE`] in their environment.
+//! descendants, by [`DIRECTORY_VARIABLE`] in their environment. A descendant that has left the group
+//! and dropped the mark is found as long as the processes between have not ended.
 
-use super::DIRECTORY_VARIABLE;
-use rustix::{
-    io::Errno,
-    process::{Pid, Signal, WaitId, WaitIdOptions},
+use super::{
+    DIRECTORY_VARIABLE,
+    stat::{self, Known, descendants, has_members},
 };
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::{
     ffi::OsStr,
     fs, io,
@@ -56,7 +57,8 @@ impl Tree {
             .and_then(|id| i32::try_from(id).ok())
             .and_then(Pid::from_raw)
             .expect("a process that was not waited for has a number");
-        Ok(Self { group: Group { leader, alive: true, directory: directory.into() }, child })
+        let directory = directory.into();
+        Ok(Self { group: Group { leader, alive: true, directory, strays: Vec::new() }, child })
     }
 
     /// The process that leads the group, whose number is the group's.
@@ -80,22 +82,26 @@ impl Tree {
     }
 
     /// Asks every process to end, gives them until `over`, and kills what is left.
-    pub(crate) async fn stop(self, over: impl Future<Output = ()>) -> io::Result<ExitStatus> {
-        let (leader, directory) = (self.leader(), self.group.directory.clone());
-        let is_marked = move |mark: &Path| mark == &*directory;
+    pub(crate) async fn stop(mut self, over: impl Future<Output = ()>) -> io::Result<ExitStatus> {
+        self.find_strays().await?;
         self.group.signal(Signal::TERM);
-        let marked = is_marked.clone();
-        tokio::task::spawn_blocking(move || signal_marked(marked, Some(Signal::TERM))).await?;
+        let (leader, directory) = (self.leader(), Arc::clone(&self.group.directory));
+        let strays = self.group.strays.clone();
+        let look = move |signal: Option<Signal>| {
+            let marked = signal_marked(|mark| mark == &*directory, signal);
+            signal.into_iter().for_each(|signal| strays.iter().for_each(|it| it.signal(signal)));
+            marked > 0 || has_members(leader) || strays.iter().any(|stray| stray.runs())
+        };
         let ends = async {
-            let mut pause = LOOK;
+            let (mut signal, mut pause) = (Some(Signal::TERM), LOOK);
             loop {
-                let marked = is_marked.clone();
-                let running = move || signal_marked(marked, None) > 0 || has_members(leader);
-                if !tokio::task::spawn_blocking(running).await.unwrap_or(true) {
+                let look = look.clone();
+                let running = tokio::task::spawn_blocking(move || look(signal)).await;
+                if !running.unwrap_or(true) {
                     return;
                 }
                 sleep(pause).await;
-                pause = (pause * 2).min(LATER_LOOK);
+                (signal, pause) = (None, (pause * 2).min(LATER_LOOK));
             }
         };
         let (ends, over) = (pin!(ends), pin!(over));
@@ -106,12 +112,25 @@ impl Tree {
         self.end(|| ()).await
     }
 
+    /// Notes who descends from the leader, as long as that can be told: with its end they are
+    /// nobody's.
+    async fn find_strays(&mut self) -> io::Result<()> {
+        let leader = self.leader();
+        if !has_exited(leader)? {
+            self.group
+                .strays
+                .extend(tokio::task::spawn_blocking(move || descendants(leader)).await?);
+        }
+        Ok(())
+    }
+
     /// Kills what still runs, and calls `then`, where it may block, once that is gone. Takes
     /// [`END_TIMEOUT`] at most, and what `then` does.
     pub(crate) async fn end(
         mut self,
         then: impl FnOnce() + Send + 'static,
     ) -> io::Result<ExitStatus> {
+        self.find_strays().await?;
         self.kill();
         let status = match timeout(REAP_TIMEOUT, self.child.wait()).await {
             Ok(status) => status?,
@@ -141,6 +160,8 @@ struct Group {
     alive: bool,
     /// What the environment of its processes names.
     directory: Arc<Path>,
+    /// Processes that descend from the leader: they may have left the group and dropped the mark.
+    strays: Vec<Known>,
 }
 
 impl Group {
@@ -155,9 +176,12 @@ impl Group {
     /// Kills what left the group, and waits, for a moment at most, until no process of either runs
     /// any more. Most are no children of this process: all that can be done is to look.
     fn clear(&self) {
+        self.strays.iter().for_each(|stray| stray.signal(Signal::KILL));
         until_gone(|| {
-            let strays = signal_marked(|mark| mark == &*self.directory, Some(Signal::KILL));
-            strays == 0 && !has_members(self.leader)
+            let marked = signal_marked(|mark| mark == &*self.directory, Some(Signal::KILL));
+            marked == 0
+                && !has_members(self.leader)
+                && !self.strays.iter().any(|stray| stray.runs())
         });
     }
 }
@@ -165,6 +189,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if self.alive {
+            self.strays.extend(descendants(self.leader));
             self.signal(Signal::KILL);
             self.clear();
         }
@@ -188,19 +213,13 @@ pub(super) fn kill_left(are: impl Fn(&Path) -> bool) {
 /// Sends the processes of jobs in these directories a signal, and says how many there are. Those of
 /// other users cannot be read, and are none of the jobs'.
 fn signal_marked(are: impl Fn(&Path) -> bool, signal: Option<Signal>) -> usize {
-    let Ok(processes) = fs::read_dir("/proc") else { return 0 };
     let mark = format!("{DIRECTORY_VARIABLE}=").into_bytes();
     let mut marked = 0;
-    for entry in processes.flatten() {
-        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+    for process in stat::numbers().into_iter().flatten() {
+        let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
         let mut variables = environment.split(|byte| *byte == 0);
         let directory = variables.find_map(|variable| variable.strip_prefix(&*mark));
-        if directory.is_some_and(|directory| are(Path::new(OsStr::from_bytes(directory))))
-            && let Some(process) = Pid::from_raw(process)
-        {
+        if directory.is_some_and(|directory| are(Path::new(OsStr::from_bytes(directory)))) {
             if let Some(signal) = signal {
                 // An error: it has ended meanwhile.
                 let _ = rustix::process::kill_process(process, signal);
@@ -209,24 +228,4 @@ fn signal_marked(are: impl Fn(&Path) -> bool, signal: Option<Signal>) -> usize {
         }
     }
     marked
-}
-
-/// Whether a process of the group runs. The dead that nobody has reaped, which may take long in a
-/// container, count only where the system does not tell them apart.
-pub(in crate::executor) fn has_members(group: Pid) -> bool {
-    if rustix::process::test_kill_process_group(group) == Err(Errno::SRCH) {
-        return false;
-    }
-    let Ok(processes) = fs::read_dir("/proc") else { return true };
-    let group = group.as_raw_pid().to_string();
-    processes
-        .flatten()
-        .filter_map(|process| fs::read_to_string(process.path().join("stat")).ok())
-        .any(|stat| {
-            // The name before the parenthesis may hold anything; after it: state, parent, group.
-            let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-            let mut fields = fields.split_ascii_whitespace();
-            let state = fields.next();
-            fields.nth(1) == Some(&group) && !matches!(state, Some("Z" | "X"))
-        })
 }

@@ -2,7 +2,7 @@
 //! how the server is made.
 
 use super::super::{
-    check::Fault,
+    check::{Fault, FaultKind},
     files::{FileError, NameError},
     messages::{ErrorBody, ErrorCode, ErrorDetail, StaleLease, StaleLeaseTag},
     service::ServiceError,
@@ -77,7 +77,12 @@ impl Refused {
 
 impl From<Fault> for Refused {
     fn from(fault: Fault) -> Self {
-        Self::invalid(fault.field, fault.problem)
+        let status = match fault.kind {
+            FaultKind::Value => StatusCode::BAD_REQUEST,
+            FaultKind::Contradiction => StatusCode::CONFLICT,
+        };
+        let (code, field) = (ErrorCode::InvalidField, Some(fault.field));
+        Self::Error(status, ErrorDetail { code, field, message: fault.problem.to_owned() })
     }
 }
 

@@ -244,10 +244,7 @@ fn path_parameter(name: &str) -> Parameter {
         }
         _ => (
             "An artifact's name: a relative path, of which a `/` may stand as it is",
-            text(
-                Some("^[^\\x00-\\x1f\\x7f-\\x9f\\\\/.]+(/[^\\x00-\\x1f\\x7f-\\x9f\\\\/.]+)*$"),
-                200,
-            ),
+            text(Some("^(?!(.*/)?[.]{0,2}(/|$))[^\\x00-\\x1f\\x7f-\\x9f\\\\]+$"), 200),
         ),
     };
     ParameterBuilder::new()

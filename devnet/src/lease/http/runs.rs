@@ -22,7 +22,8 @@ pub(super) fn table() -> Vec<Route> {
             submit,
             Operation::new("Hands a run in: all of its jobs or none")
                 .body::<NewRun>()
-                .one::<Run>(201),
+                .one::<Run>(201)
+                .refuses(409),
         ),
         Route::new(
             get.clone(),

@@ -191,6 +191,11 @@ pub fn capabilities() -> Vec<String> {
     vec![consts::OS.to_owned(), consts::ARCH.to_owned()]
 }
 
+/// A name that no other runner has.
+pub fn random_name() -> String {
+    format!("runner-{:08x}", rand::random::<u32>())
+}
+
 impl Runner {
     /// A runner that asks `client`'s server. What a killed runner left in the folder is cleared
     /// away.

@@ -623,19 +623,19 @@ fn refused(error: &SubmitError, run: &NewRun, ids: &BTreeMap<String, JobId>) -> 
     let at = |job: &JobId| run.jobs.iter().position(|spec| ids[&spec.name] == *job).unwrap_or(0);
     let (field, problem) = match error {
         SubmitError::Full => return ServiceError::Full,
-        SubmitError::Taken(_) => return ServiceError::Failed,
-        SubmitError::Jobs(_) => ("jobs".to_owned(), "expected 1 to 1,000 jobs"),
-        SubmitError::UnknownNeed { job, .. } => {
-            (format!("jobs[{}].needs", at(job)), "the run has no job of this name")
-        }
         SubmitError::Cycle(job) => {
             (format!("jobs[{}].needs", at(job)), "the job needs itself, through others or directly")
         }
-        SubmitError::Rule { job, field, .. } => {
-            (format!("jobs[{}].{field}", at(job)), "out of its range")
+        // Ids are new, and the rest was looked at before.
+        SubmitError::Taken(_)
+        | SubmitError::Jobs(_)
+        | SubmitError::UnknownNeed { .. }
+        | SubmitError::Rule { .. } => {
+            tracing::error!(%error, "a run that was found good is not taken");
+            return ServiceError::Failed;
         }
     };
-    ServiceError::Fault(Fault { field, problem })
+    ServiceError::Fault(Fault::contradiction(field, problem))
 }
 
 /// The hash of what a runner says at the end, by which it is known again.

@@ -5,6 +5,7 @@
 //! five lists of points, whose lengths are the circuit's. Points are as in
 //! [`crate::proof::points`]; in a proving key's lists some are at infinity, elsewhere none.
 
+use super::quotient::{COEFFICIENTS, Reduction};
 use crate::{
     primitives::{
         Hash,
@@ -12,7 +13,7 @@ use crate::{
         keccak256,
     },
     proof::{
-        circuit::{CONSTRAINTS, Circuit, INPUTS, WITNESSES},
+        circuit::{Circuit, INPUTS, WITNESSES},
         points::{Point, PointError},
     },
 };
@@ -28,16 +29,13 @@ use std::{fmt, sync::Arc};
 
 /// Bytes of a verifying key.
 pub const VERIFYING_KEY_BYTES: usize = 64 * (2 + INPUTS) + 128 * 3;
-/// Bytes of a proving key, some 450 KiB.
+/// Bytes of a proving key, some 400 KiB.
 pub const PROVING_KEY_BYTES: usize =
-    VERIFYING_KEY_BYTES + 64 * (2 + 2 * COLUMNS + POWERS_OF_TAU + WITNESSES) + 128 * COLUMNS;
+    VERIFYING_KEY_BYTES + 64 * (2 + 2 * COLUMNS + COEFFICIENTS + WITNESSES) + 128 * COLUMNS;
 const _: () = assert!(VERIFYING_KEY_BYTES == 768, "as this module's documentation has it");
 
 /// Columns of the circuit's matrices: one, the public inputs, the other variables.
 const COLUMNS: usize = 1 + INPUTS + WITNESSES;
-/// Points that carry the quotient polynomial: its coefficients are one less than the domain's size,
-/// and that is the power of two that holds a value for each constraint and each instance column.
-const POWERS_OF_TAU: usize = (CONSTRAINTS + 1 + INPUTS).next_power_of_two() - 1;
 
 /// Keeps a setup's numbers apart from whatever else is drawn from the same seed.
 const SETUP_DOMAIN: &[u8] = b"cowboy/proof/setup/v1";
@@ -170,7 +168,7 @@ impl ProvingKey {
     /// The keys that follow from a seed: the same ones on every machine. As secret as its seed.
     pub fn setup(seed: &[u8; 32]) -> Self {
         let mut numbers = ChaCha20Rng::from_seed(keccak256(&[SETUP_DOMAIN, seed]).0);
-        let key = Groth16::<Bn254>::generate_random_parameters_with_reduction(
+        let key = Groth16::<Bn254, Reduction>::generate_random_parameters_with_reduction(
             Circuit::blank(),
             &mut numbers,
         );
@@ -178,7 +176,7 @@ impl ProvingKey {
         Self { verifying: VerifyingKey::of(key.vk.clone()), key }
     }
 
-    /// The key as arkworks has it.
+    /// The key as arkworks has it, whose prover is to be told of our [`Reduction`].
     pub fn arkworks(&self) -> &ark_groth16::ProvingKey<Bn254> {
         &self.key
     }
@@ -217,7 +215,7 @@ impl ProvingKey {
             delta_g1: Point::read(from)?,
             a_query: list(from, COLUMNS)?,
             b_g1_query: list(from, COLUMNS)?,
-            h_query: list(from, POWERS_OF_TAU)?,
+            h_query: list(from, COEFFICIENTS)?,
             l_query: list(from, WITNESSES)?,
             b_g2_query: list(from, COLUMNS)?,
         };

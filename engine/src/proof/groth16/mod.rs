@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`keys`] | the setup, keys and their forms |
 //! | [`prover`] | from a witness to a proof |
+//! | [`quotient`] | the quotient polynomial, over a domain that fits the circuit |
 //! | `sums` | sums of multiples of a key's points, fast |
 //! | [`verifier`] | one proof, and all of a block's at once |
 //!
@@ -16,9 +17,11 @@
 
 pub mod keys;
 pub mod prover;
+pub mod quotient;
 mod sums;
 pub mod verifier;
 
 pub use keys::{ProvingKey, VerifyingKey};
 pub use prover::Prover;
+pub use quotient::Reduction;
 pub use verifier::ProofError;

@@ -9,11 +9,11 @@
 //! B′ is needed for nothing else, so its points join the sum for C: s·δ of B′, times r, is what is
 //! taken away again at the end.
 
-use super::{keys::ProvingKey, sums::Multiples};
+use super::{keys::ProvingKey, quotient::Quotients, sums::Multiples};
 use crate::{
     primitives::{codec::to_vec, keccak256},
     proof::{
-        circuit::{Assignment, CONSTRAINTS, INPUTS, matrices},
+        circuit::{Assignment, INPUTS},
         format::Proof,
         statement::{Element, Statement, Witness},
     },
@@ -21,9 +21,6 @@ use crate::{
 use ark_bn254::{Fr, g1, g2};
 use ark_ec::CurveGroup as _;
 use ark_ff::PrimeField as _;
-use ark_groth16::r1cs_to_qap::{LibsnarkReduction, R1CSToQAP as _};
-use ark_poly::GeneralEvaluationDomain;
-use ark_relations::gr1cs::Matrix;
 
 /// Keeps a proof's numbers apart from whatever else is drawn from the same seed.
 const BLINDING_DOMAIN: &[u8] = b"cowboy/proof/blinding/v1";
@@ -31,7 +28,7 @@ const BLINDING_DOMAIN: &[u8] = b"cowboy/proof/blinding/v1";
 /// A proving key, and what of its work is the same for all proofs: some 8 MB.
 pub struct Prover {
     key: ProvingKey,
-    matrices: Vec<Matrix<Fr>>,
+    quotients: Quotients,
     /// A's points, then δ.
     a: Multiples<g1::Config>,
     /// B's points, then δ.
@@ -46,7 +43,7 @@ impl Prover {
         let points = &key.key;
         let c = [&points.b_g1_query, &points.l_query, &points.h_query].into_iter().flatten();
         Self {
-            matrices: matrices(),
+            quotients: Quotients::new(),
             a: Multiples::of(points.a_query.iter().chain([&points.delta_g1]).copied()),
             b: Multiples::of(points.b_g2_query.iter().chain([&points.vk.delta_g2]).copied()),
             c: Multiples::of(c.chain([&points.beta_g1]).copied()),
@@ -78,12 +75,7 @@ impl Prover {
 
     /// The proof with these numbers to blind it.
     fn prove_with(&self, statement: Statement, witness: &Witness, r: Fr, s: Fr) -> Proof {
-        let values = Assignment::of(&statement, witness).columns();
-        let quotient = LibsnarkReduction::witness_map_from_matrices::<
-            Fr,
-            GeneralEvaluationDomain<Fr>,
-        >(&self.matrices, 1 + INPUTS, CONSTRAINTS, &values);
-        let quotient = quotient.expect("the field has the circuit's domain");
+        let (values, factors) = Assignment::of(&statement, witness).into_parts();
 
         let for_a: Vec<_> = values.iter().copied().chain([r]).collect();
         let a = self.a.sum(&for_a) + self.key.key.vk.alpha_g1;
@@ -92,8 +84,7 @@ impl Prover {
 
         let mut for_c: Vec<_> = values.iter().map(|value| r * value).collect();
         for_c.extend(&values[1 + INPUTS..]);
-        // The quotient's last coefficient is zero, and has no point.
-        for_c.extend(&quotient[..quotient.len() - 1]);
+        for_c.extend(self.quotients.of(factors));
         for_c.push(r);
         let c = self.c.sum(&for_c) + a * s;
         Proof { a: a.into_affine(), b: b.into_affine(), c: c.into_affine(), statement }
@@ -114,7 +105,7 @@ fn blinding(statement: &Statement, witness: &Witness, seed: &[u8; 32]) -> [Fr; 2
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proof::circuit::Circuit;
+    use crate::proof::{circuit::Circuit, groth16::Reduction};
     use ark_bn254::Bn254;
     use ark_groth16::Groth16;
 
@@ -126,7 +117,7 @@ mod tests {
         for [r, s] in [[0, 0], [0, 1], [1, 0], [u64::MAX, 17]] {
             let [r, s] = [-Fr::from(r), Fr::from(s)];
             let ours = prover.prove_with(statement, &witness, r, s);
-            let theirs = Groth16::<Bn254>::create_proof_with_reduction(
+            let theirs = Groth16::<Bn254, Reduction>::create_proof_with_reduction(
                 Circuit::of(&statement, &witness),
                 &prover.key.key,
                 r,

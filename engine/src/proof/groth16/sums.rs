@@ -8,6 +8,10 @@
 //! Within a bucket, points are added in pairs, round by round. A round's additions do not wait for
 //! one another, so that they stay in affine coordinates and share one inversion: six
 //! multiplications each, where adding to a running sum in Jacobian coordinates takes eleven.
+//!
+//! What is left, a point in each bucket, counts as often as the bucket's number says. That is a sum
+//! of the same kind, with numbers of a few bits: their halves are digits, and the points go into
+//! the few buckets of those.
 
 use ark_bn254::Fr;
 use ark_ec::{
@@ -20,8 +24,8 @@ use ark_ff::{AdditiveGroup, Field, PrimeField as _, batch_inversion};
 pub(super) struct Multiples<P: SWCurveConfig> {
     /// Bits of a digit. Digits are signed: a bucket for each absolute value, 2^(bits − 1) of them.
     bits: usize,
-    /// For each digit, from the lowest: the points times what a one there is worth.
-    digits: Vec<Vec<Affine<P>>>,
+    /// For each point, for each digit from the lowest: the point times what a one there is worth.
+    points: Vec<Affine<P>>,
     /// Which number each point is multiplied by. Points at infinity are left out.
     numbers: Vec<usize>,
 }
@@ -32,66 +36,73 @@ impl<P: SWCurveConfig> Multiples<P> {
         let points = points.into_iter().enumerate().filter(|(_, point)| !point.is_zero());
         let (numbers, points): (Vec<_>, Vec<_>) = points.unzip();
         let bits = digit_bits(points.len());
+        let digits = digits(bits);
         let mut multiples: Vec<_> = points.iter().map(|point| point.into_group()).collect();
-        let mut digits = vec![points];
-        // One bit more than numbers have, for the last digit's carry.
-        for _ in 1..(Fr::MODULUS_BIT_SIZE as usize + 1).div_ceil(bits) {
-            for point in &mut multiples {
-                (0..bits).for_each(|_| {
-                    point.double_in_place();
-                });
+        let mut points = vec![Affine::identity(); digits * points.len()];
+        for digit in 0..digits {
+            if digit > 0 {
+                for point in &mut multiples {
+                    (0..bits).for_each(|_| {
+                        point.double_in_place();
+                    });
+                }
             }
-            digits.push(Projective::normalize_batch(&multiples));
+            for (i, point) in Projective::normalize_batch(&multiples).into_iter().enumerate() {
+                points[i * digits + digit] = point;
+            }
         }
-        Self { bits, digits, numbers }
+        Self { bits, points, numbers }
     }
 
     /// The sum of all points, each times its number.
     pub(super) fn sum(&self, numbers: &[Fr]) -> Projective<P> {
-        let buckets = 1 << (self.bits - 1);
-        let digits: Vec<i32> = self.numbers.iter().flat_map(|&i| self.split(numbers[i])).collect();
-        let mut buckets = Buckets::new(buckets, &digits);
-        let per_number = self.digits.len();
-        for (i, digits) in digits.chunks_exact(per_number).enumerate() {
-            for (digit, points) in digits.iter().zip(&self.digits) {
-                buckets.put(*digit, points[i]);
-            }
+        let mut digits = Vec::with_capacity(self.points.len());
+        for &i in &self.numbers {
+            digits.extend(split(numbers[i], self.bits));
         }
-        buckets.sum()
-    }
-
-    /// A number's digits, between −2^(bits − 1) and 2^(bits − 1), from the lowest.
-    fn split(&self, number: Fr) -> impl Iterator<Item = i32> {
-        let (bits, half) = (self.bits, 1 << (self.bits - 1));
-        let mut rest = number.into_bigint();
-        let mut carry = 0;
-        self.digits.iter().map(move |_| {
-            let digit = (rest.0[0] & ((1 << bits) - 1)) as i32 + carry;
-            rest >>= bits as u32;
-            carry = i32::from(digit > half);
-            digit - (carry << bits)
-        })
+        Buckets::of(1 << (self.bits - 1), &digits, &self.points).sum()
     }
 }
 
-/// Bits of a digit for so many points: fewer digits mean fewer additions, more buckets more.
+/// Digits of so many bits in a number, which takes one bit more for the last digit's carry.
+fn digits(bits: usize) -> usize {
+    (Fr::MODULUS_BIT_SIZE as usize + 1).div_ceil(bits)
+}
+
+/// A number's digits, between −2^(bits − 1) and 2^(bits − 1), from the lowest.
+fn split(number: Fr, bits: usize) -> impl Iterator<Item = i32> {
+    let half = 1 << (bits - 1);
+    let mut rest = number.into_bigint();
+    let mut carry = 0;
+    (0..digits(bits)).map(move |_| {
+        let digit = (rest.0[0] & ((1 << bits) - 1)) as i32 + carry;
+        rest >>= bits as u32;
+        carry = i32::from(digit > half);
+        digit - (carry << bits)
+    })
+}
+
+/// Bits of a digit for so many points. A digit takes one addition, but for the first in its bucket,
+/// and a bucket two more to count as often as it does.
 fn digit_bits(points: usize) -> usize {
-    if points < 1_024 { 10 } else { 12 }
+    let additions = |bits: &usize| points * digits(*bits) + (1 << (bits - 1));
+    (2..=16).min_by_key(additions).expect("sixteen is more than two")
 }
 
-/// Points in buckets, of which the n-th counts n times, from 1.
+/// Up to so many bits of a bucket's number, each bucket is added to a running sum.
+const RUNNING: u32 = 4;
+
+/// Points in buckets, of which the n-th counts n times, from 1. There are a power of two of them.
 struct Buckets<P: SWCurveConfig> {
     /// All buckets' points, one bucket after the other.
     points: Vec<Affine<P>>,
     /// How many points each has.
     lengths: Vec<usize>,
-    /// Where each one's next point goes.
-    next: Vec<usize>,
 }
 
 impl<P: SWCurveConfig> Buckets<P> {
-    /// Room for as many points as there are digits that are not zero.
-    fn new(buckets: usize, digits: &[i32]) -> Self {
+    /// Each point in the bucket of its digit; its negative, if the digit is negative.
+    fn of(buckets: usize, digits: &[i32], points: &[Affine<P>]) -> Self {
         let mut lengths = vec![0; buckets];
         for digit in digits.iter().filter(|digit| **digit != 0) {
             lengths[digit.unsigned_abs() as usize - 1] += 1;
@@ -101,17 +112,14 @@ impl<P: SWCurveConfig> Buckets<P> {
             total += length;
             total - length
         });
-        let next = starts.collect();
-        Self { points: vec![Affine::identity(); total], lengths, next }
-    }
-
-    /// Puts a point into the bucket of a digit; its negative, if the digit is negative.
-    fn put(&mut self, digit: i32, point: Affine<P>) {
-        if digit != 0 {
-            let next = &mut self.next[digit.unsigned_abs() as usize - 1];
-            self.points[*next] = if digit < 0 { -point } else { point };
+        let mut next: Vec<_> = starts.collect();
+        let mut sorted = vec![Affine::identity(); total];
+        for (digit, point) in digits.iter().zip(points).filter(|(digit, _)| **digit != 0) {
+            let next = &mut next[digit.unsigned_abs() as usize - 1];
+            sorted[*next] = if *digit < 0 { -*point } else { *point };
             *next += 1;
         }
+        Self { points: sorted, lengths }
     }
 
     /// The sum over all buckets.
@@ -119,18 +127,29 @@ impl<P: SWCurveConfig> Buckets<P> {
         while self.lengths.iter().any(|length| *length > 1) {
             self.halve();
         }
-        // The last bucket counts as often as there are buckets: once in each of these sums.
-        let mut points = self.points.into_iter().rev();
-        let (mut above, mut sum) = (Projective::ZERO, Projective::ZERO);
-        for length in self.lengths.into_iter().rev() {
-            if length == 1
-                && let Some(point) = points.next()
-            {
-                above += point;
+        let numbers = (1..).zip(&self.lengths).filter(|(_, length)| **length == 1);
+        let numbers: Vec<i32> = numbers.map(|(number, _)| number).collect();
+        let bits = self.lengths.len().ilog2();
+        if bits <= RUNNING {
+            // The last bucket counts as often as there are buckets: once in each of these sums.
+            let (mut above, mut sum) = (Projective::ZERO, Projective::ZERO);
+            let mut numbered = numbers.iter().zip(&self.points).rev().peekable();
+            for bucket in (1..=1 << bits).rev() {
+                if let Some((_, point)) = numbered.next_if(|(number, _)| **number == bucket) {
+                    above += point;
+                }
+                sum += above;
             }
-            sum += above;
+            return sum;
         }
-        sum
+        // A bucket's number is a high and a low digit, each of which has a bucket again.
+        let low = bits / 2;
+        let half = |bits: u32, digits: Vec<i32>| Self::of(1 << bits, &digits, &self.points).sum();
+        let mut sum = half(bits - low, numbers.iter().map(|number| number >> low).collect());
+        (0..low).for_each(|_| {
+            sum.double_in_place();
+        });
+        sum + half(low, numbers.iter().map(|number| number & ((1 << low) - 1)).collect())
     }
 
     /// Adds each bucket's points in pairs.
@@ -218,7 +237,10 @@ mod tests {
         let mut random = ChaCha20Rng::from_seed([1; 32]);
         for count in [0, 1, 2, 3, 50, 1_500] {
             let mut numbers: Vec<_> = (0..count).map(|_| Fr::rand(&mut random)).collect();
-            let edges = [Fr::from(0), Fr::from(1), -Fr::from(1), Fr::from(1 << 11), -Fr::from(512)];
+            // The largest digit, and the one that is carried.
+            let half = Fr::from(1 << (digit_bits(count) - 1));
+            let one = Fr::from(1);
+            let edges = [Fr::from(0), one, -one, half, half + one, -half];
             numbers.iter_mut().zip(edges).for_each(|(number, edge)| *number = edge);
             let points = |_| Affine::<g1::Config>::rand(&mut random);
             check(&(0..count).map(points).collect::<Vec<_>>(), &numbers);

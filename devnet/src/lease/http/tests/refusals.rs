@@ -221,7 +221,6 @@ async fn a_run_is_taken_whole_or_not_at_all() {
     };
     for (more, field) in [
         (json!({"name": "a/b"}), ".name"),
-        (json!({"name": "good"}), ".name"),
         (json!({"steps": []}), ".steps"),
         (json!({"steps": ["true", ""]}), ".steps[1]"),
         (json!({"steps": ["a\u{0}b"]}), ".steps[0]"),
@@ -234,8 +233,6 @@ async fn a_run_is_taken_whole_or_not_at_all() {
         (json!({"workdir": "/tmp"}), ".workdir"),
         (json!({"workdir": "a/../.."}), ".workdir"),
         (json!({"image": ""}), ".image"),
-        (json!({"needs": ["none"]}), ".needs[0]"),
-        (json!({"needs": ["a"]}), ".needs"),
         (json!({"requires": ["a b"]}), ".requires[0]"),
         (json!({"artifacts": [{"type": "a", "path_glob": "../x"}]}), ".artifacts[0].path_glob"),
         (json!({"artifacts": [{"type": "", "path_glob": "x"}]}), ".artifacts[0].type"),
@@ -248,6 +245,16 @@ async fn a_run_is_taken_whole_or_not_at_all() {
         (json!({"retry": {"on": ["always"]}}), ".retry.on[0]"),
     ] {
         check_job(more, field).await;
+    }
+    for (more, field) in [
+        (json!({"name": "good"}), "jobs[1].name"),
+        (json!({"needs": ["good", "none"]}), "jobs[1].needs[1]"),
+        (json!({"needs": ["a"]}), "jobs[1].needs"),
+    ] {
+        let mut job = one("a");
+        job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let run = json!({"jobs": [one("good"), job]});
+        check(&lab.operator("POST", "runs", Some(run)).await, 409, "INVALID_FIELD", field);
     }
     let runs = [
         (json!({"jobs": []}), "INVALID_FIELD", "jobs"),

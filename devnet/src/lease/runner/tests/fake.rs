@@ -99,7 +99,9 @@ impl Fake {
 
     /// Is gone, as if killed: its connections break, new ones are refused.
     pub(super) fn down(&mut self) {
-        self.runtime.take().unwrap().shutdown_background();
+        let runtime = self.runtime.take().unwrap();
+        // Elsewhere, as it is waited for: the address must be free.
+        std::thread::spawn(move || runtime.shutdown_timeout(LIMIT)).join().unwrap();
     }
 
     pub(super) fn url(&self) -> String {

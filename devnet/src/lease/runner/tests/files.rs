@@ -89,7 +89,7 @@ fn caching(number: u32, step: &str) -> Value {
 
 const FILL: &str = "mkdir -p ~/.deps/ro target; echo dep > ~/.deps/dep; chmod 640 ~/.deps/dep; \
     chmod 500 ~/.deps/ro; echo '#!/bin/sh' > target/run; chmod 755 target/run; \
-    touch -d 2001-02-03T04:05:06.789012345Z target/run; ln -s ../../home/.deps target/deps; \
+    touch -d 2001-02-03T04:05:06.789012345Z target/run; ln -s ../../../home/.deps target/deps; \
     ln -s /etc target/etc; echo left > left";
 
 #[tokio::test]

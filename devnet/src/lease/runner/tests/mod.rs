@@ -120,12 +120,13 @@ impl Running {
     }
 }
 
-/// Whether a process has this in its environment.
-fn is_in_an_environment(text: &str) -> bool {
+/// Whether a process has this in its environment or on its command line.
+fn is_anywhere(text: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let environments =
-        processes.filter_map(|process| std::fs::read(process.path().join("environ")).ok());
-    environments.into_iter().any(|text_of| String::from_utf8_lossy(&text_of).contains(text))
+    let texts = processes.flat_map(|process| {
+        ["environ", "cmdline"].map(|file| std::fs::read(process.path().join(file)))
+    });
+    texts.flatten().any(|bytes| String::from_utf8_lossy(&bytes).contains(text))
 }
 
 #[tokio::test]

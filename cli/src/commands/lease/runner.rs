@@ -1,0 +1,243 @@
+//! `lease runner`: does jobs of a lease server on this machine, until it is told to stop.
+
+use super::connect::Server;
+use crate::{
+    commands::{devnet::launch, to_end},
+    context::{self, Context},
+    error::{CliError, Exit},
+    output::{Ui, millis},
+};
+use clap::{Args, builder::FalseyValueParser};
+use cowboy_devnet::lease::{
+    client::Client,
+    messages::ErrorCode,
+    runner::{
+        self, JobNotice, Notice, Outcome, Runner as Work, RunnerConfig, RunnerError, Stop,
+        folder::{FolderError, RunnerFolder, RunnerLock},
+    },
+};
+use std::{path::PathBuf, sync::Mutex, time::Duration};
+
+/// `lease runner`.
+#[derive(Debug, Args)]
+pub struct Runner {
+    /// Its name, which its token is for [default: a random one]
+    #[arg(long, value_name = "ID", env = "COWBOYCTL_NAME", hide_env_values = true)]
+    name: Option<String>,
+    /// What it is capable of; may be given several times [default: its system and processor, as
+    /// linux and x86_64]
+    #[arg(long = "capability", value_name = "TAG", value_delimiter = ',')]
+    #[arg(env = "COWBOYCTL_CAPABILITY", hide_env_values = true)]
+    capabilities: Vec<String>,
+    /// End after one job
+    #[arg(long, conflicts_with = "max_jobs", env = "COWBOYCTL_ONCE", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    once: bool,
+    /// End after so many jobs
+    #[arg(long, value_name = "N", env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    max_jobs: Option<u64>,
+    /// Where its jobs work: a folder that nothing else uses [default: one in COWBOYCTL_HOME]
+    #[arg(long, value_name = "FOLDER", env = "COWBOYCTL_DIR", hide_env_values = true)]
+    dir: Option<PathBuf>,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// Whose token a runner shows.
+enum Access {
+    /// The one that it was given.
+    Given(Client),
+    /// One that was made for it, and is good no more when it ends.
+    Made { runner: Client, operator: Client },
+}
+
+impl Runner {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        if self.server.token_file.is_some() && self.name.is_none() {
+            return Err(CliError::new(Exit::Usage, "--token-file: whose token is it?")
+                .hint("say which runner it was made for: --name ID"));
+        }
+        launch::log_to_stderr()?;
+        let signal = launch::on_signal()?;
+        let (stopper, stop) = Stop::new();
+        to_end(async move {
+            tokio::select! {
+                outcome = self.work(cx, stop) => outcome,
+                never = async {
+                    // The sender lives as long as the process.
+                    let _signal = signal.await;
+                    stopper.stop();
+                    std::future::pending().await
+                } => never,
+            }
+        })
+    }
+
+    async fn work(self, cx: &Context, stop: Stop) -> Result<(), CliError> {
+        let name = self.name.clone().unwrap_or_else(runner::random_name);
+        let lock = self.lock(&name)?;
+        let (access, stopped) = (self.access(cx, &name).await?, Mutex::new(None));
+        let config = RunnerConfig {
+            name: name.clone(),
+            capabilities: match self.capabilities.is_empty() {
+                true => runner::capabilities(),
+                false => self.capabilities.clone(),
+            },
+            max_jobs: if self.once { Some(1) } else { self.max_jobs },
+            lock,
+        };
+        let client = match &access {
+            Access::Given(runner) | Access::Made { runner, .. } => runner.clone(),
+        };
+        let (ui, own) = (cx.ui, self.dir.is_none());
+        let tell = |notice: Notice| {
+            if let Notice::Ended { job, outcome: Outcome::Stopped, .. } = &notice
+                && let Ok(mut stopped) = stopped.lock()
+            {
+                *stopped = Some(job.job.clone());
+            }
+            told(ui, &notice);
+        };
+        let outcome = match Work::new(config, client) {
+            Ok(runner) => {
+                let at = self.server.server.as_deref().unwrap_or("the lease server");
+                ui.note(&format!("runner {name} asks {at} for jobs"));
+                runner.run(stop, tell).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Access::Made { operator, .. } = access
+            && let Err(error) = operator.revoke_token(&name).await
+        {
+            ui.note(&format!("the token of runner {name} is still good: {error}"));
+        }
+        if own
+            && let Ok(lock) = RunnerFolder::of(context::home()?.path(), &name).lock()
+            && let Err(error) = lock.remove()
+        {
+            ui.note(&format!("the runner's folder is left behind: {error}"));
+        }
+        outcome.map_err(|error| failure(error, &name))?;
+        match stopped.into_inner().unwrap_or_default() {
+            Some(job) => {
+                let what = format!("interrupted; the runner has stopped, and job {job} with it");
+                Err(CliError::new(Exit::Interrupted, what)
+                    .hint("it goes back to the queue when its lease runs out"))
+            }
+            None if launch::interrupted() => {
+                Err(CliError::new(Exit::Interrupted, "interrupted; the runner has stopped"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Runner {
+    /// Takes a folder for the runner. What killed runners have left in the home is cleared away.
+    fn lock(&self, name: &str) -> Result<RunnerLock, CliError> {
+        let Some(dir) = &self.dir else {
+            let home = context::home()?;
+            RunnerFolder::sweep(home.path())?;
+            return Ok(RunnerFolder::of(home.path(), name).lock()?);
+        };
+        let absolute = std::path::absolute(dir).map_err(|error| {
+            CliError::new(Exit::Usage, format!("--dir {}: {error}", dir.display()))
+        })?;
+        Ok(RunnerFolder::at(absolute).lock()?)
+    }
+
+    /// The server, and a token for it.
+    async fn access(&self, cx: &Context, name: &str) -> Result<Access, CliError> {
+        let client = self.server.client(cx)?;
+        if self.server.token_file.is_some() {
+            return Ok(Access::Given(client));
+        }
+        let made = client.issue_token(name).await?;
+        let runner = Client::new(client.url().as_str(), &made.token, &self.server.tls()?)?;
+        Ok(Access::Made { runner, operator: client })
+    }
+}
+
+/// Says what a runner has to tell.
+fn told(ui: Ui, notice: &Notice) {
+    match notice {
+        Notice::Unreachable(reason) => ui.note(&format!("the server does not answer: {reason}")),
+        Notice::Back => ui.note("the server answers again"),
+        Notice::Granted(job) => ui.note(&format!("{}: granted", named(job))),
+        Notice::Ended { job, outcome, took } => {
+            ui.note(&format!("{}: {}", named(job), ended(outcome, *took)));
+        }
+    }
+}
+
+fn named(job: &JobNotice) -> String {
+    format!("job {} ({}, attempt {})", shown(&job.name), shown(&job.job), job.attempt)
+}
+
+fn ended(outcome: &Outcome, took: Duration) -> String {
+    let took = format!("after {}", millis(took.as_millis() as u64));
+    match outcome {
+        Outcome::Succeeded => format!("succeeded {took}"),
+        Outcome::Failed(summary) => format!("failed {took}: {}", shown(summary)),
+        Outcome::Canceled => format!("canceled {took}"),
+        Outcome::TimedOut => format!("timed out {took}"),
+        Outcome::Lost(loss) => format!("given up {took}: {}", shown(&loss.to_string())),
+        Outcome::Stopped => format!("stopped {took}: the runner ends"),
+        Outcome::Refused(reason) => {
+            format!("given up {took}: the server refuses: {}", shown(reason))
+        }
+    }
+}
+
+/// A server's text on one line, without what a terminal would take for commands.
+fn shown(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+impl From<FolderError> for CliError {
+    fn from(error: FolderError) -> Self {
+        let what = error.to_string();
+        match error {
+            FolderError::Home(error) => error.into(),
+            FolderError::InUse { .. } => Self::new(Exit::Conflict, what)
+                .hint("give this one another name or folder: --name ID, --dir FOLDER"),
+            FolderError::Strange(_) => Self::new(Exit::Usage, what)
+                .hint("name an empty folder, or one that is not there: --dir FOLDER"),
+        }
+    }
+}
+
+fn failure(error: RunnerError, name: &str) -> CliError {
+    let what = error.to_string();
+    match error {
+        RunnerError::Name { .. } => CliError::new(Exit::Usage, what),
+        RunnerError::Local { .. } => CliError::failed(what),
+        RunnerError::Refused { source, .. } => match source.code() {
+            Some(ErrorCode::Unauthorized | ErrorCode::WrongRunner) => CliError::failed(what)
+                .hint(format!("make a token: cowboyctl lease token issue {name} --file FILE")),
+            _ => CliError { what, ..source.into() },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_jobs_end_is_told_in_one_line_without_control_characters() {
+        let took = Duration::from_millis(1_500);
+        let job = JobNotice {
+            job: "job_1".to_owned(),
+            run: "run_1".to_owned(),
+            name: "build\u{1b}[2J".to_owned(),
+            attempt: 2,
+        };
+        assert_eq!(named(&job), "job build [2J (job_1, attempt 2)");
+        let failed = Outcome::Failed("step 1\nof 2".to_owned());
+        assert_eq!(ended(&failed, took), "failed after 1.5 s: step 1 of 2");
+        assert_eq!(ended(&Outcome::Succeeded, took), "succeeded after 1.5 s");
+    }
+}

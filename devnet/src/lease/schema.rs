@@ -1,0 +1,108 @@
+//! What a schema says of texts beyond that they are texts; `check` (beside) is the same for the
+//! server.
+//!
+//! The types here stand for texts in the document alone.
+
+use super::messages::EnvValue;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        ObjectBuilder, Ref, RefOr, Schema,
+        schema::{AdditionalProperties, KnownFormat, OneOfBuilder, SchemaFormat, Type},
+    },
+};
+
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident: $pattern:expr, $least:literal..=$most:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                text($pattern, $least, Some($most)).into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    )*};
+}
+
+fn text(pattern: &str, least: usize, most: Option<usize>) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(pattern))
+        .min_length(Some(least))
+        .max_length(most)
+}
+
+/// No NUL, which no command and no path can have.
+const NO_NUL: &str = "^[^\\x00]*$";
+/// Down from where it begins.
+const PATH: &str = "^(?!/)(?!(.*/)?\\.\\.(/|$))[^\\x00]*$";
+
+texts!(
+    /// A runner's id.
+    RunnerId: "^[A-Za-z0-9._:-]+$", 1..=128;
+    /// What a runner is capable of, as `linux`.
+    Capability: "^[A-Za-z0-9._:-]+$", 1..=128;
+    /// An id that a message names.
+    Id: "^[!-~]+$", 1..=128;
+    /// A command for `sh -c`.
+    Step: NO_NUL, 1..=65_536;
+    /// A relative path without `..`.
+    RelativePath: PATH, 1..=512;
+    /// A relative path without `..`, or one below `~/`.
+    CachePath: "^(?!/)(?!~//)(?!(.*/)?\\.\\.(/|$))[^\\x00]*$", 1..=512;
+    /// A job's name in its run.
+    JobName: "^[A-Za-z0-9._-]+$", 1..=128;
+);
+
+/// An RFC 3339 time.
+#[derive(Debug)]
+pub struct Time;
+
+impl PartialSchema for Time {
+    fn schema() -> RefOr<Schema> {
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
+    }
+}
+
+impl ToSchema for Time {}
+
+/// A job's environment.
+#[derive(Debug)]
+pub struct Environment;
+
+impl PartialSchema for Environment {
+    fn schema() -> RefOr<Schema> {
+        let value = RefOr::<Schema>::Ref(Ref::from_schema_name(EnvValue::name()));
+        let name = text("^[A-Za-z_][A-Za-z0-9_]*$", 1, None);
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .property_names(Some(name))
+            .additional_properties(Some(AdditionalProperties::RefOr(value)))
+            .into()
+    }
+}
+
+impl ToSchema for Environment {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((EnvValue::name().into_owned(), EnvValue::schema()));
+    }
+}
+
+impl PartialSchema for EnvValue {
+    fn schema() -> RefOr<Schema> {
+        let plain = text(NO_NUL, 0, None).description(Some("Anybody may see it"));
+        let secret = ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .description(Some("Nobody may: it is masked in logs and in no listing"))
+            .property("secret", text(NO_NUL, 1, None))
+            .required("secret");
+        OneOfBuilder::new().item(plain).item(secret).into()
+    }
+}
+
+impl ToSchema for EnvValue {}
