@@ -55,7 +55,8 @@ pub const MAX_STDERR: usize = 1024;
 /// job; a job cannot set it.
 pub const DIRECTORY_VARIABLE: &str = "COWBOY_JOB_DIRECTORY";
 
-/// After the command's end: how long output that a process beyond reach may hold open is waited for.
+/// After the command's end: how long output is waited for that a process beyond reach may hold
+/// open.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
 
 // A cancelled task is over within a second (spec jobs §7).

@@ -1,8 +1,8 @@
 //! HTTP/1.1 servers: a listener, its connections, and how many there may be.
 //!
 //! Connections have places ([`places`]). When all are taken, whoever comes next gets that of the
-//! connection which has asked for nothing for longest: idle ones, or such as never end the head of a
-//! request, keep nobody out. A connection with a request under way is never closed for another.
+//! connection which has asked for nothing for longest: idle ones, or such as never end the head of
+//! a request, keep nobody out. A connection with a request under way is never closed for another.
 
 mod places;
 pub mod tls;

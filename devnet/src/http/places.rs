@@ -64,7 +64,7 @@ impl Places {
                     return Place { seat: Arc::new(seat) };
                 }
                 if let Some((_, (number, go))) = taken.idle.pop_first() {
-                    // Until it is gone it is neither idle nor busy: nobody else is told to go for it.
+                    // Until it is gone it is neither idle nor busy: it is told to go once.
                     taken.places.insert(number, None);
                     go.notify_one();
                 }

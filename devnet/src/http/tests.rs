@@ -1,3 +1,5 @@
+//! Connections beyond the limit, and TLS.
+
 use super::*;
 use axum::{extract::State, routing::get};
 use base64::prelude::{BASE64_STANDARD, Engine as _};

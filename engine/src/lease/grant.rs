@@ -354,7 +354,8 @@ impl Board {
         })
     }
 
-    /// Complete: the holder is done, and `said` is the hash of all that it says. Whether it is news.
+    /// Complete: the holder is done, and `said` is the hash of all that it says. Whether it is
+    /// news.
     pub fn complete(
         &mut self,
         lease: &LeaseKey,

@@ -1,3 +1,5 @@
+//! Needs, retries, capabilities, the stored form, and messages at random.
+
 use super::*;
 use crate::primitives::{
     Hash,

@@ -307,7 +307,7 @@ pub(super) fn document() -> OpenApi {
                 .title("Leases: jobs for runners")
                 .version(env!("CARGO_PKG_VERSION"))
                 .description(Some(
-                    "Times are RFC 3339, durations in seconds. Fields that are not known are left alone.",
+                    "Times are RFC 3339, durations in seconds. Unknown fields are left alone.",
                 )),
         )
         .paths(paths)

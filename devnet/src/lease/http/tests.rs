@@ -14,13 +14,19 @@ async fn a_job_goes_from_the_queue_to_its_end() {
     let lab = Lab::new().await;
     let token = lab.token("r1").await;
     let run = lab
-        .operator("POST", "runs", Some(json!({
-            "name": "all",
-            "jobs": [
-                {"name": "build", "steps": ["make"], "env": {"CI": "true"}, "retry": {"max_attempts": 5}},
-                {"name": "test", "steps": ["make test"], "needs": ["build"], "max_runtime_seconds": 60},
-            ],
-        })))
+        .operator(
+            "POST",
+            "runs",
+            Some(json!({
+                "name": "all",
+                "jobs": [
+                    {"name": "build", "steps": ["make"], "env": {"CI": "true"},
+                        "retry": {"max_attempts": 5}},
+                    {"name": "test", "steps": ["make test"], "needs": ["build"],
+                        "max_runtime_seconds": 60},
+                ],
+            })),
+        )
         .await;
     assert_eq!(
         (run.status, &run.body["name"], &run.body["state"]),

@@ -19,8 +19,8 @@
 //! ```
 //!
 //! [`RunFile::parse`] reads one, [`RunFile::into_run`] makes of it what a server takes. What a
-//! server would refuse is refused here, with the place: by line and column where YAML knows it, else
-//! by the job's name.
+//! server would refuse is refused here, with the place: by line and column where YAML knows it,
+//! else by the job's name.
 //!
 //! | file | subject |
 //! |---|---|

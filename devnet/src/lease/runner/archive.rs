@@ -370,8 +370,8 @@ fn is_inside(path: &Path) -> bool {
     inside && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Whether a link at `path`, which is inside, leads to what is inside too. Only at its beginning may
-/// it go up: behind a name, which may be a link, nobody knows where that leads.
+/// Whether a link at `path`, which is inside, leads to what is inside too. Only at its beginning
+/// may it go up: behind a name, which may be a link, nobody knows where that leads.
 fn stays(path: &Path, to: &Path) -> Result<(), &'static str> {
     let leads_out = "a link that leads out";
     if to.as_os_str().is_empty() {

@@ -1,3 +1,5 @@
+//! Turns, waiters, failing writes.
+
 use super::{super::store::Store, *};
 use crate::lease::messages::{JobSpec, LeaseRequest};
 use tempfile::TempDir;

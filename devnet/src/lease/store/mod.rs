@@ -131,6 +131,14 @@ pub(super) struct Store {
     durable: Durable,
 }
 
+impl Drop for Store {
+    fn drop(&mut self) {
+        // Or the log of changes would keep what the file has no more, as values of secrets. An
+        // error: the next start does it.
+        let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+    }
+}
+
 /// What a file has of jobs.
 pub(super) struct Kept {
     /// All jobs, in the order in which they were handed in.

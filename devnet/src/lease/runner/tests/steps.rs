@@ -45,7 +45,7 @@ async fn a_step_has_the_jobs_environment_and_nothing_else() {
     let log = bench.log();
     let mut lines = log.lines().skip(1);
     let workdir = lines.next().unwrap();
-    let job = workdir.strip_suffix("/work/a/b").unwrap();
+    let job = std::path::Path::new(workdir).ancestors().nth(3).unwrap().to_str().unwrap();
     assert!(job.starts_with(bench.jobs_path().canonicalize().unwrap().to_str().unwrap()));
     assert_eq!(lines.next().unwrap(), format!("{job}/home"));
     let modes: Vec<_> = lines.by_ref().take(2).map(|line| &line[..10]).collect();
