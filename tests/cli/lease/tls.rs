@@ -41,7 +41,8 @@ fn a_server_with_tls_and_clients_that_show_who_they_are() {
     let issue = ["lease", "token", "issue", "r1", "--file", "r1.token"];
     folder.prints(&[&issue, &shows[..]].concat());
     // Whom nobody vouches for, on either side, hears nothing.
-    folder.fails(4, &["lease", "ls"]);
+    let said = folder.fails(4, &["lease", "ls"]);
+    assert!(said.contains("--ca FILE"), "{said}");
     let refused = folder.run(&["lease", "ls", "--ca", "ca.pem"]);
     assert_ne!(refused.code, 0, "{refused:?}");
     fs::write(folder.path("none.pem"), "nothing").unwrap();
