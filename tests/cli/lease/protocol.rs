@@ -1,5 +1,5 @@
-//! What clients in other languages are told: every line of `docs/lease-protocol.md`, in a shell, and
-//! the runner in Python that goes by it.
+//! What clients in other languages are told: every line of `docs/lease-protocol.md`, in a shell,
+//! and the runner in Python that goes by it.
 
 use super::Served;
 use crate::support::outcome;

@@ -1,8 +1,8 @@
 //! A process with all that it starts: started, asked to end, killed, and seen to be gone.
 //!
 //! The process leads a group of its own; the directory that it works for marks it and its
-//! descendants, by [`DIRECTORY_VARIABLE`] in their environment. A descendant that has left the group
-//! and dropped the mark is found as long as the processes between have not ended.
+//! descendants, by [`DIRECTORY_VARIABLE`] in their environment. A descendant that has left the
+//! group and dropped the mark is found as long as the processes between have not ended.
 
 use super::{
     DIRECTORY_VARIABLE,

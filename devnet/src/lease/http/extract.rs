@@ -237,6 +237,10 @@ fn decode<T: DeserializeOwned + Serialize>(body: &[u8]) -> Result<T, Refused> {
     let mut sent: Value = serde_json::from_slice(body).map_err(malformed)?;
     let typed: T = match typed {
         Ok(typed) => typed,
+        // Of two of one name a value would have kept one.
+        Err(error) if error.inner().to_string().starts_with("duplicate field") => {
+            return Err(misfit(&error));
+        }
         Err(error) => {
             whole_numbers(&mut sent);
             T::deserialize(&sent).map_err(|_| misfit(&error))?
