@@ -9,8 +9,8 @@ use cowboy_devnet::lease::messages::{
 /// The longest part of a summary or a step in a table, in characters.
 const CELL: usize = 60;
 
-pub fn or_dash<T: ToString>(value: &Option<T>) -> String {
-    value.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)
+pub fn or_dash<T: ToString>(value: Option<&T>) -> String {
+    value.map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
 /// Text of others, whose control characters a terminal does not get.
@@ -59,9 +59,9 @@ impl Row for JobSummary {
             self.name.clone(),
             self.state.to_string(),
             self.attempt.to_string(),
-            or_dash(&self.runner),
-            or_dash(&self.lease_state),
-            or_dash(&self.expires_at),
+            or_dash(self.runner.as_ref()),
+            or_dash(self.lease_state.as_ref()),
+            or_dash(self.expires_at.as_ref()),
         ]
     }
 
@@ -151,7 +151,7 @@ impl Document for Job {
             ("steps", steps.join("\n")),
             ("max runtime", format!("{} s", self.max_runtime_seconds)),
             ("created at", self.created_at.clone()),
-            ("ended at", or_dash(&self.ended_at)),
+            ("ended at", or_dash(self.ended_at.as_ref())),
         ]);
         let rows = self.attempts.iter().map(|attempt| {
             vec![
@@ -159,8 +159,8 @@ impl Document for Job {
                 attempt.runner.clone(),
                 attempt.lease_state.to_string(),
                 attempt.granted_at.clone(),
-                or_dash(&attempt.ended_at),
-                or_dash(&attempt.exit_code),
+                or_dash(attempt.ended_at.as_ref()),
+                or_dash(attempt.exit_code.as_ref()),
                 attempt.log_bytes.to_string(),
                 attempt.artifacts.len().to_string(),
                 outcome(attempt),

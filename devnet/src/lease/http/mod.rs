@@ -21,7 +21,7 @@ use super::{
 };
 use axum::{
     Json, Router,
-    body::Body,
+    body::{Body, Bytes},
     extract::{RawPathParams, Request, State, rejection::RawPathParamsRejection},
     http::{
         HeaderValue, Method, StatusCode,
@@ -118,7 +118,7 @@ impl Route {
             Ok::<_, Refused>(Asked { runner, path, query, headers, message, upload })
         };
         match self.takes {
-            Takes::Upload => (self.handler)(context, asked(Default::default(), body)?).await,
+            Takes::Upload => (self.handler)(context, asked(Bytes::default(), body)?).await,
             Takes::Message => {
                 let asked = asked(extract::receive(body).await?, Body::empty())?;
                 let limit = ANSWER_TIME + Duration::from_secs(MAX_WAIT_SECONDS);
