@@ -15,7 +15,7 @@ use crate::{
 };
 use std::{
     fs::{self, File},
-    io::ErrorKind::NotFound,
+    io::ErrorKind::{DirectoryNotEmpty, NotFound},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
@@ -144,7 +144,11 @@ impl RunnerLock {
     pub fn remove(self) -> Result<(), HomeError> {
         let jobs = self.folder.jobs_path();
         Directories::in_folder(&jobs).map_err(HomeError::io(&jobs))?;
-        fs::remove_dir_all(&self.folder.0).map_err(HomeError::io(&self.folder.0))
+        match fs::remove_dir_all(&self.folder.0) {
+            // A runner of the same name starts there since the lock went.
+            Err(error) if matches!(error.kind(), NotFound | DirectoryNotEmpty) => Ok(()),
+            other => other.map_err(HomeError::io(&self.folder.0)),
+        }
     }
 }
 
