@@ -140,6 +140,10 @@ impl From<LeaseError> for CliError {
         let what = error.to_string();
         match error {
             LeaseError::Address { .. } => Self::new(Exit::Usage, what),
+            LeaseError::Unreachable { url, .. } if url.starts_with("https:") => {
+                Self::new(Exit::NotRunning, what)
+                    .hint("if it runs: name certificates that vouch for it with --ca FILE")
+            }
             LeaseError::Unreachable { .. } => Self::new(Exit::NotRunning, what)
                 .hint("start one: cowboyctl lease serve; or name another: --server URL"),
             LeaseError::Timeout { .. } => Self::new(Exit::TimedOut, what),

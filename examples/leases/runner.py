@@ -1,22 +1,17 @@
 #!/usr/bin/env python3
 """A minimal runner of the lease protocol (docs/lease-protocol.md), of the standard library alone.
 
-It runs jobs as the user who starts it, without a sandbox and without caches.
-
-    cowboyctl lease token issue py --file py.token
-    python3 examples/leases/runner.py http://127.0.0.1:PORT py py.token [--once]
+It runs jobs as the user who starts it, without a sandbox and without caches:
+    python3 examples/leases/runner.py http://127.0.0.1:PORT RUNNER_ID TOKEN_FILE [--once]
 """
 import datetime, glob, json, os, platform, signal, subprocess, sys, tempfile, threading, time
 import urllib.error, urllib.parse, urllib.request
 
-
 class Refused(Exception):
     """The server says no: with why, as it says it."""
 
-
 def now():
     return datetime.datetime.now(datetime.timezone.utc).isoformat()
-
 
 class Server:
     def __init__(self, url, token):
@@ -42,7 +37,6 @@ class Server:
                 raise Refused("the server does not answer")
             time.sleep(pause)
             pause = min(2 * pause, 5.0)
-
 
 class Job:
     def __init__(self, server, runner, grant):
@@ -88,17 +82,20 @@ class Job:
             self.held = self.held.replace(secret, b"***")
         cut = len(self.held) if last else max(0, len(self.held) - self.hold_back)
         ready, self.held = self.held[:cut], self.held[cut:]
-        if ready:
-            self.sent = self.put(f"log?offset={self.sent}", ready)["bytes"]
+        try:
+            self.sent = self.put(f"log?offset={self.sent}", ready)["bytes"] if ready else self.sent
+        except Refused as why:
+            if str(why) != "LOG_FULL":  # The job goes on without.
+                raise
 
     def run(self, home, where):
         """Runs the steps: the exit code of the one that fails, or 0."""
         env = {"PATH": os.environ["PATH"], "HOME": home, **self.spec["env"]}
         env |= {"COWBOY_JOB_NAME": self.spec["name"], "COWBOY_ATTEMPT": str(self.grant["attempt"])}
+        options = {"cwd": where, "env": env, "stdin": subprocess.DEVNULL, "start_new_session": True}
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         for self.step, step in enumerate(self.spec["steps"]):
-            self.process = subprocess.Popen(["sh", "-c", step], cwd=where, env=env,
-                                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                            stderr=subprocess.STDOUT, start_new_session=True)
+            self.process = subprocess.Popen(["sh", "-c", step], **options)
             if self.lost or self.cancel:
                 self.stop()
             for piece in iter(lambda: self.process.stdout.read1(65536), b""):
@@ -133,22 +130,22 @@ class Job:
                 code = self.run(home, where)
                 self.log(b"", last=True)
                 end = self.ids | {"artifacts": self.artifacts(where)}
-            if not self.cancel:
-                status = {"type": "Complete", "status": "FAILED" if code else "SUCCEEDED"}
-                status |= {"timings": {"started_at": began, "finished_at": now()}}
-                try:
-                    self.server.send("complete", status | end | {"exit_code": code})
-                    return status["status"]
-                except Refused as why:
-                    if str(why) != "CANCEL_REQUESTED":
-                        raise
+            status = "FAILED" if code else "SUCCEEDED"
+            complete = {"type": "Complete", "status": status, "exit_code": code}
+            complete["timings"] = {"started_at": began, "finished_at": now()}
+            try:
+                if not self.cancel:
+                    self.server.send("complete", complete | end)
+                    return status
+            except Refused as why:
+                if str(why) != "CANCEL_REQUESTED":
+                    raise
             self.server.send("cancel-ack", {"type": "CancelAck", "final_status": "CANCELED"} | end)
             return "CANCELED"
         finally:
             self.ended.set()
             self.stop()
             beats.join()
-
 
 def main(url, runner, token_file, once=None):
     with open(token_file, encoding="ascii") as file:
@@ -165,7 +162,6 @@ def main(url, runner, token_file, once=None):
             print(grant["job_id"], grant["job_spec"]["name"], outcome, flush=True)
             if once:
                 return
-
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

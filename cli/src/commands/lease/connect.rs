@@ -126,6 +126,9 @@ fn local(cx: &Context) -> Result<Local, CliError> {
         (None, None) => match alone()? {
             Some(local) => Ok(local),
             None => {
+                if looked.is_empty() {
+                    looked.push("no devnet runs".to_owned());
+                }
                 looked.push("no `lease serve` runs".to_owned());
                 Err(none(looked))
             }

@@ -115,8 +115,8 @@ pub fn progress(progress: &Progress) -> String {
 fn outcome(attempt: &Attempt) -> String {
     match (&attempt.summary, &attempt.progress) {
         (Some(summary), _) => first_line(summary),
-        (None, Some(reported)) => progress(reported),
-        (None, None) => String::new(),
+        (None, Some(reported)) if attempt.ended_at.is_none() => progress(reported),
+        _ => String::new(),
     }
 }
 

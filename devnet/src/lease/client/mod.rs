@@ -125,8 +125,9 @@ impl Client {
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT);
         if let Some(pem) = &tls.roots {
-            let roots = Certificate::from_pem_bundle(pem)
-                .map_err(|_| address("the certificates that vouch for it are no PEM".to_owned()))?;
+            let roots = Certificate::from_pem_bundle(pem).ok().filter(|roots| !roots.is_empty());
+            let none = || address("the certificates that vouch for it are no PEM".to_owned());
+            let roots = roots.ok_or_else(none)?;
             http = http.tls_certs_only(roots);
         } else if base.scheme() == "http" {
             // Reading the system's certificates takes longer than most requests.
