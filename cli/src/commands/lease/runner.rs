@@ -24,8 +24,8 @@ pub struct Runner {
     /// Its name, which its token is for [default: a random one]
     #[arg(long, value_name = "ID", env = "COWBOYCTL_NAME", hide_env_values = true)]
     name: Option<String>,
-    /// What it is capable of; may be given several times [default: its system and processor, as
-    /// linux and x86_64]
+    /// What it is capable of besides its system and its processor, as linux and x86_64; may be given
+    /// several times
     #[arg(long = "capability", value_name = "TAG", value_delimiter = ',')]
     #[arg(env = "COWBOYCTL_CAPABILITY", hide_env_values = true)]
     capabilities: Vec<String>,
@@ -81,10 +81,7 @@ impl Runner {
         let (access, stopped) = (self.access(cx, &name).await?, Mutex::new(None));
         let config = RunnerConfig {
             name: name.clone(),
-            capabilities: match self.capabilities.is_empty() {
-                true => runner::capabilities(),
-                false => self.capabilities.clone(),
-            },
+            capabilities: self.capable(),
             max_jobs: if self.once { Some(1) } else { self.max_jobs },
             lock,
         };
@@ -135,6 +132,17 @@ impl Runner {
 }
 
 impl Runner {
+    /// What it is capable of, nothing twice.
+    fn capable(&self) -> Vec<String> {
+        let mut all = runner::capabilities();
+        for more in &self.capabilities {
+            if !all.contains(more) {
+                all.push(more.clone());
+            }
+        }
+        all
+    }
+
     /// Takes a folder for the runner. What killed runners have left in the home is cleared away.
     fn lock(&self, name: &str) -> Result<RunnerLock, CliError> {
         let Some(dir) = &self.dir else {
