@@ -89,7 +89,9 @@ impl Tree {
         let strays = self.group.strays.clone();
         let look = move |signal: Option<Signal>| {
             let marked = signal_marked(|mark| mark == &*directory, signal);
-            signal.into_iter().for_each(|signal| strays.iter().for_each(|it| it.signal(signal)));
+            if let Some(signal) = signal {
+                strays.iter().for_each(|stray| stray.signal(signal));
+            }
             marked > 0 || has_members(leader) || strays.iter().any(|stray| stray.runs())
         };
         let ends = async {

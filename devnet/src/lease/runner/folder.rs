@@ -37,7 +37,7 @@ pub enum FolderError {
     #[error("{}: there are files in it that are no runner's", .0.display())]
     Strange(PathBuf),
     /// Another runner has it.
-    #[error("{}: a runner has it{}", .path.display(), holder(.pid))]
+    #[error("{}: a runner has it{}", .path.display(), holder(*.pid))]
     InUse {
         /// The folder.
         path: PathBuf,
@@ -49,7 +49,7 @@ pub enum FolderError {
     Home(#[from] HomeError),
 }
 
-fn holder(pid: &Option<u32>) -> String {
+fn holder(pid: Option<u32>) -> String {
     pid.map(|pid| format!(", process {pid}")).unwrap_or_default()
 }
 
@@ -57,7 +57,8 @@ impl RunnerFolder {
     /// That of the runner of this name, which is no path, in a home.
     pub fn of(home: &Path, name: &str) -> Self {
         // A name may be `..`, and a folder's may not.
-        Self(home.join(RUNNERS).join(format!("runner-{name}")))
+        let folder = if name.starts_with('.') { format!("_{name}") } else { name.to_owned() };
+        Self(home.join(RUNNERS).join(folder))
     }
 
     /// This one.

@@ -11,7 +11,9 @@
 use super::{Stop, api::Api};
 use crate::lease::{
     client::{ClientError, REQUEST_TIMEOUT},
-    messages::{ErrorCode, Heartbeat, LeaseGranted, LogCursor, Progress, StaleReason},
+    messages::{
+        ErrorCode, Heartbeat, HeartbeatTag, LeaseGranted, LogCursor, Progress, StaleReason,
+    },
 };
 use cowboy_engine::session::backoff;
 use jiff::Timestamp;
@@ -324,7 +326,7 @@ impl Hold {
                 let limit = limit.clamp(LEAST_LIMIT, REQUEST_TIMEOUT);
                 let (progress, cursor) = told();
                 let heartbeat = Heartbeat {
-                    tag: Default::default(),
+                    tag: HeartbeatTag::Tag,
                     lease_id: self.lease.clone(),
                     runner_id: self.runner.clone(),
                     progress: Some(progress),

@@ -24,8 +24,8 @@ use super::{
 use crate::{
     executor::command::Directory,
     lease::messages::{
-        AckLease, Artifact, CancelAck, Complete, CompleteStatus, FinalStatus, LeaseGranted,
-        LogCursor, StaleReason, Timings,
+        AckLease, AckLeaseTag, Artifact, CancelAck, CancelAckTag, Complete, CompleteStatus,
+        CompleteTag, FinalStatus, LeaseGranted, LogCursor, StaleReason, Timings,
     },
 };
 use jiff::Timestamp;
@@ -157,7 +157,7 @@ async fn ack(
     stop: &Stop,
 ) -> Result<(), Outcome> {
     let message = AckLease {
-        tag: Default::default(),
+        tag: AckLeaseTag::Tag,
         job_id: granted.job_id.clone(),
         lease_id: granted.lease_id.clone(),
         runner_id: runner.to_owned(),
@@ -309,7 +309,7 @@ impl Job<'_> {
             }
         };
         let complete = Complete {
-            tag: Default::default(),
+            tag: CompleteTag::Tag,
             lease_id: self.granted.lease_id.clone(),
             runner_id: self.runner.to_owned(),
             status,
@@ -357,7 +357,7 @@ impl Job<'_> {
             return outcome;
         }
         let ack = CancelAck {
-            tag: Default::default(),
+            tag: CancelAckTag::Tag,
             lease_id: self.granted.lease_id.clone(),
             runner_id: self.runner.to_owned(),
             final_status: FinalStatus::Canceled,

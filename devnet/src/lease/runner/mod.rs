@@ -49,7 +49,9 @@ pub use job::Outcome;
 
 use super::{
     client::{Client, ClientError},
-    messages::{CONTAINER, LeaseGranted, LeaseRequest, MAX_CAPABILITIES, MAX_WAIT_SECONDS},
+    messages::{
+        CONTAINER, LeaseGranted, LeaseRequest, LeaseTag, MAX_CAPABILITIES, MAX_WAIT_SECONDS,
+    },
 };
 use crate::executor::command::{Directories, Directory};
 use api::Api;
@@ -94,7 +96,7 @@ impl Stop {
     async fn requested(&self) {
         let mut requested = self.0.clone();
         if requested.wait_for(|requested| *requested).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }
@@ -249,7 +251,7 @@ impl Runner {
         tell: &impl Fn(Notice),
     ) -> Result<Option<(LeaseGranted, Instant)>, RunnerError> {
         let request = LeaseRequest {
-            tag: Default::default(),
+            tag: LeaseTag::Tag,
             runner_id: self.name.clone(),
             capabilities: self.capabilities.clone(),
             wait_seconds: MAX_WAIT_SECONDS,
