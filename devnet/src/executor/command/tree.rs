@@ -90,13 +90,9 @@ impl Tree {
         let look = move |signal: Option<Signal>| {
             let marked = signal_marked(|mark| mark == &*directory, signal);
             if let Some(signal) = signal {
-<<<<<<< HEAD
                 for stray in &*strays {
                     stray.signal(signal);
                 }
-=======
-                strays.iter().for_each(|stray| stray.signal(signal));
->>>>>>> lease-r
             }
             marked > 0 || has_members(leader) || strays.iter().any(|stray| stray.runs())
         };

@@ -326,11 +326,7 @@ impl Hold {
                 let limit = limit.clamp(LEAST_LIMIT, REQUEST_TIMEOUT);
                 let (progress, cursor) = told();
                 let heartbeat = Heartbeat {
-<<<<<<< HEAD
                     tag: HeartbeatTag::default(),
-=======
-                    tag: HeartbeatTag::Tag,
->>>>>>> lease-r
                     lease_id: self.lease.clone(),
                     runner_id: self.runner.clone(),
                     progress: Some(progress),

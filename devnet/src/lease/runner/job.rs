@@ -157,11 +157,7 @@ async fn ack(
     stop: &Stop,
 ) -> Result<(), Outcome> {
     let message = AckLease {
-<<<<<<< HEAD
         tag: AckLeaseTag::default(),
-=======
-        tag: AckLeaseTag::Tag,
->>>>>>> lease-r
         job_id: granted.job_id.clone(),
         lease_id: granted.lease_id.clone(),
         runner_id: runner.to_owned(),
@@ -313,11 +309,7 @@ impl Job<'_> {
             }
         };
         let complete = Complete {
-<<<<<<< HEAD
             tag: CompleteTag::default(),
-=======
-            tag: CompleteTag::Tag,
->>>>>>> lease-r
             lease_id: self.granted.lease_id.clone(),
             runner_id: self.runner.to_owned(),
             status,
@@ -365,11 +357,7 @@ impl Job<'_> {
             return outcome;
         }
         let ack = CancelAck {
-<<<<<<< HEAD
             tag: CancelAckTag::default(),
-=======
-            tag: CancelAckTag::Tag,
->>>>>>> lease-r
             lease_id: self.granted.lease_id.clone(),
             runner_id: self.runner.to_owned(),
             final_status: FinalStatus::Canceled,

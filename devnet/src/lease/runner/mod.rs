@@ -251,11 +251,7 @@ impl Runner {
         tell: &impl Fn(Notice),
     ) -> Result<Option<(LeaseGranted, Instant)>, RunnerError> {
         let request = LeaseRequest {
-<<<<<<< HEAD
             tag: LeaseTag::default(),
-=======
-            tag: LeaseTag::Tag,
->>>>>>> lease-r
             runner_id: self.name.clone(),
             capabilities: self.capabilities.clone(),
             wait_seconds: MAX_WAIT_SECONDS,
