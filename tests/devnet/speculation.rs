@@ -223,12 +223,12 @@ fn claims_proofs_and_work_that_fail_are_tried_again_or_end_alone() {
     let home = devnet(&json!({
         "enabled": true,
         "claimBufferMs": 100,
-        "proof": { "latency": "50ms", "timeoutMs": 4_000 },
+        "proof": { "latency": "50ms", "timeoutMs": 9_000 },
         "breaker": { "threshold": 100 },
         "features": { "rolloutPercentage": 100 },
     }));
     let tasks = json!([
-        { "id": "late", "command": ["echo", "1"], "claim_ms": 3_000, "attempts": 2,
+        { "id": "late", "command": ["echo", "1"], "claim_ms": 8_000, "attempts": 2,
           "fault": { "slow_ms": 60_000 } },
         { "id": "after-late", "depends_on": ["late"], "command": ["cat"] },
         { "id": "crashed", "command": ["echo", "2"], "attempts": 2, "fault": "crash" },

@@ -25,7 +25,7 @@
 //! | file | subject |
 //! |---|---|
 //! | [`fields`] | texts and lists, and what each must be |
-//! | [`env`] | environments, and where secrets come from |
+//! | [`mod@env`] | environments, and where secrets come from |
 
 pub mod env;
 pub mod fields;

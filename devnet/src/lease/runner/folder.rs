@@ -57,7 +57,8 @@ impl RunnerFolder {
     /// That of the runner of this name, which is no path, in a home.
     pub fn of(home: &Path, name: &str) -> Self {
         // A name may be `..`, and a folder's may not.
-        Self(home.join(RUNNERS).join(format!("runner-{name}")))
+        let folder = if name.starts_with('.') { format!("_{name}") } else { name.to_owned() };
+        Self(home.join(RUNNERS).join(folder))
     }
 
     /// This one.
