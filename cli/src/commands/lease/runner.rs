@@ -24,8 +24,8 @@ pub struct Runner {
     /// Its name, which its token is for [default: a random one]
     #[arg(long, value_name = "ID", env = "COWBOYCTL_NAME", hide_env_values = true)]
     name: Option<String>,
-    /// What it is capable of besides its system and its processor, as linux and x86_64; may be given
-    /// several times
+    /// What it is capable of besides its system and its processor, as linux and x86_64; may be
+    /// given several times
     #[arg(long = "capability", value_name = "TAG", value_delimiter = ',')]
     #[arg(env = "COWBOYCTL_CAPABILITY", hide_env_values = true)]
     capabilities: Vec<String>,
