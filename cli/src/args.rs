@@ -62,7 +62,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 /// A file's contents, - for the standard input, of at most `limit` bytes.
 pub fn input(file: &Path, limit: u64) -> Result<Vec<u8>, CliError> {
-    let io = |error: io::Error| CliError::failed(format!("{}: {error}", file.display()));
+    let io = |error: io::Error| CliError::file(Exit::Failed, file, &error);
     let mut input = Vec::new();
     if file.as_os_str() == "-" {
         io::stdin().take(limit + 1).read_to_end(&mut input).map_err(io)?;
@@ -75,6 +75,23 @@ pub fn input(file: &Path, limit: u64) -> Result<Vec<u8>, CliError> {
         return Err(CliError::new(Exit::Usage, what));
     }
     Ok(input)
+}
+
+/// What a file is called in errors.
+pub fn shown(file: &Path) -> String {
+    match file.as_os_str() == "-" {
+        true => "standard input".to_owned(),
+        false => file.display().to_string(),
+    }
+}
+
+/// A file's contents as text.
+pub fn text(file: &Path, bytes: Vec<u8>) -> Result<String, CliError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let what = format!("{}: no text: byte {at} begins no UTF-8 letter", shown(file));
+        CliError::new(Exit::Usage, what).hint("save it as UTF-8")
+    })
 }
 
 /// What a handler is given: text as it is, bytes as 0x-hex, or a file's contents with @.

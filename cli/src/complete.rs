@@ -1,37 +1,57 @@
 //! Names for the shell to complete: devnets, nodes and accounts from the devnets' folders, jobs,
-//! actors, timers and pipelines from the devnet itself. Whatever fails completes nothing.
+//! actors, timers, pools and pipelines from the devnet itself. Whatever fails or takes too long
+//! completes nothing.
+
+pub mod ask;
+pub mod line;
 
 use clap_complete::CompletionCandidate;
 use cowboy_devnet::{
-    api::types::{ActorQuery, JobQuery, PipelineQuery, TimerQuery},
-    client::Client,
-    orchestrator::home::{DevnetHome, Home, State},
+    api::types::{ActorQuery, JobQuery, JobStatus, PipelineQuery, Snapshot, TimerQuery},
+    orchestrator::home::{DevnetHome, Home},
+    snapshot::Snapshots,
     topology::{Overrides, Plan, Topology},
 };
-use cowboy_engine::{presence::Phase, timer::Config};
-use std::{env, time::Duration};
-
-/// How long a completion may ask a devnet.
-const PATIENCE: Duration = Duration::from_millis(300);
+use cowboy_engine::{
+    chain::EventKind, job::spec::VerificationMode, presence::Phase, registry::JobKind,
+    timer::Config,
+};
+use std::{collections::BTreeSet, ffi::OsStr, fs, path::Path};
 
 /// Devnets.
 pub fn devnets() -> Vec<CompletionCandidate> {
-    let homes = Home::from_env().and_then(|home| home.list()).unwrap_or_default();
+    let homes = ask::within(|| Home::from_env().ok()?.list().ok());
     homes.iter().map(|devnet| CompletionCandidate::new(devnet.name().as_str())).collect()
 }
 
-/// Validators.
-pub fn validators() -> Vec<CompletionCandidate> {
-    let plan = plan();
-    let names = plan.iter().flat_map(|plan| &plan.validators).map(|v| v.name.as_str());
-    names.map(CompletionCandidate::new).collect()
+/// Snapshots.
+pub fn snapshots() -> Vec<CompletionCandidate> {
+    let found = ask::within(|| {
+        let home = Home::from_env().ok()?;
+        Snapshots::of(&home).list().ok().map(|(snapshots, _)| snapshots)
+    });
+    let candidate = |snapshot: &Snapshot| {
+        described(&snapshot.snapshot, format!("{} at {}", snapshot.devnet, snapshot.height))
+    };
+    found.iter().map(candidate).collect()
 }
 
-/// Runners.
+/// Validators: of the topology, and those that were added.
+pub fn validators() -> Vec<CompletionCandidate> {
+    named(ask::folder(|devnet| {
+        let plan = plan(devnet);
+        let planned = plan.iter().flat_map(|plan| &plan.validators).map(|v| v.name.to_string());
+        Some(planned.chain(folders(&devnet.validators_path())).collect())
+    }))
+}
+
+/// Runners: of the topology, and those in processes of their own.
 pub fn runners() -> Vec<CompletionCandidate> {
-    let plan = plan();
-    let names = plan.iter().flat_map(|plan| &plan.runners).map(|r| r.name.as_str());
-    names.map(CompletionCandidate::new).collect()
+    named(ask::folder(|devnet| {
+        let plan = plan(devnet);
+        let planned = plan.iter().flat_map(|plan| &plan.runners).map(|r| r.name.to_string());
+        Some(planned.chain(folders(&devnet.processes_path())).collect())
+    }))
 }
 
 /// Validators and runners.
@@ -39,77 +59,76 @@ pub fn nodes() -> Vec<CompletionCandidate> {
     validators().into_iter().chain(runners()).collect()
 }
 
+/// Nodes with commas between them, or the two ends of a link.
+pub fn groups(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(current) = current.to_str() else { return Vec::new() };
+    let comma = current.rfind(',').map(|at| at + 1);
+    let begun = comma.max(current.rfind("..").map(|at| at + 2)).unwrap_or(0);
+    let (before, last) = current.split_at(begun);
+    let fits = |node: &CompletionCandidate| {
+        node.get_value().to_str().is_some_and(|name| name.starts_with(last))
+    };
+    nodes().into_iter().filter(fits).map(|node| node.add_prefix(before)).collect()
+}
+
 /// Accounts that have a key.
 pub fn accounts() -> Vec<CompletionCandidate> {
-    let names = current().and_then(|devnet| devnet.accounts().ok()).unwrap_or_default();
+    let names = ask::folder(|devnet| devnet.accounts().ok());
     names.iter().map(|name| CompletionCandidate::new(name.as_str())).collect()
 }
 
 /// The newest jobs.
 pub fn jobs() -> Vec<CompletionCandidate> {
-    let ask = || {
-        let client = Client::of_devnet(&current()?).ok()?.with_timeout(PATIENCE);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-        runtime.block_on(client.jobs(&JobQuery::default())).ok()
-    };
-    let jobs = ask().unwrap_or_default();
-    jobs.iter()
-        .map(|job| {
-            let help = format!("{} {}", job.kind, job.status);
-            CompletionCandidate::new(job.job_id.to_string()).help(Some(help.into()))
-        })
-        .collect()
+    let jobs = ask::devnet(async |client| client.jobs(&JobQuery::default()).await);
+    jobs.iter().map(|job| described(job.job_id, format!("{} {}", job.kind, job.status))).collect()
 }
 
 /// The newest actors.
 pub fn actors() -> Vec<CompletionCandidate> {
-    let ask = || {
-        let client = Client::of_devnet(&current()?).ok()?.with_timeout(PATIENCE);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-        runtime.block_on(client.actors(&ActorQuery::default())).ok()
+    let actors = ask::devnet(async |client| client.actors(&ActorQuery::default()).await);
+    let candidate = |actor: &cowboy_devnet::api::types::ActorSummary| {
+        let deployer = actor.deployer_name.clone();
+        let deployer = deployer.unwrap_or_else(|| actor.deployer.to_string());
+        described(actor.actor, format!("by {deployer} at {}", actor.deployed_at))
     };
-    let actors = ask().unwrap_or_default();
-    actors
-        .iter()
-        .map(|actor| {
-            let deployer = actor.deployer_name.clone();
-            let deployer = deployer.unwrap_or_else(|| actor.deployer.to_string());
-            let help = format!("by {deployer} at {}", actor.deployed_at);
-            CompletionCandidate::new(actor.actor.to_string()).help(Some(help.into()))
-        })
-        .collect()
+    actors.iter().map(candidate).collect()
 }
 
 /// Timers that wait.
 pub fn timers() -> Vec<CompletionCandidate> {
-    let ask = || {
-        let client = Client::of_devnet(&current()?).ok()?.with_timeout(PATIENCE);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-        runtime.block_on(client.timers(&TimerQuery::default())).ok()
+    let timers = ask::devnet(async |client| client.timers(&TimerQuery::default()).await);
+    let candidate = |timer: &cowboy_devnet::api::types::TimerSummary| {
+        described(
+            timer.timer_id,
+            format!("{} of {} at {}", timer.handler, timer.actor, timer.height),
+        )
     };
-    let timers = ask().unwrap_or_default();
-    timers
-        .iter()
-        .map(|timer| {
-            let help = format!("{} of {} at {}", timer.handler, timer.actor, timer.height);
-            CompletionCandidate::new(timer.timer_id.to_string()).help(Some(help.into()))
-        })
-        .collect()
+    timers.iter().map(candidate).collect()
+}
+
+/// Pools of runners.
+pub fn pools() -> Vec<CompletionCandidate> {
+    let pools = ask::devnet(async |client| client.pools().await);
+    pools.iter().map(|pool| CompletionCandidate::new(&pool.pool)).collect()
 }
 
 /// The newest pipelines.
 pub fn pipelines() -> Vec<CompletionCandidate> {
-    let ask = || {
-        let client = Client::of_devnet(&current()?).ok()?.with_timeout(PATIENCE);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-        runtime.block_on(client.pipelines(&PipelineQuery::default())).ok()
-    };
-    let latest = CompletionCandidate::new("latest").help(Some("the newest".into()));
-    let numbered = ask().unwrap_or_default().into_iter().map(|pipeline| {
-        let help = format!("{} {}", pipeline.name, pipeline.status);
-        CompletionCandidate::new(pipeline.pipeline.to_string()).help(Some(help.into()))
+    let found = ask::devnet(async |client| client.pipelines(&PipelineQuery::default()).await);
+    // Where there is one, or none to be seen, nothing is the newest.
+    let latest = (!found.is_empty()).then(|| described("latest", "the newest".to_owned()));
+    let numbered = found.into_iter().map(|pipeline| {
+        described(pipeline.pipeline, format!("{} {}", pipeline.name, pipeline.status))
     });
-    [latest].into_iter().chain(numbered).collect()
+    latest.into_iter().chain(numbered).collect()
+}
+
+/// What `fault heal` takes: nodes with a fault, numbers of faults, or all.
+pub fn faults() -> Vec<CompletionCandidate> {
+    let faults = ask::devnet(async |client| client.faults().await);
+    let all = (!faults.is_empty()).then(|| described("all", "every fault".to_owned()));
+    let numbered = faults.iter().map(|fault| described(fault.id, "a fault's number".to_owned()));
+    all.into_iter().chain(numbered).chain(nodes()).collect()
 }
 
 /// Keys of governed parameters: their last parts, which are enough.
@@ -123,19 +142,53 @@ pub fn parameters() -> Vec<CompletionCandidate> {
     keys.chain([phase]).collect()
 }
 
-/// The devnet of the environment, else the only one running. The command line is not known here.
-fn current() -> Option<DevnetHome> {
-    let home = Home::from_env().ok()?;
-    if let Ok(name) = env::var("COWBOYCTL_DEVNET") {
-        return Some(home.devnet(&name.parse().ok()?));
-    }
-    let is_running = |d: &DevnetHome| d.state().is_ok_and(|state| state != State::Stopped);
-    let mut running = home.list().ok()?.into_iter().filter(is_running);
-    running.next().filter(|_| running.next().is_none())
+/// Kinds of jobs.
+pub fn job_kinds() -> Vec<CompletionCandidate> {
+    JobKind::ALL.iter().map(|kind| CompletionCandidate::new(kind.name())).collect()
 }
 
-fn plan() -> Option<Plan> {
-    let text = current()?.topology().ok()??;
+/// Where a job may stand.
+pub fn job_statuses() -> Vec<CompletionCandidate> {
+    JobStatus::ALL.iter().map(|status| CompletionCandidate::new(status.to_string())).collect()
+}
+
+/// How a job's result may be verified.
+pub fn verification_modes() -> Vec<CompletionCandidate> {
+    VerificationMode::ALL.iter().map(|mode| CompletionCandidate::new(mode.to_string())).collect()
+}
+
+/// Where a timer may stand.
+pub fn timer_statuses() -> Vec<CompletionCandidate> {
+    let names = "scheduled due fired failed expired cancelled insufficient_funds";
+    names.split(' ').map(CompletionCandidate::new).collect()
+}
+
+/// Where a pipeline may stand.
+pub fn pipeline_statuses() -> Vec<CompletionCandidate> {
+    "running completed failed cancelled".split(' ').map(CompletionCandidate::new).collect()
+}
+
+/// Names of events.
+pub fn event_kinds() -> Vec<CompletionCandidate> {
+    EventKind::NAMES.iter().map(CompletionCandidate::new).collect()
+}
+
+/// A candidate, and what shells that can show beside it.
+pub fn described(value: impl ToString, help: String) -> CompletionCandidate {
+    CompletionCandidate::new(value.to_string()).help(Some(help.into()))
+}
+
+fn named(names: BTreeSet<String>) -> Vec<CompletionCandidate> {
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+fn folders(path: &Path) -> impl Iterator<Item = String> + use<> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+fn plan(devnet: &DevnetHome) -> Option<Plan> {
+    let text = devnet.topology().ok()??;
     let topology = Topology::parse(&text, "").ok()?;
     topology.resolve(&Overrides::default(), &text, "").ok()
 }

@@ -1,11 +1,12 @@
 //! What every command starts from: where it prints, which devnet it is about, who answers.
 
 use crate::{
-    error::{CliError, Exit},
+    error::{CliError, Exit, nearest},
     output::{Progress, Ui},
 };
 use cowboy_devnet::{
     client::Client,
+    duration::Plain,
     orchestrator::home::{DevnetHome, Home, State},
     topology::Name,
 };
@@ -28,7 +29,8 @@ impl Context {
     pub fn running(&self, named: Option<&Name>) -> Result<DevnetHome, CliError> {
         let home = home()?;
         if let Some(name) = named.or(self.devnet.as_ref()) {
-            return Ok(home.devnet(name));
+            let devnet = home.devnet(name);
+            return if devnet.exists() { Ok(devnet) } else { Err(no_such_devnet(&home, name)) };
         }
         let all = home.list()?;
         let mut running = Vec::new();
@@ -49,11 +51,7 @@ impl Context {
         if let Some(name) = named.or(self.devnet.as_ref()) {
             let devnet = home()?.devnet(name);
             if !devnet.exists() {
-                return Err(CliError::new(
-                    Exit::NotRunning,
-                    format!("there is no devnet `{name}`"),
-                )
-                .hint("see which there are: cowboyctl devnet ls"));
+                return Err(no_such_devnet(&home()?, name));
             }
             return Ok(devnet);
         }
@@ -77,6 +75,18 @@ impl Context {
 /// The folder of all devnets.
 pub fn home() -> Result<Home, CliError> {
     Ok(Home::from_env()?)
+}
+
+/// An error for a name that no devnet has, with the one that was probably meant.
+fn no_such_devnet(home: &Home, name: &Name) -> CliError {
+    let all = home.list().unwrap_or_default();
+    let error = CliError::new(Exit::NotRunning, format!("there is no devnet `{name}`"));
+    match nearest(name.as_str(), all.iter().map(|devnet| devnet.name().as_str())) {
+        Some(meant) => error
+            .detail(format!("did you mean `{meant}`?"))
+            .hint("see which there are: cowboyctl devnet ls"),
+        None => error.hint(format!("start one: cowboyctl devnet up --detach --name {name}")),
+    }
 }
 
 /// The only one of several devnets.
@@ -135,8 +145,8 @@ impl Deadline {
         let wait = Wait { awaited, last: RefCell::new("nothing".to_owned()), progress };
         let outcome = timeout_at(self.at, work(&wait)).await;
         outcome.unwrap_or_else(|_| {
-            let timeout = self.timeout;
-            Err(CliError::new(Exit::TimedOut, format!("{awaited}: not within {timeout:?}"))
+            let timeout = Plain(self.timeout);
+            Err(CliError::new(Exit::TimedOut, format!("{awaited}: not within {timeout}"))
                 .detail(format!("last seen: {}", wait.last.borrow()))
                 .hint("give it longer with --timeout, or see: cowboyctl devnet status"))
         })

@@ -1,5 +1,13 @@
-//! What a command ends with when it is not done: an exit code, and at most three lines.
+//! What a command ends with when it is not done: an exit code, at most three lines, and the place
+//! in a text where there is one.
 
+mod excerpt;
+mod file;
+
+pub use cowboy_devnet::spelling::nearest;
+pub use excerpt::Excerpt;
+
+use clap::error::ErrorKind;
 use cowboy_devnet::{
     api::types::{ErrorCode, ErrorDetail},
     client::ClientError,
@@ -35,6 +43,21 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+/// Every exit code of a command that is not done.
+#[cfg(test)]
+const EXITS: [Exit; 10] = [
+    Exit::BrokenPipe,
+    Exit::Failed,
+    Exit::Usage,
+    Exit::NotFound,
+    Exit::NotRunning,
+    Exit::TimedOut,
+    Exit::Rejected,
+    Exit::Invalid,
+    Exit::Conflict,
+    Exit::Interrupted,
+];
+
 /// Why a command is not done: what was wrong and where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliError {
@@ -42,6 +65,8 @@ pub struct CliError {
     pub exit: Exit,
     /// What was wrong, and where; empty where there is nothing to say.
     pub what: String,
+    /// The place in a text that it is about.
+    pub excerpt: Option<Box<Excerpt>>,
     /// More of it, as the last thing seen.
     pub detail: Option<String>,
     /// What to do.
@@ -51,12 +76,17 @@ pub struct CliError {
 impl CliError {
     /// A failure of this class.
     pub fn new(exit: Exit, what: impl Into<String>) -> Self {
-        Self { exit, what: what.into(), detail: None, hint: None }
+        Self { exit, what: what.into(), excerpt: None, detail: None, hint: None }
     }
 
     /// A failure without a class of its own.
     pub fn failed(what: impl Into<String>) -> Self {
         Self::new(Exit::Failed, what)
+    }
+
+    /// The same, with the place in a text that it is about.
+    pub fn excerpt(self, excerpt: impl Into<Option<Excerpt>>) -> Self {
+        Self { excerpt: excerpt.into().map(Box::new), ..self }
     }
 
     /// The same, with more of it.
@@ -75,10 +105,13 @@ impl CliError {
     }
 }
 
-/// At most three lines, whatever the parts contain.
+/// At most three lines and an excerpt, whatever the parts contain.
 impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&one_line(&self.what))?;
+        if let Some(excerpt) = &self.excerpt {
+            write!(f, "\n{excerpt}")?;
+        }
         for part in [&self.detail, &self.hint].into_iter().flatten() {
             write!(f, "\n  {}", one_line(part))?;
         }
@@ -86,8 +119,45 @@ impl fmt::Display for CliError {
     }
 }
 
+/// A text as one line, without the numbers that systems have for their errors.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    while let Some((before, after)) = line.split_once(" (os error ")
+        && let Some((_, after)) = after.split_once(')')
+    {
+        line = format!("{before}{after}");
+    }
+    line.replace("No such file or directory", "no such file or folder")
+}
+
+/// What clap says of a command line, in three lines instead of seven.
+impl From<clap::Error> for CliError {
+    fn from(error: clap::Error) -> Self {
+        let text = error.render().to_string();
+        let mut error = Self::new(Exit::Usage, "");
+        for paragraph in text.trim().split("\n\n") {
+            let paragraph = paragraph.trim();
+            let tip = paragraph.strip_prefix("tip: ");
+            if let Some(usage) = paragraph.strip_prefix("Usage: ") {
+                error.hint = Some(format!("usage: {usage}"));
+            } else if let Some(tip) = tip.filter(|_| error.detail.is_none()) {
+                error.detail = Some(tip.to_owned());
+            } else if error.what.is_empty() {
+                error.what = paragraph.trim_start_matches("error: ").to_owned();
+            }
+        }
+        error
+    }
+}
+
+/// Whether clap's error is an answer to a question: help or the version.
+pub fn is_answer(error: &clap::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    )
 }
 
 impl From<ClientError> for CliError {
@@ -131,7 +201,7 @@ impl From<ErrorDetail> for CliError {
             Some(name) if !detail.message.contains(&name) => format!("{name}: {}", detail.message),
             _ => detail.message,
         };
-        Self { exit, what, detail: None, hint: detail.hint }
+        Self { hint: detail.hint, ..Self::new(exit, what) }
     }
 }
 
@@ -191,7 +261,14 @@ impl From<HomeError> for CliError {
 
 impl From<TopologyError> for CliError {
     fn from(error: TopologyError) -> Self {
-        Self::new(Exit::Usage, error.to_string())
+        let meant = file::meant(&error.message).map(|meant| format!("did you mean `{meant}`?"));
+        let word = error.message.split('`').nth(1).unwrap_or_default();
+        let excerpt = error
+            .place
+            .as_ref()
+            .map(|place| Excerpt::of_text_line(place.line, &place.text, place.column).under(word));
+        Self { detail: meant, ..Self::new(Exit::Usage, error.to_string()) }
+            .excerpt(excerpt)
             .hint("every field with its default: cowboyctl devnet init -")
     }
 }
@@ -214,6 +291,15 @@ mod tests {
     fn an_error_has_at_most_three_lines() {
         let error = CliError::failed("what\nwas  wrong").detail("a\nb").hint("do\nthis");
         assert_eq!(error.to_string(), "what was wrong\n  a b\n  do this");
+        let error = CliError::failed("a: No such file or directory (os error 2): b");
+        assert_eq!(error.to_string(), "a: no such file or folder: b");
+    }
+
+    #[test]
+    fn an_excerpt_stands_below_what_is_wrong() {
+        let excerpt = Excerpt::of_argument("a b", 2..3);
+        let error = CliError::failed("what").excerpt(excerpt).hint("do");
+        assert_eq!(error.to_string(), "what\n  a b\n    ^\n  do");
     }
 
     #[test]
@@ -251,5 +337,24 @@ mod tests {
         let error = CliError::from(ClientError::Home(busy));
         assert_eq!(error.exit, Exit::Conflict);
         assert_eq!(error.what, "devnet `x` is in use by process 7");
+    }
+
+    /// Every code that an enum has, as it is written in JSON.
+    fn codes<T: utoipa::PartialSchema>() -> Vec<String> {
+        let schema = serde_json::to_value(T::schema()).unwrap();
+        let codes = schema["enum"].as_array().expect("an enum of names");
+        codes.iter().map(|code| code.as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_kind_of_error_is_documented() {
+        let page = include_str!("../../docs/errors.md");
+        let has = |cell: String| assert!(page.contains(&cell), "docs/errors.md has no {cell}");
+        for code in codes::<ErrorCode>().into_iter().chain(codes::<LeaseCode>()) {
+            has(format!("| `{code}` |"));
+        }
+        for exit in EXITS {
+            has(format!("\n| {} | ", exit as u8));
+        }
     }
 }

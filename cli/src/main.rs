@@ -7,6 +7,7 @@
 //! | [`args`] | heights, durations and pairs as typed |
 //! | [`context`] | the devnet that is meant, and the end of a wait |
 //! | [`complete`] | names for the shell to complete |
+//! | [`dashboard`] | the terminal dashboard: panes, their news, the terminal |
 //! | [`commands`] | the command line, a module per noun |
 //!
 //! A module uses only modules above it. Commands ask a devnet through `cowboy_devnet::client`, from
@@ -16,19 +17,17 @@ mod args;
 mod commands;
 mod complete;
 mod context;
+mod dashboard;
 mod error;
 mod output;
 
-use clap::Parser as _;
 use clap_complete::CompleteEnv;
-use commands::Cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // Answers the shell and exits where the shell asks for completions.
     CompleteEnv::with_factory(commands::command).complete();
-    let cli = Cli::parse();
-    match commands::run(cli) {
+    match commands::parse().and_then(commands::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::error(&error);

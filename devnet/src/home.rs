@@ -191,6 +191,11 @@ impl DevnetHome {
         &self.path
     }
 
+    /// The folder of all devnets.
+    pub fn home(&self) -> Home {
+        Home(self.path.parent().expect("a devnet's folder lies in its home").to_owned())
+    }
+
     /// `lock`: held exclusively by the process that runs the devnet, whose pid stands in it.
     pub fn lock_path(&self) -> PathBuf {
         self.path.join("lock")
@@ -347,6 +352,28 @@ impl DevnetHome {
         }
         names.sort();
         Ok(names)
+    }
+
+    /// Saves the key of a new account, whether a process runs the devnet or not. `false`: there is
+    /// an account of this name.
+    pub fn add_account(&self, account: &Name, key: &SecretKey) -> Result<bool, HomeError> {
+        let (folder, path) = (self.accounts_path(), self.account_key_path(account));
+        let fresh = tempfile::NamedTempFile::new_in(&folder).and_then(|mut file| {
+            writeln!(file, "{}", hex::encode(key.to_bytes()))?;
+            file.as_file().sync_all()?;
+            Ok(file)
+        });
+        // Whole from the first moment, and never in the place of another key.
+        match fresh.map_err(HomeError::io(&folder))?.persist_noclobber(&path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(HomeError::io(&path)(error.error)),
+        }
+    }
+
+    /// Forgets the key of an account.
+    pub fn remove_account(&self, account: &Name) -> Result<(), HomeError> {
+        remove_file(&self.account_key_path(account))
     }
 
     /// The secret key of an account; `None` where there is none of that name.
@@ -591,6 +618,14 @@ mod tests {
         let read = devnet.account_key(&account).unwrap().unwrap();
         assert_eq!(read.address(), key.address());
         assert!(devnet.account_key(&"dev-1".parse().unwrap()).unwrap().is_none());
+        let another = "another".parse().unwrap();
+        assert!(devnet.add_account(&another, &key).unwrap());
+        assert_eq!(mode(devnet.account_key_path(&another)), 0o600);
+        let other = SecretKey::derive(b"seed", "dev-1");
+        assert!(!devnet.add_account(&another, &other).unwrap());
+        let kept = devnet.account_key(&another).unwrap().unwrap();
+        assert_eq!(kept.address(), key.address());
+        assert_eq!(devnet.accounts().unwrap(), [another, account.clone()]);
         fs::write(devnet.account_key_path(&account), "00\n").unwrap();
         assert!(matches!(devnet.account_key(&account), Err(HomeError::Malformed { .. })));
     }

@@ -8,6 +8,8 @@
 //!
 //! | module | subject |
 //! |---|---|
+//! | [`duration`] | durations as people read them |
+//! | [`spelling`] | names that were probably meant |
 //! | [`sse`] | the text of event streams, read |
 //! | [`http`] | servers: connections, their places, TLS |
 //! | [`executor`] | the work of jobs: commands, HTTP requests, language models |
@@ -21,7 +23,9 @@
 //! | [`speculation`] | pipelines of tasks as files, and what is counted of them |
 //! | [`api`] | the control API: types, server, events |
 //! | [`home`] | a devnet's folder, and the lock that says whether it runs |
+//! | [`snapshot`] | a devnet's folder, saved and brought back |
 //! | [`client`] | typed requests to a running devnet |
+//! | [`report`] | what helps to find out what went wrong, in one archive |
 //! | [`lease`] | jobs by lease: the server, a runner, what they speak |
 //! | [`agent`] | runs pipelines of tasks ahead of the chain |
 //! | [`runner`] | a runner: its connections, its jobs, its heartbeats |
@@ -33,15 +37,19 @@ pub mod api;
 pub mod chain;
 pub mod client;
 pub mod consensus;
+pub mod duration;
 pub mod executor;
 pub mod faults;
 pub mod home;
 pub mod http;
 pub mod lease;
 pub mod orchestrator;
+pub mod report;
 pub mod runner;
 pub mod simulation;
+pub mod snapshot;
 pub mod speculation;
+pub mod spelling;
 mod sse;
 pub mod storage;
 pub mod topology;

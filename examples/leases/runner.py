@@ -4,8 +4,12 @@
 It runs jobs as the user who starts it, without a sandbox and without caches:
     python3 examples/leases/runner.py http://127.0.0.1:PORT RUNNER_ID TOKEN_FILE [--once]
 """
-import datetime, glob, json, os, platform, signal, subprocess, sys, tempfile, threading, time
-import urllib.error, urllib.parse, urllib.request
+import datetime, glob, http.client, json, os, pathlib, platform, signal, subprocess, sys, tempfile
+import threading, time, urllib.error, urllib.parse, urllib.request
+
+MARK = "LEASE_RUNNER_JOB"  # In the environment of a job's processes: its directory.
+GRACE = 5.0  # Seconds that processes have to end by themselves.
+LAST_OUTPUT = 60.0  # Seconds that output is waited for, which a process out of reach may hold open.
 
 class Refused(Exception):
     """The server says no: with why, as it says it."""
@@ -19,24 +23,41 @@ class Server:
 
     def send(self, path, body, method="POST", lease="", patience=60.0):
         """Sends until there is an answer: the same message again does no harm."""
-        data = json.dumps(body).encode() if isinstance(body, dict) else body
         headers = {"authorization": f"Bearer {self.token}", "cowboy-lease": lease}
         give_up, pause = time.monotonic() + patience, 0.1
         while True:
-            request = urllib.request.Request(self.url + path, data, headers, method=method)
             try:
-                with urllib.request.urlopen(request, timeout=40) as answer:
-                    return json.loads(answer.read() or "null")
+                return self.once(path, body, method, headers)
             except urllib.error.HTTPError as error:
                 if error.code < 500:
-                    answer = json.loads(error.read())
-                    raise Refused(answer.get("reason") or answer["error"]["code"])
-            except OSError:
-                pass  # Nobody answers: the server may come back.
+                    raise Refused(why(error)) from None
+            except (OSError, http.client.HTTPException, ValueError):
+                pass  # Nobody answers, or half an answer came: the server may come back.
             if time.monotonic() + pause > give_up:
                 raise Refused("the server does not answer")
             time.sleep(pause)
             pause = min(2 * pause, 5.0)
+
+    def once(self, path, body, method, headers):
+        if isinstance(body, pathlib.Path):
+            with open(body, "rb") as file:
+                size = str(os.fstat(file.fileno()).st_size)
+                return self.ask(path, file, method, headers | {"content-length": size})
+        body = json.dumps(body).encode() if isinstance(body, dict) else body
+        return self.ask(path, body, method, headers)
+
+    def ask(self, path, body, method, headers):
+        request = urllib.request.Request(self.url + path, body, headers, method=method)
+        with urllib.request.urlopen(request, timeout=40) as answer:
+            return json.loads(answer.read() or "null")
+
+def why(error):
+    """The server's reason for a refusal; the status, where something else has answered."""
+    try:
+        answer = json.loads(error.read())
+        return answer.get("reason") or answer["error"]["code"]
+    except (OSError, http.client.HTTPException, ValueError, AttributeError, LookupError, TypeError):
+        return f"HTTP status {error.code}"
 
 class Job:
     def __init__(self, server, runner, grant):
@@ -45,8 +66,9 @@ class Job:
         secrets = [self.spec["env"][name].encode() for name in self.spec.get("secret_env", [])]
         self.secrets = sorted(secrets, key=len, reverse=True)
         self.hold_back = max(map(len, secrets), default=1) - 1
-        self.step, self.sent, self.held, self.process = 0, 0, b"", None
-        self.lost, self.cancel, self.ended = False, False, threading.Event()
+        self.step, self.sent, self.held, self.home = 0, 0, b"", ""
+        self.process, self.reaping = None, threading.Lock()
+        self.lost, self.cancel, self.ended = None, False, threading.Event()
 
     def heartbeats(self):
         """One at once, then one every interval, until the end is acknowledged."""
@@ -56,21 +78,41 @@ class Job:
             try:
                 ack = self.server.send("heartbeat", beat, patience=self.grant["lease_ttl_seconds"])
                 self.cancel = self.cancel or ack["cancel_requested"]
-            except Refused:
-                self.lost = True
+            except Refused as reason:
+                self.lost = reason
             if self.lost or self.cancel:
                 self.stop()
             if self.ended.wait(self.grant["heartbeat_interval_seconds"]):
                 return
 
-    def stop(self):
-        """Ends the step and what it began, in peace first."""
-        for end in (signal.SIGTERM, signal.SIGKILL):
+    def processes(self):
+        """What the job has begun, wherever it went: known by the mark that it inherits (Linux)."""
+        mark, found = f"{MARK}={self.home}".encode(), []
+        for path in glob.glob("/proc/[0-9]*/environ"):
             try:
-                os.killpg(self.process.pid, end)
-                self.process.wait(5)
-            except (AttributeError, ProcessLookupError, subprocess.TimeoutExpired):
-                pass  # No step has begun, all of it has ended, or it does not listen.
+                if mark in pathlib.Path(path).read_bytes().split(b"\0"):
+                    found.append(int(path.split("/")[2]))
+            except OSError:
+                pass  # It has ended meanwhile, or is another user's.
+        return found
+
+    def signal(self, number):
+        """Sends all processes of the job a signal."""
+        with self.reaping:
+            ends = [(os.killpg, self.process.pid)] if self.process else []
+            for kill, process in ends + [(os.kill, process) for process in self.processes()]:
+                try:
+                    kill(process, number)
+                except OSError:
+                    pass  # It has ended meanwhile.
+
+    def stop(self):
+        """Ends the step and what it began, grandchildren too, in peace first."""
+        self.signal(signal.SIGTERM)
+        give_up = time.monotonic() + GRACE
+        while time.monotonic() < give_up and self.processes():
+            time.sleep(0.1)
+        self.signal(signal.SIGKILL)
 
     def put(self, path, data):
         return self.server.send(path, data, method="PUT", lease=self.ids["lease_id"])
@@ -84,25 +126,42 @@ class Job:
         ready, self.held = self.held[:cut], self.held[cut:]
         try:
             self.sent = self.put(f"log?offset={self.sent}", ready)["bytes"] if ready else self.sent
-        except Refused as why:
-            if str(why) != "LOG_FULL":  # The job goes on without.
+        except Refused as reason:
+            if str(reason) != "LOG_FULL":  # The job goes on without.
                 raise
 
-    def run(self, home, where):
+    def read(self, output):
+        """Sends what a step writes, to its end: it never waits for a log that nobody takes."""
+        for piece in iter(lambda: output.read1(65536), b""):
+            try:
+                if not self.lost:
+                    self.log(piece)
+            except Refused as reason:
+                self.lost = reason
+                self.stop()
+
+    def run(self, where):
         """Runs the steps: the exit code of the one that fails, or 0."""
-        env = {"PATH": os.environ["PATH"], "HOME": home, **self.spec["env"]}
+        env = {"PATH": os.environ["PATH"], "HOME": self.home, **self.spec["env"], MARK: self.home}
         env |= {"COWBOY_JOB_NAME": self.spec["name"], "COWBOY_ATTEMPT": str(self.grant["attempt"])}
         options = {"cwd": where, "env": env, "stdin": subprocess.DEVNULL, "start_new_session": True}
         options |= {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         for self.step, step in enumerate(self.spec["steps"]):
-            self.process = subprocess.Popen(["sh", "-c", step], **options)
+            process = self.process = subprocess.Popen(["sh", "-c", step], **options)
+            reader = threading.Thread(target=self.read, args=[process.stdout], daemon=True)
+            reader.start()
             if self.lost or self.cancel:
                 self.stop()
-            for piece in iter(lambda: self.process.stdout.read1(65536), b""):
-                self.log(piece)
-            code = self.process.wait()
-            if code:
-                return code if code > 0 else 128 - code
+            # Until it is reaped its number is the group's, and no other process gets a signal.
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            self.signal(signal.SIGKILL)  # What it leaves behind ends with it.
+            with self.reaping:
+                code, self.process = process.wait(), None
+            reader.join(LAST_OUTPUT)
+            if self.lost:
+                raise self.lost
+            if code or self.cancel:
+                return code if code >= 0 else 128 - code
         return 0
 
     def artifacts(self, where):
@@ -111,57 +170,70 @@ class Job:
         kept = [{"type": "log", "uri": f"/api/v1/jobs/{job}/log?attempt={attempt}"}]
         for wanted in self.spec.get("artifacts", []):
             for name in glob.glob(wanted["path_glob"], root_dir=where, recursive=True):
-                path = os.path.realpath(os.path.join(where, name))
-                if os.path.isfile(path) and path.startswith(os.path.realpath(where) + os.sep):
-                    with open(path, "rb") as file:
-                        stored = self.put("artifacts/" + urllib.parse.quote(name), file.read())
+                path = pathlib.Path(where, name)
+                if path.is_file() and path.resolve().is_relative_to(pathlib.Path(where).resolve()):
+                    stored = self.put("artifacts/" + urllib.parse.quote(name), path.resolve())
                     kept.append({"type": wanted["type"], "uri": stored["uri"]})
         return kept
 
     def work(self):
         ack = {"type": "AckLease", "job_id": self.grant["job_id"], "accepted_at": now()}
         self.server.send("ack-lease", ack | self.ids)
-        beats, began = threading.Thread(target=self.heartbeats), now()
-        beats.start()
-        try:
-            with tempfile.TemporaryDirectory(prefix="lease-") as home:
-                where = os.path.join(home, "work", self.spec["workdir"])
-                os.makedirs(where)
-                code = self.run(home, where)
-                self.log(b"", last=True)
-                end = self.ids | {"artifacts": self.artifacts(where)}
-            status = "FAILED" if code else "SUCCEEDED"
-            complete = {"type": "Complete", "status": status, "exit_code": code}
-            complete["timings"] = {"started_at": began, "finished_at": now()}
+        with tempfile.TemporaryDirectory(prefix="lease-") as self.home:
+            beats = threading.Thread(target=self.heartbeats, daemon=True)
+            beats.start()
             try:
-                if not self.cancel:
-                    self.server.send("complete", complete | end)
-                    return status
-            except Refused as why:
-                if str(why) != "CANCEL_REQUESTED":
-                    raise
-            self.server.send("cancel-ack", {"type": "CancelAck", "final_status": "CANCELED"} | end)
-            return "CANCELED"
-        finally:
-            self.ended.set()
-            self.stop()
-            beats.join()
+                return self.end()
+            finally:
+                # However it ends, nothing of the job runs on, and its directory is removed then.
+                self.ended.set()
+                self.stop()
+                beats.join(2 * GRACE)
+
+    def end(self):
+        began, where = now(), os.path.join(self.home, "work", self.spec["workdir"])
+        os.makedirs(where)
+        code = self.run(where)
+        self.log(b"", last=True)
+        end = self.ids | {"artifacts": self.artifacts(where)}
+        status = "FAILED" if code else "SUCCEEDED"
+        complete = {"type": "Complete", "status": status, "exit_code": code}
+        complete["timings"] = {"started_at": began, "finished_at": now()}
+        try:
+            if not self.cancel:
+                self.server.send("complete", complete | end)
+                return status
+        except Refused as reason:
+            if str(reason) != "CANCEL_REQUESTED":
+                raise
+        self.server.send("cancel-ack", {"type": "CancelAck", "final_status": "CANCELED"} | end)
+        return "CANCELED"
 
 def main(url, runner, token_file, once=None):
+    # As upon Ctrl-C: what the job began does not outlive its runner.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with open(token_file, encoding="ascii") as file:
         server = Server(url, file.read().strip())
     tags = [platform.system().lower(), platform.machine()]
     ask = {"type": "Lease", "runner_id": runner, "capabilities": tags, "wait_seconds": 30}
     while True:
+        asked = time.monotonic()
         grant = server.send("lease", ask)
         if grant:
             try:
                 outcome = Job(server, runner, grant).work()
-            except Refused as why:
-                outcome = f"given up: {why}"
+            except Refused as reason:
+                outcome = f"given up: {reason}"
             print(grant["job_id"], grant["job_spec"]["name"], outcome, flush=True)
             if once:
                 return
+        elif time.monotonic() - asked < 1:
+            time.sleep(1)  # Somebody of this name asks too, and each ends the other's wait.
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except Refused as reason:
+        sys.exit(f"runner.py: {reason}")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -20,7 +20,7 @@ def bump(ctx, payload):
     return n
 ";
 
-fn actor() -> Address {
+pub fn actor() -> Address {
     Address([0xac; 20])
 }
 
@@ -204,7 +204,7 @@ fn line_of(height: u64, kind: ActorLineKind) -> ActorLine {
     }
 }
 
-fn fake(ends: TransactionStatus) -> Fake {
+pub fn fake(ends: TransactionStatus) -> Fake {
     Fake::new(move |request| with_actor(request, ends))
 }
 

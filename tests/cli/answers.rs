@@ -497,7 +497,9 @@ pub fn answer(request: &Request) -> Answer {
         "POST /v1/validators/validator-2/start" => {
             Answer::error(ErrorCode::Conflict, None, "validator-2 is running")
         }
-        "GET /v1/jobs?limit=100" => Answer::json(&[summary(3), summary(2), summary(1)]),
+        "GET /v1/jobs" | "GET /v1/jobs?limit=100" => {
+            Answer::json(&[summary(3), summary(2), summary(1)])
+        }
         "GET /v1/jobs?limit=5&status=Verified" => Answer::json(&[summary(1)]),
         _ if line == job_path(1, "") => Answer::json(&job(1)),
         _ if line == job_path(2, "") => Answer::json(&job(2)),

@@ -390,8 +390,8 @@ fn a_run_file_is_checked_before_anybody_is_asked() {
         let said = folder.fails(code, &[&["lease", "submit", "run.yaml"], args].concat());
         assert!(said.contains(wanted), "{said}");
     };
-    check("jobs:\n  a:\n    step: [x]\n", &[], 2, "run.yaml: jobs.a: unknown field `step`");
-    check("jobs:\n  a:\n    step: [x]\n", &[], 2, "at line 3 column 5");
+    check("jobs:\n  a:\n    step: [x]\n", &[], 2, "run.yaml:3:5: jobs.a: unknown field `step`");
+    check("jobs:\n  a:\n    step: [x]\n", &[], 2, "did you mean `steps`?");
     check("jobs: { a: { steps: [x], needs: [b] } }", &[], 2, "job `a`: it needs `b`");
     let secret = "jobs: { a: { steps: [x], env: { A: { secret_env: NO_SUCH } } } }";
     check(secret, &[], 2, "job `a`: A: NO_SUCH is not in the environment");
@@ -400,7 +400,7 @@ fn a_run_file_is_checked_before_anybody_is_asked() {
     check("jobs: { a: { steps: [x] } }", &["--env", "1=b"], 2, "env: `1`: expected a variable");
     folder.fails(1, &["lease", "submit", "no-such.yaml"]);
     let Outcome { stderr, .. } = folder.run(&["lease", "submit", "-"]);
-    assert!(stderr.contains("-: missing field `jobs`"), "{stderr}");
+    assert!(stderr.contains("standard input: missing field `jobs`"), "{stderr}");
 }
 
 #[test]

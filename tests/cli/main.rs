@@ -4,9 +4,17 @@
 
 mod actors;
 mod answers;
+mod completing;
+mod doctor;
+mod errors;
 mod lease;
 mod offline;
 mod online;
+mod output;
+#[path = "../shape/mod.rs"]
+mod shape;
+mod sim;
 mod speculation;
 mod support;
+mod terminal;
 mod timers;

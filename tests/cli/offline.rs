@@ -50,8 +50,10 @@ fn an_unreliable_topology_warns_and_an_impossible_one_is_refused() {
     insta::assert_snapshot!(seven.stderr, @"warning: with 7 validators under `committee` a runner needs 3 of its 4 validators among the 5 votes of a certificate, which leave out 2: where all are left out equally often, it is present in 71.4 % of the blocks");
 
     fs::write(folder.path("sixteen.yaml"), "name: big\nvalidators: 16\n").unwrap();
-    insta::assert_snapshot!(folder.fails(2, &["devnet", "validate", "sixteen.yaml"]), @r"
-    error: sixteen.yaml:1: chain.presence.threshold_rule: with 16 validators `committee` needs 6 votes and a runner has 5 connections: no runner would ever be present; expected `subset`, or fewer validators
+    insta::assert_snapshot!(folder.fails(2, &["devnet", "validate", "sixteen.yaml"]), @"
+    error: sixteen.yaml:1:1: chain.presence.threshold_rule: with 16 validators `committee` needs 6 votes and a runner has 5 connections: no runner would ever be present; expected `subset`, or fewer validators
+      1 | name: big
+        | ^^^^
       every field with its default: cowboyctl devnet init -
     ");
 }
@@ -70,7 +72,7 @@ fn a_runner_is_registered_for_what_it_can_execute_alone() {
     };
     let broken = "llm:\n  base_url: http://me:s3cret@h\n  models: {small: real}\n";
     let error = folder.fails(2, &with(broken));
-    assert!(error.contains("executors.yaml:2: llm.base_url: a URL with more than"), "{error}");
+    assert!(error.contains("executors.yaml:2:13: llm.base_url: a URL with more than"), "{error}");
     assert!(!error.contains("s3cret"), "{error}");
     // Then only the devnet is missing.
     folder.fails(4, &with("llm: {base_url: 'http://h/v1', models: {small: real}}"));
@@ -115,11 +117,13 @@ fn a_bad_topology_is_named_with_file_line_and_field() {
     let folder = Folder::new();
     fs::write(folder.path("bad.yaml"), "name: x\nchain:\n  block_time: soon\n").unwrap();
     insta::assert_snapshot!(folder.fails(2, &["devnet", "validate", "bad.yaml"]), @r#"
-    error: bad.yaml:3: chain.block_time: invalid value: string "soon", expected a duration from 0ms to 60s, as 250ms or 1s
+    error: bad.yaml:3:15: chain.block_time: invalid value: string "soon", expected a duration from 0ms to 60s, as 250ms or 1s
+      3 |   block_time: soon
+        |               ^^^^
       every field with its default: cowboyctl devnet init -
     "#);
-    insta::assert_snapshot!(folder.fails(2, &["devnet", "up", "-f", "none.yaml"]), @r"
-    error: none.yaml: No such file or directory (os error 2)
+    insta::assert_snapshot!(folder.fails(2, &["devnet", "up", "-f", "none.yaml"]), @"
+    error: none.yaml: no such file or folder
       every field with its default: cowboyctl devnet init -
     ");
 }
@@ -339,6 +343,9 @@ fn a_module_that_would_be_refused_is_named_with_its_place() {
     }
     insta::assert_snapshot!(
         folder.fails(1, &["actor", "check", "missing.star"]),
-        @"error: missing.star: No such file or directory (os error 2)"
+        @"
+    error: missing.star: no such file or folder
+      check its name; paths begin at [folder]
+    "
     );
 }

@@ -14,7 +14,7 @@ use cowboy_engine::{
 use serde_json::Value;
 
 /// A command for each kind of output, as a table and as JSON.
-const SHOWN: [&[&str]; 23] = [
+pub const SHOWN: [&[&str]; 23] = [
     &["devnet", "status"],
     &["chain", "head"],
     &["chain", "block", "42"],
@@ -40,7 +40,7 @@ const SHOWN: [&[&str]; 23] = [
     &["pool", "show", "gpu"],
 ];
 
-fn job_commands() -> [Vec<String>; 3] {
+pub fn job_commands() -> [Vec<String>; 3] {
     let id = hash(1).to_string();
     ["show", "explain", "verify-selection"]
         .map(|verb| vec!["job".to_owned(), verb.to_owned(), id.clone()])
@@ -177,8 +177,8 @@ fn a_wait_ends_at_its_height_or_its_timeout() {
     let folder = &fake.folder;
     assert_eq!(folder.prints(&["-q", "chain", "wait", "+3"]), "45\n");
     assert_eq!(folder.prints(&["-q", "chain", "wait", "10"]), "42\n");
-    insta::assert_snapshot!(folder.fails(5, &["chain", "wait", "60", "--timeout", "200ms"]), @r"
-    error: block 60: not within 200ms
+    insta::assert_snapshot!(folder.fails(5, &["chain", "wait", "60", "--timeout", "200ms"]), @"
+    error: block 60: not within 200 ms
       last seen: block 47
       give it longer with --timeout, or see: cowboyctl devnet status
     ");

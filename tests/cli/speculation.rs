@@ -190,7 +190,7 @@ fn with_pipeline(request: &Request, stands: PipelineStatus) -> Answer {
     }
 }
 
-fn fake(stands: PipelineStatus) -> Fake {
+pub fn fake(stands: PipelineStatus) -> Fake {
     let fake = Fake::new(move |request| with_pipeline(request, stands));
     let text = "name: pair\ntasks:\n- {id: first, command: [echo, a]}\n\
                 - {id: second, depends_on: [first], command: [cat]}\n";
@@ -321,8 +321,9 @@ fn what_cannot_be_set_is_told_with_where_to_look() {
     error: speculation.mode: `fast` is out of range: expected conservative, balanced
       options and their ranges: cowboyctl speculation config
     ");
-    insta::assert_snapshot!(folder.fails(3, &config(&["maxDpeth"])), @r"
+    insta::assert_snapshot!(folder.fails(3, &config(&["maxDpeth"])), @"
     error: speculation.maxDpeth: there is no such option
+      did you mean `maxDepth`?
       see which there are: cowboyctl speculation config
     ");
     let twice = folder.fails(2, &config(&["set", "maxDepth=3", "speculation.maxDepth=4"]));
@@ -364,7 +365,10 @@ fn a_bad_file_is_told_with_task_and_field() {
         all += &format!("{text}---\n{error}\n");
     }
     insta::assert_snapshot!(all);
-    insta::assert_snapshot!(folder.fails(1, &["speculation", "submit", "none.yaml"]), @"error: none.yaml: No such file or directory (os error 2)");
+    insta::assert_snapshot!(folder.fails(1, &["speculation", "submit", "none.yaml"]), @"
+    error: none.yaml: no such file or folder
+      check its name; paths begin at [folder]
+    ");
     // A file that holds is not what is wrong then.
     fs::write(folder.path("good.yaml"), "name: p\ntasks: [{id: a, command: [x]}]\n").unwrap();
     folder.fails(4, &["speculation", "submit", "good.yaml"]);

@@ -1,5 +1,6 @@
 //! A home for one test, commands run in it, and a listener that answers like a devnet.
 
+use crate::shape;
 use cowboy_devnet::{
     api::types::{ChainId, ErrorBody, ErrorCode, ErrorDetail, Text, TimeText},
     orchestrator::home::{DevnetHome, Home, Lock, Record},
@@ -56,8 +57,11 @@ impl Folder {
         command
     }
 
+    /// Runs a command to its end, whatever that is. JSON that it prints is as its schema says.
     pub fn run(&self, args: &[&str]) -> Outcome {
-        outcome(&mut self.command(args))
+        let outcome = outcome(&mut self.command(args));
+        shape::check(args, &outcome.stdout);
+        outcome
     }
 
     /// Runs a command that succeeds and says nothing on standard error, for its output.

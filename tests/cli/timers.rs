@@ -283,7 +283,7 @@ fn with_timer(request: &Request, stands: TimerStatus) -> Answer {
     }
 }
 
-fn fake(stands: TimerStatus) -> Fake {
+pub fn fake(stands: TimerStatus) -> Fake {
     Fake::new(move |request| with_timer(request, stands))
 }
 
@@ -615,14 +615,14 @@ fn topologies_of_the_examples_hold() {
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/topologies");
     let mut files: Vec<_> = fs::read_dir(examples).unwrap().map(|e| e.unwrap().path()).collect();
     files.sort();
-    assert_eq!(files.len(), 7);
+    assert_eq!(files.len(), 8);
     for file in files {
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
         let plan = folder.prints(&["devnet", "validate", file.to_str().unwrap(), "-o", "json"]);
         let plan: Value = serde_json::from_str(&plan).unwrap();
         assert_eq!(plan["name"], name, "{plan}");
-        // All but two are of timers that compete.
-        let others = ["jobs", "speculation"].contains(&name.as_str());
+        // All but three are of timers that compete.
+        let others = ["ahead", "jobs", "speculation"].contains(&name.as_str());
         let lane = if others { 2_000_000 } else { 200_000 };
         assert_eq!(plan["timers"]["lane_timer_cycles"], lane, "{plan}");
     }

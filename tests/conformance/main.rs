@@ -4,6 +4,7 @@
 //! `CONFORMANCE_DIR` names another folder to read instead (from this package's folder on, where it
 //! is relative); there, and only there, a file may be missing.
 
+mod cases;
 mod lease;
 mod speculation;
 
@@ -759,5 +760,5 @@ fn lease() {
 #[test]
 fn speculation() {
     let Some(vectors) = vectors::<speculation::Vectors>("speculation") else { return };
-    check_all("speculation", &vectors.cases, |case| vectors.play(case));
+    check_all("speculation", &vectors.cases, |case| speculation::check(&vectors, case));
 }

@@ -4,6 +4,7 @@
 //! A task's id is the hash of its name in the case. The submitter answers when it is told to; the
 //! clock stands still but for `advance_ms` and `restore`.
 
+use crate::cases::{self, Cases};
 use cowboy_engine::{
     primitives::{Hash, Wei, keccak256},
     speculation::{
@@ -17,37 +18,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The file, but for what is there to be read by people.
-#[derive(Deserialize)]
-pub struct Vectors {
-    pub cases: Vec<Case>,
-    defaults: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Case {
-    pub id: String,
-    #[serde(rename = "name")]
-    _name: String,
-    #[serde(rename = "source")]
-    _source: String,
-    #[serde(rename = "note")]
-    _note: Option<String>,
-    given: Given,
-    then: Then,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Given {
-    config: Map<String, Value>,
-    ops: Vec<Op>,
-}
+/// The file.
+pub type Vectors = Cases<Op, Then>;
+/// One of its cases.
+pub type Case = cases::Case<Op, Then>;
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
-struct Op {
+pub struct Op {
     op: String,
     id: String,
     parents: Vec<String>,
@@ -79,7 +57,7 @@ type ByName<T> = BTreeMap<String, T>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Then {
+pub struct Then {
     status: Option<ByName<String>>,
     depth: Option<ByName<u32>>,
     submitted: Option<Vec<String>>,
@@ -108,16 +86,14 @@ struct Rollback {
     released: u128,
 }
 
-impl Vectors {
-    /// Plays a case; tells the first thing that is not as it should be.
-    pub fn play(&self, case: &Case) -> Result<(), String> {
-        let mut world = World::new(&self.defaults, case)?;
-        for (at, op) in case.given.ops.iter().enumerate() {
-            let in_op = |why: String| format!("{}, operation {at} ({}): {why}", case.id, op.op);
-            world.step(op).map_err(in_op)?;
-        }
-        world.check(&case.then).map_err(|why| format!("{}: {why}", case.id))
+/// Plays a case; tells the first thing that is not as it should be.
+pub fn check(vectors: &Vectors, case: &Case) -> Result<(), String> {
+    let mut world = World::new(&vectors.defaults, case)?;
+    for (at, op) in case.given.ops.iter().enumerate() {
+        let in_op = |why: String| format!("{}, operation {at} ({}): {why}", case.id, op.op);
+        world.step(op).map_err(in_op)?;
     }
+    world.check(&case.then).map_err(|why| format!("{}: {why}", case.id))
 }
 
 fn is(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {

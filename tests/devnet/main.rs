@@ -2,9 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
+mod accounts;
 mod actors;
+mod advance;
+mod book;
 mod chain;
 mod committee;
+mod dashboard;
 mod faults;
 mod jobs;
 mod kill;
@@ -17,11 +21,16 @@ mod presence;
 mod price_feed;
 mod python;
 mod refusals;
+mod report;
 mod runners;
 mod scripts;
+#[path = "../shape/mod.rs"]
+mod shape;
+mod snapshots;
 mod speculation;
 mod storm;
 mod support;
+mod terminal;
 #[path = "../../examples/timeline.rs"]
 mod timeline;
 mod timers;

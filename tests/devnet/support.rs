@@ -1,5 +1,6 @@
 //! A home for devnets that ends with the test, and commands run in it.
 
+use crate::shape;
 use cowboy_devnet::home::DevnetHome;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
@@ -61,14 +62,16 @@ impl Home {
     /// Runs a command to its end, whatever that is.
     pub fn run(&self, args: &[&str]) -> Outcome {
         let output = self.command(args).output().unwrap();
-        Outcome {
+        let outcome = Outcome {
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        };
+        shape::check(args, &outcome.stdout);
+        outcome
     }
 
-    /// Runs a command that succeeds, for its JSON.
+    /// Runs a command that succeeds, for its JSON, which is as its schema says.
     pub fn json(&self, args: &[&str]) -> Value {
         let outcome = self.run(&[&["--output", "json"], args].concat());
         assert_eq!(outcome.code, 0, "{args:?}: {outcome:?}\n{}", self.logs());

@@ -1,8 +1,8 @@
 //! What reads bytes of strangers is given bytes that nobody would write: frames, session machines,
 //! certificates of connections, votes, blocks.
 //!
-//! Each test plays cases for `COWBOYCTL_HOSTILE_SECONDS`, two unless said; `.ci/test` says sixty. A
-//! case follows from its number, which a failure names: `COWBOYCTL_HOSTILE_CASE=N` plays that one
+//! Each test plays cases for `COWBOYCTL_HOSTILE_SECONDS`, two unless said; `.ci/test` says thirty.
+//! A case follows from its number, which a failure names: `COWBOYCTL_HOSTILE_CASE=N` plays that one
 //! alone.
 
 mod decoders;

@@ -4,7 +4,7 @@ use commonware_cryptography::Signer as _;
 use commonware_runtime::{Runner as _, tokio};
 use cowboy_devnet::{
     chain::known::Known,
-    consensus::{network::Loopback, presence::RunnerView},
+    consensus::{network::Loopback, presence::RunnerView, timing::Haste},
     orchestrator::ports::Ports,
     simulation::{
         Setup,
@@ -88,6 +88,7 @@ impl Devnet {
             key,
             genesis: self.genesis.clone(),
             timing: self.setup.timing,
+            haste: Haste::default(),
             store: Arc::new(store.expect("the store opens")),
             known: self.known.clone(),
             view,

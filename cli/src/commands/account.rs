@@ -1,5 +1,7 @@
 //! `account`: balances and transfers.
 
+pub(super) mod new;
+
 use super::{chain::named, transaction};
 use crate::{
     args, complete,
@@ -9,7 +11,10 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::{api::types::Account as Entry, topology::FAUCET};
+use cowboy_devnet::{
+    api::types::Account as Entry,
+    topology::{FAUCET, Name},
+};
 use cowboy_engine::{
     chain::transaction::{Payload, Transfer},
     primitives::Wei,
@@ -25,6 +30,19 @@ pub enum Account {
         /// The account: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         account: String,
+    },
+    /// Make an account: a key in the devnet's folder, under a name
+    ///
+    /// It is an account like those of the topology: --from takes its name. The chain knows of it
+    /// once it has money.
+    New {
+        /// Its name: 1 to 32 of a-z, 0-9 and -
+        name: Name,
+        /// Give it money from the faucet: 1.5cby, or wei
+        #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_FUND", hide_env_values = true)]
+        fund: Option<Wei>,
+        #[command(flatten)]
+        inclusion: Inclusion,
     },
     /// Give an account money from the faucet
     Fund {
@@ -63,9 +81,13 @@ pub struct Inclusion {
 impl Account {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        if let Self::New { name, fund, inclusion } = self {
+            return new::run(cx, name, fund, inclusion).await;
+        }
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
         match self {
+            Self::New { .. } => Ok(()),
             Self::Ls => cx.ui.list(&client.accounts().await?),
             Self::Balance { account } => cx.ui.document(&client.account(&account).await?),
             Self::Fund { to, amount, inclusion } => {

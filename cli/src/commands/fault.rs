@@ -7,8 +7,11 @@ use crate::{
     output::{Document, Row, fields},
 };
 use clap::{Args, Subcommand};
-use clap_complete::ArgValueCandidates;
-use cowboy_devnet::api::types::{Fault as Entry, FaultRequest, FaultSpec};
+use clap_complete::{ArgValueCandidates, ArgValueCompleter};
+use cowboy_devnet::{
+    api::types::{Fault as Entry, FaultRequest, FaultSpec},
+    duration::Plain,
+};
 use std::{str::FromStr, time::Duration};
 
 #[derive(Debug, Subcommand)]
@@ -47,7 +50,7 @@ pub enum Fault {
     Partition {
         /// The groups: names or addresses with commas between them
         #[arg(required = true, value_name = "A,B", value_parser = group)]
-        #[arg(add = ArgValueCandidates::new(complete::nodes))]
+        #[arg(add = ArgValueCompleter::new(complete::groups))]
         groups: Vec<Group>,
         #[command(flatten)]
         lasting: Lasting,
@@ -57,7 +60,7 @@ pub enum Fault {
     /// A round trip takes twice as much longer. Delays of several faults add up.
     Latency {
         /// The node, or the two ends of a link: NODE or A..B
-        #[arg(value_name = "NODE|A..B", add = ArgValueCandidates::new(complete::nodes))]
+        #[arg(value_name = "NODE|A..B", add = ArgValueCompleter::new(complete::groups))]
         at: String,
         /// What each message takes longer, as 50ms
         #[arg(value_name = "DURATION", value_parser = args::duration)]
@@ -74,7 +77,7 @@ pub enum Fault {
     /// Lose some of the messages on the links of a node, or on one link, in both directions
     Loss {
         /// The node, or the two ends of a link: NODE or A..B
-        #[arg(value_name = "NODE|A..B", add = ArgValueCandidates::new(complete::nodes))]
+        #[arg(value_name = "NODE|A..B", add = ArgValueCompleter::new(complete::groups))]
         at: String,
         /// How many in a hundred, as 5 or 0.5
         #[arg(value_name = "PERCENT", value_parser = per_mille)]
@@ -90,7 +93,7 @@ pub enum Fault {
     Heal {
         /// all, a node by name or address, or a fault's number
         #[arg(value_name = "NODE|FAULT|all", default_value = "all")]
-        #[arg(add = ArgValueCandidates::new(complete::nodes))]
+        #[arg(add = ArgValueCandidates::new(complete::faults))]
         what: String,
     },
 }
@@ -204,7 +207,7 @@ fn micros(time: Duration) -> u64 {
 
 /// What a fault does, and where.
 fn parts(fault: &FaultSpec) -> (String, String) {
-    let time = |micros: u64| format!("{:?}", Duration::from_micros(micros));
+    let time = |micros: u64| Plain(Duration::from_micros(micros)).to_string();
     match fault {
         FaultSpec::Kill { at } => ("kill".to_owned(), at.clone()),
         FaultSpec::Pause { at } => ("pause".to_owned(), at.clone()),
@@ -326,8 +329,8 @@ mod tests {
         let at = "a..b".to_owned();
         let latency =
             |delay_us, jitter_us| FaultSpec::Latency { at: at.clone(), delay_us, jitter_us };
-        check(latency(50_000, 0), "latency 50ms");
-        check(latency(1_500_000, 500), "latency 1.5s to 1.5005s");
+        check(latency(50_000, 0), "latency 50 ms");
+        check(latency(1_500_000, 500), "latency 1.5 s to 1.5 s");
         check(FaultSpec::Loss { at: at.clone(), per_mille: 50 }, "loss 5 %");
         check(FaultSpec::Loss { at: at.clone(), per_mille: 5 }, "loss 0.5 %");
         let groups = [["a", "b"], ["c", "d"]].map(|group| group.map(str::to_owned).to_vec());

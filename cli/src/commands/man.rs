@@ -35,7 +35,7 @@ impl Man {
             })?;
             return raw(&page.1);
         };
-        let io = |error: std::io::Error| CliError::failed(format!("{}: {error}", dir.display()));
+        let io = |error: std::io::Error| CliError::file(Exit::Failed, &dir, &error);
         fs::create_dir_all(&dir).map_err(io)?;
         for (file, text) in &pages {
             fs::write(dir.join(file), text).map_err(io)?;

@@ -4,7 +4,9 @@ mod account;
 mod actor;
 mod chain;
 mod completions;
+mod dashboard;
 mod devnet;
+mod doctor;
 mod fault;
 mod job;
 mod lease;
@@ -14,6 +16,7 @@ mod pool;
 mod presence;
 mod quickstart;
 mod runner;
+mod sim;
 mod speculation;
 mod timer;
 mod transaction;
@@ -21,14 +24,19 @@ mod validator;
 
 #[cfg(test)]
 mod reference;
+#[cfg(test)]
+mod schemas;
 
 use crate::{
     complete,
     context::Context,
-    error::CliError,
-    output::{Format, Ui},
+    error::{CliError, Exit, is_answer},
+    output::{Filter, Format, Ui},
 };
-use clap::{Args, CommandFactory as _, Parser, Subcommand, builder::FalseyValueParser};
+use clap::{
+    ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    builder::FalseyValueParser, parser::ValueSource,
+};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::topology::Name;
 use std::future::Future;
@@ -89,6 +97,18 @@ struct Global {
     #[arg(long, short, global = true, env = "COWBOYCTL_QUIET", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     quiet: bool,
+    /// Print what a jq filter makes of the JSON: strings as they are, one value a line
+    #[arg(long, global = true, value_name = "FILTER", conflicts_with = "template")]
+    #[arg(env = "COWBOYCTL_JQ", hide_env_values = true, allow_hyphen_values = true)]
+    jq: Option<String>,
+    /// Print what a Jinja template makes of the JSON, as '{{ height }}'; a list is called this
+    #[arg(long, global = true, value_name = "TEMPLATE")]
+    #[arg(env = "COWBOYCTL_TEMPLATE", hide_env_values = true)]
+    template: Option<String>,
+    /// Shorten nothing, however narrow the terminal
+    #[arg(long, global = true, env = "COWBOYCTL_WIDE", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    wide: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -139,6 +159,17 @@ enum Command {
     /// Runs of jobs that runners take by lease: CI without a chain
     #[command(subcommand)]
     Lease(Box<lease::Lease>),
+    /// Whole devnets on a virtual clock: a scenario, a seed, and what must hold
+    #[command(subcommand)]
+    Sim(sim::Sim),
+    /// What is wrong with this machine or its devnets, and what to do about it
+    ///
+    /// Exits with 1 where a problem remains. Without --devnet it looks at every devnet.
+    Doctor(doctor::Doctor),
+    /// Watch a devnet in the terminal, and look into it
+    ///
+    /// ? lists the keys. A recording shows what there was, with --replay, without a devnet.
+    Dashboard(dashboard::Dashboard),
     /// Print the completion script of a shell
     ///
     /// For bash, as an example: echo 'source <(cowboyctl completions bash)' >> ~/.bashrc
@@ -151,19 +182,79 @@ enum Command {
 
 impl Cli {
     /// Where this command line's output goes.
-    fn ui(&self) -> Ui {
-        Ui::new(self.global.output, self.global.quiet)
+    fn ui(&self) -> Result<Ui, CliError> {
+        let Global { output, quiet, jq, template, wide, .. } = &self.global;
+        let filter = match (jq, template) {
+            (Some(jq), _) => Filter::jq(jq)?,
+            (None, Some(template)) => Filter::template(template)?,
+            (None, None) => return Ok(Ui::new(*output, *quiet, *wide)),
+        };
+        Ok(Ui::filtered(*output, filter))
     }
 }
+
+/// Commands that print text for people alone: there is no JSON that a filter could rewrite.
+pub const TEXT: [&str; 7] =
+    ["completions", "dashboard", "devnet init", "devnet logs", "lease logs", "lease runner", "man"];
 
 /// The whole command line as clap knows it.
 pub fn command() -> clap::Command {
     Cli::command()
 }
 
+/// Reads the command line. Prints help and the version by itself, and ends the process then.
+pub fn parse() -> Result<Cli, CliError> {
+    read(command().try_get_matches()).map_err(|error| {
+        if is_answer(&error) {
+            error.exit();
+        }
+        CliError::from(error)
+    })?
+}
+
+/// What clap found on a command line; the outer error is clap's own.
+fn read(found: Result<ArgMatches, clap::Error>) -> Result<Result<Cli, CliError>, clap::Error> {
+    let matches = found?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    Ok(check_filter(&cli.global, &matches).map(|()| cli))
+}
+
+/// A filter rewrites JSON: what else is asked for on the same command line contradicts it. From the
+/// environment come but defaults.
+fn check_filter(global: &Global, matches: &ArgMatches) -> Result<(), CliError> {
+    let filter = match global {
+        Global { jq: Some(_), .. } => "jq",
+        Global { template: Some(_), .. } => "template",
+        _ => return Ok(()),
+    };
+    let typed = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let usage = |what: String| Err(CliError::new(Exit::Usage, what));
+    if typed("output") && matches!(global.output, Format::Table | Format::Yaml) {
+        let what = format!("--{filter} rewrites JSON, and --output asks for something else");
+        return usage(what)
+            .map_err(|error| error.hint("leave --output away, or say json or jsonl"));
+    }
+    if typed("quiet") && global.quiet {
+        return usage(format!("--{filter} and --quiet: only one of them can say what is printed"));
+    }
+    let mut path = Vec::new();
+    let mut at = matches;
+    while let Some((name, below)) = at.subcommand() {
+        path.push(name);
+        at = below;
+    }
+    let path = path.join(" ");
+    if TEXT.contains(&path.as_str()) && typed(filter) {
+        return usage(format!(
+            "cowboyctl {path} prints text, not JSON: --{filter} has nothing to rewrite"
+        ));
+    }
+    Ok(())
+}
+
 /// Runs a command to its end.
 pub fn run(cli: Cli) -> Result<(), CliError> {
-    let cx = Context { ui: cli.ui(), devnet: cli.global.devnet, node: cli.global.node };
+    let cx = Context { ui: cli.ui()?, devnet: cli.global.devnet, node: cli.global.node };
     match cli.command {
         Command::Quickstart(quickstart) => to_end(quickstart.run(&cx)),
         Command::Devnet(devnet) => devnet.run(&cx),
@@ -180,6 +271,9 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Pool(pool) => block_on(pool.run(&cx)),
         Command::Speculation(speculation) => block_on(speculation.run(&cx)),
         Command::Lease(lease) => lease.run(&cx),
+        Command::Sim(sim) => sim.run(&cx),
+        Command::Doctor(doctor) => doctor.run(&cx),
+        Command::Dashboard(dashboard) => dashboard.run(&cx),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(cx.ui),
     }

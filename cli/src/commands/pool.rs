@@ -26,6 +26,7 @@ pub enum Pool {
     /// A pool and its members
     Show {
         /// The pool
+        #[arg(add = ArgValueCandidates::new(complete::pools))]
         pool: String,
     },
     /// Make a runner a member; whoever makes a pool's first member owns it
@@ -48,6 +49,7 @@ pub enum Pool {
     /// Take a runner out; jobs that it has go on
     Revoke {
         /// The pool
+        #[arg(add = ArgValueCandidates::new(complete::pools))]
         pool: String,
         /// The runner: a name or an address
         #[arg(add = ArgValueCandidates::new(complete::runners))]

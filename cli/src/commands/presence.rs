@@ -1,8 +1,8 @@
 //! `presence`: P(H), the votes behind it, and whether it follows from them.
 
 mod compare;
-mod feasibility;
-mod watch;
+pub(super) mod feasibility;
+pub(super) mod watch;
 
 use self::{compare::Compare, feasibility::Feasibility};
 use crate::{
@@ -107,7 +107,8 @@ impl Presence {
 
 /// What changed between two blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Diff {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Diff {
     /// The first block.
     a: u64,
     /// The second block.

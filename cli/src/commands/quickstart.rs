@@ -46,7 +46,8 @@ pub struct Quickstart {
 
 /// Everything that was shown.
 #[derive(Debug, Serialize)]
-struct Report {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Report {
     /// The devnet.
     devnet: UpReport,
     /// Which runners are present.

@@ -1,7 +1,7 @@
 //! The committed copies of what the command line generates: `docs/cli.md`, `docs/man`,
-//! `completions`. The test compares them; with `UPDATE_DOCS=1` it writes them.
+//! `docs/schemas`, `completions`. The test compares them; with `UPDATE_DOCS=1` it writes them.
 
-use super::{completions::Shell, man};
+use super::{completions::Shell, man, schemas};
 use clap::{Command, ValueEnum as _};
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
 
@@ -11,6 +11,9 @@ fn generated() -> BTreeMap<PathBuf, Vec<u8>> {
     files.insert(PathBuf::from("docs/cli.md"), reference().into_bytes());
     for (file, text) in man::pages().expect("pages are written to memory") {
         files.insert(PathBuf::from("docs/man").join(file), text);
+    }
+    for (file, text) in schemas::files() {
+        files.insert(PathBuf::from("docs/schemas").join(file), text);
     }
     for shell in Shell::value_variants() {
         let name = match shell {
@@ -33,7 +36,7 @@ fn reference() -> String {
     let mut text = String::from(
         "# cowboyctl\n\nEvery command and its options, as `--help` has them. Generated: \
          `UPDATE_DOCS=1 cargo test -p cowboyctl reference` writes this file, the manual pages in \
-         `docs/man` and the scripts in `completions` anew.\n",
+         `docs/man`, the schemas in `docs/schemas` and the scripts in `completions` anew.\n",
     );
     append(&mut root, &mut text);
     text
@@ -74,7 +77,7 @@ fn committed_copies_are_fresh() {
         }
     }
     // A page of a command that is gone is stale, too.
-    for folder in ["docs/man", "completions"] {
+    for folder in ["docs/man", "docs/schemas", "completions"] {
         for entry in fs::read_dir(root.join(folder)).into_iter().flatten() {
             let path = PathBuf::from(folder).join(entry.unwrap().file_name());
             if !files.contains_key(&path) {

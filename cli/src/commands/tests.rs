@@ -66,6 +66,13 @@ fn command_lines_parse() {
     check("cowboyctl presence show +10 --node validator-2");
     check("cowboyctl presence show");
     check("cowboyctl chain wait +3 --timeout 5s");
+    check("cowboyctl chain advance --blocks 100 --timeout 5m");
+    check("cowboyctl account new alice --fund 1.5cby");
+    check("cowboyctl devnet snapshot save");
+    check("cowboyctl devnet snapshot save before --timeout 5m");
+    check("cowboyctl devnet snapshot load before --name other --force");
+    check("cowboyctl devnet snapshot rm a b");
+    check("cowboyctl devnet report --force");
     check("cowboyctl job ls --status verified");
     check("cowboyctl --quiet devnet ls");
     check("cowboyctl actor deploy counter.star --from dev-1 --timeout 5s");
@@ -101,6 +108,13 @@ fn command_lines_parse() {
     refuse("cowboyctl devnet up --name Not_A_Name");
     refuse("cowboyctl chain block -1");
     refuse("cowboyctl chain wait soon");
+    refuse("cowboyctl chain advance");
+    refuse("cowboyctl chain advance --blocks 0");
+    refuse("cowboyctl chain advance --blocks 100001");
+    refuse("cowboyctl account new");
+    refuse("cowboyctl account new Not_A_Name");
+    refuse("cowboyctl devnet snapshot load");
+    refuse("cowboyctl devnet snapshot rm");
     refuse("cowboyctl account transfer a b 1.5");
     refuse("cowboyctl job submit custom");
     refuse("cowboyctl job ls --status done");

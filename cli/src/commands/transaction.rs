@@ -3,7 +3,7 @@
 use super::chain::{reason, status as name_of};
 use crate::{
     context::Deadline,
-    error::{CliError, Exit},
+    error::{CliError, Exit, nearest},
     output::Ui,
 };
 use cowboy_devnet::{
@@ -35,9 +35,14 @@ impl Signer {
     /// The account of this name or address, where its key is in the devnet's folder.
     pub fn find(devnet: &DevnetHome, account: &str) -> Result<Self, CliError> {
         let unknown = || {
+            let names = devnet.accounts().unwrap_or_default();
+            let hint = match nearest(account, names.iter().map(Name::as_str)) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "see which accounts there are: cowboyctl account ls".to_owned(),
+            };
             CliError::new(Exit::NotFound, format!("there is no key for account `{account}`"))
                 .detail(format!("keys are in {}", devnet.accounts_path().display()))
-                .hint("see which accounts there are: cowboyctl account ls")
+                .hint(hint)
         };
         if let Ok(address) = account.parse::<Address>() {
             for name in devnet.accounts()? {

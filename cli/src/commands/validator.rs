@@ -90,7 +90,8 @@ pub struct Change {
 
 /// A change of the committee that is in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Changed {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Changed {
     name: String,
     address: AddressText,
     /// Whether it votes from now on.

@@ -2,17 +2,24 @@
 //!
 //! A command builds a value and hands it to [`Ui`], the sole owner of both streams. [`Row`] is one
 //! of many alike, [`Document`] stands alone; each says what people see, and serde what programs
-//! see.
+//! see. What people see fits their terminal ([`within`]); what programs see may pass a [`Filter`].
 
+mod filter;
+mod fit;
+pub mod forest;
+mod jq;
 mod json;
 mod table;
+mod template;
 mod theme;
 mod ui;
 
+pub use filter::Filter;
+pub use fit::{short, within};
 pub use table::{Row, fields, table};
 pub use theme::{
-    AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, grouped, millis, seconds_since,
-    short, wei,
+    AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
+    seconds_since, wei,
 };
 pub use ui::{COLUMNS, Progress, Ui, error, raw, warn};
 

@@ -1,6 +1,7 @@
 //! How people see quantities, and the colours of the little that has one.
 
 use anstyle::{AnsiColor, Style};
+use cowboy_devnet::duration::Plain;
 use cowboy_engine::primitives::{CBY, Wei};
 use jiff::Timestamp;
 use std::time::Duration;
@@ -57,17 +58,18 @@ pub fn grouped(number: u128) -> String {
 
 /// A duration of milliseconds: `250 ms`, `1.5 s`, `2 m 5 s`, `3 h 20 m`.
 pub fn millis(ms: u64) -> String {
-    match ms {
-        0..1_000 => format!("{ms} ms"),
-        1_000..60_000 => {
-            let tenths = ms / 100;
-            match tenths % 10 {
-                0 => format!("{} s", tenths / 10),
-                tenth => format!("{}.{tenth} s", tenths / 10),
-            }
-        }
-        60_000..3_600_000 => format!("{} m {} s", ms / 60_000, ms / 1_000 % 60),
-        _ => format!("{} h {} m", ms / 3_600_000, ms / 60_000 % 60),
+    Plain(Duration::from_millis(ms)).to_string()
+}
+
+/// A size in bytes: `512 B`, `3.4 MB`, `2 GB`.
+pub fn bytes(bytes: u64) -> String {
+    let units = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+    let Some((unit, size)) = units.into_iter().find(|(_, size)| bytes >= *size) else {
+        return format!("{bytes} B");
+    };
+    match bytes / (size / 10) % 10 {
+        0 => format!("{} {unit}", bytes / size),
+        tenth => format!("{}.{tenth} {unit}", bytes / size),
     }
 }
 
@@ -75,15 +77,6 @@ pub fn millis(ms: u64) -> String {
 pub fn seconds_since(then: Timestamp, now: Timestamp) -> String {
     let elapsed = Duration::try_from(now.duration_since(then)).unwrap_or_default();
     millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// The beginning of a long hex string: `0x12345678…`.
-pub fn short(hex: &impl ToString) -> String {
-    let text = hex.to_string();
-    match text.get(..10) {
-        Some(begin) if text.len() > 12 => format!("{begin}…"),
-        _ => text,
-    }
 }
 
 #[cfg(test)]
@@ -104,6 +97,17 @@ mod tests {
     }
 
     #[test]
+    fn sizes_read_well() {
+        let check = |size, text: &str| assert_eq!(bytes(size), text);
+        check(0, "0 B");
+        check(999, "999 B");
+        check(1_000, "1 kB");
+        check(3_449_999, "3.4 MB");
+        check(2_000_000_000, "2 GB");
+        check(u64::MAX, "18446744073.7 GB");
+    }
+
+    #[test]
     fn durations_read_well() {
         let check = |ms, text: &str| assert_eq!(millis(ms), text);
         check(0, "0 ms");
@@ -113,12 +117,5 @@ mod tests {
         check(59_999, "59.9 s");
         check(125_000, "2 m 5 s");
         check(12_000_000, "3 h 20 m");
-    }
-
-    #[test]
-    fn long_hex_is_cut() {
-        assert_eq!(short(&"0x12"), "0x12");
-        assert_eq!(short(&format!("0x{}", "ab".repeat(32))), "0xabababab…");
-        assert_eq!(short(&"runner-ä-with-a-long-name"), "runner-ä-…");
     }
 }

@@ -1,7 +1,9 @@
 //! The sole owner of stdout and stderr.
 
 use super::{
-    Document, Format, Row, json,
+    Document, Filter, Format, Row,
+    fit::{width, within, wrap},
+    json,
     table::table,
     theme::{ERROR, HEADING, WARNING},
 };
@@ -21,12 +23,25 @@ pub const COLUMNS: usize = 80;
 pub struct Ui {
     format: Format,
     quiet: bool,
+    wide: bool,
+    /// What rewrites every document. It lives as long as the process, and so copies of this do.
+    filter: Option<&'static Filter>,
 }
 
 impl Ui {
-    /// Output in this format; `quiet` leaves nothing but identifiers.
-    pub const fn new(format: Format, quiet: bool) -> Self {
-        Self { format, quiet }
+    /// Output in this format; `quiet` leaves nothing but identifiers, `wide` shortens nothing.
+    pub const fn new(format: Format, quiet: bool, wide: bool) -> Self {
+        Self { format, quiet, wide, filter: None }
+    }
+
+    /// JSON, rewritten: a document for a list, or one for each of its items where the format is of
+    /// lines.
+    pub fn filtered(format: Format, filter: Filter) -> Self {
+        let format = match format {
+            Format::Jsonl => Format::Jsonl,
+            Format::Table | Format::Json | Format::Yaml => Format::Json,
+        };
+        Self { filter: Some(Box::leak(Box::new(filter))), ..Self::new(format, false, false) }
     }
 
     /// Whether people read the data, as opposed to programs.
@@ -47,8 +62,8 @@ impl Ui {
             return if id.is_empty() { Ok(()) } else { line(&id) };
         }
         match self.format {
-            Format::Table => line(&value.text()),
-            format => raw(json::document(format, value).as_bytes()),
+            Format::Table => self.people(|| value.text()),
+            format => self.program(json::document(format, value)),
         }
     }
 
@@ -56,15 +71,17 @@ impl Ui {
     pub fn data(self, value: &impl Document) -> Result<(), CliError> {
         match self.quiet {
             true => self.document(value),
-            false => raw(json::document(self.format, value).as_bytes()),
+            false => self.program(json::document(self.format, value)),
         }
     }
 
     /// A picture of data that follows, and an empty line: for people at a terminal.
     pub fn picture(self, text: &str) -> Result<(), CliError> {
-        match self.is_for_people() && io::stdout().is_terminal() {
-            true => line(text),
-            false => Ok(()),
+        // One that does not fit is none.
+        let fits = |columns| text.lines().all(|line| width(line) <= columns);
+        match terminal() {
+            Some(columns) if self.is_for_people() && (self.wide || fits(columns)) => line(text),
+            _ => Ok(()),
         }
     }
 
@@ -90,9 +107,9 @@ impl Ui {
             return rows.iter().try_for_each(|row| line(&row.id()));
         }
         match self.format {
-            Format::Table => line(&table(T::HEADER, rows.iter().map(T::cells))),
+            Format::Table => self.people(|| table(T::HEADER, rows.iter().map(T::cells))),
             Format::Jsonl => rows.iter().try_for_each(|row| self.record(row)),
-            format => raw(json::document(format, &rows).as_bytes()),
+            format => self.program(json::document(format, &rows)),
         }
     }
 
@@ -102,8 +119,35 @@ impl Ui {
             return line(&row.id());
         }
         match self.format {
-            Format::Table => line(&row.cells().join("  ")),
-            format => raw(json::record(format, row).as_bytes()),
+            Format::Table => self.people(|| row.cells().join("  ")),
+            format => self.program(json::record(format, row)),
+        }
+    }
+
+    /// Text for people, drawn for the terminal's columns where stdout is one. What is too wide all
+    /// the same goes on in the next line.
+    fn people(self, draw: impl FnOnce() -> String) -> Result<(), CliError> {
+        let columns = terminal().filter(|_| !self.wide);
+        line(&within(columns, || match columns {
+            Some(columns) => wrap(&draw(), columns),
+            None => draw(),
+        }))
+    }
+
+    /// Data for programs, through the filter where there is one.
+    fn program(self, text: String) -> Result<(), CliError> {
+        match self.filter {
+            Some(filter) => filter.apply(text, raw),
+            None => raw(text.as_bytes()),
+        }
+    }
+
+    /// Text that was asked for in a form of its own, which no filter rewrites.
+    pub fn plain(self, text: &[u8]) -> Result<(), CliError> {
+        match self.filter {
+            Some(_) => Err(CliError::new(Exit::Usage, "a filter rewrites JSON, and this is none")
+                .hint("leave --jq and --template away, or ask for the form json")),
+            None => raw(text),
         }
     }
 
@@ -113,7 +157,8 @@ impl Ui {
             return Ok(());
         }
         let mut stdout = anstream::stdout().lock();
-        writeln!(stdout, "{HEADING}{command}{HEADING:#}\n{}\n", value.text().trim_end())?;
+        let text = within(terminal().filter(|_| !self.wide), || value.text());
+        writeln!(stdout, "{HEADING}{command}{HEADING:#}\n{}\n", text.trim_end())?;
         stdout.flush()?;
         Ok(())
     }
@@ -180,11 +225,20 @@ pub fn error(error: &CliError) {
     }
 }
 
-/// Columns of the terminal that shows stdout.
+/// Columns of the terminal that shows stdout, or of a drawing that no terminal shows.
 fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout());
-    let columns = size.map_or(0, |size| size.ws_col);
-    if columns == 0 { COLUMNS } else { columns.into() }
+    terminal().unwrap_or(COLUMNS)
+}
+
+/// Columns of the terminal that shows stdout, where one does.
+fn terminal() -> Option<usize> {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    // Some terminals do not say.
+    let columns = rustix::termios::tcgetwinsize(stdout).map_or(0, |size| size.ws_col);
+    Some(if columns == 0 { COLUMNS } else { columns.into() })
 }
 
 fn line(text: &str) -> Result<(), CliError> {

@@ -26,11 +26,14 @@ mod chain;
 mod committees;
 mod crowd;
 mod delivery;
+#[path = "../figures.rs"]
+mod figures;
 mod jobs;
 #[path = "../../../tests/validators/loopback.rs"]
 mod loopback;
 mod whole;
 
+use figures::times;
 use std::{
     io::{self, Write as _},
     time::Duration,
@@ -147,17 +150,5 @@ fn blocks(name: &str, (blocks, took, done): (u64, Duration, u64), what: &str) ->
         "{name:<31} {blocks:>5} blocks in {took:.2?}: {}.{} blocks/s, {each} {what} each",
         per_second / 10,
         per_second % 10,
-    )
-}
-
-fn times(name: &str, times: &mut [Duration]) -> io::Result<()> {
-    times.sort_unstable();
-    let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
-    writeln!(
-        io::stdout(),
-        "{name:<31} {:>5} times: p50 {} µs, p99 {} µs",
-        times.len(),
-        at(50).as_micros(),
-        at(99).as_micros(),
     )
 }

@@ -11,10 +11,14 @@
 //!
 //! Server and clients share a process. The folder for files is `$TMPDIR`.
 
+#[path = "../figures.rs"]
+mod figures;
+
 use cowboy_devnet::{
     http::bind,
     lease::server::{Options, Running, Server},
 };
+use figures::times;
 use futures::future::join_all;
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
@@ -70,18 +74,6 @@ fn main() -> io::Result<()> {
         times("handed in to granted", &mut runtime.block_on(grants()))?;
     }
     Ok(())
-}
-
-fn times(name: &str, times: &mut [Duration]) -> io::Result<()> {
-    times.sort_unstable();
-    let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
-    writeln!(
-        io::stdout(),
-        "{name:<31} {:>5} times: p50 {} µs, p99 {} µs",
-        times.len(),
-        at(50).as_micros(),
-        at(99).as_micros(),
-    )
 }
 
 fn rate(name: &str, count: usize, took: Duration) -> io::Result<()> {

@@ -1,7 +1,10 @@
 //! The runners, as the agent has work done by them: it picks one, sends it on an errand through a
 //! validator that it is connected to, and tries others where that one does not serve.
 
-use crate::validator::{errands::ErrandError, gateway::Gateway, node::Services};
+use crate::{
+    duration::Plain,
+    validator::{errands::ErrandError, gateway::Gateway, node::Services},
+};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::State,
@@ -182,7 +185,7 @@ impl Crew {
                 // The validator has ended.
                 Ok(Err(_)) => ErrandError::Lost,
                 Err(_) if late || Instant::now() >= work.until => {
-                    return Err(format!("no result after {patience:?}"));
+                    return Err(format!("no result after {}", Plain(patience)));
                 }
                 Err(_) => {
                     late = true;

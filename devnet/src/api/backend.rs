@@ -9,14 +9,18 @@ use super::{
     error::ApiError,
     types::{
         ConfigureRequest, LimitRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
-        PipelineRequest, PipelineSummary, Rollback, SpeculationOption, SpeculationStatus,
+        PipelineRequest, PipelineSummary, Rollback, Snapshot, SpeculationOption, SpeculationStatus,
         SpeculativeCommitment, SpeculativeProof, TaskDetail, TasksCancelled, Text,
     },
 };
 use crate::{
     chain::{ledger::Ledger, mempool::Mempool},
-    consensus::scheme::{Committee, CommitteeError},
+    consensus::{
+        scheme::{Committee, CommitteeError},
+        timing::Haste,
+    },
     faults::Faults,
+    spelling::nearest,
     topology::{MAX_CONCURRENT_JOBS, Name},
     validator::gateway::Handed,
 };
@@ -42,6 +46,9 @@ use std::{
     time::Duration,
 };
 use tokio::sync::{mpsc, watch};
+
+/// Accounts that have a name at most: each is in every list of accounts.
+const MOST_ACCOUNTS: usize = 2_000;
 
 /// What a request wants a node to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +93,22 @@ pub enum MembershipError {
 pub type MembershipHook =
     Box<dyn Fn(Membership) -> BoxFuture<'static, Result<String, MembershipError>> + Send + Sync>;
 
+/// Why no snapshot is made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SaveError {
+    /// As things are, it cannot be.
+    #[error("{0}")]
+    Conflict(String),
+    /// It was tried.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Saves the devnet as a snapshot of this name, or of one that says what is in it; resolves once it
+/// is there and the chain goes on.
+pub type SaveHook =
+    Box<dyn Fn(Option<Name>) -> BoxFuture<'static, Result<Snapshot, SaveError>> + Send + Sync>;
+
 /// What a request wants of a runner of the process, beside starting and stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Steer {
@@ -126,6 +149,8 @@ pub struct Hooks {
     pub steer: SteerHook,
     /// Has validators join and leave.
     pub membership: MembershipHook,
+    /// Saves the devnet.
+    pub save: SaveHook,
     /// Begins to stop the devnet, and returns at once. May be called again.
     pub shutdown: Box<dyn Fn() + Send + Sync>,
 }
@@ -225,6 +250,18 @@ impl Names {
     /// The name of an address, or the address.
     pub fn of(&self, address: &Address) -> String {
         self.get(address).unwrap_or_else(|| address.to_string())
+    }
+
+    /// The address that has this name.
+    fn named(&self, name: &str) -> Option<Address> {
+        self.0.lock().by_name.get(name).copied()
+    }
+
+    /// The name that was probably meant, of those for which this holds.
+    pub fn nearest(&self, typed: &str, holds: impl Fn(&Address) -> bool) -> Option<String> {
+        let named = self.0.lock();
+        let names = named.by_name.iter().filter(|(_, address)| holds(address));
+        nearest(typed, names.map(|(name, _)| name.as_str())).map(str::to_owned)
     }
 
     /// The address that a name or an address stands for.
@@ -397,10 +434,11 @@ pub struct Backend {
     pub(super) started_at: Timestamp,
     pub(super) token: String,
     pub(super) names: Names,
-    pub(super) accounts: Vec<Address>,
+    accounts: Mutex<Vec<Address>>,
     pub(super) hooks: Hooks,
     speculation: Option<Arc<dyn Speculation>>,
     faults: Faults,
+    haste: Haste,
     slots: watch::Sender<Vec<Arc<ValidatorSlot>>>,
     runners: BTreeMap<Address, AtomicBool>,
     /// Held while a transaction is taken: of two that are the same, one is new.
@@ -439,14 +477,47 @@ impl Backend {
             started_at: config.started_at,
             token: config.token,
             names,
-            accounts: config.accounts.into_iter().map(|(_, address)| address).collect(),
+            accounts: Mutex::new(config.accounts.into_iter().map(|(_, a)| a).collect()),
             hooks: config.hooks,
             speculation: config.speculation,
             faults: config.faults,
+            haste: Haste::default(),
             slots: watch::Sender::new(slots),
             runners: config.runners.into_iter().map(|(_, a)| (a, AtomicBool::new(false))).collect(),
             submissions: Mutex::default(),
         })
+    }
+
+    /// The accounts that have a name, in the order in which they are listed.
+    pub(super) fn accounts(&self) -> Vec<Address> {
+        self.accounts.lock().clone()
+    }
+
+    /// Whether an account has this name.
+    pub(super) fn is_account(&self, name: &str) -> bool {
+        let address = self.names.named(name);
+        address.is_some_and(|address| self.accounts.lock().contains(&address))
+    }
+
+    /// Gives an account a name and a place in the list, unless the name is another's.
+    pub(super) fn add_account(&self, name: &str, address: Address) -> Result<(), ApiError> {
+        let mut accounts = self.accounts.lock();
+        match self.names.named(name) {
+            Some(known) if known != address => {
+                let what = format!("`{name}` is the name of another account or node");
+                return Err(ApiError::conflict(what).hint("choose another name"));
+            }
+            Some(_) => {}
+            None if accounts.len() >= MOST_ACCOUNTS => {
+                let what = format!("the devnet has {MOST_ACCOUNTS} accounts with a name, the most");
+                return Err(ApiError::conflict(what));
+            }
+            None => self.names.insert(name, address),
+        }
+        if !accounts.contains(&address) {
+            accounts.push(address);
+        }
+        Ok(())
     }
 
     /// The validators, in the order of the configuration.
@@ -484,6 +555,11 @@ impl Backend {
     /// What goes wrong between the nodes.
     pub const fn faults(&self) -> &Faults {
         &self.faults
+    }
+
+    /// Lifts the pace of whoever proposes.
+    pub const fn haste(&self) -> &Haste {
+        &self.haste
     }
 
     /// What runs pipelines of tasks, where something does.

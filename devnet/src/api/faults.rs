@@ -7,7 +7,10 @@ use super::{
     types::{self, FaultRequest, FaultSpec, Text},
     view::shown,
 };
-use crate::faults::{At, Fault, MAX_DELAY, Rule, Until};
+use crate::{
+    duration::Plain,
+    faults::{At, Fault, MAX_DELAY, Rule, Until},
+};
 use jiff::Timestamp;
 use std::{
     collections::BTreeSet,
@@ -137,8 +140,11 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
                 (Duration::from_micros(*delay_us), Duration::from_micros(*jitter_us));
             let longest = by.checked_add(jitter).unwrap_or(Duration::MAX);
             if longest > MAX_DELAY {
-                let message =
-                    format!("a message is delayed by {MAX_DELAY:?} at most, not by {longest:?}");
+                let message = format!(
+                    "a message is delayed by {} at most, not by {}",
+                    Plain(MAX_DELAY),
+                    Plain(longest)
+                );
                 return Err(ApiError::bad_request(message)
                     .hint("to cut a link: cowboyctl fault loss A..B 100"));
             }

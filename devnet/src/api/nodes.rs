@@ -5,6 +5,7 @@ use super::{
     error::ApiError,
     view::shown,
 };
+use crate::spelling::nearest;
 use std::sync::Arc;
 
 /// The name of the node that a name or an address in a request stands for.
@@ -14,8 +15,12 @@ pub(super) fn find(backend: &Backend, text: &str) -> Result<String, ApiError> {
         validator.or_else(|| backend.runner_runs(&address).map(|_| backend.names.of(&address)))
     });
     found.ok_or_else(|| {
-        ApiError::not_found(format!("there is no node `{}`", shown(text)))
-            .hint(format!("the nodes of this devnet are {}", all(backend).join(", ")))
+        let all = all(backend);
+        let hint = match nearest(text, all.iter().map(String::as_str)) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("the nodes of this devnet are {}", all.join(", ")),
+        };
+        ApiError::not_found(format!("there is no node `{}`", shown(text))).hint(hint)
     })
 }
 

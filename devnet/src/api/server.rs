@@ -6,7 +6,10 @@
 //! sees a broken connection instead of the answer.
 
 use super::{backend::Backend, error::ApiError, routes};
-use crate::http::{self, Serving};
+use crate::{
+    duration::Plain,
+    http::{self, Serving},
+};
 use axum::{
     Router,
     body::{Body, Bytes},
@@ -169,7 +172,7 @@ async fn guard(State(limit): State<Duration>, request: Request, next: Next) -> R
     });
     let answer = answer
         .await
-        .unwrap_or_else(|_| Err(ApiError::timeout(format!("not done within {limit:?}"))));
+        .unwrap_or_else(|_| Err(ApiError::timeout(format!("not done within {}", Plain(limit)))));
     let mut response = answer.into_response();
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

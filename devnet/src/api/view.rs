@@ -5,7 +5,7 @@ use super::{
     error::ApiError,
     types::{HashText, Text, TimeText},
 };
-use crate::{chain::ledger::Rooted, storage::Store};
+use crate::{chain::ledger::Rooted, spelling::nearest, storage::Store};
 use cowboy_engine::{
     chain::{Block, Header, State},
     primitives::{Address, Hash, Height, keccak256},
@@ -58,9 +58,11 @@ impl Glance {
     /// The address that a name or address in a request stands for. `what` names its kind.
     pub fn resolve(&self, what: &str, text: &str) -> Result<Address, ApiError> {
         self.backend.names.resolve(text).ok_or_else(|| {
-            let text = shown(text);
-            ApiError::not_found(format!("there is no {what} `{text}`"))
-                .hint("expected a name of this devnet or an address: 0x and 40 hex digits")
+            let hint = match self.backend.names.nearest(text, |_| true) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "expected a name of this devnet or an address: 0x and 40 hex digits".into(),
+            };
+            ApiError::not_found(format!("there is no {what} `{}`", shown(text))).hint(hint)
         })
     }
 }
@@ -163,8 +165,11 @@ fn chosen(backend: &Backend, node: &str) -> Result<(usize, Running), ApiError> {
     let place = slots.iter().position(|slot| Some(slot.address()) == address);
     let place = place.ok_or_else(|| {
         let names: Vec<_> = slots.iter().map(|slot| slot.name()).collect();
-        ApiError::not_found(format!("there is no validator `{}`", shown(node)))
-            .hint(format!("expected one of {}", names.join(", ")))
+        let hint = match nearest(node, names.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("expected one of {}", names.join(", ")),
+        };
+        ApiError::not_found(format!("there is no validator `{}`", shown(node))).hint(hint)
     })?;
     let running = slots[place].running().ok_or_else(|| {
         let name = slots[place].name();

@@ -11,20 +11,22 @@ pub use events::EventStream;
 
 use crate::{
     api::types::{
-        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, Bytes, CommitRequest,
-        ComparisonQuery, DryRun, DryRunRequest, ErrorBody, ErrorCode, ErrorDetail, EventPage,
-        EventQuery, Explanation, ExplanationQuery, FailureRequest, Fairness, Fault, FaultRequest,
-        GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
-        LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs,
-        Pool, Presence, PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner,
-        RunnerLoad, SelectionCheck, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue,
+        Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance,
+        AdvanceRequest, Block, Bytes, CommitRequest, ComparisonQuery, DryRun, DryRunRequest,
+        ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery, Explanation, ExplanationQuery,
+        FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery,
+        JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
+        MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceCheck,
+        PresenceComparison, ResultAccepted, ResultRequest, Runner, RunnerLoad, SaveRequest,
+        SelectionCheck, Snapshot, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue,
         TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
+    duration::Plain,
     home::{DevnetHome, HomeError, State},
     topology::Name,
 };
 use commonware_utils::sync::Mutex;
-use cowboy_engine::chain::SignedTransaction;
+use cowboy_engine::{chain::SignedTransaction, primitives::Address};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fmt, sync::Arc, time::Duration};
@@ -63,7 +65,7 @@ pub enum ClientError {
         reason: String,
     },
     /// The answer took too long.
-    #[error("{what}: no answer within {after:?}")]
+    #[error("{what}: no answer within {}", Plain(*.after))]
     Timeout {
         /// What was asked.
         what: String,
@@ -187,6 +189,12 @@ impl Client {
         self.get(&["chain", "head"], &()).await
     }
 
+    /// Has the chain go without its pace for so many blocks, and so long at most.
+    pub async fn advance(&self, blocks: u64, within: Duration) -> Result<Advance, ClientError> {
+        let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+        self.post(&["chain", "advance"], &AdvanceRequest { blocks, within_ms }).await
+    }
+
     /// What a signer has to know.
     pub async fn parameters(&self) -> Result<Parameters, ClientError> {
         self.get(&["chain", "parameters"], &()).await
@@ -220,6 +228,12 @@ impl Client {
     /// Every account.
     pub async fn accounts(&self) -> Result<Vec<Account>, ClientError> {
         self.get(&["accounts"], &()).await
+    }
+
+    /// Gives an account a name.
+    pub async fn name_account(&self, name: &str, address: Address) -> Result<Account, ClientError> {
+        let request = AccountRequest { name: name.to_owned(), address: address.into() };
+        self.post(&["accounts"], &request).await
     }
 
     /// An account, by name or address.
@@ -508,6 +522,12 @@ impl Client {
             .header("content-type", "application/json")
             .body(json);
         self.answer(path, request).await
+    }
+
+    /// Saves the devnet as a snapshot; `None`: under a name that says what is in it.
+    pub async fn save(&self, snapshot: Option<&str>) -> Result<Snapshot, ClientError> {
+        let request = SaveRequest { snapshot: snapshot.map(str::to_owned) };
+        self.post(&["snapshots"], &request).await
     }
 
     /// Begins to stop the devnet.

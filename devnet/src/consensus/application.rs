@@ -1,9 +1,10 @@
 //! What goes into a block, and which blocks get a vote (spec chain.md, "Blocks and consensus").
 //!
 //! **Proposing** on a parent: wait for the parent's certificate, at most `cert_wait`; pace to the
-//! block time; embed every certificate held for the parent and its open ancestors; execute up to
-//! the newest ancestor so certified, whose state root the header names; take transactions from the
-//! mempool, without those that the blocks in between hold already.
+//! block time, unless the pace is lifted ([`Haste`]); embed every certificate held for the parent
+//! and its open ancestors; execute up to the newest ancestor so certified, whose state root the
+//! header names; take transactions from the mempool, without those that the blocks in between hold
+//! already.
 //!
 //! **Verifying**: everything about a block that depends on it and its ancestors alone is checked,
 //! and one that fails is refused for good. A block whose timestamp is more than [`MAX_LEAD`] ahead
@@ -21,7 +22,7 @@ use super::{
     held::Held,
     presence::Sightings,
     scheme::{Scheme, Schemes},
-    timing::Pace,
+    timing::{Haste, Pace},
 };
 use crate::chain::{
     ledger::{Ledger, LedgerError, MAX_AHEAD, Rooted},
@@ -108,6 +109,7 @@ pub struct Application {
     pub(super) marshal: Marshal,
     pub(super) sightings: Sightings,
     pub(super) pace: Pace,
+    pub(super) haste: Haste,
     /// Blocks in an epoch.
     pub(super) epoch_blocks: u64,
     /// The validator's, for what is logged here.
@@ -164,7 +166,11 @@ impl Application {
         }
         if !self.pace.block_time.is_zero() {
             let due = since_epoch(parent.inner().header().timestamp_ms) + self.pace.block_time;
-            runtime.sleep_until(due.min(start + self.pace.block_time)).await;
+            let height = parent.inner().header().height.next();
+            select! {
+                () = self.haste.spares(height, start) => {},
+                () = runtime.sleep_until(due.min(start + self.pace.block_time)) => {},
+            }
         }
 
         let mut certificates = self.certificates(parent.inner().header(), context.parent.1).await;

@@ -14,7 +14,7 @@ use commonware_consensus::{
 use commonware_p2p::utils::mux;
 use commonware_runtime::Quota;
 use commonware_utils::NZU32;
-use std::{num::NonZeroU32, time::Duration};
+use std::num::NonZeroU32;
 
 /// The network's channels, numbered as they are registered.
 pub struct Channels<S, R> {
@@ -82,11 +82,10 @@ pub struct Endpoint<S, R, B, P> {
 
 /// Messages per second and channel that a peer may send. A mailbox has room for `burst` messages
 /// of every peer and channel, so the burst stays small.
-pub fn quota(block_time: Duration) -> Quota {
+pub fn quota() -> Quota {
     const BURST: NonZeroU32 = NZU32!(64);
-    // Paced chains send a few messages a block; unpaced ones drop votes above 60 blocks/s at 128.
-    let rate = if block_time < Duration::from_millis(100) { NZU32!(1024) } else { NZU32!(128) };
-    Quota::per_second(rate).allow_burst(BURST)
+    // Every chain may be told to go as fast as it can; at 128 votes are dropped above 60 blocks/s.
+    Quota::per_second(NZU32!(1024)).allow_burst(BURST)
 }
 
 /// The longest message on any channel.

@@ -21,7 +21,7 @@ use super::{
     network::NetworkError,
     presence::{LocalPresence, RunnerView, Sightings},
     scheme::{CommitteeError, MAX_PARTICIPANTS, Scheme, Schemes},
-    timing::Timing,
+    timing::{Haste, Timing},
 };
 use crate::chain::{
     gossip,
@@ -69,6 +69,8 @@ pub struct Config {
     pub genesis: chain::Block,
     /// Times.
     pub timing: Timing,
+    /// Lifts the pace.
+    pub haste: Haste,
     /// Its executed chain.
     pub ledger: Ledger,
     /// Its transactions.
@@ -175,8 +177,19 @@ where
     B: Blocker<PublicKey = PublicKey>,
     P: Provider<PublicKey = PublicKey>,
 {
-    let Config { name, key, genesis, timing, ledger, mempool, reveals, view, held, progress } =
-        config;
+    let Config {
+        name,
+        key,
+        genesis,
+        timing,
+        haste,
+        ledger,
+        mempool,
+        reveals,
+        view,
+        held,
+        progress,
+    } = config;
     let Endpoint { channels, blocker, peers } = endpoint;
     let span = Span::current();
     let me = key.public_key();
@@ -290,6 +303,7 @@ where
         marshal: marshal.clone(),
         sightings,
         pace: timing.pace,
+        haste,
         epoch_blocks: epoch_blocks.get(),
         span: span.clone(),
     };

@@ -1,6 +1,11 @@
 //! Consensus' times.
 
-use std::time::Duration;
+use cowboy_engine::primitives::Height;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+use tokio::sync::watch;
 
 /// When to propose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +14,47 @@ pub struct Pace {
     pub block_time: Duration,
     /// How long a proposer waits for its parent's certificate. Well below the leader timeout.
     pub cert_wait: Duration,
+}
+
+/// Lifts the pace of a devnet's proposers for a while. Cloning shares it.
+///
+/// It moves only the moment at which a proposer proposes. No block is valid or not because of it,
+/// and no validator has to know of another's.
+#[derive(Clone, Debug)]
+pub struct Haste(Arc<watch::Sender<Lift>>);
+
+/// Blocks up to `to` that are proposed before `until` are not paced.
+#[derive(Clone, Copy, Debug)]
+struct Lift {
+    to: Height,
+    until: SystemTime,
+}
+
+impl Default for Haste {
+    /// Everything is paced.
+    fn default() -> Self {
+        let none = Lift { to: Height::GENESIS, until: SystemTime::UNIX_EPOCH };
+        Self(Arc::new(watch::Sender::new(none)))
+    }
+}
+
+impl Haste {
+    /// From `now` to `until`, blocks up to `to` are proposed as soon as their parents allow. Of two
+    /// lifts that are in force together the higher one counts, and the one that ends later.
+    pub fn lift(&self, now: SystemTime, to: Height, until: SystemTime) {
+        self.0.send_modify(|lift| {
+            let in_force = lift.until > now;
+            lift.to = if in_force { lift.to.max(to) } else { to };
+            lift.until = lift.until.max(until);
+        });
+    }
+
+    /// Resolves once a block of this height need not wait for its time, as seen from `now`.
+    pub async fn spares(&self, height: Height, now: SystemTime) {
+        let mut lifts = self.0.subscribe();
+        let spared = lifts.wait_for(|lift| lift.to >= height && lift.until > now).await.is_ok();
+        debug_assert!(spared, "the sender lives as long as this future borrows it");
+    }
 }
 
 /// Consensus' times.
@@ -43,5 +89,44 @@ impl Timing {
             skip_timeout: Duration::from_secs(5).max(certification_timeout * 2),
             fetch_timeout: Duration::from_millis(500),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    #[test]
+    fn the_higher_of_two_lifts_counts_while_both_are_in_force() {
+        let haste = Haste::default();
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let spared =
+            |height, now| haste.spares(Height::new(height), at(now)).now_or_never().is_some();
+        assert!(!spared(1, 1));
+        haste.lift(at(10), Height::new(50), at(20));
+        haste.lift(at(11), Height::new(40), at(30));
+        for (height, now, expected) in [(40, 12, true), (50, 12, true), (51, 12, false)] {
+            assert_eq!(spared(height, now), expected, "block {height} at {now}");
+        }
+        assert!(spared(50, 29));
+        assert!(!spared(50, 30));
+        haste.lift(at(31), Height::new(45), at(40));
+        assert!(spared(45, 32));
+        assert!(!spared(46, 32), "a lift that is over counts no more");
+    }
+
+    #[tokio::test]
+    async fn a_proposer_that_waits_is_woken() {
+        let haste = Haste::default();
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let waiting = tokio::spawn({
+            let haste = haste.clone();
+            async move { haste.spares(Height::new(7), at(10)).await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        haste.lift(at(11), Height::new(7), at(12));
+        waiting.await.unwrap();
     }
 }

@@ -21,6 +21,7 @@ mod secrets;
 
 pub use config::{Config, ConfigError};
 
+use crate::duration::Plain;
 use futures::future::BoxFuture;
 use std::{
     env, fmt, io,
@@ -108,7 +109,7 @@ pub enum ExecutorError {
         limit: usize,
     },
     /// The time was up.
-    #[error("not done within {after:?}")]
+    #[error("not done within {}", Plain(*.after))]
     TimedOut {
         /// The job's time limit.
         after: Duration,

@@ -32,7 +32,8 @@ use tower_service::Service as _;
 
 /// The longest head of a request.
 const HEAD_LIMIT: usize = 32 << 10;
-/// How long connections may take to end once the server stops.
+/// How long connections without a request may take to end once the server stops, and all of them
+/// where whoever could stop it is gone.
 const GRACE: Duration = Duration::from_secs(1);
 /// The pause after the system refuses a connection, as when files run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -54,17 +55,19 @@ pub async fn bind(port: Option<u16>) -> io::Result<TcpListener> {
 /// A server that runs. Dropping it stops it too.
 #[derive(Debug)]
 pub struct Serving {
-    close: oneshot::Sender<()>,
+    /// Says how long connections may take to end.
+    close: oneshot::Sender<Duration>,
     task: JoinHandle<()>,
 }
 
 impl Serving {
-    /// Takes no more connections, and gives requests under way at most `grace`.
+    /// Takes no more connections, gives requests under way at most `grace`, and breaks off what is
+    /// left of them then.
     pub async fn stop(self, grace: Duration) {
         let Self { close, mut task } = self;
         // An error: the task has ended.
-        let _ = close.send(());
-        if timeout(grace, &mut task).await.is_err() {
+        let _ = close.send(grace);
+        if timeout(grace + GRACE, &mut task).await.is_err() {
             task.abort();
         }
     }
@@ -84,10 +87,8 @@ pub fn start(
     router: impl FnOnce(watch::Receiver<bool>) -> Router,
 ) -> Serving {
     let (close, closed) = oneshot::channel();
-    let shutdown = async {
-        // An error: whoever could stop it is gone.
-        let _ = closed.await;
-    };
+    // An error: whoever could stop it is gone.
+    let shutdown = async { closed.await.unwrap_or(GRACE) };
     let (closing, told) = watch::channel(false);
     let router = router(told);
     Serving { close, task: tokio::spawn(serve(limits, listener, tls, router, closing, shutdown)) }
@@ -105,31 +106,41 @@ async fn serve(
     tls: Option<Acceptor>,
     router: Router,
     close: watch::Sender<bool>,
-    shutdown: impl Future<Output = ()> + Send,
+    shutdown: impl Future<Output = Duration> + Send,
 ) {
     let closing = close.subscribe();
     let places = Arc::new(Places::new(limits.connections));
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
-    loop {
+    let grace = loop {
         tokio::select! {
             stream = accept(&listener) => {
                 let place = tokio::select! {
                     place = places.take() => place,
-                    () = &mut shutdown => break,
+                    grace = &mut shutdown => break grace,
                 };
                 let (router, closing, tls) = (router.clone(), closing.clone(), tls.clone());
                 connections.spawn(connection(stream, limits.head, tls, router, closing, place));
             }
             Some(_) = connections.join_next() => {}
-            () = &mut shutdown => break,
+            grace = &mut shutdown => break grace,
         }
-    }
+    };
     drop(listener);
     close.send_replace(true);
-    let ended = async { while connections.join_next().await.is_some() {} };
-    if timeout(GRACE, ended).await.is_err() {
+    if timeout(grace, end(&mut connections, &places)).await.is_err() {
         connections.shutdown().await;
+    }
+}
+
+/// Waits until all connections have ended, which have been told. Those that wait for a handshake or
+/// the rest of a head do not hear it.
+async fn end(connections: &mut JoinSet<()>, places: &Places) {
+    let waits = async { while connections.join_next().await.is_some() {} };
+    let mut waits = pin!(waits);
+    if timeout(GRACE, waits.as_mut()).await.is_err() {
+        places.clear_idle();
+        waits.await;
     }
 }
 

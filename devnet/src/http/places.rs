@@ -72,6 +72,15 @@ impl Places {
             freed.await;
         }
     }
+
+    /// Has every connection go that is idle.
+    pub(super) fn clear_idle(&self) {
+        let mut taken = self.taken();
+        while let Some((_, (number, go))) = taken.idle.pop_first() {
+            taken.places.insert(number, None);
+            go.notify_one();
+        }
+    }
 }
 
 impl Taken {

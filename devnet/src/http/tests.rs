@@ -57,6 +57,34 @@ async fn the_longest_idle_connection_makes_room() {
 }
 
 #[tokio::test]
+async fn a_stop_waits_for_requests_and_for_nobody_else() {
+    let listener = bind(None).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (came, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let wait = {
+        let (came, go) = (came.clone(), go.clone());
+        async move || {
+            came.notify_one();
+            go.notified().await;
+            "waited"
+        }
+    };
+    let router = Router::new().route("/wait", get(wait));
+    let serving = start(Limits { connections: 8, ..PATIENT }, listener, None, |_| router);
+    let mut slow = TcpStream::connect(address).await.unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").await.unwrap();
+    let mut busy = TcpStream::connect(address).await.unwrap();
+    send(&mut busy, "/wait").await;
+    timeout(LONG, came.notified()).await.expect("the request has come");
+    let stopped = tokio::spawn(serving.stop(LONG));
+    assert_eq!(status(&mut slow).await, None);
+    assert!(!stopped.is_finished());
+    go.notify_one();
+    assert_eq!(status(&mut busy).await.as_deref(), Some("HTTP/1.1 200"));
+    timeout(LONG, stopped).await.expect("in time").unwrap();
+}
+
+#[tokio::test]
 async fn requests_under_way_keep_their_connection() {
     let (address, go, _serving) = server(PATIENT, None).await;
     let mut busy = Vec::new();

@@ -1,10 +1,10 @@
 //! The time that leases are measured by: the system's, or one that tests move.
+//!
+//! The system's time is looked at once. From then on a clock counts by itself: whoever sets the
+//! system's time makes no lease longer or shorter.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::{sync::watch, time::sleep};
-
-/// The longest that the system's time is not looked at: somebody may set it.
-const LOOK: Duration = Duration::from_secs(60);
 
 /// A clock, in milliseconds since the Unix epoch. Clones show the same time.
 #[derive(Clone, Debug)]
@@ -12,7 +12,8 @@ pub struct Clock(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    System,
+    /// What the system's time was, since when.
+    System(u64, Instant),
     Manual(watch::Receiver<u64>),
 }
 
@@ -21,9 +22,14 @@ enum Source {
 pub struct Hands(watch::Sender<u64>);
 
 impl Clock {
-    /// The system's clock.
-    pub const fn system() -> Self {
-        Self(Source::System)
+    /// A clock that shows the system's time, and goes on evenly whatever becomes of that.
+    pub fn system() -> Self {
+        Self::since(SystemTime::now())
+    }
+
+    fn since(now: SystemTime) -> Self {
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, ms);
+        Self(Source::System(now, Instant::now()))
     }
 
     /// A clock that shows `start` until it is moved.
@@ -35,7 +41,7 @@ impl Clock {
     /// The time.
     pub fn now(&self) -> u64 {
         match &self.0 {
-            Source::System => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, ms),
+            Source::System(start, since) => start.saturating_add(ms(since.elapsed())),
             Source::Manual(shown) => *shown.borrow(),
         }
     }
@@ -48,12 +54,12 @@ impl Clock {
     /// Resolves once it shows `at`, or later.
     pub async fn reaches(&self, at: u64) {
         match &self.0 {
-            Source::System => loop {
+            Source::System(..) => loop {
                 let left = at.saturating_sub(self.now());
                 if left == 0 {
                     return;
                 }
-                sleep(Duration::from_millis(left).min(LOOK)).await;
+                sleep(Duration::from_millis(left)).await;
             },
             Source::Manual(shown) => {
                 if shown.clone().wait_for(|now| *now >= at).await.is_err() {
@@ -95,6 +101,18 @@ mod tests {
         drop(hands);
         assert!(clock.reaches(3_000).now_or_never().is_none());
         assert_eq!(clock.now(), 2_000);
+    }
+
+    #[tokio::test]
+    async fn a_clock_goes_on_from_when_it_began_whatever_the_system_shows() {
+        let begun = UNIX_EPOCH + Duration::from_secs(7);
+        let clock = Clock::since(begun);
+        let first = clock.now();
+        // The system shows a time of another century.
+        assert!((7_000..60_000).contains(&first), "{first}");
+        clock.reaches(first + 2).await;
+        assert!((first + 2..60_000).contains(&clock.clone().now()));
+        assert_eq!(Clock::since(UNIX_EPOCH - Duration::from_secs(1)).now(), 0);
     }
 
     #[tokio::test]

@@ -7,13 +7,16 @@
 //! tmp/                                  uploads under way; cleared at the start
 //! ```
 //!
-//! Whatever is uploaded is bounded in length, and stands under its name only when it is whole.
-//! Names that runners give stay below their attempt's folder ([`ArtifactName`]); runs and jobs have
-//! the ids that the server made.
+//! Whatever is uploaded is bounded in length, and stands under its name only when it is whole and
+//! on the disk ([`upload`]). Names that runners give stay below their attempt's folder
+//! ([`ArtifactName`]); runs and jobs have the ids that the server made. Logs are written, not
+//! synced.
 
-use axum::body::Body;
+mod upload;
+
+pub use upload::Ready;
+
 use cowboy_engine::primitives::keccak256;
-use futures::StreamExt as _;
 use std::{
     collections::BTreeMap,
     fmt, fs,
@@ -24,13 +27,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
-use tempfile::NamedTempFile;
-use tokio::{
-    fs::File,
-    io::AsyncWriteExt as _,
-    sync::watch,
-    task::{JoinError, spawn_blocking},
-};
+use tokio::{fs::File, sync::watch, task::JoinError};
+use upload::Reservations;
 
 /// Keeps hashes of cache keys apart from whatever else is hashed.
 const CACHE_DOMAIN: &[u8] = b"cowboy/lease/cache/v1";
@@ -181,8 +179,12 @@ pub struct Files(Arc<Shared>);
 struct Shared {
     folder: PathBuf,
     limits: FileLimits,
-    /// Held while a name is given to a file, or a log grows: what is counted stays as it was.
-    naming: Mutex<()>,
+    /// Held while a log grows, so that its length stays as it was counted.
+    logging: Mutex<()>,
+    /// Artifacts that are to get their names.
+    reserved: Mutex<Reservations>,
+    /// Held while old caches go.
+    evicting: Mutex<()>,
     /// Who waits for a log to grow.
     watched: Mutex<BTreeMap<Place, watch::Sender<()>>>,
 }
@@ -199,18 +201,19 @@ impl Files {
             make_folder(&folder.join(name))?;
         }
         let folder = folder.to_owned();
-        let (naming, watched) = (Mutex::default(), Mutex::default());
-        Ok(Self(Arc::new(Shared { folder, limits, naming, watched })))
+        Ok(Self(Arc::new(Shared {
+            folder,
+            limits,
+            logging: Mutex::default(),
+            reserved: Mutex::default(),
+            evicting: Mutex::default(),
+            watched: Mutex::default(),
+        })))
     }
 
     /// What is kept at most.
     pub fn limits(&self) -> &FileLimits {
         &self.0.limits
-    }
-
-    fn naming(&self) -> MutexGuard<'_, ()> {
-        // Who panicked while it was held left files as any crash would.
-        self.0.naming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn log_path(&self, at: &Place) -> PathBuf {
@@ -235,7 +238,7 @@ impl Files {
     pub fn append_log(&self, at: &Place, offset: u64, bytes: &[u8]) -> Result<u64, FileError> {
         let path = self.log_path(at);
         let length = {
-            let _naming = self.naming();
+            let _logging = lock(&self.0.logging);
             make_parent(&path)?;
             let mut options = fs::OpenOptions::new();
             let mut file = options.append(true).create(true).mode(0o600).open(&path)?;
@@ -251,7 +254,7 @@ impl Files {
             }
             length + fresh.len() as u64
         };
-        let mut watched = self.0.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = lock(&self.0.watched);
         if watched.get(at).is_some_and(|watchers| watchers.send(()).is_err()) {
             watched.remove(at);
         }
@@ -287,38 +290,9 @@ impl Files {
 
     /// Changes whenever the log grows from now on.
     pub fn watch_log(&self, at: &Place) -> watch::Receiver<()> {
-        let mut watched = self.0.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = lock(&self.0.watched);
         watched.retain(|_, watchers| watchers.receiver_count() > 0);
         watched.entry(at.clone()).or_insert_with(|| watch::channel(()).0).subscribe()
-    }
-
-    /// Keeps an artifact; one of the same name is replaced. Its length.
-    pub async fn store_artifact(
-        &self,
-        at: &Place,
-        name: &ArtifactName,
-        body: Body,
-    ) -> Result<u64, FileError> {
-        let limits = self.0.limits;
-        let (file, length) = self.receive(body, limits.artifact).await?;
-        let (files, at, name) = (self.clone(), at.clone(), name.clone());
-        spawn_blocking(move || {
-            let _naming = files.naming();
-            let folder = files.artifacts_path(&at);
-            let mut others = artifacts_in(&folder)?;
-            others.retain(|(other, _)| *other != name);
-            if others.len() >= limits.artifact_count {
-                return Err(FileError::Full { limit: limits.artifact_count as u64 });
-            }
-            if others.iter().map(|(_, bytes)| bytes).sum::<u64>() + length > limits.artifacts {
-                return Err(FileError::Full { limit: limits.artifacts });
-            }
-            let path = folder.join(name.as_str());
-            make_parent(&path).map_err(clash)?;
-            file.persist(&path).map_err(|error| clash(error.error))?;
-            Ok(length)
-        })
-        .await?
     }
 
     /// The artifacts that are kept of a job: of which attempt, which, and how long.
@@ -349,35 +323,6 @@ impl Files {
         open(&self.artifacts_path(at).join(name.as_str())).await
     }
 
-    /// Keeps a cache; one with the same key is replaced. Its length.
-    pub async fn store_cache(&self, key: &str, body: Body) -> Result<u64, FileError> {
-        let limits = self.0.limits;
-        let (file, length) = self.receive(body, limits.cache.min(limits.caches)).await?;
-        let (files, path) = (self.clone(), self.cache_path(key));
-        spawn_blocking(move || {
-            let _naming = files.naming();
-            let mut kept = Vec::new();
-            for entry in entries(&files.0.folder.join("caches"))? {
-                let meta = entry.metadata()?;
-                if entry.path() != path {
-                    kept.push((meta.modified()?, meta.len(), entry.path()));
-                }
-            }
-            kept.sort();
-            let mut total = kept.iter().map(|(_, bytes, _)| bytes).sum::<u64>() + length;
-            for (_, bytes, oldest) in kept {
-                if total <= limits.caches {
-                    break;
-                }
-                fs::remove_file(oldest)?;
-                total -= bytes;
-            }
-            file.persist(&path).map_err(|error| error.error)?;
-            Ok(length)
-        })
-        .await?
-    }
-
     /// The cache of this key, and how long it is. It counts as used.
     pub async fn open_cache(&self, key: &str) -> Result<Option<(File, u64)>, FileError> {
         match open(&self.cache_path(key)).await {
@@ -392,40 +337,21 @@ impl Files {
         }
     }
 
-    /// Removes what is kept of a run.
+    /// Removes what is kept of a run, as far as that can be done.
     pub fn forget(&self, run: &str) -> io::Result<()> {
-        for kind in ["logs", "artifacts"] {
+        let removed = ["logs", "artifacts"].map(|kind| {
             match fs::remove_dir_all(self.0.folder.join(kind).join(run)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
             }
-        }
-        Ok(())
-    }
-
-    /// Takes a body up to its end into a file without a name.
-    async fn receive(&self, body: Body, limit: u64) -> Result<(NamedTempFile, u64), FileError> {
-        let folder = self.0.folder.join("tmp");
-        let made = spawn_blocking(move || {
-            // Its permissions are the owner's alone.
-            let file = NamedTempFile::new_in(folder)?;
-            Ok::<_, io::Error>((file.reopen()?, file))
         });
-        let (handle, file) = made.await??;
-        let mut handle = File::from_std(handle);
-        let mut length = 0;
-        let mut chunks = body.into_data_stream();
-        while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(|_| FileError::Broken)?;
-            length += chunk.len() as u64;
-            if length > limit {
-                return Err(FileError::TooLarge { limit });
-            }
-            handle.write_all(&chunk).await?;
-        }
-        handle.flush().await?;
-        Ok((file, length))
+        removed.into_iter().collect()
     }
+}
+
+/// Whoever panicked while it was held left files as any crash would.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn open(path: &Path) -> Result<(File, u64), FileError> {
@@ -494,130 +420,4 @@ fn artifacts_in(folder: &Path) -> io::Result<Vec<(ArtifactName, u64)>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
-    use tempfile::TempDir;
-
-    fn place(attempt: u32) -> Place {
-        Place { run: "run_1".to_owned(), job: "job_1".to_owned(), attempt }
-    }
-
-    fn files(limits: FileLimits) -> (TempDir, Files) {
-        let folder = tempfile::tempdir().unwrap();
-        let files = Files::open(folder.path(), limits).unwrap();
-        (folder, files)
-    }
-
-    fn name(name: &str) -> ArtifactName {
-        name.parse().unwrap()
-    }
-
-    #[test]
-    fn names_lead_nowhere_else() {
-        let long = ["a"; 600].concat();
-        let parts = vec![["b"; 180].concat(); 3].join("/");
-        for name in ["a", "a/b.txt", "..a/b..", "-", "ü/ß", "a b", "%2e%2e", &parts[..400]] {
-            assert_eq!(name.parse::<ArtifactName>().map(|name| name.0), Ok(name.to_owned()));
-        }
-        for (name, expected) in [
-            ("", NameError::Length),
-            (&*long, NameError::Length),
-            (&long[..201], NameError::Length),
-            ("/etc/passwd", NameError::Part),
-            ("a//b", NameError::Part),
-            ("a/", NameError::Part),
-            ("..", NameError::Part),
-            ("a/../../b", NameError::Part),
-            ("./a", NameError::Part),
-            ("a\\..\\b", NameError::Character),
-            ("a\0b", NameError::Character),
-            ("a\nb", NameError::Character),
-        ] {
-            assert_eq!(name.parse::<ArtifactName>(), Err(expected), "{name:?}");
-        }
-    }
-
-    #[test]
-    fn logs_grow_once_whatever_is_sent_again() {
-        let (_folder, files) = files(FileLimits { log: 10, ..FileLimits::default() });
-        let at = place(1);
-        assert_eq!(files.read_log(&at, 0, 100).unwrap(), (Vec::new(), 0));
-        assert_eq!(files.append_log(&at, 0, b"abc").unwrap(), 3);
-        let mut grows = files.watch_log(&at);
-        assert_eq!(files.append_log(&at, 1, b"bcde").unwrap(), 5);
-        assert!(grows.has_changed().unwrap());
-        grows.mark_unchanged();
-        assert_eq!(files.append_log(&at, 0, b"abc").unwrap(), 5);
-        assert!(matches!(files.append_log(&at, 6, b"x"), Err(FileError::Gap { length: 5 })));
-        assert_eq!(files.read_log(&at, 1, 2).unwrap(), (b"bc".to_vec(), 5));
-        assert_eq!(files.read_log(&at, 7, 2).unwrap(), (Vec::new(), 5));
-        let full = files.append_log(&at, 5, b"fghijkl");
-        assert!(matches!(full, Err(FileError::TooLarge { limit: 10 })));
-        assert_eq!(files.read_log(&at, 0, 100).unwrap(), (b"abcdefghij".to_vec(), 10));
-        assert_eq!(files.log_bytes(&at), 10);
-        assert_eq!(files.log_bytes(&place(2)), 0);
-    }
-
-    #[tokio::test]
-    async fn artifacts_stand_whole_under_their_name_or_not_at_all() {
-        let limits =
-            FileLimits { artifact: 4, artifacts: 6, artifact_count: 3, ..FileLimits::default() };
-        let (folder, files) = files(limits);
-        let at = place(1);
-        let store = async |name: &str, bytes: &'static str| {
-            files.store_artifact(&at, &name.parse().unwrap(), Body::from(bytes)).await
-        };
-        assert_eq!(store("a/b", "1234").await.unwrap(), 4);
-        assert!(matches!(store("c", "12345").await, Err(FileError::TooLarge { limit: 4 })));
-        assert!(matches!(store("c", "123").await, Err(FileError::Full { limit: 6 })));
-        assert!(matches!(store("a", "1").await, Err(FileError::Clash)));
-        assert!(matches!(store("a/b/c", "1").await, Err(FileError::Clash)));
-        assert_eq!(store("a/b", "12").await.unwrap(), 2);
-        store("c", "1").await.unwrap();
-        store("d", "1").await.unwrap();
-        assert!(matches!(store("e", "1").await, Err(FileError::Full { limit: 3 })));
-
-        let broken = futures::stream::iter([Ok("12"), Err(io::Error::other("gone"))]);
-        let body = Body::from_stream(broken);
-        let stored = files.store_artifact(&place(2), &name("x"), body).await;
-        assert!(matches!(stored, Err(FileError::Broken)));
-
-        let all = files.artifacts("run_1", "job_1").unwrap();
-        assert_eq!(all, [(1, name("a/b"), 2), (1, name("c"), 1), (1, name("d"), 1)]);
-        let (file, length) = files.open_artifact(&at, &name("a/b")).await.unwrap();
-        assert_eq!(length, 2);
-        let mode = file.metadata().await.unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-        for absent in ["a", "b", "c/x"] {
-            let opened = files.open_artifact(&at, &name(absent)).await;
-            assert!(matches!(opened, Err(FileError::NotFound)), "{absent}");
-        }
-        assert_eq!(fs::read_dir(folder.path().join("tmp")).unwrap().count(), 0);
-        files.forget("run_1").unwrap();
-        files.forget("run_1").unwrap();
-        assert_eq!(files.artifacts("run_1", "job_1").unwrap(), []);
-    }
-
-    #[tokio::test]
-    async fn caches_that_were_not_used_for_longest_go() {
-        let (folder, files) = files(FileLimits { caches: 6, ..FileLimits::default() });
-        let store = async |key: &str| files.store_cache(key, Body::from("123")).await.unwrap();
-        store("a/../b").await;
-        store("two").await;
-        // The clock of files may tick more slowly than they are written.
-        for (key, seconds) in [("a/../b", 10), ("two", 20)] {
-            let (file, _) = files.open_cache(key).await.unwrap().unwrap();
-            let used = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
-            file.into_std().await.set_modified(used).unwrap();
-        }
-        files.open_cache("a/../b").await.unwrap().unwrap();
-        store("three").await;
-        assert!(files.open_cache("two").await.unwrap().is_none());
-        assert!(files.open_cache("a/../b").await.unwrap().is_some());
-        store("three").await;
-        assert_eq!(fs::read_dir(folder.path().join("caches")).unwrap().count(), 2);
-        let large = files.store_cache("four", Body::from("1234567")).await;
-        assert!(matches!(large, Err(FileError::TooLarge { limit: 6 })));
-    }
-}
+mod tests;

@@ -9,7 +9,8 @@
 //! | [`check`] | what requests must be beyond their shape |
 //! | [`clock`] | the time that leases are measured by |
 //! | [`tokens`] | ids and tokens, and how they are known again |
-//! | [`store`] | the file in which every message is a transaction |
+//! | [`store`] | the file in which the messages of a turn are a transaction |
+//! | [`files`] | logs, artifacts and caches on disk |
 //! | [`service`] | the owner of all leases |
 //! | [`http`] | the routes |
 //! | [`server`] | all of it together |
@@ -17,7 +18,6 @@
 //! | [`client`] | requests to a server |
 //! | [`runner`] | a runner: asks for jobs and does them |
 //! | [`pool`] | commands of jobs on the chain, done by lease |
-//! | [`files`] | logs, artifacts and caches on disk |
 //! | [`runfile`] | runs as people write them |
 
 pub mod check;

@@ -2,7 +2,9 @@
 //!
 //! A command becomes a run of one job: a step that runs it, with its standard output in a file that
 //! is kept as an artifact. The result is that of the attempt whose completion was accepted, and of
-//! no other: the lease is its fence. Whoever no longer waits for the result has the run canceled.
+//! no other: the lease is its fence. Whoever no longer waits for the result has the run canceled,
+//! at any time: a run is handed in by a task of its own, which cancels what nobody waits for by
+//! the time it is taken.
 
 use super::{
     client::{Client, ClientError},
@@ -18,14 +20,20 @@ use crate::executor::{
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use futures::future::{BoxFuture, FutureExt as _};
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// The file that a command's standard output is kept in.
 const RESULT: &str = ".cowboy-result";
 /// The pause before a server is asked again that did not answer.
 const PAUSE: Duration = Duration::from_millis(250);
-/// How long the server is given to hand out a result.
+/// How long the server is given to take a run.
+const SUBMISSION: Duration = Duration::from_secs(30);
+/// How long the server is given to hand out a result, and how often.
 const DOWNLOAD: Duration = Duration::from_secs(60);
+const DOWNLOADS: u32 = 3;
+/// How often a run is canceled at most, and the pause between.
+const CANCELS: u32 = 5;
+const CANCEL_PAUSE: Duration = Duration::from_secs(2);
 
 /// The runners that a lease server has.
 #[derive(Clone)]
@@ -62,9 +70,7 @@ impl Pool {
             ..JobSpec::default()
         };
         let run = NewRun { name: Some("job of the chain".to_owned()), jobs: vec![job] };
-        let run = self.client.submit(&run).await.map_err(failed)?;
-        let given = Given { client: self.client.clone(), run: Some(run.run_id) };
-        let id = run.jobs.first().map(|job| job.job.clone()).unwrap_or_default();
+        let (given, id) = self.submit(run).await?;
         let job = self.end(&id, progress).await?;
         given.done();
         if job.summary.state != JobState::Succeeded {
@@ -78,6 +84,26 @@ impl Pool {
             });
         }
         self.result(&job, limits.max_return_bytes).await
+    }
+
+    /// Hands a run of one job in. The job's id.
+    async fn submit(&self, run: NewRun) -> Result<(Given, String), ExecutorError> {
+        let client = self.client.clone();
+        let submission = tokio::spawn(async move {
+            let run = client.submit(&run).await?;
+            let id = run.jobs.first().map(|job| job.job.clone()).unwrap_or_default();
+            Ok((Given { client, run: Some(run.run_id) }, id))
+        });
+        // Given up, here or above, the task goes on to its end.
+        let late = |what: &dyn std::fmt::Display| ExecutorError::Local {
+            what: WHAT,
+            reason: format!("handing it in: {what}"),
+        };
+        match timeout(SUBMISSION, submission).await {
+            Ok(Ok(submitted)) => submitted.map_err(failed),
+            Ok(Err(error)) => Err(late(&error)),
+            Err(error) => Err(late(&error)),
+        }
     }
 
     /// The job, once it has ended.
@@ -99,7 +125,7 @@ impl Pool {
                     query.offset += part.bytes.len() as u64;
                     lines.push(&part.bytes, progress);
                     if part.ended && part.bytes.is_empty() {
-                        let job = self.client.job(id).await.map_err(failed)?;
+                        let job = patiently(|| self.client.job(id)).await?;
                         if job.summary.state.is_terminal() {
                             return Ok(job);
                         }
@@ -114,7 +140,7 @@ impl Pool {
     /// What the command wrote to its standard output.
     async fn result(&self, job: &Job, limit: usize) -> Result<Vec<u8>, ExecutorError> {
         let too_much = || ExecutorError::TooMuchOutput { limit };
-        let kept = self.client.artifacts(&job.summary.job).await.map_err(failed)?;
+        let kept = patiently(|| self.client.artifacts(&job.summary.job)).await?;
         let of_last = |kept: &&super::messages::StoredArtifact| {
             kept.attempt == job.summary.attempt && kept.name == RESULT
         };
@@ -125,20 +151,50 @@ impl Pool {
         if usize::try_from(kept.bytes).map_or(true, |bytes| bytes > limit) {
             return Err(too_much());
         }
-        let (id, attempt) = (&job.summary.job, job.summary.attempt);
-        let response = self.client.download(id, attempt, RESULT, DOWNLOAD).await;
-        let mut response = response.map_err(failed)?;
-        let mut bytes = Vec::new();
+        let mut left = DOWNLOADS;
         loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) if bytes.len() + chunk.len() > limit => return Err(too_much()),
-                Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-                Ok(None) => return Ok(bytes),
-                Err(error) => {
-                    let reason = error.without_url().to_string();
-                    return Err(ExecutorError::Local { what: WHAT, reason });
-                }
+            left -= 1;
+            match self.download(&job.summary.job, job.summary.attempt, limit).await {
+                Ok(Some(bytes)) => return Ok(bytes),
+                Ok(None) => return Err(too_much()),
+                Err(error) if left > 0 && error.is_transient() => sleep(PAUSE).await,
+                Err(error) => return Err(failed(error)),
             }
+        }
+    }
+
+    /// The result of an attempt; `None`: it is longer than `limit`.
+    async fn download(
+        &self,
+        job: &str,
+        attempt: u32,
+        limit: usize,
+    ) -> Result<Option<Vec<u8>>, ClientError> {
+        let mut response = self.client.download(job, attempt, RESULT, DOWNLOAD).await?;
+        let mut bytes = Vec::new();
+        let broken = |error: reqwest::Error| {
+            let (what, reason) = (RESULT.to_owned(), error.without_url().to_string());
+            ClientError::Malformed { what, reason }
+        };
+        while let Some(chunk) = response.chunk().await.map_err(broken)? {
+            if bytes.len() + chunk.len() > limit {
+                return Ok(None);
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(Some(bytes))
+    }
+}
+
+/// Asks until there is an answer: whoever waits for the job says for how long.
+async fn patiently<T, F: Future<Output = Result<T, ClientError>>>(
+    request: impl Fn() -> F,
+) -> Result<T, ExecutorError> {
+    loop {
+        match request().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) if error.is_transient() => sleep(PAUSE).await,
+            Err(error) => return Err(failed(error)),
         }
     }
 }
@@ -196,8 +252,16 @@ impl Drop for Given {
         let client = self.client.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = client.cancel_run(&run).await {
-                    tracing::warn!(%run, %error, "a run that nobody waits for goes on");
+                for left in (0..CANCELS).rev() {
+                    match client.cancel_run(&run).await {
+                        Ok(_) => return,
+                        Err(error) if left > 0 && error.is_transient() => {}
+                        Err(error) => {
+                            tracing::warn!(%run, %error, "a run that nobody waits for goes on");
+                            return;
+                        }
+                    }
+                    sleep(CANCEL_PAUSE).await;
                 }
             });
         }
@@ -236,7 +300,10 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{fs, process};
+    use crate::lease::client::Tls;
+    use axum::{Json, Router, routing::post};
+    use std::{fs, process, sync::Arc};
+    use tokio::sync::Notify;
 
     #[test]
     fn the_shell_runs_the_command_as_it_is() {
@@ -262,6 +329,49 @@ mod tests {
         check(&["-c", "printf '%s|' \"$@\"", "sh", "a b", "", "'$HOME'"], b"", b"a b||'$HOME'|");
         check(&["-c", "cat; printf %s \"$1\"", "sh", "\"*\\"], b"\0\xff'\n", b"\0\xff'\n\"*\\");
         check(&["-c", "cat"], b"", b"");
+    }
+
+    #[tokio::test]
+    async fn a_run_that_nobody_waits_for_when_it_is_taken_is_canceled() {
+        let [came, go, canceled] = [(); 3].map(|()| Arc::new(Notify::new()));
+        let run = serde_json::json!({
+            "run_id": "run_1", "name": null, "created_at": "2026-01-04T08:00:00Z",
+            "state": "QUEUED", "jobs": [],
+        });
+        let submit = {
+            let (came, go, run) = (came.clone(), go.clone(), run.clone());
+            async move || {
+                came.notify_one();
+                go.notified().await;
+                Json(run)
+            }
+        };
+        let cancel = {
+            let canceled = canceled.clone();
+            async move || {
+                canceled.notify_one();
+                Json(run)
+            }
+        };
+        let router = Router::new()
+            .route("/api/v1/runs", post(submit))
+            .route("/api/v1/runs/run_1/cancel", post(cancel));
+        let listener = crate::http::bind(None).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move { axum::serve(listener, router).await });
+        let pool = Pool::new(Client::new(&url, "token", &Tls::default()).unwrap());
+        let (args, env) = (Vec::new(), [].into());
+        let command = Command { program: "true".to_owned(), args, env, stdin: Vec::new() };
+        let limits =
+            Limits { max_return_bytes: 1, timeout: Duration::from_secs(60), max_memory_mb: None };
+        let waits = tokio::spawn(async move { pool.work(&command, &limits, &|_| ()).await });
+        let long = Duration::from_secs(20);
+        timeout(long, came.notified()).await.expect("it is handed in");
+        waits.abort();
+        assert!(waits.await.unwrap_err().is_cancelled());
+        go.notify_one();
+        timeout(long, canceled.notified()).await.expect("it is canceled");
+        server.abort();
     }
 
     #[test]

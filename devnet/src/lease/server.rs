@@ -3,13 +3,13 @@
 use super::{
     clock::Clock,
     files::{FileLimits, Files},
-    http::{self, Context},
+    http::{self, Context, Uploads},
     service::{self, Owner, Service, StartError},
 };
 use crate::http::{Limits, Serving, tls::Acceptor};
 use cowboy_engine::lease::Config;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, io, mem, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
     sync::Semaphore,
@@ -121,7 +121,9 @@ impl Server {
         let limits = Limits { connections, head: HEAD_TIME };
         let serving = crate::http::start(limits, listener, tls, |closing| {
             let waits = Arc::new(Semaphore::new(connections / 2));
-            http::router(Arc::new(Context { service, files, operator_token, waits, closing }))
+            let uploads = Uploads::default();
+            let context = Context { service, files, operator_token, uploads, waits, closing };
+            http::router(Arc::new(context))
         });
         Ok(Running { url: format!("{scheme}://{address}"), owner, serving, sweeper })
     }
@@ -137,30 +139,46 @@ fn connections() -> usize {
     usize::try_from(files / 4).unwrap_or(usize::MAX).clamp(16, CONNECTIONS)
 }
 
-/// Removes the files of runs that were forgotten.
+/// Removes the files of runs that were forgotten. What cannot be removed is tried again later; the
+/// others do not wait for it.
 async fn sweep(service: Service, files: Files) {
+    let (mut after, mut left) = (String::new(), false);
     loop {
         // An error: the service ends, or says itself what is wrong.
-        let runs = service.forgotten(SWEEP).await.unwrap_or_default();
-        if runs.is_empty() {
-            service.runs_forgotten().await;
-            continue;
-        }
-        let files = files.clone();
-        let removed = spawn_blocking(move || {
-            runs.iter().try_for_each(|run| files.forget(run)).map(|()| runs)
-        });
-        let pause = match removed.await.map_err(io::Error::from).flatten() {
-            Ok(runs) => service.swept(runs).await.is_err(),
-            Err(error) => {
-                tracing::warn!(%error, "files of a forgotten run could not be removed");
-                true
+        let runs = service.forgotten(after.clone(), SWEEP).await.unwrap_or_default();
+        let Some(last) = runs.last() else {
+            after.clear();
+            let pause = async {
+                match mem::take(&mut left) {
+                    true => sleep(SWEEP_PAUSE).await,
+                    false => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = service.runs_forgotten() => {}
+                () = pause => {}
             }
+            continue;
         };
-        if pause {
-            sleep(SWEEP_PAUSE).await;
-        }
+        after = last.clone();
+        let (files, count) = (files.clone(), runs.len());
+        let removed = spawn_blocking(move || removed(&files, runs)).await.unwrap_or_default();
+        left |= removed.len() < count;
+        // An error: they are found again with the next ones.
+        left |= !removed.is_empty() && service.swept(removed).await.is_err();
     }
+}
+
+/// Those of these runs whose files are gone.
+fn removed(files: &Files, runs: Vec<String>) -> Vec<String> {
+    let removed = runs.into_iter().filter(|run| match files.forget(run) {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(%run, %error, "files of a forgotten run could not be removed");
+            false
+        }
+    });
+    removed.collect()
 }
 
 /// A server that runs. Dropping it is like a kill.

@@ -46,7 +46,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
     let runners = plan.runners.iter().map(|r| endow(&r.name, RUNNER_BALANCE));
     let governing = plan.accounts.iter().find(|account| account.name.as_str() == GOVERNANCE);
     Genesis {
-        name: plan.name.to_string(),
+        name: plan.chain_name.to_string(),
         timestamp_ms: 0,
         params: Params {
             threshold_rule: plan.threshold_rule,

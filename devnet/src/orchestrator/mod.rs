@@ -11,6 +11,7 @@ pub mod ports;
 mod readiness;
 mod run;
 mod runners;
+mod saving;
 mod supervise;
 
 pub use crate::home;

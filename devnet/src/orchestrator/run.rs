@@ -23,9 +23,10 @@ use crate::{
         pool::Pool,
         server as lease,
     },
-    topology::{AGENT, Plan},
+    topology::{AGENT, Name, Plan},
 };
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
+use cowboy_engine::primitives::Address;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use std::{
@@ -161,7 +162,7 @@ async fn live(
     })?;
 
     let (supervisor, requests) = Supervisor::channel();
-    let addresses = |names: Vec<&crate::topology::Name>| {
+    let addresses = |names: Vec<&Name>| {
         names.into_iter().map(|n| (n.to_string(), plan.key(n).address())).collect()
     };
     let started_at = Timestamp::now();
@@ -189,7 +190,7 @@ async fn live(
         pid: std::process::id(),
         started_at,
         token,
-        accounts: addresses(plan.accounts.iter().map(|a| &a.name).collect()),
+        accounts: accounts(&plan, &home)?,
         validators: members
             .all()
             .iter()
@@ -201,6 +202,7 @@ async fn live(
             switch: supervisor.switch_hook(),
             steer: supervisor.steer_hook(),
             membership: supervisor.membership_hook(),
+            save: supervisor.save_hook(),
             shutdown: supervisor.shutdown_hook(),
         },
         speculation,
@@ -259,6 +261,26 @@ async fn live(
         () = &mut stop => {}
     }
     end(agent, supervised, leases, api, lock).await
+}
+
+/// Names and addresses of the accounts: those of the plan, then those whose keys were made since.
+fn accounts(plan: &Plan, home: &DevnetHome) -> Result<Vec<(String, Address)>, HomeError> {
+    let of_plan = plan.accounts.iter().map(|account| &account.name);
+    let taken = |name: &Name| {
+        let mut nodes = plan.validators.iter().map(|v| &v.name);
+        nodes.any(|node| node == name) || plan.runners.iter().any(|runner| runner.name == *name)
+    };
+    let mut accounts: Vec<_> =
+        of_plan.clone().map(|name| (name.to_string(), plan.key(name).address())).collect();
+    for name in home.accounts()? {
+        if of_plan.clone().any(|own| *own == name) || taken(&name) {
+            continue;
+        }
+        if let Some(key) = home.account_key(&name)? {
+            accounts.push((name.to_string(), key.address()));
+        }
+    }
+    Ok(accounts)
 }
 
 /// Starts the lease server, with the devnet's own token for whoever hands jobs in.

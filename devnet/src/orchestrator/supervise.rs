@@ -8,12 +8,16 @@ use super::{
     readiness,
     run::OrchestratorError,
     runners::Runners,
+    saving,
 };
 use crate::{
     agent::Agent,
-    api::backend::{
-        Backend, Link, Membership, MembershipError, MembershipHook, Progress, Running, Steer,
-        SteerHook, Switch, SwitchHook,
+    api::{
+        backend::{
+            Backend, Link, Membership, MembershipError, MembershipHook, Progress, Running,
+            SaveError, SaveHook, Steer, SteerHook, Switch, SwitchHook,
+        },
+        types::Snapshot,
     },
     chain::{known::Known, ledger::ExecutedBlock},
     client::Client,
@@ -23,6 +27,7 @@ use crate::{
         network::Loopback,
         timing::Timing,
     },
+    duration::Plain,
     executor::{self, Executor},
     faults::{Faults, Tap},
     runner::Targets,
@@ -72,6 +77,7 @@ enum Request {
     Steer { runner: String, steer: Steer, reply: oneshot::Sender<Option<BackpressureSignal>> },
     Join { name: Option<Name>, reply: oneshot::Sender<Result<String, MembershipError>> },
     Leave { validator: String, reply: oneshot::Sender<Result<String, MembershipError>> },
+    Save { name: Option<Name>, reply: oneshot::Sender<Result<Snapshot, SaveError>> },
 }
 
 /// How others reach the task that owns the nodes.
@@ -155,6 +161,19 @@ impl Supervisor {
                     Membership::Leave(validator) => Request::Leave { validator, reply },
                 };
                 requests.send(request).await.map_err(|_| gone(()))?;
+                answer.await.map_err(|_| gone(()))?
+            })
+        })
+    }
+
+    pub(super) fn save_hook(&self) -> SaveHook {
+        let requests = self.requests.clone();
+        Box::new(move |name| {
+            let requests = requests.clone();
+            Box::pin(async move {
+                let (reply, answer) = oneshot::channel();
+                let gone = |_| SaveError::Failed("the devnet is stopping".to_owned());
+                requests.send(Request::Save { name, reply }).await.map_err(|_| gone(()))?;
                 answer.await.map_err(|_| gone(()))?
             })
         })
@@ -253,29 +272,29 @@ pub(super) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-struct Validator {
-    handle: ValidatorHandle,
+pub(super) struct Validator {
+    pub(super) handle: ValidatorHandle,
     gateway: Gateway,
     tap: Tap,
 }
 
-struct Nodes {
+pub(super) struct Nodes {
     context: tokio::Context,
-    config: SupervisorConfig,
+    pub(super) config: SupervisorConfig,
     known: Known,
     /// Those that run.
-    validators: BTreeMap<Name, Validator>,
+    pub(super) validators: BTreeMap<Name, Validator>,
     runners: Runners,
     targets: Targets,
 }
 
 impl Nodes {
-    fn member(&self, name: &str) -> Option<Member> {
+    pub(super) fn member(&self, name: &str) -> Option<Member> {
         self.config.members.get(name).cloned()
     }
 
     /// Starts a validator over whatever storage it has.
-    fn start(&mut self, member: &Member) -> Result<(), String> {
+    pub(super) fn start(&mut self, member: &Member) -> Result<(), String> {
         let Member { name, keys, p2p, quic } = member;
         let config = &self.config;
         let folder = config.home.validator_path(name);
@@ -305,6 +324,7 @@ impl Nodes {
                 key: keys.consensus.clone(),
                 genesis: config.genesis.clone(),
                 timing: Timing::new(config.plan.block_time),
+                haste: config.backend.haste().clone(),
                 store: Arc::new(store),
                 known: self.known.clone(),
                 view: Arc::new(gateway.clone()),
@@ -355,7 +375,7 @@ impl Nodes {
     }
 
     /// Stops a validator: runners are told, the state is kept for the next start.
-    async fn stop(&mut self, name: &Name) {
+    pub(super) async fn stop(&mut self, name: &Name) {
         let Some(validator) = self.take(name) else { return };
         validator.gateway.close(&self.context).await;
         let ledger = validator.handle.services().ledger.clone();
@@ -384,16 +404,16 @@ impl Nodes {
 
     /// Resolves once a stopped validator's port for runners can be listened on again: its last
     /// connections are drained for a few round trips after it has ended.
-    async fn released(member: &Member) -> Result<(), String> {
+    pub(super) async fn released(member: &Member) -> Result<(), String> {
         let port = member.quic.port();
         let released = async {
             while ports::check(Transport::Udp, port).is_err() {
                 ::tokio::time::sleep(RELEASE_POLL).await;
             }
         };
-        ::tokio::time::timeout(STOP_TIMEOUT, released)
-            .await
-            .map_err(|_| format!("stopped, but port {port} is still in use after {STOP_TIMEOUT:?}"))
+        ::tokio::time::timeout(STOP_TIMEOUT, released).await.map_err(|_| {
+            format!("stopped, but port {port} is still in use after {}", Plain(STOP_TIMEOUT))
+        })
     }
 
     /// A validator that follows the chain from now on.
@@ -471,6 +491,13 @@ impl Nodes {
             }
             Request::Leave { validator, reply } => {
                 let _ = reply.send(self.leave(&validator).await.map_err(MembershipError::from));
+            }
+            Request::Save { name, reply } => {
+                let saving = saving::save(self, name).await;
+                // The next request need not wait for the next block.
+                self.context.child("saved").spawn(move |_| async move {
+                    let _ = reply.send(saving::finish(saving).await);
+                });
             }
         }
     }

@@ -78,13 +78,18 @@ pub fn read_or_make(path: &Path) -> Result<(SecretKey, bool), KeyFileError> {
     }
 }
 
-fn make(path: &Path) -> Result<SecretKey, KeyFileError> {
-    let key = loop {
+/// A key that nobody has.
+pub fn random() -> SecretKey {
+    loop {
         // Of all 32-byte strings, four in 2^128 are no keys.
         if let Ok(key) = SecretKey::from_bytes(&rand::random::<[u8; 32]>()) {
-            break key;
+            return key;
         }
-    };
+    }
+}
+
+fn make(path: &Path) -> Result<SecretKey, KeyFileError> {
+    let key = random();
     let mut options = OpenOptions::new();
     let opened = options.write(true).create_new(true).mode(0o600).open(path);
     let written = opened.and_then(|mut file| {

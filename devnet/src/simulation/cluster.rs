@@ -6,7 +6,7 @@ use crate::{
         channels::{CHANNELS, Channels, Endpoint, max_message_size},
         network::{EndpointOf, Network, NetworkError},
         presence::RunnerView,
-        timing::Timing,
+        timing::{Haste, Timing},
     },
     storage::{StorageError, Store},
     validator::{
@@ -203,6 +203,16 @@ impl Cluster {
         Ok(self.oracle.add_link(self.peer(from), self.peer(to), link).await?)
     }
 
+    /// Lets `from` send to `to` over another link; what is under way arrives, or is lost.
+    pub async fn relink(
+        &self,
+        from: usize,
+        to: usize,
+        link: simulated::Link,
+    ) -> Result<(), ClusterError> {
+        Ok(self.oracle.add_link(self.peer(from), self.peer(to), link).await?)
+    }
+
     /// Drops whatever `from` sends to `to` from now on.
     pub async fn cut(&self, from: usize, to: usize) -> Result<(), ClusterError> {
         Ok(self.oracle.remove_link(self.peer(from), self.peer(to)).await?)
@@ -225,6 +235,7 @@ impl Cluster {
             key: slot.key.clone(),
             genesis: self.genesis.clone(),
             timing: self.setup.timing,
+            haste: Haste::default(),
             store: slot.store.clone(),
             known: Known::default(),
             view: (self.setup.view)(index),

@@ -18,6 +18,7 @@ use commonware_p2p::simulated;
 use commonware_runtime::{Supervisor as _, deterministic::Context};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
+    actor::Budget,
     chain::{Endowment, Payload, State, Transaction},
     job::spec::{Bounds, CommandWork, JobSpec, Verification, Work},
     primitives::{Hash, PublicKey, SecretKey, Wei},
@@ -33,7 +34,7 @@ use tokio::sync::{
 pub const BLOCK_TIME: Duration = Duration::from_millis(250);
 
 /// 20 to 80 ms and 2 % loss: a runner's link to a validator.
-const RUNNER_LINK: Link =
+pub const RUNNER_LINK: Link =
     Link { latency: Duration::from_millis(20), jitter: Duration::from_millis(60), loss: 0.02 };
 
 /// The same between validators, whose simulator draws around a mean.
@@ -75,6 +76,10 @@ pub fn spec(timeout_blocks: u64) -> JobSpec {
 pub struct Plan {
     /// Its validators. Their views and gateways are the devnet's to make.
     pub setup: Setup,
+    /// The pace of blocks, and how long a pretended job takes.
+    pub pace: Duration,
+    /// The standard link between a runner and a validator.
+    pub runner_link: Link,
     /// What the validator of a number votes, of what its gateway sees.
     pub vote: Box<dyn Fn(usize, Gateway) -> Arc<dyn RunnerView> + Send>,
 }
@@ -87,7 +92,12 @@ impl Plan {
         let payers = (0..validators).map(|i| key(&validator_name(i)).address());
         let endow = |account| Endowment { account, balance: Wei::cby(1_000) };
         setup.genesis.endowments.extend(payers.map(endow));
-        Self { setup, vote: Box::new(|_, gateway| Arc::new(gateway)) }
+        Self {
+            setup,
+            pace: BLOCK_TIME,
+            runner_link: RUNNER_LINK,
+            vote: Box::new(|_, gateway| Arc::new(gateway)),
+        }
     }
 }
 
@@ -103,6 +113,7 @@ pub struct Devnet {
     pub runners: BTreeMap<usize, Runner>,
     context: Context,
     targets: Targets,
+    pace: Duration,
 }
 
 impl Devnet {
@@ -129,8 +140,8 @@ impl Devnet {
     ///
     /// Where the simulated network refuses what no other devnet in it has asked for.
     pub async fn launch(context: Context, plan: Plan) -> Result<Self, ClusterError> {
-        let Plan { mut setup, vote } = plan;
-        let fabric = Fabric::new(context.child("fabric"), RUNNER_LINK);
+        let Plan { mut setup, pace, runner_link, vote } = plan;
+        let fabric = Fabric::new(context.child("fabric"), runner_link);
         let gateways: Arc<Mutex<BTreeMap<usize, Gateway>>> = Arc::default();
         let waiting: Arc<Mutex<BTreeMap<usize, mpsc::Receiver<Handed>>>> = Arc::default();
         let (made, results) = (gateways.clone(), waiting.clone());
@@ -157,17 +168,18 @@ impl Devnet {
             let listener = listening.listen(key.public_key()).expect("one listener a validator");
             let results = waiting.lock().remove(&index).expect("the view is made first");
             let gateway = made.lock()[&index].clone();
-            let serving = service::serve(gateway, results, key, listener, BLOCK_TIME);
+            let serving = service::serve(gateway, results, key, listener, pace);
             Some(followed(serving, following.clone()))
         });
         let mut cluster = Cluster::new(context.child("cluster"), setup).await?;
         cluster.start_all()?;
-        Ok(Self { cluster, gateways, fabric, runners: BTreeMap::new(), context, targets })
+        let runners = BTreeMap::new();
+        Ok(Self { cluster, gateways, fabric, runners, context, targets, pace })
     }
 
     /// Starts the runner of a number; its jobs take a block's time.
     pub fn start_runner(&mut self, index: usize) {
-        let worker = Pretended { clock: self.context.child("worker"), delay: BLOCK_TIME };
+        let worker = Pretended { clock: self.context.child("worker"), delay: self.pace };
         self.start_runner_with(index, worker);
     }
 
@@ -187,9 +199,21 @@ impl Devnet {
         self.runners.insert(index, runner);
     }
 
+    /// Ends a runner at once, as a crash would.
+    pub async fn kill_runner(&mut self, index: usize) {
+        if let Some(runner) = self.runners.remove(&index) {
+            runner.kill().await;
+        }
+    }
+
     /// Cuts a runner off from a validator, both ways.
     pub fn cut_runner(&self, runner: usize, validator: usize) {
         self.fabric.cut(&runner_key(runner).public_key(), &validator_key(validator));
+    }
+
+    /// Sets how messages travel between a runner and a validator from now on.
+    pub fn relink_runner(&self, runner: usize, validator: usize, link: Link) {
+        self.fabric.set_link(&runner_key(runner).public_key(), &validator_key(validator), link);
     }
 
     /// Joins a runner and a validator again.
@@ -205,15 +229,28 @@ impl Devnet {
     /// Hands `account-{from}`'s next transaction to the first running validator. Returns the
     /// nonce it has; `None` where the mempool refuses or no validator runs.
     pub fn send(&self, from: usize, payload: Payload) -> Option<u64> {
+        self.send_buying(from, payload, None)
+    }
+
+    /// The same, with what its work may use where that is more than the payload itself.
+    pub fn send_buying(
+        &self,
+        from: usize,
+        payload: Payload,
+        budget: Option<Budget>,
+    ) -> Option<u64> {
         let services = self.cluster.running().next()?.services();
         let state = services.ledger.head();
         let sender = key(&format!("account-{from}"));
         let next = state.account(&sender.address()).nonce;
         let nonce = services.mempool.with(|pool| pool.next_nonce(&sender.address(), next));
         let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
-        let transaction =
-            Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload).sign(&sender);
-        services.submit(transaction).ok().map(|_| nonce)
+        let transaction = Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload);
+        let transaction = match budget {
+            Some(budget) => transaction.buying(budget),
+            None => transaction,
+        };
+        services.submit(transaction.sign(&sender)).ok().map(|_| nonce)
     }
 
     /// Submits a job of `account-{from}`'s, and says its id.

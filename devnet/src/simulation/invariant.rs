@@ -83,6 +83,20 @@ pub enum Violation {
     },
 }
 
+impl Violation {
+    /// What the invariant is called.
+    pub const fn invariant(&self) -> &'static str {
+        match self {
+            Self::Fork { .. } => "fork",
+            Self::Receipts { .. } => "receipts",
+            Self::Presence { .. } => "presence",
+            Self::Supply { .. } => "supply",
+            Self::SecondResult { .. } => "one_result",
+            Self::Mru { .. } | Self::MruState { .. } => "mru",
+        }
+    }
+}
+
 /// Checks every block that every validator executes.
 pub struct Invariants {
     supply: Wei,
@@ -115,6 +129,11 @@ impl Invariants {
     /// The highest block seen.
     pub fn height(&self) -> Height {
         self.chain.last_key_value().map_or(Height::GENESIS, |(height, _)| *height)
+    }
+
+    /// The root of the state after a block.
+    pub fn root(&self, height: Height) -> Option<Hash> {
+        self.chain.get(&height).map(|(_, root)| *root)
     }
 
     /// A validator has executed a block.

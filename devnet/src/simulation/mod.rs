@@ -2,11 +2,19 @@
 //!
 //! A run is a function of its seed. The runtime picks which task goes next and how long a message
 //! takes from the seed alone; the validators' code asks no other clock and no other randomness.
+//!
+//! [`script`] has scenarios as they are written, [`play`] plays one; [`scenario`] is the one that
+//! tests play with many seeds.
 
 pub mod cluster;
+mod conditions;
 pub mod devnet;
 pub mod invariant;
+mod liar;
+mod load;
+pub mod play;
 pub mod scenario;
+pub mod script;
 
 pub use cluster::{Cluster, Setup};
 pub use scenario::{Report, Scenario, ScenarioError};

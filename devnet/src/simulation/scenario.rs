@@ -5,7 +5,10 @@ use super::{
     devnet::{BLOCK_TIME, Devnet, spec},
     invariant::{Invariants, Violation},
 };
-use crate::{chain::ledger::ExecutedBlock, storage::StorageError};
+use crate::{
+    chain::ledger::{Alarm, ExecutedBlock},
+    storage::StorageError,
+};
 use commonware_runtime::{Clock as _, Supervisor as _, deterministic::Context};
 use cowboy_engine::{
     chain::{Payload, transaction::Transfer},
@@ -61,6 +64,34 @@ pub enum ScenarioError {
     /// Two validators that run disagree.
     #[error("validators disagree at {0}")]
     Disagreement(Height),
+    /// Validators have cut others off for breaking the protocol.
+    #[error("{0} times a validator has cut off another for breaking the protocol")]
+    CutOff(usize),
+    /// What a block says of an ancestor is not what was computed.
+    #[error(transparent)]
+    Alarm(#[from] Alarm),
+    /// A validator has seen final blocks that contradict each other.
+    #[error("a validator has seen {0} contradictions between final blocks")]
+    Contradictions(u64),
+    /// A job has not ended although its time is over.
+    #[error("job {0} is open past its deadline")]
+    Overdue(Hash),
+}
+
+impl ScenarioError {
+    /// The name of the invariant that does not hold; `None`: the scenario could not be played.
+    pub const fn invariant(&self) -> Option<&'static str> {
+        match self {
+            Self::Cluster(_) | Self::Storage(_) => None,
+            Self::Violation(violation) => Some(violation.invariant()),
+            Self::Stuck(_) => Some("liveness"),
+            Self::Disagreement(_) => Some("agreement"),
+            Self::CutOff(_) => Some("trust"),
+            Self::Alarm(_) => Some("roots"),
+            Self::Contradictions(_) => Some("finality"),
+            Self::Overdue(_) => Some("deadlines"),
+        }
+    }
 }
 
 impl Scenario {
@@ -147,10 +178,18 @@ pub(super) fn check(
     validator: usize,
     blocks: Option<&mut Receiver<Arc<ExecutedBlock>>>,
 ) -> Result<(), Violation> {
+    each(blocks, |block| invariants.check(validator, block))
+}
+
+/// Looks at what a validator has executed since the last look.
+pub(super) fn each(
+    blocks: Option<&mut Receiver<Arc<ExecutedBlock>>>,
+    mut look: impl FnMut(&ExecutedBlock) -> Result<(), Violation>,
+) -> Result<(), Violation> {
     let Some(blocks) = blocks else { return Ok(()) };
     loop {
         match blocks.try_recv() {
-            Ok(block) => invariants.check(validator, &block)?,
+            Ok(block) => look(&block)?,
             // Catching up goes faster than looking: what was missed is compared at the end.
             Err(TryRecvError::Lagged(_)) => {}
             Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(()),

@@ -5,10 +5,12 @@
 //! anybody while the devnet runs; docs/storage.md lists its tables. Bodies are deterministic CBOR,
 //! the forms that `cowboy-engine` defines.
 
+mod format;
 mod query;
 mod schema;
 mod timers;
 
+pub use format::{FORMAT, stored_format};
 pub use query::{
     Cause, EventFilter, Line, PAGE_BYTES, Page, StoredDraw, StoredEvent, StoredLine,
     StoredPresence, StoredResult, StoredTransaction,
@@ -25,7 +27,7 @@ use cowboy_engine::{
     },
     timer::Policy,
 };
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -83,6 +85,32 @@ pub enum StorageError {
         /// What stands there.
         head: Height,
     },
+}
+
+/// The last block of a file whose chain is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredHead {
+    /// The chain.
+    pub chain_id: u64,
+    /// The block's height.
+    pub height: Height,
+    /// The block's hash.
+    pub hash: Hash,
+}
+
+/// The last block in a validator's file, of whatever chain; `None`: it has no block yet.
+pub fn head_of(path: &Path) -> Result<Option<StoredHead>, StorageError> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let head = "SELECT chain_id, height, hash FROM meta, block ORDER BY height DESC LIMIT 1";
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(StoredHead {
+            chain_id: u64::from_be_bytes(row.get(0)?),
+            height: query::height(row, 1)?,
+            hash: query::hash(row, 2)?,
+        })
+    };
+    Ok(connection.query_row(head, [], read).optional()?)
 }
 
 /// One validator's file.

@@ -47,6 +47,9 @@ pub struct Topology {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `chain`")]
 pub struct ChainSection {
+    /// The chain's name (default the devnet's): its id follows from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Name>,
     /// The pace of blocks.
     pub block_time: BlockTime,
     /// What every key derives from.
@@ -324,7 +327,7 @@ fn read(path: &Path) -> Result<(String, String), TopologyError> {
     let file = path.display().to_string();
     let refused = |message: String| TopologyError {
         file: file.clone(),
-        line: None,
+        place: None,
         field: String::new(),
         message,
     };
@@ -349,5 +352,5 @@ fn parse<T: Default + for<'de> Deserialize<'de>>(
     if blank {
         return Ok(T::default());
     }
-    serde_yaml::from_str(text).map_err(|error| locate::describe(&error, file))
+    serde_yaml::from_str(text).map_err(|error| locate::describe(&error, text, file))
 }

@@ -1,6 +1,6 @@
 //! Where in a YAML text a field stands, and YAML errors in the form of a [`TopologyError`].
 
-use super::TopologyError;
+use super::{Place, TopologyError};
 use serde::{
     Deserializer,
     de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
@@ -29,24 +29,31 @@ pub(super) fn path_text(path: &[Step]) -> String {
     text
 }
 
-/// The line of the value at `path`, or of the nearest value around it that is written.
-pub(super) fn line_of(text: &str, path: &[Step]) -> Option<usize> {
+/// The place of the value at `path`, or of the nearest value around it that is written.
+pub(super) fn place_of(text: &str, path: &[Step]) -> Option<Place> {
     (0..=path.len()).rev().find_map(|len| {
         // The walk fails on purpose when it arrives: only errors carry a place.
         let walk = Walk(&path[..len]);
         let error = walk.deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
-        error.location().map(|location| location.line())
+        place(&error, text)
     })
 }
 
+/// The place that a YAML error names.
+fn place(error: &serde_yaml::Error, text: &str) -> Option<Place> {
+    let location = error.location()?;
+    let line = location.line();
+    let text = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().to_owned();
+    Some(Place { line, column: location.column(), text })
+}
+
 /// A YAML error as place, field and message.
-pub(super) fn describe(error: &serde_yaml::Error, file: &str) -> TopologyError {
+pub(super) fn describe(error: &serde_yaml::Error, text: &str, file: &str) -> TopologyError {
     let mut message = error.to_string();
-    let line = error.location().map(|location| {
-        let place = format!(" at line {} column {}", location.line(), location.column());
-        message = message.replace(&place, "");
-        location.line()
-    });
+    let place = place(error, text);
+    if let Some(Place { line, column, .. }) = place {
+        message = message.replace(&format!(" at line {line} column {column}"), "");
+    }
     // The error begins with the field's path where it has one.
     let is_path = |text: &str| {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.[]-".contains(&b))
@@ -55,7 +62,7 @@ pub(super) fn describe(error: &serde_yaml::Error, file: &str) -> TopologyError {
         Some((path, rest)) if is_path(path) => (path.to_owned(), rest.to_owned()),
         _ => (String::new(), message),
     };
-    TopologyError { file: file.to_owned(), line, field, message }
+    TopologyError { file: file.to_owned(), place, field, message }
 }
 
 struct Walk<'a>(&'a [Step]);

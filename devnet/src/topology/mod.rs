@@ -61,19 +61,30 @@ pub const TEMPLATE: &str = include_str!("template.yaml");
 pub struct TopologyError {
     /// The file's name, as the user gave it.
     pub file: String,
-    /// The line, from 1; absent where the fault has no place in the file.
-    pub line: Option<usize>,
+    /// Where in the file; absent where the fault has no place in it.
+    pub place: Option<Place>,
     /// The field's path, as `chain.block_time`; empty for the document as a whole.
     pub field: String,
     /// What was got and what is allowed; one line.
     pub message: String,
 }
 
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1.
+    pub column: usize,
+    /// The whole line.
+    pub text: String,
+}
+
 impl fmt::Display for TopologyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
+        if let Some(Place { line, column, .. }) = self.place {
+            write!(f, ":{line}:{column}")?;
         }
         f.write_str(": ")?;
         if !self.field.is_empty() {

@@ -49,6 +49,8 @@ pub(super) const MIN_STAKE: Wei = registry::MIN_STAKE;
 pub struct Plan {
     /// The devnet's name.
     pub name: Name,
+    /// The chain's name, which is the devnet's unless it was loaded under another one.
+    pub chain_name: Name,
     /// The pace of blocks.
     pub block_time: Duration,
     /// What every key derives from.
@@ -146,7 +148,7 @@ impl Topology {
     ) -> Result<Plan, TopologyError> {
         let refused = |path: &[Step], message: String| TopologyError {
             file: file.to_owned(),
-            line: locate::line_of(text, path),
+            place: locate::place_of(text, path),
             field: locate::path_text(path),
             message,
         };
@@ -201,12 +203,11 @@ impl Topology {
             .iter()
             .map(|account| AccountPlan { name: account.name.clone(), balance: account.balance.0 });
         let port = self.api.port.get() as u16;
+        let name = overrides.name.clone().or_else(|| self.name.clone());
+        let name = name.unwrap_or_else(|| named("local"));
         Plan {
-            name: overrides
-                .name
-                .clone()
-                .or_else(|| self.name.clone())
-                .unwrap_or_else(|| named("local")),
+            chain_name: self.chain.name.clone().unwrap_or_else(|| name.clone()),
+            name,
             block_time: overrides.block_time.unwrap_or(self.chain.block_time).get(),
             seed: overrides.seed.unwrap_or(self.chain.seed.get()),
             epoch_blocks: self.chain.epoch_blocks.map_or(EPOCH_BLOCKS, Within::get),
@@ -356,6 +357,7 @@ impl Plan {
         let topology = Topology {
             name: Some(self.name.clone()),
             chain: ChainSection {
+                name: Some(self.chain_name.clone()).filter(|name| *name != self.name),
                 block_time: format!("{}ms", self.block_time.as_millis()).parse().expect(within),
                 seed: Within::new(self.seed).expect(within),
                 epoch_blocks: Some(Within::new(self.epoch_blocks).expect(within)),

@@ -85,12 +85,12 @@ fn a_runner_takes_what_its_executors_can_do() {
 
     let error = resolve("runners:\n  - name: worker\n    kinds: [custom, llm]\n").unwrap_err();
     assert_eq!(
-        error.to_string(),
+        told(&error),
         "devnet.yaml:3: runners[0].kinds: for `llm` jobs the runner's `executors` need an \
          OpenAI-compatible endpoint in `llm`: base_url and models"
     );
     let text = "runners:\n  - name: worker\n    executors:\n      llm:\n        base_url: h\n";
-    let error = resolve(text).unwrap_err().to_string();
+    let error = told(&resolve(text).unwrap_err());
     let expected = "devnet.yaml:5: runners[0].executors.llm.base_url: no URL";
     assert!(error.starts_with(expected), "{error}");
 }
@@ -106,7 +106,8 @@ fn executors_in_a_file_of_their_own_are_those_of_a_topology() {
     assert!(load_executors(&path).unwrap().is_default());
     std::fs::write(&path, "llm:\n  base_url: 'http://h'\n  models: {}\n").unwrap();
     let error = load_executors(&path).unwrap_err();
-    assert_eq!((error.line, error.field.as_str()), (Some(3), "llm.models"), "{error}");
+    let line = error.place.as_ref().map(|place| place.line);
+    assert_eq!((line, error.field.as_str()), (Some(3), "llm.models"), "{error}");
     assert!(load_executors(&folder.path().join("none")).is_err());
 }
 
@@ -135,10 +136,29 @@ fn keys_follow_seed_and_name() {
     assert_ne!(key("", "dev-1").address(), address);
 }
 
+/// An error without its column, which what stands in the line follows from.
+fn told(error: &TopologyError) -> String {
+    let text = error.to_string();
+    match &error.place {
+        Some(Place { line, column, .. }) => {
+            text.replacen(&format!(":{line}:{column}: "), &format!(":{line}: "), 1)
+        }
+        None => text,
+    }
+}
+
+#[test]
+fn an_error_has_the_whole_line_and_the_column_in_it() {
+    let error = resolve("chain:\n  block_time: soon\n").unwrap_err();
+    let text = "  block_time: soon".to_owned();
+    assert_eq!(error.place, Some(Place { line: 2, column: 15, text }));
+    assert!(error.to_string().starts_with("devnet.yaml:2:15: chain.block_time: "), "{error}");
+}
+
 #[test]
 fn errors_name_file_line_field_and_allowed_values() {
     let check = |text: &str, message: &str| {
-        assert_eq!(resolve(text).unwrap_err().to_string(), message, "{text}");
+        assert_eq!(told(&resolve(text).unwrap_err()), message, "{text}");
     };
     check(
         "name: x\nvalidatorz: 4\n",
@@ -157,8 +177,8 @@ fn errors_name_file_line_field_and_allowed_values() {
     );
     check(
         "chain:\n  blocktime: 1s\n",
-        "devnet.yaml:2: chain: unknown field `blocktime`, expected one of `block_time`, `seed`, \
-         `epoch_blocks`, `presence`",
+        "devnet.yaml:2: chain: unknown field `blocktime`, expected one of `name`, `block_time`, \
+         `seed`, `epoch_blocks`, `presence`",
     );
     check(
         "chain:\n  epoch_blocks: 3\n",
@@ -372,7 +392,7 @@ fn limits_of_timers_have_the_bounds_of_their_keys() {
 #[test]
 fn what_timers_cannot_be_is_said() {
     let check = |text: &str, message: &str| {
-        assert_eq!(resolve(text).unwrap_err().to_string(), message, "{text}");
+        assert_eq!(told(&resolve(text).unwrap_err()), message, "{text}");
     };
     check(
         "timers:\n  policy: lifo\n",
@@ -457,4 +477,14 @@ fn durations_parse() {
     {
         check(bad, None);
     }
+}
+
+#[test]
+fn a_chain_has_the_devnet_s_name_or_one_of_its_own() {
+    let plan = resolve("name: one\n").unwrap();
+    assert_eq!(plan.chain_name.as_str(), "one");
+    assert!(!plan.to_yaml().contains("chain_name"));
+    let plan = resolve("name: two\nchain: {name: one}\n").unwrap();
+    assert_eq!((plan.name.as_str(), plan.chain_name.as_str()), ("two", "one"));
+    assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan);
 }

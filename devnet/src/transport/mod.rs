@@ -20,6 +20,7 @@ mod suite;
 
 pub mod tls;
 
+use crate::duration::Plain;
 use bytes::Bytes;
 use cowboy_engine::primitives::PublicKey;
 use std::{
@@ -48,7 +49,7 @@ pub enum TransportError {
         reason: String,
     },
     /// The handshake was not through in time.
-    #[error("no connection to {address} within {after:?}")]
+    #[error("no connection to {address} within {}", Plain(*.after))]
     ConnectTimeout {
         /// The address dialled.
         address: SocketAddr,

@@ -57,7 +57,7 @@ fn told(outcome: Outcome) -> String {
     match outcome {
         Outcome::Success => "it accepted".to_owned(),
         Outcome::Duplicate => "it has it already".to_owned(),
-        Outcome::SoftFailure(Some(reason)) => format!("{reason:?}"),
+        Outcome::SoftFailure(Some(reason)) => reason.to_string(),
         Outcome::SoftFailure(None) => "its answer was no answer".to_owned(),
         Outcome::HardFailure => "it did not answer in time".to_owned(),
     }

@@ -19,7 +19,7 @@ use crate::{
         network::Network,
         presence::RunnerView,
         scheme::{Committee, CommitteeError},
-        timing::Timing,
+        timing::{Haste, Timing},
     },
     storage::Store,
 };
@@ -45,6 +45,8 @@ pub struct ValidatorConfig<E> {
     pub genesis: Arc<Genesis>,
     /// Consensus' times.
     pub timing: Timing,
+    /// Lifts the pace; validators in one process may share it.
+    pub haste: Haste,
     /// Where its chain is kept.
     pub store: Arc<Store>,
     /// Copies of transactions; validators in one process may share them.
@@ -145,7 +147,7 @@ where
     E: Clock + CryptoRng + Spawner + Storage + Metrics,
     N: Network<E>,
 {
-    let ValidatorConfig { name, key, genesis, timing, store, known, view, gateway } = config;
+    let ValidatorConfig { name, key, genesis, timing, haste, store, known, view, gateway } = config;
     Committee::of(genesis.chain_id(), &genesis.validators)?;
     let ledger = Ledger::open(&genesis, store)?;
     let (exchange, port) = reveals::exchange();
@@ -162,6 +164,7 @@ where
         key,
         genesis: genesis.block()?,
         timing,
+        haste,
         ledger: services.ledger.clone(),
         mempool: services.mempool.clone(),
         reveals: port,
@@ -189,8 +192,7 @@ where
     E: Clock + CryptoRng + Spawner + Storage + Metrics,
     N: Network<E>,
 {
-    let endpoint =
-        network.connect(context.child("network"), quota(consensus.timing.pace.block_time)).await;
+    let endpoint = network.connect(context.child("network"), quota()).await;
     let endpoint = match endpoint {
         Ok(endpoint) => endpoint,
         Err(error) => return error.into(),

@@ -9,6 +9,8 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 fn repository(path: &str) -> PathBuf {
@@ -126,7 +128,14 @@ fn a_runner_in_python_stops_when_it_is_told_to() {
     }
     let served = Served::with(&["--heartbeat", "1s"]);
     served.folder.prints(&["lease", "token", "issue", "py", "--file", "py.token"]);
-    served.submit("  a: { steps: ['echo begun; sleep 600 & sleep 600'] }\n");
+    // Descendants too: in another session, deaf to what asks them to end.
+    let marker = served.folder.path("marker");
+    served.submit(&format!(
+        "  a:\n    env: {{ MARKER: '{}' }}\n    steps:\n      - |\n        \
+         setsid sh -c 'trap \"\" TERM; echo begun; sleep 600; sleep 600' &\n        \
+         sleep 600 & sleep 600\n",
+        marker.display()
+    ));
     let mut python = Command::new("python3");
     python.arg(repository("examples/leases/runner.py")).args([served.url.as_str(), "py"]);
     python.arg(served.folder.path("py.token")).arg("--once").stdout(Stdio::piped());
@@ -137,4 +146,29 @@ fn a_runner_in_python_stops_when_it_is_told_to() {
     assert_eq!(runner.ended(), 0);
     let job = served.json(&["lease", "show", "latest/a"]);
     assert_eq!(job["attempts"][0]["lease_state"], "CANCELED", "it said so itself");
+    until_gone(marker.to_str().unwrap());
+
+    // The end of the runner is that of its job.
+    served.submit(&format!(
+        "  b: {{ env: {{ MARKER: '{}' }}, steps: ['echo begun; sleep 600 & sleep 600'] }}\n",
+        marker.display()
+    ));
+    let runner = super::Process::start(&mut python);
+    served.until_logged("latest/b", "begun\n");
+    assert_eq!(runner.terminate(), 143);
+    until_gone(marker.to_str().unwrap());
+}
+
+/// Waits until no process has this in its environment: what was killed may take a moment to go.
+fn until_gone(text: &str) {
+    let begun = Instant::now();
+    let is_there = || {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let mut environments = processes.filter_map(|it| fs::read(it.path().join("environ")).ok());
+        environments.any(|bytes| String::from_utf8_lossy(&bytes).contains(text))
+    };
+    while is_there() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "a process of the job goes on");
+        thread::yield_now();
+    }
 }

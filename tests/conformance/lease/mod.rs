@@ -6,41 +6,19 @@
 mod http;
 mod machine;
 
+use crate::cases::{self, Cases};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The file, but for what is there to be read by people.
-#[derive(Deserialize)]
-pub struct Vectors {
-    pub cases: Vec<Case>,
-    defaults: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Case {
-    pub id: String,
-    #[serde(rename = "name")]
-    _name: String,
-    #[serde(rename = "source")]
-    _source: String,
-    #[serde(rename = "note")]
-    _note: Option<String>,
-    given: Given,
-    then: Then,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Given {
-    config: Map<String, Value>,
-    ops: Vec<Op>,
-}
+/// The file.
+pub type Vectors = Cases<Op, Then>;
+/// One of its cases.
+pub type Case = cases::Case<Op, Then>;
 
 #[derive(Deserialize, Clone, Default)]
 #[serde(deny_unknown_fields, default)]
-struct Op {
+pub struct Op {
     op: String,
     job: Option<String>,
     steps: Option<Vec<String>>,
@@ -78,7 +56,7 @@ struct Op {
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
-struct Then {
+pub struct Then {
     job: BTreeMap<String, String>,
     lease: BTreeMap<String, String>,
     attempt: BTreeMap<String, u32>,

@@ -10,12 +10,12 @@ use crate::{
     },
     complete,
     context::{Context, Deadline},
-    error::CliError,
+    error::{CliError, nearest},
 };
 use clap::{Args, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{Bytes, DryRun, DryRunRequest, Text, TransactionStatus},
+    api::types::{Bytes, DryRun, DryRunRequest, StoreQuery, Text, TransactionStatus},
     client::{BlockAt, Client},
 };
 use cowboy_engine::{
@@ -73,7 +73,10 @@ impl Call {
         if self.dry_run {
             let tried = self.try_on(&client, &payload).await?;
             cx.ui.document(&tried)?;
-            return succeeded(&tried);
+            return match succeeded(&tried) {
+                Ok(()) => Ok(()),
+                Err(error) => Err(self.meant(&client, &tried, error).await),
+            };
         }
         let signer = Signer::find(&devnet, &self.from)?;
         let actor = address_of(&client, &self.actor).await?;
@@ -100,11 +103,29 @@ impl Call {
             return Ok(Budget { cycles, cells });
         }
         let tried = self.try_on(client, payload).await?;
-        succeeded(&tried).map_err(|error| {
-            error.hint("nothing was sent; to send it nevertheless, give --cycles and --cells")
-        })?;
+        if let Err(error) = succeeded(&tried) {
+            let nothing = "nothing was sent; to send it nevertheless, give --cycles and --cells";
+            return Err(self.meant(client, &tried, error.hint(nothing)).await);
+        }
         let Budget { cycles, cells } = with_margin(tried.usage.cycles, tried.usage.cells);
         Ok(Budget { cycles: self.cycles.unwrap_or(cycles), cells: self.cells.unwrap_or(cells) })
+    }
+
+    /// The same error; of a handler that the actor does not have, with the one that was probably
+    /// meant.
+    async fn meant(&self, client: &Client, tried: &DryRun, error: CliError) -> CliError {
+        let mut said = [&tried.error, &tried.message].into_iter().flatten();
+        if !said.any(|text| text.contains("UnknownHandler")) {
+            return error;
+        }
+        // Without an answer the error stays as it is: it is about the call.
+        let query = StoreQuery { limit: Some(1), ..StoreQuery::default() };
+        let Ok(actor) = client.actor(&self.actor, &query).await else { return error };
+        let names: Vec<_> = actor.handlers.iter().map(|known| known.name.as_str()).collect();
+        error.detail(match nearest(&self.handler, names.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("it has: {}", names.join(", ")),
+        })
     }
 
     async fn try_on(&self, client: &Client, payload: &[u8]) -> Result<DryRun, CliError> {

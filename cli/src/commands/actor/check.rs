@@ -24,7 +24,8 @@ pub struct Check {
 
 /// A module that would deploy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Checked {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Checked {
     file: String,
     /// A module that would be refused is an error.
     valid: bool,

@@ -39,7 +39,8 @@ pub struct Deploy {
 
 /// A deployed actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Deployed {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Deployed {
     /// Its address.
     actor: AddressText,
     /// The account that deployed it.

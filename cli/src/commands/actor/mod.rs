@@ -1,12 +1,12 @@
 //! `actor`: modules on the chain, their handlers, stores and logs.
 
 mod call;
-mod check;
-mod deploy;
+pub(super) mod check;
+pub(super) mod deploy;
 mod logs;
 mod module;
 mod show;
-mod test;
+pub(super) mod test;
 
 pub use show::{receipt_fields, receipt_log};
 

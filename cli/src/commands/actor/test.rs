@@ -27,7 +27,8 @@ pub struct Test {
 
 /// What came of a module's tests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Tested {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Tested {
     file: String,
     passed: usize,
     failed: usize,
@@ -36,7 +37,8 @@ struct Tested {
 
 /// What came of one test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct TestCase {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct TestCase {
     name: String,
     passed: bool,
     /// Where the test is defined.
@@ -50,7 +52,8 @@ struct TestCase {
 
 /// Why a test failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Failed {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Failed {
     /// The error's name.
     name: &'static str,
     /// What went wrong.

@@ -1,15 +1,18 @@
 //! `chain`: blocks, transactions, events.
 
-mod params;
+pub(super) mod advance;
+pub(super) mod params;
 
 use super::{actor, timer::status as timer_status};
 use crate::{
     args::{self, HeightArg},
+    complete,
     context::{Context, Deadline},
     error::{CliError, Exit},
     output::{Document, Row, Ui, amount, fields, short, table},
 };
 use clap::{Subcommand, builder::FalseyValueParser};
+use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     api::types::{Block, BlockNotice, Event, EventQuery, Head, Transaction, TransactionStatus},
     client::{BlockAt, Client},
@@ -42,6 +45,7 @@ pub enum Chain {
         follow: bool,
         /// Only events of this name, as JobAssigned
         #[arg(long, value_name = "NAME", env = "COWBOYCTL_KIND", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::event_kinds))]
         kind: Option<String>,
         /// The first height [default: the last 100 blocks; with --follow the next one]
         #[arg(long, value_name = "HEIGHT")]
@@ -50,6 +54,11 @@ pub enum Chain {
     /// Parameters of the chain that are governed
     #[command(subcommand)]
     Params(params::Params),
+    /// Have the chain go as fast as consensus goes for a number of blocks, and wait for them
+    ///
+    /// Then the block time holds again. Of two at once the one that goes further counts. When the
+    /// time is over, or the command is gone, the chain still is back at its pace by then.
+    Advance(advance::Advance),
     /// Wait for a height
     Wait {
         /// The height: 120 or +10 (from now)
@@ -65,12 +74,14 @@ pub enum Chain {
 impl Chain {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        if let Self::Params(params) = self {
-            return params.run(cx).await;
+        match self {
+            Self::Params(params) => return params.run(cx).await,
+            Self::Advance(advance) => return advance.run(cx).await,
+            _ => {}
         }
         let client = cx.client()?;
         match self {
-            Self::Params(_) => Ok(()),
+            Self::Params(_) | Self::Advance(_) => Ok(()),
             Self::Head => cx.ui.document(&client.head().await?),
             Self::Block { at } => {
                 let at = at.resolve(&client).await?;

@@ -7,7 +7,7 @@ use crate::{
     },
     complete,
     context::{Context, Deadline},
-    error::{CliError, Exit},
+    error::{CliError, Exit, nearest},
     output::{Document, Row, fields},
 };
 use clap::Subcommand;
@@ -51,7 +51,8 @@ pub enum Params {
 
 /// A parameter that was set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Set {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Set {
     key: String,
     /// Its value until then.
     before: Setting,
@@ -117,6 +118,7 @@ async fn find(client: &Client, key: &str) -> Result<GovernedParameter, CliError>
     if let Some(found) = all.iter().position(|parameter| parameter.key == key) {
         return Ok(all.swap_remove(found));
     }
+    let names: Vec<_> = all.iter().map(|parameter| parameter.key.clone()).collect();
     all.retain(|parameter| ends(&parameter.key, key));
     let keys: Vec<_> = all.iter().map(|parameter| parameter.key.clone()).collect();
     match (all.pop(), keys.as_slice()) {
@@ -127,8 +129,15 @@ async fn find(client: &Client, key: &str) -> Result<GovernedParameter, CliError>
         }
         (None, _) => {
             let what = format!("UnknownParameter: no parameter is `{key}` or ends so");
-            Err(CliError::new(Exit::NotFound, what)
-                .hint("see which there are: cowboyctl chain params get"))
+            let hint = "see which there are: cowboyctl chain params get";
+            let error = CliError::new(Exit::NotFound, what).hint(hint);
+            // By its whole key, or by its last part.
+            let parts =
+                names.iter().flat_map(|key| [Some(key.as_str()), key.rsplit([':', '.']).next()]);
+            match nearest(key, parts.flatten()) {
+                Some(meant) => Err(error.detail(format!("did you mean `{meant}`?"))),
+                None => Err(error),
+            }
         }
     }
 }

@@ -49,6 +49,7 @@ pub struct Reset {
 
 /// How a devnet was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// By its own API.
@@ -61,8 +62,10 @@ pub enum How {
 
 /// A devnet that has stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct DownReport {
     /// Its name.
+    #[cfg_attr(test, schema(value_type = String))]
     name: Name,
     /// The process that ran it.
     pid: Option<u32>,
@@ -72,8 +75,10 @@ pub struct DownReport {
 
 /// A devnet whose chain is deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ResetReport {
     /// Its name.
+    #[cfg_attr(test, schema(value_type = String))]
     name: Name,
     /// Whether it ran.
     was_running: bool,
@@ -131,7 +136,10 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
             match kill_process(process, number) {
                 Ok(()) | Err(rustix::io::Errno::SRCH) => {}
                 Err(error) => {
-                    let what = format!("devnet `{name}`: process {process:?} cannot be signalled");
+                    let what = format!(
+                        "devnet `{name}`: process {} cannot be signalled",
+                        process.as_raw_nonzero()
+                    );
                     return Err(CliError::failed(what).detail(error.to_string()));
                 }
             }
@@ -141,7 +149,9 @@ pub async fn stop(devnet: &DevnetHome, grace: Duration) -> Result<Option<DownRep
             return report(how);
         }
     }
-    Err(CliError::failed(format!("devnet `{name}` does not stop: {holder:?}")))
+    let by = holder.pid().map_or(String::new(), |pid| format!(": process {pid} is still there"));
+    Err(CliError::failed(format!("devnet `{name}` does not stop, not even killed{by}"))
+        .hint(format!("see what it does: cowboyctl devnet logs {name}")))
 }
 
 /// Who holds a devnet's lock.

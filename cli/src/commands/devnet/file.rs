@@ -50,11 +50,11 @@ impl Init {
                 CliError::new(Exit::Conflict, format!("{file} is there already"))
                     .hint("overwrite it with --force, or name another file")
             }
-            _ => CliError::failed(format!("{file}: {error}")),
+            _ => CliError::file(Exit::Failed, &self.file, &error),
         })?;
         target
             .write_all(TEMPLATE.as_bytes())
-            .map_err(|error| CliError::failed(format!("{file}: {error}")))?;
+            .map_err(|error| CliError::file(Exit::Failed, &self.file, &error))?;
         cx.ui.note(&format!("wrote {file}; start it: cowboyctl devnet up -f {file}"));
         Ok(())
     }
@@ -83,12 +83,14 @@ impl Validate {
 
 /// What a topology resolves to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Resolved {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Resolved {
     /// The file.
     file: String,
     /// Whether it can be started; what cannot is an error instead.
     valid: bool,
     /// The devnet's name.
+    #[cfg_attr(test, schema(value_type = String))]
     name: Name,
     /// The pace of blocks.
     block_time_ms: u64,
@@ -97,6 +99,7 @@ struct Resolved {
     /// How reliably runners are present.
     presence: PresenceForecast,
     /// How timers compete, and their limits.
+    #[cfg_attr(test, schema(value_type = Object))]
     timers: TimersSection,
     /// The migration phase that the chain begins in.
     migration_phase: String,
@@ -114,7 +117,8 @@ struct Resolved {
 
 /// How reliably a connected runner is present.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct PresenceForecast {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct PresenceForecast {
     /// How votes become presence.
     threshold_rule: String,
     /// Validators that each runner is connected to.
@@ -128,13 +132,17 @@ struct PresenceForecast {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Node {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Node {
+    #[cfg_attr(test, schema(value_type = String))]
     name: Name,
     address: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct RunnerNode {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct RunnerNode {
+    #[cfg_attr(test, schema(value_type = String))]
     name: Name,
     address: String,
     kinds: Vec<String>,
@@ -144,7 +152,9 @@ struct RunnerNode {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Endowed {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Endowed {
+    #[cfg_attr(test, schema(value_type = String))]
     name: Name,
     address: String,
     balance: String,

@@ -5,7 +5,7 @@ use crate::{
     commands::{runtime, to_end},
     context::Context,
     error::{CliError, Exit},
-    output::{Format, Row},
+    output::{COLUMNS, Format, Row, within},
 };
 use cowboy_devnet::{
     api::types::BlockNotice,
@@ -107,7 +107,7 @@ fn line(cx: &Context, block: &BlockNotice) -> Result<(), CliError> {
         1 => "1 transaction".to_owned(),
         count => format!("{count} transactions"),
     };
-    let cells = block.cells();
+    let cells = within(Some(COLUMNS), || block.cells());
     let [height, hash, proposer, _, _, present, certified, events] = cells.as_slice() else {
         unreachable!("a block has a cell for each of its eight columns");
     };

@@ -1,12 +1,14 @@
 //! `devnet`: starting, stopping and inspecting devnets.
 
 pub mod daemon;
-mod down;
-mod file;
+pub(super) mod down;
+pub(super) mod file;
 pub mod launch;
 mod logs;
-mod status;
-mod up;
+pub(super) mod report;
+pub(super) mod snapshot;
+pub(super) mod status;
+pub(super) mod up;
 
 pub use down::stop;
 pub use up::{Up, UpReport, saved_plan};
@@ -47,6 +49,13 @@ pub enum Devnet {
     Validate(file::Validate),
     /// Stop a devnet and delete its chain; keys and topology stay
     Reset(down::Reset),
+    /// Save a devnet's state, and bring it back
+    #[command(subcommand)]
+    Snapshot(snapshot::Snapshot),
+    /// Pack what helps to find out what went wrong: logs, topology, status, the machine
+    ///
+    /// Keys, tokens and ids of leases are not in it. It can be shared; read it before.
+    Report(report::Report),
 }
 
 /// The devnet that a command is about.
@@ -70,6 +79,8 @@ impl Devnet {
             Self::Init(init) => init.run(cx),
             Self::Validate(validate) => validate.run(cx),
             Self::Reset(reset) => block_on(reset.run(cx)),
+            Self::Snapshot(snapshot) => block_on(snapshot.run(cx)),
+            Self::Report(report) => block_on(report.run(cx)),
         }
     }
 }

@@ -22,8 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A devnet in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Entry {
     /// Its name.
+    #[cfg_attr(test, schema(value_type = String))]
     name: Name,
     /// Whether a process runs it.
     running: bool,
@@ -40,6 +42,7 @@ pub struct Entry {
     /// How many runners it has.
     runners: Option<usize>,
     /// Its folder.
+    #[cfg_attr(test, schema(value_type = String))]
     home: PathBuf,
 }
 
@@ -229,14 +232,18 @@ impl Document for Status {
 
 /// What other programs need to reach a devnet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Environment {
     /// The folder of all devnets.
+    #[cfg_attr(test, schema(value_type = String))]
     home: PathBuf,
     /// The devnet's name.
+    #[cfg_attr(test, schema(value_type = String))]
     devnet: Name,
     /// Where its control API answers.
     rpc_url: String,
     /// The file that has the API's token.
+    #[cfg_attr(test, schema(value_type = String))]
     token_file: PathBuf,
 }
 

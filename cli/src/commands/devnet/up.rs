@@ -147,6 +147,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         return Ok(());
     }
     let differs = [
+        ("chain name", plan.chain_name != saved.chain_name),
         ("seed", plan.seed != saved.seed),
         ("epoch blocks", plan.epoch_blocks != saved.epoch_blocks),
         ("threshold rule", plan.threshold_rule != saved.threshold_rule),
@@ -169,14 +170,17 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
 
 /// A devnet that is up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct UpReport {
     /// Its name.
+    #[cfg_attr(test, schema(value_type = String))]
     pub name: Name,
     /// What its transactions name.
     pub chain_id: ChainIdText,
     /// Where its control API answers.
     pub rpc_url: String,
     /// Its folder.
+    #[cfg_attr(test, schema(value_type = String))]
     pub home: PathBuf,
     /// The newest finalized and executed block.
     pub head: Head,

@@ -1,7 +1,7 @@
 //! `job`: off-chain work, its results, and how its runners were drawn.
 
 mod show;
-mod submit;
+pub(super) mod submit;
 mod terms;
 
 pub use submit::{Submitted, submit, succeeded};
@@ -66,9 +66,11 @@ pub enum Job {
         /// Only jobs that stand there: Pending, Assigned, Running, Committed, Verified, Failed or
         /// Cancelled
         #[arg(long, env = "COWBOYCTL_STATUS", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::job_statuses))]
         status: Option<JobStatus>,
         /// Only jobs of this kind: custom, http, llm, mcp or eth_send
         #[arg(long, env = "COWBOYCTL_KIND", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
         kind: Option<String>,
         /// Only jobs of this account: a name or an address
         #[arg(long, value_name = "ACCOUNT", env = "COWBOYCTL_SUBMITTER", hide_env_values = true)]

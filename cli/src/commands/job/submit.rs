@@ -227,11 +227,11 @@ impl Kind {
 /// The job that a file describes.
 fn document(file: &Path) -> Result<JobSpec, CliError> {
     let bytes = args::input(file, INPUT_LIMIT)?;
+    let text = args::text(file, bytes)?;
     let refused = |problem: String| {
-        let what = format!("{} describes no job: {problem}", file.display());
-        CliError::new(Exit::Invalid, what).hint("the fields are listed in docs/jobs.md")
+        CliError::yaml(Exit::Invalid, &args::shown(file), &text, &problem)
+            .hint("no job is like that; the fields are listed in docs/jobs.md")
     };
-    let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
     terms::json(&text)
         .and_then(|json| document::read(json).map_err(|e| e.to_string()))
         .map_err(refused)
@@ -242,6 +242,7 @@ const INPUT_LIMIT: u64 = 512 * 1024;
 
 /// A job that was recorded, and its result where that was waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Submitted {
     /// The job.
     pub job_id: HashText,

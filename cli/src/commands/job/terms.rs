@@ -66,6 +66,7 @@ pub struct Terms {
     verifying: Verifying,
     /// Only members of this pool are drawn
     #[arg(long, env = "COWBOYCTL_POOL", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::pools))]
     pool: Option<String>,
     /// Only runners in a trusted execution environment are drawn
     #[arg(long, env = "COWBOYCTL_TEE", hide_env_values = true)]
@@ -83,6 +84,7 @@ struct Verifying {
     /// deterministic or semantic_similarity
     #[arg(long, value_name = "MODE", default_value = "none")]
     #[arg(env = "COWBOYCTL_VERIFY", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::verification_modes))]
     verify: VerificationMode,
     /// How many runners do the work; as many as the mode takes at least
     #[arg(long, value_name = "N", env = "COWBOYCTL_RUNNERS", hide_env_values = true)]

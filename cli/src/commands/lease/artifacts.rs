@@ -45,10 +45,12 @@ pub struct Artifacts {
 
 /// An artifact that was brought here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Downloaded {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Downloaded {
     attempt: u32,
     name: String,
     bytes: u64,
+    #[cfg_attr(test, schema(value_type = String))]
     path: PathBuf,
 }
 
@@ -138,7 +140,7 @@ async fn download(
     path: &Path,
     deadline: Instant,
 ) -> Result<(), CliError> {
-    let io = |error: std::io::Error| CliError::failed(format!("{}: {error}", path.display()));
+    let io = |error: std::io::Error| CliError::file(Exit::Failed, path, &error);
     let name = printable(&artifact.name);
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(io)?;

@@ -9,9 +9,12 @@ use crate::{
 };
 use clap::{Args, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::lease::{
-    client::{Client, LogPart},
-    messages::{Job, LogQuery},
+use cowboy_devnet::{
+    duration::Plain,
+    lease::{
+        client::{Client, LogPart},
+        messages::{Job, LogQuery},
+    },
 };
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -64,8 +67,8 @@ impl Logs {
             }
         };
         timeout(self.timeout, work).await.unwrap_or_else(|_| {
-            let (Printed { attempt, bytes }, limit) = (printed, self.timeout);
-            Err(CliError::new(Exit::TimedOut, format!("the log of {id}: not within {limit:?}"))
+            let (Printed { attempt, bytes }, limit) = (printed, Plain(self.timeout));
+            Err(CliError::new(Exit::TimedOut, format!("the log of {id}: not within {limit}"))
                 .detail(format!("last seen: {bytes} bytes of attempt {attempt}"))
                 .hint("give it longer with --timeout"))
         })

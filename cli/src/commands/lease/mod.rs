@@ -1,15 +1,15 @@
 //! `lease`: runs of jobs that runners take by lease.
 
-mod artifacts;
+pub(super) mod artifacts;
 mod complete;
 mod connect;
 mod find;
 mod logs;
 mod runner;
-mod serve;
+pub(super) mod serve;
 mod show;
 mod submit;
-mod token;
+pub(super) mod token;
 mod wait;
 
 use super::block_on;
@@ -44,6 +44,7 @@ pub enum Lease {
         /// Only jobs in this state: QUEUED, LEASED, STARTING, RUNNING, CANCEL_REQUESTED,
         /// SUCCEEDED, FAILED, CANCELED or TIMED_OUT
         #[arg(long, value_parser = state, env = "COWBOYCTL_STATE", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::states))]
         state: Option<JobState>,
         /// How many at most
         #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]

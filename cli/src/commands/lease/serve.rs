@@ -89,11 +89,14 @@ pub struct Serve {
 
 /// A server that answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Serving {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Serving {
     url: String,
     pid: u32,
+    #[cfg_attr(test, schema(value_type = String))]
     dir: PathBuf,
     /// The file with the operator's token.
+    #[cfg_attr(test, schema(value_type = String))]
     token_file: PathBuf,
 }
 
@@ -237,7 +240,7 @@ fn taken(bind: IpAddr, port: u16, error: io::Error) -> CliError {
 }
 
 fn refused(path: &Path, error: io::Error) -> CliError {
-    CliError::new(Exit::Usage, format!("{}: {error}", path.display()))
+    CliError::file(Exit::Usage, path, &error)
 }
 
 impl From<FolderError> for CliError {

@@ -63,12 +63,11 @@ impl Submit {
 
     /// The run that the file describes, with what it takes from here.
     fn read(&self) -> Result<NewRun, CliError> {
+        let text = args::text(&self.file, args::input(&self.file, MAX_FILE)?)?;
         let refused = |problem: String| {
-            let what = format!("{}: {problem}", self.file.display());
-            CliError::new(Exit::Usage, what).hint("the fields are listed in docs/leases.md")
+            CliError::yaml(Exit::Usage, &args::shown(&self.file), &text, &problem)
+                .hint("no run is like that; the fields are listed in docs/leases.md")
         };
-        let text = String::from_utf8(args::input(&self.file, MAX_FILE)?);
-        let text = text.map_err(|error| refused(error.to_string()))?;
         let folder = match self.file.as_os_str() == "-" {
             true => Path::new("."),
             false => self.file.parent().unwrap_or(Path::new(".")),

@@ -47,11 +47,13 @@ pub enum Token {
 
 /// A token as it is told, or where it stands.
 #[derive(Serialize)]
-struct Issued {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Issued {
     runner_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     file: Option<PathBuf>,
 }
 
@@ -111,7 +113,7 @@ fn place(path: &Path) -> Result<(NamedTempFile, &Path), CliError> {
 }
 
 fn write(mut file: NamedTempFile, path: &Path, token: &str) -> Result<(), CliError> {
-    let io = |error: std::io::Error| CliError::failed(format!("{}: {error}", path.display()));
+    let io = |error: std::io::Error| CliError::file(Exit::Failed, path, &error);
     file.write_all(format!("{token}\n").as_bytes()).map_err(io)?;
     file.as_file().sync_all().map_err(io)?;
     file.persist(path).map_err(|error| io(error.error))?;

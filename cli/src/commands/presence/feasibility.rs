@@ -51,7 +51,8 @@ impl FromStr for Validators {
 
 /// What holds for so many validators under a rule.
 #[derive(Debug, Serialize)]
-struct Outlook {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Outlook {
     validators: u32,
     rule: &'static str,
     /// Validators that a runner is connected to.

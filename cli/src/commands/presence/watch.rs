@@ -30,7 +30,8 @@ pub async fn run(cx: &Context, client: &Client) -> Result<(), CliError> {
 
 /// What a block's presence has that the one's before had not.
 #[derive(Debug, Serialize)]
-struct Change {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Change {
     /// The block that the votes are on.
     height: u64,
     /// Runners that are present now.

@@ -1,6 +1,6 @@
 //! `runner`: registry entries, connections, and what runners take on.
 
-mod process;
+pub(super) mod process;
 mod registration;
 mod steer;
 

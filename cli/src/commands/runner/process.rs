@@ -61,6 +61,7 @@ pub struct Start {
     /// With --key-file: the kinds of jobs it takes [default: as registered]
     #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
     #[arg(conflicts_with = "runner", env = "COWBOYCTL_KINDS", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
     kinds: Option<Vec<JobKind>>,
     /// With --key-file: what it executes jobs with beside requests and commands: a file with what
     /// `runners[].executors` has in a topology
@@ -87,14 +88,18 @@ pub struct Start {
 
 /// A runner that runs in a process of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Started {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Started {
+    #[cfg_attr(test, schema(value_type = String))]
     name: Name,
     address: AddressText,
+    #[cfg_attr(test, schema(value_type = String))]
     devnet: Name,
     pid: u32,
     /// Where its operator's commands reach it.
     control_url: String,
     /// Its folder.
+    #[cfg_attr(test, schema(value_type = String))]
     home: PathBuf,
 }
 

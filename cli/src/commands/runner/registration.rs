@@ -57,6 +57,7 @@ pub struct Register {
     /// With --key-file: the kinds of jobs it takes [default: those it can execute]
     #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
     #[arg(conflicts_with = "runner", env = "COWBOYCTL_KINDS", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
     kinds: Option<Vec<JobKind>>,
     /// With --key-file: what it executes jobs with beside requests and commands, as `runner start`
     /// is given it: a file with what `runners[].executors` has in a topology

@@ -1,7 +1,7 @@
 //! `speculation config`: options as they stand, and changes of them.
 
 use crate::{
-    error::{CliError, Exit},
+    error::{CliError, Exit, nearest},
     output::{Document, Row, Ui, fields},
 };
 use clap::{Args, Subcommand};
@@ -90,6 +90,7 @@ fn find(all: Vec<SpeculationOption>, typed: &str) -> Result<SpeculationOption, C
     let ends = |option: &SpeculationOption| {
         option.option.strip_suffix(typed).is_some_and(|rest| rest.ends_with('.'))
     };
+    let names: Vec<_> = all.iter().map(|option| option.option.clone()).collect();
     let mut found: Vec<_> = match named {
         Some(at) => all.get(at).cloned().into_iter().collect(),
         None => all.into_iter().filter(ends).collect(),
@@ -103,8 +104,15 @@ fn find(all: Vec<SpeculationOption>, typed: &str) -> Result<SpeculationOption, C
         }
         (None, _) => {
             let what = format!("speculation.{typed}: there is no such option");
-            Err(CliError::new(Exit::NotFound, what)
-                .hint("see which there are: cowboyctl speculation config"))
+            let hint = "see which there are: cowboyctl speculation config";
+            let error = CliError::new(Exit::NotFound, what).hint(hint);
+            // By its whole name, or by its last part.
+            let parts =
+                names.iter().flat_map(|name| [Some(name.as_str()), name.rsplit('.').next()]);
+            match nearest(typed, parts.flatten()) {
+                Some(meant) => Err(error.detail(format!("did you mean `{meant}`?"))),
+                None => Err(error),
+            }
         }
     }
 }

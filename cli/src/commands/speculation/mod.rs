@@ -1,16 +1,15 @@
 //! `speculation`: pipelines of tasks that run before what they depend on is confirmed.
 
 mod config;
-mod graph;
-mod show;
-mod submit;
-mod timeline;
+pub(super) mod graph;
+pub(super) mod show;
+pub(super) mod submit;
+pub(super) mod timeline;
 
 use crate::{
     complete,
     context::Context,
     error::{CliError, Exit},
-    output::raw,
 };
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
@@ -32,6 +31,7 @@ pub enum Speculation {
     Ls {
         /// Only pipelines that stand there: running, completed, failed or cancelled
         #[arg(long, value_parser = status, env = "COWBOYCTL_STATUS", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::pipeline_statuses))]
         status: Option<PipelineStatus>,
         /// How many at most
         #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
@@ -174,8 +174,8 @@ impl Speculation {
                     Form::Tree => {
                         cx.ui.drawing(&Graph::of(&pipeline), |columns| tree(&pipeline, columns))
                     }
-                    Form::Dot => raw(dot(&pipeline).as_bytes()),
-                    Form::Mermaid => raw(mermaid(&pipeline).as_bytes()),
+                    Form::Dot => cx.ui.plain(dot(&pipeline).as_bytes()),
+                    Form::Mermaid => cx.ui.plain(mermaid(&pipeline).as_bytes()),
                     Form::Json => cx.ui.data(&Graph::of(&pipeline)),
                 }
             }

@@ -316,6 +316,7 @@ impl Row for Rollback {
 
 /// What was cancelled.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Cancelled {
     /// The pipeline's number.
     pub pipeline: u64,

@@ -70,11 +70,11 @@ impl Submit {
 /// The pipeline that a file describes, checked.
 fn read(file: &Path) -> Result<PipelineRequest, CliError> {
     let bytes = args::input(file, INPUT_LIMIT)?;
+    let text = args::text(file, bytes)?;
     let refused = |problem: String| {
-        let what = format!("{} describes no pipeline: {problem}", file.display());
-        CliError::new(Exit::Invalid, what).hint("the fields are listed in docs/speculation.md")
+        CliError::yaml(Exit::Invalid, &args::shown(file), &text, &problem)
+            .hint("no pipeline is like that; the fields are listed in docs/speculation.md")
     };
-    let text = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
     let pipeline: PipelineRequest =
         serde_yaml::from_str(&text).map_err(|error| refused(error.to_string()))?;
     pipeline.clone().check().map_err(|error| refused(error.to_string()))?;
@@ -160,7 +160,7 @@ fn succeeded(pipeline: &Pipeline) -> Result<(), CliError> {
 /// A pipeline that was waited for: for programs all that the API says of it.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-struct Ended<'a> {
+pub struct Ended<'a> {
     pipeline: &'a Pipeline,
 }
 

@@ -140,6 +140,7 @@ fn comparison(pipeline: &Pipeline, columns: usize) -> Option<String> {
 
 /// A timeline for programs: what is known of each task, in ms since the pipeline was taken.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Timeline<'a> {
     pipeline: u64,
     name: &'a str,
@@ -153,7 +154,8 @@ pub struct Timeline<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Timed<'a> {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Timed<'a> {
     id: &'a str,
     status: TaskStatus,
     #[serde(flatten)]

@@ -63,7 +63,8 @@ pub struct Extend {
 
 /// A timer that was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Changed {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Changed {
     timer_id: HashText,
     actor: AddressText,
     /// What happened to it.

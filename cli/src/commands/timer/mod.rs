@@ -1,10 +1,10 @@
 //! `timer`: calls that the chain makes by itself: what is scheduled, what became of it, and what
 //! the lane charges.
 
-mod change;
+pub(super) mod change;
 mod chart;
 mod fees;
-mod schedule;
+pub(super) mod schedule;
 mod show;
 mod watch;
 
@@ -41,7 +41,7 @@ pub enum Timer {
         /// Only timers that stand so: scheduled, due, fired, failed, expired, cancelled or
         /// insufficient_funds
         #[arg(long, value_parser = args::timer_status, env = "COWBOYCTL_STATUS")]
-        #[arg(hide_env_values = true)]
+        #[arg(hide_env_values = true, add = ArgValueCandidates::new(complete::timer_statuses))]
         status: Option<TimerStatus>,
         /// Those that have ended too, the newest end first
         #[arg(long, short, env = "COWBOYCTL_ALL", hide_env_values = true)]

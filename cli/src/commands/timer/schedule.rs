@@ -10,7 +10,7 @@ use crate::{
     },
     complete,
     context::{Context, Deadline},
-    error::{CliError, Exit},
+    error::{CliError, Exit, nearest},
     output::{Document, Ui, amount, fields, warn, wei},
 };
 use clap::{Args, ValueEnum};
@@ -143,7 +143,8 @@ impl From<Tier> for timer::Tier {
 
 /// A timer that was scheduled, and what became of it where that was waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Scheduled {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Scheduled {
     timer_id: HashText,
     actor: AddressText,
     handler: String,
@@ -160,7 +161,8 @@ struct Scheduled {
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Waited {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Waited {
     status: TimerStatus,
     fired_at: Option<u64>,
     ended_at: Option<u64>,
@@ -253,7 +255,10 @@ impl Schedule {
                 )
                 .hint("how: examples/actors/heartbeat.star; or name another with --handler"),
             None => error
-                .detail(format!("it has: {}", names.join(", ")))
+                .detail(match nearest(&handler, names.iter().copied()) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("it has: {}", names.join(", ")),
+                })
                 .hint("say which is to be called: --handler NAME"),
         })
     }

@@ -11,7 +11,7 @@ const LISTED: usize = 10_000;
 
 /// `GET /v1/accounts`
 pub(super) fn list(view: &View) -> Result<Vec<Account>, ApiError> {
-    let own = &view.backend.accounts;
+    let own = &view.backend.accounts();
     let others = view.state.accounts().map(|(address, _)| address).filter(|a| !own.contains(a));
     let waiting = waiting(view);
     let shown = own.iter().chain(others).take(LISTED);

@@ -1,23 +1,32 @@
 //! What changes state: transactions, starting and stopping.
 
 use crate::api::{
-    backend::{Membership, MembershipError, Running, Switch},
+    backend::{Membership, MembershipError, Running, SaveError, Switch},
     error::ApiError,
     extract::{Authorized, InBody, InPath},
     nodes,
     server::Shared,
     types::{
-        JoinRequest, Left, Stopping, Text, TransactionAccepted, TransactionRequest, Validator,
+        Account, AccountRequest, Advance, AdvanceRequest, JoinRequest, Left, SaveRequest, Snapshot,
+        Stopping, Text, TransactionAccepted, TransactionRequest, Validator,
     },
     view::{Glance, View},
 };
-use crate::topology::NameError;
+use crate::topology::{Name, NameError};
 use axum::{Json, extract::State, http::StatusCode};
 use cowboy_engine::{
     chain::{Payload, SignedTransaction},
     primitives::Hash,
 };
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// How far the chain goes without its pace upon one request, in blocks.
+const MAX_ADVANCE: u64 = 100_000;
+/// And for how long: whoever asked may have gone.
+const MAX_ADVANCE_MS: u64 = 3_600_000;
 
 /// `POST /v1/transactions`
 pub(super) async fn submit(
@@ -91,6 +100,70 @@ fn accept(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted,
     Ok(TransactionAccepted { hash: Text(hash), known })
 }
 
+/// `POST /v1/chain/advance`
+pub(super) async fn advance(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InBody(request): InBody<AdvanceRequest>,
+) -> Result<(StatusCode, Json<Advance>), ApiError> {
+    let AdvanceRequest { blocks, within_ms } = request;
+    if !(1..=MAX_ADVANCE).contains(&blocks) {
+        let what = format!("blocks: {blocks}, where 1 to {MAX_ADVANCE} may be");
+        return Err(ApiError::bad_request(what));
+    }
+    if !(1..=MAX_ADVANCE_MS).contains(&within_ms) {
+        let what = format!("within_ms: {within_ms}, where 1 to {MAX_ADVANCE_MS} may be");
+        return Err(ApiError::bad_request(what));
+    }
+    // Refused where no validator runs.
+    let newest = |backend| View::of(backend, None).map(|view| view.backend.newest().height());
+    let from = shared.blocking(newest).await?;
+    let backend = &shared.backend;
+    let to = from.after(blocks);
+    let now = SystemTime::now();
+    backend.haste().lift(now, to, now + Duration::from_millis(within_ms));
+    tracing::info!(%from, %to, "the pace is lifted");
+    Ok((StatusCode::ACCEPTED, Json(Advance { from: from.get(), to: to.get() })))
+}
+
+/// `POST /v1/accounts`
+pub(super) async fn name_account(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InBody(request): InBody<AccountRequest>,
+) -> Result<(StatusCode, Json<Account>), ApiError> {
+    let name = parsed(&request.name)?;
+    let address = *request.address;
+    shared.backend.add_account(name.as_str(), address)?;
+    let show = move |backend| {
+        let view = View::of(backend, None)?;
+        super::account::show(&view, &address.to_string())
+    };
+    Ok((StatusCode::CREATED, Json(shared.blocking(show).await?)))
+}
+
+/// `POST /v1/snapshots`
+pub(super) async fn save(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InBody(request): InBody<SaveRequest>,
+) -> Result<(StatusCode, Json<Snapshot>), ApiError> {
+    let name = request.snapshot.as_deref().map(parsed).transpose()?;
+    let backend = shared.backend.clone();
+    // A task of its own: it ends well whether or not somebody still waits for the answer.
+    let task = tokio::spawn(async move { (backend.hooks.save)(name).await });
+    let saved = task.await.map_err(|error| ApiError::internal(error.to_string()))?;
+    let saved = saved.map_err(|error| match error {
+        SaveError::Conflict(text) => ApiError::conflict(text),
+        SaveError::Failed(text) => ApiError::internal(text),
+    })?;
+    Ok((StatusCode::CREATED, Json(saved)))
+}
+
+fn parsed(name: &str) -> Result<Name, ApiError> {
+    name.parse().map_err(|error: NameError| ApiError::bad_request(error.to_string()))
+}
+
 /// `POST /v1/validators/{validator}/stop`
 pub(super) async fn stop(
     _: Authorized,
@@ -129,10 +202,11 @@ pub(super) async fn join(
     State(shared): State<Arc<Shared>>,
     InBody(request): InBody<JoinRequest>,
 ) -> Result<(StatusCode, Json<Validator>), ApiError> {
-    let name = request.name.map(|name| {
-        name.parse().map_err(|error: NameError| ApiError::bad_request(error.to_string()))
-    });
-    let validator = change(&shared, Membership::Join(name.transpose()?)).await?;
+    let name = request.name.as_deref().map(parsed).transpose()?;
+    if let Some(name) = name.as_ref().filter(|name| shared.backend.is_account(name.as_str())) {
+        return Err(ApiError::conflict(format!("`{name}` is the name of an account")));
+    }
+    let validator = change(&shared, Membership::Join(name)).await?;
     let show = move |backend| super::validator::show(&Glance::of(backend, None)?, &validator);
     Ok((StatusCode::CREATED, Json(shared.blocking(show).await?)))
 }

@@ -29,14 +29,15 @@ use super::{
     openapi,
     server::Shared,
     types::{
-        Account, Actor, ActorLog, ActorQuery, ActorSummary, Block, BlockNotice, CommitRequest,
-        ComparisonQuery, DryRun, DryRunRequest, EventPage, EventQuery, Explanation,
-        ExplanationQuery, FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head,
-        Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left,
-        LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence,
-        PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner, RunnerLoad,
-        SelectionCheck, Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue,
-        TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
+        Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance,
+        AdvanceRequest, Block, BlockNotice, CommitRequest, ComparisonQuery, DryRun, DryRunRequest,
+        EventPage, EventQuery, Explanation, ExplanationQuery, FailureRequest, Fairness, Fault,
+        FaultRequest, GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest,
+        LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters,
+        PolledJobs, Pool, Presence, PresenceCheck, PresenceComparison, ResultAccepted,
+        ResultRequest, Runner, RunnerLoad, SaveRequest, SelectionCheck, Snapshot, Status, Stopping,
+        StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary, Transaction,
+        TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     view::{Glance, View},
 };
@@ -122,12 +123,34 @@ fn others() -> Vec<Route> {
                 "The height of the last block seen: the stream goes on after it",
             ),
         },
+        Route {
+            method: Method::POST,
+            path: "/v1/chain/advance",
+            handler: post(control::advance),
+            operation: Operation::new(
+                "Has the chain go as fast as consensus goes for a number of blocks",
+                Answer::accepted::<Advance>(),
+            )
+            .body::<AdvanceRequest>()
+            .needs_token(),
+        },
         view(
             "/v1/accounts",
             "The devnet's accounts and 10,000 others at most",
             Answer::many::<Account>(),
             |view, (), Nothing {}| account::list(view),
         ),
+        Route {
+            method: Method::POST,
+            path: "/v1/accounts",
+            handler: post(control::name_account),
+            operation: Operation::new(
+                "Gives an account a name on this devnet",
+                Answer::created::<Account>(),
+            )
+            .body::<AccountRequest>()
+            .needs_token(),
+        },
         view(
             "/v1/accounts/{account}",
             "An account",
@@ -428,6 +451,17 @@ fn others() -> Vec<Route> {
                 "Stops a validator that the committee has let go, and forgets it",
                 Answer::one::<Left>(),
             )
+            .needs_token(),
+        },
+        Route {
+            method: Method::POST,
+            path: "/v1/snapshots",
+            handler: post(control::save),
+            operation: Operation::new(
+                "Saves the devnet as a snapshot: its validators stop for it and start again",
+                Answer::created::<Snapshot>(),
+            )
+            .body::<SaveRequest>()
             .needs_token(),
         },
         Route {

@@ -1,9 +1,12 @@
 //! Pools of runners.
 
-use crate::api::{
-    error::ApiError,
-    types::{Pool, PoolMember},
-    view::View,
+use crate::{
+    api::{
+        error::ApiError,
+        types::{Pool, PoolMember},
+        view::{View, shown},
+    },
+    spelling::nearest,
 };
 
 /// `GET /v1/pools`
@@ -17,8 +20,11 @@ pub(super) fn show(view: &View, pool: &str) -> Result<Pool, ApiError> {
     if view.state.entitlements().owner(pool).is_some() {
         return Ok(describe(view, pool));
     }
-    Err(ApiError::not_found(format!("there is no pool `{pool}`"))
-        .hint("its first member makes one: cowboyctl pool grant POOL RUNNER"))
+    let hint = match nearest(pool, view.state.entitlements().pools().map(|(pool, _)| pool)) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "its first member makes one: cowboyctl pool grant POOL RUNNER".to_owned(),
+    };
+    Err(ApiError::not_found(format!("there is no pool `{}`", shown(pool))).hint(hint))
 }
 
 /// A pool that there is.

@@ -7,10 +7,12 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{Payload, Transaction},
-    primitives::Wei,
+    primitives::{Height, Wei},
 };
+use futures::FutureExt as _;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use std::time::{Duration, SystemTime};
 
 async fn post(
     devnet: &Devnet,
@@ -43,6 +45,9 @@ async fn changing_state_needs_the_token() {
             "/v1/runners/runner-0/resume",
             "/v1/runners/runner-0/backpressure",
             "/v1/faults",
+            "/v1/chain/advance",
+            "/v1/accounts",
+            "/v1/snapshots",
             "/v1/shutdown",
         ] {
             let (status, body) = post(&devnet, path, token, &json!({ "transaction": "0x" })).await;
@@ -192,6 +197,67 @@ async fn a_validator_is_switched_by_one_request_at_a_time() {
     assert_eq!(error.to_string(), "validator `validator-0` is being started or stopped");
     drop(held);
     devnet.client.stop_validator("validator-0").await.unwrap();
+}
+
+#[tokio::test]
+async fn the_pace_is_lifted_from_the_head_on_and_within_bounds() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(3);
+    let second = Duration::from_secs(1);
+    let spared = |height| {
+        let spares = devnet.backend.haste().spares(Height::new(height), SystemTime::now());
+        spares.now_or_never().is_some()
+    };
+    assert!(!spared(4));
+    let advance = devnet.client.advance(5, 60 * second).await.unwrap();
+    assert_eq!((advance.from, advance.to), (3, 8));
+    assert!(spared(8));
+    assert!(!spared(9));
+    let further = devnet.client.advance(7, second).await.unwrap();
+    assert_eq!(further.to, 10);
+    assert!(spared(10));
+    for (blocks, within) in
+        [(0, second), (100_001, second), (1, Duration::ZERO), (1, 3_601 * second)]
+    {
+        let error = devnet.client.advance(blocks, within).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::BadRequest), "{blocks} {within:?}: {error}");
+    }
+    for validator in ["validator-0", "validator-1"] {
+        devnet.client.stop_validator(validator).await.unwrap();
+    }
+    let error = devnet.client.advance(1, second).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::Unavailable), "{error}");
+}
+
+#[tokio::test]
+async fn accounts_are_given_names() {
+    let devnet = Devnet::new().await;
+    let alice = devnet.client.name_account("alice", address("alice")).await.unwrap();
+    assert_eq!((alice.name.as_deref(), *alice.address), (Some("alice"), address("alice")));
+    devnet.client.name_account("alice", address("alice")).await.expect("it is so already");
+    let accounts = devnet.client.accounts().await.unwrap();
+    let names: Vec<_> = accounts.iter().filter_map(|account| account.name.as_deref()).collect();
+    assert_eq!(names[..3], ["faucet", "dev-0", "alice"]);
+    assert_eq!(names.iter().filter(|name| **name == "alice").count(), 1);
+    for taken in ["alice", "faucet", "validator-3", "runner-0"] {
+        let error = devnet.client.name_account(taken, address("mallory")).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::Conflict), "{taken}: {error}");
+    }
+    let error = devnet.client.name_account("No Name", address("mallory")).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::BadRequest), "{error}");
+    let error = devnet.client.add_validator(Some("alice")).await.unwrap_err();
+    assert_eq!(error.to_string(), "`alice` is the name of an account");
+}
+
+#[tokio::test]
+async fn a_devnet_is_saved_by_whoever_runs_it() {
+    let devnet = Devnet::new().await;
+    assert_eq!(devnet.client.save(None).await.unwrap().snapshot, "api-7");
+    assert_eq!(devnet.client.save(Some("mine")).await.unwrap().snapshot, "mine");
+    let error = devnet.client.save(Some("taken")).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::Conflict), "{error}");
+    let error = devnet.client.save(Some("../mine")).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::BadRequest), "{error}");
 }
 
 #[tokio::test]

@@ -4,11 +4,11 @@
 use crate::{
     api::{
         Backend, Config, Hooks, Link, Running, Serving, Switch,
-        backend::{Membership, MembershipError, Progress, Steer},
+        backend::{Membership, MembershipError, Progress, SaveError, Steer},
         bind,
         server::{Limits, start_within},
         start,
-        types::{Bytes, Text, TransactionRequest},
+        types::{Bytes, ChainId, Snapshot, Text, TransactionRequest},
     },
     chain::{known::Known, ledger::Ledger, mempool::Mempool},
     client::Client,
@@ -20,6 +20,7 @@ use crate::{
     faults::Faults,
     simulation,
     storage::Store,
+    topology::Name,
     validator::gateway::Handed,
 };
 use commonware_consensus::{
@@ -125,6 +126,23 @@ fn progress(validator: usize) -> Vec<Progress> {
     match validator {
         0 => vec![told("runner-0", 40, 3), told("runner-1", 10, 3)],
         _ => ["runner-1", "runner-2"].map(|runner| told(runner, 70, 4)).into(),
+    }
+}
+
+/// What was saved, as whoever saves it tells.
+fn snapshot(name: &str) -> Snapshot {
+    Snapshot {
+        format: 1,
+        snapshot: name.to_owned(),
+        devnet: "api".to_owned(),
+        chain_id: Text(ChainId(7)),
+        height: 7,
+        hash: Text(Hash([7; 32])),
+        created_at: Text(Timestamp::from_millisecond(START_MS as i64).unwrap()),
+        version: "0.0.0".to_owned(),
+        files: 3,
+        bytes: 4_096,
+        halted_ms: Some(12),
     }
 }
 
@@ -272,6 +290,15 @@ impl Devnet {
                             }
                             Membership::Join(_) => Ok("validator-0".to_owned()),
                             Membership::Leave(name) => Ok(name),
+                        };
+                        async { answer }.boxed()
+                    }),
+                    save: Box::new(|name| {
+                        let answer = match name {
+                            Some(name) if name.as_str() == "taken" => {
+                                Err(SaveError::Conflict("there is a snapshot `taken`".to_owned()))
+                            }
+                            name => Ok(snapshot(name.as_ref().map_or("api-7", Name::as_str))),
                         };
                         async { answer }.boxed()
                     }),

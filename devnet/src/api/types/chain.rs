@@ -18,6 +18,24 @@ pub struct Head {
     pub finalized_at: Option<TimeText>,
 }
 
+/// Has the chain go as fast as consensus goes for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AdvanceRequest {
+    /// Blocks beyond the head that are not paced: 1 to 100000.
+    pub blocks: u64,
+    /// When the pace is back at the latest, in milliseconds from now: 1 to 3600000.
+    pub within_ms: u64,
+}
+
+/// Blocks that are not paced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Advance {
+    /// The head when the pace was lifted.
+    pub from: u64,
+    /// The last block that is not paced, unless another request goes further.
+    pub to: u64,
+}
+
 /// What a signer has to know about the chain, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Parameters {
@@ -288,6 +306,15 @@ pub struct BlockNotice {
     pub registry_len: u32,
     /// What happened in it, in order.
     pub events: Vec<Event>,
+}
+
+/// Gives an account a name on this devnet. The chain knows nothing of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccountRequest {
+    /// The name.
+    pub name: String,
+    /// The account.
+    pub address: AddressText,
 }
 
 /// An account.

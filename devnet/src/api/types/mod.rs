@@ -15,9 +15,11 @@
 //! | `GET /v1/chain/governance` | | `[`[`GovernedParameter`]`]` |
 //! | `GET /v1/chain/blocks/{height}` (a number or `latest`) | | [`Block`] |
 //! | `GET /v1/chain/transactions/{hash}` | | [`Transaction`] |
+//! | `POST /v1/chain/advance` * | body [`AdvanceRequest`] | 202 [`Advance`] |
 //! | `GET /v1/chain/events` | [`EventQuery`] | [`EventPage`] |
 //! | `GET /v1/events` | [`StreamQuery`] | server-sent [`BlockNotice`]s |
 //! | `GET /v1/accounts` | | `[`[`Account`]`]` |
+//! | `POST /v1/accounts` * | body [`AccountRequest`] | 201 [`Account`] |
 //! | `GET /v1/accounts/{account}` (a name or an address) | | [`Account`] |
 //! | `POST /v1/transactions` * | body [`TransactionRequest`] | 202 [`TransactionAccepted`] |
 //! | `GET /v1/runners` | | `[`[`Runner`]`]` in registry order |
@@ -73,6 +75,7 @@
 //! | `GET /metrics` | | OpenMetrics text |
 //! | `POST /v1/validators` * | [`JoinRequest`] | 201 [`Validator`] |
 //! | `POST /v1/validators/{validator}/leave` * | | [`Left`] |
+//! | `POST /v1/snapshots` * | body [`SaveRequest`] | 201 [`Snapshot`] |
 //! | `POST /v1/shutdown` * | | 202 [`Stopping`] |
 //! | `POST /runner/{runner}/heartbeat` | [`TransactionRequest`] | 202 [`TransactionAccepted`] |
 //! | `GET /runner/{runner}/jobs` | | [`PolledJobs`]; 410 in phase `sunset` |
@@ -102,6 +105,7 @@ mod job;
 mod node;
 mod pool;
 mod presence;
+mod snapshot;
 mod speculation;
 mod timer;
 mod value;
@@ -114,9 +118,9 @@ pub use actor::{
     LogLine, LogQuery, StateChange, StateEntry, StoreQuery, Usage,
 };
 pub use chain::{
-    Account, Block, BlockFire, BlockNotice, BlockTransaction, Event, EventPage, EventQuery, Fee,
-    Head, Parameters, ProofParameters, StreamQuery, Transaction, TransactionAccepted,
-    TransactionRequest, TransactionStatus,
+    Account, AccountRequest, Advance, AdvanceRequest, Block, BlockFire, BlockNotice,
+    BlockTransaction, Event, EventPage, EventQuery, Fee, Head, Parameters, ProofParameters,
+    StreamQuery, Transaction, TransactionAccepted, TransactionRequest, TransactionStatus,
 };
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
 pub use fault::{Fault, FaultRequest, FaultSpec};
@@ -135,6 +139,7 @@ pub use presence::{
     AbsentRunner, ComparedDraw, ComparisonQuery, Mismatch, MismatchKind, Presence, PresenceCheck,
     PresenceComparison, Vote, Votes,
 };
+pub use snapshot::{SaveRequest, Snapshot};
 pub use speculation::{
     ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus,
     PipelineSummary, Rollback, SPECULATION_PAGE, SPECULATION_PAGE_LIMIT, SpeculationOption,

@@ -8,6 +8,7 @@ mod operator;
 pub use operator::LogPart;
 
 use super::messages::{ErrorBody, ErrorCode, ErrorDetail, StaleLease, StaleReason};
+use crate::duration::Plain;
 use reqwest::{Certificate, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use std::{sync::Arc, time::Duration};
@@ -16,6 +17,14 @@ use std::{sync::Arc, time::Duration};
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long what was sent may stay unacknowledged: a server whose machine has vanished says
+/// nothing.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How long a connection that waits for an answer is quiet before it is looked whether the other
+/// end is there, how often then, and how many times in vain: within [`SILENCE`] it is known.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVES: u32 = 3;
+const _: () = assert!(KEEPALIVE.as_secs() * (1 + KEEPALIVES as u64) <= SILENCE.as_secs());
 /// The longest answer that is read whole.
 const ANSWER_LIMIT: usize = 64 << 20;
 
@@ -39,7 +48,7 @@ pub enum ClientError {
         reason: String,
     },
     /// The answer took too long.
-    #[error("{what}: no answer within {after:?}")]
+    #[error("{what}: no answer within {}", Plain(*.after))]
     Timeout {
         /// What was asked.
         what: String,
@@ -123,7 +132,15 @@ impl Client {
         let mut http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT);
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_keepalive(KEEPALIVE)
+            .tcp_keepalive_interval(KEEPALIVE)
+            .tcp_keepalive_retries(KEEPALIVES);
+        // Elsewhere the timeouts of requests are all there is.
+        #[cfg(target_os = "linux")]
+        {
+            http = http.tcp_user_timeout(SILENCE);
+        }
         if let Some(pem) = &tls.roots {
             let roots = Certificate::from_pem_bundle(pem).ok().filter(|roots| !roots.is_empty());
             let none = || address("the certificates that vouch for it are no PEM".to_owned());

@@ -41,6 +41,7 @@ use tokio::{
     sync::{Semaphore, watch},
     time::timeout,
 };
+pub(super) use uploads::Uploads;
 
 /// How long an answer to a message may take beyond what it waits for.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -50,6 +51,8 @@ pub(super) struct Context {
     pub service: Service,
     pub files: Files,
     pub operator_token: String,
+    /// Uploads that are under way.
+    pub uploads: Uploads,
     /// Places for requests that wait: most connections stay free for those that do not.
     pub waits: Arc<Semaphore>,
     /// True once the server stops: nobody waits any more.

@@ -227,3 +227,27 @@ async fn runs_that_ended_are_forgotten_beyond_those_that_are_kept() {
     lab.until_gone(&format!("logs/{}", runs[2].0)).await;
     assert_eq!(lab.operator("GET", "runs", None).await.body.as_array().unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn files_that_cannot_be_removed_keep_no_others() {
+    let lab = Lab::keeping(1).await;
+    let token = lab.token("r1").await;
+    let mut runs = Vec::new();
+    for n in 0..3 {
+        lab.submit(json!([one(&format!("j{n}"))])).await;
+        let granted = lab.lease(&token, "r1").await.unwrap();
+        lab.ack(&token, "r1", &granted).await;
+        let lease_id = granted["lease_id"].as_str().unwrap();
+        assert_eq!(lab.put("internal/log?offset=0", &token, lease_id, "text").await.status, 200);
+        runs.push(granted["run_id"].as_str().unwrap().to_owned());
+        if n == 0 {
+            // What is no folder is not removed like one.
+            let logs = lab.folder.path().join("logs").join(&runs[0]);
+            std::fs::remove_dir_all(&logs).unwrap();
+            std::fs::write(&logs, "strange").unwrap();
+        }
+        lab.message(&token, "complete", report(&granted, "r1", "SUCCEEDED")).await;
+    }
+    lab.until_gone(&format!("logs/{}", runs[1])).await;
+    assert!(lab.folder.path().join("logs").join(&runs[0]).exists());
+}

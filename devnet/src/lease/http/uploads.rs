@@ -1,4 +1,8 @@
 //! What the bearer of an active lease leaves and takes: logs, artifacts, caches.
+//!
+//! An upload may take long, and the lease be lost meanwhile. So it is looked at twice: before
+//! anything is received, and by the owner of all leases in the moment in which the file gets its
+//! name. What a stale lease has uploaded is nowhere.
 
 use super::{
     Context, Route,
@@ -10,19 +14,66 @@ use super::{
 };
 use crate::lease::{
     check,
-    files::{ArtifactName, FileError, Place},
+    files::{ArtifactName, FileError, Place, Ready},
     messages::{
         ArtifactStored, ArtifactStoredTag, CacheStored, CacheStoredTag, ErrorCode, LogAck,
         LogAckTag, LogOffset,
     },
+    service::ServiceError,
 };
 use axum::{body::Body, http::Method, response::Response};
+use cowboy_engine::lease::RunnerId;
 use futures::StreamExt as _;
-use std::{io, mem, sync::Arc, time::Duration};
-use tokio::time::timeout;
+use std::{
+    collections::BTreeMap,
+    io, mem,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tokio::time::{Instant, timeout_at};
 
 /// How long an upload may stand still.
 const STILL: Duration = Duration::from_secs(30);
+/// What of an upload must have come beyond that time, in bytes a second.
+const LEAST_RATE: u64 = 16 << 10;
+/// Uploads of one runner at a time.
+const MAX_UPLOADS: usize = 8;
+
+/// How many uploads of each runner are under way.
+#[derive(Debug, Clone, Default)]
+pub struct Uploads(Arc<Mutex<BTreeMap<RunnerId, usize>>>);
+
+/// One of them.
+#[derive(Debug)]
+struct Upload {
+    all: Uploads,
+    runner: RunnerId,
+}
+
+impl Uploads {
+    /// Takes a place for another one; `None` where the runner has as many as it may.
+    fn begin(&self, runner: &RunnerId) -> Option<Upload> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = all.entry(runner.clone()).or_default();
+        if *count >= MAX_UPLOADS {
+            return None;
+        }
+        *count += 1;
+        Some(Upload { all: self.clone(), runner: runner.clone() })
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.runner) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.runner);
+            }
+        }
+    }
+}
 
 pub(super) fn table() -> Vec<Route> {
     let (artifact, cache) =
@@ -75,21 +126,49 @@ pub(super) fn table() -> Vec<Route> {
     ]
 }
 
-/// Where the bearer of the lease that the request names may write.
-async fn place(context: &Context, asked: &mut Asked) -> Result<Place, Refused> {
+/// The bearer of a lease.
+struct Bearer {
+    runner: RunnerId,
+    lease_id: String,
+}
+
+/// Who bears the lease that the request names, and where it may write.
+async fn place(context: &Context, asked: &mut Asked) -> Result<(Bearer, Place), Refused> {
     let runner = asked.runner()?;
     let found = match asked.lease_id() {
         Err(refused) => Err(refused),
         Ok(lease_id) => {
-            let active = context.service.active(runner, lease_id.clone()).await;
-            active.map_err(|error| Refused::of_lease(error, &lease_id))
+            let active = context.service.active(runner.clone(), lease_id.clone()).await;
+            match active {
+                Ok(place) => Ok((Bearer { runner, lease_id }, place)),
+                Err(error) => Err(Refused::of_lease(error, &lease_id)),
+            }
         }
     };
     if found.is_err() {
         drain(mem::take(&mut asked.upload)).await;
     }
-    let (run, job, attempt) = found?;
-    Ok(Place { run, job, attempt })
+    found
+}
+
+/// Gives an upload its name, if the lease is still good, and keeps it. Its length.
+async fn keep(context: &Context, bearer: Bearer, ready: Ready) -> Result<u64, Refused> {
+    let Bearer { runner, lease_id } = bearer;
+    let naming = ready.naming();
+    let named = context.service.while_active(runner, lease_id.clone(), move |_| naming()).await;
+    named.map_err(|error| Refused::of_lease(error, &lease_id))??;
+    Ok(ready.settle().await?)
+}
+
+/// A place for one more upload of a runner.
+async fn upload(context: &Context, asked: &mut Asked) -> Result<Upload, Refused> {
+    match context.uploads.begin(&asked.runner()?) {
+        Some(upload) => Ok(upload),
+        None => {
+            drain(mem::take(&mut asked.upload)).await;
+            Err(ServiceError::Full.into())
+        }
+    }
 }
 
 async fn append_log(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refused> {
@@ -97,7 +176,7 @@ async fn append_log(context: Arc<Context>, mut asked: Asked) -> Result<Response,
     let Some(offset) = asked.number("offset", 0, u64::MAX, problem)? else {
         return Err(Refused::field(ErrorCode::MissingField, "offset", problem));
     };
-    let place = place(&context, &mut asked).await?;
+    let (_, place) = place(&context, &mut asked).await?;
     let (files, bytes) = (context.files.clone(), asked.message);
     let stored = blocking(move || files.append_log(&place, offset, &bytes)).await?;
     let bytes = stored.map_err(|error| match error {
@@ -112,8 +191,10 @@ async fn append_log(context: Arc<Context>, mut asked: Asked) -> Result<Response,
 
 async fn store_artifact(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refused> {
     let name: ArtifactName = asked.segment("name").parse()?;
-    let place = place(&context, &mut asked).await?;
-    let bytes = context.files.store_artifact(&place, &name, moving(asked.upload)).await?;
+    let (bearer, place) = place(&context, &mut asked).await?;
+    let _upload = upload(&context, &mut asked).await?;
+    let ready = context.files.receive_artifact(&place, &name, moving(asked.upload)).await?;
+    let bytes = keep(&context, bearer, ready).await?;
     let uri = artifact_uri(&place.job, place.attempt, &name);
     Ok(json(&ArtifactStored { tag: ArtifactStoredTag::default(), uri, bytes }))
 }
@@ -135,22 +216,65 @@ async fn open_cache(context: Arc<Context>, mut asked: Asked) -> Result<Response,
 
 async fn store_cache(context: Arc<Context>, mut asked: Asked) -> Result<Response, Refused> {
     let key = cache_key(&asked)?.to_owned();
-    place(&context, &mut asked).await?;
-    let bytes = context.files.store_cache(&key, moving(asked.upload)).await?;
+    let (bearer, _) = place(&context, &mut asked).await?;
+    let _upload = upload(&context, &mut asked).await?;
+    let ready = context.files.receive_cache(&key, moving(asked.upload)).await?;
+    let bytes = keep(&context, bearer, ready).await?;
     Ok(json(&CacheStored { tag: CacheStoredTag::default(), bytes }))
 }
 
-/// A body that breaks off when it stands still for too long.
+/// A body that breaks off when it stands still, or hardly moves, for too long.
 fn moving(body: Body) -> Body {
-    let chunks = body.into_data_stream();
-    let chunks = futures::stream::unfold(Some(chunks), async |chunks| {
-        let mut chunks = chunks?;
-        match timeout(STILL, chunks.next()).await {
-            Ok(Some(Ok(chunk))) => Some((Ok(chunk), Some(chunks))),
+    let (chunks, begun) = (body.into_data_stream(), Instant::now());
+    let chunks = futures::stream::unfold(Some((chunks, 0)), move |state| async move {
+        let (mut chunks, mut length) = state?;
+        match timeout_at(next_by(begun, Instant::now(), length), chunks.next()).await {
+            Ok(Some(Ok(chunk))) => {
+                length += chunk.len() as u64;
+                Some((Ok(chunk), Some((chunks, length))))
+            }
             Ok(Some(Err(error))) => Some((Err(io::Error::other(error)), None)),
             Ok(None) => None,
             Err(_) => Some((Err(io::ErrorKind::TimedOut.into()), None)),
         }
     });
     Body::from_stream(chunks)
+}
+
+/// By when the next piece of an upload must come, of which so many bytes have.
+fn next_by(begun: Instant, now: Instant, length: u64) -> Instant {
+    let least = begun + STILL + Duration::from_secs(length / LEAST_RATE);
+    least.min(now + STILL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upload_that_hardly_moves_has_its_time() {
+        let begun = Instant::now();
+        let check = |seconds: u64, length: u64, expected: u64| {
+            let at = |seconds| begun + Duration::from_secs(seconds);
+            assert_eq!(next_by(begun, at(seconds), length), at(expected), "{seconds} {length}");
+        };
+        check(0, 0, 30);
+        check(29, 1, 30);
+        check(29, 1 << 20, 59);
+        check(93, 1 << 20, 94);
+    }
+
+    #[test]
+    fn a_runner_has_so_many_uploads_at_a_time() {
+        let (all, runner) = (Uploads::default(), RunnerId::from("r"));
+        let mut begun: Vec<_> = (0..MAX_UPLOADS).filter_map(|_| all.begin(&runner)).collect();
+        assert_eq!(begun.len(), MAX_UPLOADS);
+        assert!(all.begin(&runner).is_none());
+        assert!(all.begin(&RunnerId::from("other")).is_some());
+        begun.pop();
+        begun.extend(all.begin(&runner));
+        assert_eq!(begun.len(), MAX_UPLOADS);
+        drop(begun);
+        assert!(all.0.lock().unwrap().is_empty());
+    }
 }

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
-    fs::{self, DirBuilder, File, FileTimes, OpenOptions},
+    fs::{self, DirBuilder, FileTimes, OpenOptions},
     io::{self, Read, Write},
     os::unix::{
         ffi::OsStrExt as _,
@@ -32,6 +32,9 @@ pub(super) const LIMITS: Limits = Limits { entries: 100_000, bytes: 4 << 30 };
 
 /// The longest extended header, in bytes: a name and a link's end, each as long as Linux has them.
 const MAX_HEADER: u64 = 16 << 10;
+/// What an entry may have beside its file's bytes: two headers of a block, the extended one's text,
+/// and the ends of two blocks.
+const ENTRY: u64 = MAX_HEADER + 4 * 512;
 /// How well is packed: Zstandard's own default.
 const LEVEL: i32 = 3;
 
@@ -134,8 +137,12 @@ pub(super) fn pack(
         builder.append_pax_extensions(records)?;
         header.set_cksum();
         if meta.is_file() {
-            // A file that became shorter would shift what follows it.
-            let file = File::open(&from)?.take(meta.len());
+            // What has its place by now may be no file: of a pipe the other end would be waited
+            // for.
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+            let file = OpenOptions::new().read(true).custom_flags(flags).open(&from)?;
+            // One that became shorter would shift what follows it.
+            let file = file.take(meta.len());
             builder.append(&header, Exactly { file, left: meta.len() })?;
         } else {
             builder.append(&header, io::empty())?;
@@ -195,7 +202,7 @@ pub(super) fn unpack(
     limits: Limits,
     folder: &Path,
 ) -> Result<Unpacked, ArchiveError> {
-    let mut archive = Archive::new(zstd::Decoder::new(from)?);
+    let mut archive = Archive::new(Bounded::new(zstd::Decoder::new(from)?, limits));
     let mut unpacking = Unpacking {
         folder,
         limits,
@@ -245,6 +252,36 @@ pub(super) fn unpack(
         }
     }
     Ok(Unpacked { entries: unpacking.entries, folders })
+}
+
+/// An archive that ends in an error where it is longer than all that it may hold: of a few
+/// compressed bytes there may be any number, in files or where nobody looks.
+struct Bounded<R> {
+    archive: R,
+    left: u64,
+    limits: Limits,
+}
+
+impl<R> Bounded<R> {
+    fn new(archive: R, limits: Limits) -> Self {
+        // Two more for the end of it.
+        let entries = (limits.entries as u64).saturating_add(2);
+        let left = limits.bytes.saturating_add(entries.saturating_mul(ENTRY));
+        Self { archive, left, limits }
+    }
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.archive.read(buffer)?;
+        let Some(left) = self.left.checked_sub(length as u64) else {
+            let Limits { entries, bytes } = self.limits;
+            let what = format!("longer than {entries} files and folders with {bytes} bytes can be");
+            return Err(io::Error::other(what));
+        };
+        self.left = left;
+        Ok(length)
+    }
 }
 
 /// What an extended header says of the entry that follows it.

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::lease::{
     client::ClientError,
-    messages::{Artifact, ArtifactSpec, MAX_ARTIFACTS},
+    messages::{Artifact, ArtifactSpec, MAX_ARTIFACTS, MAX_MESSAGE},
 };
 use std::{
     collections::BTreeMap,
@@ -20,6 +20,9 @@ use tokio::time::Instant;
 
 /// The most files that are sent; the log is an artifact too.
 const MAX_FILES: usize = MAX_ARTIFACTS - 1;
+/// What the end of a job may have of them, in bytes of JSON: the rest of the message needs far less
+/// than the other half.
+const MAX_NAMED: usize = MAX_MESSAGE / 2;
 /// How long a file is tried to be sent again before it is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -30,6 +33,8 @@ pub(super) struct Artifacts {
     uris: BTreeMap<String, String>,
     /// As the end of the job names them.
     kept: Vec<Artifact>,
+    /// How long that is, in bytes of JSON.
+    bytes: usize,
 }
 
 impl Artifacts {
@@ -54,7 +59,7 @@ impl Artifacts {
                 output.note(&format!("no file matches {}", spec.path_glob)).await;
             }
         }
-        let mut left_out = 0;
+        let (mut left_out, mut unnamed) = (0, 0);
         for file in search.files {
             if self.uris.contains_key(&file.name) {
                 continue;
@@ -67,8 +72,10 @@ impl Artifacts {
             let put = |upload| api.put_artifact(hold.lease(), &file.name, upload);
             match send(&folder.join(&file.name), hold, put).await {
                 Ok(uri) => {
-                    let kept = kinds.map(|kind| Artifact { kind, uri: uri.clone() });
-                    self.kept.extend(kept);
+                    let named = kinds.map(|kind| Artifact { kind, uri: uri.clone() });
+                    if !self.name(named.collect()) {
+                        unnamed += 1;
+                    }
                     self.uris.insert(file.name, uri);
                 }
                 Err(SendError::Lost) => return,
@@ -81,6 +88,13 @@ impl Artifacts {
             let text = format!("{left_out} artifacts are not kept: {MAX_FILES} are the most");
             output.note(&text).await;
         }
+        if unnamed > 0 {
+            let text = format!(
+                "{unnamed} artifacts are kept, but not named at the end of the job: their names \
+                 have more than {MAX_NAMED} bytes"
+            );
+            output.note(&text).await;
+        }
         if search.nameless > 0 {
             let text = format!("{} artifacts are not kept: no UTF-8 names", search.nameless);
             output.note(&text).await;
@@ -88,6 +102,21 @@ impl Artifacts {
         if search.cut {
             output.note("not all files were looked at for artifacts: there are too many").await;
         }
+    }
+}
+
+impl Artifacts {
+    /// Has the end of the job name these, if there is room for them.
+    fn name(&mut self, artifacts: Vec<Artifact>) -> bool {
+        // With a comma or a bracket each.
+        let json = serde_json::to_vec(&artifacts).map_or(usize::MAX, |json| json.len());
+        let bytes = self.bytes.saturating_add(json);
+        if bytes > MAX_NAMED {
+            return false;
+        }
+        self.bytes = bytes;
+        self.kept.extend(artifacts);
+        true
     }
 }
 

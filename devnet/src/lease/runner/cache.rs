@@ -9,6 +9,7 @@ use super::{
     artifacts::{SendError, send},
     hold::{CallError, Hold},
     output::Output,
+    workspace::{Hand, Workspace},
 };
 use crate::lease::messages::CacheSpec;
 use bytes::{Buf as _, Bytes};
@@ -19,10 +20,6 @@ use std::{
     io::{self, Read, Write},
     os::unix::fs::DirBuilderExt as _,
     path::{Component, Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     time::Duration,
 };
 use tokio::{
@@ -43,7 +40,7 @@ const PIECES: usize = 16;
 /// Where a job's folders are, and its steps start.
 pub(super) struct Folders<'a> {
     /// The job's directory.
-    pub(super) job: &'a Path,
+    pub(super) job: &'a Workspace,
     /// Where steps start, from there on.
     pub(super) workdir: &'a Path,
 }
@@ -207,7 +204,7 @@ pub(super) fn relative(path: &Path) -> Option<PathBuf> {
 async fn restore(
     spec: &CacheSpec,
     paths: Vec<PathBuf>,
-    job: &Path,
+    job: &Workspace,
     api: &Api,
     hold: &Hold,
 ) -> Result<Option<usize>, CacheError> {
@@ -240,12 +237,11 @@ enum Received {
 async fn receive(
     mut response: Response,
     paths: Vec<PathBuf>,
-    job: &Path,
+    job: &Workspace,
     hold: &Hold,
 ) -> Result<Received, CacheError> {
     let (pieces, queue) = mpsc::channel(PIECES);
-    let job = job.to_owned();
-    let unpacking = tokio::task::spawn_blocking(move || unpack(queue, &paths, &job));
+    let mut unpacking = job.work(move |hand| unpack(queue, &paths, hand));
     let feed = async {
         loop {
             let chunk = match timeout(STALL, response.chunk()).await {
@@ -265,9 +261,9 @@ async fn receive(
         _ = hold.halted() => Some(None),
         cut = feed => cut.map(Some),
     };
-    // The unpacking, if it goes on, ends with this, and its files are gone before the job's are.
+    // The unpacking, if it goes on, ends with this.
     drop(pieces);
-    let unpacked = unpacking.await?;
+    let unpacked = unpacking.done().await?;
     match (cut, unpacked) {
         (Some(None), _) => Err(CacheError::Halted),
         (_, Ok(entries)) => Ok(Received::Whole(entries)),
@@ -302,13 +298,17 @@ impl Read for Pieces {
 fn unpack(
     queue: mpsc::Receiver<Option<Bytes>>,
     paths: &[PathBuf],
-    job: &Path,
+    hand: &Hand,
 ) -> Result<usize, ArchiveError> {
+    let job = hand.path();
     // Removed with what is left in it, whatever happens.
     let beside = tempfile::Builder::new().prefix("cache-").tempdir_in(job)?;
     let pieces = Pieces { queue, piece: Bytes::new(), ended: false };
     let unpacked = archive::unpack(pieces, LIMITS, beside.path())?;
     for path in paths {
+        if hand.is_over() {
+            return Err(over().into());
+        }
         put(beside.path(), job, path)?;
     }
     unpacked.settle(job);
@@ -360,29 +360,20 @@ fn kind(path: &Path) -> io::Result<Option<FileType>> {
 async fn save(
     spec: &CacheSpec,
     paths: Vec<PathBuf>,
-    job: &Path,
+    job: &Workspace,
     api: &Api,
     hold: &Hold,
 ) -> Result<Packed, CacheError> {
-    let halted = Arc::new(AtomicBool::new(false));
-    let mut packing = {
-        let (job, halted) = (job.to_owned(), Arc::clone(&halted));
-        tokio::task::spawn_blocking(move || {
-            let file = tempfile::Builder::new().prefix("cache-").tempfile_in(&job)?;
-            let (out, path) = file.into_parts();
-            let packed = archive::pack(&job, &paths, LIMITS, Until { out, halted: &halted })?;
-            Ok::<_, ArchiveError>((packed, path))
-        })
-    };
+    let mut packing = job.work(move |hand| {
+        let file = tempfile::Builder::new().prefix("cache-").tempfile_in(hand.path())?;
+        let (out, path) = file.into_parts();
+        let packed = archive::pack(hand.path(), &paths, LIMITS, Until { out, hand })?;
+        Ok::<_, ArchiveError>((packed, path))
+    });
     let packed = tokio::select! {
         biased;
-        _ = hold.halted() => {
-            // Gone before the job's files are.
-            halted.store(true, Ordering::Relaxed);
-            let _given_up = packing.await;
-            return Err(CacheError::Halted);
-        }
-        packed = &mut packing => packed?,
+        _ = hold.halted() => return Err(CacheError::Halted),
+        packed = packing.done() => packed?,
     };
     let (packed, file) = packed.map_err(|error| CacheError::Failed(error.to_string()))?;
     if packed.entries == 0 {
@@ -401,16 +392,16 @@ async fn save(
     }
 }
 
-/// A file that is written until the job has to stop.
+/// A file that is written as long as somebody wants it.
 struct Until<'a> {
     out: File,
-    halted: &'a AtomicBool,
+    hand: &'a Hand,
 }
 
 impl Write for Until<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.halted.load(Ordering::Relaxed) {
-            return Err(io::Error::other("the job has to stop"));
+        if self.hand.is_over() {
+            return Err(over());
         }
         self.out.write(bytes)
     }
@@ -418,4 +409,8 @@ impl Write for Until<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+fn over() -> io::Error {
+    io::Error::other("the job has to stop")
 }

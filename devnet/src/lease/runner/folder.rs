@@ -145,8 +145,11 @@ impl RunnerLock {
     pub fn remove(self) -> Result<(), HomeError> {
         let jobs = self.folder.jobs_path();
         Directories::in_folder(&jobs).map_err(HomeError::io(&jobs))?;
-        match fs::remove_dir_all(&self.folder.0) {
-            // A runner of the same name starts there since the lock went.
+        fs::remove_dir(&jobs).map_err(HomeError::io(&jobs))?;
+        // With its file the lock goes: what is there from then on is another runner's, which has
+        // waited for it.
+        home::remove_file(&self.folder.lock_path())?;
+        match fs::remove_dir(&self.folder.0) {
             Err(error) if matches!(error.kind(), NotFound | DirectoryNotEmpty) => Ok(()),
             other => other.map_err(HomeError::io(&self.folder.0)),
         }

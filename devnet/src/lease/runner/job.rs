@@ -20,6 +20,7 @@ use super::{
     mask::Secrets,
     output::{Output, Position},
     step::{self, End, Place, exit_code},
+    workspace::Workspace,
 };
 use crate::{
     executor::command::Directory,
@@ -103,9 +104,9 @@ pub(super) async fn run(
     stop: Stop,
 ) -> Outcome {
     let hold = Hold::new(granted, runner, at);
-    let outcome = work(granted, runner, api, &hold, directory.path(), stop).await;
-    // An error: the removal panicked, and its directory is left behind.
-    let _ = tokio::task::spawn_blocking(move || drop(directory)).await;
+    let workspace = Workspace::new(directory);
+    let outcome = work(granted, runner, api, &hold, &workspace, stop).await;
+    workspace.close().await;
     outcome
 }
 
@@ -114,7 +115,7 @@ async fn work(
     runner: &str,
     api: &Api,
     hold: &Hold,
-    directory: &Path,
+    workspace: &Workspace,
     stop: Stop,
 ) -> Outcome {
     let acked = Instant::now();
@@ -143,7 +144,7 @@ async fn work(
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        outcome = job.run(directory) => outcome,
+        outcome = job.run(workspace) => outcome,
         () = beside => unreachable!("it goes on for as long as it is asked"),
     }
 }
@@ -195,8 +196,8 @@ async fn until_halted(hold: &Hold, work: impl Future<Output = ()>) {
 }
 
 impl Job<'_> {
-    async fn run(mut self, directory: &Path) -> Outcome {
-        let (api, hold) = (self.api, self.hold);
+    async fn run(mut self, workspace: &Workspace) -> Outcome {
+        let (api, hold, directory) = (self.api, self.hold, workspace.path());
         let spec = &self.granted.job_spec;
         let prepared = match self.prepare(directory) {
             Ok(prepared) => prepared,
@@ -206,7 +207,7 @@ impl Job<'_> {
                 return self.end(worked, directory).await;
             }
         };
-        let folders = Folders { job: directory, workdir: &prepared.workdir };
+        let folders = Folders { job: workspace, workdir: &prepared.workdir };
         let workdir = directory.join(WORK).join(&prepared.workdir);
         let mut caches = Caches::new(&spec.caches);
         if !spec.caches.is_empty() {

@@ -20,6 +20,7 @@
 //! |---|---|
 //! | [`folder`] | the runner's folder, and what killed runners left behind |
 //! | [`job`] | one job, from its ack to its end |
+//! | [`workspace`] | its directory, and the threads at work there |
 //! | [`hold`] | its lease: heartbeats, expiry, reasons to stop, retries |
 //! | [`step`] | one step: its shell, its processes, their output |
 //! | [`output`] | what steps write, masked, and the progress they tell |
@@ -43,6 +44,7 @@ mod output;
 mod step;
 #[cfg(test)]
 mod tests;
+mod workspace;
 
 pub use hold::Loss;
 pub use job::Outcome;
@@ -65,6 +67,9 @@ use tokio::{
 
 /// The longest name of a runner or of what it is capable of, in bytes.
 const MAX_NAME: usize = 128;
+/// An answer that there is no work comes after a wait. One that comes sooner may come again: where
+/// two runners have one name, each ends the other's wait.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Says that a runner is to end.
 #[derive(Debug)]
@@ -258,32 +263,36 @@ impl Runner {
         };
         let (mut pauses, mut answers) = (Pauses::default(), true);
         loop {
+            let asked = Instant::now();
             let answer = tokio::select! {
                 biased;
                 () = stop.requested() => return Ok(None),
                 answer = self.api.lease(&request) => answer,
             };
-            let error = match answer {
+            match answer {
                 Ok(granted) => {
                     if !answers {
                         tell(Notice::Back);
+                        answers = true;
                     }
-                    match granted {
-                        Some(granted) => return Ok(Some((granted, Instant::now()))),
-                        None => {
-                            (pauses, answers) = (Pauses::default(), true);
-                            continue;
-                        }
+                    if let Some(granted) = granted {
+                        return Ok(Some((granted, Instant::now())));
+                    }
+                    if asked.elapsed() >= SOON {
+                        pauses = Pauses::default();
+                        continue;
                     }
                 }
-                Err(error) => error,
-            };
-            if is_unknown(&error) || !error.is_transient() {
-                return Err(RunnerError::Refused { url: self.api.url().to_owned(), source: error });
-            }
-            if answers {
-                tell(Notice::Unreachable(error.to_string()));
-                answers = false;
+                Err(error) if is_unknown(&error) || !error.is_transient() => {
+                    let url = self.api.url().to_owned();
+                    return Err(RunnerError::Refused { url, source: error });
+                }
+                Err(error) => {
+                    if answers {
+                        tell(Notice::Unreachable(error.to_string()));
+                        answers = false;
+                    }
+                }
             }
             tokio::select! {
                 () = stop.requested() => return Ok(None),

@@ -7,12 +7,13 @@ use super::{
 use crate::lease::{
     check::Fault,
     clock::Clock,
+    files::Place,
     messages::{
         AckLease, CONTAINER, CancelAck, Complete, CompleteStatus, EnvValue, GrantedSpec, Heartbeat,
         JobSpec, JobState, LeaseGranted, LeaseGrantedTag, LeaseRequest, NewRun, NewToken, RetryOn,
         Token,
     },
-    store::{Durable, Hidden, Record, Report, Spec, Store, StoreError, Submitted, TokenRow},
+    store::{Hidden, Record, Report, Spec, Store, StoreError, Submitted, TokenRow},
     tokens::{new_id, new_secret, token_hash},
 };
 use cowboy_engine::{
@@ -113,8 +114,6 @@ pub(super) struct Core {
     now: u64,
     /// What it changes.
     record: Record,
-    /// What the one before it changes, which is not written yet: the last one is waited for.
-    unwritten: Option<Record>,
     answers: Vec<Answer>,
     /// Jobs that have entered states in this turn.
     entered: BTreeSet<JobId>,
@@ -122,11 +121,13 @@ pub(super) struct Core {
     failed: bool,
     /// Jobs may be queued that nobody who waits was offered.
     offer_all: bool,
+    /// Values of secrets have gone that the log of changes may still have.
+    secrets_went: bool,
 }
 
 impl Core {
-    pub fn new(store: Store, keep_runs: usize, shared: Arc<Shared>) -> Result<Self, LoadError> {
-        let (board, runs) = load(&store, &shared)?;
+    pub fn new(mut store: Store, keep_runs: usize, shared: Arc<Shared>) -> Result<Self, LoadError> {
+        let (board, runs) = load(&mut store, &shared)?;
         Ok(Self {
             board,
             runs,
@@ -137,11 +138,11 @@ impl Core {
             closing: false,
             now: 0,
             record: Record::default(),
-            unwritten: None,
             answers: Vec::new(),
             entered: BTreeSet::new(),
             failed: false,
             offer_all: false,
+            secrets_went: false,
         })
     }
 
@@ -160,6 +161,11 @@ impl Core {
         [self.board.next_wake(), self.waiters.next_deadline()].into_iter().flatten().min()
     }
 
+    /// Whether values of secrets have gone since it was asked last.
+    pub fn secrets_went(&mut self) -> bool {
+        mem::take(&mut self.secrets_went)
+    }
+
     /// Answers whoever waits for work, and lets nobody wait any more.
     pub fn close(&mut self) {
         self.closing = true;
@@ -168,7 +174,8 @@ impl Core {
         }
     }
 
-    /// Lets these messages and time do what they do, writes it down, and answers.
+    /// Lets these messages and time do what they do, makes it durable at once, and answers: all of
+    /// it has happened then, or, where it could not be kept, none.
     pub fn turn(&mut self, commands: impl Iterator<Item = Command>) {
         if self.failed {
             self.reload();
@@ -216,9 +223,10 @@ impl Core {
                 self.runs.job_ended(job.run());
             }
         }
-        if !self.record.is_empty() {
-            self.write_before();
-            self.unwritten = Some(mem::take(&mut self.record));
+        let record = mem::take(&mut self.record);
+        if !record.is_empty() && !self.failed {
+            let written = self.store.write(&record);
+            self.kept(written);
         }
         outcome
     }
@@ -252,28 +260,21 @@ impl Core {
         self.record.note(&mut self.board);
     }
 
-    /// Writes what the message before changes. What this one changes will reach the disk with it.
-    fn write_before(&mut self) {
-        if let Some(before) = self.unwritten.take() {
-            self.write(&before, Durable::WithTheNext);
-        }
-    }
-
-    fn write(&mut self, record: &Record, durable: Durable) {
-        if self.failed {
-            return;
-        }
-        if let Err(error) = self.store.write(record, durable) {
-            tracing::error!(%error, "a change of leases could not be written");
-            self.failed = true;
-        }
+    /// What was kept; otherwise the turn fails, and the board is ahead of the file.
+    fn kept<T>(&mut self, result: Result<T, StoreError>) -> Option<T> {
+        result
+            .map_err(|error| {
+                tracing::error!(%error, "a change of leases could not be written");
+                self.failed = true;
+            })
+            .ok()
     }
 
     /// Waits for the disk and answers. The answer: jobs of leases that nobody heard of.
     fn finish(&mut self) -> Vec<String> {
-        let last = self.unwritten.take();
-        if let Some(last) = &last {
-            self.write(last, Durable::Now);
+        if !self.failed {
+            let committed = self.store.commit();
+            self.secrets_went |= self.kept(committed).unwrap_or_default();
         }
         if self.failed {
             self.reload();
@@ -315,8 +316,8 @@ impl Core {
     /// Takes the board from the file: what could not be written has not happened.
     fn reload(&mut self) {
         self.record = Record::default();
-        self.unwritten = None;
-        match load(&self.store, &self.shared) {
+        self.entered.clear();
+        match load(&mut self.store, &self.shared) {
             Ok((board, runs)) => {
                 (self.board, self.runs) = (board, runs);
                 (self.failed, self.offer_all) = (false, true);
@@ -443,7 +444,6 @@ impl Core {
             let secrets = secrets.transpose().map_err(|_| ServiceError::Failed)?;
             return Ok((spec, secrets.unwrap_or_default()));
         }
-        self.write_before();
         self.store.spec(&job.0).map_err(|error| self.not_read(&error))
     }
 
@@ -546,10 +546,10 @@ impl Core {
         Ok(())
     }
 
-    pub fn active(&mut self, runner: &RunnerId, lease_id: &str) -> Outcome<(String, String, u32)> {
-        let (job, number) = self.board.active(&LeaseKey::of(lease_id), runner, self.now)?;
+    pub fn active(&mut self, runner: &RunnerId, lease_id: &str) -> Outcome<Place> {
+        let (job, attempt) = self.board.active(&LeaseKey::of(lease_id), runner, self.now)?;
         let run = self.board.job(&job.0).ok_or(Refusal::NotFound)?.run().0.clone();
-        Ok((run, job.0, number))
+        Ok(Place { run, job: job.0, attempt })
     }
 
     pub fn cancel(&mut self, job: &str) -> Outcome<JobState> {
@@ -576,7 +576,6 @@ impl Core {
     }
 
     pub fn revoke_token(&mut self, runner: RunnerId) -> Outcome<Token> {
-        self.write_before();
         let made = self.store.token_created(&runner.0).map_err(|error| self.not_read(&error))?;
         let created_at = crate::lease::time(made.ok_or(Refusal::NotFound)?);
         self.set_token(runner.clone(), None);
@@ -594,9 +593,8 @@ impl Core {
         })));
     }
 
-    pub fn forgotten(&mut self, limit: usize) -> Outcome<Vec<String>> {
-        self.write_before();
-        self.store.forgotten(limit).map_err(|error| self.not_read(&error))
+    pub fn forgotten(&mut self, after: &str, limit: usize) -> Outcome<Vec<String>> {
+        self.store.forgotten(after, limit).map_err(|error| self.not_read(&error))
     }
 
     pub fn swept(&mut self, runs: Vec<String>) -> Outcome<()> {
@@ -606,7 +604,7 @@ impl Core {
 }
 
 /// The board and the runs of a file.
-fn load(store: &Store, shared: &Shared) -> Result<(Board, Runs), LoadError> {
+fn load(store: &mut Store, shared: &Shared) -> Result<(Board, Runs), LoadError> {
     let kept = store.load()?;
     let board = Board::restore(shared.config, kept.jobs).map_err(LoadError::Restore)?;
     let mut runs = Runs::default();

@@ -1,14 +1,16 @@
 //! The owner of all leases: one thread with the board and the file, asked over one channel.
 //!
-//! A message is applied to the board, and what that changes is written in a transaction of its own.
-//! Messages that have come while the disk was busy are taken together: the disk is waited for
-//! once, after the last of them, and then all are answered. If it fails, none of them is accepted,
-//! and the board is made anew from the file.
+//! Messages that have come while the disk was busy have their turn together: one after the other
+//! they are applied to the board, and what they change is one transaction. The disk is waited for
+//! once, and then all are answered. What the board refuses has changed nothing. If the transaction
+//! fails, nothing of the turn has happened: the board is made anew from the file, and everybody in
+//! it is told so.
 //!
 //! Runners that wait for work are kept here ([`waiting`]); a job that is queued goes to the first
 //! that is able and there to hear of it. Dropping the thread's [`Owner`] is like a kill: nothing is
 //! lost that was answered.
 
+mod cleaner;
 mod core;
 mod follow;
 #[cfg(test)]
@@ -16,12 +18,14 @@ mod tests;
 mod waiting;
 
 use self::{
+    cleaner::Cleaner,
     core::{Core, Outcome},
     follow::Followers,
 };
 use super::{
     check::{self, Fault},
     clock::Clock,
+    files::Place,
     messages::{
         AckLease, CancelAck, Complete, Heartbeat, JobState, LeaseGranted, LeaseRequest, NewRun,
         NewToken, Token,
@@ -194,12 +198,15 @@ pub(super) fn start(
     let mut core =
         Core::new(store, keep_runs, shared.clone()).map_err(|error| error.into_start(path))?;
     core.turn(std::iter::empty());
+    let cleaner = Cleaner::new(path, core.clock().clone());
     let (commands, waiting) = mpsc::channel(WAITING_MESSAGES);
     let (end, told) = watch::channel(End::Running);
     let (done, ended) = oneshot::channel();
     let runtime = runtime::Builder::new_current_thread().enable_time().build()?;
     thread::Builder::new().name("leases".to_owned()).spawn(move || {
-        runtime.block_on(run(core, waiting, told));
+        runtime.block_on(run(core, cleaner, waiting, told));
+        // Waits for what still cleans.
+        drop(runtime);
         // Whoever waits for the end may open the file.
         drop(done);
     })?;
@@ -209,6 +216,7 @@ pub(super) fn start(
 /// Takes turns until the end.
 async fn run(
     mut core: Core,
+    mut cleaner: Cleaner,
     mut commands: mpsc::Receiver<Command>,
     mut told: watch::Receiver<End>,
 ) {
@@ -235,6 +243,8 @@ async fn run(
                     End::Running => {}
                 }
             }
+            // Before messages: there may always be one.
+            () = cleaner.work() => continue,
             taken = commands.recv_many(&mut together, TOGETHER) => {
                 if taken == 0 {
                     return;
@@ -243,6 +253,9 @@ async fn run(
             () = time => {}
         }
         core.turn(together.drain(..));
+        if core.secrets_went() {
+            cleaner.soon();
+        }
     }
     core.close();
     commands.close();
@@ -369,13 +382,20 @@ impl Service {
         self.ask(move |core| core.cancel_ack(&runner, message)).await
     }
 
-    /// The run, the job and the attempt that the bearer of an active lease may write to.
-    pub async fn active(
+    /// The attempt that the bearer of an active lease may write to.
+    pub async fn active(&self, runner: RunnerId, lease_id: String) -> Result<Place, ServiceError> {
+        self.ask(move |core| core.active(&runner, &lease_id)).await
+    }
+
+    /// Does something for the bearer of a lease if it is active, in the owner's thread: nothing
+    /// happens to the lease meanwhile, and everybody waits. Short, that is, and without waiting.
+    pub async fn while_active<T: Send + 'static>(
         &self,
         runner: RunnerId,
         lease_id: String,
-    ) -> Result<(String, String, u32), ServiceError> {
-        self.ask(move |core| core.active(&runner, &lease_id)).await
+        act: impl FnOnce(&Place) -> T + Send + 'static,
+    ) -> Result<T, ServiceError> {
+        self.ask(move |core| core.active(&runner, &lease_id).map(|place| act(&place))).await
     }
 
     /// Somebody wants a job stopped. The state it is in then.
@@ -403,9 +423,14 @@ impl Service {
         self.ask(move |core| core.revoke_token(runner)).await
     }
 
-    /// Some of the runs that were forgotten, whose files are still to go.
-    pub async fn forgotten(&self, limit: usize) -> Result<Vec<String>, ServiceError> {
-        self.ask(move |core| core.forgotten(limit)).await
+    /// Some of the runs that were forgotten, whose files are still to go: by id, those after
+    /// `after`.
+    pub async fn forgotten(
+        &self,
+        after: String,
+        limit: usize,
+    ) -> Result<Vec<String>, ServiceError> {
+        self.ask(move |core| core.forgotten(&after, limit)).await
     }
 
     /// The files of these runs are gone.

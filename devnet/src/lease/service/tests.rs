@@ -116,6 +116,94 @@ fn what_could_not_be_written_has_not_happened() {
     assert_eq!(kept, 2);
 }
 
+/// Has the file refuse something, by another connection, until it is told not to.
+fn refusing(folder: &TempDir, trigger: &str) -> rusqlite::Connection {
+    let other = rusqlite::Connection::open(folder.path().join("lease.db")).unwrap();
+    other.execute_batch(trigger).unwrap();
+    other
+}
+
+#[test]
+fn with_one_message_all_of_its_turn_has_not_happened() {
+    for trigger in [
+        // A change that fails.
+        "CREATE TRIGGER full BEFORE UPDATE ON attempt BEGIN SELECT RAISE(ABORT, 'full'); END",
+        // A commit that does: nothing is wrong before.
+        "CREATE TABLE parent (id INTEGER PRIMARY KEY);
+         CREATE TABLE child (id INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED);
+         CREATE TRIGGER full AFTER UPDATE ON attempt BEGIN INSERT INTO child VALUES (1); END",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut core = core(&folder);
+        let (submit, _submitted) = command(|core| core.submit(run(&["a"])));
+        let (takes, mut taken) = ask("takes", 0);
+        core.turn([submit, takes].into_iter());
+        let a = taken.try_recv().unwrap().unwrap().expect("a job");
+        let other = refusing(&folder, trigger);
+        let (submit, mut submitted) = command(|core| core.submit(run(&["b"])));
+        let (token, mut issued) = command(|core| core.issue_token("r".into()));
+        let revoke = |job: &str| {
+            let job = job.to_owned();
+            command(move |core| core.revoke(&job))
+        };
+        let (revokes, mut revoked) = revoke(&a.job_id);
+        core.turn([submit, token, revokes].into_iter());
+        assert!(matches!(submitted.try_recv().unwrap(), Err(ServiceError::Failed)));
+        assert!(matches!(issued.try_recv().unwrap(), Err(ServiceError::Failed)));
+        assert!(matches!(revoked.try_recv().unwrap(), Err(ServiceError::Failed)));
+        let count = |table: &str| -> u64 {
+            let sql = format!("SELECT count(*) FROM {table}");
+            other.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((count("job"), count("token")), (1, 0), "{trigger}");
+        // The board has it no more either: the lease is good, and nobody is granted the other job.
+        other.execute_batch("DROP TRIGGER full").unwrap();
+        let (takes, mut taken) = ask("takes", 0);
+        let (revokes, mut revoked) = revoke(&a.job_id);
+        core.turn([takes, revokes].into_iter());
+        assert!(taken.try_recv().unwrap().unwrap().is_none());
+        assert_eq!(revoked.try_recv().unwrap().unwrap(), JobState::Queued);
+    }
+}
+
+#[test]
+fn what_is_refused_changes_nothing_for_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut core = core(&folder);
+    let (none, mut refused) = command(|core| core.revoke("none"));
+    let (submit, mut submitted) = command(|core| core.submit(run(&["a"])));
+    let (none_too, mut refused_too) = command(|core| core.cancel("none"));
+    core.turn([none, submit, none_too].into_iter());
+    let not_found = |outcome| matches!(outcome, Err(ServiceError::Refused(Refusal::NotFound)));
+    assert!(not_found(refused.try_recv().unwrap()));
+    assert!(not_found(refused_too.try_recv().unwrap()));
+    assert!(submitted.try_recv().unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_format_is_taken_over_with_its_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lease.db");
+    let start = || start(&path, Config::default(), 1, Clock::system());
+    let (service, owner) = start().unwrap();
+    let mut new = run(&["j"]);
+    let secret = crate::lease::messages::EnvValue::Secret { secret: "hunter2".to_owned() };
+    new.jobs[0].env.insert("KEY".to_owned(), secret);
+    service.submit(new).await.unwrap();
+    assert!(owner.stop(Duration::from_secs(30)).await);
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.execute_batch(
+        "ALTER TABLE spec ADD COLUMN secrets TEXT;
+         UPDATE spec SET secrets = (SELECT secrets FROM secret WHERE secret.job = spec.job);
+         DROP TABLE secret; PRAGMA user_version = 1;",
+    )
+    .unwrap();
+    drop(file);
+    let (service, _owner) = start().unwrap();
+    let granted = service.lease("r".into(), asks("r", 0)).await.unwrap().expect("the job");
+    assert_eq!(granted.job_spec.env["KEY"], "hunter2");
+}
+
 #[tokio::test]
 async fn a_file_of_another_format_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -128,8 +216,8 @@ async fn a_file_of_another_format_is_left_alone() {
     let file = rusqlite::Connection::open(&path).unwrap();
     file.execute_batch("PRAGMA user_version = 99").unwrap();
     let refused = start().unwrap_err().to_string();
-    assert!(refused.contains("has format 99, this program reads 1"), "{refused}");
-    file.execute_batch("PRAGMA user_version = 1").unwrap();
+    assert!(refused.contains("has format 99, this program reads 2"), "{refused}");
+    file.execute_batch("PRAGMA user_version = 2").unwrap();
     file.execute_batch("UPDATE job SET machine = x'00'").unwrap();
     let refused = start().unwrap_err().to_string();
     assert!(refused.contains("is damaged"), "{refused}");

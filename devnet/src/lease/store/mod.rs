@@ -1,9 +1,13 @@
-//! What a lease server keeps: one SQLite file, in which every message that changes something is one
-//! transaction.
+//! What a lease server keeps: one SQLite file, in which the messages that are answered together
+//! are one transaction.
 //!
 //! The file is crash-safe (write-ahead log, synced before anybody is answered), only its owner may
 //! read it, and anybody who may can query it while the server runs. Times are in milliseconds since
 //! the Unix epoch; of leases and tokens there are hashes only.
+//!
+//! Values of secrets go with their jobs' ends. For that they stand in pages of their own, which are
+//! zeroed when they are given up: a row among others may be copied when its page is rebuilt, and
+//! a copy outlive it. What the log of changes still has of them goes with [`empty_log`].
 //!
 //! | file | subject |
 //! |---|---|
@@ -25,7 +29,7 @@ use cowboy_engine::{
     },
 };
 use record::{AttemptRow, JobRow};
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use std::{
     collections::BTreeMap,
     fs::OpenOptions,
@@ -36,9 +40,11 @@ use std::{
 };
 
 /// The version of the tables below; another version is refused.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 /// How long a statement waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long [`empty_log`] does: meanwhile the writer may wait for it.
+const EMPTY_TIMEOUT: Duration = Duration::from_millis(100);
 /// Prepared statements that are kept.
 const STATEMENTS: usize = 64;
 
@@ -55,9 +61,8 @@ CREATE TABLE job (
 CREATE INDEX job_run ON job (run, seq);
 CREATE INDEX job_state ON job (state, seq);
 CREATE INDEX job_queue ON job (position) WHERE position IS NOT NULL;
--- spec: JSON, as the job was handed in, without the values of secrets. secrets: those, as a JSON
--- object, until the job has ended.
-CREATE TABLE spec (job TEXT PRIMARY KEY, spec TEXT NOT NULL, secrets TEXT) STRICT;
+-- spec: JSON, as the job was handed in, without the values of secrets.
+CREATE TABLE spec (job TEXT PRIMARY KEY, spec TEXT NOT NULL) STRICT;
 -- number: from 1. progress, artifacts, timings: JSON, by the runner's word.
 CREATE TABLE attempt (
   job TEXT NOT NULL, number INTEGER NOT NULL, runner TEXT NOT NULL, lease_state TEXT NOT NULL,
@@ -73,6 +78,20 @@ CREATE TABLE token (
   runner TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE, created_at INTEGER NOT NULL) STRICT;
 -- Runs that are gone, whose files are still to go.
 CREATE TABLE forgotten (run TEXT PRIMARY KEY) STRICT;
+";
+
+/// The values of a job's secrets, a JSON object, until it has ended; behind as many zeros as a page
+/// has bytes, so that they stand in pages of their own.
+const SECRETS: &str = "
+CREATE TABLE secret (
+  job TEXT PRIMARY KEY, page BLOB NOT NULL DEFAULT (zeroblob(4096)), secrets TEXT NOT NULL) STRICT;
+";
+
+/// What makes a file of format 1 one of format 2.
+const FROM_1: &str = "
+INSERT INTO secret (job, secrets) SELECT job, secrets FROM spec WHERE secrets IS NOT NULL;
+UPDATE spec SET secrets = NULL;
+ALTER TABLE spec DROP COLUMN secrets;
 ";
 
 /// Why what is kept cannot be used.
@@ -114,28 +133,24 @@ pub enum StoreError {
     },
 }
 
-/// When a transaction has reached the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Durable {
-    /// When it is written; all those before it too.
-    Now,
-    /// When one that follows is.
-    WithTheNext,
-}
-
 /// The file, as its one writer has it.
+///
+/// [`write`](Self::write) changes it, and [`commit`](Self::commit) makes all changes since the last
+/// one durable. Reads see what was written. After an error of either nothing has changed since the
+/// last commit.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
     connection: Connection,
-    durable: Durable,
+    /// Values of secrets were removed since the last commit.
+    secrets_go: bool,
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // Or the log of changes would keep what the file has no more, as values of secrets. An
-        // error: the next start does it.
-        let _ = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+        // What was not committed was answered to nobody. Errors: the next start does it.
+        let _ = self.roll_back();
+        let _ = checkpoint(&self.connection);
     }
 }
 
@@ -161,7 +176,9 @@ impl Store {
         if format != FORMAT {
             return Err(StoreError::Format { path: path.to_owned(), got: format });
         }
-        Ok(Self { path: path.to_owned(), connection, durable: Durable::Now })
+        // Of a server that was killed. An error: somebody reads it.
+        let _ = checkpoint(&connection);
+        Ok(Self { path: path.to_owned(), connection, secrets_go: false })
     }
 
     /// A connection that reads beside this one.
@@ -178,8 +195,9 @@ impl Store {
         StoreError::Damaged { path, what, reason }
     }
 
-    /// All jobs and runs.
-    pub fn load(&self) -> Result<Kept, StoreError> {
+    /// All jobs and runs, as of the last commit.
+    pub fn load(&mut self) -> Result<Kept, StoreError> {
+        self.roll_back()?;
         let read = || {
             let mut jobs = self.connection.prepare("SELECT id, machine FROM job ORDER BY seq")?;
             let jobs = jobs
@@ -220,8 +238,9 @@ impl Store {
     /// A job as it was handed in, with the values of its secrets.
     pub fn spec(&self, job: &str) -> Result<Spec, StoreError> {
         let read = || {
-            let mut query =
-                self.connection.prepare_cached("SELECT spec, secrets FROM spec WHERE job = ?")?;
+            let mut query = self.connection.prepare_cached(
+                "SELECT spec, secrets FROM spec LEFT JOIN secret USING (job) WHERE job = ?",
+            )?;
             query.query_row([job], |row| Ok((row.get(0)?, row.get(1)?)))
         };
         let (spec, secrets): (String, Option<String>) =
@@ -234,55 +253,106 @@ impl Store {
         Ok((spec, secrets))
     }
 
-    /// Some of the runs that are gone, whose files are still to go.
-    pub fn forgotten(&self, limit: usize) -> Result<Vec<String>, StoreError> {
+    /// Some of the runs that are gone, whose files are still to go: by id, those after `after`.
+    pub fn forgotten(&self, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
         let read = || {
-            let mut runs = self.connection.prepare_cached("SELECT run FROM forgotten LIMIT ?")?;
-            runs.query_map([limit], |row| row.get(0))?.collect::<Result<_, _>>()
+            let mut runs = self
+                .connection
+                .prepare_cached("SELECT run FROM forgotten WHERE run > ? ORDER BY run LIMIT ?")?;
+            runs.query_map(params![after, limit], |row| row.get(0))?.collect::<Result<_, _>>()
         };
         read().map_err(|error| self.sqlite(error))
     }
 
-    /// Writes all that a message changes, or nothing.
-    pub fn write(&mut self, record: &Record, durable: Durable) -> Result<(), StoreError> {
-        let Self { connection, durable: before, path } = self;
+    /// Writes all that a message changes, after what was written since the last commit.
+    pub fn write(&mut self, record: &Record) -> Result<(), StoreError> {
+        let Self { connection, secrets_go, .. } = self;
         let mut write = || {
-            if *before != durable {
-                // A pragma takes effect when it is prepared: these are not cached.
-                connection.execute_batch(match durable {
-                    Durable::Now => "PRAGMA synchronous = FULL",
-                    Durable::WithTheNext => "PRAGMA synchronous = NORMAL",
-                })?;
-                *before = durable;
+            if connection.is_autocommit() {
+                connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             }
-            let transaction = connection.transaction()?;
-            write(&transaction, record)?;
-            transaction.commit()
+            *secrets_go |= write(connection, record)?;
+            Ok(())
         };
-        write().map_err(|error| StoreError::Sqlite { path: path.clone(), error })
+        write().map_err(|error| self.undone(error))
     }
+
+    /// Makes durable what was written. Whether values of secrets have gone.
+    pub fn commit(&mut self) -> Result<bool, StoreError> {
+        let commit = || match self.connection.is_autocommit() {
+            true => Ok(()),
+            false => self.connection.prepare_cached("COMMIT")?.execute([]).map(drop),
+        };
+        commit().map_err(|error| self.undone(error))?;
+        Ok(std::mem::take(&mut self.secrets_go))
+    }
+
+    /// Undoes what was written since the last commit.
+    fn roll_back(&mut self) -> Result<(), StoreError> {
+        self.secrets_go = false;
+        match self.connection.is_autocommit() {
+            true => Ok(()),
+            false => self.connection.execute_batch("ROLLBACK").map_err(|error| self.sqlite(error)),
+        }
+    }
+
+    /// The error, after what it leaves half done was undone.
+    fn undone(&mut self, error: rusqlite::Error) -> StoreError {
+        if let Err(error) = self.roll_back() {
+            // Whoever loads what is kept tries it again, and has no other use for the file.
+            tracing::error!(%error, "a change of leases could not be undone");
+        }
+        self.sqlite(error)
+    }
+}
+
+/// Brings the log of changes into the file, and empties it: it keeps what the file has no more, as
+/// values of secrets. Whether it is empty; somebody may read it. On a connection of its own, beside
+/// the writer.
+pub(super) fn empty_log(path: &Path) -> Result<bool, StoreError> {
+    let empty = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(EMPTY_TIMEOUT)?;
+        // Most of it is done while others write.
+        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+        checkpoint(&connection)
+    };
+    empty().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+}
+
+fn checkpoint(connection: &Connection) -> rusqlite::Result<bool> {
+    let busy = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], busy).map(|busy| busy == 0)
 }
 
 /// Makes the tables in a new file; the format of what is there then.
 fn prepare(connection: &Connection) -> rusqlite::Result<i64> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // What is deleted, secrets above all, does not stay in the file.
+    // What is deleted, secrets above all, does not stay in the file: pages that are given up too.
     connection.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = FAST;
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;
          PRAGMA temp_store = MEMORY;",
     )?;
     let format = || connection.query_row("PRAGMA user_version", [], |row| row.get(0));
-    if format()? == 0 {
-        let create = format!("BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;");
-        connection.execute_batch(&create)?;
-    }
+    let tables = match format()? {
+        0 => [TABLES, SECRETS],
+        1 => [SECRETS, FROM_1],
+        other => return Ok(other),
+    };
+    let tables = tables.concat();
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE; {tables} PRAGMA user_version = {FORMAT}; COMMIT;"
+    ))?;
     format()
 }
 
-fn write(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
+/// Writes a record. Whether values of secrets go with it.
+fn write(connection: &Connection, record: &Record) -> rusqlite::Result<bool> {
+    let mut secrets_go = false;
     let execute = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
-        transaction.prepare_cached(sql)?.execute(values)
+        connection.prepare_cached(sql)?.execute(values)
     };
     if let Some(Submitted { run, name, at, jobs }) = &record.submitted {
         execute("INSERT INTO run (id, name, created_at) VALUES (?, ?, ?)", params![run, name, at])?;
@@ -293,11 +363,15 @@ fn write(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()>
                  VALUES (?, ?, ?, '', 0, ?, 0, x'')",
                 params![job, run, name, at],
             )?;
-            execute("INSERT INTO spec VALUES (?, ?, ?)", params![job, spec, secrets])?;
+            execute("INSERT INTO spec VALUES (?, ?)", params![job, spec])?;
+            if let Some(secrets) = secrets {
+                let insert = "INSERT INTO secret (job, secrets) VALUES (?, ?)";
+                execute(insert, params![job, secrets])?;
+            }
         }
     }
     for row in &record.jobs {
-        write_job(transaction, row)?;
+        secrets_go |= write_job(connection, row)?;
     }
     for row in &record.attempts {
         let AttemptRow { job, number, attempt, state, ended_at } = row;
@@ -355,7 +429,7 @@ fn write(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()>
         None => {}
     }
     for run in &record.forgotten {
-        for table in ["event", "attempt", "spec"] {
+        for table in ["event", "attempt", "spec", "secret"] {
             let of = "WHERE job IN (SELECT id FROM job WHERE run = ?)";
             execute(&format!("DELETE FROM {table} {of}"), params![run])?;
         }
@@ -366,19 +440,20 @@ fn write(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()>
     for run in &record.swept {
         execute("DELETE FROM forgotten WHERE run = ?", params![run])?;
     }
-    Ok(())
+    Ok(secrets_go)
 }
 
-fn write_job(transaction: &Transaction<'_>, row: &JobRow) -> rusqlite::Result<()> {
+/// Writes a job. Whether values of secrets go with it.
+fn write_job(connection: &Connection, row: &JobRow) -> rusqlite::Result<bool> {
     let JobRow { id, machine, expires_at, entered } = row;
     let Some(entered) = entered else {
         // No index has a column of these: a heartbeat changes one page here.
-        transaction
+        connection
             .prepare_cached("UPDATE job SET expires_at = ?, machine = ? WHERE id = ?")?
             .execute(params![expires_at, machine, id.0])?;
-        return Ok(());
+        return Ok(false);
     };
-    transaction
+    connection
         .prepare_cached(
             "UPDATE job SET state = ?, attempt = ?, runner = ?, lease_state = ?, expires_at = ?,
                position = ?, ended_at = ?, ended_by = ?, finalized = ?, machine = ?
@@ -397,10 +472,9 @@ fn write_job(transaction: &Transaction<'_>, row: &JobRow) -> rusqlite::Result<()
             machine,
             id.0
         ])?;
-    if entered.ended.is_some() {
-        transaction
-            .prepare_cached("UPDATE spec SET secrets = NULL WHERE job = ? AND secrets IS NOT NULL")?
-            .execute([&id.0])?;
+    if entered.ended.is_none() {
+        return Ok(false);
     }
-    Ok(())
+    let gone = connection.prepare_cached("DELETE FROM secret WHERE job = ?")?.execute([&id.0])?;
+    Ok(gone > 0)
 }

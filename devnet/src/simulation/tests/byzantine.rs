@@ -10,13 +10,11 @@ use super::{
     super::{
         cluster::validator_keys,
         devnet::{Devnet, Plan, runner_key, validator_key},
+        liar::{Liar, Lie},
     },
     *,
 };
-use crate::validator::gateway::Gateway;
-use commonware_utils::sync::Mutex;
-use cowboy_engine::presence::{CAPACITY, ThresholdRule, feasibility, subset, threshold};
-use std::collections::BTreeMap;
+use cowboy_engine::presence::{ThresholdRule, feasibility, subset, threshold};
 
 /// How long a chain is looked at.
 const BLOCKS: u64 = 12;
@@ -37,74 +35,6 @@ const ONE_HONEST: usize = 3;
 const KILLED: usize = 4;
 /// Those after it are connected to their whole subset all the time.
 const RUNNERS: usize = 7;
-
-/// What a dishonest validator votes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lie {
-    Ones,
-    Zeros,
-    /// Drawn for each block.
-    Random,
-    /// What it saw [`STALE`] blocks ago.
-    Stale,
-    /// No bit at all.
-    Empty,
-    /// Ones for the first half of the registry.
-    Shorter,
-    /// Ones for more runners than there are.
-    Longer,
-    /// Ones for as many as a vote can carry.
-    Longest,
-}
-
-const LIES: [Lie; 8] = [
-    Lie::Ones,
-    Lie::Zeros,
-    Lie::Random,
-    Lie::Stale,
-    Lie::Empty,
-    Lie::Shorter,
-    Lie::Longer,
-    Lie::Longest,
-];
-
-/// How old a stale bitmap is, in blocks.
-const STALE: u64 = 4;
-
-/// A validator whose votes are not what its gateway sees.
-struct Liar {
-    lie: Lie,
-    /// Where its random bits come from.
-    noise: Hash,
-    gateway: Gateway,
-    seen: Mutex<BTreeMap<Height, Bitmap>>,
-}
-
-impl RunnerView for Liar {
-    fn presence(&self, height: Height, order: &Order) -> Bitmap {
-        let ones = |len| Bitmap::from_fn(len, |_| true);
-        let len = order.len();
-        match self.lie {
-            Lie::Ones => ones(len),
-            Lie::Zeros => Bitmap::new(len),
-            Lie::Random => {
-                let noise = keccak256(&[&self.noise.0, &height.get().to_be_bytes()]);
-                Bitmap::from_fn(len, |i| noise.0[i as usize / 8 % 32] >> (i % 8) & 1 == 1)
-            }
-            Lie::Stale => {
-                let mut seen = self.seen.lock();
-                seen.insert(height, self.gateway.presence(order.as_slice()));
-                let then = Height::new(height.get().saturating_sub(STALE));
-                let newest = seen.range(..=then).next_back();
-                newest.map_or_else(|| Bitmap::new(len), |(_, bitmap)| bitmap.clone())
-            }
-            Lie::Empty => Bitmap::new(0),
-            Lie::Shorter => ones(len / 2),
-            Lie::Longer => ones(len + 9),
-            Lie::Longest => ones(CAPACITY),
-        }
-    }
-}
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -128,7 +58,7 @@ impl Case {
         };
         let validators = [4, 7, 10][draw(3)];
         let rule = ThresholdRule::ALL[draw(3)];
-        let lie = LIES[draw(LIES.len())];
+        let lie = Lie::ALL[draw(Lie::ALL.len())];
         let most = (validators - 1) / 3;
         let count = most - draw(most + 1);
         let mut lots: Vec<_> = (0..validators).collect();
@@ -145,7 +75,7 @@ impl Case {
                 return Arc::new(gateway);
             }
             let noise = keccak256(&[&case.seed.to_be_bytes(), &validator.to_be_bytes()]);
-            Arc::new(Liar { lie: case.lie, noise, gateway, seen: Mutex::default() })
+            Arc::new(Liar::new(case.lie, noise, gateway))
         });
         plan
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 /// A pipeline's graph.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Graph<'a> {
     pipeline: u64,
     name: &'a str,
@@ -25,7 +26,8 @@ pub struct Graph<'a> {
 
 /// A task: what the API says of it, and its name and its parents' as scripts know them.
 #[derive(Debug, Serialize)]
-struct Node<'a> {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Node<'a> {
     id: &'a str,
     parents: Vec<&'a str>,
     #[serde(flatten)]
@@ -33,7 +35,8 @@ struct Node<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Edge<'a> {
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Edge<'a> {
     from: &'a str,
     to: &'a str,
     order_only: bool,

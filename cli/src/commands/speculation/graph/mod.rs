@@ -5,7 +5,6 @@
 //! it goes.
 
 mod dot;
-mod forest;
 mod json;
 mod mermaid;
 mod tree;
@@ -20,7 +19,7 @@ pub use json::Graph;
 pub use mermaid::mermaid;
 pub use tree::{reached_ms, tree};
 
-use crate::output::{AWAITED, BUSY, DONE, FAILED, FAINT, UNDONE};
+use crate::output::{AWAITED, BUSY, DONE, FAILED, FAINT, UNDONE, forest};
 use anstyle::Style;
 use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus};
 

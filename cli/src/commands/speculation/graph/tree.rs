@@ -1,13 +1,13 @@
 //! The graph as lines: roots first, children below, and where each task stands.
 
-use super::{
-    colour, cut,
-    forest::{Forest, Line},
-    one_line,
-};
+use super::{colour, cut, one_line};
 use crate::{
     commands::speculation::show::headline,
-    output::{FAINT, HEADING, amount, millis},
+    output::{
+        FAINT, HEADING, amount,
+        forest::{Forest, Line},
+        millis,
+    },
 };
 use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus};
 

@@ -1,8 +1,11 @@
 //! What runners upload: logs, artifacts, caches.
 
-use super::lab::{Answer, Lab, one};
+use super::lab::{Answer, LONG, Lab, one};
 use crate::lease::messages::LEASE_HEADER;
+use futures::channel::mpsc::{UnboundedSender, unbounded};
 use serde_json::json;
+use std::{io, sync::Arc};
+use tokio::{net::TcpStream, task::JoinHandle, time::timeout};
 
 #[track_caller]
 fn check(answer: &Answer, status: u16, code: &str, field: &str) {
@@ -104,4 +107,93 @@ async fn caches_are_found_by_their_whole_key() {
     check(&open(&"k".repeat(513)).await, 400, "INVALID_FIELD", "key");
     let request = lab.request("GET", "/api/v1/internal/caches/a").bearer_auth(&token);
     check(&lab.send(request).await, 400, "MISSING_FIELD", LEASE_HEADER);
+}
+
+/// An upload whose first piece has come: what sends more of it, until it is dropped.
+async fn begun(
+    lab: &Lab,
+    path: &str,
+    token: &str,
+    lease: &str,
+) -> (UnboundedSender<io::Result<&'static str>>, JoinHandle<reqwest::Response>) {
+    let (pieces, body) = unbounded();
+    let request = lab.request("PUT", &format!("/api/v1/{path}")).bearer_auth(token);
+    let request = request.header(LEASE_HEADER, lease).body(reqwest::Body::wrap_stream(body));
+    let upload = tokio::spawn(async move { request.send().await.unwrap() });
+    pieces.unbounded_send(Ok("first, ")).unwrap();
+    let came = async {
+        while temporary(lab).is_empty() {
+            lab.operator("GET", "status", None).await;
+        }
+    };
+    timeout(LONG, came).await.expect("it comes");
+    (pieces, upload)
+}
+
+/// The uploads that the server has begun to receive.
+fn temporary(lab: &Lab) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(lab.folder.path().join("tmp")).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[tokio::test]
+async fn what_a_lease_uploads_that_is_lost_meanwhile_is_nowhere() {
+    for path in ["internal/artifacts/a", "internal/caches/a"] {
+        let (lab, token, lease, job) = running().await;
+        let (pieces, upload) = begun(&lab, path, &token, &lease).await;
+        let revoked = lab.operator("POST", &format!("jobs/{job}/revoke"), None).await;
+        assert_eq!(revoked.status, 200);
+        pieces.unbounded_send(Ok("last")).unwrap();
+        drop(pieces);
+        let answer = timeout(LONG, upload).await.unwrap().unwrap();
+        assert_eq!(answer.status(), 409, "{path}");
+        let body: serde_json::Value = answer.json().await.unwrap();
+        assert_eq!(body["reason"], "LEASE_REVOKED", "{path}");
+        let kept = lab.files().into_iter().filter(|(_, bytes)| bytes == b"first, last");
+        assert_eq!(kept.count(), 0, "{path}");
+        let listed = lab.operator("GET", &format!("jobs/{job}/artifacts"), None).await.body;
+        assert_eq!(listed, json!([]));
+    }
+}
+
+#[tokio::test]
+async fn a_stop_leaves_an_upload_its_time() {
+    let (mut lab, token, lease, job) = running().await;
+    let (pieces, upload) = begun(&lab, "internal/artifacts/a", &token, &lease).await;
+    let address = lab.url("").trim_start_matches("http://").to_owned();
+    let finish = async {
+        // No connection is taken any more.
+        while TcpStream::connect(&address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        pieces.unbounded_send(Ok("last")).unwrap();
+        drop(pieces);
+        timeout(LONG, upload).await.unwrap().unwrap().status()
+    };
+    let (stopped, status) = tokio::join!(timeout(2 * LONG, lab.stop()), finish);
+    assert_eq!((stopped.unwrap(), status.as_u16()), (true, 200));
+    lab.restart().await;
+    let path = format!("jobs/{job}/attempts/1/artifacts/a");
+    assert_eq!(lab.operator("GET", &path, None).await.text, "first, last");
+}
+
+#[tokio::test]
+async fn a_runner_that_uploads_too_much_at_once_is_told_to_wait() {
+    let (lab, token, lease, _) = running().await;
+    let lab = Arc::new(lab);
+    let mut uploads = Vec::new();
+    for n in 0..8 {
+        uploads.push(begun(&lab, &format!("internal/artifacts/{n}"), &token, &lease).await);
+        let came = async {
+            while temporary(&lab).len() <= n {
+                lab.operator("GET", "status", None).await;
+            }
+        };
+        timeout(LONG, came).await.expect("it comes");
+    }
+    check(&lab.put("internal/artifacts/x", &token, &lease, "x").await, 503, "UNAVAILABLE", "");
+    let (pieces, upload) = uploads.pop().unwrap();
+    drop(pieces);
+    assert_eq!(timeout(LONG, upload).await.unwrap().unwrap().status(), 200);
+    assert_eq!(lab.put("internal/artifacts/x", &token, &lease, "x").await.status, 200);
 }

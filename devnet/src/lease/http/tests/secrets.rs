@@ -1,8 +1,9 @@
 //! What nobody but its holder may see: in no answer, file or text about itself.
 
-use super::lab::{Lab, OPERATOR, one, report};
+use super::lab::{LONG, Lab, OPERATOR, one, report};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
+use tokio::time::timeout;
 
 const VALUE: &str = "hunter2-hunter2";
 
@@ -59,6 +60,38 @@ async fn secrets_are_in_no_answer_and_no_file() {
             assert!(!found, "{path:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn secrets_go_from_the_disk_soon_after_their_job_has_ended() {
+    let lab = Lab::new().await;
+    let token = lab.token("r").await;
+    let jobs: Vec<_> = (0..40)
+        .map(|n| {
+            let mut job = one(&format!("j{n}"));
+            job["env"] = json!({"SECRET": {"secret": VALUE}, "LONG": "x".repeat(n * 40)});
+            job
+        })
+        .collect();
+    lab.submit(json!(jobs)).await;
+    let is_there = || {
+        let secret = VALUE.as_bytes();
+        let mut files = lab.files().into_iter();
+        files.any(|(_, bytes)| bytes.windows(secret.len()).any(|window| window == secret))
+    };
+    assert!(is_there());
+    while let Some(granted) = lab.lease(&token, "r").await {
+        lab.ack(&token, "r", &granted).await;
+        lab.message(&token, "complete", report(&granted, "r", "SUCCEEDED")).await;
+    }
+    assert!(is_there(), "in the log of changes");
+    lab.advance(1);
+    let gone = async {
+        while is_there() {
+            lab.operator("GET", "status", None).await;
+        }
+    };
+    timeout(LONG, gone).await.expect("they go");
 }
 
 #[tokio::test]

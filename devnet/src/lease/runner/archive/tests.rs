@@ -1,6 +1,7 @@
 //! Archives of folders: what goes in comes out, and what must not is refused.
 
 use super::*;
+use std::fs::File;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
@@ -138,6 +139,25 @@ fn more_than_the_limits_is_neither_packed_nor_unpacked() {
     assert_eq!(packed, Packed { entries: 3, left_out: 0 });
     pack(from.path(), &paths, entries, io::sink()).unwrap_err();
     pack(from.path(), &paths, bytes, io::sink()).unwrap_err();
+}
+
+#[test]
+fn an_archive_that_grows_where_nobody_looks_is_given_up() {
+    let limits = Limits { entries: 3, bytes: 10 };
+    let most = usize::try_from(10 + 5 * ENTRY).unwrap();
+    let expected = "longer than 3 files and folders with 10 bytes can be";
+    // A folder has no bytes, and these are skipped.
+    let check = |bytes: &[u8]| {
+        let error = unpack(bytes, limits, folder().path()).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    };
+    check(&archive(&[("work/d", FOLDER, "", most)]));
+    check(&archive(&[("work/l", LINK, "x", most)]));
+    let mut builder = Builder::new(Vec::new());
+    for _ in 0..=most / 1_024 {
+        builder.append_pax_extensions([("comment", &b"x"[..])]).unwrap();
+    }
+    check(&zstd::encode_all(&builder.into_inner().unwrap()[..], LEVEL).unwrap());
 }
 
 #[test]

@@ -67,6 +67,26 @@ async fn artifacts_that_cannot_be_kept_are_notes_in_the_log() {
     assert!(bench.log().ends_with("[runner] 201 artifacts are not kept: 999 are the most\n"));
     assert_eq!(bench.message("complete")["artifacts"].as_array().unwrap().len(), 1_000);
 
+    let bench = Bench::new();
+    let make = "d=$(printf %0200d 1); mkdir $d; for n in $(seq 1001 1900); do \
+         echo > $d/$(printf %0196d 2)$n; done";
+    let kind = "🤠".repeat(64);
+    let spec = json!({
+        "steps": [make],
+        "artifacts": [{ "type": kind, "path_glob": "**" }],
+    });
+    assert_eq!(bench.run([grant(1, spec)]).await, [Outcome::Succeeded]);
+    let complete = bench.message("complete");
+    assert!(serde_json::to_vec(&complete).unwrap().len() < crate::lease::messages::MAX_MESSAGE);
+    let named = complete["artifacts"].as_array().unwrap().len() - 1;
+    let note = format!(
+        "[runner] {} artifacts are kept, but not named at the end of the job: their names have \
+         more than 524288 bytes\n",
+        900 - named
+    );
+    assert!(named < 900 && bench.log().ends_with(&note), "{}", bench.log());
+    assert_eq!(bench.fake.world.borrow().artifacts.len(), 900);
+
     for (glob, reason) in [
         ("../*", "it leads out of the working directory"),
         ("[", "unclosed character class; missing ']'"),

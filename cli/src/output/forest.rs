@@ -1,4 +1,4 @@
-//! Which task is drawn under which, and where.
+//! Graphs of tasks as lines: which task is drawn under which, and where.
 //!
 //! A task with several parents stands once, under the one that is deepest; of several such, under
 //! one whose output it reads. Among a task's children the one with the most below it comes last,

@@ -1,0 +1,154 @@
+//! `account new`: a key, and a name for it.
+
+use super::Inclusion;
+use crate::{
+    commands::{
+        devnet::saved_plan,
+        transaction::{self, Signer},
+    },
+    context::{Context, Deadline},
+    error::{CliError, Exit},
+    output::{Document, amount, fields},
+};
+use cowboy_devnet::{
+    api::types::{AddressText, AmountText, HashText},
+    client::{Client, ClientError},
+    home::{DevnetHome, State},
+    runner::key,
+    topology::{FAUCET, Name},
+};
+use cowboy_engine::{
+    chain::transaction::{Payload, Transfer},
+    primitives::{SecretKey, Wei},
+};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// What nodes are called that the devnet gives a name: an account of that name would be in their
+/// way.
+const OF_NODES: [&str; 2] = ["validator-", "runner-"];
+
+/// An account that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Made {
+    /// Its name.
+    #[cfg_attr(test, schema(value_type = String))]
+    name: Name,
+    /// Its address.
+    address: AddressText,
+    /// The file that has its key.
+    #[cfg_attr(test, schema(value_type = String))]
+    key_file: PathBuf,
+    /// What it was given.
+    balance: AmountText,
+    /// The transaction that gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction: Option<HashText>,
+}
+
+/// Runs the command.
+pub async fn run(
+    cx: &Context,
+    name: Name,
+    fund: Option<Wei>,
+    inclusion: Inclusion,
+) -> Result<(), CliError> {
+    let devnet = cx.existing(None)?;
+    if let Some(prefix) = OF_NODES.iter().find(|prefix| name.as_str().starts_with(**prefix)) {
+        let what =
+            format!("`{name}` is no name for an account: names of nodes begin with {prefix}");
+        return Err(CliError::new(Exit::Usage, what));
+    }
+    let client = match devnet.state()? {
+        State::Absent | State::Stopped if fund.is_some() => {
+            return Err(ClientError::NotRunning(devnet.name().clone()).into());
+        }
+        State::Absent | State::Stopped => None,
+        State::Starting { .. } => {
+            return Err(ClientError::Starting(devnet.name().clone()).into());
+        }
+        State::Running(_) => Some(cx.client_of(&devnet)?),
+    };
+    let deadline = Deadline::after(inclusion.timeout);
+    let secret = make(&devnet, &name)?;
+    let address = secret.address();
+    if let Some(client) = &client
+        && let Err(error) = client.name_account(name.as_str(), address).await
+    {
+        // The devnet does not know it, and nobody has used it.
+        devnet.remove_account(&name)?;
+        return Err(error.into());
+    }
+    let mut made = Made {
+        address: address.into(),
+        key_file: devnet.account_key_path(&name),
+        name,
+        balance: Wei::ZERO.into(),
+        transaction: None,
+    };
+    if let (Some(amount), Some(client)) = (fund, client) {
+        let given = give(cx, &devnet, &client, &secret, amount, deadline).await;
+        made.transaction = Some(given.map_err(|error| {
+            let name = &made.name;
+            error.hint(format!(
+                "account `{name}` is there, without the money: cowboyctl account fund {name}"
+            ))
+        })?);
+        made.balance = amount.into();
+    }
+    cx.ui.document(&made)
+}
+
+/// A new key under a name that nothing has.
+fn make(devnet: &DevnetHome, name: &Name) -> Result<SecretKey, CliError> {
+    let taken = || {
+        let what = format!("there is `{name}` already on devnet `{}`", devnet.name());
+        CliError::new(Exit::Conflict, what)
+            .hint("choose another name, or see which there are: cowboyctl account ls")
+    };
+    if let Some(plan) = saved_plan(devnet)? {
+        let validators = plan.validators.iter().map(|validator| &validator.name);
+        let mut names = validators
+            .chain(plan.runners.iter().map(|runner| &runner.name))
+            .chain(plan.accounts.iter().map(|account| &account.name));
+        if names.any(|other| other == name) {
+            return Err(taken());
+        }
+    }
+    let secret = key::random();
+    match devnet.add_account(name, &secret)? {
+        true => Ok(secret),
+        false => Err(taken()),
+    }
+}
+
+/// Money from the faucet.
+async fn give(
+    cx: &Context,
+    devnet: &DevnetHome,
+    client: &Client,
+    to: &SecretKey,
+    amount: Wei,
+    deadline: Deadline,
+) -> Result<HashText, CliError> {
+    let faucet = Signer::find(devnet, FAUCET)?;
+    let payload = Payload::Transfer(Transfer { to: to.address(), amount });
+    let executed = transaction::execute(cx.ui, client, &faucet, payload, deadline).await?;
+    Ok(executed.transaction.hash)
+}
+
+impl Document for Made {
+    fn text(&self) -> String {
+        fields(&[
+            ("account", self.name.to_string()),
+            ("address", self.address.to_string()),
+            ("balance", amount(*self.balance)),
+            ("key", self.key_file.display().to_string()),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.address.to_string()
+    }
+}

@@ -1,0 +1,71 @@
+//! `chain advance`: a chain that does not wait for its block time.
+
+use super::reach;
+use crate::{
+    args,
+    context::{Context, Deadline},
+    error::CliError,
+    output::{Document, fields, millis},
+};
+use clap::Args;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// `chain advance`.
+#[derive(Debug, Args)]
+pub struct Advance {
+    /// How many blocks beyond the head: 1 to 100000
+    #[arg(long, value_name = "COUNT", env = "COWBOYCTL_BLOCKS", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    blocks: u64,
+    /// How long at most; then the block time holds again
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+}
+
+/// Blocks that did not wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Advanced {
+    /// The head before.
+    from: u64,
+    /// The block that was waited for.
+    to: u64,
+    /// How many blocks that are.
+    blocks: u64,
+    /// How long they took.
+    elapsed_ms: u64,
+}
+
+impl Advance {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let client = cx.client()?;
+        let (started, deadline) = (Instant::now(), Deadline::after(self.timeout));
+        let advance = client.advance(self.blocks, self.timeout).await?;
+        reach(cx.ui, &client, advance.to, deadline).await?;
+        cx.ui.document(&Advanced {
+            from: advance.from,
+            to: advance.to,
+            blocks: advance.to - advance.from,
+            elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+impl Document for Advanced {
+    fn text(&self) -> String {
+        let Self { from, to, blocks, elapsed_ms } = self;
+        let rate = blocks * 1_000 / (*elapsed_ms).max(1);
+        fields(&[
+            ("from", from.to_string()),
+            ("to", to.to_string()),
+            ("blocks", format!("{blocks} in {}, {rate} a second", millis(*elapsed_ms))),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.to.to_string()
+    }
+}

@@ -1,0 +1,94 @@
+//! `devnet report`: what others need to see to help.
+
+use crate::{
+    context::Context,
+    error::{CliError, Exit},
+    output::{Document, bytes, fields},
+};
+use clap::{Args, builder::FalseyValueParser};
+use cowboy_devnet::{report, topology::Name};
+use jiff::Timestamp;
+use serde::Serialize;
+use std::{io, path::PathBuf};
+
+/// What a report's name ends with.
+const ENDING: &str = ".tar.zst";
+
+/// `devnet report`.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// The archive to write [default: named after the devnet and the time, in this folder]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Overwrite a file that is there
+    #[arg(long, env = "COWBOYCTL_FORCE", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    force: bool,
+}
+
+/// A report that was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Written {
+    /// The devnet.
+    #[cfg_attr(test, schema(value_type = String))]
+    devnet: Name,
+    /// The archive.
+    #[cfg_attr(test, schema(value_type = String))]
+    file: PathBuf,
+    /// Its length.
+    bytes: u64,
+    /// What is in it.
+    entries: Vec<String>,
+}
+
+impl Report {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let devnet = cx.existing(None)?;
+        let now = Timestamp::now();
+        let file = self.file.unwrap_or_else(|| {
+            let at = now.strftime("%Y%m%dT%H%M%SZ");
+            PathBuf::from(format!("cowboyctl-report-{}-{at}{ENDING}", devnet.name()))
+        });
+        if !file.to_string_lossy().ends_with(ENDING) {
+            let what = format!("{} does not end with {ENDING}", file.display());
+            return Err(CliError::new(Exit::Usage, what)
+                .detail("a report is a tar archive, compressed with Zstandard"));
+        }
+        let taken = || {
+            CliError::new(Exit::Conflict, format!("{} is there already", file.display()))
+                .hint("overwrite it with --force, or name another file")
+        };
+        if !self.force && file.symlink_metadata().is_ok() {
+            return Err(taken());
+        }
+        let progress = cx.ui.progress(format!("gathering what devnet {} says", devnet.name()));
+        let report = report::Report::of(&devnet, now).await?;
+        let written = report.write(&file, self.force).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => taken(),
+            _ => CliError::failed(format!("{}: {error}", file.display())),
+        })?;
+        drop(progress);
+        cx.ui.document(&Written {
+            devnet: devnet.name().clone(),
+            bytes: written,
+            entries: report.names().map(str::to_owned).collect(),
+            file,
+        })
+    }
+}
+
+impl Document for Written {
+    fn text(&self) -> String {
+        fields(&[
+            ("report", self.file.display().to_string()),
+            ("size", format!("{} in {} files", bytes(self.bytes), self.entries.len())),
+            ("read it", format!("tar --zstd -xf {}", self.file.display())),
+        ])
+    }
+
+    fn id(&self) -> String {
+        self.file.display().to_string()
+    }
+}

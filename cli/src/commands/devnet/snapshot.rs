@@ -1,0 +1,278 @@
+//! `devnet snapshot`: a devnet's state, saved and brought back.
+
+use crate::{
+    args, complete,
+    context::{self, Context},
+    error::{CliError, Exit},
+    output::{Document, Row, bytes, fields, millis, seconds_since, short, warn},
+};
+use clap::{Args, Subcommand, builder::FalseyValueParser};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{ErrorCode, HashText, Snapshot as Entry},
+    client::{Client, ClientError},
+    home::State,
+    snapshot::{SnapshotError, Snapshots},
+    topology::Name,
+};
+use jiff::Timestamp;
+use serde::Serialize;
+use std::{path::PathBuf, time::Duration};
+
+/// `devnet snapshot`.
+#[derive(Debug, Subcommand)]
+pub enum Snapshot {
+    /// Save a devnet's whole state, running or not
+    ///
+    /// The validators of one that runs stop for it and start again: the answer says how long the
+    /// chain stood still. Keys are in a snapshot, the API's token and logs are not.
+    Save(Save),
+    /// Bring a snapshot back; devnet up then goes on from its height
+    Load(Load),
+    /// Every snapshot
+    Ls,
+    /// Delete snapshots
+    Rm {
+        /// Which
+        #[arg(value_name = "SNAPSHOT", required = true)]
+        #[arg(add = ArgValueCandidates::new(complete::snapshots))]
+        snapshots: Vec<Name>,
+    },
+}
+
+/// `devnet snapshot save`.
+#[derive(Debug, Args)]
+pub struct Save {
+    /// What to call it [default: the devnet's name and height, as local-120]
+    #[arg(value_name = "SNAPSHOT")]
+    snapshot: Option<Name>,
+    /// How long at most
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+}
+
+/// `devnet snapshot load`.
+#[derive(Debug, Args)]
+pub struct Load {
+    /// Which
+    #[arg(add = ArgValueCandidates::new(complete::snapshots))]
+    snapshot: Name,
+    /// The devnet to load it into [default: the one that it is of]
+    #[arg(long, value_name = "DEVNET", env = "COWBOYCTL_NAME", hide_env_values = true)]
+    name: Option<Name>,
+    /// Replace the chain that the devnet has
+    #[arg(long, env = "COWBOYCTL_FORCE", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    force: bool,
+}
+
+/// A snapshot that was brought back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Loaded {
+    /// Which.
+    snapshot: String,
+    /// The devnet.
+    #[cfg_attr(test, schema(value_type = String))]
+    devnet: Name,
+    /// The height that its chain goes on from.
+    height: u64,
+    /// That block's hash.
+    hash: HashText,
+    /// Its folder.
+    #[cfg_attr(test, schema(value_type = String))]
+    home: PathBuf,
+    /// Whether a chain that it had is gone.
+    replaced: bool,
+}
+
+/// A snapshot that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Removed {
+    /// Which.
+    #[cfg_attr(test, schema(value_type = String))]
+    snapshot: Name,
+}
+
+impl Snapshot {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Save(save) => save.run(cx).await,
+            Self::Load(load) => load.run(cx),
+            Self::Ls => ls(cx),
+            Self::Rm { snapshots } => rm(cx, &snapshots),
+        }
+    }
+}
+
+impl Save {
+    async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let devnet = cx.existing(None)?;
+        let progress = cx.ui.progress(format!("saving devnet {}", devnet.name()));
+        let saved = match devnet.state()? {
+            State::Absent | State::Stopped => {
+                let lock = devnet.lock()?;
+                let snapshots = Snapshots::beside(lock.home());
+                let draft = snapshots.copy(&devnet, self.snapshot.as_ref(), Timestamp::now())?;
+                draft.finish(None)?
+            }
+            State::Starting { .. } => {
+                return Err(ClientError::Starting(devnet.name().clone()).into());
+            }
+            State::Running(_) => {
+                let client = Client::of_devnet(&devnet)?.with_timeout(self.timeout);
+                let saved = client.save(self.snapshot.as_ref().map(Name::as_str)).await;
+                saved.map_err(|error| match error.code() {
+                    Some(ErrorCode::Conflict) => {
+                        CliError::from(error).hint("choose another name, or delete that one")
+                    }
+                    // It goes on without this command.
+                    Some(ErrorCode::Timeout) => CliError::from(error)
+                        .hint("it is still being saved: cowboyctl devnet snapshot ls"),
+                    _ => error.into(),
+                })?
+            }
+        };
+        drop(progress);
+        cx.ui.document(&saved)
+    }
+}
+
+impl Load {
+    fn run(self, cx: &Context) -> Result<(), CliError> {
+        let snapshots = Snapshots::of(&context::home()?);
+        let progress = cx.ui.progress(format!("loading snapshot {}", self.snapshot));
+        // A devnet named for every command is the one to load it into, too.
+        let to = self.name.as_ref().or(cx.devnet.as_ref());
+        let loaded = snapshots.load(&self.snapshot, to, self.force)?;
+        drop(progress);
+        cx.ui.document(&Loaded {
+            snapshot: loaded.snapshot.snapshot,
+            devnet: loaded.devnet.name().clone(),
+            height: loaded.snapshot.height,
+            hash: loaded.snapshot.hash,
+            home: loaded.devnet.path().to_owned(),
+            replaced: loaded.replaced,
+        })
+    }
+}
+
+fn ls(cx: &Context) -> Result<(), CliError> {
+    let (snapshots, unreadable) = Snapshots::of(&context::home()?).list()?;
+    for error in unreadable {
+        warn(&error.to_string());
+    }
+    cx.ui.list(&snapshots)
+}
+
+fn rm(cx: &Context, names: &[Name]) -> Result<(), CliError> {
+    let snapshots = Snapshots::of(&context::home()?);
+    let mut removed = Vec::new();
+    for name in names {
+        snapshots.remove(name)?;
+        removed.push(Removed { snapshot: name.clone() });
+    }
+    cx.ui.list(&removed)
+}
+
+impl From<SnapshotError> for CliError {
+    fn from(error: SnapshotError) -> Self {
+        let what = error.to_string();
+        match error {
+            SnapshotError::Home(error) => error.into(),
+            SnapshotError::Topology(error) => error.into(),
+            SnapshotError::Storage(_) | SnapshotError::Sqlite { .. } => Self::failed(what),
+            SnapshotError::Missing(_) => Self::new(Exit::NotFound, what)
+                .hint("see which there are: cowboyctl devnet snapshot ls"),
+            SnapshotError::Exists(name) => Self::new(Exit::Conflict, what).hint(format!(
+                "choose another name, or delete it: cowboyctl devnet snapshot rm {name}"
+            )),
+            SnapshotError::Unnamed(_) => {
+                Self::new(Exit::Usage, what).hint("choose one: cowboyctl devnet snapshot save NAME")
+            }
+            SnapshotError::NoChain(name) => Self::new(Exit::NotFound, what)
+                .hint(format!("start it first: cowboyctl devnet up --detach --name {name}")),
+            SnapshotError::Format { .. } => {
+                Self::failed(what).hint("load it with the version of cowboyctl that saved it")
+            }
+            SnapshotError::Damaged { name, .. } => Self::new(Exit::Invalid, what)
+                .hint(format!("delete it: cowboyctl devnet snapshot rm {name}")),
+            SnapshotError::Running { name, .. } => Self::new(Exit::Conflict, what).hint(format!(
+                "stop it: cowboyctl devnet down {name}; or load under another name: --name NEW"
+            )),
+            SnapshotError::RunnerRuns { runner, .. } => Self::new(Exit::Conflict, what)
+                .hint(format!("stop it: cowboyctl runner stop {runner}")),
+            SnapshotError::HasChain(_) => Self::new(Exit::Conflict, what)
+                .hint("replace it with --force, or load under another name: --name NEW"),
+        }
+    }
+}
+
+impl Document for Entry {
+    fn text(&self) -> String {
+        let mut lines = vec![
+            ("snapshot", self.snapshot.clone()),
+            ("devnet", self.devnet.clone()),
+            ("head", format!("{} ({})", self.height, short(&self.hash))),
+            ("size", format!("{} in {} files", bytes(self.bytes), self.files)),
+        ];
+        lines.extend(self.halted_ms.map(|ms| ("chain stood still", millis(ms))));
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        self.snapshot.clone()
+    }
+}
+
+impl Row for Entry {
+    const HEADER: &'static [&'static str] = &["snapshot", "devnet", ">height", ">size", ">age"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.snapshot.clone(),
+            self.devnet.clone(),
+            self.height.to_string(),
+            bytes(self.bytes),
+            seconds_since(*self.created_at, Timestamp::now()),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.snapshot.clone()
+    }
+}
+
+impl Document for Loaded {
+    fn text(&self) -> String {
+        let name = &self.devnet;
+        let mut lines = vec![
+            ("devnet", name.to_string()),
+            ("head", format!("{} ({})", self.height, short(&self.hash))),
+        ];
+        if self.replaced {
+            lines.push(("replaced", "the chain that it had".to_owned()));
+        }
+        lines.push(("go on", format!("cowboyctl devnet up --detach --name {name}")));
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        self.devnet.to_string()
+    }
+}
+
+impl Row for Removed {
+    const HEADER: &'static [&'static str] = &["deleted"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![self.snapshot.to_string()]
+    }
+
+    fn id(&self) -> String {
+        self.snapshot.to_string()
+    }
+}

@@ -1,0 +1,218 @@
+//! What the doctor finds: one line each, with what to do, and what it may repair by itself.
+
+use crate::output::{DONE, Document, FAILED, Row, UNDONE};
+use cowboy_devnet::{home::DevnetHome, lease::folder::LeaseFolder, runner::folder::RunnerFolder};
+use serde::Serialize;
+use std::{
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::PermissionsExt as _,
+    path::PathBuf,
+};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// It works, and may not for long, or not as meant.
+    Warning,
+    /// Something does not work.
+    Problem,
+}
+
+impl State {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Finding {
+    /// Which check, as `ports`.
+    #[cfg_attr(test, schema(value_type = String))]
+    pub check: &'static str,
+    /// Whom it is about: `machine`, a devnet's name, or a path.
+    pub subject: String,
+    /// How bad it is, as it was found.
+    pub state: State,
+    /// What was found.
+    pub what: String,
+    /// What to do; what was done where it is repaired.
+    pub fix: Option<String>,
+    /// Whether it was repaired.
+    pub fixed: bool,
+    /// What may be done without asking: nothing of it loses anything.
+    #[serde(skip)]
+    pub repair: Option<Repair>,
+}
+
+/// What `--fix` does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Repair {
+    /// Closes a file or a folder to everybody else.
+    Mode(PathBuf, u32),
+    /// Removes a file that an ended process left, while nobody can start another.
+    Remove(Owner, PathBuf),
+}
+
+/// Whose lock keeps others away meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// A devnet.
+    Devnet(DevnetHome),
+    /// A runner in a process of its own.
+    Runner(RunnerFolder),
+    /// A lease server that stands alone.
+    Lease(LeaseFolder),
+}
+
+impl Finding {
+    /// All is well.
+    pub fn ok(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
+        Self::new(check, subject, State::Ok, what)
+    }
+
+    /// It may not be well for long.
+    pub fn warning(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
+        Self::new(check, subject, State::Warning, what)
+    }
+
+    /// It is not well.
+    pub fn problem(check: &'static str, subject: impl ToString, what: impl Into<String>) -> Self {
+        Self::new(check, subject, State::Problem, what)
+    }
+
+    fn new(
+        check: &'static str,
+        subject: impl ToString,
+        state: State,
+        what: impl Into<String>,
+    ) -> Self {
+        let (subject, what) = (subject.to_string(), what.into());
+        Self { check, subject, state, what, fix: None, fixed: false, repair: None }
+    }
+
+    /// The same, with what to do.
+    pub fn fix(self, fix: impl Into<String>) -> Self {
+        Self { fix: Some(fix.into()), ..self }
+    }
+
+    /// The same, with what `--fix` does.
+    pub fn repair(self, repair: Repair) -> Self {
+        Self { repair: Some(repair), ..self }
+    }
+
+    /// Repairs it where it may be, and says what was done, or why not.
+    pub fn mend(&mut self) {
+        let Some(repair) = self.repair.take() else { return };
+        match repair.run() {
+            Ok(done) => {
+                self.fix = Some(done);
+                self.fixed = true;
+            }
+            Err(reason) => self.what += &format!("; it could not be repaired: {reason}"),
+        }
+    }
+
+    /// Whether something is wrong still.
+    pub fn remains(&self) -> bool {
+        self.state != State::Ok && !self.fixed
+    }
+}
+
+impl Repair {
+    fn run(self) -> Result<String, String> {
+        match self {
+            Self::Mode(path, mode) => {
+                fs::set_permissions(&path, Permissions::from_mode(mode))
+                    .map_err(|error| error.to_string())?;
+                Ok(format!("did: chmod {mode:o} {}", path.display()))
+            }
+            Self::Remove(owner, path) => {
+                let busy = || "another process has taken the folder".to_owned();
+                let removed = || match fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
+                    _ => Ok(format!("did: rm {}", path.display())),
+                };
+                match owner {
+                    Owner::Devnet(devnet) => {
+                        let _lock = devnet.lock().map_err(|error| error.to_string())?;
+                        removed()
+                    }
+                    Owner::Runner(runner) => {
+                        let lock = runner.lock().map_err(|error| error.to_string())?;
+                        let _lock = lock.ok_or_else(busy)?;
+                        removed()
+                    }
+                    Owner::Lease(lease) => {
+                        let _lock = lease.lock().map_err(|error| error.to_string())?;
+                        removed()
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Row for Finding {
+    const HEADER: &'static [&'static str] = &["state", "check", "subject", "what", "fix"];
+
+    fn cells(&self) -> Vec<String> {
+        let fix = self.fix.clone().unwrap_or_default();
+        let state = self.state.word().to_owned();
+        vec![state, self.check.to_owned(), self.subject.clone(), self.what.clone(), fix]
+    }
+
+    fn id(&self) -> String {
+        format!("{} {}", self.check, self.subject)
+    }
+}
+
+/// All that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Report(pub Vec<Finding>);
+
+impl Report {
+    /// For people: a line for each finding, and one below it for what to do.
+    pub fn draw(&self, columns: usize) -> String {
+        let width = |text: fn(&Finding) -> usize| self.0.iter().map(text).max().unwrap_or(0);
+        let check = width(|finding| finding.check.len());
+        let subject = width(|finding| finding.subject.chars().count()).min(columns / 3);
+        let mut text = String::new();
+        for finding in &self.0 {
+            let (style, word) = match finding.state {
+                _ if finding.fixed => (DONE, "fixed"),
+                State::Ok => (DONE, State::Ok.word()),
+                State::Warning => (UNDONE, State::Warning.word()),
+                State::Problem => (FAILED, State::Problem.word()),
+            };
+            let Finding { check: name, subject: whom, what, .. } = finding;
+            text += &format!("{style}{word:7}{style:#}  {name:check$}  {whom:subject$}  {what}\n");
+            if let Some(fix) = finding.fix.as_ref().filter(|_| finding.state != State::Ok) {
+                text += &format!("{:7}  {:check$}  {fix}\n", "", "");
+            }
+        }
+        text.trim_end().to_owned()
+    }
+}
+
+impl Document for Report {
+    fn text(&self) -> String {
+        anstream::adapter::strip_str(&self.draw(crate::output::COLUMNS)).to_string()
+    }
+
+    fn id(&self) -> String {
+        let wrong: Vec<_> = self.0.iter().filter(|f| f.remains()).map(Row::id).collect();
+        wrong.join("\n")
+    }
+}

@@ -1,0 +1,372 @@
+//! Checks of the home of all devnets and of each devnet's folder, whether it runs or not.
+
+use super::finding::{Finding, Owner, Repair, State as Verdict};
+use cowboy_devnet::{
+    home::{DevnetHome, Home, State},
+    lease::folder::LeaseFolder,
+    orchestrator::ports::{self, Ports, Transport},
+    runner::folder::RunnerFolder,
+    storage::{FORMAT, stored_format},
+    topology::{Overrides, Topology},
+};
+use jiff::Timestamp;
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+/// Below this much free disk a devnet may stop any minute; below ten times as much, some day.
+const DISK_PROBLEM: u64 = 128 << 20;
+const DISK_WARNING: u64 = 10 * DISK_PROBLEM;
+
+/// Logs together, from where on it is worth saying.
+const LOG_WARNING: u64 = 512 << 20;
+
+/// How far ahead a time may be that another process wrote.
+const AHEAD_SECS: i64 = 2;
+
+/// The home, and the devnets in it.
+pub fn of_home(home: &Home) -> (Vec<Finding>, Vec<DevnetHome>) {
+    let path = home.path();
+    let mut findings = vec![writable(path)];
+    // What is not there yet will be on the disk of what is.
+    if let Some(there) = path.ancestors().find(|ancestor| ancestor.is_dir()) {
+        findings.extend(disk(there));
+    }
+    let devnets = match home.list() {
+        Ok(devnets) => devnets,
+        Err(error) => {
+            findings.push(unreadable("home", path.display(), &error));
+            Vec::new()
+        }
+    };
+    findings.extend(lease(&LeaseFolder::of(home)));
+    (findings, devnets)
+}
+
+fn writable(path: &Path) -> Finding {
+    let subject = path.display();
+    let mode = match fs::metadata(path) {
+        Ok(it) if it.is_dir() => it.permissions().mode(),
+        Ok(_) => {
+            return Finding::problem("home", subject, "it is no folder")
+                .fix("move it away, or name another place: export COWBOYCTL_HOME=DIR");
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Finding::ok("home", subject, "not there yet; the first devnet makes it");
+        }
+        Err(error) => return unreadable("home", subject, &error),
+    };
+    if let Err(error) = tempfile::tempfile_in(path) {
+        return Finding::problem("home", subject, format!("nothing can be written there: {error}"))
+            .fix("make it yours, or name another place: export COWBOYCTL_HOME=DIR");
+    }
+    match mode & 0o077 {
+        0 => Finding::ok("home", subject, "private and writable"),
+        others => {
+            let what = format!("others may {}", allowed(others));
+            let found = match others & 0o022 {
+                0 => Finding::warning("home", &subject, what),
+                _ => Finding::problem("home", &subject, what),
+            };
+            found.fix(format!("chmod 700 {subject}")).repair(Repair::Mode(path.to_owned(), 0o700))
+        }
+    }
+}
+
+/// What mode bits of group and others let them do.
+fn allowed(mode: u32) -> &'static str {
+    match (mode & 0o044 != 0, mode & 0o022 != 0) {
+        (_, true) => "change it",
+        (true, false) => "read it",
+        (false, false) => "enter it",
+    }
+}
+
+fn disk(path: &Path) -> Option<Finding> {
+    let it = rustix::fs::statvfs(path).ok()?;
+    Some(room(path, it.f_bavail.saturating_mul(it.f_frsize)))
+}
+
+fn room(path: &Path, free: u64) -> Finding {
+    let what = format!("{} MiB of disk are free", free >> 20);
+    let found = match free {
+        DISK_WARNING.. => return Finding::ok("disk", path.display(), what),
+        DISK_PROBLEM.. => Finding::warning("disk", path.display(), what),
+        _ => Finding::problem("disk", path.display(), what),
+    };
+    found.fix("delete chains that are not needed: cowboyctl devnet reset NAME")
+}
+
+/// What a lease server that stands alone left.
+fn lease(folder: &LeaseFolder) -> Vec<Finding> {
+    let subject = folder.path().display();
+    let mut findings = Vec::new();
+    match (folder.record(), folder.last_record()) {
+        (Ok(None), Ok(Some(record))) => {
+            let path = folder.path().join("server.json");
+            findings.push(
+                Finding::warning("stale", &subject, ended("server.json", record.pid))
+                    .fix(format!("rm {}", path.display()))
+                    .repair(Repair::Remove(Owner::Lease(folder.clone()), path)),
+            );
+        }
+        (Err(error), _) | (_, Err(error)) => findings.push(unreadable("stale", subject, &error)),
+        _ => {}
+    }
+    findings.extend(exposed(&[folder.token_path(), folder.path().join("lease.db")]));
+    findings
+}
+
+/// Everything about a devnet's folder.
+pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
+    let state = match devnet.state() {
+        Ok(state) => state,
+        Err(error) => return vec![unreadable("lock", devnet.name(), &error)],
+    };
+    let mut findings = vec![topology(devnet)];
+    findings.extend(record(devnet, &state));
+    findings.extend(runners(devnet));
+    if state == State::Stopped {
+        findings.extend(leftovers(devnet));
+        findings.extend(kept_ports(devnet));
+    }
+    findings.push(format(devnet));
+    findings.extend(keys(devnet));
+    findings.push(logs(devnet));
+    findings
+}
+
+fn topology(devnet: &DevnetHome) -> Finding {
+    let path = devnet.topology_path();
+    let text = match devnet.topology() {
+        Ok(Some(text)) => text,
+        Ok(None) => return Finding::ok("topology", devnet.name(), "it never started"),
+        Err(error) => return unreadable("topology", devnet.name(), &error),
+    };
+    let file = path.display().to_string();
+    let parsed = Topology::parse(&text, &file);
+    match parsed.and_then(|topology| topology.resolve(&Overrides::default(), &text, &file)) {
+        Ok(plan) => {
+            let (validators, runners) = (plan.validators.len(), plan.runners.len());
+            let what = format!("{validators} validators, {runners} runners");
+            Finding::ok("topology", devnet.name(), what)
+        }
+        Err(error) => {
+            let error = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+            Finding::problem("topology", devnet.name(), error)
+                .fix(format!("correct the line, and see: cowboyctl devnet validate {file}"))
+        }
+    }
+}
+
+/// `devnet.json`: of a process that is gone, or from the future.
+fn record(devnet: &DevnetHome, state: &State) -> Vec<Finding> {
+    let (name, path) = (devnet.name(), devnet.record_path());
+    let stale = |what: String| {
+        Finding::warning("stale", name, what)
+            .fix(format!("rm {}", path.display()))
+            .repair(Repair::Remove(Owner::Devnet(devnet.clone()), path.clone()))
+    };
+    let record = match devnet.record() {
+        Ok(Some(record)) => record,
+        Ok(None) => return Vec::new(),
+        Err(error) if *state == State::Stopped => return vec![stale(error.to_string())],
+        Err(error) => return vec![unreadable("stale", name, &error)],
+    };
+    let mut findings = Vec::new();
+    if *state == State::Stopped {
+        findings.push(stale(ended("devnet.json", record.pid)));
+    }
+    let ahead = record.started_at.0.duration_since(Timestamp::now()).as_secs();
+    if ahead > AHEAD_SECS {
+        let what = format!("it was started {ahead} s from now: the clock has gone back since");
+        findings.push(Finding::warning("clock", name, what).fix("set the clock: timedatectl"));
+    }
+    findings
+}
+
+/// What processes of runners left.
+fn runners(devnet: &DevnetHome) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for entry in fs::read_dir(devnet.processes_path()).into_iter().flatten().flatten() {
+        let Some(name) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let folder = RunnerFolder::of(devnet, &name);
+        let path = folder.path().join("runner.json");
+        if path.exists() && matches!(folder.holder(), Ok(None)) {
+            let what = format!("runner `{name}` does not run, and its runner.json is still there");
+            findings.push(
+                Finding::warning("stale", devnet.name(), what)
+                    .fix(format!("rm {}", path.display()))
+                    .repair(Repair::Remove(Owner::Runner(folder), path)),
+            );
+        }
+    }
+    findings
+}
+
+/// Files that a process was killed over while it wrote them.
+fn leftovers(devnet: &DevnetHome) -> Vec<Finding> {
+    let folders = [devnet.path().to_owned(), devnet.accounts_path(), devnet.data_path()];
+    let files = folders.iter().flat_map(|folder| files(folder));
+    let begun = files.filter(|file| file.extension().is_some_and(|extension| extension == "new"));
+    begun
+        .map(|path| {
+            let what = format!("{} was begun and never finished", path.display());
+            Finding::warning("stale", devnet.name(), what)
+                .fix(format!("rm {}", path.display()))
+                .repair(Repair::Remove(Owner::Devnet(devnet.clone()), path))
+        })
+        .collect()
+}
+
+/// The ports that a stopped devnet will take again.
+fn kept_ports(devnet: &DevnetHome) -> Vec<Finding> {
+    let path = devnet.data_path().join("ports.json");
+    let kept = match fs::read_to_string(&path) {
+        Ok(text) => serde_json::from_str::<Ports>(&text),
+        Err(_) => return Vec::new(),
+    };
+    let Ok(ports) = kept else {
+        let what = format!("{} cannot be read: other ports will be chosen", path.display());
+        return vec![Finding::warning("ports", devnet.name(), what)];
+    };
+    let nodes =
+        ports.p2p.iter().map(|(node, port)| (Transport::Tcp, *port, format!("p2p of {node}")));
+    let quic =
+        ports.quic.iter().map(|(node, port)| (Transport::Udp, *port, format!("QUIC of {node}")));
+    let api = (Transport::Tcp, ports.api, "the control API".to_owned());
+    let lease = (Transport::Tcp, ports.lease, "the lease server".to_owned());
+    let all: Vec<_> = [api, lease].into_iter().chain(nodes).chain(quic).collect();
+    let mut findings = Vec::new();
+    for (transport, port, what) in all.iter().filter(|(_, port, _)| *port != 0) {
+        if let Err(error) = ports::check(*transport, *port) {
+            let fix = format!(
+                "stop that process; or have others chosen: rm {} (addresses change)",
+                path.display()
+            );
+            let what = format!("{what}: {error}");
+            findings.push(Finding::problem("ports", devnet.name(), what).fix(fix));
+        }
+    }
+    if findings.is_empty() {
+        let what = format!("all {} are free", all.len());
+        findings.push(Finding::ok("ports", devnet.name(), what));
+    }
+    findings
+}
+
+/// What validators have stored.
+fn format(devnet: &DevnetHome) -> Finding {
+    let name = devnet.name();
+    let mut stored = 0;
+    for entry in fs::read_dir(devnet.validators_path()).into_iter().flatten().flatten() {
+        let path = entry.path().join("index.db");
+        let reset = format!("the chain begins anew: cowboyctl devnet reset {name}");
+        match stored_format(&path) {
+            Ok(Some(FORMAT) | None) => stored += 1,
+            Ok(Some(other)) => {
+                let path = path.display();
+                let what = format!("{path} has format {other}, this program reads {FORMAT}");
+                let fix = format!("go on with the version that wrote it; or {reset}");
+                return Finding::problem("format", name, what).fix(fix);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return unreadable("format", name, &error).fix(reset),
+        }
+    }
+    match stored {
+        0 => Finding::ok("format", name, "there is no chain yet"),
+        _ => Finding::ok("format", name, format!("{FORMAT}, as this program reads")),
+    }
+}
+
+/// What nobody else may read: keys, tokens, and the seed that keys derive from.
+fn keys(devnet: &DevnetHome) -> Vec<Finding> {
+    let mut secrets = vec![devnet.token_path(), devnet.topology_path()];
+    secrets.extend(files(&devnet.accounts_path()).filter(|file| file.extension().is_some()));
+    secrets.push(devnet.lease_path().join("lease.db"));
+    for entry in fs::read_dir(devnet.processes_path()).into_iter().flatten().flatten() {
+        secrets.push(entry.path().join("token"));
+    }
+    let found = exposed(&secrets);
+    match found.is_empty() {
+        true => vec![Finding::ok("keys", devnet.name(), "nobody else may read them")],
+        false => found,
+    }
+}
+
+/// Those of some files that others may read or change.
+fn exposed(paths: &[PathBuf]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for path in paths {
+        let Ok(it) = fs::metadata(path) else { continue };
+        let others = it.permissions().mode() & 0o077;
+        if others != 0 {
+            let file = path.display();
+            findings.push(
+                Finding::problem("keys", &file, format!("others may {}", allowed(others)))
+                    .fix(format!("chmod 600 {file}"))
+                    .repair(Repair::Mode(path.clone(), 0o600)),
+            );
+        }
+    }
+    findings
+}
+
+fn logs(devnet: &DevnetHome) -> Finding {
+    let path = devnet.log_path();
+    let folder = path.parent().unwrap_or(devnet.path());
+    let sizes = files(folder).filter_map(|file| fs::metadata(file).ok());
+    let bytes: u64 = sizes.map(|it| it.len()).sum();
+    let what = format!("{} MiB", bytes >> 20);
+    if bytes < LOG_WARNING {
+        return Finding::ok("logs", devnet.name(), what);
+    }
+    let fix = format!("empty it: truncate -s 0 {}", path.display());
+    Finding { state: Verdict::Warning, ..Finding::ok("logs", devnet.name(), what) }.fix(fix)
+}
+
+fn files(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_file())
+}
+
+fn ended(file: &str, pid: u32) -> String {
+    format!("process {pid} has ended, and its {file} is still there")
+}
+
+fn unreadable(check: &'static str, subject: impl ToString, error: &impl ToString) -> Finding {
+    Finding::problem(check, subject, error.to_string())
+        .fix("make it readable for you, or remove it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let check = |free, expected: Verdict| {
+            assert_eq!(room(Path::new("/"), free).state, expected, "{free}");
+        };
+        check(0, Verdict::Problem);
+        check(DISK_PROBLEM, Verdict::Warning);
+        check(DISK_WARNING, Verdict::Ok);
+    }
+
+    #[test]
+    fn long_logs_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let devnet = Home::at(folder.path()).devnet(&"a".parse().unwrap());
+        drop(devnet.lock().unwrap());
+        assert_eq!(logs(&devnet).state, Verdict::Ok);
+        // A hole takes no disk.
+        let log = fs::File::create(devnet.log_path()).unwrap();
+        log.set_len(LOG_WARNING).unwrap();
+        assert_eq!(logs(&devnet).state, Verdict::Warning);
+    }
+}

@@ -1,0 +1,222 @@
+//! Checks of the machine: files, cores, memory, programs, the clock.
+
+use super::finding::Finding;
+use crate::commands::devnet::saved_plan;
+use cowboy_devnet::{
+    home::{DevnetHome, State},
+    topology::{Overrides, Plan, Topology},
+};
+use rustix::process::{Resource, getrlimit};
+use std::{
+    env, fs,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+const SUBJECT: &str = "machine";
+
+/// Open files of a devnet's process: half as many again as were counted in `/proc/PID/fd` with 1
+/// validator (78), 4 and 4 runners (252), 4 and 60 (324), 7 and 10 (436).
+const FILES: u64 = 64;
+const FILES_PER_VALIDATOR: u64 = 64;
+const FILES_PER_LINK: u64 = 4;
+const FILES_PER_RUNNER: u64 = 2;
+
+/// Memory of a devnet's process, in MiB: half as much again as was resident after 15 blocks of the
+/// same ones (85, 144, 166, 216).
+const MIB: u64 = 96;
+const MIB_PER_VALIDATOR: u64 = 32;
+const MIB_PER_RUNNER: u64 = 1;
+
+/// Steps of the clock that nobody minds.
+const STEP: Duration = Duration::from_millis(250);
+
+/// Everything about the machine, for the largest of the devnets that are to run on it.
+pub fn check(devnets: &[DevnetHome]) -> Vec<Finding> {
+    let stopped = devnets.iter().filter(|devnet| matches!(devnet.state(), Ok(State::Stopped)));
+    let plans = stopped.filter_map(|devnet| saved_plan(devnet).ok().flatten());
+    let default = || Topology::default().resolve(&Overrides::default(), "", "").ok();
+    let largest = plans.max_by_key(files_of).or_else(default);
+    let mut findings = vec![proc(Path::new("/proc/self/stat"))];
+    if let Some(plan) = &largest {
+        let limit = getrlimit(Resource::Nofile);
+        findings.push(files(plan, limit.current, limit.maximum));
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        findings.push(processors(plan, cores));
+        if let Ok(table) = fs::read_to_string("/proc/meminfo") {
+            findings.push(memory(plan, &table));
+        }
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<_> = env::split_paths(&path).collect();
+    let has = |program: &str| folders.iter().any(|folder| is_program(&folder.join(program)));
+    findings.push(match has("sh") {
+        true => Finding::ok("programs", "sh", "found"),
+        false => Finding::warning("programs", "sh", "not found: jobs and steps that name it fail")
+            .fix("put the folder that has it into PATH"),
+    });
+    findings.push(match has("python3") {
+        true => Finding::ok("programs", "python3", "found"),
+        false => Finding::warning("programs", "python3", "not found: jobs in Python fail")
+            .fix("install Python 3, or leave such jobs to runners of other machines"),
+    });
+    findings
+}
+
+/// What a process of this devnet may have open.
+fn files_of(plan: &Plan) -> u64 {
+    let (validators, runners) = (plan.validators.len() as u64, plan.runners.len() as u64);
+    FILES
+        + validators * FILES_PER_VALIDATOR
+        + validators * validators.saturating_sub(1) * FILES_PER_LINK
+        + runners * FILES_PER_RUNNER
+}
+
+fn size(plan: &Plan) -> String {
+    let (validators, runners) = (plan.validators.len(), plan.runners.len());
+    format!("devnet `{}` ({validators} validators, {runners} runners)", plan.name)
+}
+
+fn files(plan: &Plan, soft: Option<u64>, hard: Option<u64>) -> Finding {
+    let needed = files_of(plan);
+    let Some(limit) = soft else { return Finding::ok("files", SUBJECT, "no limit of open files") };
+    if limit >= needed {
+        return Finding::ok("files", SUBJECT, format!("{limit} open files at most"));
+    }
+    let what = format!("{limit} open files at most, {} may take {needed}", size(plan));
+    match hard {
+        Some(hard) if hard < needed => Finding::problem("files", SUBJECT, what)
+            .fix(format!("raise the hard limit, which is {hard}: nofile in limits.conf")),
+        _ => Finding::warning("files", SUBJECT, what).fix(format!("ulimit -n {needed}")),
+    }
+}
+
+fn processors(plan: &Plan, cores: usize) -> Finding {
+    let validators = plan.validators.len();
+    // A validator of four takes a fraction of a core; beyond, blocks take longer than their pace.
+    if validators <= cores * 8 {
+        return Finding::ok("cores", SUBJECT, format!("{cores} for {validators} validators"));
+    }
+    let what = format!("{cores} for {}: blocks will be late", size(plan));
+    Finding::warning("cores", SUBJECT, what).fix("fewer validators, or a longer --block-time")
+}
+
+fn memory(plan: &Plan, table: &str) -> Finding {
+    let available = table
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"))
+        .and_then(|kib| kib.parse::<u64>().ok());
+    let Some(kib) = available else {
+        return Finding::warning("memory", SUBJECT, "the system does not say how much is free");
+    };
+    let (free, validators) = (kib / 1_024, plan.validators.len() as u64);
+    let runners = plan.runners.len() as u64;
+    let needed = MIB + validators * MIB_PER_VALIDATOR + runners * MIB_PER_RUNNER;
+    if free >= needed {
+        return Finding::ok("memory", SUBJECT, format!("{free} MiB are free"));
+    }
+    let what = format!("{free} MiB are free, {} may take {needed}", size(plan));
+    Finding::warning("memory", SUBJECT, what).fix("stop what is not needed: cowboyctl devnet ls")
+}
+
+fn proc(file: &Path) -> Finding {
+    match fs::read(file) {
+        Ok(_) => Finding::ok("proc", SUBJECT, "/proc can be read"),
+        Err(error) => {
+            let what = format!("/proc cannot be read ({error}): who has a port is not told");
+            Finding::warning("proc", SUBJECT, what).fix("mount -t proc proc /proc")
+        }
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether the clock is set while the doctor looks.
+pub struct Clock {
+    steady: Instant,
+    wall: SystemTime,
+}
+
+impl Clock {
+    /// Looks at it.
+    pub fn start() -> Self {
+        Self { steady: Instant::now(), wall: SystemTime::now() }
+    }
+
+    /// Looks again.
+    pub fn check(self) -> Finding {
+        stepped(self.steady.elapsed(), self.wall.elapsed().map_err(|back| back.duration()))
+    }
+}
+
+/// What passed on a clock that nobody sets, and on the one that tells the time; an error: so much
+/// backwards.
+fn stepped(steady: Duration, wall: Result<Duration, Duration>) -> Finding {
+    let step = match wall {
+        Ok(wall) => wall.abs_diff(steady),
+        Err(back) => back + steady,
+    };
+    if step <= STEP {
+        return Finding::ok("clock", SUBJECT, "it was not set meanwhile");
+    }
+    let what = format!("it was set by {} ms meanwhile: times of blocks jump", step.as_millis());
+    Finding::warning("clock", SUBJECT, what).fix("let one service set it, slowly: timedatectl")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::doctor::finding::State::{self, Ok as Fine, Problem, Warning};
+
+    fn plan(text: &str) -> Plan {
+        let topology = Topology::parse(text, "").unwrap();
+        topology.resolve(&Overrides::default(), text, "").unwrap()
+    }
+
+    #[test]
+    fn a_large_devnet_takes_more_files_than_a_small_one() {
+        let small = plan("validators: 1\nrunners: 0\n");
+        let large = plan("validators: 12\nrunners: 500\n");
+        let check = |plan: &Plan, soft, hard, expected: State| {
+            let found = files(plan, soft, hard);
+            assert_eq!(
+                (found.state, found.fix.is_some()),
+                (expected, expected != Fine),
+                "{found:?}"
+            );
+        };
+        check(&small, Some(1_024), Some(4_096), Fine);
+        check(&small, None, None, Fine);
+        check(&large, Some(1_024), Some(1 << 20), Warning);
+        check(&large, Some(1_024), None, Warning);
+        check(&large, Some(1_024), Some(2_048), Problem);
+    }
+
+    #[test]
+    fn few_cores_and_little_memory_are_told() {
+        let four = plan("");
+        assert_eq!(processors(&four, 1).state, Fine);
+        assert_eq!(processors(&plan("validators: 12\n"), 1).state, Warning);
+        assert_eq!(memory(&four, "MemTotal: 9 kB\nMemAvailable:  8000000 kB\n").state, Fine);
+        assert_eq!(memory(&four, "MemAvailable:  80000 kB\n").state, Warning);
+        assert_eq!(memory(&four, "").state, Warning);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_is_told() {
+        let second = Duration::from_secs(1);
+        assert_eq!(stepped(second, Ok(second)).state, Fine);
+        assert_eq!(stepped(second, Ok(second * 3)).state, Warning);
+        assert_eq!(stepped(second * 3, Ok(second)).state, Warning);
+        assert_eq!(stepped(second, Err(second)).state, Warning);
+    }
+
+    #[test]
+    fn a_missing_proc_is_told() {
+        assert_eq!(proc(Path::new("/no/such/file")).state, Warning);
+    }
+}

@@ -1,0 +1,86 @@
+//! `doctor`: what is wrong with this machine or devnet, and what to do about it.
+
+pub(super) mod finding;
+mod folder;
+mod machine;
+mod running;
+
+use super::block_on;
+use crate::{
+    args,
+    context::{self, Context},
+    error::CliError,
+    output::Format,
+};
+use clap::{Args, builder::FalseyValueParser};
+use cowboy_devnet::home::State as DevnetState;
+use finding::{Finding, Report, State};
+use std::time::Duration;
+
+/// `doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Repair what can be without losing anything: modes of files, what killed processes left
+    #[arg(long, env = "COWBOYCTL_FIX", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    fix: bool,
+    /// How long each running devnet has to answer at most
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "5s")]
+    #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
+    timeout: Duration,
+}
+
+impl Doctor {
+    /// Runs the command.
+    pub fn run(self, cx: &Context) -> Result<(), CliError> {
+        let clock = machine::Clock::start();
+        let home = context::home()?;
+        let (mut findings, listed) = folder::of_home(&home);
+        let devnets = match &cx.devnet {
+            Some(_) => vec![cx.existing(None)?],
+            None => listed,
+        };
+        findings.extend(machine::check(&devnets));
+        for devnet in &devnets {
+            findings.extend(folder::of_devnet(devnet));
+            if let Ok(DevnetState::Running(record)) = devnet.state() {
+                block_on(async {
+                    findings.extend(running::check(cx, devnet, &record, self.timeout).await);
+                    Ok(())
+                })?;
+            }
+        }
+        findings.push(clock.check());
+        if self.fix {
+            findings.iter_mut().for_each(Finding::mend);
+        }
+        let report = Report(findings);
+        match cx.ui.format() {
+            Format::Jsonl => cx.ui.list(&report.0)?,
+            _ => cx.ui.drawing(&report, |columns| report.draw(columns))?,
+        }
+        Self::sum_up(cx, &report)
+    }
+
+    /// An error where a problem remains.
+    fn sum_up(cx: &Context, report: &Report) -> Result<(), CliError> {
+        let remaining = |state| {
+            report.0.iter().filter(|finding| finding.remains() && finding.state == state).count()
+        };
+        let (problems, warnings) = (remaining(State::Problem), remaining(State::Warning));
+        let count = |number, what: &str| match number {
+            1 => format!("1 {what}"),
+            _ => format!("{number} {what}s"),
+        };
+        let sum = format!("{}, {}", count(problems, "problem"), count(warnings, "warning"));
+        if problems == 0 {
+            cx.ui.note(&format!("{sum} in {}", count(report.0.len(), "check")));
+            return Ok(());
+        }
+        let error = CliError::failed(format!("{sum} in {}", count(report.0.len(), "check")));
+        Err(match report.0.iter().any(|finding| finding.repair.is_some()) {
+            true => error.hint("some of it can be repaired: cowboyctl doctor --fix"),
+            false => error,
+        })
+    }
+}

@@ -1,0 +1,235 @@
+//! Checks of a running devnet: what it says of itself, and what its process has open.
+
+use super::finding::Finding;
+use crate::{commands::fault, context::Context};
+use cowboy_devnet::{
+    api::types::{RunnerState, SpeculationStatus, Status, ValidatorState},
+    home::{DevnetHome, Record},
+};
+use jiff::Timestamp;
+use std::{fs, path::Path, time::Duration};
+
+/// The chain stands where no block was final for so many blocks' time, and so long at least: a
+/// change of leaders takes seconds.
+const SILENT_BLOCKS: u64 = 20;
+const SILENT_MS: u64 = 10_000;
+
+/// A validator is behind where it lacks more blocks than this.
+const BEHIND: u64 = 2;
+
+/// Everything about a devnet that runs.
+pub async fn check(
+    cx: &Context,
+    devnet: &DevnetHome,
+    record: &Record,
+    timeout: Duration,
+) -> Vec<Finding> {
+    let name = devnet.name();
+    let restart = format!(
+        "cowboyctl devnet logs {name}; start it again: cowboyctl devnet down {name}, then up"
+    );
+    let client = match cx.client_of(devnet) {
+        Ok(client) => client.with_timeout(timeout),
+        Err(error) => {
+            return vec![Finding::problem("answers", name, error.what).fix(restart)];
+        }
+    };
+    let status = match client.status().await {
+        Ok(status) => status,
+        Err(error) => {
+            let what = format!("process {} does not answer: {error}", record.pid);
+            return vec![Finding::problem("answers", name, what).fix(restart)];
+        }
+    };
+    let mut findings = vec![Finding::ok("answers", name, format!("at {}", record.rpc_url))];
+    findings.extend(open_files(name.as_str(), &Path::new("/proc").join(record.pid.to_string())));
+    findings.push(validators(&status));
+    findings.push(runners(&status));
+    findings.push(faults(&status));
+    if let Ok(parameters) = client.parameters().await {
+        findings.push(finality(&status, parameters.block_time_ms, Timestamp::now()));
+    }
+    if let Ok(speculation) = client.speculation().await {
+        findings.push(speculating(name.as_str(), &speculation));
+    }
+    findings
+}
+
+fn validators(status: &Status) -> Finding {
+    let name = &status.name;
+    let runs = |state| !matches!(state, ValidatorState::Stopped);
+    let highest = status.validators.iter().map(|v| v.height).max().unwrap_or(0);
+    let behind = status.validators.iter().filter(|v| {
+        !runs(v.status) || v.status == ValidatorState::CatchingUp || v.height + BEHIND < highest
+    });
+    let behind: Vec<_> = behind
+        .map(|v| match runs(v.status) {
+            true => format!("{} is at {} of {highest}", v.name, v.height),
+            false => format!("{} is stopped at {}", v.name, v.height),
+        })
+        .collect();
+    let (all, running) =
+        (status.validators.len(), status.validators.iter().filter(|v| runs(v.status)).count());
+    let fix = format!("cowboyctl validator start NAME --devnet {name}, or see its faults");
+    // n - f of n have to vote, f the largest number below a third.
+    let quorum = all - all.saturating_sub(1) / 3;
+    if running < quorum {
+        let what = format!("{running} of {all} run, {quorum} have to: {}", behind.join(", "));
+        return Finding::problem("validators", name, what).fix(fix);
+    }
+    match behind.as_slice() {
+        [] => Finding::ok("validators", name, format!("all {all} are at {highest}")),
+        behind => Finding::warning("validators", name, behind.join(", ")).fix(fix),
+    }
+}
+
+fn runners(status: &Status) -> Finding {
+    let away: Vec<_> = status
+        .runners
+        .iter()
+        .filter_map(|runner| match runner.status {
+            RunnerState::Connected => None,
+            RunnerState::Connecting => Some(format!("{} is not fully connected", runner.name)),
+            RunnerState::Stopped => Some(format!("{} is stopped", runner.name)),
+        })
+        .collect();
+    match away.as_slice() {
+        [] => {
+            let what = format!("all {} are connected", status.runners.len());
+            Finding::ok("runners", &status.name, what)
+        }
+        away => Finding::warning("runners", &status.name, away.join(", ")).fix(format!(
+            "cowboyctl runner show NAME --devnet {0}; start it: cowboyctl runner start NAME",
+            status.name
+        )),
+    }
+}
+
+fn faults(status: &Status) -> Finding {
+    let laid: Vec<_> = status.faults.iter().map(fault::words).collect();
+    match laid.as_slice() {
+        [] => Finding::ok("faults", &status.name, "none"),
+        laid => Finding::warning("faults", &status.name, laid.join("; "))
+            .fix(format!("cowboyctl fault heal --devnet {}", status.name)),
+    }
+}
+
+fn finality(status: &Status, block_time_ms: u64, now: Timestamp) -> Finding {
+    let name = &status.name;
+    let last = status.head.as_ref().and_then(|head| head.finalized_at).or(status.started_at);
+    let (Some(head), Some(last)) = (&status.head, last) else {
+        return Finding::warning("finality", name, "it does not say what is final")
+            .fix(format!("wait for its first blocks: cowboyctl devnet status {name}"));
+    };
+    let since = now.duration_since(*last).as_millis();
+    let silent = SILENT_MS.max(SILENT_BLOCKS * block_time_ms);
+    match u64::try_from(since) {
+        Ok(ms) if ms <= silent => {
+            Finding::ok("finality", name, format!("block {} {ms} ms ago", head.height))
+        }
+        Ok(ms) => {
+            let what = format!("no block was final for {} s, since {}", ms / 1_000, head.height);
+            Finding::problem("finality", name, what)
+                .fix(format!("see faults and stopped validators: cowboyctl devnet status {name}"))
+        }
+        Err(_) => {
+            let what =
+                format!("the newest block is {} ms from now: the clock has gone back", -since);
+            Finding::warning("clock", name, what).fix("set the clock: timedatectl")
+        }
+    }
+}
+
+/// Alerts of speculation, as docs/observability.md has them, that a look tells.
+fn speculating(name: &str, status: &SpeculationStatus) -> Finding {
+    let alert = |alert: &str, what: String| {
+        Finding::warning("alerts", name, format!("{alert}: {what}"))
+            .fix(format!("docs/runbooks/{alert}.md says what to do"))
+    };
+    match status.breaker.as_str() {
+        "closed" => Finding::ok("alerts", name, "none"),
+        breaker => alert("SpeculationDisabled", format!("the circuit breaker is {breaker}")),
+    }
+}
+
+/// Open files of the devnet's process and its limit.
+fn open_files(name: &str, process: &Path) -> Option<Finding> {
+    let open = fs::read_dir(process.join("fd")).ok()?.count() as u64;
+    let limits = fs::read_to_string(process.join("limits")).ok()?;
+    let limit = limits.lines().find_map(|line| {
+        line.strip_prefix("Max open files")?.split_whitespace().next()?.parse::<u64>().ok()
+    })?;
+    let what = format!("{open} of {limit} open");
+    Some(match open.saturating_mul(10) < limit.saturating_mul(8) {
+        true => Finding::ok("files", name, what),
+        false => Finding::warning("files", name, what)
+            .fix(format!("start it again with more: ulimit -n {}", limit.saturating_mul(4))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::doctor::finding::State::{self, Ok as Fine, Problem, Warning};
+    use cowboy_devnet::api::types::{Head, Text};
+    use cowboy_engine::primitives::Hash;
+
+    fn status(heights: &[(u64, ValidatorState)]) -> Status {
+        let validators = heights.iter().enumerate().map(|(index, (height, status))| {
+            let key = cowboy_engine::primitives::SecretKey::derive(b"x", "v");
+            cowboy_devnet::api::types::ValidatorStatus {
+                name: format!("validator-{index}"),
+                address: key.address().into(),
+                height: *height,
+                status: *status,
+            }
+        });
+        let head = Head {
+            height: 42,
+            hash: Text(Hash([1; 32])),
+            finalized_at: Some(Text(Timestamp::from_second(1_000).unwrap())),
+        };
+        Status {
+            name: "a".to_owned(),
+            running: true,
+            ready: true,
+            chain_id: None,
+            head: Some(head),
+            validators: validators.collect(),
+            runners: Vec::new(),
+            faults: Vec::new(),
+            supply: None,
+            pid: None,
+            started_at: Some(Text(Timestamp::from_second(900).unwrap())),
+        }
+    }
+
+    #[test]
+    fn validators_that_are_behind_or_gone_are_named() {
+        use ValidatorState::{Running, Stopped};
+        let check = |heights: &[_], expected: State, named: &str| {
+            let found = validators(&status(heights));
+            assert_eq!(found.state, expected, "{found:?}");
+            assert!(found.what.contains(named), "{found:?}");
+        };
+        check(&[(9, Running); 4], Fine, "all 4 are at 9");
+        let one = (9, Running);
+        check(&[one, one, one, (6, Running)], Warning, "validator-3 is at 6 of 9");
+        check(&[one, one, one, (6, Stopped)], Warning, "validator-3 is stopped at 6");
+        check(&[one, one, (6, Stopped), (6, Stopped)], Problem, "2 of 4 run, 3 have to");
+    }
+
+    #[test]
+    fn silence_is_measured_in_blocks() {
+        let status = status(&[]);
+        let check = |now, block_time_ms, expected: State| {
+            let now = Timestamp::from_second(now).unwrap();
+            assert_eq!(finality(&status, block_time_ms, now).state, expected, "{now}");
+        };
+        check(1_009, 250, Fine);
+        check(1_011, 250, Problem);
+        check(1_011, 1_000, Fine);
+        check(1_021, 1_000, Problem);
+        check(999, 1_000, Warning);
+    }
+}

@@ -1,0 +1,403 @@
+//! `sim run`: a scenario with one seed or many, several at a time, told in their order.
+
+use crate::{
+    context::Context,
+    error::{CliError, Exit},
+    output::{Document, Format, Row, fields, millis, short},
+};
+use cowboy_devnet::{
+    api::types::{HashText, Text},
+    simulation::{
+        play::{Breach, Line, PlayError, Played, play},
+        script::Script,
+    },
+};
+use cowboy_engine::primitives::Hash;
+use serde::Serialize;
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    num::NonZeroUsize,
+    panic,
+    str::FromStr,
+    sync::{
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Seeds of one command at most.
+const MAX_SEEDS: u64 = 1_000_000;
+
+/// Seeds from one to another, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seeds {
+    from: u64,
+    to: u64,
+}
+
+impl Seeds {
+    /// A single one.
+    pub const fn one(seed: u64) -> Self {
+        Self { from: seed, to: seed }
+    }
+
+    const fn count(self) -> u64 {
+        self.to - self.from + 1
+    }
+}
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+            plain.then(|| text.parse::<u64>().ok()).flatten()
+        };
+        let (from, to) = text.split_once("..").unwrap_or((text, text));
+        match (number(from), number(to)) {
+            (Some(from), Some(to)) if from <= to && to - from < MAX_SEEDS => Ok(Self { from, to }),
+            _ => Err(format!(
+                "`{text}` are no seeds: expected a number, or A..B of at most {MAX_SEEDS}"
+            )),
+        }
+    }
+}
+
+/// What came of a seed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Outcome {
+    /// The scenario.
+    pub scenario: String,
+    /// The seed.
+    pub seed: u64,
+    /// Whether every invariant holds.
+    pub ok: bool,
+    /// The validators' heights at the end.
+    pub heights: Heights,
+    /// The block that everybody had to reach.
+    pub blocks: u64,
+    /// The root of the state after that block; absent where it was not reached.
+    pub state_root: Option<HashText>,
+    /// Hash over blocks, roots, receipts, fires, events and P; absent after a panic.
+    pub digest: Option<HashText>,
+    /// Hash over everything that the simulation did; absent after a panic.
+    pub audit: Option<String>,
+    /// Jobs that were taken, and how many of them have a verified result.
+    pub jobs: Jobs,
+    /// What it took on the simulation's clock.
+    pub virtual_ms: u64,
+    /// What it took.
+    pub wall_ms: u64,
+    /// What does not hold; absent where all does.
+    pub violation: Option<Violation>,
+}
+
+/// Heights of several validators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Heights {
+    /// Of the one that is the farthest behind.
+    pub lowest: u64,
+    /// Of the one that is ahead.
+    pub highest: u64,
+}
+
+/// What became of the jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Jobs {
+    /// Those that were taken.
+    pub submitted: usize,
+    /// Those that have a verified result.
+    pub verified: usize,
+}
+
+/// An invariant that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Violation {
+    /// Its name, as `fork`.
+    pub invariant: String,
+    /// The newest height then.
+    pub height: u64,
+    /// What was got, and what was expected.
+    pub what: String,
+    /// The command that shows it.
+    pub replay: String,
+}
+
+thread_local! {
+    /// Where this thread has panicked last.
+    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Keeps the place of a panic instead of printing it: it is told as a violation.
+pub fn keep_panics() {
+    panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(|place| format!("{}:{}", place.file(), place.line()));
+        PLACE.with(|kept| *kept.borrow_mut() = place);
+    }));
+}
+
+/// Plays a seed.
+pub fn one(
+    name: &str,
+    script: &Script,
+    seed: u64,
+    until: Option<u64>,
+    trace: &mut dyn FnMut(Line),
+) -> Result<Outcome, CliError> {
+    let start = Instant::now();
+    let mut height = 0;
+    let mut observed = |line: Line| {
+        height = line.height.get();
+        trace(line);
+    };
+    let played = play(script, seed, until, &mut observed);
+    let wall_ms = to_ms(start.elapsed());
+    let violation = |invariant: &str, height: u64, what: String| Violation {
+        invariant: invariant.to_owned(),
+        height,
+        what,
+        replay: format!("cowboyctl sim replay {name} --seed {seed}"),
+    };
+    match played {
+        Ok(played) => {
+            let Played { heights, root, digest, audit, submitted, verified, time, breach, .. } =
+                played;
+            let violation = breach
+                .map(|Breach { invariant, height, what }| violation(invariant, height.get(), what));
+            Ok(Outcome {
+                scenario: name.to_owned(),
+                seed,
+                ok: violation.is_none(),
+                heights: Heights { lowest: heights.0.get(), highest: heights.1.get() },
+                blocks: script.blocks,
+                state_root: (root != Hash::default()).then_some(Text(root)),
+                digest: Some(Text(digest)),
+                audit: Some(audit),
+                jobs: Jobs { submitted, verified },
+                virtual_ms: to_ms(time),
+                wall_ms,
+                violation,
+            })
+        }
+        Err(PlayError::Panic(what)) => {
+            let place = PLACE.with(|kept| kept.borrow_mut().take());
+            let what =
+                format!("{what}{}", place.map(|at| format!(", at {at}")).unwrap_or_default());
+            Ok(Outcome {
+                scenario: name.to_owned(),
+                seed,
+                ok: false,
+                heights: Heights { lowest: height, highest: height },
+                blocks: script.blocks,
+                state_root: None,
+                digest: None,
+                audit: None,
+                jobs: Jobs { submitted: 0, verified: 0 },
+                virtual_ms: 0,
+                wall_ms,
+                violation: Some(violation("no_panic", height, what)),
+            })
+        }
+        Err(PlayError::Scenario(error)) => {
+            Err(CliError::failed(format!("{name}: seed {seed}: it cannot be played: {error}")))
+        }
+    }
+}
+
+fn to_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Plays every seed, and tells of each when it and those before it are done.
+pub fn all(
+    cx: &Context,
+    name: &str,
+    script: &Script,
+    seeds: Seeds,
+    parallel: NonZeroUsize,
+) -> Result<(), CliError> {
+    keep_panics();
+    let count = seeds.count();
+    let progress = cx.ui.progress(format!("playing {name}"));
+    let streams = matches!(cx.ui.format(), Format::Table | Format::Jsonl);
+    let (mut kept, mut violated, mut first) = (Vec::new(), 0, None);
+    each(script, name, seeds, parallel, |outcome| {
+        progress.show(format!("playing {name}: seed {} of {}", outcome.seed, seeds.to));
+        if let Some(violation) = &outcome.violation {
+            violated += 1;
+            first.get_or_insert((outcome.seed, violation.clone()));
+        }
+        match count {
+            1 => cx.ui.document(&outcome),
+            _ if streams => cx.ui.record(&outcome),
+            _ => {
+                kept.push(outcome);
+                Ok(())
+            }
+        }
+    })?;
+    drop(progress);
+    if count > 1 && !streams {
+        cx.ui.list(&kept)?;
+    }
+    match first {
+        None => Ok(()),
+        Some((seed, violation)) => {
+            Err(violated_error(&violation, seed, (count > 1).then_some((violated, count))))
+        }
+    }
+}
+
+/// The error of a run in which something does not hold.
+pub fn violated_error(violation: &Violation, seed: u64, of: Option<(u64, u64)>) -> CliError {
+    let Violation { invariant, height, what, replay } = violation;
+    let broken = format!("{invariant} does not hold at {height}: {what}");
+    let error = match of {
+        None => CliError::new(Exit::Invalid, broken),
+        Some((violated, count)) => {
+            let sum = format!("{violated} of {count} seeds violate an invariant");
+            CliError::new(Exit::Invalid, sum).detail(format!("seed {seed}: {broken}"))
+        }
+    };
+    error.hint(format!("replay it: {replay}"))
+}
+
+/// Plays seeds, several at a time; `tell` has them in their order. An error ends all of it.
+fn each(
+    script: &Script,
+    name: &str,
+    seeds: Seeds,
+    parallel: NonZeroUsize,
+    mut tell: impl FnMut(Outcome) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let workers = parallel.get().min(usize::try_from(seeds.count()).unwrap_or(usize::MAX));
+    let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (done, finished) = mpsc::sync_channel(workers);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            let (next, over, done) = (&next, &over, done.clone());
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    let taken = next.fetch_add(1, Ordering::Relaxed);
+                    if taken >= seeds.count() {
+                        return;
+                    }
+                    let seed = seeds.from + taken;
+                    if done.send((seed, one(name, script, seed, None, &mut |_| ()))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(done);
+        let mut told = || {
+            let (mut early, mut due) = (BTreeMap::new(), seeds.from);
+            for (seed, outcome) in &finished {
+                early.insert(seed, outcome?);
+                while let Some(outcome) = early.remove(&due) {
+                    tell(outcome)?;
+                    due += 1;
+                }
+            }
+            Ok(())
+        };
+        let outcome = told();
+        // Whoever waits to be heard is told that nobody listens.
+        over.store(true, Ordering::Relaxed);
+        while finished.recv().is_ok() {}
+        outcome
+    })
+}
+
+impl Outcome {
+    fn verdict(&self) -> String {
+        match &self.violation {
+            None => "ok".to_owned(),
+            Some(violation) => format!("violates {}", violation.invariant),
+        }
+    }
+
+    fn at(&self) -> String {
+        match self.heights {
+            Heights { lowest, highest } if lowest == highest => highest.to_string(),
+            Heights { lowest, highest } => format!("{lowest}..{highest}"),
+        }
+    }
+}
+
+impl Row for Outcome {
+    const HEADER: &'static [&'static str] =
+        &[">seed", "outcome", ">height", ">jobs", "digest", ">simulated", ">took"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            format!("{:>4}", self.seed),
+            self.verdict(),
+            format!("{} of {}", self.at(), self.blocks),
+            format!("{}/{} jobs", self.jobs.verified, self.jobs.submitted),
+            self.digest.as_ref().map_or_else(|| "-".to_owned(), short),
+            millis(self.virtual_ms),
+            millis(self.wall_ms),
+        ]
+    }
+
+    fn id(&self) -> String {
+        match self.ok {
+            true => format!("{} ok", self.seed),
+            false => format!("{} violated", self.seed),
+        }
+    }
+}
+
+impl Document for Outcome {
+    fn text(&self) -> String {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let mut lines = vec![
+            ("scenario", self.scenario.clone()),
+            ("seed", self.seed.to_string()),
+            ("outcome", self.verdict()),
+            ("heights", format!("{} of {}", self.at(), self.blocks)),
+            ("state root", or_dash(self.state_root.map(|root| root.to_string()))),
+            ("digest", or_dash(self.digest.map(|digest| digest.to_string()))),
+            ("jobs", format!("{} verified of {}", self.jobs.verified, self.jobs.submitted)),
+            ("simulated", millis(self.virtual_ms)),
+            ("took", millis(self.wall_ms)),
+        ];
+        if let Some(violation) = &self.violation {
+            lines.push(("violation", format!("at {}: {}", violation.height, violation.what)));
+            lines.push(("replay", violation.replay.clone()));
+        }
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        self.digest.map_or_else(String::new, |digest| digest.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_parse() {
+        let check = |text: &str, expected: Option<(u64, u64)>| {
+            let expected = expected.map(|(from, to)| Seeds { from, to });
+            assert_eq!(text.parse().ok(), expected, "{text}");
+        };
+        check("7", Some((7, 7)));
+        check("1..20", Some((1, 20)));
+        check("0..999999", Some((0, 999_999)));
+        for bad in ["", "..", "1..", "20..1", "a", "-1", "0..1000000", "1...2"] {
+            check(bad, None);
+        }
+    }
+}

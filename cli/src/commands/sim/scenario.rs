@@ -1,0 +1,54 @@
+//! Which scenario is meant: one that comes with the program, or a file.
+
+use crate::{
+    args,
+    error::{CliError, Exit},
+};
+use clap_complete::CompletionCandidate;
+use cowboy_devnet::{
+    simulation::script::{self, MAX_BYTES, Script, ScriptError},
+    spelling::nearest,
+};
+use std::path::Path;
+
+/// Names for the shell to complete.
+pub fn names() -> Vec<CompletionCandidate> {
+    let candidate = |scenario: &script::Scenario| {
+        let about = scenario.script().ok().map(|script| script.about.into());
+        CompletionCandidate::new(scenario.name).help(about)
+    };
+    script::all().iter().map(candidate).collect()
+}
+
+/// The scenario of this name, or in this file; and what to call it in a command.
+pub fn load(named: &str) -> Result<(String, Script), CliError> {
+    if let Some(found) = script::named(named) {
+        let script = found.script().map_err(|error| refused(named, &error))?;
+        return Ok((named.to_owned(), script));
+    }
+    let file = Path::new(named);
+    if named != "-" && !file.exists() {
+        return Err(unknown(named));
+    }
+    let text = String::from_utf8(args::input(file, MAX_BYTES)?);
+    let text = text.map_err(|_| CliError::new(Exit::Usage, format!("{named}: it is no text")))?;
+    let script = Script::parse(&text).map_err(|error| refused(named, &error))?;
+    Ok((named.to_owned(), script))
+}
+
+fn refused(named: &str, error: &ScriptError) -> CliError {
+    let space = if error.line.is_some() { "" } else { " " };
+    CliError::new(Exit::Usage, format!("{named}:{space}{error}"))
+        .hint("every field is in docs/simulation.md; one to begin with: cowboyctl sim show crashes")
+}
+
+/// There is none.
+pub fn unknown(named: &str) -> CliError {
+    let closest = nearest(named, script::all().iter().map(|scenario| scenario.name));
+    let error =
+        CliError::new(Exit::NotFound, format!("there is no scenario and no file `{named}`"));
+    error.hint(match closest {
+        Some(name) => format!("did you mean {name}? see all: cowboyctl sim ls"),
+        None => "see all: cowboyctl sim ls".to_owned(),
+    })
+}

@@ -1,0 +1,82 @@
+//! `sim replay`: each block and each fault of a run.
+
+use super::run::{keep_panics, one, violated_error};
+use crate::{
+    context::Context,
+    error::CliError,
+    output::{Format, Row, millis},
+};
+use cowboy_devnet::simulation::{play::Line, script::Script};
+use serde::Serialize;
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Step {
+    /// Since the beginning, on the simulation's clock.
+    time_ms: u64,
+    /// The newest height then; of a block its own.
+    height: u64,
+    /// `block`, `fault` or `heal`.
+    #[cfg_attr(test, schema(value_type = String))]
+    kind: &'static str,
+    /// In a few words.
+    what: String,
+}
+
+impl From<Line> for Step {
+    fn from(line: Line) -> Self {
+        let Line { time, height, kind, what } = line;
+        let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self { time_ms, height: height.get(), kind, what }
+    }
+}
+
+impl Row for Step {
+    const HEADER: &'static [&'static str] = &[">time", ">height", "kind", "what"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            format!("{:>9}", millis(self.time_ms)),
+            format!("{:>6}", self.height),
+            format!("{:5}", self.kind),
+            self.what.clone(),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.height.to_string()
+    }
+}
+
+/// Shows a run.
+pub fn show(
+    cx: &Context,
+    name: &str,
+    script: &Script,
+    seed: u64,
+    until: Option<u64>,
+) -> Result<(), CliError> {
+    keep_panics();
+    let streams = matches!(cx.ui.format(), Format::Table | Format::Jsonl);
+    let (mut kept, mut told) = (Vec::new(), Ok(()));
+    let outcome = one(name, script, seed, until, &mut |line| {
+        let step = Step::from(line);
+        if !streams {
+            kept.push(step);
+        } else if told.is_ok() {
+            told = cx.ui.record(&step);
+        }
+    })?;
+    told?;
+    if !streams {
+        cx.ui.list(&kept)?;
+    }
+    if let Some(violation) = &outcome.violation {
+        return Err(violated_error(violation, seed, None));
+    }
+    if let Some(digest) = outcome.digest.filter(|_| until.is_none()) {
+        cx.ui.note(&format!("every invariant holds; digest {digest}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! Commands of the palette: processes of this program, with bounded output, that can be ended.
+
+use super::output::{Ended, Heard};
+use rustix::process::{Pid, Signal, kill_process};
+use std::{
+    env,
+    ffi::OsString,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    process::{Child, Command},
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+
+/// How long a command may run.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How long one that is told to end may take before it is killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The longest line that is kept, in bytes.
+const LINE: usize = 4_096;
+
+/// Lines on their way to the picture at most; the command waits.
+pub const QUEUE: usize = 256;
+
+/// What a command inherits.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// The devnet that it is about.
+    pub devnet: Option<String>,
+    /// The validator that is to answer.
+    pub node: Option<String>,
+}
+
+/// A command that runs. Dropping it kills the process.
+#[derive(Debug)]
+pub struct Running {
+    end: Option<oneshot::Sender<()>>,
+}
+
+impl Running {
+    /// Tells it to end; it is killed if it does not.
+    pub fn end(&mut self) {
+        if let Some(end) = self.end.take() {
+            // It may have ended by itself.
+            let _ended = end.send(());
+        }
+    }
+}
+
+/// Starts a command, the `run`th, whose output goes to `heard`.
+pub fn start(
+    run: u64,
+    args: Vec<String>,
+    surroundings: &Surroundings,
+    heard: mpsc::Sender<(u64, Heard)>,
+) -> Running {
+    let (end, ended) = oneshot::channel();
+    let surroundings = surroundings.clone();
+    tokio::spawn(async move {
+        let outcome = to_end(run, args, surroundings, ended, &heard).await;
+        // Nobody listens once the dashboard ends.
+        let _gone = heard.send((run, Heard::Ended(outcome))).await;
+    });
+    Running { end: Some(end) }
+}
+
+async fn to_end(
+    run: u64,
+    args: Vec<String>,
+    surroundings: Surroundings,
+    ended: oneshot::Receiver<()>,
+    heard: &mpsc::Sender<(u64, Heard)>,
+) -> Ended {
+    let mut child = match spawn(args, surroundings) {
+        Ok(child) => child,
+        Err(error) => return Ended::Not(format!("it did not start: {error}")),
+    };
+    let pipes = (child.stdout.take(), child.stderr.take());
+    let read = async {
+        tokio::join!(lines(run, pipes.0, heard), lines(run, pipes.1, heard));
+    };
+    tokio::pin!(read);
+    let by_itself = async {
+        // Whoever inherited the pipes may hold them for longer than the process lives.
+        let status = tokio::select! {
+            () = &mut read => child.wait().await,
+            status = child.wait() => {
+                let _late = timeout(Duration::from_millis(200), &mut read).await;
+                status
+            }
+        };
+        status
+    };
+    // The sender stays as long as the command is shown: its end is an order, too.
+    let outcome = tokio::select! {
+        status = by_itself => Ok(status),
+        _ = ended => Err("ended"),
+        () = tokio::time::sleep(TIMEOUT) => Err("it took too long"),
+    };
+    match outcome {
+        Ok(Ok(status)) => Ended::Code(code(status)),
+        Ok(Err(error)) => Ended::Not(format!("it was lost: {error}")),
+        Err(why) => {
+            stop(&mut child).await;
+            Ended::Not(why.to_owned())
+        }
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt as _;
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+fn spawn(args: Vec<String>, surroundings: Surroundings) -> std::io::Result<Child> {
+    let mut command = Command::new(env::current_exe()?);
+    command
+        .args(args.into_iter().map(OsString::from))
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    for (name, value) in
+        [("COWBOYCTL_DEVNET", surroundings.devnet), ("COWBOYCTL_NODE", surroundings.node)]
+    {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    command.spawn()
+}
+
+/// Asks a process to end, and kills it where it does not.
+async fn stop(child: &mut Child) {
+    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    if let Some(pid) = pid {
+        // It may be gone already.
+        let _gone = kill_process(pid, Signal::TERM);
+    }
+    if timeout(GRACE, child.wait()).await.is_err() {
+        let _gone = child.kill().await;
+    }
+}
+
+/// Passes on what is printed, line by line; what is too long for a line begins a new one.
+async fn lines(run: u64, pipe: Option<impl AsyncRead + Unpin>, heard: &mpsc::Sender<(u64, Heard)>) {
+    let Some(mut pipe) = pipe else { return };
+    let mut line = Vec::new();
+    let mut chunk = vec![0; LINE];
+    while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
+        for byte in &chunk[..count] {
+            if *byte == b'\n' || line.len() == LINE {
+                let text = plain(&std::mem::take(&mut line));
+                if heard.send((run, Heard::Line(text))).await.is_err() {
+                    return;
+                }
+            }
+            if *byte != b'\n' {
+                line.push(*byte);
+            }
+        }
+    }
+    if !line.is_empty() {
+        // The last line may have no line feed.
+        let _gone = heard.send((run, Heard::Line(plain(&line)))).await;
+    }
+}
+
+/// Text without what a terminal would obey.
+fn plain(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes).replace('\t', "    ");
+    text.chars().filter(|c| !c.is_control()).collect()
+}

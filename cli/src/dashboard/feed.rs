@@ -1,0 +1,308 @@
+//! Asks a devnet what is wanted, at most as often as blocks come, and comes back to it when it was
+//! away; or plays a recording instead.
+
+use super::{
+    log::{self, Piece},
+    news::{Answer, Ask, News, Source},
+    recording::Recorder,
+};
+use cowboy_devnet::{
+    api::types::Head,
+    client::{Client, ClientError},
+    home::DevnetHome,
+};
+use jiff::Timestamp;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
+};
+
+/// News on its way to the picture at most.
+pub const QUEUE: usize = 1_024;
+
+/// Requests at a time.
+const AT_ONCE: usize = 4;
+
+/// How long a request may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The pause between two requests of the same, however fast blocks come.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause between two attempts to reach the devnet.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Silence after which the devnet is asked whether it is still there.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Blocks before the head that are asked for at the beginning.
+const HISTORY: u64 = 120;
+
+/// Where news goes: to the picture, and to a file where one is written.
+#[derive(Debug)]
+pub struct Outbox {
+    /// To the picture.
+    pub sender: mpsc::Sender<(Timestamp, News)>,
+    /// What is counted on the way.
+    pub counters: Arc<Counters>,
+    /// To the file.
+    pub recorder: Option<Recorder>,
+}
+
+/// What is counted on the way to the picture.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// News for which there was no room.
+    pub dropped: AtomicU64,
+    /// Whether the file takes no more.
+    pub full: AtomicBool,
+}
+
+impl Outbox {
+    /// Sends news, or counts it as dropped where there is no room.
+    fn send(&mut self, at: Timestamp, news: News) {
+        if let Some(recorder) = &mut self.recorder
+            && !recorder.write(at, &news)
+        {
+            self.counters.full.store(true, Ordering::Relaxed);
+        }
+        if self.sender.try_send((at, news)).is_err() {
+            self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn now(&mut self, news: News) {
+        self.send(Timestamp::now(), news);
+    }
+}
+
+/// Follows a devnet until nobody wants to know any more.
+pub async fn follow(
+    home: DevnetHome,
+    node: Option<String>,
+    mut wants: watch::Receiver<Vec<Ask>>,
+    mut outbox: Outbox,
+) {
+    let mut last = 0;
+    let mut told = None;
+    let mut said = None;
+    loop {
+        let reason = match link(&home, node.as_deref()).await {
+            Ok((source, news, head)) => {
+                told = None;
+                if head < last {
+                    last = 0;
+                }
+                outbox.now(news);
+                let from = if last > 0 { last + 1 } else { head.saturating_sub(HISTORY) };
+                match linked(&source, from, &mut last, &mut wants, &mut outbox).await {
+                    Some(reason) => reason,
+                    None => return,
+                }
+            }
+            Err(error) => error.to_string(),
+        };
+        if told.as_ref() != Some(&reason) {
+            outbox.now(News::Lost { reason: reason.clone() });
+            told = Some(reason);
+        }
+        last_words(&home, &wants, &mut said, &mut outbox).await;
+        if wants.has_changed().is_err() {
+            return;
+        }
+        sleep(RETRY).await;
+    }
+}
+
+/// What stands in the log of a devnet that does not answer, which may say why.
+async fn last_words(
+    home: &DevnetHome,
+    wants: &watch::Receiver<Vec<Ask>>,
+    said: &mut Option<Piece>,
+    outbox: &mut Outbox,
+) {
+    let wanted = wants.borrow().iter().find(|ask| ask.is_apart()).cloned();
+    let Some(ask @ Ask::Log(after)) = wanted else { return };
+    if let Ok(piece) = log::read(home, after).await
+        && said.as_ref() != Some(&piece)
+    {
+        *said = Some(piece.clone());
+        outbox.now(News::Answer(ask, Box::new(Answer::Log(piece))));
+    }
+}
+
+/// Reaches the devnet: who answers, the news of it, and its head.
+async fn link(home: &DevnetHome, node: Option<&str>) -> Result<(Source, News, u64), ClientError> {
+    let client = Client::of_devnet(home)?.with_timeout(TIMEOUT).with_node(node.map(str::to_owned));
+    let genesis = client.parameters().await?.genesis;
+    let Head { height, .. } = client.head().await?;
+    let devnet = home.name().to_string();
+    let source = Source { home: home.clone(), client };
+    Ok((source, News::Linked { devnet, genesis, height }, height))
+}
+
+/// An ask that was made.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    at: Instant,
+    /// The newest block at that time.
+    block: u64,
+    running: bool,
+}
+
+/// Follows a devnet that answers, until it no longer does: why. `None`: nobody wants to know.
+async fn linked(
+    source: &Source,
+    from: u64,
+    last: &mut u64,
+    wants: &mut watch::Receiver<Vec<Ask>>,
+    outbox: &mut Outbox,
+) -> Option<String> {
+    let mut blocks = source.client.follow(Some(from));
+    if let Err(error) = blocks.connect().await {
+        return Some(error.to_string());
+    }
+    let mut asked: BTreeMap<Ask, Asked> = BTreeMap::new();
+    let mut running: JoinSet<(Ask, Result<Answer, ClientError>)> = JoinSet::new();
+    let mut heard = Instant::now();
+    loop {
+        let due = start(source, &wants.borrow_and_update(), *last, &mut asked, &mut running);
+        tokio::select! {
+            block = blocks.next() => match block {
+                Ok(block) => {
+                    heard = Instant::now();
+                    *last = block.height;
+                    outbox.now(News::Block(block));
+                }
+                Err(error) => return Some(error.to_string()),
+            },
+            Some(done) = running.join_next() => {
+                let Ok((ask, answer)) = done else { continue };
+                if let Some(asked) = asked.get_mut(&ask) {
+                    asked.running = false;
+                }
+                if !wants.borrow().contains(&ask) {
+                    asked.remove(&ask);
+                }
+                match answer {
+                    Ok(answer) => outbox.now(News::Answer(ask, Box::new(answer))),
+                    Err(error @ ClientError::Unreachable { .. }) => return Some(error.to_string()),
+                    Err(error) => outbox.now(News::Refused(ask, error.to_string())),
+                }
+            }
+            changed = wants.changed() => {
+                if changed.is_err() {
+                    return None;
+                }
+                let wanted = wants.borrow();
+                // What is wanted again later is asked at once.
+                asked.retain(|ask, asked| asked.running || wanted.contains(ask));
+            }
+            () = sleep_until(due.unwrap_or(heard + QUIET)), if due.is_some() => {}
+            () = sleep_until(heard + QUIET) => {
+                heard = Instant::now();
+                // Whatever else it says, it is there.
+                if let Err(error) = source.client.head().await
+                    && is_away(&error)
+                {
+                    return Some(error.to_string());
+                }
+            }
+        }
+    }
+}
+
+/// Whether nobody answers.
+const fn is_away(error: &ClientError) -> bool {
+    matches!(error, ClientError::Unreachable { .. } | ClientError::Timeout { .. })
+}
+
+/// Makes the requests that are due, as far as there are places: of what is wanted and was not asked
+/// since the newest block. When the next one is due that only waits for its time.
+fn start(
+    source: &Source,
+    wants: &[Ask],
+    block: u64,
+    asked: &mut BTreeMap<Ask, Asked>,
+    running: &mut JoinSet<(Ask, Result<Answer, ClientError>)>,
+) -> Option<Instant> {
+    let now = Instant::now();
+    let mut next: Option<Instant> = None;
+    for ask in wants {
+        if running.len() == AT_ONCE {
+            break;
+        }
+        match asked.get(ask) {
+            Some(asked) if asked.running || asked.block == block && !ask.is_apart() => continue,
+            Some(asked) if now < asked.at + PAUSE => {
+                let due = asked.at + PAUSE;
+                next = Some(next.map_or(due, |next| next.min(due)));
+                continue;
+            }
+            _ => {}
+        }
+        asked.insert(ask.clone(), Asked { at: now, block, running: true });
+        let (source, ask) = (source.clone(), ask.clone());
+        running.spawn(async move {
+            let answer = source.ask(&ask).await;
+            (ask, answer)
+        });
+    }
+    next
+}
+
+/// Plays a recording at the pace at which it was written, then waits until nobody wants to know any
+/// more. What is wanted and stands somewhere in it is answered from there.
+pub async fn play(
+    news: Vec<(Timestamp, News)>,
+    mut wants: watch::Receiver<Vec<Ask>>,
+    mut outbox: Outbox,
+) {
+    let mut answers: BTreeMap<Ask, Answer> = BTreeMap::new();
+    for (_, news) in &news {
+        if let News::Answer(ask, answer) = news {
+            answers.insert(ask.clone(), (**answer).clone());
+        }
+    }
+    let started = Instant::now();
+    let first = news.first().map_or(Timestamp::UNIX_EPOCH, |(at, _)| *at);
+    let mut news = news.into_iter().peekable();
+    let mut before: Vec<Ask> = Vec::new();
+    let mut now = first;
+    loop {
+        let due = news.peek().map(|(at, _)| {
+            started + Duration::try_from(at.duration_since(first)).unwrap_or_default()
+        });
+        tokio::select! {
+            changed = wants.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let wanted = wants.borrow_and_update().clone();
+                for ask in wanted.iter().filter(|ask| !before.contains(ask)) {
+                    let news = match answers.get(ask) {
+                        Some(answer) => News::Answer(ask.clone(), Box::new(answer.clone())),
+                        None => News::Refused(ask.clone(), "not in the recording".to_owned()),
+                    };
+                    outbox.send(now, news);
+                }
+                before = wanted;
+            }
+            () = sleep_until(due.unwrap_or(started)), if due.is_some() => {
+                if let Some((at, news)) = news.next() {
+                    now = at;
+                    outbox.send(at, news);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a devnet's lease server answers: what it does, its runs and jobs, and a job with the end of
+//! its log. Never a lease's id.
+
+use super::news::Source;
+use cowboy_devnet::{
+    api::types::{ErrorCode, ErrorDetail},
+    client::ClientError,
+    home::State,
+    lease::{
+        client::{self as server, Client, Tls},
+        messages::{Job, JobQuery, JobSummary, LogQuery, PageQuery, RunSummary, Status},
+    },
+};
+use serde::{Deserialize, Serialize};
+
+/// Runs that are asked for at most, and jobs.
+const LIMIT: usize = 200;
+
+/// Bytes of a log's end at most: more than the tallest terminal shows.
+const TAIL: u64 = 16 << 10;
+
+/// What the server does, the newest runs, and the newest jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leases {
+    /// What it does.
+    pub status: Status,
+    /// The newest first.
+    pub runs: Vec<RunSummary>,
+    /// The newest first.
+    pub jobs: Vec<JobSummary>,
+}
+
+/// A job, and the end of its last attempt's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseJob {
+    /// The job.
+    pub job: Job,
+    /// The end of the log, without what moves a terminal's cursor.
+    pub log: String,
+    /// Bytes of the log before that.
+    pub skipped: u64,
+}
+
+impl Source {
+    /// What the lease server does, and what it has.
+    pub async fn leases(&self) -> Result<Leases, ClientError> {
+        let client = self.lease_server()?;
+        let of_jobs = JobQuery { limit: Some(LIMIT), ..JobQuery::default() };
+        let of_runs = PageQuery { limit: Some(LIMIT) };
+        Ok(Leases {
+            status: client.status().await.map_err(told)?,
+            runs: client.runs(&of_runs).await.map_err(told)?,
+            jobs: client.jobs(&of_jobs).await.map_err(told)?,
+        })
+    }
+
+    /// A job of the lease server, by id.
+    pub async fn lease_job(&self, id: &str) -> Result<LeaseJob, ClientError> {
+        let client = self.lease_server()?;
+        let job = client.job(id).await.map_err(told)?;
+        let Some(last) = job.attempts.last() else {
+            return Ok(LeaseJob { job, log: String::new(), skipped: 0 });
+        };
+        let skipped = last.log_bytes.saturating_sub(TAIL);
+        let query = LogQuery { attempt: Some(last.attempt), offset: skipped, wait_seconds: 0 };
+        let part = client.log(id, &query).await.map_err(told)?;
+        let end = &part.bytes[..part.bytes.len().min(2 * TAIL as usize)];
+        Ok(LeaseJob { log: printable(&String::from_utf8_lossy(end)), job, skipped })
+    }
+
+    /// A client of the devnet's lease server, as its operator.
+    fn lease_server(&self) -> Result<Client, ClientError> {
+        let State::Running(record) = self.home.state()? else {
+            return Err(ClientError::NotRunning(self.home.name().clone()));
+        };
+        let Some(url) = record.lease_url else {
+            let message = format!("devnet `{}` has no lease server", self.home.name());
+            return Err(refusal(ErrorCode::NotFound, message));
+        };
+        Client::new(&url, &self.home.token()?, &Tls::default()).map_err(told)
+    }
+}
+
+/// The lease server's refusal, or its silence: the devnet itself may be well.
+fn told(error: server::ClientError) -> ClientError {
+    refusal(ErrorCode::Unavailable, format!("lease server: {error}"))
+}
+
+fn refusal(code: ErrorCode, message: String) -> ClientError {
+    ClientError::Refused(ErrorDetail { code, name: None, message, hint: None })
+}
+
+/// Lines without control characters; of one that was written over by carriage returns, the last.
+fn printable(text: &str) -> String {
+    let line = |line: &str| -> String {
+        let line = line.trim_end_matches('\r');
+        let last = line.rsplit('\r').next().unwrap_or_default();
+        anstream::adapter::strip_str(last)
+            .to_string()
+            .replace('\t', "    ")
+            .replace(char::is_control, "\u{fffd}")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_moves_no_cursor() {
+        let check = |text: &str, expected: &str| assert_eq!(printable(text), expected);
+        check("one\ntwo\n", "one\ntwo");
+        check("\u{1b}[31mred\u{1b}[0m\r\n", "red");
+        check("10 %\r20 %\r30 %\n", "30 %");
+        check("a\tb\u{7}\u{85}c", "a    b\u{fffd}c");
+        check("", "");
+    }
+}

@@ -1,0 +1,152 @@
+//! The devnet's log file, read piece by piece as `devnet logs` does.
+
+use cowboy_devnet::{
+    client::ClientError,
+    home::{DevnetHome, HomeError},
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::File,
+    io::{self, Read as _, Seek as _, SeekFrom},
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+};
+
+/// Bytes that are read at a time at most, from the end of the file.
+const PIECE: u64 = 64 << 10;
+
+/// Characters of a line that are kept.
+const LINE: usize = 2_048;
+
+/// A place in a log. A devnet that is started again begins another file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    /// The file's own number; 0 is none.
+    pub file: u64,
+    /// Bytes from its beginning.
+    pub at: u64,
+}
+
+/// A line of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Where it ends.
+    pub end: u64,
+    /// What it says, without what a terminal would obey.
+    pub text: String,
+}
+
+/// Lines of a log that follow one another.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// Where the first of them begins.
+    pub from: Place,
+    /// The lines, in order.
+    pub lines: Vec<Line>,
+}
+
+/// The whole lines after a place; where they are too many, or the file is another one, the last
+/// of them.
+pub async fn read(home: &DevnetHome, after: Place) -> Result<Piece, ClientError> {
+    let path = home.log_path();
+    let piece = tokio::task::spawn_blocking({
+        let path = path.clone();
+        move || last(&path, after, PIECE)
+    });
+    let piece = piece.await.map_err(io::Error::other).flatten();
+    piece.map_err(|source| HomeError::Io { path, source }.into())
+}
+
+fn last(path: &Path, after: Place, most: u64) -> io::Result<Piece> {
+    let mut file = File::open(path)?;
+    let about = file.metadata()?;
+    let (number, length) = (about.ino(), about.len());
+    // A file that became shorter was begun anew.
+    let wanted = match after {
+        Place { file, at } if file == number && at <= length => at,
+        _ => 0,
+    };
+    let start = wanted.max(length.saturating_sub(most));
+    file.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    let is_feed = |byte: &u8| *byte == b'\n';
+    // It begins within a line, the rest of which is not known.
+    let skipped = match start > wanted {
+        true => bytes.iter().position(is_feed).map_or(bytes.len(), |feed| feed + 1),
+        false => 0,
+    };
+    let from = start + skipped as u64;
+    let mut end = from;
+    let mut lines = Vec::new();
+    for line in bytes[skipped..].split_inclusive(is_feed) {
+        // The rest of the last one is still to come.
+        let Some((b'\n', text)) = line.split_last() else { break };
+        end += line.len() as u64;
+        lines.push(Line { end, text: plain(text) });
+    }
+    Ok(Piece { from: Place { file: number, at: from }, lines })
+}
+
+/// Text without what a terminal would obey, and of bounded length.
+fn plain(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes).replace('\t', "    ");
+    text.chars().filter(|c| !c.is_control()).take(LINE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, io::Write as _};
+
+    fn texts(piece: &Piece) -> Vec<&str> {
+        piece.lines.iter().map(|line| line.text.as_str()).collect()
+    }
+
+    /// The place after a piece.
+    fn next(piece: &Piece) -> Place {
+        let end = piece.lines.last().map_or(piece.from.at, |line| line.end);
+        Place { at: end, ..piece.from }
+    }
+
+    #[test]
+    fn whole_lines_are_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        fs::write(&path, "one\ntwo\nthr").unwrap();
+        let first = last(&path, Place::default(), 1_000).unwrap();
+        assert_eq!(texts(&first), ["one", "two"]);
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"ee \x1b[31m\tred\n").unwrap();
+        let second = last(&path, next(&first), 1_000).unwrap();
+        assert_eq!(texts(&second), ["three [31m    red"]);
+        assert_eq!(second.from, next(&first));
+        assert_eq!(last(&path, next(&second), 1_000).unwrap().lines, []);
+    }
+
+    #[test]
+    fn of_too_many_the_last_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        fs::write(&path, "one\ntwo\nthree\n").unwrap();
+        let piece = last(&path, Place::default(), 9).unwrap();
+        assert_eq!((texts(&piece), piece.from.at), (vec!["three"], 8));
+        // A line that is longer than all that is read.
+        let piece = last(&path, Place::default(), 4).unwrap();
+        assert_eq!((piece.lines.len(), piece.from.at), (0, 14));
+    }
+
+    #[test]
+    fn another_file_is_read_from_its_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        fs::write(&path, "a long line\n").unwrap();
+        let place = next(&last(&path, Place::default(), 1_000).unwrap());
+        fs::write(&path, "short\n").unwrap();
+        assert_eq!(texts(&last(&path, place, 1_000).unwrap()), ["short"]);
+        let other = Place { file: place.file + 1, at: 2 };
+        assert_eq!(texts(&last(&path, other, 1_000).unwrap()), ["short"]);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(last(&path, place, 9).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,158 @@
+//! The command that is typed after `:`, and what it could become.
+
+/// A command that can be typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// As it is typed, without the program's name: `presence show`.
+    pub path: String,
+    /// What it does, in a line.
+    pub about: String,
+}
+
+/// A line that is being typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Palette {
+    /// The line.
+    pub line: String,
+    /// Which of the suggestions is picked.
+    pub picked: usize,
+}
+
+/// The longest line that is taken, in characters.
+const LIMIT: usize = 2_000;
+
+impl Palette {
+    /// Adds a character to the end.
+    pub fn push(&mut self, character: char) {
+        if !character.is_control() && self.line.chars().count() < LIMIT {
+            self.line.push(character);
+            self.picked = 0;
+        }
+    }
+
+    /// Takes the last character.
+    pub fn pop(&mut self) {
+        self.picked = 0;
+        self.line.pop();
+    }
+
+    /// Commands that the line could become: those that begin like it, then those that have it
+    /// somewhere. None once the line is a command with something after it.
+    pub fn suggestions<'a>(&self, all: &'a [Completion]) -> Vec<&'a Completion> {
+        let line = self.line.trim_start();
+        let begin = all.iter().filter(|command| command.path.starts_with(line));
+        let within = all.iter().filter(|command| {
+            !command.path.starts_with(line) && command.path.contains(line.trim_end())
+        });
+        begin.chain(within).filter(|command| command.path != line.trim_end()).collect()
+    }
+
+    /// Picks the next suggestion, or the one before.
+    pub fn pick(&mut self, all: &[Completion], back: bool) {
+        let count = self.suggestions(all).len().max(1);
+        self.picked = if back { self.picked + count - 1 } else { self.picked + 1 } % count;
+    }
+
+    /// Takes over the picked suggestion.
+    pub fn complete(&mut self, all: &[Completion]) {
+        if let Some(command) = self.suggestions(all).get(self.picked) {
+            self.line = format!("{} ", command.path);
+            self.picked = 0;
+        }
+    }
+}
+
+/// The words of a line as a shell would have them: separated by spaces, but for those within
+/// quotes or after a backslash. An error where a quote is left open.
+pub fn words(line: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some(open), _) if character == open => quote = None,
+            (Some('"') | None, '\\') => {
+                let next = characters.next().ok_or("there is nothing after the backslash")?;
+                word.get_or_insert_default().push(next);
+            }
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, _) if character.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(character),
+        }
+    }
+    if let Some(open) = quote {
+        return Err(format!("the quote {open} is not closed"));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// A word as a shell takes it back: as it is, or in quotes.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_a_shell() {
+        let check = |line: &str, expected: &[&str]| {
+            let expected: Vec<_> = expected.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(words(line).as_ref(), Ok(&expected), "{line}");
+            let again = expected.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+            assert_eq!(words(&again), Ok(expected), "{again}");
+        };
+        check("", &[]);
+        check("  a  b ", &["a", "b"]);
+        check("a 'b c' \"d e\"f", &["a", "b c", "d ef"]);
+        check(r#"a\ b "c\"d" 'e\f' ''"#, &["a b", "c\"d", "e\\f", ""]);
+        assert!(words("a 'b").is_err());
+        assert!(words("a \\").is_err());
+    }
+
+    fn commands() -> Vec<Completion> {
+        let paths = ["chain head", "presence show", "presence votes", "runner show"];
+        paths
+            .iter()
+            .map(|path| Completion { path: (*path).to_owned(), about: String::new() })
+            .collect()
+    }
+
+    #[test]
+    fn what_begins_like_the_line_comes_first() {
+        let check = |line: &str, expected: &[&str]| {
+            let palette = Palette { line: line.to_owned(), picked: 0 };
+            let all = commands();
+            let found = palette.suggestions(&all);
+            let found: Vec<_> = found.iter().map(|command| command.path.as_str()).collect();
+            assert_eq!(found, expected, "{line}");
+        };
+        check("pre", &["presence show", "presence votes"]);
+        check("show", &["presence show", "runner show"]);
+        check("presence show 12", &[]);
+        check("chain head", &[]);
+    }
+
+    #[test]
+    fn the_picked_suggestion_is_taken_over() {
+        let all = commands();
+        let mut palette = Palette { line: "presence".to_owned(), picked: 0 };
+        palette.pick(&all, false);
+        palette.complete(&all);
+        assert_eq!(palette.line, "presence votes ");
+        palette.line = "presence".to_owned();
+        palette.pick(&all, true);
+        palette.complete(&all);
+        assert_eq!(palette.line, "presence votes ");
+    }
+}

@@ -1,0 +1,235 @@
+//! Jobs: where each stands, how far its runners are, and how they were drawn.
+
+use super::{Cx, Pane};
+use crate::dashboard::{
+    news::{Answer, Ask},
+    rows::Cursor,
+    view,
+};
+use cowboy_devnet::api::types::{Explanation, Job, JobSummary, RunnerProgress};
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::{buffer::Buffer, layout::Position};
+use std::collections::BTreeMap;
+
+/// Open jobs that are asked after at a time, for their progress: those that are seen.
+const WATCHED: usize = 4;
+
+/// A job that is looked into.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// Its id.
+    pub id: String,
+    /// What the devnet says of it.
+    pub job: Option<Job>,
+    /// How its runners were drawn.
+    pub explanation: Option<Explanation>,
+    /// Why the devnet does not say.
+    pub refused: Option<String>,
+    /// Why it does not say how they were drawn.
+    pub unexplained: Option<String>,
+    /// The line of its page that is seen first.
+    pub first: Cursor,
+}
+
+impl Opened {
+    /// Whether nothing more will come.
+    fn is_settled(&self) -> bool {
+        let ended = self.job.as_ref().is_some_and(|job| job.status.is_final());
+        ended && (self.explanation.is_some() || self.unexplained.is_some())
+    }
+}
+
+/// The pane.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    /// The newest first; none before the first answer.
+    known: Option<Vec<JobSummary>>,
+    /// What runners say of open jobs, by the job's id.
+    progress: BTreeMap<String, Vec<RunnerProgress>>,
+    /// Why there is no list.
+    pub refused: Option<String>,
+    /// Among those that are shown.
+    cursor: Cursor,
+    /// Only jobs that have not ended.
+    pub open_only: bool,
+    /// The job that is looked into.
+    pub opened: Option<Opened>,
+}
+
+impl Jobs {
+    /// Every job of the list, the newest first; none before there is an answer.
+    pub fn all(&self) -> Option<&[JobSummary]> {
+        self.known.as_deref()
+    }
+
+    /// Those that the filter accepts.
+    pub fn accepted(&self, cx: &Cx<'_>) -> Vec<&JobSummary> {
+        let all = self.known.iter().flatten();
+        all.filter(|job| !self.open_only || !job.status.is_final())
+            .filter(|job| {
+                cx.filter.is_empty()
+                    || cx.filter.accepts(&format!(
+                        "{} {} {} {} {} {}",
+                        job.job_id,
+                        job.kind,
+                        job.status,
+                        job.submitter,
+                        job.submitter_name.as_deref().unwrap_or_default(),
+                        job.committee.join(" "),
+                    ))
+            })
+            .collect()
+    }
+
+    /// The cursor, among them.
+    pub const fn cursor(&self) -> Cursor {
+        self.cursor
+    }
+
+    /// What runners say of a job.
+    pub fn progress(&self, job: &JobSummary) -> &[RunnerProgress] {
+        self.progress.get(&job.job_id.to_string()).map_or(&[], Vec::as_slice)
+    }
+
+    fn chosen(&self, cx: &Cx<'_>) -> Option<String> {
+        let accepted = self.accepted(cx);
+        accepted.get(self.cursor.of(accepted.len())).map(|job| job.job_id.to_string())
+    }
+
+    /// A newer list: the cursor stays on its job, unless it follows the newest.
+    fn take_in(&mut self, jobs: &[JobSummary], cx: &Cx<'_>) {
+        let chosen = self.chosen(cx).filter(|_| self.cursor.of(usize::MAX) > 0);
+        self.known = Some(jobs.to_vec());
+        self.refused = None;
+        if let Some(chosen) = chosen {
+            let accepted = self.accepted(cx);
+            let at = accepted.iter().position(|job| job.job_id.to_string() == chosen);
+            if let Some(at) = at {
+                self.cursor.go(at);
+            }
+        }
+        let open = |id: &String| {
+            let mut open = jobs.iter().filter(|job| !job.status.is_final());
+            open.any(|job| job.job_id.to_string() == *id)
+        };
+        self.progress.retain(|id, _| open(id));
+    }
+}
+
+impl Pane for Jobs {
+    fn name(&self) -> &'static str {
+        "jobs"
+    }
+
+    fn wants(&self, cx: &Cx<'_>) -> Vec<Ask> {
+        let mut wants = Vec::new();
+        match &self.opened {
+            Some(opened) if !opened.is_settled() => {
+                wants.push(Ask::Job(opened.id.clone()));
+                wants.push(Ask::Explanation(opened.id.clone()));
+            }
+            Some(_) => {}
+            None => {
+                let accepted = self.accepted(cx);
+                let window = self.cursor.window(accepted.len(), view::jobs::rows(cx.area));
+                let open = accepted[window].iter().filter(|job| !job.status.is_final());
+                wants.extend(open.take(WATCHED).map(|job| Ask::Job(job.job_id.to_string())));
+            }
+        }
+        wants.insert(0, Ask::Jobs);
+        wants
+    }
+
+    fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
+        match (ask, answer) {
+            (Ask::Jobs, Answer::Jobs(jobs)) => self.take_in(jobs, cx),
+            (Ask::Job(id), Answer::Job(job)) => {
+                if !job.status.is_final() {
+                    self.progress.insert(id.clone(), job.progress.clone());
+                }
+                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.id == *id) {
+                    opened.job = Some(job.clone());
+                    opened.refused = None;
+                }
+            }
+            (Ask::Explanation(id), Answer::Explanation(explanation)) => {
+                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.id == *id) {
+                    opened.explanation = Some(explanation.clone());
+                    opened.unexplained = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refused(&mut self, ask: &Ask, reason: &str) {
+        match (ask, &mut self.opened) {
+            (Ask::Jobs, _) => self.refused = Some(reason.to_owned()),
+            (Ask::Job(id), Some(opened)) if opened.id == *id => {
+                opened.refused = Some(reason.to_owned());
+            }
+            (Ask::Explanation(id), Some(opened)) if opened.id == *id => {
+                opened.unexplained = Some(reason.to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
+        let count = self.accepted(cx).len();
+        match &mut self.opened {
+            Some(opened) => {
+                let fit = view::page::rows(cx.area);
+                let places = view::jobs::places(opened, cx, fit);
+                opened.first.key(key, places, fit)
+            }
+            None if key.code == KeyCode::Char('o') => {
+                self.open_only = !self.open_only;
+                self.cursor = Cursor::default();
+                true
+            }
+            None => self.cursor.key(key, count, view::jobs::rows(cx.area)),
+        }
+    }
+
+    fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
+        let line = at.y.checked_sub(cx.area.y + 2);
+        let count = self.accepted(cx).len();
+        let fit = view::jobs::rows(cx.area);
+        self.opened.is_none() && line.is_some_and(|line| self.cursor.click(line.into(), count, fit))
+    }
+
+    fn enter(&mut self, cx: &Cx<'_>) -> bool {
+        let id = self.chosen(cx).filter(|_| self.opened.is_none());
+        let fresh = id.is_some();
+        if let Some(id) = id {
+            self.opened = Some(Opened { id, ..Opened::default() });
+        }
+        fresh
+    }
+
+    fn back(&mut self) -> bool {
+        self.opened.take().is_some()
+    }
+
+    fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {
+        Some(match (&self.opened, self.chosen(cx)) {
+            (Some(opened), _) => format!("cowboyctl job explain {}", opened.id),
+            (None, Some(id)) => format!("cowboyctl job show {id}"),
+            (None, None) => "cowboyctl job ls".to_owned(),
+        })
+    }
+
+    fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("↑ ↓ PgUp PgDn Home End", "move; at the top it follows the newest"),
+            ("o", "only jobs that have not ended, or all"),
+            ("enter", "what happened to the job, and how its runners were drawn"),
+            ("esc", "back to the list"),
+        ]
+    }
+
+    fn draw(&self, cx: &Cx<'_>, buffer: &mut Buffer) {
+        view::jobs::draw(self, cx, buffer);
+    }
+}

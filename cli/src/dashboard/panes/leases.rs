@@ -1,0 +1,243 @@
+//! Runs of jobs that runners take by lease, as the devnet's lease server has them.
+
+use super::{Cx, Pane};
+use crate::dashboard::{
+    lease::{LeaseJob, Leases as Known},
+    news::{Answer, Ask},
+    rows::Cursor,
+    view,
+};
+use cowboy_devnet::lease::messages::{JobSummary, RunSummary};
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::{buffer::Buffer, layout::Position};
+
+/// A job that is looked into.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenedLease {
+    /// Its id.
+    pub id: String,
+    /// What the server says of it.
+    pub known: Option<LeaseJob>,
+    /// Why it does not say.
+    pub refused: Option<String>,
+    /// How far its page is scrolled down.
+    pub first: Cursor,
+    /// How far its log is scrolled up from its end.
+    pub back: Cursor,
+    /// Whether keys move the log rather than the page.
+    pub in_log: bool,
+}
+
+/// A line of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry<'a> {
+    /// A run.
+    Run(&'a RunSummary),
+    /// A job, and whether it is the last of its run.
+    Job(&'a JobSummary, bool),
+}
+
+impl Entry<'_> {
+    /// Its id.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Run(run) => &run.run_id,
+            Self::Job(job, _) => &job.job,
+        }
+    }
+}
+
+/// The pane.
+#[derive(Debug, Default)]
+pub struct Leases {
+    /// What the server says; none before the first answer.
+    pub known: Option<Known>,
+    /// Why it says nothing.
+    pub refused: Option<String>,
+    /// Among the entries.
+    cursor: Cursor,
+    /// Only runs without their jobs.
+    pub runs_only: bool,
+    /// The job that is looked into.
+    pub opened: Option<OpenedLease>,
+}
+
+impl Leases {
+    /// Runs with the jobs that the filter accepts, and runs that it accepts itself; the newest
+    /// first.
+    pub fn entries(&self, cx: &Cx<'_>) -> Vec<Entry<'_>> {
+        let Some(known) = &self.known else { return Vec::new() };
+        let mut entries = Vec::new();
+        for run in &known.runs {
+            let name = run.name.as_deref().unwrap_or_default();
+            let line = format!("{} {name} {}", run.run_id, run.state);
+            let jobs = known.jobs.iter().filter(|job| job.run == run.run_id && !self.runs_only);
+            let accepts = |job: &&JobSummary| {
+                let runner = job.runner.as_deref().unwrap_or_default();
+                let JobSummary { job, name, state, .. } = job;
+                cx.filter.is_empty()
+                    || cx.filter.accepts(&format!("{line} {job} {name} {state} {runner}"))
+            };
+            // The server has the newest first; within a run the order is that of its file.
+            let mut jobs: Vec<_> = jobs.filter(accepts).collect();
+            jobs.reverse();
+            if jobs.is_empty() && !cx.filter.accepts(&line) {
+                continue;
+            }
+            entries.push(Entry::Run(run));
+            let last = jobs.len();
+            entries.extend((1..).zip(jobs).map(|(at, job)| Entry::Job(job, at == last)));
+        }
+        entries
+    }
+
+    /// The cursor, among them.
+    pub const fn cursor(&self) -> Cursor {
+        self.cursor
+    }
+
+    /// What is under the cursor: its id, and whether it is a job.
+    fn chosen(&self, cx: &Cx<'_>) -> Option<(String, bool)> {
+        let entries = self.entries(cx);
+        let entry = entries.get(self.cursor.of(entries.len()))?;
+        Some((entry.id().to_owned(), matches!(entry, Entry::Job(..))))
+    }
+}
+
+impl Pane for Leases {
+    fn name(&self) -> &'static str {
+        "leases"
+    }
+
+    fn wants(&self, _cx: &Cx<'_>) -> Vec<Ask> {
+        let mut wants = vec![Ask::Leases];
+        if let Some(opened) = &self.opened {
+            let known = opened.known.as_ref();
+            if known.is_none_or(|known| !known.job.summary.state.is_terminal()) {
+                wants.push(Ask::LeaseJob(opened.id.clone()));
+            }
+        }
+        wants
+    }
+
+    fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
+        match (ask, answer) {
+            (_, Answer::Leases(leases)) => {
+                // The cursor stays on its entry, unless it follows the newest.
+                let chosen = self.chosen(cx).filter(|_| self.cursor.of(usize::MAX) > 0);
+                self.known = Some(leases.clone());
+                self.refused = None;
+                let moved = chosen
+                    .and_then(|(id, _)| self.entries(cx).iter().position(|entry| entry.id() == id));
+                if let Some(moved) = moved {
+                    self.cursor.go(moved);
+                }
+            }
+            (Ask::LeaseJob(id), Answer::LeaseJob(job)) => {
+                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.id == *id) {
+                    opened.known = Some(job.clone());
+                    opened.refused = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refused(&mut self, ask: &Ask, reason: &str) {
+        match (ask, &mut self.opened) {
+            (Ask::Leases, _) => self.refused = Some(reason.to_owned()),
+            (Ask::LeaseJob(id), Some(opened)) if opened.id == *id => {
+                opened.refused = Some(reason.to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
+        let count = self.entries(cx).len();
+        match (&mut self.opened, key.code) {
+            (Some(opened), KeyCode::Char('l')) => {
+                opened.in_log = !opened.in_log;
+                true
+            }
+            (Some(opened), _) if opened.in_log => {
+                let (places, fit) = view::leases::log_places(opened, cx);
+                // Up is further back from the end.
+                let mirrored = match key.code {
+                    KeyCode::Up | KeyCode::Char('k') => KeyCode::Down,
+                    KeyCode::Down | KeyCode::Char('j') => KeyCode::Up,
+                    KeyCode::PageUp => KeyCode::PageDown,
+                    KeyCode::PageDown => KeyCode::PageUp,
+                    KeyCode::Home | KeyCode::Char('g') => KeyCode::End,
+                    KeyCode::End | KeyCode::Char('G') => KeyCode::Home,
+                    other => other,
+                };
+                opened.back.key(KeyEvent::from(mirrored), places, fit)
+            }
+            (Some(opened), _) => {
+                let (places, fit) = view::leases::page_places(opened, cx);
+                opened.first.key(key, places, fit)
+            }
+            (None, KeyCode::Char('r')) => {
+                self.runs_only = !self.runs_only;
+                self.cursor = Cursor::default();
+                true
+            }
+            (None, _) => self.cursor.key(key, count, view::leases::rows(cx.area)),
+        }
+    }
+
+    fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
+        let line = at.y.checked_sub(cx.area.y + view::leases::ABOVE);
+        let count = self.entries(cx).len();
+        let fit = view::leases::rows(cx.area);
+        self.opened.is_none() && line.is_some_and(|line| self.cursor.click(line.into(), count, fit))
+    }
+
+    fn enter(&mut self, cx: &Cx<'_>) -> bool {
+        if self.opened.is_some() {
+            return false;
+        }
+        match self.chosen(cx) {
+            Some((id, true)) => {
+                self.opened = Some(OpenedLease { id, ..OpenedLease::default() });
+                true
+            }
+            // A run's jobs stand below it.
+            Some((id, false)) => {
+                self.runs_only = !self.runs_only;
+                let at = self.entries(cx).iter().position(|entry| entry.id() == id);
+                self.cursor.go(at.unwrap_or(0));
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn back(&mut self) -> bool {
+        self.opened.take().is_some()
+    }
+
+    fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {
+        Some(match (&self.opened, self.chosen(cx)) {
+            (Some(opened), _) if opened.in_log => format!("cowboyctl lease logs {}", opened.id),
+            (Some(opened), _) => format!("cowboyctl lease show {}", opened.id),
+            (None, Some((id, _))) => format!("cowboyctl lease show {id}"),
+            (None, None) => "cowboyctl lease ls".to_owned(),
+        })
+    }
+
+    fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("↑ ↓ PgUp PgDn Home End", "move; at the top it follows the newest"),
+            ("r", "runs without their jobs, or with them"),
+            ("enter", "a job's attempts and the end of its log; of a run: as r"),
+            ("l", "in a job: move its log, or its page again"),
+            ("esc", "back to the list"),
+        ]
+    }
+
+    fn draw(&self, cx: &Cx<'_>, buffer: &mut Buffer) {
+        view::leases::draw(self, cx, buffer);
+    }
+}

@@ -1,0 +1,233 @@
+//! The runners that were used most recently, which the first draw of a job favours.
+
+use super::{Cx, Pane};
+use crate::dashboard::{
+    news::{Answer, Ask},
+    palette::quoted,
+    rows::Cursor,
+    view,
+};
+use cowboy_devnet::api::types::{AddressText, JobSummary, MruRecord, Runner};
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::{buffer::Buffer, layout::Position};
+use std::cmp::Reverse;
+
+/// What a record is about: a submitter, and a kind of job.
+pub type Key = (AddressText, String);
+
+fn key_of(record: &MruRecord) -> Key {
+    (record.submitter, record.kind.clone())
+}
+
+/// A record that is looked into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// What it is about.
+    pub key: Key,
+    /// The registry's entry of its runner, once that is there.
+    pub runner: Option<Runner>,
+    /// Why that is not there.
+    pub refused: Option<String>,
+    /// The first line that is seen.
+    pub first: Cursor,
+}
+
+/// The pane.
+#[derive(Debug, Default)]
+pub struct Mru {
+    /// Every record: those that count first, the newest of them first; `None`: not heard of yet.
+    pub records: Option<Vec<MruRecord>>,
+    /// The newest jobs.
+    jobs: Vec<JobSummary>,
+    /// Why there are no records.
+    pub refused: Option<String>,
+    cursor: Cursor,
+    /// What the record under the cursor is about, wherever it goes; `None`: the first.
+    picked: Option<Key>,
+    /// Whether records that have expired are left out.
+    pub live_only: bool,
+    /// The record that is looked into.
+    pub opened: Option<Opened>,
+}
+
+impl Mru {
+    /// Records that the filter accepts.
+    pub fn accepted<'a>(&'a self, cx: &Cx<'_>) -> Vec<&'a MruRecord> {
+        let all = self.records.iter().flatten();
+        all.filter(|record| record.live || !self.live_only)
+            .filter(|record| {
+                cx.filter.accepts(&format!(
+                    "{} {} {} {} {} {}",
+                    record.submitter_name.as_deref().unwrap_or_default(),
+                    record.submitter,
+                    record.kind,
+                    record.runner,
+                    record.runner_address,
+                    if record.live { "live" } else { "expired" },
+                ))
+            })
+            .collect()
+    }
+
+    /// The cursor, among them.
+    pub fn cursor(&self, accepted: &[&MruRecord]) -> Cursor {
+        let mut cursor = self.cursor;
+        let picked = self.picked.as_ref();
+        if let Some(at) =
+            picked.and_then(|key| accepted.iter().position(|record| key_of(record) == *key))
+        {
+            cursor.go(at);
+        }
+        cursor
+    }
+
+    fn moved(&mut self, cursor: Cursor, cx: &Cx<'_>) {
+        self.cursor = cursor;
+        let accepted = self.accepted(cx);
+        let at = cursor.of(accepted.len());
+        self.picked = accepted.get(at).filter(|_| at > 0).map(|record| key_of(record));
+    }
+
+    /// The record that is looked into, as it stands now.
+    pub fn record(&self) -> Option<&MruRecord> {
+        let opened = self.opened.as_ref()?;
+        self.records.iter().flatten().find(|record| key_of(record) == opened.key)
+    }
+
+    /// The newest jobs that a record is about, of those that are known.
+    pub fn jobs(&self, key: &Key) -> impl Iterator<Item = &JobSummary> {
+        self.jobs.iter().filter(move |job| job.submitter == key.0 && job.kind == key.1)
+    }
+
+    fn chosen<'a>(&'a self, cx: &Cx<'_>) -> Option<&'a MruRecord> {
+        let accepted = self.accepted(cx);
+        accepted.get(self.cursor(&accepted).of(accepted.len())).copied()
+    }
+}
+
+impl Pane for Mru {
+    fn name(&self) -> &'static str {
+        "mru"
+    }
+
+    fn wants(&self, _cx: &Cx<'_>) -> Vec<Ask> {
+        let mut wants = vec![Ask::Mru];
+        if self.opened.is_some() {
+            wants.extend(self.record().map(|record| Ask::Runner(record.runner.clone())));
+            wants.push(Ask::Jobs);
+        }
+        wants
+    }
+
+    fn answer(&mut self, ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
+        match (ask, answer) {
+            (_, Answer::Mru(records)) => {
+                let mut records = records.clone();
+                records.sort_by_key(|record| {
+                    (!record.live, Reverse(record.set_at), record.submitter, record.kind.clone())
+                });
+                self.records = Some(records);
+                self.refused = None;
+            }
+            (_, Answer::Jobs(jobs)) => self.jobs = jobs.clone(),
+            (Ask::Runner(name), Answer::Runner(runner)) => {
+                let is_shown = self.record().is_some_and(|record| record.runner == *name);
+                if let Some(opened) = self.opened.as_mut().filter(|_| is_shown) {
+                    opened.runner = Some(runner.clone());
+                    opened.refused = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refused(&mut self, ask: &Ask, reason: &str) {
+        match ask {
+            Ask::Mru => self.refused = Some(reason.to_owned()),
+            Ask::Runner(name) => {
+                let is_shown = self.record().is_some_and(|record| record.runner == *name);
+                if let Some(opened) = self.opened.as_mut().filter(|_| is_shown) {
+                    opened.refused = Some(reason.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
+        let page = view::mru::rows(cx.area);
+        if let Some(opened) = &self.opened {
+            let count = view::mru::lines(self, opened, cx).len();
+            let mut first = opened.first;
+            let hit = first.key(key, count.saturating_sub(page) + 1, page);
+            if let Some(opened) = &mut self.opened {
+                opened.first = first;
+            }
+            return hit;
+        }
+        if key.code == KeyCode::Char('a') {
+            self.live_only = !self.live_only;
+            return true;
+        }
+        let accepted = self.accepted(cx);
+        let mut cursor = self.cursor(&accepted);
+        let hit = cursor.key(key, accepted.len(), page);
+        if hit {
+            self.moved(cursor, cx);
+        }
+        hit
+    }
+
+    fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
+        let accepted = self.accepted(cx);
+        let mut cursor = self.cursor(&accepted);
+        let (count, page) = (accepted.len(), view::mru::rows(cx.area));
+        let line = at.y.checked_sub(cx.area.y + 2);
+        let hit = self.opened.is_none()
+            && line.is_some_and(|line| cursor.click(line.into(), count, page));
+        if hit {
+            self.moved(cursor, cx);
+        }
+        hit
+    }
+
+    fn enter(&mut self, cx: &Cx<'_>) -> bool {
+        if self.opened.is_some() {
+            return false;
+        }
+        let Some(key) = self.chosen(cx).map(key_of) else { return false };
+        self.picked = Some(key.clone());
+        let first = Cursor::default();
+        self.opened = Some(Opened { key, runner: None, refused: None, first });
+        true
+    }
+
+    fn back(&mut self) -> bool {
+        self.opened.take().is_some()
+    }
+
+    fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {
+        let chosen = if self.opened.is_some() { self.record() } else { self.chosen(cx) };
+        Some(match chosen {
+            Some(record) => {
+                let address = record.submitter.to_string();
+                let submitter = record.submitter_name.as_deref().unwrap_or(&address);
+                format!("cowboyctl mru show {} {}", quoted(submitter), record.kind)
+            }
+            None => "cowboyctl mru ls".to_owned(),
+        })
+    }
+
+    fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("↑ ↓ PgUp PgDn Home End", "move"),
+            ("a", "only records that count now, or those that have expired, too"),
+            ("enter", "a record: its runner as it is now, and the jobs that it is about"),
+            ("esc", "back to the list"),
+        ]
+    }
+
+    fn draw(&self, cx: &Cx<'_>, buffer: &mut Buffer) {
+        view::mru::draw(self, cx, buffer);
+    }
+}

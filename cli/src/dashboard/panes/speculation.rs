@@ -1,0 +1,350 @@
+//! Pipelines of tasks that run ahead of the chain: their graphs, bonds and rollbacks, and the agent
+//! that runs them.
+
+use super::{Cx, Pane};
+use crate::{
+    dashboard::{
+        news::{Answer, Ask},
+        palette::quoted,
+        rows::Cursor,
+        view,
+    },
+    output::forest::{Forest, Line},
+};
+use cowboy_devnet::api::types::{
+    Pipeline, PipelineStatus, PipelineSummary, Rollback, SpeculationStatus, TaskDetail,
+};
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::{buffer::Buffer, layout::Position};
+use std::{cmp::Reverse, collections::BTreeMap};
+
+/// Pipelines whose graphs are kept.
+const GRAPHS: usize = 16;
+
+/// A task that is looked into.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenedTask {
+    /// Its name.
+    pub name: String,
+    /// What the devnet says of it.
+    pub detail: Option<TaskDetail>,
+    /// Why it does not say.
+    pub refused: Option<String>,
+    /// The line of its page that is seen first.
+    pub first: Cursor,
+}
+
+/// What is looked into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Level {
+    /// All pipelines.
+    Pipelines,
+    /// All rollbacks, from this line on.
+    Rollbacks(Cursor),
+    /// The tasks of a pipeline.
+    Graph {
+        /// Its number.
+        pipeline: u64,
+        /// Among its tasks, as they are drawn.
+        cursor: Cursor,
+        /// The one that is looked into.
+        task: Option<OpenedTask>,
+    },
+}
+
+/// A task's line in the drawing of its graph.
+#[derive(Debug)]
+pub struct Drawn {
+    /// Its place in the pipeline.
+    pub task: usize,
+    /// What stands before its name.
+    pub lead: String,
+    /// The other tasks that it comes after, in words.
+    pub after: String,
+}
+
+/// The pane.
+#[derive(Debug)]
+pub struct Speculation {
+    /// The agent; none before the first answer.
+    pub status: Option<SpeculationStatus>,
+    /// The newest first; none before the first answer.
+    known: Option<Vec<PipelineSummary>>,
+    /// The newest first.
+    pub rollbacks: Vec<Rollback>,
+    graphs: BTreeMap<u64, Pipeline>,
+    /// The pipeline whose tasks the devnet did not tell last, and why.
+    pub withheld: Option<(u64, String)>,
+    /// Why the devnet says nothing.
+    pub refused: Option<String>,
+    /// Among the pipelines that the filter accepts.
+    cursor: Cursor,
+    /// What is looked into.
+    pub level: Level,
+}
+
+impl Default for Speculation {
+    fn default() -> Self {
+        Self {
+            status: None,
+            known: None,
+            rollbacks: Vec::new(),
+            graphs: BTreeMap::new(),
+            withheld: None,
+            refused: None,
+            cursor: Cursor::default(),
+            level: Level::Pipelines,
+        }
+    }
+}
+
+impl Speculation {
+    /// Every pipeline of the list, the newest first; none before there is an answer.
+    pub fn all(&self) -> Option<&[PipelineSummary]> {
+        self.known.as_deref()
+    }
+
+    /// Those that the filter accepts.
+    pub fn accepted(&self, cx: &Cx<'_>) -> Vec<&PipelineSummary> {
+        let all = self.known.iter().flatten();
+        all.filter(|pipeline| {
+            let PipelineSummary { pipeline, name, status, .. } = pipeline;
+            cx.filter.accepts(&format!("{pipeline} {name} {status}"))
+        })
+        .collect()
+    }
+
+    /// The cursor, among them.
+    pub const fn cursor(&self) -> Cursor {
+        self.cursor
+    }
+
+    /// The number of the pipeline that is looked into, or under the cursor.
+    pub fn chosen(&self, cx: &Cx<'_>) -> Option<u64> {
+        if let Level::Graph { pipeline, .. } = self.level {
+            return Some(pipeline);
+        }
+        let accepted = self.accepted(cx);
+        accepted.get(self.cursor.of(accepted.len())).map(|pipeline| pipeline.pipeline)
+    }
+
+    /// A pipeline with its tasks.
+    pub fn graph(&self, pipeline: u64) -> Option<&Pipeline> {
+        self.graphs.get(&pipeline)
+    }
+
+    /// The tasks of a pipeline that the filter accepts, as they are drawn: each with what it is
+    /// called, where it stands and who works on it, and its pipeline's name.
+    pub fn drawn(pipeline: &Pipeline, cx: &Cx<'_>) -> Vec<Drawn> {
+        let forest = Forest::of(&pipeline.graph);
+        let accepts = |line: &Line| {
+            let task = &pipeline.graph[line.task];
+            let runner = task.runner.as_deref().unwrap_or_default();
+            let name = &pipeline.summary.name;
+            cx.filter.accepts(&format!("{} {} {runner} {name}", task.task, task.status))
+        };
+        let lines = forest.lines().into_iter().filter(accepts);
+        let drawn = lines.map(|line| {
+            let Line { task, lead, .. } = line;
+            let parents = forest.parents[task].iter();
+            let others = parents.filter(|(at, only)| *only || Some(*at) != forest.under[task]);
+            let (order, read): (Vec<_>, Vec<_>) = others.partition(|(_, only)| *only);
+            let names = |of: Vec<&(usize, bool)>| {
+                let names = of.into_iter().map(|(at, _)| pipeline.graph[*at].task.as_str());
+                names.collect::<Vec<_>>().join(", ")
+            };
+            // Of the others only the order counts.
+            let after = match (names(read), names(order)) {
+                (read, order) if order.is_empty() => read,
+                (read, order) if read.is_empty() => format!("only order: {order}"),
+                (read, order) => format!("{read}; only order: {order}"),
+            };
+            Drawn { task, lead, after }
+        });
+        drawn.collect()
+    }
+
+    /// The task under the cursor of a graph, by name.
+    fn task(&self, cx: &Cx<'_>) -> Option<String> {
+        let Level::Graph { pipeline, cursor, .. } = &self.level else { return None };
+        let graph = self.graph(*pipeline)?;
+        let drawn = Self::drawn(graph, cx);
+        let line = drawn.get(cursor.of(drawn.len()))?;
+        Some(graph.graph[line.task].task.clone())
+    }
+}
+
+/// The command that shows a pipeline, or what is looked into of it.
+fn graph_command(pipeline: u64, task: Option<&OpenedTask>) -> String {
+    match task {
+        Some(task) => {
+            format!("cowboyctl speculation show {pipeline} {}", quoted(&task.name))
+        }
+        None => format!("cowboyctl speculation graph {pipeline}"),
+    }
+}
+
+impl Pane for Speculation {
+    fn name(&self) -> &'static str {
+        "speculation"
+    }
+
+    fn wants(&self, cx: &Cx<'_>) -> Vec<Ask> {
+        let mut wants = vec![Ask::Speculation, Ask::Pipelines, Ask::Rollbacks];
+        if let Some(number) = self.chosen(cx) {
+            let known = self.graph(number).map(|pipeline| pipeline.summary.status);
+            if matches!(known, None | Some(PipelineStatus::Running)) {
+                wants.push(Ask::Pipeline(number));
+            }
+            if let Level::Graph { task: Some(task), .. } = &self.level {
+                let known = task.detail.as_ref().map(|detail| detail.task.status);
+                if known.is_none_or(|status| !status.is_final()) {
+                    wants.push(Ask::Task(number, task.name.clone()));
+                }
+            }
+        }
+        wants
+    }
+
+    fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
+        match (ask, answer) {
+            (_, Answer::Speculation(status)) => {
+                self.status = Some(status.clone());
+                self.refused = None;
+            }
+            (_, Answer::Pipelines(pipelines)) => {
+                // The cursor stays on its pipeline, unless it follows the newest.
+                let accepted = self.accepted(cx);
+                let at = self.cursor.of(accepted.len());
+                let chosen = accepted.get(at).map(|pipeline| pipeline.pipeline);
+                let mut newest_first = pipelines.clone();
+                newest_first.sort_by_key(|pipeline| Reverse(pipeline.pipeline));
+                self.known = Some(newest_first);
+                let accepted = self.accepted(cx);
+                let moved = accepted.iter().position(|of| Some(of.pipeline) == chosen);
+                if let Some(moved) = moved.filter(|_| at > 0) {
+                    self.cursor.go(moved);
+                }
+            }
+            (_, Answer::Rollbacks(rollbacks)) => self.rollbacks = rollbacks.clone(),
+            (Ask::Pipeline(number), Answer::Pipeline(pipeline)) => {
+                self.graphs.insert(*number, pipeline.clone());
+                let chosen = self.chosen(cx);
+                while self.graphs.len() > GRAPHS {
+                    let other = self.graphs.keys().find(|kept| Some(**kept) != chosen).copied();
+                    let Some(other) = other else { break };
+                    self.graphs.remove(&other);
+                }
+            }
+            (Ask::Task(number, name), Answer::Task(detail)) => {
+                if let Level::Graph { pipeline, task: Some(task), .. } = &mut self.level
+                    && (*pipeline, &task.name) == (*number, name)
+                {
+                    task.detail = Some(detail.clone());
+                    task.refused = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refused(&mut self, ask: &Ask, reason: &str) {
+        match (ask, &mut self.level) {
+            (Ask::Speculation | Ask::Pipelines, _) => self.refused = Some(reason.to_owned()),
+            (Ask::Pipeline(number), _) => self.withheld = Some((*number, reason.to_owned())),
+            (Ask::Task(number, name), Level::Graph { pipeline, task: Some(task), .. })
+                if (*pipeline, &task.name) == (*number, name) =>
+            {
+                task.refused = Some(reason.to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
+        let shape = view::speculation::shape(self, cx);
+        let pipelines = self.accepted(cx).len();
+        let tasks = self.chosen(cx).and_then(|number| self.graph(number));
+        let tasks = tasks.map_or(0, |pipeline| Self::drawn(pipeline, cx).len());
+        match &mut self.level {
+            Level::Pipelines if key.code == KeyCode::Char('r') => {
+                self.level = Level::Rollbacks(Cursor::default());
+                true
+            }
+            Level::Pipelines => self.cursor.key(key, pipelines, shape.pipeline_rows()),
+            Level::Rollbacks(first) => {
+                let fit = view::page::rows(cx.area);
+                let places = view::speculation::rollbacks(&self.rollbacks, cx).places(fit);
+                first.key(key, places, fit)
+            }
+            Level::Graph { task: Some(task), .. } => {
+                let fit = view::page::rows(cx.area);
+                let places = view::speculation::task(task, cx).places(fit);
+                task.first.key(key, places, fit)
+            }
+            Level::Graph { cursor, .. } => cursor.key(key, tasks, shape.task_rows()),
+        }
+    }
+
+    fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
+        let shape = view::speculation::shape(self, cx);
+        let pipelines = self.accepted(cx).len();
+        let tasks = self.chosen(cx).and_then(|number| self.graph(number));
+        let tasks = tasks.map_or(0, |pipeline| Self::drawn(pipeline, cx).len());
+        match &mut self.level {
+            Level::Pipelines => shape
+                .pipeline_line(at)
+                .is_some_and(|line| self.cursor.click(line, pipelines, shape.pipeline_rows())),
+            Level::Graph { cursor, task: None, .. } => {
+                shape.task_line(at).is_some_and(|line| cursor.click(line, tasks, shape.task_rows()))
+            }
+            Level::Graph { .. } | Level::Rollbacks(_) => false,
+        }
+    }
+
+    fn enter(&mut self, cx: &Cx<'_>) -> bool {
+        let (chosen, name) = (self.chosen(cx), self.task(cx));
+        match (&mut self.level, chosen, name) {
+            (Level::Pipelines, Some(pipeline), _) => {
+                self.level = Level::Graph { pipeline, cursor: Cursor::default(), task: None };
+                true
+            }
+            (Level::Graph { task: task @ None, .. }, _, Some(name)) => {
+                *task = Some(OpenedTask { name, ..OpenedTask::default() });
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn back(&mut self) -> bool {
+        match &mut self.level {
+            Level::Pipelines => return false,
+            Level::Graph { task: task @ Some(_), .. } => *task = None,
+            Level::Graph { .. } | Level::Rollbacks(_) => self.level = Level::Pipelines,
+        }
+        true
+    }
+
+    fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {
+        Some(match (&self.level, self.chosen(cx)) {
+            (Level::Rollbacks(_), _) => "cowboyctl speculation rollbacks".to_owned(),
+            (Level::Graph { pipeline, task, .. }, _) => graph_command(*pipeline, task.as_ref()),
+            (Level::Pipelines, Some(number)) => graph_command(number, None),
+            (Level::Pipelines, None) => "cowboyctl speculation status".to_owned(),
+        })
+    }
+
+    fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("↑ ↓ PgUp PgDn Home End", "move; at the top it follows the newest"),
+            ("enter", "the tasks of the pipeline; then a task with its steps and output"),
+            ("r", "the rollbacks: what was undone, and what it cost"),
+            ("esc", "back"),
+        ]
+    }
+
+    fn draw(&self, cx: &Cx<'_>, buffer: &mut Buffer) {
+        view::speculation::draw(self, cx, buffer);
+    }
+}

@@ -1,0 +1,386 @@
+//! Timers: what waits and in which order it would fire, what the lane costs, who is favoured.
+
+use super::{Cx, Pane};
+use crate::dashboard::{
+    news::{Answer, Ask},
+    rows::Cursor,
+    view,
+};
+use cowboy_devnet::api::types::{
+    AddressText, Fairness, FairnessMember, HashText, LaneBlock, Timer, TimerQueue, TimerStatus,
+    TimerSummary,
+};
+use cowboy_engine::{primitives::Wei, timer::Policy};
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::{buffer::Buffer, layout::Position};
+use std::{cmp::Reverse, collections::BTreeMap};
+
+/// The weight of whoever did not fire in the window, per mille, under `eip1559`.
+const UNTOUCHED: u64 = 2_000;
+
+/// The weight of whoever is not listed, per mille, under `gba-auction`.
+const EVEN: u64 = 1_000;
+
+/// What the list shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Listed {
+    /// Timers.
+    #[default]
+    Timers,
+    /// Who fired how often, and whom that favours.
+    Fairness,
+}
+
+/// Where a timer stands in the order of the lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// It is due, and this is its rank, from 1.
+    Rank(usize),
+    /// It is due, and its cap is below the price.
+    PricedOut,
+    /// Its time has passed, and it is to be removed.
+    Late,
+    /// It is due in so many blocks.
+    In(u64),
+    /// It waits no more.
+    Ended,
+}
+
+/// A timer, and where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing<'a> {
+    /// The timer.
+    pub timer: &'a TimerSummary,
+    /// Where it stands.
+    pub place: Place,
+    /// Its weight per mille, where it is due and the policy weighs.
+    pub weight: Option<u64>,
+}
+
+/// A timer that is looked into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// Its id.
+    pub id: HashText,
+    /// All of it, once that is there.
+    pub timer: Option<Timer>,
+    /// Why it is not there.
+    pub refused: Option<String>,
+    /// The first line that is seen.
+    pub first: Cursor,
+}
+
+/// The pane.
+#[derive(Debug, Default)]
+pub struct Timers {
+    /// The calendar queue.
+    pub queue: Option<TimerQueue>,
+    /// What the lane did, ascending.
+    pub lane: Vec<LaneBlock>,
+    /// Who is favoured.
+    pub fairness: Option<Fairness>,
+    /// Weights by account, per mille.
+    weights: BTreeMap<AddressText, u64>,
+    /// Who deployed which actor; empty where actors are counted by themselves.
+    deployers: BTreeMap<AddressText, AddressText>,
+    /// Those that wait, then the newest ends; `None`: not heard of yet.
+    pub timers: Option<Vec<TimerSummary>>,
+    /// Why there are none.
+    pub refused: Option<String>,
+    cursor: Cursor,
+    /// The timer under the cursor, wherever it goes; `None`: the first, whichever that is.
+    picked: Option<HashText>,
+    /// What the list shows.
+    pub listed: Listed,
+    /// Whether timers that have ended are left out.
+    pub waiting_only: bool,
+    /// The timer that is looked into.
+    pub opened: Option<Opened>,
+}
+
+impl Timers {
+    /// The policy of the next block.
+    pub fn policy(&self) -> Option<Policy> {
+        let told = self.fairness.as_ref().map(|fairness| fairness.policy.as_str());
+        Policy::named(told.or_else(|| self.lane.last().map(|block| block.policy.as_str()))?)
+    }
+
+    /// The price that a timer's cap has to reach, as of the newest block.
+    pub fn price(&self, cx: &Cx<'_>) -> Wei {
+        match self.policy() {
+            Some(Policy::Eip1559) => self.lane.last().map(|block| *block.lane_basefee),
+            Some(Policy::GbaAuction) => {
+                cx.shared.parameters.as_ref().map(|parameters| *parameters.cycle_basefee)
+            }
+            Some(Policy::Fifo) | None => None,
+        }
+        .unwrap_or(Wei::ZERO)
+    }
+
+    /// An actor's weight, per mille, where the policy weighs.
+    fn weight(&self, actor: &AddressText) -> Option<u64> {
+        let counted = self.deployers.get(actor).unwrap_or(actor);
+        let listed = self.weights.get(counted).copied();
+        match self.policy()? {
+            Policy::Eip1559 => Some(listed.unwrap_or(UNTOUCHED)),
+            Policy::GbaAuction => Some(listed.unwrap_or(EVEN)),
+            Policy::Fifo => None,
+        }
+    }
+
+    /// All timers: those that are due by rank, then those that could not fire, then the others by
+    /// height, then those that have ended.
+    ///
+    /// Ranks are the lane's order of the fees that were stated, at the price of the newest block. A
+    /// bidding agent may say something else, and the lane takes what fits.
+    pub fn standings(&self, cx: &Cx<'_>) -> Vec<Standing<'_>> {
+        let (policy, price, head) = (self.policy(), self.price(cx), cx.shared.height);
+        let (mut ranked, mut stuck, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for timer in self.timers.iter().flatten() {
+            let standing = |place, weight| Standing { timer, place, weight };
+            match timer.status {
+                TimerStatus::Scheduled => {
+                    rest.push(standing(Place::In(timer.height.saturating_sub(head)), None));
+                }
+                TimerStatus::Due if timer.expires_at <= head => {
+                    stuck.push(standing(Place::Late, None));
+                }
+                TimerStatus::Due => {
+                    let weight = self.weight(&timer.actor);
+                    match timer.max_fee_per_cycle.checked_sub(price) {
+                        None => stuck.push(standing(Place::PricedOut, weight)),
+                        Some(left) => {
+                            let priority = left.min(*timer.max_priority_fee_per_cycle).get();
+                            let weight_or_even = u128::from(weight.unwrap_or(EVEN));
+                            let key = match policy {
+                                Some(Policy::Eip1559) => {
+                                    (priority.saturating_mul(weight_or_even), 0)
+                                }
+                                Some(Policy::GbaAuction) => (priority, weight_or_even),
+                                Some(Policy::Fifo) | None => (0, 0),
+                            };
+                            ranked.push((Reverse(key), timer.timer_id, timer, weight));
+                        }
+                    }
+                }
+                _ => rest.push(standing(Place::Ended, None)),
+            }
+        }
+        // First come, first served is the order in which they are listed.
+        if !matches!(policy, Some(Policy::Fifo) | None) {
+            ranked.sort_by_key(|(key, id, ..)| (*key, *id));
+        }
+        let ranked = ranked.into_iter().enumerate().map(|(index, (_, _, timer, weight))| {
+            Standing { timer, place: Place::Rank(index + 1), weight }
+        });
+        ranked.chain(stuck).chain(rest).collect()
+    }
+
+    /// Those that the filter accepts.
+    pub fn accepted(&self, cx: &Cx<'_>) -> Vec<Standing<'_>> {
+        let mut standings = self.standings(cx);
+        standings.retain(|standing| {
+            let timer = standing.timer;
+            !(self.waiting_only && standing.place == Place::Ended)
+                && cx.filter.accepts(&format!(
+                    "{} {} {} {} {}",
+                    timer.timer_id,
+                    timer.actor,
+                    timer.handler,
+                    view::timers::status(timer.status),
+                    view::timers::place(standing.place),
+                ))
+        });
+        standings
+    }
+
+    /// Members of the fairness list that the filter accepts.
+    pub fn members<'a>(&'a self, cx: &Cx<'_>) -> Vec<&'a FairnessMember> {
+        let all = self.fairness.iter().flat_map(|fairness| &fairness.members);
+        all.filter(|member| cx.filter.accepts(&member.account.to_string())).collect()
+    }
+
+    /// The cursor in the list of timers, or in that of members.
+    pub fn cursor(&self, accepted: &[Standing<'_>]) -> Cursor {
+        let picked = self.picked.filter(|_| self.listed == Listed::Timers);
+        let at = picked.and_then(|id| accepted.iter().position(|s| s.timer.timer_id == id));
+        let mut cursor = self.cursor;
+        if let Some(at) = at {
+            cursor.go(at);
+        }
+        cursor
+    }
+
+    /// The cursor has moved.
+    fn moved(&mut self, cursor: Cursor, cx: &Cx<'_>) {
+        self.cursor = cursor;
+        let accepted = self.accepted(cx);
+        let at = cursor.of(accepted.len());
+        let picked = accepted.get(at).filter(|_| at > 0).map(|standing| standing.timer.timer_id);
+        self.picked = picked.filter(|_| self.listed == Listed::Timers);
+    }
+
+    fn count(&self, cx: &Cx<'_>, accepted: &[Standing<'_>]) -> usize {
+        match self.listed {
+            Listed::Timers => accepted.len(),
+            Listed::Fairness => self.members(cx).len(),
+        }
+    }
+
+    fn chosen(&self, cx: &Cx<'_>) -> Option<HashText> {
+        let accepted = self.accepted(cx);
+        let at = self.cursor(&accepted).of(accepted.len());
+        accepted.get(at).map(|standing| standing.timer.timer_id)
+    }
+}
+
+impl Pane for Timers {
+    fn name(&self) -> &'static str {
+        "timers"
+    }
+
+    fn wants(&self, _cx: &Cx<'_>) -> Vec<Ask> {
+        let mut wants = Vec::new();
+        if let Some(opened) = &self.opened {
+            let known = opened.timer.as_ref();
+            // What has ended stays as it is.
+            if known.is_none_or(|timer| !view::timers::has_ended(timer.status)) {
+                wants.push(Ask::Timer(opened.id.to_string()));
+            }
+        }
+        wants.extend([Ask::Timers, Ask::TimerQueue, Ask::Lane, Ask::Fairness]);
+        if self.fairness.as_ref().is_some_and(|fairness| fairness.scope == "deployer") {
+            wants.push(Ask::Actors);
+        }
+        wants
+    }
+
+    fn answer(&mut self, ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
+        match (ask, answer) {
+            (_, Answer::Timers(timers)) => {
+                self.timers = Some(timers.clone());
+                self.refused = None;
+            }
+            (_, Answer::TimerQueue(queue)) => self.queue = Some(queue.clone()),
+            (_, Answer::Lane(lane)) => self.lane = lane.clone(),
+            (_, Answer::Fairness(fairness)) => {
+                let weights = fairness.members.iter();
+                self.weights = weights.map(|m| (m.account, m.weight_per_mille)).collect();
+                if fairness.scope != "deployer" {
+                    self.deployers.clear();
+                }
+                self.fairness = Some(fairness.clone());
+            }
+            (_, Answer::Actors(actors)) => {
+                self.deployers = actors.iter().map(|actor| (actor.actor, actor.deployer)).collect();
+            }
+            (Ask::Timer(id), Answer::Timer(timer)) => {
+                if let Some(opened) = self.opened.as_mut().filter(|o| o.id.to_string() == *id) {
+                    opened.timer = Some(timer.clone());
+                    opened.refused = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refused(&mut self, ask: &Ask, reason: &str) {
+        match ask {
+            Ask::Timers => self.refused = Some(reason.to_owned()),
+            Ask::Timer(id) => {
+                if let Some(opened) = self.opened.as_mut().filter(|o| o.id.to_string() == *id) {
+                    opened.refused = Some(reason.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
+        if let Some(opened) = &self.opened {
+            let (count, page) = (view::timer::lines(self, opened, cx).len(), view::timer::rows(cx));
+            let mut first = opened.first;
+            let hit = first.key(key, count.saturating_sub(page) + 1, page);
+            if let Some(opened) = &mut self.opened {
+                opened.first = first;
+            }
+            return hit;
+        }
+        match key.code {
+            KeyCode::Char('f') => {
+                self.listed = match self.listed {
+                    Listed::Timers => Listed::Fairness,
+                    Listed::Fairness => Listed::Timers,
+                };
+                (self.cursor, self.picked) = (Cursor::default(), None);
+            }
+            KeyCode::Char('a') => self.waiting_only = !self.waiting_only,
+            _ => {
+                let accepted = self.accepted(cx);
+                let mut cursor = self.cursor(&accepted);
+                let count = self.count(cx, &accepted);
+                if !cursor.key(key, count, view::timers::shape(cx).rows()) {
+                    return false;
+                }
+                self.moved(cursor, cx);
+            }
+        }
+        true
+    }
+
+    fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
+        let shape = view::timers::shape(cx);
+        if self.opened.is_some() || !shape.list.contains(at) {
+            return false;
+        }
+        let accepted = self.accepted(cx);
+        let mut cursor = self.cursor(&accepted);
+        let count = self.count(cx, &accepted);
+        let line = at.y.checked_sub(shape.list.y + 2);
+        let hit = line.is_some_and(|line| cursor.click(line.into(), count, shape.rows()));
+        if hit {
+            self.moved(cursor, cx);
+        }
+        hit
+    }
+
+    fn enter(&mut self, cx: &Cx<'_>) -> bool {
+        if self.opened.is_some() || self.listed == Listed::Fairness {
+            return false;
+        }
+        let Some(id) = self.chosen(cx) else { return false };
+        self.picked = Some(id);
+        self.opened = Some(Opened { id, timer: None, refused: None, first: Cursor::default() });
+        true
+    }
+
+    fn back(&mut self) -> bool {
+        self.opened.take().is_some()
+    }
+
+    fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {
+        let opened = self.opened.as_ref().map(|opened| opened.id);
+        Some(match (opened, self.listed) {
+            (Some(id), _) => format!("cowboyctl timer show {id}"),
+            (None, Listed::Fairness) => "cowboyctl timer fairness".to_owned(),
+            (None, Listed::Timers) => match self.chosen(cx) {
+                Some(id) => format!("cowboyctl timer show {id}"),
+                None => "cowboyctl timer queue".to_owned(),
+            },
+        })
+    }
+
+    fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("↑ ↓ PgUp PgDn Home End", "move; at the top it stays with the first"),
+            ("f", "whom fairness favours, or the timers"),
+            ("a", "only timers that wait, or those that have ended, too"),
+            ("enter", "a timer: where it stands, why it was deferred, what it cost"),
+            ("esc", "back to the list"),
+        ]
+    }
+
+    fn draw(&self, cx: &Cx<'_>, buffer: &mut Buffer) {
+        view::timers::draw(self, cx, buffer);
+    }
+}

@@ -1,0 +1,139 @@
+//! News in a file, a JSON document per line, and from such a file instead of a devnet.
+
+use super::news::News;
+use crate::error::{CliError, Exit};
+use cowboy_devnet::api::types::TimeText;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::File,
+    io::{self, BufReader, BufWriter, Read as _, Write as _},
+    path::Path,
+};
+
+/// Bytes of a recording at most: hours of a small devnet, minutes of one of a thousand runners.
+pub const LIMIT: u64 = 256 << 20;
+
+/// A line.
+#[derive(Debug, Serialize)]
+struct Written<'a> {
+    at: TimeText,
+    news: &'a News,
+}
+
+/// The same, read.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Read {
+    at: TimeText,
+    news: News,
+}
+
+/// Writes news to a file.
+#[derive(Debug)]
+pub struct Recorder {
+    file: BufWriter<File>,
+    written: u64,
+}
+
+impl Recorder {
+    /// Writes to a new file.
+    pub fn create(path: &Path) -> Result<Self, CliError> {
+        let file = File::create_new(path).map_err(|error| {
+            let what = format!("--record {}: {error}", path.display());
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    CliError::new(Exit::Conflict, what).hint("name a file that is not there yet")
+                }
+                _ => CliError::failed(what),
+            }
+        })?;
+        Ok(Self { file: BufWriter::new(file), written: 0 })
+    }
+
+    /// Writes a line; whether it was written. A file that is full, or that cannot be written to,
+    /// takes no more.
+    pub fn write(&mut self, at: Timestamp, news: &News) -> bool {
+        let line = serde_json::to_vec(&Written { at: at.into(), news });
+        let mut line = line.expect("news are plain data");
+        line.push(b'\n');
+        let length = line.len() as u64;
+        if self.written + length > LIMIT {
+            self.written = LIMIT;
+            return false;
+        }
+        self.written += length;
+        let done = self.file.write_all(&line).and_then(|()| self.file.flush()).is_ok();
+        if !done {
+            self.written = LIMIT;
+        }
+        done
+    }
+}
+
+/// Reads a recording: news with the times at which they were heard, ascending.
+pub fn read(path: &Path) -> Result<Vec<(Timestamp, News)>, CliError> {
+    let named = |what: &dyn std::fmt::Display| format!("--replay {}: {what}", path.display());
+    let file = File::open(path).map_err(|error| {
+        let exit = match error.kind() {
+            io::ErrorKind::NotFound => Exit::NotFound,
+            _ => Exit::Failed,
+        };
+        CliError::new(exit, named(&error))
+    })?;
+    parse(BufReader::new(file.take(LIMIT))).map_err(|(line, reason)| {
+        let what = named(&format_args!("line {line} is no news: {reason}"));
+        CliError::new(Exit::Usage, what).hint("write one with: cowboyctl dashboard --record FILE")
+    })
+}
+
+/// Reads lines; an error has the number of its line.
+pub fn parse(lines: impl io::BufRead) -> Result<Vec<(Timestamp, News)>, (usize, String)> {
+    let mut all: Vec<(Timestamp, News)> = Vec::new();
+    for (number, line) in (1..).zip(lines.lines()) {
+        let line = line.map_err(|error| (number, error.to_string()))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let Read { at, news } =
+            serde_json::from_str(&line).map_err(|error| (number, error.to_string()))?;
+        // Time does not go back.
+        let at = all.last().map_or(at.0, |(last, _)| at.0.max(*last));
+        all.push((at, news));
+    }
+    match all.is_empty() {
+        true => Err((1, "the file is empty".to_owned())),
+        false => Ok(all),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        let mut recorder = Recorder::create(&path).unwrap();
+        let lost = |reason: &str| News::Lost { reason: reason.to_owned() };
+        let at = |second| Timestamp::from_second(second).unwrap();
+        assert!(recorder.write(at(2), &lost("a")));
+        assert!(recorder.write(at(1), &lost("b")));
+        assert_eq!(read(&path).unwrap(), [(at(2), lost("a")), (at(2), lost("b"))]);
+        assert_eq!(Recorder::create(&path).unwrap_err().exit, Exit::Conflict);
+    }
+
+    #[test]
+    fn what_is_no_news_is_named_by_its_line() {
+        let check = |text: &str, line, part: &str| {
+            let (number, reason) = parse(text.as_bytes()).unwrap_err();
+            assert_eq!(number, line);
+            assert!(reason.contains(part), "{reason}");
+        };
+        check("", 1, "empty");
+        check("\n{}\n", 2, "missing field `at`");
+        let good = r#"{"at":"2026-01-01T00:00:00Z","news":{"lost":{"reason":"x"}}}"#;
+        check(&format!("{good}\nx"), 2, "expected value");
+        assert_eq!(parse(good.as_bytes()).unwrap().len(), 1);
+    }
+}

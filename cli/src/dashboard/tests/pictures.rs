@@ -1,0 +1,85 @@
+//! Pictures of a recorded devnet: every pane at three sizes, and under every key.
+
+use super::{picture, press, replayed, tab, update};
+use crate::dashboard::{look::Theme, palette::Completion, panes, state::Event};
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::layout::Size;
+
+pub const SIZES: [Size; 3] = [Size::new(80, 24), Size::new(120, 40), Size::new(200, 60)];
+
+pub fn snapshot(name: &str, size: Size, lines: &[String]) {
+    let Size { width, height } = size;
+    insta::with_settings!({ snapshot_path => "../snapshots", prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!(format!("{name}-{width}x{height}"), lines.join("\n"));
+    });
+}
+
+#[test]
+fn every_pane_at_three_sizes() {
+    for size in SIZES {
+        let mut state = replayed(size, Theme::Dark);
+        for name in panes::ALL.iter().map(|new| new().name()) {
+            tab(&mut state, name);
+            snapshot(name, size, &picture(&state));
+        }
+    }
+}
+
+#[test]
+fn what_lies_over_the_panes() {
+    let size = SIZES[0];
+    let mut state = replayed(size, Theme::Dark);
+    press(&mut state, KeyCode::Char('?'));
+    snapshot("help", size, &picture(&state));
+    press(&mut state, KeyCode::Esc);
+    state.commands = ["chain head", "presence show", "presence votes"]
+        .map(|path| Completion { path: path.to_owned(), about: format!("About {path}") })
+        .to_vec();
+    press(&mut state, KeyCode::Char(':'));
+    for character in "pres".chars() {
+        press(&mut state, KeyCode::Char(character));
+    }
+    snapshot("palette", size, &picture(&state));
+}
+
+#[test]
+fn a_theme_changes_styles_and_no_text() {
+    for new in panes::ALL {
+        let name = new().name();
+        let pictures = [Theme::Dark, Theme::Light, Theme::None].map(|theme| {
+            let mut state = replayed(SIZES[0], theme);
+            tab(&mut state, name);
+            picture(&state)
+        });
+        assert_eq!(pictures[0], pictures[1]);
+        assert_eq!(pictures[0], pictures[2]);
+    }
+}
+
+/// Keys that might be pressed, in an order that looks random and is always the same.
+#[test]
+fn no_key_at_no_size_breaks_anything() {
+    let codes: Vec<KeyCode> = " /:?yjkhlgGan<>12345678qx\u{e9}"
+        .chars()
+        .map(KeyCode::Char)
+        .chain([KeyCode::Enter, KeyCode::Enter, KeyCode::Esc, KeyCode::Tab, KeyCode::BackTab])
+        .chain([KeyCode::Up, KeyCode::Down, KeyCode::Left, KeyCode::Right, KeyCode::PageUp])
+        .chain([KeyCode::PageDown, KeyCode::Home, KeyCode::End, KeyCode::Backspace])
+        .collect();
+    let sizes = [(80, 24), (81, 25), (120, 40), (160, 24), (80, 60), (10, 3), (1, 1), (0, 0)];
+    let mut state = replayed(SIZES[0], Theme::Dark);
+    let mut seed = 7_u64;
+    for step in 0..1_000 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let pick = (seed >> 33) as usize;
+        let now = state.now;
+        if step % 10 == 0 {
+            let (width, height) = sizes[pick % sizes.len()];
+            update(&mut state, now, Event::Resize(Size::new(width, height)));
+        }
+        update(&mut state, now, Event::Key(KeyEvent::from(codes[pick % codes.len()])));
+        let drawn = picture(&state);
+        let Size { width, height } = state.size;
+        assert_eq!(drawn.len(), if width == 0 { 0 } else { height.into() });
+    }
+}

@@ -1,0 +1,329 @@
+//! What an event changes, and what has to be done about it outside.
+
+use super::{
+    news::{Answer, News},
+    output::Output,
+    palette::{Palette, words},
+    state::{Effect, Event, Frozen, HELD, Link, Mode, State},
+    view,
+};
+use crossterm::event::{
+    KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use jiff::Timestamp;
+use ratatui::layout::Position;
+
+/// Lines that a turn of the wheel moves.
+const WHEEL: usize = 3;
+
+/// Asks that are remembered as answered before those that nobody wants any more are forgotten.
+const ANSWERED: usize = 1_024;
+
+/// Takes in an event that happens at `now`.
+pub fn update(state: &mut State, now: Timestamp, event: Event) -> Vec<Effect> {
+    state.now = now;
+    match event {
+        Event::Key(key) if key.kind == KeyEventKind::Release => {}
+        Event::Key(key) => return pressed(state, key),
+        Event::Mouse(mouse) => moused(state, mouse),
+        Event::Resize(size) => state.size = size,
+        Event::Tick => {}
+        Event::News(news) => heard(state, news),
+        Event::Child(run, heard) => {
+            if let Mode::Output(output) = &mut state.mode
+                && output.run == run
+            {
+                output.hear(heard);
+            }
+        }
+        Event::Dropped(count) => state.dropped = count,
+        Event::RecordingFull => state.recording_full = true,
+    }
+    Vec::new()
+}
+
+/// News of the devnet; a frozen picture holds it back, except for what it asked for itself.
+fn heard(state: &mut State, news: News) {
+    if let Some(frozen) = &mut state.frozen {
+        match news {
+            News::Answer(ask, _) | News::Refused(ask, _) if frozen.settled.contains(&ask) => {}
+            News::Answer(ref ask, _) | News::Refused(ref ask, _) => {
+                frozen.settled.insert(ask.clone());
+                apply(state, news);
+            }
+            News::Block(_) | News::Linked { .. } | News::Lost { .. } => {
+                match &news {
+                    News::Block(block) => frozen.behind += block.events.len() as u64,
+                    // Whether the devnet answers is no part of the picture.
+                    News::Linked { .. } => state.shared.link = Link::Up,
+                    News::Lost { reason } => {
+                        state.shared.link = lost(&state.shared.link, state.now, reason);
+                    }
+                    News::Answer(..) | News::Refused(..) => {}
+                }
+                if frozen.held.len() == HELD {
+                    frozen.held.pop_front();
+                    state.overheld += 1;
+                }
+                frozen.held.push_back(news);
+            }
+        }
+        return;
+    }
+    apply(state, news);
+}
+
+/// The link of a devnet that does not answer: since the first time that it did not.
+fn lost(before: &Link, now: Timestamp, reason: &str) -> Link {
+    let since = match before {
+        Link::Lost { since, .. } => *since,
+        Link::Connecting | Link::Up => now,
+    };
+    Link::Lost { since, reason: reason.to_owned() }
+}
+
+fn apply(state: &mut State, news: News) {
+    match news {
+        News::Linked { devnet, genesis, height } => {
+            let same = state.shared.genesis.is_none_or(|known| known == genesis);
+            // A chain that was reset begins again, from the same genesis.
+            if !same || height < state.shared.height {
+                state.forget();
+            }
+            state.shared.devnet = devnet;
+            state.shared.genesis = Some(genesis);
+            state.shared.link = Link::Up;
+        }
+        News::Lost { reason } => state.shared.link = lost(&state.shared.link, state.now, &reason),
+        News::Block(block) => {
+            if state.shared.block(&block, state.now) {
+                state.each(|pane, cx| pane.block(&block, cx));
+            }
+        }
+        News::Answer(ask, answer) => {
+            match answer.as_ref() {
+                Answer::Status(status) => state.shared.status = Some(status.clone()),
+                Answer::Parameters(parameters) => {
+                    state.shared.parameters = Some(parameters.clone());
+                }
+                _ => {}
+            }
+            state.each(|pane, cx| pane.answer(&ask, &answer, cx));
+            if state.answered.len() == ANSWERED {
+                let wants = state.wants(true);
+                state.answered.retain(|ask| wants.contains(ask));
+            }
+            state.answered.insert(ask);
+        }
+        News::Refused(ask, reason) => state.each(|pane, _| pane.refused(&ask, &reason)),
+    }
+}
+
+/// Holds the picture still, or lets what was held back into it.
+fn freeze(state: &mut State) {
+    match state.frozen.take() {
+        Some(frozen) => frozen.held.into_iter().for_each(|news| apply(state, news)),
+        None => {
+            let mut settled = state.answered.clone();
+            let wants = state.wants(false);
+            settled.retain(|ask| wants.contains(ask));
+            state.frozen = Some(Frozen { settled, ..Frozen::default() });
+        }
+    }
+}
+
+fn pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        match key.code {
+            KeyCode::Char('c') => return vec![Effect::Quit],
+            KeyCode::Char('z') => return vec![Effect::Suspend],
+            _ => {}
+        }
+    }
+    match &mut state.mode {
+        Mode::Panes => return in_panes(state, key),
+        Mode::Filtering => filtering(state, key),
+        Mode::Palette(..) => return in_palette(state, key),
+        Mode::Output(output) => {
+            let fit = view::overlay::lines(state.size);
+            match key.code {
+                KeyCode::Esc | KeyCode::Char('q') if output.ended.is_some() => {
+                    state.mode = Mode::Panes;
+                }
+                KeyCode::Esc => return vec![Effect::Kill],
+                KeyCode::Char(':') if output.ended.is_some() => {
+                    state.mode = Mode::Palette(Palette::default(), None);
+                }
+                _ => {
+                    output.key(key, fit);
+                }
+            }
+        }
+        Mode::Help(scrolled) => match key.code {
+            KeyCode::Down | KeyCode::Char('j') => *scrolled += 1,
+            KeyCode::Up | KeyCode::Char('k') => *scrolled = scrolled.saturating_sub(1),
+            _ => state.mode = Mode::Panes,
+        },
+        Mode::Equivalent(command) => match key.code {
+            // What is shown can be run as well.
+            KeyCode::Char(':') | KeyCode::Enter => {
+                let line = command.trim_start_matches("cowboyctl ").to_owned();
+                state.mode = Mode::Palette(Palette { line, picked: 0 }, None);
+            }
+            _ => state.mode = Mode::Panes,
+        },
+    }
+    Vec::new()
+}
+
+fn in_panes(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    let tabs = state.panes.len();
+    match key.code {
+        KeyCode::Char('q') => return vec![Effect::Quit],
+        KeyCode::Tab => state.shown = (state.shown + 1) % tabs,
+        KeyCode::BackTab => state.shown = (state.shown + tabs - 1) % tabs,
+        KeyCode::Char(digit @ '1'..='9') => {
+            let tab = digit as usize - '1' as usize;
+            if tab < tabs {
+                state.shown = tab;
+            }
+        }
+        KeyCode::Char('/') => state.mode = Mode::Filtering,
+        KeyCode::Char(':') => state.mode = Mode::Palette(Palette::default(), None),
+        KeyCode::Char(' ') => freeze(state),
+        KeyCode::Char('?') | KeyCode::F(1) => state.mode = Mode::Help(0),
+        KeyCode::Enter => {
+            let (pane, cx) = state.shown();
+            pane.enter(&cx);
+        }
+        KeyCode::Esc => {
+            let (pane, _) = state.shown();
+            // Out of the drill-down first, then out of the filter.
+            if !pane.back() {
+                state.panes[state.shown].filter.set("");
+            }
+        }
+        KeyCode::Char('y') => {
+            let (pane, cx) = state.shown();
+            if let Some(command) = pane.equivalent(&cx) {
+                state.mode = Mode::Equivalent(command.clone());
+                return vec![Effect::Copy(command)];
+            }
+        }
+        _ => {
+            let (pane, cx) = state.shown();
+            pane.key(key, &cx);
+        }
+    }
+    Vec::new()
+}
+
+fn filtering(state: &mut State, key: KeyEvent) {
+    let filter = &mut state.panes[state.shown].filter;
+    match key.code {
+        KeyCode::Esc => {
+            filter.set("");
+            state.mode = Mode::Panes;
+        }
+        KeyCode::Enter => state.mode = Mode::Panes,
+        KeyCode::Backspace if filter.text().is_empty() => state.mode = Mode::Panes,
+        KeyCode::Backspace => filter.pop(),
+        KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => filter.set(""),
+        KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+            filter.push(character);
+        }
+        // The list moves while it is narrowed.
+        KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown => {
+            let (pane, cx) = state.shown();
+            pane.key(key, &cx);
+        }
+        _ => {}
+    }
+}
+
+fn in_palette(state: &mut State, key: KeyEvent) -> Vec<Effect> {
+    let Mode::Palette(palette, complaint) = &mut state.mode else { return Vec::new() };
+    *complaint = None;
+    match key.code {
+        KeyCode::Esc => state.mode = Mode::Panes,
+        KeyCode::Enter => return run(state),
+        KeyCode::Tab => palette.complete(&state.commands),
+        KeyCode::Down => palette.pick(&state.commands, false),
+        KeyCode::Up | KeyCode::BackTab => palette.pick(&state.commands, true),
+        // Nothing left to take: out of it.
+        KeyCode::Backspace if palette.line.is_empty() => state.mode = Mode::Panes,
+        KeyCode::Backspace => palette.pop(),
+        KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            *palette = Palette::default();
+        }
+        KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+            palette.push(character);
+        }
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// Runs the line of the palette, where it is a command.
+fn run(state: &mut State) -> Vec<Effect> {
+    let Mode::Palette(palette, complaint) = &mut state.mode else { return Vec::new() };
+    let mut args = match words(&palette.line) {
+        Ok(args) => args,
+        Err(reason) => {
+            *complaint = Some(reason);
+            return Vec::new();
+        }
+    };
+    if args.first().is_some_and(|first| first == "cowboyctl") {
+        args.remove(0);
+    }
+    match args.first().map(String::as_str) {
+        None => state.mode = Mode::Panes,
+        Some("q" | "quit" | "exit") => return vec![Effect::Quit],
+        Some("dashboard") => {
+            *complaint = Some("this is the dashboard already".to_owned());
+        }
+        #[cfg(debug_assertions)]
+        Some("panic") => panic!("asked for with :panic"),
+        Some(_) => {
+            state.runs += 1;
+            let title = format!("cowboyctl {}", palette.line.trim());
+            state.mode = Mode::Output(Output::new(state.runs, title));
+            return vec![Effect::Run { run: state.runs, args }];
+        }
+    }
+    Vec::new()
+}
+
+fn moused(state: &mut State, mouse: MouseEvent) {
+    let at = Position::new(mouse.column, mouse.row);
+    match mouse.kind {
+        MouseEventKind::Down(MouseButton::Left) => {
+            if !matches!(state.mode, Mode::Panes | Mode::Filtering) {
+                return;
+            }
+            if let Some(tab) = view::tab_at(state, at) {
+                state.shown = tab;
+                state.mode = Mode::Panes;
+                return;
+            }
+            let (pane, cx) = state.shown();
+            if cx.area.contains(at) {
+                pane.click(at, &cx);
+            }
+        }
+        MouseEventKind::ScrollUp => wheel(state, KeyCode::Up),
+        MouseEventKind::ScrollDown => wheel(state, KeyCode::Down),
+        _ => {}
+    }
+}
+
+/// The wheel moves like so many presses of a key.
+fn wheel(state: &mut State, code: KeyCode) {
+    if matches!(state.mode, Mode::Palette(..) | Mode::Equivalent(_)) {
+        return;
+    }
+    for _ in 0..WHEEL {
+        pressed(state, KeyEvent::from(code));
+    }
+}

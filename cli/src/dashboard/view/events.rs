@@ -1,0 +1,75 @@
+//! The list of events, and one of them in full.
+
+use super::{
+    grid::{Column, grid, plain},
+    lines as draw_lines, section,
+};
+use crate::{
+    dashboard::{
+        look::Look,
+        panes::{Cx, Events},
+    },
+    output::grouped,
+};
+use cowboy_devnet::api::types::Event;
+use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
+
+/// The columns of the list.
+const COLUMNS: [Column; 3] =
+    [Column::number("height"), Column::text("kind"), Column::long("fields")];
+
+/// Rows that fit into an area, below the rule and the header.
+pub fn rows(area: Rect) -> usize {
+    area.height.saturating_sub(2).into()
+}
+
+/// All of an event, in lines.
+pub fn lines(event: &Event) -> Vec<String> {
+    let text = serde_json::to_string_pretty(event).expect("an event is plain data");
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The style of a kind of event: those that tell of a failure stand out.
+fn style(kind: &str, look: Look) -> Style {
+    let bad = ["Fail", "Slash", "Reject", "Expired", "Insufficient", "Silent"];
+    let good = ["Verified", "Confirmed", "Fired", "Completed"];
+    let undone = ["RolledBack", "Cancel", "Deferred", "Retried"];
+    let is = |words: &[&str]| words.iter().any(|word| kind.contains(word));
+    match kind {
+        _ if is(&bad) => look.bad(),
+        _ if is(&undone) => look.warn(),
+        _ if is(&good) => look.good(),
+        _ => Style::new(),
+    }
+}
+
+/// Draws the pane.
+pub fn draw(pane: &Events, cx: &Cx<'_>, buffer: &mut Buffer) {
+    if let Some((event, first)) = &pane.opened {
+        let title = format!("{} in block {}", event.kind, grouped(event.height.into()));
+        let area = section(&title, cx.area, cx.look, buffer);
+        let all = lines(event);
+        let seen = all.iter().skip(first.of(all.len())).map(|line| Line::raw(line.clone()));
+        return draw_lines(seen, area, buffer);
+    }
+    let count = pane.count(cx);
+    let title = match cx.filter.is_empty() {
+        true => format!("events: {}", grouped(count as u128)),
+        false => format!("events: {} of {}", grouped(count as u128), grouped(pane.all() as u128)),
+    };
+    let area = section(&title, cx.area, cx.look, buffer);
+    let window = pane.cursor().window(count, rows(cx.area));
+    let selected = pane.cursor().of(count).checked_sub(window.start);
+    let seen = pane.accepted(cx).skip(window.start).take(window.len());
+    let rows: Vec<_> = seen
+        .map(|entry| {
+            let event = &entry.event;
+            vec![
+                plain(event.height.to_string()),
+                (event.kind.clone(), style(&event.kind, cx.look)),
+                plain(entry.line.clone()),
+            ]
+        })
+        .collect();
+    grid(&COLUMNS, &rows, selected, area, cx.look, buffer);
+}

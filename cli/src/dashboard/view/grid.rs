@@ -1,0 +1,132 @@
+//! Aligned columns that fit: a header, and rows with one of them under the cursor.
+
+use crate::dashboard::{look::Look, text::fit};
+use ratatui::{buffer::Buffer, layout::Rect, style::Style};
+
+/// Between two columns.
+const GAP: usize = 2;
+
+/// The width below which a column is not cut.
+const NARROWEST: usize = 6;
+
+/// A column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// The name above it.
+    pub name: &'static str,
+    /// Whether it is aligned to the right, as numbers are.
+    pub right: bool,
+    /// Whether its texts may be cut where there is too little room.
+    pub cut: bool,
+}
+
+impl Column {
+    /// Text that stays whole.
+    pub const fn text(name: &'static str) -> Self {
+        Self { name, right: false, cut: false }
+    }
+
+    /// Text that may be cut.
+    pub const fn long(name: &'static str) -> Self {
+        Self { name, right: false, cut: true }
+    }
+
+    /// A number.
+    pub const fn number(name: &'static str) -> Self {
+        Self { name, right: true, cut: false }
+    }
+}
+
+/// A text and its style.
+pub type Cell = (String, Style);
+
+/// A cell without a style of its own.
+pub fn plain(text: impl Into<String>) -> Cell {
+    (text.into(), Style::new())
+}
+
+/// Draws a header, and below it the rows, of which those that fit are given; `selected` is the one
+/// under the cursor among them. Columns that may be cut are, the widest first; after that columns
+/// are left out from the right.
+pub fn grid(
+    columns: &[Column],
+    rows: &[Vec<Cell>],
+    selected: Option<usize>,
+    area: Rect,
+    look: Look,
+    buffer: &mut Buffer,
+) {
+    let widths = widths(columns, rows, area.width.into());
+    let mut lines = area.rows();
+    let Some(header) = lines.next() else { return };
+    let mut x = header.x;
+    for (column, width) in columns.iter().zip(&widths) {
+        let name = aligned(&column.name.to_uppercase(), *width, column.right);
+        buffer.set_stringn(x, header.y, name, *width, look.title());
+        x += (*width + GAP) as u16;
+    }
+    for ((index, row), line) in rows.iter().enumerate().zip(lines) {
+        let is_selected = selected == Some(index);
+        if is_selected {
+            buffer.set_style(line, look.selected());
+        }
+        let mut x = line.x;
+        for ((column, width), (text, style)) in columns.iter().zip(&widths).zip(row) {
+            let text = aligned(&fit(text, *width), *width, column.right);
+            let style = if is_selected { look.selected().patch(*style) } else { *style };
+            buffer.set_stringn(x, line.y, text, *width, style);
+            x += (*width + GAP) as u16;
+        }
+    }
+}
+
+fn aligned(text: &str, width: usize, right: bool) -> String {
+    if right { format!("{text:>width$}") } else { format!("{text:<width$}") }
+}
+
+/// As wide as what is in them; cut or left out where that is too much. What is left out is missing
+/// at the end.
+fn widths(columns: &[Column], rows: &[Vec<Cell>], room: usize) -> Vec<usize> {
+    let mut widths: Vec<_> = columns.iter().map(|column| column.name.chars().count()).collect();
+    for row in rows {
+        for (width, (text, _)) in widths.iter_mut().zip(row) {
+            *width = (*width).max(text.chars().count());
+        }
+    }
+    let total = |widths: &[usize]| widths.iter().map(|width| width + GAP).sum::<usize>();
+    for count in (1..=widths.len()).rev() {
+        let mut widths = widths[..count].to_vec();
+        while total(&widths) > room + GAP {
+            let can_shrink = |index: &usize| columns[*index].cut && widths[*index] > NARROWEST;
+            let widest = (0..count).filter(can_shrink).max_by_key(|index| widths[*index]);
+            let Some(widest) = widest else { break };
+            widths[widest] -= 1;
+        }
+        if total(&widths) <= room + GAP {
+            return widths;
+        }
+    }
+    vec![room]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_fit() {
+        let columns = [Column::text("name"), Column::long("what"), Column::number("height")];
+        let rows = vec![vec![plain("a".repeat(10)), plain("b".repeat(30)), plain("7")]];
+        let check = |room, expected: &[usize]| {
+            assert_eq!(widths(&columns, &rows, room), expected, "{room}");
+        };
+        check(100, &[10, 30, 6]);
+        check(50, &[10, 30, 6]);
+        check(49, &[10, 29, 6]);
+        check(26, &[10, 6, 6]);
+        check(25, &[10, 13]);
+        check(18, &[10, 6]);
+        check(17, &[10]);
+        check(3, &[3]);
+    }
+}

@@ -1,0 +1,354 @@
+//! The devnet at a glance.
+
+use super::{
+    chart::chart,
+    grid::{Cell, Column, grid, plain},
+    lines, section, wrapped,
+};
+use crate::{
+    dashboard::{
+        look::Look,
+        panes::{Cx, Overview},
+        text::fit,
+    },
+    output::{amount, grouped, millis, seconds_since, wei},
+};
+use cowboy_devnet::api::types::{RunnerState, RunnerStatus, Validator, ValidatorState};
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::Style,
+    text::{Line, Span},
+};
+
+/// The width from which charts stand beside the validators.
+const WIDE: u16 = 120;
+
+/// Rows of facts, with their rule.
+const FACTS: u16 = 6;
+
+/// The columns of the validators.
+const COLUMNS: [Column; 5] = [
+    Column::text("validator"),
+    Column::text("status"),
+    Column::number("height"),
+    Column::number("behind"),
+    Column::long("address"),
+];
+
+/// The columns of the runners.
+const RUNNERS: [Column; 3] =
+    [Column::text("runner"), Column::text("status"), Column::long("connected to")];
+
+/// Where things are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    facts: Rect,
+    charts: Vec<Rect>,
+    /// The validators, with their rule and header.
+    pub validators: Rect,
+    /// The runners, where there is room for them.
+    runners: Rect,
+}
+
+impl Shape {
+    /// Validators that fit.
+    pub fn rows(&self) -> usize {
+        self.validators.height.saturating_sub(2).into()
+    }
+}
+
+/// Where things are in the pane's area.
+pub fn shape(cx: &Cx<'_>) -> Shape {
+    let area = cx.area;
+    let facts = Rect { height: FACTS.min(area.height), ..area };
+    let rest = Rect { y: facts.bottom(), height: area.height - facts.height, ..area };
+    if area.width >= WIDE {
+        let left = rest.width / 2 - 1;
+        let right = Rect { x: rest.x + left + 2, width: rest.width - left - 2, ..rest };
+        let count = (rest.height / 4).clamp(1, 5);
+        let height = rest.height / count;
+        let chart = |index| Rect { y: right.y + index * height, height, ..right };
+        let left = Rect { width: left, ..rest };
+        // As many validators as there are, up to half of the place.
+        let known = cx.shared.status.as_ref().map_or(0, |status| status.validators.len());
+        let upper = (known as u16).saturating_add(3).min(left.height / 2);
+        let runners = Rect { y: left.y + upper, height: left.height - upper, ..left };
+        return Shape {
+            facts,
+            charts: (0..count).map(chart).collect(),
+            validators: Rect { height: upper, ..left },
+            runners,
+        };
+    }
+    let height = (rest.height / 3).min(8);
+    let half = (rest.width / 2).saturating_sub(1);
+    let charts = vec![
+        Rect { height, width: half, ..rest },
+        Rect { height, x: rest.x + half + 2, width: rest.width.saturating_sub(half + 2), ..rest },
+    ];
+    let validators = Rect { y: rest.y + height, height: rest.height - height, ..rest };
+    let runners = Rect { height: 0, ..rest };
+    Shape { facts, charts, validators, runners }
+}
+
+/// A validator's state in a word.
+pub const fn state(state: ValidatorState) -> &'static str {
+    match state {
+        ValidatorState::Starting => "starting",
+        ValidatorState::Running => "running",
+        ValidatorState::CatchingUp => "catching up",
+        ValidatorState::Stopped => "stopped",
+    }
+}
+
+fn style(state: ValidatorState, look: Look) -> Style {
+    match state {
+        ValidatorState::Running => look.good(),
+        ValidatorState::Starting | ValidatorState::CatchingUp => look.warn(),
+        ValidatorState::Stopped => look.bad(),
+    }
+}
+
+/// Draws the pane.
+pub fn draw(pane: &Overview, cx: &Cx<'_>, buffer: &mut Buffer) {
+    if let Some(name) = &pane.opened {
+        return validator(name, pane.validator(), cx, buffer);
+    }
+    let shape = shape(cx);
+    draw_facts(pane, cx, shape.facts, buffer);
+    for (area, (title, values)) in shape.charts.iter().zip(charts(pane, cx)) {
+        chart(&title, &values, *area, cx.look, buffer);
+    }
+    validators(pane, cx, &shape, buffer);
+    runners(cx, shape.runners, buffer);
+}
+
+/// Milliseconds between the newest blocks, ascending.
+fn intervals(cx: &Cx<'_>) -> Vec<u64> {
+    let blocks = cx.shared.blocks.iter().zip(cx.shared.blocks.iter().skip(1));
+    let between = blocks.filter(|(a, b)| a.height + 1 == b.height).map(|(a, b)| {
+        let elapsed = b.finalized_at.duration_since(a.finalized_at).as_millis();
+        u64::try_from(elapsed).unwrap_or(0)
+    });
+    between.collect()
+}
+
+fn average(values: &[u64]) -> Option<u64> {
+    let count = values.len() as u64;
+    values.iter().sum::<u64>().checked_div(count)
+}
+
+/// The charts with their titles, the most important first.
+fn charts(pane: &Overview, cx: &Cx<'_>) -> Vec<(String, Vec<u64>)> {
+    let of = |value: fn(&crate::dashboard::state::Seen) -> u64| {
+        cx.shared.blocks.iter().map(value).collect::<Vec<_>>()
+    };
+    let latencies = pane.latencies();
+    let titled = |name: &str, values: Vec<u64>, unit: fn(u64) -> String| {
+        let most = values.iter().copied().max().unwrap_or(0);
+        let last = values.last().copied();
+        let title = match last {
+            Some(last) => format!("{name}: {}, max {}", unit(last), unit(most)),
+            None => name.to_owned(),
+        };
+        (title, values)
+    };
+    let count: fn(u64) -> String = |value| grouped(value.into());
+    vec![
+        titled("finality", latencies, millis),
+        titled("between blocks", intervals(cx), millis),
+        titled("runners present", of(|block| block.present.into()), count),
+        titled("transactions and fires", of(|b| u64::from(b.transactions + b.fires)), count),
+        titled("events", of(|block| block.events as u64), count),
+    ]
+}
+
+fn draw_facts(pane: &Overview, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
+    let look = cx.look;
+    let area = section("chain", area, look, buffer);
+    let half = area.width / 2;
+    let left = Rect { width: half.saturating_sub(1), ..area };
+    let right = Rect { x: area.x + half, width: area.width - half, ..area };
+    let fact = |name: &str, value: Vec<Span<'static>>| {
+        let mut line = Line::from(Span::styled(format!("{name:<12}"), look.faint()));
+        line.spans.extend(value);
+        line
+    };
+    lines(chain(pane, cx).into_iter().map(|(name, value)| fact(name, value)), left, buffer);
+    lines(prices(pane, cx).into_iter().map(|(name, value)| fact(name, value)), right, buffer);
+}
+
+type Facts = Vec<(&'static str, Vec<Span<'static>>)>;
+
+/// How the chain goes.
+fn chain(pane: &Overview, cx: &Cx<'_>) -> Facts {
+    let (look, shared) = (cx.look, cx.shared);
+    let unknown = || vec![Span::raw("?")];
+    let head = shared.blocks.back().map_or_else(unknown, |block| {
+        let ago = seconds_since(block.finalized_at, cx.now);
+        let height = Span::styled(grouped(block.height.into()), look.strong());
+        vec![height, Span::raw(format!(", final {ago} ago"))]
+    });
+    let intervals = intervals(cx);
+    let recent = &intervals[intervals.len().saturating_sub(60)..];
+    let rate = average(recent).filter(|ms| *ms > 0).map_or_else(unknown, |ms| {
+        let centi = 100_000 / ms;
+        let text = format!("{}.{:02} a second, one in {}", centi / 100, centi % 100, millis(ms));
+        vec![Span::raw(text)]
+    });
+    let latencies = pane.latencies();
+    let recent = &latencies[latencies.len().saturating_sub(60)..];
+    let finality = average(recent).map_or_else(unknown, |ms| {
+        let last = latencies.last().copied().unwrap_or(0);
+        vec![Span::raw(format!("{} now, {} on average", millis(last), millis(ms)))]
+    });
+    let runners = shared.blocks.back().map_or_else(unknown, |block| {
+        let all = block.present == block.registry_len;
+        let style = if all { look.good() } else { look.warn() };
+        let present = format!("{} of {}", block.present, block.registry_len);
+        let mut spans = vec![Span::styled(present, style), Span::raw(" present")];
+        let states = shared.status.iter().flat_map(|status| &status.runners);
+        let connected = states.filter(|runner| runner.status == RunnerState::Connected).count();
+        spans.push(Span::raw(format!(", {connected} connected")));
+        spans
+    });
+    let faults = shared.status.as_ref().map_or_else(unknown, |status| match status.faults.len() {
+        0 => vec![Span::raw("none")],
+        count => vec![Span::styled(format!("{count} in force"), look.bad())],
+    });
+    vec![
+        ("head", head),
+        ("blocks", rate),
+        ("finality", finality),
+        ("runners", runners),
+        ("faults", faults),
+    ]
+}
+
+/// What things cost, and how full blocks are.
+fn prices(pane: &Overview, cx: &Cx<'_>) -> Facts {
+    let shared = cx.shared;
+    let unknown = || vec![Span::raw("?")];
+    let parameters = shared.parameters.as_ref();
+    let price = |price: Option<String>| price.map_or_else(unknown, |text| vec![Span::raw(text)]);
+    let cycle = price(parameters.map(|known| wei(known.cycle_basefee.0)));
+    let cell = price(parameters.map(|known| wei(known.cell_basefee.0)));
+    let newest = shared.blocks.iter().rev().find_map(|block| pane.measured(block.height));
+    let load = match (parameters, newest) {
+        (Some(limits), Some(block)) => {
+            let share = |used: u64, limit: u64| {
+                let per_mille = u128::from(used) * 1_000 / u128::from(limit.max(1));
+                format!("{}.{} %", per_mille / 10, per_mille % 10)
+            };
+            let cycles = share(block.cycles, limits.cycle_limit);
+            let cells = share(block.cells, limits.cell_limit);
+            vec![Span::raw(format!("cycles {cycles}, cells {cells}"))]
+        }
+        _ => unknown(),
+    };
+    let supply = shared.status.as_ref().and_then(|status| status.supply.as_ref());
+    let burned = price(supply.map(|supply| amount(supply.burned.0)));
+    let rule = price(parameters.map(|known| format!("{}, {}", known.threshold_rule, known.phase)));
+    vec![
+        ("cycle fee", cycle),
+        ("cell fee", cell),
+        ("block load", load),
+        ("burned", burned),
+        ("presence", rule),
+    ]
+}
+
+fn validators(pane: &Overview, cx: &Cx<'_>, shape: &Shape, buffer: &mut Buffer) {
+    let accepted = Overview::accepted(cx);
+    let running = accepted.iter().filter(|v| v.status == ValidatorState::Running).count();
+    let title = format!("validators: {running} of {} running", accepted.len());
+    let area = section(&title, shape.validators, cx.look, buffer);
+    let highest = accepted.iter().map(|validator| validator.height).max().unwrap_or(0);
+    let window = pane.cursor().window(accepted.len(), shape.rows());
+    let selected = pane.cursor().of(accepted.len()).checked_sub(window.start);
+    let row = |index: usize| -> Vec<Cell> {
+        let validator = accepted[index];
+        vec![
+            plain(validator.name.clone()),
+            (state(validator.status).to_owned(), style(validator.status, cx.look)),
+            plain(grouped(validator.height.into())),
+            plain((highest - validator.height).to_string()),
+            plain(validator.address.to_string()),
+        ]
+    };
+    let rows: Vec<_> = window.map(row).collect();
+    grid(&COLUMNS, &rows, selected, area, cx.look, buffer);
+}
+
+/// The runners, first those that need a look.
+fn runners(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
+    if area.height == 0 {
+        return;
+    }
+    let rank = |state: RunnerState| match state {
+        RunnerState::Stopped => 0,
+        RunnerState::Connecting => 1,
+        RunnerState::Connected => 2,
+    };
+    let all = cx.shared.status.iter().flat_map(|status| &status.runners);
+    let mut shown: Vec<_> = all.filter(|runner| cx.filter.accepts(&runner.name)).collect();
+    shown.sort_by_key(|runner| rank(runner.status));
+    let title = format!("runners: {}", grouped(shown.len() as u128));
+    let area = section(&title, area, cx.look, buffer);
+    let row = |runner: &&RunnerStatus| -> Vec<Cell> {
+        let (word, style) = match runner.status {
+            RunnerState::Connected => ("connected", cx.look.good()),
+            RunnerState::Connecting => ("connecting", cx.look.warn()),
+            RunnerState::Stopped => ("stopped", cx.look.bad()),
+        };
+        vec![
+            plain(runner.name.clone()),
+            (word.to_owned(), style),
+            plain(runner.connected_validators.join(" ")),
+        ]
+    };
+    let rows: Vec<_> = shown.iter().take(area.height.into()).map(row).collect();
+    grid(&RUNNERS, &rows, None, area, cx.look, buffer);
+}
+
+/// A validator in full.
+fn validator(name: &str, known: Option<&Validator>, cx: &Cx<'_>, buffer: &mut Buffer) {
+    let area = section(name, cx.area, cx.look, buffer);
+    let Some(validator) = known else {
+        return lines([Line::styled("asking", cx.look.faint())], area, buffer);
+    };
+    let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let list = |names: &[String]| match names {
+        [] => "none".to_owned(),
+        names => format!("{}: {}", names.len(), names.join(" ")),
+    };
+    let seat = validator.index.map(|index| format!("place {index} in the committee"));
+    let facts = [
+        ("status", state(validator.status).to_owned()),
+        ("height", grouped(validator.height.into())),
+        ("votes", seat.unwrap_or_else(|| "no: it follows the chain only".to_owned())),
+        ("address", validator.address.to_string()),
+        ("public key", validator.pubkey.to_string()),
+        ("consensus", validator.consensus_key.to_string()),
+        ("quic", or_dash(validator.quic.clone())),
+        ("p2p", or_dash(validator.p2p.clone())),
+        ("subset of", list(&validator.subset_of)),
+        ("connected", list(&validator.connected_runners)),
+    ];
+    let mut text = Vec::new();
+    for (name, value) in facts {
+        let room = area.width.saturating_sub(12);
+        // A key stays on its line; lists of names go on.
+        let parts = match value.contains(' ') {
+            true => wrapped(&value, room),
+            false => vec![fit(&value, room.into())],
+        };
+        for (index, part) in parts.into_iter().enumerate() {
+            let name = if index == 0 { name } else { "" };
+            let name = Span::styled(format!("{name:<12}"), cx.look.faint());
+            text.push(Line::from(vec![name, Span::raw(part)]));
+        }
+    }
+    lines(text, area, buffer);
+}

@@ -1,0 +1,168 @@
+//! A page that may be longer than the pane: facts, texts and tables below one another.
+
+use super::{
+    grid::{Cell, Column, grid},
+    lines, section, wrapped,
+};
+use crate::dashboard::{look::Look, rows::Cursor, text::fit};
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::Style,
+    text::{Line, Span},
+};
+
+/// The width of a fact's name.
+const NAME: usize = 14;
+
+/// The longest page, in lines: one of a thousand runners is shorter.
+const LIMIT: usize = 20_000;
+
+/// Lines of a page that fit into a pane, below its title.
+pub fn rows(area: Rect) -> usize {
+    area.height.saturating_sub(1).into()
+}
+
+/// Lines of one width.
+#[derive(Debug)]
+pub struct Page {
+    width: u16,
+    look: Look,
+    lines: Vec<Line<'static>>,
+}
+
+impl Page {
+    /// An empty page.
+    pub const fn new(width: u16, look: Look) -> Self {
+        Self { width, look, lines: Vec::new() }
+    }
+
+    /// How wide it is.
+    pub const fn width(&self) -> u16 {
+        self.width
+    }
+
+    /// How many lines it has.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// How many places there are for its first line, where so many lines fit: to scroll to.
+    pub fn places(&self, fit: usize) -> usize {
+        self.len().saturating_sub(fit) + 1
+    }
+
+    /// A rule with a title in it, behind an empty line where something stands above.
+    pub fn title(&mut self, title: &str) {
+        if !self.lines.is_empty() {
+            self.push(Line::default());
+        }
+        let area = Rect::new(0, 0, self.width, 1);
+        let mut buffer = Buffer::empty(area);
+        section(title, area, self.look, &mut buffer);
+        self.lift(&buffer);
+    }
+
+    /// A name and what belongs to it: a value without spaces stays on its line, others go on.
+    pub fn fact(&mut self, name: &str, value: &str, style: Style) {
+        let room = self.width.saturating_sub(NAME as u16);
+        for (index, line) in value.lines().enumerate() {
+            let parts = match line.contains(' ') {
+                true => wrapped(line, room),
+                false => vec![fit(line, room.into())],
+            };
+            for (part, text) in parts.into_iter().enumerate() {
+                let name = if index + part == 0 { name } else { "" };
+                let name = Span::styled(format!("{name:<NAME$}"), self.look.faint());
+                self.push(Line::from(vec![name, Span::styled(text, style)]));
+            }
+        }
+    }
+
+    /// A fact without a style of its own.
+    pub fn plain(&mut self, name: &str, value: &str) {
+        self.fact(name, value, Style::new());
+    }
+
+    /// A text in as many lines as it takes.
+    pub fn text(&mut self, text: &str, style: Style) {
+        for line in text.lines() {
+            for part in wrapped(line, self.width) {
+                self.push(Line::styled(part, style));
+            }
+        }
+    }
+
+    /// A header and rows.
+    pub fn table(&mut self, columns: &[Column], rows: &[Vec<Cell>]) {
+        let height = rows.len().min(LIMIT) as u16 + 1;
+        let area = Rect::new(0, 0, self.width, height);
+        let mut buffer = Buffer::empty(area);
+        grid(columns, rows, None, area, self.look, &mut buffer);
+        self.lift(&buffer);
+    }
+
+    /// Draws it from the line that it is scrolled to.
+    pub fn draw(self, first: Cursor, area: Rect, buffer: &mut Buffer) {
+        let skipped = first.of(self.places(area.height.into()));
+        lines(self.lines.into_iter().skip(skipped), area, buffer);
+    }
+
+    fn push(&mut self, line: Line<'static>) {
+        if self.lines.len() < LIMIT {
+            self.lines.push(line);
+        }
+    }
+
+    /// Takes over what was drawn elsewhere.
+    fn lift(&mut self, drawn: &Buffer) {
+        for row in drawn.content().chunks(usize::from(self.width).max(1)) {
+            let mut spans: Vec<Span<'static>> = Vec::new();
+            for cell in row {
+                match spans.last_mut() {
+                    Some(span) if span.style == cell.style() => {
+                        span.content.to_mut().push_str(cell.symbol());
+                    }
+                    _ => spans.push(Span::styled(cell.symbol().to_owned(), cell.style())),
+                }
+            }
+            self.push(Line::from(spans));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::grid::plain, *};
+    use crate::dashboard::look::Theme;
+
+    #[test]
+    fn a_page_is_scrolled_to_its_end_and_no_further() {
+        let mut page = Page::new(20, Look(Theme::None));
+        page.title("a");
+        page.plain("name", "one two three");
+        page.table(&[Column::text("x")], &[vec![plain("1")], vec![plain("2")]]);
+        page.text("the end of it", Style::new());
+        let text: Vec<_> = page.lines.iter().map(ToString::to_string).collect();
+        let text: Vec<_> = text.iter().map(|line| line.trim_end()).collect();
+        let expected = [
+            "─ a ────────────────",
+            "name          one",
+            "              two",
+            "              three",
+            "X",
+            "1",
+            "2",
+            "the end of it",
+        ];
+        assert_eq!(text, expected);
+        assert_eq!((page.places(3), page.places(8), page.places(9)), (6, 1, 1));
+        let area = Rect::new(0, 0, 20, 2);
+        let mut buffer = Buffer::empty(area);
+        let mut first = Cursor::default();
+        first.go(99);
+        page.draw(first, area, &mut buffer);
+        assert_eq!(buffer.content()[0].symbol(), "2");
+        assert_eq!(buffer.content()[20].symbol(), "t");
+    }
+}

@@ -1,0 +1,390 @@
+//! The agent, its pipelines, the graph of one of them drawn, and what was rolled back.
+
+mod tasks;
+
+pub use tasks::task;
+
+use super::{
+    grid::{Cell, Column, grid, plain},
+    lines,
+    page::Page,
+    section,
+};
+use crate::{
+    dashboard::{
+        filter::Filter,
+        look::Look,
+        panes::{Cx, GraphLevel as Level, Speculation},
+        text::fit,
+    },
+    output::{amount, grouped, millis, seconds_since},
+};
+use cowboy_devnet::api::types::{PipelineStatus, PipelineSummary, Rollback, SpeculationStatus};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Position, Rect},
+    style::Style,
+    text::{Line, Span},
+};
+use std::collections::BTreeMap;
+use tasks::{draw_about, draw_tasks};
+
+/// The width from which the graph stands beside the pipelines.
+const WIDE: u16 = 150;
+
+/// Columns of the pipelines beside a graph at least.
+const LISTS: u16 = 72;
+
+/// Rows of the agent, with their rule.
+const AGENT: u16 = 6;
+
+/// Rows of the task under the cursor, with their rule.
+const ABOUT: u16 = 5;
+
+/// The columns of the pipelines.
+const PIPELINES: [Column; 8] = [
+    Column::number("no"),
+    Column::long("name"),
+    Column::text("status"),
+    Column::number("confirmed"),
+    Column::number("undone"),
+    Column::number("took"),
+    Column::number("synchronous"),
+    Column::number("ago"),
+];
+
+/// The columns of the rollbacks.
+const ROLLBACKS: [Column; 8] = [
+    Column::number("ago"),
+    Column::number("no"),
+    Column::long("task"),
+    Column::text("reason"),
+    Column::number("undone"),
+    Column::number("slashed"),
+    Column::number("released"),
+    Column::long("leaves first"),
+];
+
+/// Where things are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    agent: Rect,
+    pipelines: Rect,
+    rollbacks: Rect,
+    graph: Rect,
+    about: Rect,
+}
+
+impl Shape {
+    /// Pipelines that fit.
+    pub fn pipeline_rows(&self) -> usize {
+        self.pipelines.height.saturating_sub(2).into()
+    }
+
+    /// Tasks that fit.
+    pub fn task_rows(&self) -> usize {
+        self.graph.height.saturating_sub(2).into()
+    }
+
+    /// The line of the pipelines at a place.
+    pub fn pipeline_line(&self, at: Position) -> Option<usize> {
+        line_at(self.pipelines, at)
+    }
+
+    /// The line of the tasks at a place.
+    pub fn task_line(&self, at: Position) -> Option<usize> {
+        line_at(self.graph, at)
+    }
+}
+
+/// The line at a place of a table with a rule and a header.
+fn line_at(area: Rect, at: Position) -> Option<usize> {
+    let line = at.y.checked_sub(area.y + 2)?;
+    area.contains(at).then_some(line.into())
+}
+
+/// The rows of an area from `from` on, so many of them at most.
+fn part(area: Rect, from: u16, height: u16) -> Rect {
+    let from = from.min(area.height);
+    Rect { y: area.y + from, height: height.min(area.height - from), ..area }
+}
+
+/// Where things are in the pane's area.
+pub fn shape(pane: &Speculation, cx: &Cx<'_>) -> Shape {
+    let area = cx.area;
+    let none = Rect { height: 0, ..area };
+    if let Level::Graph { .. } = pane.level {
+        let graph = part(area, 0, area.height.saturating_sub(ABOUT));
+        let about = part(area, graph.height, ABOUT);
+        return Shape { agent: none, pipelines: none, rollbacks: none, graph, about };
+    }
+    let agent = part(area, 0, AGENT);
+    let rest = part(area, agent.height, area.height);
+    let count = (pane.accepted(cx).len().clamp(1, 1_000) as u16).saturating_add(3);
+    let undone = match pane.rollbacks.len().min(1_000) as u16 {
+        0 => 0,
+        count => count.saturating_add(3).min(rest.height / 3),
+    };
+    if area.width >= WIDE {
+        let left = Rect { width: (rest.width * 2 / 5).max(LISTS), ..rest };
+        let x = rest.x + left.width + 2;
+        let graph = Rect { x, width: rest.right() - x, ..rest };
+        let pipelines = part(left, 0, left.height - undone);
+        let rollbacks = part(left, pipelines.height, undone);
+        return Shape { agent, pipelines, rollbacks, graph, about: none };
+    }
+    // In a low terminal the rollbacks have their own page only.
+    let undone = if rest.height < 24 { 0 } else { undone };
+    let pipelines = part(rest, 0, count.min(rest.height / 3).max(4));
+    let graph = part(rest, pipelines.height, rest.height - pipelines.height - undone);
+    let rollbacks = part(rest, pipelines.height + graph.height, undone);
+    Shape { agent, pipelines, rollbacks, graph, about: none }
+}
+
+/// The style of a pipeline's status.
+fn style_of(status: PipelineStatus, look: Look) -> Style {
+    match status {
+        PipelineStatus::Running => look.busy(),
+        PipelineStatus::Completed => look.good(),
+        PipelineStatus::Failed => look.bad(),
+        PipelineStatus::Cancelled => look.warn(),
+    }
+}
+
+/// Draws the pane.
+pub fn draw(pane: &Speculation, cx: &Cx<'_>, buffer: &mut Buffer) {
+    let shape = shape(pane, cx);
+    match &pane.level {
+        Level::Pipelines => {
+            draw_agent(pane, cx, shape.agent, buffer);
+            draw_pipelines(pane, cx, &shape, buffer);
+            draw_preview(pane, cx, shape.graph, buffer);
+            let title = match pane.rollbacks.len() {
+                1 => "1 rollback".to_owned(),
+                count => format!("{count} rollbacks"),
+            };
+            if shape.rollbacks.height > 0 {
+                let area = section(&title, shape.rollbacks, cx.look, buffer);
+                let rows = rollback_rows(&pane.rollbacks, cx);
+                grid(&ROLLBACKS, &rows, None, area, cx.look, buffer);
+            }
+        }
+        Level::Rollbacks(first) => {
+            let title = format!("rollbacks: {}", pane.rollbacks.len());
+            let area = section(&title, cx.area, cx.look, buffer);
+            rollbacks(&pane.rollbacks, cx).draw(*first, area, buffer);
+        }
+        Level::Graph { pipeline, task: Some(opened), .. } => {
+            let title = format!("{} of pipeline {pipeline}", opened.name);
+            let area = section(&title, cx.area, cx.look, buffer);
+            task(opened, cx).draw(opened.first, area, buffer);
+        }
+        Level::Graph { pipeline, cursor, task: None } => {
+            let Some(graph) = pane.graph(*pipeline) else {
+                let area = section(&format!("pipeline {pipeline}"), cx.area, cx.look, buffer);
+                let withheld = pane.withheld.as_ref().filter(|(number, _)| number == pipeline);
+                let text = withheld.map_or("asking for its tasks", |(_, reason)| reason.as_str());
+                let text = text.to_owned();
+                return lines([Line::styled(text, cx.look.faint())], area, buffer);
+            };
+            let area = section(&headline(&graph.summary), shape.graph, cx.look, buffer);
+            let drawn = Speculation::drawn(graph, cx);
+            let window = cursor.window(drawn.len(), shape.task_rows());
+            let at = cursor.of(drawn.len());
+            let selected = at.checked_sub(window.start);
+            draw_tasks(graph, &drawn[window], selected, cx, area, buffer);
+            let chosen = drawn.get(at).map(|line| &graph.graph[line.task]);
+            draw_about(chosen, cx, shape.about, buffer);
+        }
+    }
+}
+
+/// A pipeline in a line.
+fn headline(summary: &PipelineSummary) -> String {
+    let PipelineSummary { pipeline, name, status, confirmed, tasks, undone, .. } = summary;
+    let undone = if *undone > 0 { format!(", {undone} undone") } else { String::new() };
+    let took = millis(summary.elapsed_ms);
+    let synchronous = summary.synchronous_ms.map(millis);
+    let beside = synchronous.map_or_else(String::new, |ms| format!(", synchronously {ms}"));
+    format!(
+        "{name} ({pipeline}): {status}, {confirmed} of {tasks} confirmed{undone}, {took}{beside}"
+    )
+}
+
+/// How the agent is, in two columns.
+fn draw_agent(pane: &Speculation, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
+    let look = cx.look;
+    let area = section("agent", area, look, buffer);
+    let Some(status) = &pane.status else {
+        let text = pane.refused.as_deref().unwrap_or("asking for the agent").to_owned();
+        return lines([Line::styled(text, look.faint())], area, buffer);
+    };
+    let half = area.width / 2;
+    let left = Rect { width: half.saturating_sub(1), ..area };
+    let right = Rect { x: area.x + half, width: area.width - half, ..area };
+    for (area, facts) in [(left, agent(status, look)), (right, stake(status, look))] {
+        let line = |(name, text, style): (&str, String, Style)| {
+            let name = Span::styled(format!("{name:<10}"), look.faint());
+            let text = fit(&text, usize::from(area.width).saturating_sub(11));
+            Line::from(vec![name, Span::styled(text, style)])
+        };
+        lines(facts.into_iter().map(line), area, buffer);
+    }
+}
+
+type Facts = Vec<(&'static str, String, Style)>;
+
+/// What the agent does.
+fn agent(status: &SpeculationStatus, look: Look) -> Facts {
+    let mode = match status.enabled {
+        true => format!("{}, {}", status.mode, status.policy),
+        false => "off: synchronous".to_owned(),
+    };
+    let breaker = match status.breaker.as_str() {
+        "closed" => look.good(),
+        "half_open" => look.warn(),
+        _ => look.bad(),
+    };
+    let (undone, of) = (status.recent_rollbacks, status.recent_tasks);
+    let generator = match status.generator.as_str() {
+        "mock" => "mock: proves nothing",
+        other => other,
+    };
+    let (ready, flying) = (status.proofs_ready, status.proofs_in_flight);
+    let (live, waiting) = (status.tasks_live, status.tasks_waiting);
+    let plain = Style::new();
+    vec![
+        ("account", status.agent.to_string(), plain),
+        ("mode", mode, if status.enabled { plain } else { look.warn() }),
+        ("breaker", format!("{}, {undone} of {of} undone", status.breaker), breaker),
+        ("proofs", format!("{ready} ready, {flying} out, {generator}"), plain),
+        (
+            "tasks",
+            format!("{live} live, {waiting} waiting, depth {}", status.max_depth_current),
+            if live + waiting > 0 { look.busy() } else { plain },
+        ),
+    ]
+}
+
+/// What it has at stake, and what became of its tasks.
+fn stake(status: &SpeculationStatus, look: Look) -> Facts {
+    let plain = Style::new();
+    let slashed = if status.stake_slashed.get() > 0 { look.bad() } else { plain };
+    let by_name = |counts: &BTreeMap<String, u64>| match counts.is_empty() {
+        true => "none".to_owned(),
+        false => {
+            let counts = counts.iter().map(|(name, count)| format!("{name} {count}"));
+            counts.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let (confirmed, undone) = (status.tasks_confirmed, status.tasks_rolled_back);
+    vec![
+        ("stake", format!("{} available", amount(*status.stake_available)), plain),
+        ("bonds", format!("{} locked", amount(*status.stake_locked)), plain),
+        ("slashed", amount(*status.stake_slashed), slashed),
+        (
+            "so far",
+            format!("{confirmed} confirmed, {undone} undone of {}", status.tasks_scheduled),
+            plain,
+        ),
+        ("rollbacks", by_name(&status.rollbacks), plain),
+    ]
+}
+
+fn draw_pipelines(pane: &Speculation, cx: &Cx<'_>, shape: &Shape, buffer: &mut Buffer) {
+    let (all, accepted) = (pane.all().unwrap_or_default().len(), pane.accepted(cx));
+    let title = match accepted.len() == all {
+        true => format!("pipelines: {}", grouped(all as u128)),
+        false => format!("pipelines: {} of {}", accepted.len(), grouped(all as u128)),
+    };
+    let area = section(&title, shape.pipelines, cx.look, buffer);
+    if accepted.is_empty() {
+        let text = match (pane.all(), &pane.refused) {
+            (_, Some(reason)) => reason.clone(),
+            (None, None) => "asking for the pipelines".to_owned(),
+            (Some([]), None) => "no pipelines yet: cowboyctl speculation submit FILE".to_owned(),
+            (Some(_), None) => "no pipeline like that".to_owned(),
+        };
+        return lines([Line::styled(text, cx.look.faint())], area, buffer);
+    }
+    let window = pane.cursor().window(accepted.len(), shape.pipeline_rows());
+    let selected = pane.cursor().of(accepted.len()).checked_sub(window.start);
+    let row = |pipeline: &&PipelineSummary| -> Vec<Cell> {
+        let undone = match pipeline.undone {
+            0 => plain("-"),
+            count => (count.to_string(), cx.look.warn()),
+        };
+        vec![
+            plain(pipeline.pipeline.to_string()),
+            plain(pipeline.name.clone()),
+            (pipeline.status.to_string(), style_of(pipeline.status, cx.look)),
+            plain(format!("{} of {}", pipeline.confirmed, pipeline.tasks)),
+            undone,
+            plain(millis(pipeline.elapsed_ms)),
+            plain(pipeline.synchronous_ms.map_or_else(|| "-".to_owned(), millis)),
+            plain(seconds_since(*pipeline.submitted_at, cx.now)),
+        ]
+    };
+    let rows: Vec<_> = accepted[window].iter().map(row).collect();
+    grid(&PIPELINES, &rows, selected, area, cx.look, buffer);
+}
+
+/// The graph of the pipeline under the cursor, as far as it fits.
+fn draw_preview(pane: &Speculation, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
+    let Some(graph) = pane.chosen(cx).and_then(|number| pane.graph(number)) else {
+        return;
+    };
+    let inner = section(&headline(&graph.summary), area, cx.look, buffer);
+    // What narrows the list of pipelines does not hide their tasks.
+    let everything = Filter::default();
+    let drawn = Speculation::drawn(graph, &Cx { filter: &everything, ..*cx });
+    let fits = usize::from(inner.height).saturating_sub(1);
+    let shown = &drawn[..drawn.len().min(fits)];
+    draw_tasks(graph, shown, None, cx, inner, buffer);
+    if drawn.len() > shown.len() && inner.height > 0 {
+        let more = format!(" {} more: enter ", drawn.len() - shown.len());
+        let x = inner.right().saturating_sub(more.len() as u16);
+        buffer.set_stringn(x, area.y, more, inner.width.into(), cx.look.faint());
+    }
+}
+
+fn rollback_rows(rollbacks: &[Rollback], cx: &Cx<'_>) -> Vec<Vec<Cell>> {
+    let row = |rollback: &Rollback| {
+        let slashed = rollback.slashed.get() > 0;
+        vec![
+            plain(seconds_since(*rollback.at, cx.now)),
+            plain(rollback.pipeline.to_string()),
+            plain(rollback.task.clone()),
+            (rollback.reason.clone(), cx.look.warn()),
+            plain(rollback.tasks.to_string()),
+            (amount(*rollback.slashed), if slashed { cx.look.bad() } else { Style::new() }),
+            plain(amount(*rollback.released)),
+            plain(rollback.undone.join(" ")),
+        ]
+    };
+    rollbacks.iter().map(row).collect()
+}
+
+/// All rollbacks: the table, and below it what each one undid.
+pub fn rollbacks(rollbacks: &[Rollback], cx: &Cx<'_>) -> Page {
+    let mut page = Page::new(cx.area.width, cx.look);
+    let accepted = |rollback: &&Rollback| {
+        let Rollback { task, reason, undone, .. } = rollback;
+        cx.filter.accepts(&format!("{task} {reason} {}", undone.join(" ")))
+    };
+    let shown: Vec<_> = rollbacks.iter().filter(accepted).cloned().collect();
+    if shown.is_empty() {
+        let none = if rollbacks.is_empty() { "nothing was rolled back" } else { "none like that" };
+        page.text(none, cx.look.faint());
+        return page;
+    }
+    page.table(&ROLLBACKS, &rollback_rows(&shown, cx));
+    page.title("undone, leaves first");
+    for rollback in &shown {
+        let name = format!("{}, {}", rollback.pipeline, rollback.task);
+        let more = rollback.tasks.saturating_sub(rollback.undone.len() as u64);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        page.plain(&fit(&name, 13), &format!("{}{more}", rollback.undone.join(" ")));
+    }
+    page
+}

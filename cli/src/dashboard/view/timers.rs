@@ -1,0 +1,433 @@
+//! The queue, the lane, and the timers in the order in which they would fire.
+
+use super::{
+    chart::chart,
+    grid::{Cell, Column, grid, plain},
+    lines, section, timer, wrapped,
+};
+use crate::{
+    dashboard::{
+        look::Look,
+        panes::{Cx, Listed, Place, Standing, Timers},
+    },
+    output::{grouped, wei},
+};
+use cowboy_devnet::api::types::{Fairness, LaneBlock, TimerBucket, TimerStatus};
+use cowboy_engine::timer::Policy;
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::Style,
+    text::{Line, Span},
+};
+
+/// Rows of facts, with their rule.
+const FACTS: u16 = 6;
+
+/// The width from which charts and fairness stand beside the list.
+const WIDE: u16 = 160;
+
+/// Their width there.
+const SIDE: u16 = 66;
+
+/// The narrowest chart.
+const CHART: u16 = 38;
+
+/// The columns of timers, the most important first: how many are shown depends on the width.
+const COLUMNS: [Column; 10] = [
+    Column::number("rank"),
+    Column::long("timer"),
+    Column::text("status"),
+    Column::number("height"),
+    Column::long("handler"),
+    Column::number("max fee"),
+    Column::number("priority"),
+    Column::number("weight"),
+    Column::number("expires"),
+    Column::long("actor"),
+];
+
+/// The columns of members.
+const MEMBERS: [Column; 3] =
+    [Column::long("account"), Column::number("fires"), Column::number("weight")];
+
+/// Where things are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    facts: Rect,
+    charts: Vec<Rect>,
+    /// The list, with its rule and header.
+    pub list: Rect,
+    /// Fairness beside it.
+    fairness: Option<Rect>,
+}
+
+impl Shape {
+    /// Timers that fit.
+    pub fn rows(&self) -> usize {
+        self.list.height.saturating_sub(2).into()
+    }
+}
+
+/// Where things are in the pane's area.
+pub fn shape(cx: &Cx<'_>) -> Shape {
+    let area = cx.area;
+    if area.width >= WIDE {
+        let left = Rect { width: area.width - SIDE - 2, ..area };
+        let side = Rect { x: left.right() + 2, width: SIDE, ..area };
+        let facts = Rect { height: FACTS.min(left.height), ..left };
+        let list = Rect { y: facts.bottom(), height: left.height - facts.height, ..left };
+        let height = side.height / 6;
+        let charts = (0..4).map(|row| Rect { y: side.y + row * height, height, ..side }).collect();
+        let below = 4 * height;
+        let fairness = Rect { y: side.y + below, height: side.height - below, ..side };
+        return Shape { facts, charts, list, fairness: Some(fairness) };
+    }
+    let facts = Rect { height: FACTS.min(area.height), ..area };
+    let rest = Rect { y: facts.bottom(), height: area.height - facts.height, ..area };
+    let height = (rest.height / 4).min(9);
+    let count = (area.width / CHART).max(1);
+    let width = area.width / count;
+    let chart = |column: u16| {
+        let gap = u16::from(column + 1 < count) * 2;
+        Rect { x: rest.x + column * width, width: width.saturating_sub(gap), height, ..rest }
+    };
+    let list = Rect { y: rest.y + height, height: rest.height - height, ..rest };
+    Shape { facts, charts: (0..count).map(chart).collect(), list, fairness: None }
+}
+
+/// Where a timer stands, in a word.
+pub const fn status(status: TimerStatus) -> &'static str {
+    match status {
+        TimerStatus::Scheduled => "scheduled",
+        TimerStatus::Due => "due",
+        TimerStatus::Fired => "fired",
+        TimerStatus::Failed => "failed",
+        TimerStatus::Expired => "expired",
+        TimerStatus::Cancelled => "cancelled",
+        TimerStatus::InsufficientFunds => "no funds",
+    }
+}
+
+/// The style of that word.
+pub fn style(status: TimerStatus, look: Look) -> Style {
+    match status {
+        TimerStatus::Scheduled => Style::new(),
+        TimerStatus::Due => look.busy(),
+        TimerStatus::Fired => look.good(),
+        TimerStatus::Cancelled => look.warn(),
+        TimerStatus::Failed | TimerStatus::Expired | TimerStatus::InsufficientFunds => look.bad(),
+    }
+}
+
+/// Whether a timer waits no more.
+pub const fn has_ended(status: TimerStatus) -> bool {
+    !matches!(status, TimerStatus::Scheduled | TimerStatus::Due)
+}
+
+/// Where a timer stands in the order of the lane.
+pub fn place(place: Place) -> String {
+    match place {
+        Place::Rank(rank) => format!("#{rank}"),
+        Place::PricedOut => "priced out".to_owned(),
+        Place::Late => "too late".to_owned(),
+        Place::In(blocks) => format!("in {}", grouped(blocks.into())),
+        Place::Ended => "-".to_owned(),
+    }
+}
+
+/// A weight: `1.500`.
+pub fn weight(per_mille: u64) -> String {
+    format!("{}.{:03}", per_mille / 1_000, per_mille % 1_000)
+}
+
+fn percent(per_mille: u64) -> String {
+    format!("{}.{} %", per_mille / 10, per_mille % 10)
+}
+
+/// Draws the pane.
+pub fn draw(pane: &Timers, cx: &Cx<'_>, buffer: &mut Buffer) {
+    if let Some(opened) = &pane.opened {
+        return timer::draw(pane, opened, cx, buffer);
+    }
+    let shape = shape(cx);
+    draw_facts(pane, cx, shape.facts, buffer);
+    draw_charts(pane, &shape.charts, cx, buffer);
+    match pane.listed {
+        Listed::Timers => draw_timers(pane, &shape, cx, buffer),
+        Listed::Fairness => {
+            let cursor = pane.cursor(&[]);
+            let count = pane.members(cx).len();
+            let window = cursor.window(count, shape.rows());
+            let selected = cursor.of(count).checked_sub(window.start);
+            draw_members(pane, (window.start, selected), shape.list, cx, buffer);
+        }
+    }
+    if let Some(area) = shape.fairness {
+        draw_members(pane, (0, None), area, cx, buffer);
+    }
+}
+
+type Facts = Vec<(&'static str, String)>;
+
+fn draw_facts(pane: &Timers, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
+    let look = cx.look;
+    let height = pane.queue.as_ref().map(|queue| grouped(queue.height.into()));
+    let title = height.map_or_else(|| "queue".to_owned(), |h| format!("queue after block {h}"));
+    let area = section(&title, area, look, buffer);
+    let half = area.width / 2;
+    let left = Rect { width: half.saturating_sub(1), ..area };
+    let right = Rect { x: area.x + half, width: area.width - half, ..area };
+    let fact = |(name, value): (&str, String)| {
+        let name = Span::styled(format!("{name:<12}"), look.faint());
+        Line::from(vec![name, Span::raw(value)])
+    };
+    lines(queue(pane).into_iter().map(fact), left, buffer);
+    lines(lane(pane).into_iter().map(fact), right, buffer);
+}
+
+fn counted(buckets: &[TimerBucket]) -> u64 {
+    buckets.iter().map(|bucket| bucket.timers).sum()
+}
+
+/// The tiers of the queue.
+fn queue(pane: &Timers) -> Facts {
+    let text = |count: u64, more: Option<String>| match more.filter(|_| count > 0) {
+        Some(more) => format!("{}, {more}", grouped(count.into())),
+        None => grouped(count.into()),
+    };
+    let Some(queue) = &pane.queue else {
+        let reason = pane.refused.clone().unwrap_or_else(|| "asking".to_owned());
+        return vec![("timers", reason)];
+    };
+    let next = queue.ring.iter().find(|bucket| bucket.timers > 0);
+    let next = next.map(|bucket| format!("next at {}", grouped(bucket.at.into())));
+    let blocks = queue.epoch_blocks.max(1);
+    let epoch = blocks - queue.height % blocks;
+    vec![
+        ("carry-over", text(queue.carry_over, Some("due, not fired yet".to_owned()))),
+        ("block ring", text(counted(&queue.ring), next)),
+        (
+            "epoch queue",
+            text(counted(&queue.epochs), Some(format!("next epoch in {}", grouped(epoch.into())))),
+        ),
+        ("overflow", text(queue.overflow, Some("beyond the epochs".to_owned()))),
+        ("fairness", pane.fairness.as_ref().map_or_else(String::new, |f| fairness(f, pane))),
+    ]
+}
+
+/// Whom the next block favours, in a line.
+fn fairness(fairness: &Fairness, pane: &Timers) -> String {
+    match pane.policy() {
+        Some(Policy::Eip1559) => {
+            let median = format!("{}.{}", fairness.twice_median / 2, fairness.twice_median % 2 * 5);
+            let median = median.trim_end_matches(".0");
+            let window = grouped(fairness.window_blocks.into());
+            format!("median {median} in {window} blocks")
+        }
+        Some(Policy::GbaAuction) => {
+            format!("{} weights that are not 1", fairness.members.len())
+        }
+        Some(Policy::Fifo) => "first come, first served".to_owned(),
+        None => fairness.policy.clone(),
+    }
+}
+
+/// What the lane costs, and what it did in the newest block.
+fn lane(pane: &Timers) -> Facts {
+    let Some(block) = pane.lane.last() else { return vec![("lane", "no block yet".to_owned())] };
+    let number = |value: u64| grouped(value.into());
+    let mut waited = number(block.deferred);
+    if block.priced_out > 0 {
+        waited += &format!(", {} priced out", number(block.priced_out));
+    }
+    if block.over_cap > 0 {
+        waited += &format!(", {} over the cap", number(block.over_cap));
+    }
+    let removed = match (block.expired, block.insolvent) {
+        (0, 0) => "0".to_owned(),
+        (expired, insolvent) => {
+            format!("{} too late, {} without funds", number(expired), number(insolvent))
+        }
+    };
+    vec![
+        ("lane fee", format!("{} per cycle, {}", wei(*block.lane_basefee), block.policy)),
+        ("lane used", {
+            let used = percent(block.utilisation_per_mille);
+            format!("{used} of {} cycles", number(block.capacity))
+        }),
+        ("fired", format!("{}, median tip {}", number(block.fired), wei(*block.p50_tip))),
+        ("deferred", waited),
+        ("removed", removed),
+    ]
+}
+
+fn draw_charts(pane: &Timers, areas: &[Rect], cx: &Cx<'_>, buffer: &mut Buffer) {
+    let of = |value: fn(&LaneBlock) -> u64| pane.lane.iter().map(value).collect::<Vec<_>>();
+    let titled = |name: &str, values: Vec<u64>, unit: fn(u64) -> String| {
+        let most = values.iter().copied().max().unwrap_or(0);
+        let title = match values.last() {
+            Some(last) => format!("{name}: {}, at most {}", unit(*last), unit(most)),
+            None => name.to_owned(),
+        };
+        (title, values)
+    };
+    let fee = |block: &LaneBlock| u64::try_from(block.lane_basefee.get()).unwrap_or(u64::MAX);
+    let widest = areas.iter().map(|area| area.width).max().unwrap_or(0);
+    let charts = [
+        titled("lane fee", of(fee), |value| format!("{} wei", grouped(value.into()))),
+        titled("lane used", of(|block| block.utilisation_per_mille), percent),
+        coming(pane, cx.shared.height, widest),
+        titled("fired", of(|block| block.fired), |value| grouped(value.into())),
+    ];
+    for (area, (title, values)) in areas.iter().zip(charts) {
+        chart(&title, &values, *area, cx.look, buffer);
+    }
+}
+
+/// How many timers are due in the blocks to come, as far as the ring knows and the chart is wide.
+fn coming(pane: &Timers, head: u64, width: u16) -> (String, Vec<u64>) {
+    let ring = pane.queue.iter().flat_map(|queue| &queue.ring);
+    let mut values = vec![0; width.into()];
+    for bucket in ring {
+        let place = bucket.at.checked_sub(head + 1).and_then(|place| usize::try_from(place).ok());
+        if let Some(value) = place.and_then(|place| values.get_mut(place)) {
+            *value += bucket.timers;
+        }
+    }
+    let total: u64 = values.iter().sum();
+    (format!("due in the next {width} blocks: {}", grouped(total.into())), values)
+}
+
+/// The columns that fit with an id that can be told from others.
+fn columns(width: u16) -> &'static [Column] {
+    match width {
+        0..90 => &COLUMNS[..6],
+        90..110 => &COLUMNS[..8],
+        110..130 => &COLUMNS[..9],
+        _ => &COLUMNS,
+    }
+}
+
+fn title(pane: &Timers, accepted: &[Standing<'_>], cx: &Cx<'_>) -> String {
+    let count = |status: fn(TimerStatus) -> bool| {
+        let all = pane.timers.iter().flatten();
+        grouped(all.filter(|timer| status(timer.status)).count() as u128)
+    };
+    let due = count(|status| status == TimerStatus::Due);
+    let scheduled = count(|status| status == TimerStatus::Scheduled);
+    let ended = count(has_ended);
+    let mut title = format!("timers: {due} due, {scheduled} scheduled, {ended} ended");
+    if !cx.filter.is_empty() {
+        title += &format!("; {} match", grouped(accepted.len() as u128));
+    }
+    let listed = pane.timers.iter().flatten().filter(|timer| !has_ended(timer.status)).count();
+    match pane.queue.as_ref().map(|queue| queue.timers) {
+        Some(all) if all > listed as u64 && listed >= 200 => {
+            format!("{title}; the first {listed} of {} that wait", grouped(all.into()))
+        }
+        _ => title,
+    }
+}
+
+fn draw_timers(pane: &Timers, shape: &Shape, cx: &Cx<'_>, buffer: &mut Buffer) {
+    let look = cx.look;
+    let accepted = pane.accepted(cx);
+    let area = section(&title(pane, &accepted, cx), shape.list, look, buffer);
+    if accepted.is_empty() {
+        return lines(nothing(pane, cx, area.width), area, buffer);
+    }
+    let cursor = pane.cursor(&accepted);
+    let window = cursor.window(accepted.len(), shape.rows());
+    let selected = cursor.of(accepted.len()).checked_sub(window.start);
+    let rows: Vec<_> = accepted[window].iter().map(|standing| row(standing, look)).collect();
+    grid(columns(area.width), &rows, selected, area, look, buffer);
+}
+
+/// Why there is nothing to be seen.
+fn nothing(pane: &Timers, cx: &Cx<'_>, width: u16) -> Vec<Line<'static>> {
+    let text = match (&pane.timers, &pane.refused) {
+        (_, Some(reason)) => format!("no timers: {reason}"),
+        (None, None) => "asking".to_owned(),
+        (Some(all), None) if all.is_empty() => {
+            "no timers yet: cowboyctl actor deploy FILE, then cowboyctl timer schedule ACTOR --in 5"
+                .to_owned()
+        }
+        (Some(_), None) if pane.waiting_only && cx.filter.is_empty() => {
+            "no timer waits: a shows those that have ended".to_owned()
+        }
+        (Some(_), None) => "no timer like that".to_owned(),
+    };
+    wrapped(&text, width).into_iter().map(|line| Line::styled(line, cx.look.faint())).collect()
+}
+
+fn row(standing: &Standing<'_>, look: Look) -> Vec<Cell> {
+    let timer = standing.timer;
+    let placed = match standing.place {
+        Place::Rank(_) => look.strong(),
+        Place::PricedOut | Place::Late => look.warn(),
+        Place::In(_) | Place::Ended => Style::new(),
+    };
+    let height = match timer.fired_at {
+        Some(height) => height,
+        None => timer.height,
+    };
+    vec![
+        (place(standing.place), placed),
+        plain(timer.timer_id.to_string()),
+        (status(timer.status).to_owned(), style(timer.status, look)),
+        plain(grouped(height.into())),
+        plain(timer.handler.clone()),
+        plain(wei(*timer.max_fee_per_cycle)),
+        plain(wei(*timer.max_priority_fee_per_cycle)),
+        plain(standing.weight.map_or_else(|| "-".to_owned(), weight)),
+        plain(grouped(timer.expires_at.into())),
+        plain(timer.actor.to_string()),
+    ]
+}
+
+/// Who fired how often, from a row on, and which of those that are seen is under the cursor.
+fn draw_members(
+    pane: &Timers,
+    (first, selected): (usize, Option<usize>),
+    area: Rect,
+    cx: &Cx<'_>,
+    buffer: &mut Buffer,
+) {
+    let members = pane.members(cx);
+    let fairness = pane.fairness.as_ref();
+    let title = match (fairness, pane.policy()) {
+        (Some(fairness), Some(Policy::Eip1559)) => format!(
+            "fairness by {}, {} blocks: {}",
+            fairness.scope,
+            grouped(fairness.window_blocks.into()),
+            grouped(members.len() as u128),
+        ),
+        _ => format!("fairness: {}", grouped(members.len() as u128)),
+    };
+    let area = section(&title, area, cx.look, buffer);
+    if members.is_empty() {
+        let text = match (fairness, pane.policy()) {
+            (None, _) => "asking",
+            (Some(fairness), _) if !fairness.members.is_empty() => "no account like that",
+            (Some(_), Some(Policy::Eip1559)) => "nobody fired in the window: all have weight 2",
+            (Some(_), Some(Policy::Fifo)) => "first come, first served: no weights",
+            (Some(_), _) => "all have weight 1",
+        };
+        return lines([Line::styled(text, cx.look.faint())], area, buffer);
+    }
+    let fit = usize::from(area.height.saturating_sub(1));
+    let rows: Vec<_> = members
+        .iter()
+        .skip(first)
+        .take(fit)
+        .map(|member| {
+            vec![
+                plain(member.account.to_string()),
+                plain(grouped(member.recent.into())),
+                plain(weight(member.weight_per_mille)),
+            ]
+        })
+        .collect();
+    grid(&MEMBERS, &rows, selected, area, cx.look, buffer);
+}

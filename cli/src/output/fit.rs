@@ -1,0 +1,234 @@
+//! Text that fits a terminal: how wide it is, and what gives way where there is too little room.
+//!
+//! [`within`] says how many columns there are while something is drawn; [`super::table()`] and
+//! [`super::fields`] ask for them. Without a width, as in a pipe, nothing is ever shortened.
+
+use ratatui::text::Span;
+use std::{cell::Cell, ops::Range};
+
+thread_local! {
+    static COLUMNS: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// The fewest columns of an id: `0x12ab34…cdef`.
+pub const LEAST_ID: usize = 13;
+
+/// What stands for what was left out.
+const ELLIPSIS: char = '…';
+
+/// How much of an id's end stays: beginnings are alike more often.
+const END: usize = 4;
+
+/// Draws for so many columns; for as many as it takes with `None`.
+pub fn within<T>(columns: Option<usize>, draw: impl FnOnce() -> T) -> T {
+    /// Puts the old width back, also when `draw` panics.
+    struct Before(Option<usize>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            COLUMNS.set(self.0);
+        }
+    }
+    let _before = Before(COLUMNS.replace(columns));
+    draw()
+}
+
+/// The columns that there are, where that is known.
+pub fn room() -> Option<usize> {
+    COLUMNS.get()
+}
+
+/// How many columns a line takes on a terminal.
+pub fn width(line: &str) -> usize {
+    Span::raw(line).width()
+}
+
+/// A long hex string as a table's cell has it: whole, or its beginning and end where the terminal
+/// is known to be narrow.
+pub fn short(hex: &impl ToString) -> String {
+    let text = hex.to_string();
+    match room() {
+        Some(_) => cut(&text, LEAST_ID + 4),
+        None => text,
+    }
+}
+
+/// A line in so many columns: ids lose their middle first, then a word its middle and a text of
+/// several words its end.
+pub fn cut(line: &str, columns: usize) -> String {
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let line = shrink_ids(line, columns);
+    if width(&line) <= columns {
+        return line;
+    }
+    let end = if line.contains(' ') { 0 } else { END.min(columns / 3) };
+    middle(&line, columns, end)
+}
+
+/// The columns that a line takes when each of its ids is as short as it gets.
+pub fn least_width(line: &str) -> usize {
+    let spare = ids(line).map(|id| (id.end - id.start).saturating_sub(LEAST_ID)).sum();
+    width(line).saturating_sub(spare)
+}
+
+/// Whether a line has an id in it that can be shortened.
+pub fn has_id(line: &str) -> bool {
+    ids(line).any(|id| id.end - id.start > LEAST_ID)
+}
+
+/// A text in lines of at most so many columns, broken at spaces. An id that is longer loses its
+/// middle; any other word stays whole, for addresses and paths are there to be copied.
+pub fn wrap(text: &str, columns: usize) -> String {
+    let lines: Vec<_> = text.split('\n').map(|line| wrap_line(line, columns)).collect();
+    lines.join("\n")
+}
+
+fn wrap_line(line: &str, columns: usize) -> String {
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let indent: String = line.chars().take_while(|char| *char == ' ').collect();
+    let indent = if indent.len() * 2 > columns { String::new() } else { indent };
+    let mut wrapped = indent.clone();
+    let mut used = indent.len();
+    for word in line.split_whitespace() {
+        let word = match width(word) > columns - indent.len() {
+            true => shrink_ids(word, columns - indent.len()),
+            false => word.to_owned(),
+        };
+        let wide = width(&word);
+        if used > indent.len() {
+            if used + 1 + wide > columns {
+                wrapped.push('\n');
+                wrapped.push_str(&indent);
+                used = indent.len();
+            } else {
+                wrapped.push(' ');
+                used += 1;
+            }
+        }
+        wrapped.push_str(&word);
+        used += wide;
+    }
+    wrapped
+}
+
+/// Takes the middle out of ids, the longest first, until the line fits or all are short.
+fn shrink_ids(line: &str, columns: usize) -> String {
+    let mut line = line.to_owned();
+    loop {
+        let excess = width(&line).saturating_sub(columns);
+        let longest = ids(&line).max_by_key(|id| id.end - id.start);
+        let Some(id) = longest.filter(|id| excess > 0 && id.end - id.start > LEAST_ID) else {
+            return line;
+        };
+        let room = (id.end - id.start).saturating_sub(excess).max(LEAST_ID);
+        let shorter = middle(&line[id.clone()], room, END);
+        line.replace_range(id, &shorter);
+    }
+}
+
+/// A line without its middle, in so many columns, `end` of them for its end.
+fn middle(line: &str, columns: usize, end: usize) -> String {
+    let Some(begin) = columns.checked_sub(end + 1) else { return String::new() };
+    let mut buffer = [0; 4];
+    let mut take = |char: char, left: &mut usize| match left
+        .checked_sub(width(char.encode_utf8(&mut buffer)))
+    {
+        Some(rest) => {
+            *left = rest;
+            true
+        }
+        None => false,
+    };
+    let mut left = begin;
+    let mut text: String = line.chars().take_while(|char| take(*char, &mut left)).collect();
+    let mut left = end;
+    let tail: Vec<_> = line.chars().rev().take_while(|char| take(*char, &mut left)).collect();
+    text.truncate(text.trim_end().len());
+    text.push(ELLIPSIS);
+    text.extend(tail.iter().rev());
+    text
+}
+
+/// Where ids stand: hex strings, and words of letters and digits that are long as only ids are.
+fn ids(line: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let bytes = line.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < bytes.len() {
+            let start = at + bytes[at..].iter().position(is_part)?;
+            let length = bytes[start..].iter().position(|byte| !is_part(byte));
+            at = length.map_or(bytes.len(), |length| start + length);
+            let word = &line[start..at];
+            let hex = word.strip_prefix("0x").is_some_and(|digits| {
+                digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+            });
+            let long = word.len() >= 20
+                && word.bytes().any(|byte| byte.is_ascii_digit())
+                && word.bytes().any(|byte| byte.is_ascii_alphabetic());
+            if hex || long {
+                return Some(start..at);
+            }
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESS: &str = "0x12ab34cd56ef78901234567890abcdefabcdcdef";
+
+    #[test]
+    fn ids_lose_their_middle() {
+        let check = |line: &str, columns, expected: &str| {
+            let got = cut(line, columns);
+            assert_eq!(got, expected);
+            assert!(width(&got) <= columns, "{got}");
+        };
+        check(ADDRESS, 42, ADDRESS);
+        check(ADDRESS, 41, "0x12ab34cd56ef78901234567890abcdefab…cdef");
+        check(ADDRESS, 13, "0x12ab34…cdef");
+        check(ADDRESS, 8, "0x12a…ef");
+        check(&format!("dev-0 ({ADDRESS})"), 21, "dev-0 (0x12ab34…cdef)");
+        check(&format!("{ADDRESS} {ADDRESS}"), 30, "0x12ab34cd5…cdef 0x12ab34…cdef");
+        check("job_01jd3mxq9rtvexample8", 15, "job_01jd3m…ple8");
+        check("a text of several words", 12, "a text of s…");
+        check("validator-12", 9, "valid…-12");
+        check("runner", 1, "…");
+        check("runner", 0, "");
+    }
+
+    #[test]
+    fn wide_characters_count_twice() {
+        assert_eq!(width("日本"), 4);
+        assert_eq!(cut("日本語日本語", 7), "日本…語");
+        assert_eq!(cut("é́abc", 3).chars().last(), Some('c'));
+    }
+
+    #[test]
+    fn text_breaks_at_spaces_and_ids_never_do() {
+        assert_eq!(wrap("one two three", 7), "one two\nthree");
+        assert_eq!(wrap("  one two", 5), "  one\n  two");
+        assert_eq!(wrap(&format!("at {ADDRESS}"), 20), "at\n0x12ab34cd56ef7…cdef");
+        // Two spaces are kept where nothing has to give way.
+        assert_eq!(wrap("a  b", 4), "a  b");
+        let url = "http://127.0.0.1:8545/a/long/path";
+        assert_eq!(wrap(&format!("at {url}"), 10), format!("at\n{url}"));
+    }
+
+    #[test]
+    fn a_width_holds_while_something_is_drawn() {
+        assert_eq!(room(), None);
+        assert_eq!(within(Some(10), || (room(), within(None, room), room())), {
+            (Some(10), None, Some(10))
+        });
+        assert_eq!(room(), None);
+        assert_eq!(short(&ADDRESS), ADDRESS);
+        assert_eq!(within(Some(80), || short(&ADDRESS)), "0x12ab34cd56…cdef");
+    }
+}

@@ -1,0 +1,152 @@
+//! `--jq`: the jq language, run by jaq. Strings are printed as they are, any other value as compact
+//! JSON, each on a line.
+
+use super::filter::Program;
+use crate::error::{CliError, Excerpt, Exit, nearest};
+use jaq_core::{
+    Compiler, Ctx, Vars, compile,
+    data::JustLut,
+    load,
+    load::{Arena, File, Loader},
+    unwrap_valr,
+};
+use jaq_json::Val;
+use std::ops::Range;
+
+const HINT: &str = "the language is that of jq; examples: docs/output.md";
+
+/// The program that a text describes; an error draws the place that is wrong.
+pub fn program(source: &str) -> Result<Program, CliError> {
+    let filter = compile(source)?;
+    Ok(Box::new(move |document, print| {
+        let input = jaq_json::read::parse_single(document.as_bytes())
+            .map_err(|error| CliError::failed(format!("--jq: the document: {error}")))?;
+        let cx = Ctx::<JustLut<Val>>::new(&filter.lut, Vars::new([]));
+        for output in filter.id.run((cx, input)).map(unwrap_valr) {
+            let output = output.map_err(|error| {
+                CliError::failed(format!("--jq: {error}"))
+                    .hint("the document that it runs on: the same command with --output json")
+            })?;
+            let mut line = match output {
+                Val::TStr(text) => text.to_vec(),
+                other => other.to_string().into_bytes(),
+            };
+            line.push(b'\n');
+            if !print(line) {
+                break;
+            }
+        }
+        Ok(())
+    }))
+}
+
+fn compile(source: &str) -> Result<jaq_core::Filter<JustLut<Val>>, CliError> {
+    let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+    let arena = Arena::default();
+    let file = File { code: source, path: () };
+    let modules = Loader::new(defs).load(&arena, file).map_err(|errors| {
+        let error = errors.into_iter().map(|(_, error)| error).next();
+        let (what, part) = match error {
+            Some(load::Error::Lex(errors)) => first(errors, |(expected, got)| {
+                // What follows the fault is the rest of the program.
+                let end = got.char_indices().nth(1).map_or(got.len(), |(at, _)| at);
+                (format!("expected {}", expected.as_str()), &got[..end])
+            }),
+            Some(load::Error::Parse(errors)) => first(errors, |(expected, got)| {
+                let found = match got {
+                    "" => "the end".to_owned(),
+                    got => format!("`{got}`"),
+                };
+                (format!("expected {}, got {found}", expected.as_str()), got)
+            }),
+            Some(load::Error::Io(errors)) => {
+                first(errors, |(path, _)| (format!("there is no module `{path}`"), path))
+            }
+            None => None,
+        }
+        .unwrap_or_else(|| ("it is no filter".to_owned(), source));
+        refused(source, &what, part)
+    })?;
+    let funs = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+    Compiler::default().with_funs(funs).compile(modules).map_err(|errors| {
+        let undefined = errors.into_iter().flat_map(|(_, errors)| errors).next();
+        let Some((name, kind)) = undefined else {
+            return refused(source, "it is no filter", source);
+        };
+        let arity = match kind {
+            compile::Undefined::Filter(arity) if arity > 0 => format!("/{arity}"),
+            _ => String::new(),
+        };
+        let error =
+            refused(source, &format!("there is no {} `{name}{arity}`", kind.as_str()), name);
+        match nearest(name, names().iter().map(String::as_str)) {
+            Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+            None => error,
+        }
+    })
+}
+
+/// The first of several errors, described.
+fn first<T, R>(errors: Vec<T>, describe: impl FnOnce(T) -> R) -> Option<R> {
+    errors.into_iter().next().map(describe)
+}
+
+/// Every function's name.
+fn names() -> Vec<String> {
+    let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+    let funs = jaq_core::funs::<JustLut<Val>>().chain(jaq_std::funs()).chain(jaq_json::funs());
+    let natives = funs.map(|(name, ..)| name.to_owned());
+    defs.map(|def| def.name.to_owned()).chain(natives).collect()
+}
+
+fn refused(source: &str, what: &str, part: &str) -> CliError {
+    CliError::new(Exit::Usage, format!("--jq: {what}"))
+        .excerpt(Excerpt::of_argument(source, range_of(source, part)))
+        .hint(HINT)
+}
+
+/// Where a part of a text stands; its end, for what is no part of it.
+fn range_of(source: &str, part: &str) -> Range<usize> {
+    let start = (part.as_ptr() as usize).wrapping_sub(source.as_ptr() as usize);
+    if start > source.len() {
+        return source.len()..source.len();
+    }
+    start..(start + part.len()).min(source.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(source: &str, expected: &str) {
+        let error = program(source).err().map(|error| error.to_string());
+        assert_eq!(error.as_deref(), Some(expected), "{source}");
+    }
+
+    #[test]
+    fn what_is_no_filter_is_shown() {
+        let hint = format!("\n  {HINT}");
+        check(".a | | .b", &format!("--jq: expected term, got `|`\n  .a | | .b\n       ^{hint}"));
+        check(".a[", &format!("--jq: expected closing bracket\n  .a[\n     ^{hint}"));
+        check("", &format!("--jq: expected term, got the end\n  \n  ^{hint}"));
+        check(
+            "map(nam)",
+            "--jq: there is no filter `nam`\n  map(nam)\n      ^^^\n  did you mean `nan`?",
+        );
+        check("$a", &format!("--jq: there is no variable `$a`\n  $a\n  ^^{hint}"));
+        check(
+            "import \"a\" as a; .",
+            &format!("--jq: there is no module `a`\n  import \"a\" as a; .\n          ^{hint}"),
+        );
+    }
+
+    #[test]
+    fn every_place_is_within_the_text() {
+        for source in ["(", "\"", "\"\\u12", "{a:", "é |", "if . then", ". as", "[.[] | é]", "&"]
+        {
+            let error = program(source).err().expect(source);
+            assert_eq!(error.exit, Exit::Usage, "{source}");
+            assert_eq!(error.to_string().lines().count(), 4, "{error}");
+        }
+    }
+}

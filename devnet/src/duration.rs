@@ -1,0 +1,57 @@
+//! Durations as people read them, in errors and tables.
+
+use std::{fmt, time::Duration};
+
+/// A duration that prints as `250 ms`, `1.5 s`, `2 m 5 s`, `3 h 20 m`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plain(pub Duration);
+
+impl fmt::Display for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = self.0.as_millis();
+        match ms {
+            0 if !self.0.is_zero() => write!(f, "{} µs", self.0.as_micros()),
+            0..100 => match self.0.as_micros() / 100 % 10 {
+                0 => write!(f, "{ms} ms"),
+                tenth => write!(f, "{ms}.{tenth} ms"),
+            },
+            100..1_000 => write!(f, "{ms} ms"),
+            1_000..60_000 => match ms / 100 % 10 {
+                0 => write!(f, "{} s", ms / 1_000),
+                tenth => write!(f, "{}.{tenth} s", ms / 1_000),
+            },
+            60_000..3_600_000 => match ms / 1_000 % 60 {
+                0 => write!(f, "{} m", ms / 60_000),
+                seconds => write!(f, "{} m {seconds} s", ms / 60_000),
+            },
+            _ => match ms / 60_000 % 60 {
+                0 => write!(f, "{} h", ms / 3_600_000),
+                minutes => write!(f, "{} h {minutes} m", ms / 3_600_000),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_well() {
+        let check = |micros, text: &str| {
+            assert_eq!(Plain(Duration::from_micros(micros)).to_string(), text);
+        };
+        check(0, "0 ms");
+        check(7, "7 µs");
+        check(2_500, "2.5 ms");
+        check(50_000, "50 ms");
+        check(999_999, "999 ms");
+        check(1_000_000, "1 s");
+        check(1_549_000, "1.5 s");
+        check(59_999_000, "59.9 s");
+        check(60_000_000, "1 m");
+        check(125_000_000, "2 m 5 s");
+        check(7_200_000_000, "2 h");
+        check(12_000_000_000, "3 h 20 m");
+    }
+}

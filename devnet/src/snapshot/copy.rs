@@ -1,0 +1,192 @@
+//! Copies of files and folders, as they were at one moment where they do not hold still.
+
+use super::SnapshotError;
+use crate::home::{self, HomeError};
+use rusqlite::Connection;
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    os::unix::fs::{OpenOptionsExt as _, symlink},
+    path::Path,
+    time::Duration,
+};
+
+/// How long a copy waits for a writer.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// SQLite files of a devnet, by their folders' names; a name for any.
+const DATABASES: [&[&str]; 3] =
+    [&["validators", ANY, "index.db"], &["data", "speculation.db"], &["lease", "lease.db"]];
+/// Uploads under way: who begins one begins it again.
+const UPLOADS: &[&str] = &["lease", "tmp"];
+/// Stands for any name.
+const ANY: &str = "*";
+/// What SQLite keeps beside a file; what matters of it is in the copy.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// What was copied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Copied {
+    /// Files.
+    pub(super) files: u64,
+    /// Their bytes.
+    pub(super) bytes: u64,
+}
+
+/// What becomes of a file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// SQLite copies it, as of one moment.
+    Database,
+    /// It is left out.
+    Transient,
+    /// As it is.
+    Plain,
+}
+
+impl Kind {
+    /// Of what a devnet's folder has at this place.
+    fn of(place: &[String]) -> Self {
+        let is = |pattern: &[&str], place: &[String]| {
+            pattern.len() == place.len()
+                && pattern.iter().zip(place).all(|(wanted, name)| *wanted == ANY || wanted == name)
+        };
+        let bare = BESIDE.iter().find_map(|end| {
+            let (name, folders) = place.split_last()?;
+            Some([folders, &[name.strip_suffix(end)?.to_owned()]].concat())
+        });
+        let beside = |place: &Vec<String>| DATABASES.iter().any(|database| is(database, place));
+        if DATABASES.iter().any(|database| is(database, place)) {
+            Self::Database
+        } else if is(UPLOADS, place) || bare.as_ref().is_some_and(beside) {
+            Self::Transient
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+impl Copied {
+    /// Copies a part of a devnet's folder, and counts it. What is not there, or goes meanwhile, is
+    /// no error: what has to hold still does.
+    pub(super) fn live(
+        &mut self,
+        folder: &Path,
+        part: &str,
+        to: &Path,
+    ) -> Result<(), SnapshotError> {
+        let mut place = vec![part.to_owned()];
+        self.entry(&folder.join(part), &to.join(part), &mut Some(&mut place))
+    }
+
+    /// Copies a folder that nobody writes to, as it is, and counts it.
+    pub(super) fn resting(&mut self, from: &Path, to: &Path) -> Result<(), SnapshotError> {
+        self.entry(from, to, &mut None)
+    }
+
+    /// `place`: where this is in a devnet's folder, if that matters.
+    fn entry(
+        &mut self,
+        from: &Path,
+        to: &Path,
+        place: &mut Option<&mut Vec<String>>,
+    ) -> Result<(), SnapshotError> {
+        let kind = place.as_ref().map_or(Kind::Plain, |place| Kind::of(place));
+        if kind == Kind::Transient {
+            return Ok(());
+        }
+        let found = match fs::symlink_metadata(from) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            metadata => metadata.map_err(HomeError::io(from))?.file_type(),
+        };
+        if found.is_dir() {
+            return self.folder(from, to, place);
+        }
+        if let Some(parent) = to.parent() {
+            home::create_private_dir(parent)?;
+        }
+        if found.is_symlink() {
+            let target = fs::read_link(from).map_err(HomeError::io(from))?;
+            symlink(target, to).map_err(HomeError::io(to))?;
+        } else if found.is_file() {
+            self.file(from, to, kind)?;
+        }
+        Ok(())
+    }
+
+    fn folder(
+        &mut self,
+        from: &Path,
+        to: &Path,
+        place: &mut Option<&mut Vec<String>>,
+    ) -> Result<(), SnapshotError> {
+        home::create_private_dir(to)?;
+        let entries = match fs::read_dir(from) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(HomeError::io(from))?,
+        };
+        for entry in entries {
+            let name = entry.map_err(HomeError::io(from))?.file_name();
+            if let Some(place) = place {
+                place.push(name.to_string_lossy().into_owned());
+            }
+            self.entry(&from.join(&name), &to.join(&name), place)?;
+            if let Some(place) = place {
+                place.pop();
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, from: &Path, to: &Path, kind: Kind) -> Result<(), SnapshotError> {
+        if kind == Kind::Database {
+            database(from, to)?;
+        } else {
+            match fs::copy(from, to) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                copied => copied.map_err(HomeError::io(from))?,
+            };
+        }
+        self.files += 1;
+        self.bytes += fs::metadata(to).map_err(HomeError::io(to))?.len();
+        Ok(())
+    }
+}
+
+/// An SQLite file as of now, with what is in its log.
+fn database(from: &Path, to: &Path) -> Result<(), SnapshotError> {
+    // SQLite writes into an empty file, which is nobody else's from the beginning.
+    let fresh = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
+    fresh.map_err(HomeError::io(to))?;
+    let failed = |source| SnapshotError::Sqlite { path: from.to_owned(), source };
+    let connection = Connection::open(from).map_err(failed)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+    let target = to.to_str().ok_or_else(|| HomeError::Malformed {
+        path: to.to_owned(),
+        reason: "its path is not Unicode".to_owned(),
+    })?;
+    connection.execute("VACUUM INTO ?1", [target]).map_err(failed)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_devnet_s_own_databases_are_sqlite_s() {
+        let check = |place: &str, expected| {
+            let place: Vec<_> = place.split('/').map(str::to_owned).collect();
+            assert_eq!(Kind::of(&place), expected, "{place:?}");
+        };
+        check("validators/validator-0/index.db", Kind::Database);
+        check("validators/validator-0/index.db-wal", Kind::Transient);
+        check("lease/lease.db", Kind::Database);
+        check("lease/lease.db-shm", Kind::Transient);
+        check("lease/tmp", Kind::Transient);
+        check("data/speculation.db", Kind::Database);
+        check("data/consensus/validator-0-blocks/00", Kind::Plain);
+        check("lease/artifacts/run_1/job_1/1/lease.db", Kind::Plain);
+        check("lease/artifacts/run_1/job_1/1/a-wal", Kind::Plain);
+        check("lease/artifacts/run_1/job_1/1/tmp", Kind::Plain);
+    }
+}

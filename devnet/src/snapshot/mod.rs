@@ -1,0 +1,319 @@
+//! Snapshots: the whole state of a devnet, saved and brought back.
+//!
+//! ```text
+//! <home>/.snapshots/NAME/     0700
+//!   snapshot.json             0600: what it is; a snapshot without it is none
+//!   devnet/                   the devnet's folder, without what belongs to a process
+//! ```
+//!
+//! Saving takes a folder that no validator writes to: that of a stopped devnet, or of one whose
+//! validators were stopped for it. SQLite files are copied through SQLite, so that others may go on
+//! writing: the agent's and the lease server's. Not taken are the lock, the record, the API's
+//! token, logs, directories of jobs, and runners in processes of their own.
+//!
+//! Whatever is made is made in a folder beside ([`scratch`]) and renamed when it is whole: a
+//! process that is killed leaves a snapshot, or a devnet, as it was before or as it is to be.
+
+mod copy;
+mod load;
+mod scratch;
+
+#[cfg(test)]
+mod tests;
+
+pub use load::Loaded;
+
+use crate::{
+    api::types::{ChainId, Snapshot, Text},
+    home::{self, DevnetHome, Home, HomeError},
+    storage::{self, StorageError, StoredHead},
+    topology::{Name, TopologyError},
+};
+use copy::Copied;
+use jiff::Timestamp;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use scratch::Scratch;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// The layout that this program writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// What the folder of snapshots is called among those of devnets: no devnet's name begins so.
+const FOLDER: &str = ".snapshots";
+/// What a snapshot is.
+const MANIFEST: &str = "snapshot.json";
+/// What is in it.
+const DEVNET: &str = "devnet";
+/// What snapshots that are not whole yet are called.
+const UNFINISHED: &str = ".unfinished-";
+
+/// What of a devnet's folder is saved.
+const SAVED: [&str; 6] = ["topology.yaml", "accounts", "validators", "runners", "data", "lease"];
+
+/// Why a snapshot is not made, found, or brought back.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// A file or folder.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// A validator's file.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The saved topology.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// An SQLite file cannot be copied.
+    #[error("{path}: {source}")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// There is none of this name.
+    #[error("there is no snapshot `{0}`")]
+    Missing(Name),
+    /// There is one of this name already.
+    #[error("there is a snapshot `{0}` already")]
+    Exists(Name),
+    /// Devnet and height together are no name.
+    #[error("`{0}` is too long for a snapshot's name")]
+    Unnamed(String),
+    /// A devnet that never began a chain.
+    #[error("devnet `{0}` has no chain to save")]
+    NoChain(Name),
+    /// Of another version.
+    #[error("snapshot `{name}` has format {got}, this program reads {}", FORMAT)]
+    Format {
+        /// Which.
+        name: Name,
+        /// What it says.
+        got: u32,
+    },
+    /// It is not what was saved.
+    #[error("snapshot `{name}` is damaged: {reason}")]
+    Damaged {
+        /// Which.
+        name: Name,
+        /// How.
+        reason: String,
+    },
+    /// The devnet that it should be loaded into runs.
+    #[error("devnet `{name}` is running{}", .pid.map(|p| format!(" (process {p})")).unwrap_or_default())]
+    Running {
+        /// The devnet.
+        name: Name,
+        /// Its process, where it is known.
+        pid: Option<u32>,
+    },
+    /// It has a runner in a process of its own.
+    #[error("runner `{runner}` of devnet `{name}` runs in a process of its own")]
+    RunnerRuns {
+        /// The devnet.
+        name: Name,
+        /// The runner.
+        runner: String,
+    },
+    /// It has a chain, which would be gone.
+    #[error("devnet `{0}` has a chain already")]
+    HasChain(Name),
+}
+
+/// All snapshots of a user.
+#[derive(Debug, Clone)]
+pub struct Snapshots {
+    home: Home,
+    folder: PathBuf,
+}
+
+/// A snapshot that is whole but has no name yet; gone when it is dropped.
+#[derive(Debug)]
+pub struct Draft {
+    snapshots: Snapshots,
+    scratch: Scratch,
+    name: Name,
+    snapshot: Snapshot,
+}
+
+impl Snapshots {
+    /// Those beside the devnets of a home.
+    pub fn of(home: &Home) -> Self {
+        Self { home: home.clone(), folder: home.path().join(FOLDER) }
+    }
+
+    /// Those beside a devnet.
+    pub fn beside(devnet: &DevnetHome) -> Self {
+        Self::of(&devnet.home())
+    }
+
+    /// The folder of the snapshot of this name, whether it exists or not.
+    pub fn path(&self, name: &Name) -> PathBuf {
+        self.folder.join(name.as_str())
+    }
+
+    /// Copies a devnet that no process runs, or whose validators are stopped. `name`: what to call
+    /// it, else devnet and height.
+    pub fn copy(
+        &self,
+        devnet: &DevnetHome,
+        name: Option<&Name>,
+        now: Timestamp,
+    ) -> Result<Draft, SnapshotError> {
+        if let Some(name) = name {
+            self.vacant(name)?;
+        }
+        if !devnet.has_chain() {
+            return Err(SnapshotError::NoChain(devnet.name().clone()));
+        }
+        home::create_private_dir(&self.folder)?;
+        let scratch = Scratch::new(&self.folder, UNFINISHED)?;
+        let target = scratch.path("snapshot");
+        home::create_private_dir(&target)?;
+        let mut copied = Copied::default();
+        for part in SAVED {
+            copied.live(devnet.path(), part, &target.join(DEVNET))?;
+        }
+        let head = newest(&target.join(DEVNET))?;
+        let StoredHead { chain_id, height, hash } =
+            head.ok_or_else(|| SnapshotError::NoChain(devnet.name().clone()))?;
+        let name = match name {
+            Some(name) => name.clone(),
+            None => {
+                let text = format!("{}-{height}", devnet.name());
+                text.parse().map_err(|_| SnapshotError::Unnamed(text))?
+            }
+        };
+        self.vacant(&name)?;
+        let snapshot = Snapshot {
+            format: FORMAT,
+            snapshot: name.to_string(),
+            devnet: devnet.name().to_string(),
+            chain_id: Text(ChainId(chain_id)),
+            height: height.get(),
+            hash: hash.into(),
+            created_at: Text(now),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            files: copied.files,
+            bytes: copied.bytes,
+            halted_ms: None,
+        };
+        Ok(Draft { snapshots: self.clone(), scratch, name, snapshot })
+    }
+
+    /// Every snapshot, by name, and why some cannot be read.
+    pub fn list(&self) -> Result<(Vec<Snapshot>, Vec<SnapshotError>), SnapshotError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok((Vec::new(), Vec::new()));
+            }
+            Err(error) => return Err(HomeError::io(&self.folder)(error).into()),
+        };
+        let mut names: Vec<Name> = Vec::new();
+        for entry in entries {
+            let file = entry.map_err(HomeError::io(&self.folder))?.file_name();
+            names.extend(file.to_str().and_then(|name| name.parse().ok()));
+        }
+        names.sort();
+        let (mut snapshots, mut unreadable) = (Vec::new(), Vec::new());
+        for name in names {
+            match self.get(&name) {
+                Ok(snapshot) => snapshots.push(snapshot),
+                Err(error) => unreadable.push(error),
+            }
+        }
+        Ok((snapshots, unreadable))
+    }
+
+    /// The snapshot of this name.
+    pub fn get(&self, name: &Name) -> Result<Snapshot, SnapshotError> {
+        let folder = self.path(name);
+        if !folder.is_dir() {
+            return Err(SnapshotError::Missing(name.clone()));
+        }
+        let damaged = |reason: String| SnapshotError::Damaged { name: name.clone(), reason };
+        let text = home::read_if_there(&folder.join(MANIFEST))?
+            .ok_or_else(|| damaged(format!("it has no {MANIFEST}")))?;
+        let value: serde_json::Value =
+            serde_json::from_str(&text).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
+        // Looked at first: the rest of another format may be anything.
+        match value["format"].as_u64().and_then(|format| u32::try_from(format).ok()) {
+            Some(FORMAT) => {}
+            Some(got) => return Err(SnapshotError::Format { name: name.clone(), got }),
+            None => return Err(damaged(format!("{MANIFEST} names no format"))),
+        }
+        let snapshot: Snapshot =
+            serde_json::from_value(value).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
+        // It may have been renamed by hand.
+        Ok(Snapshot { snapshot: name.to_string(), ..snapshot })
+    }
+
+    /// Deletes the snapshot of this name, whatever is in it.
+    pub fn remove(&self, name: &Name) -> Result<(), SnapshotError> {
+        let folder = self.path(name);
+        let scratch = match fs::symlink_metadata(&folder) {
+            Ok(_) => Scratch::new(&self.folder, UNFINISHED)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(SnapshotError::Missing(name.clone()));
+            }
+            Err(error) => return Err(HomeError::io(&folder)(error).into()),
+        };
+        fs::rename(&folder, scratch.path("snapshot")).map_err(HomeError::io(&folder))?;
+        Ok(())
+    }
+
+    fn vacant(&self, name: &Name) -> Result<(), SnapshotError> {
+        match fs::symlink_metadata(self.path(name)) {
+            Ok(_) => Err(SnapshotError::Exists(name.clone())),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Draft {
+    /// Gives it its name. `halted`: how long the chain stood still for it.
+    pub fn finish(self, halted: Option<Duration>) -> Result<Snapshot, SnapshotError> {
+        let halted_ms = halted.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let snapshot = Snapshot { halted_ms, ..self.snapshot };
+        let folder = self.scratch.path("snapshot");
+        let json = serde_json::to_string_pretty(&snapshot).expect("a snapshot is plain data");
+        home::write_private(&folder.join(MANIFEST), &format!("{json}\n"))?;
+        rename_new(&folder, &self.snapshots.path(&self.name)).map_err(|error| {
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => SnapshotError::Exists(self.name.clone()),
+                _ => HomeError::io(&folder)(error).into(),
+            }
+        })?;
+        Ok(snapshot)
+    }
+}
+
+/// Renames to a name that nothing has.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // A file system that cannot: a folder that is not empty is not replaced either.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => fs::rename(from, to),
+        other => Ok(other?),
+    }
+}
+
+/// The newest block that any validator has stored.
+fn newest(devnet: &Path) -> Result<Option<StoredHead>, SnapshotError> {
+    let validators = devnet.join("validators");
+    let mut newest: Option<StoredHead> = None;
+    for entry in fs::read_dir(&validators).map_err(HomeError::io(&validators))? {
+        let file = entry.map_err(HomeError::io(&validators))?.path().join("index.db");
+        if !file.is_file() {
+            continue;
+        }
+        let head = storage::head_of(&file)?;
+        if head.as_ref().map(|head| head.height) > newest.as_ref().map(|head| head.height) {
+            newest = head;
+        }
+    }
+    Ok(newest)
+}

@@ -1,0 +1,220 @@
+//! Snapshots of folders that look like a devnet's.
+
+use super::*;
+use crate::{
+    home::State,
+    topology::{Overrides, Topology},
+};
+use cowboy_engine::primitives::SecretKey;
+use rusqlite::Connection;
+use std::os::unix::fs::PermissionsExt as _;
+use tempfile::TempDir;
+
+struct Lab {
+    folder: TempDir,
+    home: Home,
+}
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+impl Lab {
+    /// A home with a stopped devnet called `one`, its chain at height 3.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().join("home"));
+        let lab = Self { folder, home };
+        lab.write("one", 3, "first");
+        lab
+    }
+
+    fn devnet(&self, devnet: &str) -> DevnetHome {
+        self.home.devnet(&name(devnet))
+    }
+
+    fn snapshots(&self) -> Snapshots {
+        Snapshots::of(&self.home)
+    }
+
+    /// Writes what a devnet's processes write.
+    fn write(&self, devnet: &str, height: u64, text: &str) {
+        let devnet = self.devnet(devnet);
+        let lock = devnet.lock().unwrap();
+        let yaml = format!("name: {}\n", devnet.name());
+        let plan = Topology::parse(&yaml, "").unwrap();
+        let plan = plan.resolve(&Overrides::default(), &yaml, "").unwrap();
+        lock.write_topology(&plan.to_yaml()).unwrap();
+        lock.write_token("the token").unwrap();
+        lock.write_account_key(&name("dev-0"), &SecretKey::derive(b"x", "dev-0")).unwrap();
+        let validator = devnet.validator_path(&name("validator-0"));
+        home::create_private_dir(&validator).unwrap();
+        let store = Connection::open(validator.join("index.db")).unwrap();
+        store
+            .execute_batch(&format!(
+                "PRAGMA journal_mode = WAL; DROP TABLE IF EXISTS meta; DROP TABLE IF EXISTS block;
+                 CREATE TABLE meta (chain_id BLOB); CREATE TABLE block (height INTEGER, hash BLOB);
+                 INSERT INTO meta VALUES (x'000000000000002a');
+                 INSERT INTO block VALUES ({height}, x'{}'); PRAGMA user_version = 6;",
+                "ab".repeat(32)
+            ))
+            .unwrap();
+        let journal = devnet.data_path().join("consensus/validator-0-blocks");
+        home::create_private_dir(&journal).unwrap();
+        fs::write(journal.join("00"), text).unwrap();
+        fs::write(devnet.data_path().join("ports.json"), "{}").unwrap();
+        home::create_private_dir(&devnet.jobs_path()).unwrap();
+        fs::write(devnet.jobs_path().join("scratch"), "x").unwrap();
+        fs::write(devnet.log_path(), "it said\n").unwrap();
+    }
+
+    fn save(&self, devnet: &str, as_name: Option<&str>) -> Result<Snapshot, SnapshotError> {
+        let as_name = as_name.map(name);
+        let draft =
+            self.snapshots().copy(&self.devnet(devnet), as_name.as_ref(), Timestamp::UNIX_EPOCH)?;
+        draft.finish(None)
+    }
+
+    fn journal(&self, devnet: &str) -> String {
+        let folder = self.devnet(devnet).data_path();
+        fs::read_to_string(folder.join("consensus/validator-0-blocks/00")).unwrap()
+    }
+
+    /// What lies about beside devnets and snapshots.
+    fn leftovers(&self) -> Vec<String> {
+        let entries = [self.home.path().to_owned(), self.home.path().join(FOLDER)];
+        let names = entries.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
+        let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with('.') && name != FOLDER).collect()
+    }
+}
+
+#[test]
+fn a_snapshot_is_what_the_chain_needs_and_nothing_of_a_process() {
+    let lab = Lab::new();
+    let saved = lab.save("one", None).unwrap();
+    assert_eq!((saved.snapshot.as_str(), saved.height, saved.format), ("one-3", 3, FORMAT));
+    assert_eq!(saved.chain_id.0.0, 42);
+    assert_eq!(saved.hash.0.0, [0xab; 32]);
+    let folder = lab.snapshots().path(&name("one-3"));
+    let devnet = folder.join(DEVNET);
+    let has = |path: &str| devnet.join(path).exists();
+    for path in ["topology.yaml", "accounts/dev-0.key", "validators/validator-0/index.db"] {
+        assert!(has(path), "{path}");
+    }
+    for path in
+        ["lock", "token", "devnet.json", "log", "jobs", "validators/validator-0/index.db-wal"]
+    {
+        assert!(!has(path), "{path}");
+    }
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    assert_eq!(mode(&devnet.join("accounts")), 0o700);
+    assert_eq!(mode(&devnet.join("accounts/dev-0.key")), 0o600);
+    assert_eq!(mode(&devnet.join("validators/validator-0/index.db")), 0o600);
+    assert_eq!(lab.snapshots().list().unwrap().0, [saved]);
+    assert!(
+        matches!(lab.save("one", None), Err(SnapshotError::Exists(taken)) if taken == name("one-3"))
+    );
+    assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
+    lab.snapshots().remove(&name("one-3")).unwrap();
+    assert!(matches!(lab.snapshots().get(&name("one-3")), Err(SnapshotError::Missing(_))));
+    assert!(matches!(lab.snapshots().remove(&name("one-3")), Err(SnapshotError::Missing(_))));
+    assert!(lab.leftovers().is_empty());
+}
+
+#[test]
+fn a_load_brings_the_chain_back_and_keeps_what_is_the_folder_s_own() {
+    let lab = Lab::new();
+    lab.save("one", Some("before")).unwrap();
+    lab.write("one", 9, "second");
+    let one = lab.devnet("one");
+    assert!(one.add_account(&name("mine"), &SecretKey::derive(b"x", "mine")).unwrap());
+    let before = name("before");
+    let refused = lab.snapshots().load(&before, None, false).unwrap_err();
+    assert!(matches!(refused, SnapshotError::HasChain(devnet) if devnet == name("one")));
+    assert_eq!(lab.journal("one"), "second");
+
+    let lock = one.lock().unwrap();
+    let refused = lab.snapshots().load(&before, None, true).unwrap_err();
+    assert!(matches!(refused, SnapshotError::Running { .. }), "{refused}");
+    drop(lock);
+
+    let loaded = lab.snapshots().load(&before, None, true).unwrap();
+    assert!(loaded.replaced);
+    assert_eq!(lab.journal("one"), "first");
+    assert_eq!(one.state().unwrap(), State::Stopped);
+    assert_eq!(one.token().unwrap(), "the token");
+    assert_eq!(one.accounts().unwrap(), [name("dev-0"), name("mine")]);
+    assert_eq!(fs::read_to_string(one.log_path()).unwrap(), "it said\n");
+    assert!(!one.jobs_path().exists());
+    assert!(lab.leftovers().is_empty(), "{:?}", lab.leftovers());
+}
+
+#[test]
+fn under_another_name_the_chain_keeps_its_own() {
+    let lab = Lab::new();
+    lab.save("one", Some("before")).unwrap();
+    let loaded = lab.snapshots().load(&name("before"), Some(&name("two")), false).unwrap();
+    assert!(!loaded.replaced);
+    let two = lab.devnet("two");
+    assert_eq!(two.state().unwrap(), State::Stopped);
+    assert_eq!(lab.journal("two"), "first");
+    let text = two.topology().unwrap().unwrap();
+    let plan = Topology::parse(&text, "").unwrap();
+    let plan = plan.resolve(&Overrides::default(), &text, "").unwrap();
+    assert_eq!((plan.name, plan.chain_name), (name("two"), name("one")));
+    assert!(!two.data_path().join("ports.json").exists(), "the first devnet's ports");
+    assert!(two.token().is_err(), "a token of its own is made when it starts");
+    assert_eq!(lab.journal("one"), "first");
+}
+
+#[test]
+fn what_is_not_a_whole_snapshot_of_this_format_is_refused() {
+    let lab = Lab::new();
+    let before = name("before");
+    lab.save("one", Some("before")).unwrap();
+    let manifest = lab.snapshots().path(&before).join(MANIFEST);
+    let text = fs::read_to_string(&manifest).unwrap();
+    let refused = || lab.snapshots().load(&before, Some(&name("two")), false).unwrap_err();
+
+    fs::write(&manifest, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
+    assert!(matches!(refused(), SnapshotError::Format { got: 2, .. }));
+    let (none, unreadable) = lab.snapshots().list().unwrap();
+    assert!(none.is_empty() && unreadable.len() == 1);
+    fs::write(&manifest, "{").unwrap();
+    assert!(matches!(refused(), SnapshotError::Damaged { .. }));
+    fs::remove_file(&manifest).unwrap();
+    assert!(matches!(refused(), SnapshotError::Damaged { .. }));
+    fs::write(&manifest, &text).unwrap();
+    let key = lab.snapshots().path(&before).join(DEVNET).join("accounts/dev-0.key");
+    fs::remove_file(key).unwrap();
+    let error = refused().to_string();
+    assert!(error.contains("files"), "{error}");
+    assert_eq!(lab.devnet("two").state().unwrap(), State::Absent, "nothing half is left");
+    assert!(lab.leftovers().is_empty());
+}
+
+#[test]
+fn what_a_killed_process_left_goes_with_the_next_snapshot() {
+    let lab = Lab::new();
+    lab.save("one", Some("a")).unwrap();
+    let held = Scratch::new(&lab.home.path().join(FOLDER), UNFINISHED).unwrap();
+    let left = lab.home.path().join(FOLDER).join(format!("{UNFINISHED}left"));
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("lock"), "1").unwrap();
+    assert_eq!(lab.snapshots().list().unwrap().0.len(), 1);
+    lab.save("one", Some("b")).unwrap();
+    assert!(!left.exists());
+    assert!(held.path("").exists(), "another process is at it");
+    drop(held);
+    assert!(lab.leftovers().is_empty());
+    assert!(lab.folder.path().exists());
+}
+
+#[test]
+fn a_devnet_without_a_chain_is_not_saved() {
+    let lab = Lab::new();
+    drop(lab.devnet("empty").lock().unwrap());
+    assert!(matches!(lab.save("empty", None), Err(SnapshotError::NoChain(_))));
+}

@@ -1,0 +1,23 @@
+#!/bin/sh
+# A devnet for the time of one test run; what happened is kept where the run fails.
+set -eu
+
+# Whatever else runs on this machine, this one is meant.
+export COWBOYCTL_DEVNET=ci
+cowboyctl devnet up --detach --name ci --wait 3 --timeout 2m
+finish() {
+    status=$?
+    if [ "$status" -ne 0 ]; then
+        cowboyctl devnet report || cowboyctl devnet logs > devnet.log
+    fi
+    cowboyctl devnet down
+    exit "$status"
+}
+trap finish EXIT
+
+# The run: whatever fails here fails the job.
+cowboyctl actor test examples/actors/counter.star
+counter=$(cowboyctl --quiet actor deploy examples/actors/counter.star)
+cowboyctl --quiet actor call "$counter" increment '{"by": 2}'
+job=$(cowboyctl --quiet job submit custom --wait -- echo done)
+test "$(cowboyctl job result "$job")" = done

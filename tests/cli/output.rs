@@ -1,0 +1,408 @@
+//! What is printed where: terminals of any width, pipes, filters, and the schemas of it all.
+
+use crate::{
+    actors,
+    answers::{answer, hash},
+    online::{SHOWN, job_commands},
+    shape, speculation,
+    support::{Fake, Folder, Outcome, outcome},
+    terminal::on_terminal,
+    timers,
+};
+use cowboy_devnet::api::types::{PipelineStatus, TimerStatus, TransactionStatus};
+use rustix::process::{Pid, Signal, kill_process};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead as _, BufReader},
+    os::unix::process::ExitStatusExt as _,
+    process::Stdio,
+};
+
+fn owned(args: &[&str]) -> Vec<String> {
+    args.iter().map(|arg| (*arg).to_owned()).collect()
+}
+
+/// Commands about everything that a devnet has, with a devnet that answers them.
+fn shown() -> Vec<(Fake, Vec<Vec<String>>)> {
+    let id = hash(1).to_string();
+    let of_chain = SHOWN.iter().map(|args| owned(args)).chain(job_commands()).collect();
+    let of_actors = [
+        &["actor", "ls"][..],
+        &["actor", "show", &actors::actor().to_string()],
+        &["actor", "call", "0xac", "bump", "--dry-run"],
+        &["chain", "tx", &hash(9).to_string()],
+    ]
+    .map(owned);
+    let of_timers = [
+        &["timer", "ls"][..],
+        &["timer", "show", &id],
+        &["timer", "queue"],
+        &["timer", "fees"],
+        &["timer", "fairness"],
+        &["chain", "params", "get"],
+        &["chain", "params", "get", "fast"],
+    ]
+    .map(owned);
+    let of_speculation = [
+        &["speculation", "ls"][..],
+        &["speculation", "show", "7"],
+        &["speculation", "show", "7", "second"],
+        &["speculation", "commitments"],
+        &["speculation", "rollbacks", "--pipeline", "7"],
+        &["speculation", "status"],
+        &["speculation", "config"],
+    ]
+    .map(owned);
+    vec![
+        (Fake::new(answer), of_chain),
+        (actors::fake(TransactionStatus::Success), of_actors.to_vec()),
+        (timers::fake(TimerStatus::Due), of_timers.to_vec()),
+        (speculation::fake(PipelineStatus::Completed), of_speculation.to_vec()),
+    ]
+}
+
+fn words(args: &[String]) -> Vec<&str> {
+    args.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn no_line_is_wider_than_its_terminal() {
+    for (fake, commands) in shown() {
+        for args in commands {
+            for columns in [40, 80, 132] {
+                let mut command = fake.folder.command(&words(&args));
+                let shown = on_terminal(&mut command, columns, false);
+                assert_eq!(shown.code, 0, "{args:?}: {}", shown.text);
+                for line in shown.text.lines() {
+                    // A word that is no id stays whole: a URL, a path, a rule's name.
+                    let one_word = line.split_whitespace().count() <= 2;
+                    let fits = line.chars().count() <= usize::from(columns);
+                    assert!(fits || one_word, "{args:?} in {columns} columns: {line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tables_read_well_in_80_and_40_columns() {
+    let fake = Fake::new(answer);
+    let mut all = String::new();
+    for columns in [80, 40] {
+        for args in [
+            &["runner", "ls"][..],
+            &["validator", "ls"],
+            &["chain", "block", "42"],
+            &["account", "ls"],
+            &["job", "ls"],
+            &["mru", "show", "dev-0", "custom"],
+        ] {
+            let shown = on_terminal(&mut fake.folder.command(args), columns, false);
+            all += &format!("$ cowboyctl {}   # {columns}\n{}\n", args.join(" "), shown.text);
+        }
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn wide_and_pipes_leave_nothing_out() {
+    for (fake, commands) in shown() {
+        for args in commands {
+            let piped = fake.folder.prints(&words(&args));
+            // A long value of a store is abbreviated in a table, wherever that is printed.
+            let short = piped.contains('…') && !args[..2].concat().eq("actorshow");
+            assert!(!short, "{args:?}: {piped}");
+            let mut command = fake.folder.command(&[&words(&args)[..], &["--wide"]].concat());
+            let wide = on_terminal(&mut command, 40, false).text;
+            // Pictures are for terminals alone.
+            assert!(wide.ends_with(&piped), "{args:?}: {wide}\n{piped}");
+            // What scripts read is no narrower on a terminal.
+            let args = [&words(&args)[..], &["-o", "json"]].concat();
+            let json = fake.folder.prints(&args);
+            assert_eq!(on_terminal(&mut fake.folder.command(&args), 40, false).text, json);
+        }
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_that_show_it() {
+    let folder = Folder::new();
+    let shown = |term: &str, no_color: Option<&str>| {
+        let mut command = folder.command(&["chain", "head", "--devnet", "nowhere"]);
+        command.env("TERM", term).envs(no_color.map(|value| ("NO_COLOR", value)));
+        let shown = on_terminal(&mut command, 80, true);
+        assert_eq!(shown.code, 4);
+        shown.text
+    };
+    let plain = "error: there is no devnet `nowhere`\n  \
+                 start one: cowboyctl devnet up --detach --name nowhere\n";
+    assert_eq!(shown("dumb", None), plain);
+    assert_eq!(shown("xterm-256color", Some("1")), plain);
+    let coloured = shown("xterm-256color", None);
+    assert!(coloured.contains("\u{1b}["), "{coloured:?}");
+    let unseen = folder.command(&["chain", "head"]).env("TERM", "xterm").output().unwrap();
+    assert!(!unseen.stderr.contains(&0x1b));
+}
+
+#[test]
+fn nobody_reading_is_no_failure() {
+    for (fake, commands) in shown() {
+        for args in commands {
+            for more in [&[][..], &["-o", "json"], &["-q"], &["--jq", "., ., ."]] {
+                let args = [&words(&args)[..], more].concat();
+                let mut command = fake.folder.command(&args);
+                let (reader, writer) = std::io::pipe().unwrap();
+                drop(reader);
+                let ended = command.stdout(writer).stderr(Stdio::piped()).output().unwrap();
+                let said = String::from_utf8(ended.stderr).unwrap();
+                assert_eq!((ended.status.code(), said.as_str()), (Some(0), ""), "{args:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn jq_rewrites_what_is_printed() {
+    let fake = Fake::new(answer);
+    let folder = &fake.folder;
+    let check = |args: &[&str], expected: &str| assert_eq!(folder.prints(args), expected);
+    check(&["chain", "head", "--jq", ".height"], "42\n");
+    check(&["chain", "head", "--jq", ".height, .hash[:4]"], "42\n0x2a\n");
+    check(&["runner", "ls", "--jq", ".[].name"], "runner-0\nrunner-1\nrunner-2\nrunner-3\n");
+    check(&["runner", "ls", "--jq", "map(.index)"], "[0,1,2,3]\n");
+    // Per item where the format is of lines.
+    check(&["runner", "ls", "-o", "jsonl", "--jq", "[.index]"], "[0]\n[1]\n[2]\n[3]\n");
+    check(&["runner", "ls", "-o", "json", "--jq", "length"], "4\n");
+    check(&["runner", "ls", "--jq", "empty"], "");
+    let mut command = folder.command(&["chain", "head"]);
+    let set = outcome(command.env("COWBOYCTL_JQ", ".height").env("COWBOYCTL_OUTPUT", "yaml"));
+    assert_eq!((set.code, set.stdout.as_str()), (0, "42\n"), "{set:?}");
+    let id = hash(1).to_string();
+    check(&["job", "result", &id, "--jq", ".result"], "0x68690aff\n");
+}
+
+#[test]
+fn templates_rewrite_what_is_printed() {
+    let fake = Fake::new(answer);
+    let check = |args: &[&str], expected: &str| assert_eq!(fake.folder.prints(args), expected);
+    check(&["chain", "head", "--template", "{{ height }} <b>"], "42 <b>\n");
+    let template = "{% for r in this %}{{ r.name }}={{ r.index }}\n{% endfor %}";
+    let names = "runner-0=0\nrunner-1=1\nrunner-2=2\nrunner-3=3\n";
+    check(&["runner", "ls", "--template", template], names);
+    let each = ["runner", "ls", "-o", "jsonl", "--template", "{{ name }}={{ index }}"];
+    check(&each, names);
+}
+
+#[test]
+fn what_is_no_filter_is_drawn() {
+    let fake = Fake::new(answer);
+    let fails = |code, args: &[&str]| fake.folder.fails(code, args);
+    insta::assert_snapshot!(fails(2, &["chain", "head", "--jq", ".a | | .b"]), @"
+    error: --jq: expected term, got `|`
+      .a | | .b
+           ^
+      the language is that of jq; examples: docs/output.md
+    ");
+    insta::assert_snapshot!(fails(2, &["chain", "head", "--jq", "mapp(.)"]), @"
+    error: --jq: there is no filter `mapp/1`
+      mapp(.)
+      ^^^^
+      did you mean `map`?
+    ");
+    insta::assert_snapshot!(fails(1, &["chain", "head", "--jq", ".height.x"]), @r#"
+    error: --jq: cannot index 42 with "x"
+      the document that it runs on: the same command with --output json
+    "#);
+    insta::assert_snapshot!(fails(2, &["chain", "head", "--template", "{{ height"]), @"
+    error: --template: syntax error: unexpected end of input, expected end of variable block
+      {{ height
+         ^^^^^^
+      the language is that of Jinja; examples: docs/output.md
+    ");
+    insta::assert_snapshot!(fails(1, &["chain", "head", "--template", "{{ heigth }}"]), @"
+    error: --template: undefined value: `heigth` is undefined
+      {{ heigth }}
+         ^^^^^^
+      did you mean `height`?
+    ");
+}
+
+#[test]
+fn filters_and_what_contradicts_them() {
+    let folder = Folder::new();
+    insta::assert_snapshot!(folder.fails(2, &["devnet", "ls", "--jq", ".", "-o", "table"]), @"
+    error: --jq rewrites JSON, and --output asks for something else
+      leave --output away, or say json or jsonl
+    ");
+    insta::assert_snapshot!(folder.fails(2, &["devnet", "ls", "--jq", ".", "-q"]), @"error: --jq and --quiet: only one of them can say what is printed");
+    insta::assert_snapshot!(folder.fails(2, &["man", "--template", "a"]), @"error: cowboyctl man prints text, not JSON: --template has nothing to rewrite");
+    for args in [
+        &["devnet", "ls", "--template", "a", "-o", "yaml"][..],
+        &["devnet", "ls", "--template", "a", "--jq", "."],
+        &["completions", "bash", "--jq", "."],
+        &["devnet", "init", "--jq", "."],
+        &["devnet", "logs", "--jq", "."],
+        &["lease", "logs", "job_1", "--jq", "."],
+        &["lease", "runner", "--jq", "."],
+    ] {
+        let said = folder.fails(2, args);
+        assert!((1..=3).contains(&said.lines().count()), "{args:?}: {said}");
+    }
+    assert!(!folder.path("devnet.yaml").exists(), "it is refused before anything is done");
+    let drawn = ["speculation", "graph", "7", "--format", "dot", "--jq", "."];
+    insta::assert_snapshot!(speculation::fake(PipelineStatus::Completed).folder.fails(2, &drawn), @"
+    error: a filter rewrites JSON, and this is none
+      leave --jq and --template away, or ask for the form json
+    ");
+}
+
+/// An endless filter, once it has begun, ends with the signal that ctrl-c sends.
+fn interrupted(folder: &Folder, args: &[&str]) {
+    let endless = r#""begun", last(repeat(1))"#;
+    let mut command = folder.command(&[args, &["--jq", endless]].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let status = child.wait().unwrap();
+    // By the signal itself, before the filter has run for long enough to be watched.
+    let ended = status.code() == Some(130) || status.signal() == Some(Signal::INT.as_raw());
+    assert!(ended, "{status}");
+}
+
+#[test]
+fn an_endless_filter_ends_with_ctrl_c() {
+    interrupted(&Folder::new(), &["devnet", "ls"]);
+    interrupted(&Fake::new(answer).folder, &["chain", "head"]);
+}
+
+/// Schemas whose documents only a devnet or a lease server prints, and the tests that run these
+/// commands: whatever they print in JSON is checked there.
+const ELSEWHERE: [(&str, &str); 62] = [
+    ("devnet up", "devnet/support.rs"),
+    ("devnet down", "devnet/scripts.rs"),
+    ("devnet reset", "devnet/scripts.rs"),
+    ("devnet validate", "cli/offline.rs"),
+    ("chain params set", "devnet/timers.rs"),
+    ("chain wait", "devnet/support.rs"),
+    ("account fund", "devnet/scripts.rs"),
+    ("account transfer", "cli/online.rs"),
+    ("actor check", "cli/offline.rs"),
+    ("actor test", "cli/offline.rs"),
+    ("actor deploy", "devnet/actors.rs"),
+    ("actor logs", "devnet/actors.rs"),
+    ("timer schedule", "cli/timers.rs"),
+    ("timer cancel", "devnet/timers.rs"),
+    ("timer extend", "devnet/timers.rs"),
+    ("timer watch", "devnet/timers.rs"),
+    ("runner deregister", "devnet/runners.rs"),
+    ("runner register", "devnet/runners.rs"),
+    ("runner start", "devnet/runners.rs"),
+    ("runner stop", "devnet/runners.rs"),
+    ("runner pause", "devnet/runners.rs"),
+    ("runner resume", "devnet/runners.rs"),
+    ("runner backpressure", "devnet/runners.rs"),
+    ("validator start", "devnet/chain.rs"),
+    ("validator add", "devnet/committee.rs"),
+    ("validator remove", "devnet/committee.rs"),
+    ("fault ls", "devnet/on_purpose.rs"),
+    ("fault kill", "devnet/on_purpose.rs"),
+    ("fault pause", "devnet/on_purpose.rs"),
+    ("fault partition", "devnet/on_purpose.rs"),
+    ("fault latency", "devnet/on_purpose.rs"),
+    ("fault loss", "devnet/on_purpose.rs"),
+    ("fault heal", "devnet/on_purpose.rs"),
+    ("job submit", "devnet/jobs.rs"),
+    ("job submit custom", "cli/online.rs"),
+    ("job submit http", "cli/online.rs"),
+    ("job wait", "devnet/jobs.rs"),
+    ("presence watch", "devnet/presence.rs"),
+    ("pool grant", "devnet/jobs.rs"),
+    ("pool revoke", "devnet/jobs.rs"),
+    ("speculation submit", "devnet/speculation.rs"),
+    ("lease submit", "cli/lease.rs"),
+    ("lease ls", "cli/lease.rs"),
+    ("lease show", "cli/lease.rs"),
+    ("lease artifacts", "cli/lease.rs"),
+    ("lease cancel", "cli/lease.rs"),
+    ("lease revoke", "cli/lease.rs"),
+    ("lease token issue", "cli/lease.rs"),
+    ("lease token revoke", "cli/lease.rs"),
+    ("lease token ls", "cli/lease.rs"),
+    ("lease serve", "cli/lease.rs"),
+    ("account new", "devnet/accounts.rs"),
+    ("chain advance", "devnet/advance.rs"),
+    ("devnet report", "devnet/report.rs"),
+    ("devnet snapshot save", "devnet/snapshots.rs"),
+    ("devnet snapshot load", "devnet/snapshots.rs"),
+    ("devnet snapshot ls", "devnet/snapshots.rs"),
+    ("devnet snapshot rm", "devnet/snapshots.rs"),
+    ("doctor", "cli/doctor.rs"),
+    ("sim ls", "cli/sim.rs"),
+    ("sim run", "cli/sim.rs"),
+    ("sim replay", "cli/sim.rs"),
+];
+
+/// Schemas that no test has seen a document of yet, and why.
+const UNSEEN: [(&str, &str); 7] = [
+    ("sim show", "it prints a scenario, as sim ls does"),
+    ("quickstart", "it boots a devnet of its own; its parts are those of other commands"),
+    ("job submit llm", "it prints what every kind of job does"),
+    ("job submit mcp", "it prints what every kind of job does"),
+    ("job submit eth-send", "it prints what every kind of job does"),
+    ("job cancel", "it prints a job, as job show does"),
+    ("job slash", "it prints a job, as job show does"),
+];
+
+/// Commands whose documents are checked and that are no tables to look at.
+const CHECKED: [&[&str]; 4] =
+    [&["devnet", "ls"], &["devnet", "env"], &["job", "result", "ID"], &["presence", "feasibility"]];
+
+/// Commands about pipelines that are checked as well.
+const PIPELINES: [&[&str]; 5] = [
+    &["speculation", "graph", "7"],
+    &["speculation", "timeline", "7"],
+    &["speculation", "proofs", "--pipeline", "7", "--limit", "5"],
+    &["speculation", "cancel", "7"],
+    &["speculation", "config", "set", "maxDepth=3"],
+];
+
+#[test]
+fn every_schema_is_seen_by_a_test() {
+    let mut seen = BTreeSet::new();
+    let mut all = shown();
+    let id = hash(1).to_string();
+    let filled = |args: &&[&str]| owned(args).into_iter();
+    let filled = |args| filled(args).map(|arg| arg.replace("ID", &id)).collect::<Vec<_>>();
+    all.push((Fake::new(answer), CHECKED.iter().map(filled).collect()));
+    let pipelines = speculation::fake(PipelineStatus::Completed);
+    all.push((pipelines, PIPELINES.iter().map(filled).collect()));
+    for (fake, commands) in all {
+        for args in commands {
+            let args = [&["-o", "json"], &words(&args)[..]].concat();
+            let Outcome { code, stdout, .. } = fake.folder.run(&args);
+            assert_eq!(code, 0, "{args:?}");
+            assert!(stdout.starts_with(['{', '[']), "{args:?}: {stdout}");
+            let count = (1..args.len()).rev().find(|n| shape::schema(&args[2..=*n]).is_some());
+            seen.insert(args[2..=count.unwrap()].join("-"));
+        }
+    }
+    let tests = shape::folder().join("../../tests");
+    for (schema, file) in ELSEWHERE {
+        let text = fs::read_to_string(tests.join(file)).expect(file);
+        let text: String = text.split_whitespace().collect();
+        let words: Vec<_> = schema.split(' ').map(|word| format!("\"{word}\"")).collect();
+        assert!(text.contains(&words.join(",")), "{file} does not run `{schema}`");
+        assert!(seen.insert(schema.replace(' ', "-")), "{schema} is seen here");
+    }
+    for (schema, reason) in UNSEEN {
+        assert!(seen.insert(schema.replace(' ', "-")), "{schema} is seen, and not: {reason}");
+    }
+    let all: BTreeSet<_> = fs::read_dir(shape::folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(all.difference(&seen).collect::<Vec<_>>(), Vec::<&String>::new());
+}

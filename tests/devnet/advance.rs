@@ -1,0 +1,87 @@
+//! The chain goes faster than its block time where it is told to, and back.
+
+use crate::support::{Home, list};
+use serde_json::Value;
+use std::thread;
+
+/// The pace of these devnets, a little less: no block of theirs comes sooner by itself.
+const PACE_MS: i64 = 1_950;
+
+fn up(home: &Home) {
+    home.json(&["devnet", "up", "--detach", "--block-time", "2s", "--wait", "1"]);
+}
+
+/// Milliseconds between the timestamps of two blocks.
+fn between(home: &Home, from: u64, to: u64) -> i64 {
+    let at = |height: u64| -> jiff::Timestamp {
+        let block = home.json(&["chain", "block", &height.to_string()]);
+        block["timestamp"].as_str().unwrap().parse().unwrap()
+    };
+    at(to).as_millisecond() - at(from).as_millisecond()
+}
+
+fn height(value: &Value) -> u64 {
+    value.as_u64().unwrap()
+}
+
+#[test]
+fn an_advance_takes_no_block_time_and_then_the_pace_is_back() {
+    let home = Home::new();
+    up(&home);
+    let advanced = home.json(&["chain", "advance", "--blocks", "40"]);
+    let (from, to) = (height(&advanced["from"]), height(&advanced["to"]));
+    assert_eq!((to - from, height(&advanced["blocks"])), (40, 40));
+    assert!(home.height() >= to);
+    let taken = between(&home, from + 1, to);
+    assert!(taken < 20 * PACE_MS, "40 blocks took {taken} ms of the chain's time");
+    // Whatever the machine is busy with, a paced block is never early.
+    home.wait_height(to + 2);
+    assert!(between(&home, to, to + 1) >= PACE_MS);
+    assert!(between(&home, to + 1, to + 2) >= PACE_MS);
+    for at in [from + 1, from + 20, to] {
+        let check = home.json(&["presence", "verify", &at.to_string()]);
+        assert_eq!(check["valid"], true, "{check}");
+    }
+    // Runners keep up: at full speed each is present still.
+    let presence = home.json(&["presence", "show", &(to - 1).to_string()]);
+    assert_eq!(list(&presence["present"]).len(), 4, "{presence}");
+    let next = home.run(&["--quiet", "chain", "advance", "--blocks", "1"]);
+    assert!(next.stdout.trim().parse::<u64>().unwrap() > to, "{next:?}");
+}
+
+#[test]
+fn the_further_of_two_advances_counts() {
+    let home = Home::new();
+    up(&home);
+    let from = home.height();
+    let outcomes: Vec<Value> = thread::scope(|scope| {
+        let advance = |blocks: &'static str| {
+            let home = &home;
+            scope.spawn(move || home.json(&["chain", "advance", "--blocks", blocks]))
+        };
+        let both = [advance("60"), advance("5")];
+        both.map(|thread| thread.join().unwrap()).into()
+    });
+    assert_eq!(height(&outcomes[0]["blocks"]), 60);
+    assert_eq!(height(&outcomes[1]["blocks"]), 5);
+    let taken = between(&home, from + 1, from + 60);
+    assert!(taken < 30 * PACE_MS, "60 blocks took {taken} ms of the chain's time");
+}
+
+#[test]
+fn an_advance_ends_in_time_and_needs_a_quorum() {
+    let home = Home::new();
+    up(&home);
+    home.json(&["validator", "stop", "validator-1"]);
+    home.json(&["validator", "stop", "validator-2"]);
+    let error = home.fails(5, &["chain", "advance", "--blocks", "50", "--timeout", "1s"]);
+    assert!(error.contains("last seen"), "{error}");
+    home.json(&["validator", "start", "validator-1"]);
+    let now = home.height();
+    // The advance is over: what comes now is paced.
+    home.wait_height(now + 3);
+    assert!(between(&home, now + 1, now + 3) >= 2 * PACE_MS);
+    // With one of four stopped it goes on, as fast as views are skipped.
+    let advanced = home.json(&["chain", "advance", "--blocks", "10"]);
+    assert_eq!(height(&advanced["blocks"]), 10);
+}

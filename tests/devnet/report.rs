@@ -1,0 +1,109 @@
+//! Reports that can be shown to others.
+
+use crate::support::{Home, list};
+use serde_json::Value;
+use std::{collections::BTreeMap, fs, io::Read as _, path::Path};
+use tar::Archive;
+
+/// What is in an archive, by name.
+fn unpack(file: &Path) -> BTreeMap<String, String> {
+    let mut archive = Archive::new(zstd::Decoder::new(fs::File::open(file).unwrap()).unwrap());
+    let mut found = BTreeMap::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let name = entry.path().unwrap().strip_prefix("report").unwrap().display().to_string();
+        let mut text = String::new();
+        entry.read_to_string(&mut text).unwrap();
+        found.insert(name, text);
+    }
+    found
+}
+
+/// Every secret in a devnet's folder.
+fn secrets(home: &Home, devnet: &str) -> Vec<String> {
+    let mut secrets = Vec::new();
+    let mut open = vec![home.path(devnet)];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                open.push(path);
+            } else if name == "token" || name.ends_with(".key") {
+                secrets.push(fs::read_to_string(path).unwrap().trim().to_owned());
+            }
+        }
+    }
+    secrets
+}
+
+#[test]
+fn a_report_has_what_helps_and_no_secret() {
+    let home = Home::new();
+    home.up(&["--wait", "3"]);
+    home.json(&["account", "new", "alice"]);
+    home.json(&["fault", "latency", "validator-0", "1ms"]);
+    home.json(&["job", "submit", "custom", "--wait", "--", "echo", "hi"]);
+    // A log that tells too much.
+    let log = home.path("local/log/devnet.log");
+    let token = fs::read_to_string(home.path("local/token")).unwrap();
+    let key = fs::read_to_string(home.path("local/accounts/alice.key")).unwrap().to_uppercase();
+    let mut text = fs::read_to_string(&log).unwrap();
+    text += &format!("a token={} key=0x{}\n", token.trim(), key.trim());
+    fs::write(home.path("local/log/devnet.log.old"), text).unwrap();
+
+    let file = home.path("a.tar.zst");
+    let path = file.to_str().unwrap();
+    let written = home.json(&["devnet", "report", path]);
+    assert_eq!(written["file"], path);
+    assert_eq!(written["bytes"].as_u64().unwrap(), fs::metadata(&file).unwrap().len());
+    let report = unpack(&file);
+    assert_eq!(list(&written["entries"]).len(), report.len());
+    let json = |name: &str| -> Value { serde_json::from_str(&report[name]).unwrap() };
+    assert_eq!(json("report.json")["status"], "running");
+    assert_eq!(json("report.json")["seed"], 0);
+    assert_eq!(json("api/status.json")["name"], "local");
+    assert!(json("api/head.json")["height"].as_u64().unwrap() >= 3);
+    assert_eq!(list(&json("api/faults.json")).len(), 1);
+    assert!(!list(&json("api/events.json")).is_empty());
+    assert!(json("machine.json")["cores"].as_u64().unwrap() >= 1);
+    assert!(report["topology.yaml"].contains("validator-3"));
+    assert!(report["log/devnet.log"].contains("ready"));
+    assert!(report["files.txt"].contains("validators/validator-0/index.db"));
+    assert!(report["log/devnet.log.old"].ends_with("a token=[hidden] key=0x[hidden]\n"));
+    assert!(!report.contains_key("api/errors.txt"), "{}", report["api/errors.txt"]);
+    let secrets = secrets(&home, "local");
+    assert!(secrets.len() > 10, "every account's key, and a token");
+    for (name, text) in &report {
+        let text = text.to_lowercase();
+        for secret in &secrets {
+            assert!(!text.contains(&secret.to_lowercase()), "{name} tells a secret");
+        }
+    }
+
+    let error = home.fails(8, &["devnet", "report", path]);
+    assert!(error.contains("--force"), "{error}");
+    home.json(&["devnet", "report", path, "--force"]);
+    home.fails(2, &["devnet", "report", home.path("a.zip").to_str().unwrap()]);
+    home.fails(1, &["devnet", "report", home.path("no/such/folder/a.tar.zst").to_str().unwrap()]);
+}
+
+#[test]
+fn a_stopped_devnet_is_reported_from_its_files() {
+    let home = Home::new();
+    home.up(&["--wait", "3"]);
+    home.json(&["devnet", "down"]);
+    let outcome = home
+        .command(&["--quiet", "devnet", "report"])
+        .current_dir(home.path("."))
+        .output()
+        .unwrap();
+    let name = String::from_utf8(outcome.stdout).unwrap();
+    assert!(name.starts_with("cowboyctl-report-local-") && name.ends_with("Z.tar.zst\n"), "{name}");
+    let report = unpack(&home.path(name.trim()));
+    let stored: Value = serde_json::from_str(&report["stored.json"]).unwrap();
+    assert!(stored["validator-0"]["height"].as_u64().unwrap() >= 3, "{stored}");
+    assert!(report["log/devnet.log"].contains("stopped"));
+    assert!(!report.keys().any(|name| name.starts_with("api/")), "{:?}", report.keys());
+    home.fails(4, &["--devnet", "absent", "devnet", "report"]);
+}

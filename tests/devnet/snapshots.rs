@@ -1,0 +1,195 @@
+//! Devnets saved and brought back.
+
+use crate::support::{Home, list};
+use serde_json::Value;
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+fn balance(home: &Home, account: &str) -> String {
+    home.json(&["account", "balance", account])["balance"].as_str().unwrap().to_owned()
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// What is not whole, or was not cleared away.
+fn leftovers(home: &Home) -> Vec<String> {
+    let folders = [home.path("."), home.path(".snapshots")];
+    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with('.') && name != ".snapshots").collect()
+}
+
+/// Every validator has the block of this height and hash, and the votes for it are as they should.
+fn all_have(home: &Home, height: u64, hash: &Value) {
+    for validator in 0..4 {
+        let node = format!("validator-{validator}");
+        let at = height.to_string();
+        home.json(&["--node", &node, "chain", "wait", &at, "--timeout", "60s"]);
+        assert_eq!(home.json(&["--node", &node, "chain", "block", &at])["hash"], *hash, "{node}");
+    }
+}
+
+#[test]
+fn a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was() {
+    let home = Home::new();
+    home.up(&["--wait", "5"]);
+    home.json(&["account", "new", "alice", "--fund", "3cby"]);
+    home.json(&["validator", "stop", "validator-3"]);
+    let pid = home.pid("local");
+    let job = ["job", "submit", "custom", "--", "sh", "-c", "sleep 1; echo across"];
+    let job = home.json(&job)["job_id"].as_str().unwrap().to_owned();
+    let saved = home.json(&["devnet", "snapshot", "save", "before"]);
+    let (height, hash) = (saved["height"].as_u64().unwrap(), saved["hash"].clone());
+    assert!(saved["halted_ms"].is_u64(), "{saved}");
+    assert_eq!(home.pid("local"), pid, "it is the same process");
+    // It goes on: those that ran run again, who was stopped is stopped, runners are back.
+    home.wait_height(height + 5);
+    let status = home.json(&["devnet", "status"]);
+    for validator in list(&status["validators"]) {
+        let is_stopped = validator["status"] == "stopped";
+        assert_eq!(is_stopped, validator["name"] == "validator-3", "{status}");
+    }
+    home.json(&["job", "submit", "custom", "--wait", "--timeout", "60s", "--", "echo", "on"]);
+    let job = home.json(&["job", "wait", &job, "--timeout", "60s"]);
+    assert_eq!(job["status"], "Verified", "one that was under way comes to its end: {job}");
+
+    // Something changes, and is taken back.
+    let before = balance(&home, "alice");
+    home.json(&["account", "transfer", "alice", "dev-0", "1cby"]);
+    home.json(&["account", "new", "later"]);
+    assert_ne!(balance(&home, "alice"), before);
+    let load = ["devnet", "snapshot", "load", "before"];
+    let error = home.fails(8, &[&load[..], &["--force"]].concat());
+    assert!(error.contains("is running"), "{error}");
+    home.json(&["devnet", "down"]);
+    let error = home.fails(8, &load);
+    assert!(error.contains("--force"), "{error}");
+    let loaded = home.json(&[&load[..], &["--force"]].concat());
+    assert_eq!((&loaded["height"], &loaded["replaced"]), (&saved["height"], &Value::Bool(true)));
+    let ports = fs::read_to_string(home.path("local/data/ports.json")).unwrap();
+    let up = home.json(&["devnet", "up", "--detach", "--wait", &(height + 4).to_string()]);
+    assert!(up["head"]["height"].as_u64().unwrap() >= height);
+    assert_eq!(fs::read_to_string(home.path("local/data/ports.json")).unwrap(), ports);
+    assert_eq!(balance(&home, "alice"), before);
+    all_have(&home, height, &hash);
+    for at in [height - 1, height, height + 2] {
+        let check = home.json(&["presence", "verify", &at.to_string()]);
+        assert_eq!(check["valid"], true, "{check}");
+    }
+    // A key that nobody else has is not lost.
+    assert!(home.path("local/accounts/later.key").is_file());
+    home.json(&["account", "transfer", "alice", "dev-0", "1cby"]);
+    assert!(leftovers(&home).is_empty(), "{:?}", leftovers(&home));
+}
+
+#[test]
+fn a_snapshot_is_loaded_under_another_name_beside_the_first() {
+    let home = Home::new();
+    home.up(&["--wait", "4", "--validators", "4", "--runners", "2"]);
+    home.json(&["account", "fund", "dev-1", "7cby"]);
+    let funded = balance(&home, "dev-1");
+    home.json(&["devnet", "down"]);
+    let saved = home.json(&["devnet", "snapshot", "save"]);
+    let height = saved["height"].as_u64().unwrap();
+    let name = format!("local-{height}");
+    assert_eq!(saved["snapshot"], name.as_str());
+    assert!(saved["halted_ms"].is_null(), "nothing stood still");
+    home.json(&["devnet", "snapshot", "load", &name, "--name", "other"]);
+    home.json(&["devnet", "up", "--detach", "--name", "local"]);
+    home.json(&["devnet", "up", "--detach", "--name", "other"]);
+    for devnet in ["local", "other"] {
+        let ask = |args: &[&str]| home.json(&[&["--devnet", devnet], args].concat());
+        assert_eq!(
+            ask(&["chain", "block", &height.to_string()])["hash"],
+            saved["hash"],
+            "{devnet}"
+        );
+        let target = (height + 4).to_string();
+        // The block above embeds its certificate.
+        ask(&["chain", "wait", &(height + 5).to_string(), "--timeout", "60s"]);
+        assert_eq!(ask(&["presence", "verify", &target])["valid"], true, "{devnet}");
+        assert_eq!(ask(&["account", "balance", "dev-1"])["balance"], funded.as_str(), "{devnet}");
+    }
+    let ids = ["local", "other"]
+        .map(|devnet| home.json(&["--devnet", devnet, "devnet", "status"])["chain_id"].clone());
+    assert_eq!(ids[0], ids[1], "the chain is the same");
+    let tokens = ["local", "other"]
+        .map(|devnet| fs::read_to_string(home.path(devnet).join("token")).unwrap());
+    assert_ne!(tokens[0], tokens[1]);
+    // They part ways.
+    home.json(&["--devnet", "other", "account", "fund", "dev-1", "1cby"]);
+    assert_eq!(
+        home.json(&["--devnet", "local", "account", "balance", "dev-1"])["balance"],
+        funded.as_str()
+    );
+    // A reset one and a restart later it is still the other chain's devnet.
+    home.json(&["devnet", "down", "other"]);
+    home.json(&["devnet", "up", "--detach", "--name", "other"]);
+}
+
+#[test]
+fn snapshots_are_listed_kept_to_their_owner_and_deleted() {
+    let home = Home::new();
+    home.up(&["--wait", "2"]);
+    for name in ["one", "two"] {
+        home.json(&["devnet", "snapshot", "save", name]);
+    }
+    let error = home.fails(8, &["devnet", "snapshot", "save", "one"]);
+    assert!(error.contains("`one` already"), "{error}");
+    assert!(home.run(&["devnet", "snapshot", "save", "No Name"]).code == 2);
+    home.json(&["devnet", "down"]);
+    home.fails(8, &["devnet", "snapshot", "save", "two"]);
+    let all = home.json(&["devnet", "snapshot", "ls"]);
+    let names: Vec<_> = list(&all).iter().map(|one| one["snapshot"].as_str().unwrap()).collect();
+    assert_eq!(names, ["one", "two"]);
+    assert_eq!(home.run(&["--quiet", "devnet", "snapshot", "ls"]).stdout, "one\ntwo\n");
+    for file in files(&home.path(".snapshots")) {
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        let private = file.extension().is_some_and(|ending| ending == "key" || ending == "db");
+        assert!(!private || mode.trailing_zeros() >= 6, "{}: {mode:o}", file.display());
+    }
+    let token = fs::read(home.path("local/token")).unwrap();
+    let holds = |file: &PathBuf| {
+        fs::read(file)
+            .unwrap()
+            .windows(token.len() - 1)
+            .any(|window| window == &token[..token.len() - 1])
+    };
+    let with_token: Vec<_> = files(&home.path(".snapshots")).into_iter().filter(holds).collect();
+    assert!(with_token.is_empty(), "{with_token:?}");
+
+    // Of another format, or damaged: named, and nothing comes of it.
+    let manifest = home.path(".snapshots/one/snapshot.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("\"format\": 1", "\"format\": 9")).unwrap();
+    let error = home.fails(1, &["devnet", "snapshot", "load", "one", "--name", "new"]);
+    assert!(error.contains("format 9"), "{error}");
+    let outcome = home.run(&["--quiet", "devnet", "snapshot", "ls"]);
+    assert_eq!(outcome.stdout, "two\n");
+    assert!(outcome.stderr.contains("format 9"), "{outcome:?}");
+    fs::remove_file(home.path(".snapshots/two/devnet/topology.yaml")).unwrap();
+    let error = home.fails(7, &["devnet", "snapshot", "load", "two", "--name", "new"]);
+    assert!(error.contains("damaged"), "{error}");
+    home.fails(3, &["devnet", "snapshot", "load", "three"]);
+    assert!(!home.path("new").exists());
+    home.json(&["devnet", "snapshot", "rm", "one", "two"]);
+    home.fails(3, &["devnet", "snapshot", "rm", "one"]);
+    assert!(list(&home.json(&["devnet", "snapshot", "ls"])).is_empty());
+    assert!(leftovers(&home).is_empty(), "{:?}", leftovers(&home));
+    home.fails(4, &["--devnet", "absent", "devnet", "snapshot", "save"]);
+}
