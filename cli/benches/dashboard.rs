@@ -1,0 +1,148 @@
+//! What the dashboard costs, and how soon it answers a key:
+//! `cargo bench -p cowboyctl --bench dashboard`.
+//!
+//! A real devnet of 1,000 runners on which timers make some 100 events a second, and the dashboard
+//! on a terminal of 200×60 in front of it. For each pane the processor time of the dashboard's
+//! process while it only shows, and the time from a key to its effect on the screen: `?` opens and
+//! `esc` closes the list of keys. The devnet runs on the same processors; what it takes of them is
+//! shown beside. `COWBOYCTL_BENCH_RUNNERS` is for another number of runners.
+
+#[path = "../../tests/devnet/terminal.rs"]
+#[expect(dead_code, reason = "tests use more of it")]
+mod terminal;
+
+/// What the terminal asks of those who use it.
+mod support {
+    use std::time::Duration;
+
+    /// How long a picture may take.
+    pub const PATIENCE: Duration = Duration::from_secs(60);
+}
+
+use std::{
+    env, fs,
+    path::Path,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+use terminal::Terminal;
+
+/// Actors whose timers fire in every block, with four events each: at four blocks a second some
+/// hundred events.
+const HEARTS: usize = 7;
+
+/// The terminal.
+const COLUMNS: u16 = 200;
+const ROWS: u16 = 60;
+
+/// How long a pane is watched.
+const WATCHED: Duration = Duration::from_secs(10);
+
+/// Keys pressed on a pane.
+const KEYS: usize = 40;
+
+fn command(home: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cowboyctl"));
+    command.args(args).env("COWBOYCTL_HOME", home).env_remove("NO_COLOR");
+    command
+}
+
+/// What a command prints.
+fn told(home: &Path, args: &[&str]) -> String {
+    let output = command(home, args).output().expect("the binary runs");
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// The devnet's process.
+fn devnet(home: &Path) -> u32 {
+    told(home, &["devnet", "status", "-o", "json", "--jq", ".pid"]).parse().expect("a pid")
+}
+
+/// Processor time that a process has used.
+fn used(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("Linux tells");
+    // The name may have spaces, and ends with the last parenthesis.
+    let fields: Vec<_> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
+    let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("ticks")).sum();
+    let per_second = rustix::param::clock_ticks_per_second();
+    Duration::from_millis(ticks * 1_000 / per_second)
+}
+
+/// Starts the devnet and what makes events.
+fn boot(home: &Path, runners: &str) {
+    let up = ["devnet", "up", "--detach", "--timeout", "10m", "--block-time", "250ms"];
+    told(home, &[&up[..], &["--runners", runners]].concat());
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/actors/heartbeat.star");
+    for _ in 0..HEARTS {
+        let actor = told(home, &["--quiet", "actor", "deploy", source]);
+        told(home, &["account", "fund", &actor, "10000cby"]);
+        told(home, &["timer", "schedule", &actor, "--every", "1", "--wait"]);
+    }
+}
+
+/// Events of a block, and blocks per second.
+fn pace(home: &Path) -> (f64, f64) {
+    let head = || -> u64 {
+        told(home, &["chain", "head", "-o", "json", "--jq", ".height"]).parse().expect("a height")
+    };
+    let (start, first) = (Instant::now(), head());
+    thread::sleep(WATCHED);
+    let last = head();
+    let blocks = (last - first) as f64;
+    let seconds = start.elapsed().as_secs_f64();
+    let events = (first + 1..=last).map(|height| {
+        let height = height.to_string();
+        let args = ["chain", "block", &height, "-o", "json", "--jq", ".events | length"];
+        told(home, &args).parse::<u64>().expect("a number") as f64
+    });
+    (events.sum::<f64>() / seconds, blocks / seconds)
+}
+
+fn per_cent(part: Duration, whole: Duration) -> f64 {
+    part.as_secs_f64() * 100.0 / whole.as_secs_f64()
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+fn main() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = folder.path();
+    let runners = env::var("COWBOYCTL_BENCH_RUNNERS").unwrap_or_else(|_| "1000".to_owned());
+    boot(home, &runners);
+    let (events, blocks) = pace(home);
+    println!("{runners} runners, {events:.0} events/s in {blocks:.1} blocks/s");
+    let pid = devnet(home);
+    let mut terminal = Terminal::start(command(home, &["dashboard"]), COLUMNS, ROWS);
+    terminal.see("1 overview");
+    let shown = terminal.pid().as_raw_nonzero().get() as u32;
+    println!("pane  dashboard  devnet  key p50   p95   most");
+    for pane in 1..=9 {
+        terminal.keys(&pane.to_string());
+        // What is asked for the first time is there.
+        thread::sleep(Duration::from_secs(3));
+        let (start, before, beside) = (Instant::now(), used(shown), used(pid));
+        thread::sleep(WATCHED);
+        let elapsed = start.elapsed();
+        let own = per_cent(used(shown) - before, elapsed);
+        let other = per_cent(used(pid) - beside, elapsed);
+        let mut times = Vec::new();
+        for _ in 0..KEYS {
+            let pressed = Instant::now();
+            terminal.keys("?");
+            terminal.see("shift-tab");
+            times.push(pressed.elapsed());
+            let pressed = Instant::now();
+            terminal.keys("\x1b");
+            terminal.lose("shift-tab");
+            times.push(pressed.elapsed());
+        }
+        times.sort_unstable();
+        let ms = |at: usize| times[at].as_secs_f64() * 1_000.0;
+        let (middle, late, last) = (ms(times.len() / 2), ms(times.len() * 95 / 100), ms(times.len() - 1));
+        println!("{pane:>4}  {own:>7.1} %  {other:>4.0} %  {middle:>4.1} ms  {late:>4.1}  {last:>5.1}");
+    }
+    terminal.keys("q");
+    terminal.ended();
+    told(home, &["devnet", "down"]);
+}
