@@ -2,13 +2,12 @@
 //! `cargo bench -p cowboyctl --bench dashboard`.
 //!
 //! A real devnet of 1,000 runners on which timers make some 100 events a second, and the dashboard
-//! on a terminal of 200×60 in front of it. For each pane the processor time of the dashboard's
-//! process while it only shows, and the time from a key to its effect on the screen: `?` opens and
-//! `esc` closes the list of keys. The devnet runs on the same processors; what it takes of them is
-//! shown beside. `COWBOYCTL_BENCH_RUNNERS` is for another number of runners.
+//! on a terminal in front of it. For each pane the processor time of the dashboard's process while
+//! it only shows, and the time from a key to its effect on the screen: `?` opens and `esc` closes
+//! the list of keys. The devnet runs on the same processors; what it takes of them is shown beside.
+//! `COWBOYCTL_BENCH_RUNNERS` is for another number of runners.
 
 #[path = "../../tests/devnet/terminal.rs"]
-#[expect(dead_code, reason = "tests use more of it")]
 mod terminal;
 
 /// What the terminal asks of those who use it.
@@ -23,7 +22,6 @@ use std::{
     env, fs,
     path::Path,
     process::Command,
-    thread,
     time::{Duration, Instant},
 };
 use terminal::Terminal;
@@ -32,12 +30,12 @@ use terminal::Terminal;
 /// hundred events.
 const HEARTS: usize = 7;
 
-/// The terminal.
-const COLUMNS: u16 = 200;
-const ROWS: u16 = 60;
+/// The sizes of the terminal, in columns and rows.
+const SIZES: [(u16, u16); 2] = [(200, 60), (80, 24)];
 
-/// How long a pane is watched.
-const WATCHED: Duration = Duration::from_secs(10);
+/// How long a pane is watched, and before that shown, in blocks.
+const WATCHED: &str = "+40";
+const SHOWN: &str = "+10";
 
 /// Keys pressed on a pane.
 const KEYS: usize = 40;
@@ -88,7 +86,7 @@ fn pace(home: &Path) -> (f64, f64) {
         told(home, &["chain", "head", "-o", "json", "--jq", ".height"]).parse().expect("a height")
     };
     let (start, first) = (Instant::now(), head());
-    thread::sleep(WATCHED);
+    told(home, &["chain", "wait", WATCHED]);
     let last = head();
     let blocks = (last - first) as f64;
     let seconds = start.elapsed().as_secs_f64();
@@ -113,36 +111,47 @@ fn main() {
     let (events, blocks) = pace(home);
     println!("{runners} runners, {events:.0} events/s in {blocks:.1} blocks/s");
     let pid = devnet(home);
-    let mut terminal = Terminal::start(command(home, &["dashboard"]), COLUMNS, ROWS);
+    let (columns, rows) = SIZES[0];
+    let mut terminal = Terminal::start(command(home, &["dashboard"]), columns, rows);
     terminal.see("1 overview");
-    let shown = terminal.pid().as_raw_nonzero().get() as u32;
-    println!("pane  dashboard  devnet  key p50   p95   most");
-    for pane in 1..=9 {
-        terminal.keys(&pane.to_string());
-        // What is asked for the first time is there.
-        thread::sleep(Duration::from_secs(3));
-        let (start, before, beside) = (Instant::now(), used(shown), used(pid));
-        thread::sleep(WATCHED);
-        let elapsed = start.elapsed();
-        let own = per_cent(used(shown) - before, elapsed);
-        let other = per_cent(used(pid) - beside, elapsed);
-        let mut times = Vec::new();
-        for _ in 0..KEYS {
-            let pressed = Instant::now();
-            terminal.keys("?");
-            terminal.see("shift-tab");
-            times.push(pressed.elapsed());
-            let pressed = Instant::now();
-            terminal.keys("\x1b");
-            terminal.lose("shift-tab");
-            times.push(pressed.elapsed());
+    println!("size    pane  dashboard  devnet  key p50   p95   most");
+    for (columns, rows) in SIZES {
+        terminal.resize(columns, rows);
+        for pane in 1..=9 {
+            let figures = measure(home, &mut terminal, pane, pid);
+            println!("{columns:>3}×{rows}  {pane:>4}  {figures}");
         }
-        times.sort_unstable();
-        let ms = |at: usize| times[at].as_secs_f64() * 1_000.0;
-        let (middle, late, last) = (ms(times.len() / 2), ms(times.len() * 95 / 100), ms(times.len() - 1));
-        println!("{pane:>4}  {own:>7.1} %  {other:>4.0} %  {middle:>4.1} ms  {late:>4.1}  {last:>5.1}");
     }
     terminal.keys("q");
     terminal.ended();
     told(home, &["devnet", "down"]);
+}
+
+/// What a pane costs, beside the devnet, and how soon it answers.
+fn measure(home: &Path, terminal: &mut Terminal, pane: usize, devnet: u32) -> String {
+    terminal.keys(&pane.to_string());
+    // What is asked for the first time is there.
+    told(home, &["chain", "wait", SHOWN]);
+    let dashboard = terminal.pid().as_raw_nonzero().get() as u32;
+    let (start, before, beside) = (Instant::now(), used(dashboard), used(devnet));
+    told(home, &["chain", "wait", WATCHED]);
+    let elapsed = start.elapsed();
+    let own = per_cent(used(dashboard) - before, elapsed);
+    let other = per_cent(used(devnet) - beside, elapsed);
+    let mut times = Vec::new();
+    for _ in 0..KEYS {
+        let pressed = Instant::now();
+        terminal.keys("?");
+        terminal.see("shift-tab");
+        times.push(pressed.elapsed());
+        let pressed = Instant::now();
+        terminal.keys("\x1b");
+        terminal.lose("shift-tab");
+        times.push(pressed.elapsed());
+    }
+    times.sort_unstable();
+    let ms = |at: usize| times[at].as_secs_f64() * 1_000.0;
+    let count = times.len();
+    let (middle, late, last) = (ms(count / 2), ms(count * 95 / 100), ms(count - 1));
+    format!("{own:>7.1} %  {other:>4.0} %  {middle:>4.1} ms  {late:>4.1}  {last:>5.1}")
 }
