@@ -9,9 +9,11 @@ mod fit;
 pub mod forest;
 mod jq;
 mod json;
+pub mod pipeline;
 mod table;
 mod template;
 mod theme;
+pub mod timer;
 mod ui;
 
 pub use filter::Filter;
