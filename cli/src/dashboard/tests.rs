@@ -115,7 +115,7 @@ fn tabs_are_reached_by_keys_and_by_the_mouse() {
     press(&mut state, KeyCode::Tab);
     assert_eq!(state.shown, 0);
     let line = picture(&state)[0].clone();
-    let column = line.find("2 ").unwrap() as u16;
+    let column = line.find('2').unwrap() as u16;
     let click = |column, row| {
         Event::Mouse(MouseEvent {
             kind: MouseEventKind::Down(MouseButton::Left),

@@ -2,14 +2,17 @@
 
 use super::{
     chart::chart,
+    facts::{self, Facts},
     grid::{Cell, Column, grid, plain},
-    lines, section, wrapped,
+    lines,
+    page::Page,
+    section, unlike,
 };
 use crate::{
     dashboard::{
         look::Look,
         panes::{Cx, Overview},
-        text::fit,
+        rows::Cursor,
     },
     output::{amount, grouped, millis, seconds_since, wei},
 };
@@ -167,19 +170,8 @@ fn charts(pane: &Overview, cx: &Cx<'_>) -> Vec<(String, Vec<u64>)> {
 fn draw_facts(pane: &Overview, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     let look = cx.look;
     let area = section("chain", area, look, buffer);
-    let half = area.width / 2;
-    let left = Rect { width: half.saturating_sub(1), ..area };
-    let right = Rect { x: area.x + half, width: area.width - half, ..area };
-    let fact = |name: &str, value: Vec<Span<'static>>| {
-        let mut line = Line::from(Span::styled(format!("{name:<12}"), look.faint()));
-        line.spans.extend(value);
-        line
-    };
-    lines(chain(pane, cx).into_iter().map(|(name, value)| fact(name, value)), left, buffer);
-    lines(prices(pane, cx).into_iter().map(|(name, value)| fact(name, value)), right, buffer);
+    facts::draw(&chain(pane, cx), &prices(pane, cx), area, look, buffer);
 }
-
-type Facts = Vec<(&'static str, Vec<Span<'static>>)>;
 
 /// How the chain goes.
 fn chain(pane: &Overview, cx: &Cx<'_>) -> Facts {
@@ -264,6 +256,13 @@ fn validators(pane: &Overview, cx: &Cx<'_>, shape: &Shape, buffer: &mut Buffer) 
     let running = accepted.iter().filter(|v| v.status == ValidatorState::Running).count();
     let title = format!("validators: {running} of {} running", accepted.len());
     let area = section(&title, shape.validators, cx.look, buffer);
+    if accepted.is_empty() {
+        let text = match &cx.shared.status {
+            Some(_) => unlike("validator", None, cx),
+            None => "asking".to_owned(),
+        };
+        return lines([Line::styled(text, cx.look.faint())], area, buffer);
+    }
     let highest = accepted.iter().map(|validator| validator.height).max().unwrap_or(0);
     let window = pane.cursor().window(accepted.len(), shape.rows());
     let selected = pane.cursor().of(accepted.len()).checked_sub(window.start);
@@ -293,7 +292,8 @@ fn runners(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     };
     let all = cx.shared.status.iter().flat_map(|status| &status.runners);
     let mut shown: Vec<_> = all.filter(|runner| cx.filter.accepts(&runner.name)).collect();
-    shown.sort_by_key(|runner| rank(runner.status));
+    // Of names with a number the shorter has the smaller one.
+    shown.sort_by_key(|runner| (rank(runner.status), runner.name.len(), &runner.name));
     let title = format!("runners: {}", grouped(shown.len() as u128));
     let area = section(&title, area, cx.look, buffer);
     let row = |runner: &&RunnerStatus| -> Vec<Cell> {
@@ -324,8 +324,9 @@ fn validator(name: &str, known: Option<&Validator>, cx: &Cx<'_>, buffer: &mut Bu
         names => format!("{}: {}", names.len(), names.join(" ")),
     };
     let seat = validator.index.map(|index| format!("place {index} in the committee"));
+    let mut page = Page::new(area.width, cx.look);
+    page.fact("status", state(validator.status), style(validator.status, cx.look));
     let facts = [
-        ("status", state(validator.status).to_owned()),
         ("height", grouped(validator.height.into())),
         ("votes", seat.unwrap_or_else(|| "no: it follows the chain only".to_owned())),
         ("address", validator.address.to_string()),
@@ -336,19 +337,8 @@ fn validator(name: &str, known: Option<&Validator>, cx: &Cx<'_>, buffer: &mut Bu
         ("subset of", list(&validator.subset_of)),
         ("connected", list(&validator.connected_runners)),
     ];
-    let mut text = Vec::new();
     for (name, value) in facts {
-        let room = area.width.saturating_sub(12);
-        // A key stays on its line; lists of names go on.
-        let parts = match value.contains(' ') {
-            true => wrapped(&value, room),
-            false => vec![fit(&value, room.into())],
-        };
-        for (index, part) in parts.into_iter().enumerate() {
-            let name = if index == 0 { name } else { "" };
-            let name = Span::styled(format!("{name:<12}"), cx.look.faint());
-            text.push(Line::from(vec![name, Span::raw(part)]));
-        }
+        page.plain(name, &value);
     }
-    lines(text, area, buffer);
+    page.draw(Cursor::default(), area, buffer);
 }
