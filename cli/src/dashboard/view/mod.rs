@@ -84,7 +84,7 @@ fn too_small(size: Size, buffer: &mut Buffer) {
     }
 }
 
-/// How tabs are written, from the most legible on.
+/// How tabs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Written {
     /// Whether a space stands behind the number, and two between tabs.
@@ -93,18 +93,21 @@ struct Written {
     others: bool,
     /// Whether the shown one has.
     shown: bool,
+    /// Columns that the devnet's name has at least, where it is that long.
+    devnet: usize,
 }
 
-/// Names in full, then in short but for the shown one, then closer together, then all in short.
+/// The most legible first: names in full, then in short but for the shown one, then closer
+/// together, then beside a devnet's name that is cut.
 const WRITTEN: [Written; 4] = [
-    Written { wide: true, others: true, shown: true },
-    Written { wide: true, others: false, shown: true },
-    Written { wide: false, others: false, shown: true },
-    Written { wide: false, others: false, shown: false },
+    Written { wide: true, others: true, shown: true, devnet: usize::MAX },
+    Written { wide: true, others: false, shown: true, devnet: usize::MAX },
+    Written { wide: false, others: false, shown: true, devnet: usize::MAX },
+    Written { wide: false, others: false, shown: true, devnet: 8 },
 ];
 
-/// The fewest columns of the devnet's name, where it is cut for the sake of the tabs.
-const DEVNET: usize = 8;
+/// What is left where none of these fits: all names in short.
+const CLOSEST: Written = Written { wide: false, others: false, shown: false, devnet: 0 };
 
 /// The tabs' places and texts.
 fn tabs(state: &State) -> Vec<(Rect, usize, String)> {
@@ -119,14 +122,11 @@ fn tabs(state: &State) -> Vec<(Rect, usize, String)> {
         };
         state.panes.iter().enumerate().map(text).collect()
     };
-    let fits = |texts: &Vec<String>, columns: usize| {
-        let wide: usize = texts.iter().map(|text| width(text)).sum();
-        wide + health(state, columns).width() <= state.size.width.into()
+    let fits = |written: &Written| {
+        let wide: usize = texts(*written).iter().map(|text| width(text)).sum();
+        wide + health(state, written.devnet).width() <= state.size.width.into()
     };
-    let written = |columns| WRITTEN.into_iter().map(texts).find(|texts| fits(texts, columns));
-    let texts = written(usize::MAX)
-        .or_else(|| written(DEVNET))
-        .unwrap_or_else(|| texts(WRITTEN[WRITTEN.len() - 1]));
+    let texts = texts(WRITTEN.into_iter().find(fits).unwrap_or(CLOSEST));
     let mut x = 0;
     let place = |(index, text): (usize, String)| {
         let width = width(&text) as u16;

@@ -95,7 +95,7 @@ fn draw_palette(state: &State, palette: &Palette, complaint: Option<&String>, bu
     let title = "command: enter runs it, tab takes the suggestion, esc leaves";
     let area = drawer(state, shown.len() + 1, title, buffer);
     let widest = shown.iter().map(|(_, command)| width(&command.path)).max().unwrap_or(0);
-    let widest = widest.min(usize::from(area.width) * 3 / 5);
+    let widest = widest.min(usize::from(area.width) * 2 / 5);
     for (line, (index, command)) in shown.iter().enumerate() {
         let style = if *index == palette.picked { look.selected() } else { look.faint() };
         let path = aligned(&cut(&command.path, widest), widest, false);

@@ -61,9 +61,13 @@ impl Shape {
     }
 }
 
+/// The fewest rows of runners, with their rule and header.
+const RUNNER_ROWS: u16 = 3;
+
 /// Where things are in the pane's area.
 pub fn shape(cx: &Cx<'_>) -> Shape {
     let area = cx.area;
+    let known = cx.shared.status.as_ref().map_or(0, |status| status.validators.len()) as u16;
     let facts = Rect { height: FACTS.min(area.height), ..area };
     let rest = Rect { y: facts.bottom(), height: area.height - facts.height, ..area };
     if area.width >= WIDE {
@@ -74,8 +78,7 @@ pub fn shape(cx: &Cx<'_>) -> Shape {
         let chart = |index| Rect { y: right.y + index * height, height, ..right };
         let left = Rect { width: left, ..rest };
         // As many validators as there are, up to half of the place.
-        let known = cx.shared.status.as_ref().map_or(0, |status| status.validators.len());
-        let upper = (known as u16).saturating_add(3).min(left.height / 2);
+        let upper = known.saturating_add(3).min(left.height / 2);
         let runners = Rect { y: left.y + upper, height: left.height - upper, ..left };
         return Shape {
             facts,
@@ -90,8 +93,12 @@ pub fn shape(cx: &Cx<'_>) -> Shape {
         Rect { height, width: half, ..rest },
         Rect { height, x: rest.x + half + 2, width: rest.width.saturating_sub(half + 2), ..rest },
     ];
-    let validators = Rect { y: rest.y + height, height: rest.height - height, ..rest };
-    let runners = Rect { height: 0, ..rest };
+    let rest = Rect { y: rest.y + height, height: rest.height - height, ..rest };
+    // Runners where all validators leave room for them.
+    let left = rest.height.saturating_sub(known.saturating_add(2));
+    let left = if left < RUNNER_ROWS || known == 0 { 0 } else { left };
+    let validators = Rect { height: rest.height - left, ..rest };
+    let runners = Rect { y: validators.bottom(), height: left, ..rest };
     Shape { facts, charts, validators, runners }
 }
 
@@ -294,7 +301,11 @@ fn runners(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     let mut shown: Vec<_> = all.filter(|runner| cx.filter.accepts(&runner.name)).collect();
     // Of names with a number the shorter has the smaller one.
     shown.sort_by_key(|runner| (rank(runner.status), runner.name.len(), &runner.name));
-    let title = format!("runners: {}", grouped(shown.len() as u128));
+    let (all, fit) = (shown.len(), usize::from(area.height.saturating_sub(2)));
+    let title = match all > fit {
+        true => format!("runners: {}, {fit} of them here", grouped(all as u128)),
+        false => format!("runners: {}", grouped(all as u128)),
+    };
     let area = section(&title, area, cx.look, buffer);
     let row = |runner: &&RunnerStatus| -> Vec<Cell> {
         let (word, style) = match runner.status {
@@ -308,7 +319,7 @@ fn runners(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
             plain(runner.connected_validators.join(" ")),
         ]
     };
-    let rows: Vec<_> = shown.iter().take(area.height.into()).map(row).collect();
+    let rows: Vec<_> = shown.iter().take(fit).map(row).collect();
     grid(&RUNNERS, &rows, None, area, cx.look, buffer);
 }
 

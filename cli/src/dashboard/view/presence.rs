@@ -122,9 +122,13 @@ fn draw_cells(
         }
     }
     if shape.runners.is_empty() {
-        let text = match cx.shared.runners() {
-            0 => "no runners yet: cowboyctl devnet up --runners 4 starts a devnet with some".into(),
-            _ => unlike("runner", pane.absent_only.then_some("a shows all"), cx),
+        let text = match (cx.shared.runners(), &cx.shared.status) {
+            (0, None) => "asking".to_owned(),
+            (0, Some(_)) => {
+                "no runners: cowboyctl runner register --key-file FILE, then runner start"
+                    .to_owned()
+            }
+            (_, _) => unlike("runner", pane.absent_only.then_some("a shows all"), cx),
         };
         let area = shape.names.union(shape.cells);
         lines([Line::styled(text, look.faint())], area, buffer);
