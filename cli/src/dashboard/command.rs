@@ -1,6 +1,9 @@
 //! Commands of the palette: processes of this program, with bounded output, that can be ended.
 
-use super::output::{Ended, Heard};
+use super::{
+    output::{Ended, Heard},
+    palette::Completion,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     env,
@@ -20,6 +23,12 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long one that is told to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long a completion may take.
+const SOON: Duration = Duration::from_secs(2);
+
+/// Candidates that are offered at most.
+const CANDIDATES: usize = 500;
 
 /// The longest line that is kept, in bytes.
 const LINE: usize = 4_096;
@@ -76,7 +85,7 @@ async fn to_end(
     ended: oneshot::Receiver<()>,
     heard: &mpsc::Sender<(u64, Heard)>,
 ) -> Ended {
-    let mut child = match spawn(args, surroundings) {
+    let mut child = match spawn(args, &surroundings) {
         Ok(child) => child,
         Err(error) => return Ended::Not(format!("it did not start: {error}")),
     };
@@ -87,20 +96,18 @@ async fn to_end(
     tokio::pin!(read);
     let by_itself = async {
         // Whoever inherited the pipes may hold them for longer than the process lives.
-        let status = tokio::select! {
+        tokio::select! {
             () = &mut read => child.wait().await,
             status = child.wait() => {
                 let _late = timeout(Duration::from_millis(200), &mut read).await;
                 status
             }
-        };
-        status
+        }
     };
     // The sender stays as long as the command is shown: its end is an order, too.
     let outcome = tokio::select! {
-        status = by_itself => Ok(status),
+        status = timeout(TIMEOUT, by_itself) => status.map_err(|_| "it took too long"),
         _ = ended => Err("ended"),
-        () = tokio::time::sleep(TIMEOUT) => Err("it took too long"),
     };
     match outcome {
         Ok(Ok(status)) => Ended::Code(code(status)),
@@ -117,7 +124,12 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-fn spawn(args: Vec<String>, surroundings: Surroundings) -> std::io::Result<Child> {
+fn spawn(args: Vec<String>, surroundings: &Surroundings) -> std::io::Result<Child> {
+    command(args, surroundings)?.spawn()
+}
+
+/// This program with these arguments.
+fn command(args: Vec<String>, surroundings: &Surroundings) -> std::io::Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command
         .args(args.into_iter().map(OsString::from))
@@ -127,13 +139,36 @@ fn spawn(args: Vec<String>, surroundings: Surroundings) -> std::io::Result<Child
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     for (name, value) in
-        [("COWBOYCTL_DEVNET", surroundings.devnet), ("COWBOYCTL_NODE", surroundings.node)]
+        [("COWBOYCTL_DEVNET", &surroundings.devnet), ("COWBOYCTL_NODE", &surroundings.node)]
     {
         if let Some(value) = value {
             command.env(name, value);
         }
     }
-    command.spawn()
+    Ok(command)
+}
+
+/// What a shell would offer as the word after these: subcommands, flags, and names that the devnet
+/// tells. Nothing where that fails or takes too long.
+pub async fn offered(words: Vec<String>, surroundings: &Surroundings) -> Vec<Completion> {
+    let program = ["--", "cowboyctl"].map(str::to_owned).into_iter();
+    let args = program.chain(words).chain([String::new()]).collect();
+    let Ok(mut command) = command(args, surroundings) else { return Vec::new() };
+    // The way in which fish asks: a candidate per line, what it does behind a tab.
+    let asked = command.env("COMPLETE", "fish").output();
+    match timeout(SOON, asked).await {
+        Ok(Ok(output)) => candidates(&output.stdout),
+        _ => Vec::new(),
+    }
+}
+
+fn candidates(printed: &[u8]) -> Vec<Completion> {
+    let candidate = |line: &[u8]| {
+        let mut parts = line.splitn(2, |byte| *byte == b'\t').map(plain);
+        let path = parts.next().filter(|path| !path.is_empty())?;
+        Some(Completion { path, about: parts.next().unwrap_or_default() })
+    };
+    printed.split(|byte| *byte == b'\n').filter_map(candidate).take(CANDIDATES).collect()
 }
 
 /// Asks a process to end, and kills it where it does not.
@@ -176,4 +211,18 @@ async fn lines(run: u64, pipe: Option<impl AsyncRead + Unpin>, heard: &mpsc::Sen
 fn plain(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes).replace('\t', "    ");
     text.chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_are_read_line_by_line() {
+        let found = candidates(b"--job\tThe job\n0xab\n\nlatest\tthe\tnewest\x1b[1m\n");
+        let expected = [("--job", "The job"), ("0xab", ""), ("latest", "the    newest[1m")];
+        let expected = expected
+            .map(|(path, about)| Completion { path: path.to_owned(), about: about.to_owned() });
+        assert_eq!(found, expected);
+    }
 }

@@ -2,6 +2,7 @@
 //! away; or plays a recording instead.
 
 use super::{
+    lease::Server,
     log::{self, Piece},
     news::{Answer, Ask, News, Source},
     recording::Recorder,
@@ -146,7 +147,7 @@ async fn link(home: &DevnetHome, node: Option<&str>) -> Result<(Source, News, u6
     let genesis = client.parameters().await?.genesis;
     let Head { height, .. } = client.head().await?;
     let devnet = home.name().to_string();
-    let source = Source { home: home.clone(), client };
+    let source = Source { home: home.clone(), client, lease_server: Server::default() };
     Ok((source, News::Linked { devnet, genesis, height }, height))
 }
 

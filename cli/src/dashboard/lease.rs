@@ -12,6 +12,10 @@ use cowboy_devnet::{
     },
 };
 use serde::{Deserialize, Serialize};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// Runs that are asked for at most, and jobs.
 const LIMIT: usize = 200;
@@ -44,7 +48,7 @@ pub struct LeaseJob {
 impl Source {
     /// What the lease server does, and what it has.
     pub async fn leases(&self) -> Result<Leases, ClientError> {
-        let client = self.lease_server()?;
+        let client = self.lease_client()?;
         let of_jobs = JobQuery { limit: Some(LIMIT), ..JobQuery::default() };
         let of_runs = PageQuery { limit: Some(LIMIT) };
         Ok(Leases {
@@ -56,7 +60,7 @@ impl Source {
 
     /// A job of the lease server, by id.
     pub async fn lease_job(&self, id: &str) -> Result<LeaseJob, ClientError> {
-        let client = self.lease_server()?;
+        let client = self.lease_client()?;
         let job = client.job(id).await.map_err(told)?;
         let Some(last) = job.attempts.last() else {
             return Ok(LeaseJob { job, log: String::new(), skipped: 0 });
@@ -69,7 +73,7 @@ impl Source {
     }
 
     /// A client of the devnet's lease server, as its operator.
-    fn lease_server(&self) -> Result<Client, ClientError> {
+    fn lease_client(&self) -> Result<Client, ClientError> {
         let State::Running(record) = self.home.state()? else {
             return Err(ClientError::NotRunning(self.home.name().clone()));
         };
@@ -77,7 +81,38 @@ impl Source {
             let message = format!("devnet `{}` has no lease server", self.home.name());
             return Err(refusal(ErrorCode::NotFound, message));
         };
-        Client::new(&url, &self.home.token()?, &Tls::default()).map_err(told)
+        self.lease_server.client(url, self.home.token()?)
+    }
+}
+
+/// The client that was used last. Clones share it.
+#[derive(Clone, Default)]
+pub struct Server(Arc<Mutex<Option<Known>>>);
+
+/// A client, with its address and its token.
+struct Known {
+    url: String,
+    token: String,
+    client: Client,
+}
+
+impl Server {
+    /// The client for this address and token: the same as before as long as they are.
+    fn client(&self, url: String, token: String) -> Result<Client, ClientError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref().filter(|known| known.url == url && known.token == token)
+        {
+            return Ok(known.client.clone());
+        }
+        let client = Client::new(&url, &token, &Tls::default()).map_err(told)?;
+        *known = Some(Known { url, token, client: client.clone() });
+        Ok(client)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
     }
 }
 

@@ -8,7 +8,6 @@
 //! | [`recording`] | news in a file, and from a file instead of a devnet |
 //! | [`feed`] | asks a devnet what is wanted, as often as blocks come, and comes back to it |
 //! | [`filter`], [`rows`] | what narrows a list, and the cursor in one |
-//! | [`text`] | what has to fit, and small bars |
 //! | [`look`] | styles of dark, light and colourless terminals |
 //! | [`palette`], [`output`] | the command that is typed, and what commands print |
 //! | [`panes`] | a file per pane: what it knows, what it wants, its keys |
@@ -41,7 +40,6 @@ mod rows;
 mod screen;
 mod session;
 mod state;
-mod text;
 mod update;
 mod view;
 

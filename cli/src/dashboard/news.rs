@@ -1,7 +1,7 @@
 //! What panes ask a devnet, what it answers, and what else there is to hear of it.
 
 use super::{
-    lease::{LeaseJob, Leases},
+    lease::{LeaseJob, Leases, Server},
     log::{self, Piece, Place},
 };
 use cowboy_devnet::{
@@ -24,6 +24,8 @@ pub struct Source {
     pub home: DevnetHome,
     /// Its control API.
     pub client: Client,
+    /// Its lease server.
+    pub lease_server: Server,
 }
 
 /// A table of questions: the ask with what it is about, the type of the answer, and the request.

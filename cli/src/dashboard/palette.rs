@@ -1,9 +1,9 @@
 //! The command that is typed after `:`, and what it could become.
 
-/// A command that can be typed.
+/// Something that can be typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// As it is typed, without the program's name: `presence show`.
+    /// As it is typed, without the program's name: `presence show`, `--from`, `runner-1`.
     pub path: String,
     /// What it does, in a line.
     pub about: String,
@@ -16,12 +16,28 @@ pub struct Palette {
     pub line: String,
     /// Which of the suggestions is picked.
     pub picked: usize,
+    /// What can follow a part of the line.
+    offer: Offer,
+}
+
+/// What can follow the beginning of a line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// The beginning, with the space behind it.
+    pub head: String,
+    /// The words.
+    pub words: Vec<Completion>,
 }
 
 /// The longest line that is taken, in characters.
 const LIMIT: usize = 2_000;
 
 impl Palette {
+    /// This line.
+    pub fn of(line: &str) -> Self {
+        Self { line: line.to_owned(), ..Self::default() }
+    }
+
     /// Adds a character to the end.
     pub fn push(&mut self, character: char) {
         if !character.is_control() && self.line.chars().count() < LIMIT {
@@ -36,9 +52,21 @@ impl Palette {
         self.line.pop();
     }
 
-    /// Commands that the line could become: those that begin like it, then those that have it
-    /// somewhere. None once the line is a command with something after it.
-    pub fn suggestions<'a>(&self, all: &'a [Completion]) -> Vec<&'a Completion> {
+    /// All of the line but the word that is being typed.
+    fn head(&self) -> &str {
+        let space = self.line.char_indices().rfind(|(_, c)| c.is_whitespace());
+        &self.line[..space.map_or(0, |(at, c)| at + c.len_utf8())]
+    }
+
+    /// What the line could become: commands that begin like it, then those that have it somewhere;
+    /// behind a command, words that can follow.
+    pub fn suggestions<'a>(&'a self, all: &'a [Completion]) -> Vec<&'a Completion> {
+        let head = self.head();
+        if !head.is_empty() && head == self.offer.head {
+            let word = &self.line[head.len()..];
+            let fits = |offered: &&Completion| offered.path.starts_with(word);
+            return self.offer.words.iter().filter(fits).collect();
+        }
         let line = self.line.trim_start();
         let begin = all.iter().filter(|command| command.path.starts_with(line));
         let within = all.iter().filter(|command| {
@@ -55,8 +83,34 @@ impl Palette {
 
     /// Takes over the picked suggestion.
     pub fn complete(&mut self, all: &[Completion]) {
-        if let Some(command) = self.suggestions(all).get(self.picked) {
-            self.line = format!("{} ", command.path);
+        let Some(taken) = self.suggestions(all).get(self.picked).copied() else { return };
+        let head = self.head();
+        self.line = match !head.is_empty() && head == self.offer.head {
+            true => format!("{head}{} ", quoted(&taken.path)),
+            false => format!("{} ", taken.path),
+        };
+        self.picked = 0;
+    }
+
+    /// The words of a command, where it is not known yet what can follow them: that is to be asked.
+    pub fn unknown(&mut self, all: &[Completion]) -> Option<(String, Vec<String>)> {
+        let head = self.head();
+        let begun = |command: &Completion| {
+            let rest = head.trim_start().strip_prefix(command.path.as_str());
+            rest.is_some_and(|rest| rest.starts_with(char::is_whitespace))
+        };
+        if head == self.offer.head || !all.iter().any(begun) {
+            return None;
+        }
+        let (head, words) = (head.to_owned(), words(head).ok()?);
+        self.offer = Offer { head: head.clone(), words: Vec::new() };
+        Some((head, words))
+    }
+
+    /// Takes in what can follow, unless the line is another one by now.
+    pub fn offered(&mut self, offer: Offer) {
+        if offer.head == self.offer.head {
+            self.offer = offer;
             self.picked = 0;
         }
     }
@@ -131,7 +185,7 @@ mod tests {
     #[test]
     fn what_begins_like_the_line_comes_first() {
         let check = |line: &str, expected: &[&str]| {
-            let palette = Palette { line: line.to_owned(), picked: 0 };
+            let palette = Palette::of(line);
             let all = commands();
             let found = palette.suggestions(&all);
             let found: Vec<_> = found.iter().map(|command| command.path.as_str()).collect();
@@ -146,7 +200,7 @@ mod tests {
     #[test]
     fn the_picked_suggestion_is_taken_over() {
         let all = commands();
-        let mut palette = Palette { line: "presence".to_owned(), picked: 0 };
+        let mut palette = Palette::of("presence");
         palette.pick(&all, false);
         palette.complete(&all);
         assert_eq!(palette.line, "presence votes ");
@@ -154,5 +208,38 @@ mod tests {
         palette.pick(&all, true);
         palette.complete(&all);
         assert_eq!(palette.line, "presence votes ");
+    }
+
+    #[test]
+    fn behind_a_command_stands_what_can_follow() {
+        let all = commands();
+        let unknown = |palette: &mut Palette| palette.unknown(&all).map(|(head, _)| head);
+        let mut palette = Palette::of("presence");
+        assert_eq!(unknown(&mut palette), None);
+        palette.push(' ');
+        assert_eq!(unknown(&mut palette), None, "it is a group of commands");
+        palette.line += "show ";
+        let asked = palette.unknown(&all).unwrap();
+        let words = ["presence", "show"].map(str::to_owned).to_vec();
+        assert_eq!(asked, ("presence show ".to_owned(), words));
+        assert_eq!(palette.unknown(&all), None, "once is enough");
+        assert_eq!(palette.suggestions(&all), Vec::<&Completion>::new());
+        let word = |path: &str| Completion { path: path.to_owned(), about: String::new() };
+        let words = ["12", "--output", "--devnet", "a b"].map(word).to_vec();
+        palette.offered(Offer { head: "chain head ".to_owned(), words: words.clone() });
+        assert!(palette.suggestions(&all).is_empty(), "it is about another line");
+        palette.offered(Offer { head: "presence show ".to_owned(), words });
+        assert_eq!(palette.suggestions(&all).len(), 4);
+        "--d".chars().for_each(|character| palette.push(character));
+        palette.complete(&all);
+        assert_eq!(palette.line, "presence show --devnet ");
+        assert_eq!(unknown(&mut palette).as_deref(), Some("presence show --devnet "));
+        palette.line = "presence show ".to_owned();
+        assert_eq!(unknown(&mut palette).as_deref(), Some("presence show "));
+        palette.offered(Offer { head: "presence show ".to_owned(), words: vec![word("a b")] });
+        palette.complete(&all);
+        assert_eq!(palette.line, "presence show 'a b' ");
+        palette.line += "'open ";
+        assert_eq!(unknown(&mut palette), None, "a quote is open");
     }
 }

@@ -1,4 +1,5 @@
-//! The cursor in a list: where it is, how keys move it, which rows are seen.
+//! The cursor in a list: where it is, how keys move it, which rows are seen, and which row it is
+//! on while rows come and go; what is looked into of it.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use std::ops::Range;
@@ -56,6 +57,94 @@ impl Cursor {
     }
 }
 
+/// The row that is picked in a list whose rows are known by their keys: the cursor stays on it
+/// wherever it goes. At the top the cursor stays with the first row, whichever that is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pick<K> {
+    cursor: Cursor,
+    /// `None`: the first.
+    key: Option<K>,
+}
+
+impl<K> Default for Pick<K> {
+    fn default() -> Self {
+        Self { cursor: Cursor::default(), key: None }
+    }
+}
+
+impl<K: Clone + PartialEq> Pick<K> {
+    /// The cursor, among rows of these keys. Where the picked one is not among them, it is where
+    /// the cursor was last.
+    pub fn cursor(&self, rows: &[K]) -> Cursor {
+        let picked = self.key.as_ref();
+        let at = picked.and_then(|key| rows.iter().position(|row| row == key));
+        at.map_or(self.cursor, |at| Cursor { at })
+    }
+
+    /// The key of the row that the cursor is on.
+    pub fn chosen(&self, rows: &[K]) -> Option<K> {
+        rows.get(self.cursor(rows).of(rows.len())).cloned()
+    }
+
+    /// Moves the cursor by a key, where so many rows are shown at a time. Whether the key means a
+    /// movement.
+    pub fn key(&mut self, key: KeyEvent, rows: &[K], page: usize) -> bool {
+        self.moves(rows, |cursor| cursor.key(key, rows.len(), page))
+    }
+
+    /// Moves it to the row that is seen as the `line`th, where so many fit. Whether there is one.
+    pub fn click(&mut self, line: usize, rows: &[K], fit: usize) -> bool {
+        self.moves(rows, |cursor| cursor.click(line, rows.len(), fit))
+    }
+
+    /// Moves it to a row that is to stay under it, the first one, too.
+    pub fn go(&mut self, key: K) {
+        self.key = Some(key);
+    }
+
+    fn moves(&mut self, rows: &[K], by: impl FnOnce(&mut Cursor) -> bool) -> bool {
+        let mut cursor = self.cursor(rows);
+        let moved = by(&mut cursor);
+        if moved {
+            let at = cursor.of(rows.len());
+            self.cursor = cursor;
+            self.key = rows.get(at).filter(|_| at > 0).cloned();
+        }
+        moved
+    }
+}
+
+/// What is looked into: what was heard of it, and the line of its page that is seen first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detail<K, V> {
+    /// What it is known by.
+    pub key: K,
+    /// What the devnet says of it.
+    pub known: Option<V>,
+    /// Why the devnet does not say.
+    pub refused: Option<String>,
+    /// The line that is seen first.
+    pub first: Cursor,
+}
+
+impl<K, V> Detail<K, V> {
+    /// Nothing was heard of it yet.
+    pub fn new(key: K) -> Self {
+        Self { key, known: None, refused: None, first: Cursor::default() }
+    }
+
+    /// Takes in what the devnet says.
+    pub fn hear(&mut self, known: V) {
+        self.known = Some(known);
+        self.refused = None;
+    }
+
+    /// Takes in why it does not say.
+    pub fn refuse(&mut self, reason: &str) {
+        self.refused = Some(reason.to_owned());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,5 +187,24 @@ mod tests {
         assert_eq!(cursor.of(30), 12);
         assert!(!cursor.click(7, 30, 7));
         assert!(!cursor.click(2, 2, 7));
+    }
+
+    #[test]
+    fn what_is_picked_stays_under_the_cursor() {
+        let mut pick = Pick::default();
+        assert_eq!(pick.chosen(&[]), None::<char>);
+        assert_eq!(pick.chosen(&['a', 'b']), Some('a'));
+        // At the top it is the first, whichever that is.
+        assert_eq!(pick.chosen(&['x', 'a', 'b']), Some('x'));
+        assert!(pick.key(KeyEvent::from(KeyCode::Down), &['a', 'b', 'c'], 5));
+        assert_eq!(pick.chosen(&['x', 'y', 'a', 'b']), Some('b'));
+        // Where it is gone, what stands in its place.
+        assert_eq!(pick.chosen(&['a', 'c']), Some('c'));
+        assert_eq!(pick.chosen(&['a']), Some('a'));
+        assert_eq!(pick.chosen(&['b', 'a']), Some('b'));
+        assert!(pick.click(2, &['a', 'b', 'c'], 3) && !pick.click(9, &['a', 'b', 'c'], 3));
+        assert_eq!(pick.chosen(&['c', 'a']), Some('c'));
+        pick.go('a');
+        assert_eq!(pick.chosen(&['c', 'b', 'a']), Some('a'));
     }
 }

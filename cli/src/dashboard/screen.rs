@@ -16,7 +16,7 @@ use ratatui::{
 };
 use rustix::process::{Signal, kill_current_process_group};
 use std::{
-    io::{self, IsTerminal as _, Stdout, Write as _},
+    io::{self, IsTerminal as _, Stdout},
     panic,
     sync::{
         Once,
@@ -102,12 +102,7 @@ impl Screen {
     /// Hands a text to the terminal's clipboard (OSC 52). Terminals that do not know of it, or do
     /// not allow it, ignore it.
     pub fn copy(&mut self, text: &str) -> Result<(), CliError> {
-        if text.len() <= CLIPBOARD {
-            let backend = self.terminal.backend_mut();
-            write!(backend, "\x1b]52;c;{}\x07", STANDARD.encode(text))?;
-            backend.flush()?;
-        }
-        Ok(())
+        Ok(copy(text, self.terminal.backend_mut())?)
     }
 }
 
@@ -115,6 +110,15 @@ impl Drop for Screen {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// Writes what hands a text to the clipboard; nothing for one that is too long.
+fn copy(text: &str, terminal: &mut impl io::Write) -> io::Result<()> {
+    if text.len() > CLIPBOARD {
+        return Ok(());
+    }
+    write!(terminal, "\x1b]52;c;{}\x07", STANDARD.encode(text))?;
+    terminal.flush()
 }
 
 /// Fails where there is no terminal.
@@ -181,4 +185,24 @@ pub fn keys() -> mpsc::Receiver<Event> {
         }
     });
     receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_what_terminals_expect() {
+        let check = |text: &str, expected: &[u8]| {
+            let mut written = Vec::new();
+            copy(text, &mut written).unwrap();
+            assert_eq!(written, expected);
+        };
+        check("cowboyctl job ls", b"\x1b]52;c;Y293Ym95Y3RsIGpvYiBscw==\x07");
+        // What would end the sequence is encoded like all else.
+        check("\x07\x1b\\", b"\x1b]52;c;Bxtc\x07".as_slice());
+        check("日本", b"\x1b]52;c;5pel5pys\x07");
+        check("", b"\x1b]52;c;\x07");
+        check(&"x".repeat(CLIPBOARD + 1), b"");
+    }
 }

@@ -6,7 +6,7 @@ use super::{
     look::{Look, Theme},
     news::News,
     output::Heard,
-    palette::Completion,
+    palette::{Completion, Offer},
     recording::{self, Recorder},
     screen::{self, Screen},
     state::{Effect, Event, State},
@@ -140,8 +140,13 @@ async fn show(options: Options) -> Result<(), CliError> {
     let mut state = State::new(name, screen.fit()?, Look(theme), now());
     state.commands = commands;
     state.replay = replay;
-    let mut session =
-        Session { state, surroundings, running: None, heard: mpsc::channel(command::QUEUE) };
+    let mut session = Session {
+        state,
+        surroundings,
+        running: None,
+        heard: mpsc::channel(command::QUEUE),
+        offered: mpsc::channel(command::QUEUE),
+    };
     let mut keys = screen::keys();
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -186,6 +191,10 @@ async fn show(options: Options) -> Result<(), CliError> {
             }
             Some((run, heard)) = session.heard.1.recv() => {
                 effects = update(&mut session.state, now(), Event::Child(run, heard));
+                picture = picture.max(Picture::Stale);
+            }
+            Some(offer) = session.offered.1.recv() => {
+                effects = update(&mut session.state, now(), Event::Offered(offer));
                 picture = picture.max(Picture::Stale);
             }
             Some((_, first)) = news.recv() => {
@@ -240,15 +249,25 @@ struct Session {
     running: Option<Running>,
     /// What running commands say, with the numbers of their runs.
     heard: (mpsc::Sender<Said>, mpsc::Receiver<Said>),
+    /// What can follow in the palette's line.
+    offered: (mpsc::Sender<Offer>, mpsc::Receiver<Offer>),
 }
 
 impl Session {
-    /// Starts a command, or ends the one that runs.
+    /// Starts a command, ends the one that runs, or asks for completions.
     fn run(&mut self, effect: Effect) {
         match effect {
             Effect::Run { run, args } => {
                 let heard = self.heard.0.clone();
                 self.running = Some(command::start(run, args, &self.surroundings, heard));
+            }
+            Effect::Complete { head, words } => {
+                let (offered, surroundings) = (self.offered.0.clone(), self.surroundings.clone());
+                tokio::spawn(async move {
+                    let words = command::offered(words, &surroundings).await;
+                    // Nobody listens once the dashboard ends.
+                    let _gone = offered.send(Offer { head, words }).await;
+                });
             }
             Effect::Kill => {
                 if let Some(running) = &mut self.running {

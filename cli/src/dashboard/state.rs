@@ -5,7 +5,7 @@ use super::{
     look::Look,
     news::{Ask, News},
     output::{Heard, Output},
-    palette::{Completion, Palette},
+    palette::{Completion, Offer, Palette},
     panes::{self, Cx, Pane},
     view,
 };
@@ -36,6 +36,8 @@ pub enum Event {
     News(News),
     /// Something was heard of a command, by the number of its run.
     Child(u64, Heard),
+    /// What can follow in the palette's line.
+    Offered(Offer),
     /// So much news was dropped altogether.
     Dropped(u64),
     /// The file that news are written to is full.
@@ -55,6 +57,13 @@ pub enum Effect {
         run: u64,
         /// Its arguments, without the program.
         args: Vec<String>,
+    },
+    /// Ask what can follow these words of a command.
+    Complete {
+        /// As they are typed, with the space behind them.
+        head: String,
+        /// The words.
+        words: Vec<String>,
     },
     /// End the command that runs.
     Kill,

@@ -4,6 +4,7 @@ use super::{
     look::{Look, Theme},
     news::News,
     output::{Ended, Heard},
+    palette::{Completion, Offer},
     recording,
     state::{Effect, Event, HELD, Link, Mode, State},
     update::update,
@@ -115,7 +116,7 @@ fn tabs_are_reached_by_keys_and_by_the_mouse() {
     press(&mut state, KeyCode::Tab);
     assert_eq!(state.shown, 0);
     let line = picture(&state)[0].clone();
-    let column = line.find("2 ").unwrap() as u16;
+    let column = line.find('2').unwrap() as u16;
     let click = |column, row| {
         Event::Mouse(MouseEvent {
             kind: MouseEventKind::Down(MouseButton::Left),
@@ -230,6 +231,40 @@ fn commands_run_and_their_output_is_shown() {
     update(&mut state, now, Event::Child(1, Heard::Ended(Ended::Code(3))));
     assert!(is_shown(&state, "exit code 3"));
     press(&mut state, KeyCode::Esc);
+    assert_eq!(state.mode, Mode::Panes);
+}
+
+#[test]
+fn what_can_follow_a_command_is_asked_once_it_stands_there() {
+    let mut state = state(SMALL);
+    let completion =
+        |(path, about): (&str, &str)| Completion { path: path.to_owned(), about: about.to_owned() };
+    state.commands = [("job ls", "List jobs"), ("job show", "A job")].map(completion).to_vec();
+    press(&mut state, KeyCode::Char(':'));
+    type_in(&mut state, "job s");
+    assert!(is_shown(&state, "A job"));
+    let head = "job show ".to_owned();
+    let words = ["job", "show"].map(str::to_owned).to_vec();
+    let asked = Effect::Complete { head: head.clone(), words };
+    assert_eq!(press(&mut state, KeyCode::Tab), [asked]);
+    let words = [("0xab12", "custom Verified"), ("0xcd34", ""), ("--attempt", "Which one")];
+    let words = words.map(completion).to_vec();
+    let offered =
+        |head: &str| Event::Offered(Offer { head: head.to_owned(), words: words.clone() });
+    update(&mut state, at(0), offered("job ls "));
+    assert!(!is_shown(&state, "custom Verified"), "it is about another line");
+    update(&mut state, at(0), offered(&head));
+    assert!(is_shown(&state, "custom Verified") && is_shown(&state, "Which one"));
+    press(&mut state, KeyCode::Down);
+    let effects = press(&mut state, KeyCode::Tab);
+    assert!(is_shown(&state, ":job show 0xcd34 "));
+    assert!(matches!(effects.as_slice(), [Effect::Complete { words, .. }] if words.len() == 3));
+    type_in(&mut state, "--att");
+    press(&mut state, KeyCode::Tab);
+    assert!(is_shown(&state, ":job show 0xcd34 --att▏"), "nothing is offered there yet");
+    // What comes too late for the palette changes nothing.
+    press(&mut state, KeyCode::Esc);
+    assert_eq!(update(&mut state, at(0), offered(&head)), []);
     assert_eq!(state.mode, Mode::Panes);
 }
 

@@ -36,6 +36,11 @@ pub fn update(state: &mut State, now: Timestamp, event: Event) -> Vec<Effect> {
                 output.hear(heard);
             }
         }
+        Event::Offered(offer) => {
+            if let Mode::Palette(palette, _) = &mut state.mode {
+                palette.offered(offer);
+            }
+        }
         Event::Dropped(count) => state.dropped = count,
         Event::RecordingFull => state.recording_full = true,
     }
@@ -167,8 +172,8 @@ fn pressed(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         Mode::Equivalent(command) => match key.code {
             // What is shown can be run as well.
             KeyCode::Char(':') | KeyCode::Enter => {
-                let line = command.trim_start_matches("cowboyctl ").to_owned();
-                state.mode = Mode::Palette(Palette { line, picked: 0 }, None);
+                let line = command.trim_start_matches("cowboyctl ");
+                state.mode = Mode::Palette(Palette::of(line), None);
             }
             _ => state.mode = Mode::Panes,
         },
@@ -261,7 +266,9 @@ fn in_palette(state: &mut State, key: KeyEvent) -> Vec<Effect> {
         }
         _ => {}
     }
-    Vec::new()
+    let Mode::Palette(palette, _) = &mut state.mode else { return Vec::new() };
+    let unknown = palette.unknown(&state.commands);
+    unknown.map(|(head, words)| Effect::Complete { head, words }).into_iter().collect()
 }
 
 /// Runs the line of the palette, where it is a command.

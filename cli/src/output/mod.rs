@@ -9,13 +9,15 @@ mod fit;
 pub mod forest;
 mod jq;
 mod json;
+pub mod pipeline;
 mod table;
 mod template;
 mod theme;
+pub mod timer;
 mod ui;
 
 pub use filter::Filter;
-pub use fit::{short, within};
+pub use fit::{cut, has_id, least_width, short, width, within};
 pub use table::{Row, fields, table};
 pub use theme::{
     AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,

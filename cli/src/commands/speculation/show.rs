@@ -1,13 +1,15 @@
 //! What people see of pipelines, tasks, commitments, proofs and rollbacks.
 
-use super::graph::{one_line, reached_ms};
-use crate::output::{Document, Row, amount, fields, millis, short, table};
+use crate::output::{
+    Document, Row, amount, fields, millis,
+    pipeline::{by_name, counted, one_line, parents, reached_ms, standing, steps},
+    short, table,
+};
 use cowboy_devnet::api::types::{
-    Pipeline, PipelineStatus, PipelineSummary, Rollback, SpeculationStatus, SpeculativeCommitment,
-    SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent, TaskTimes,
+    Pipeline, PipelineSummary, Rollback, SpeculationStatus, SpeculativeCommitment,
+    SpeculativeProof, SpeculativeTask, TaskDetail,
 };
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// Names in a cell of a table at most: JSON output has all.
 const NAMED: usize = 3;
@@ -25,29 +27,10 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// How many of a pipeline's tasks are where.
-pub fn counted(summary: &PipelineSummary) -> String {
-    let PipelineSummary { confirmed, tasks, undone, .. } = summary;
-    let undone = if *undone > 0 { format!(", {undone} undone") } else { String::new() };
-    format!("{confirmed} of {tasks} confirmed{undone}")
-}
-
 /// A pipeline in a line.
 pub fn headline(summary: &PipelineSummary) -> String {
-    let PipelineSummary { pipeline, name, status, .. } = summary;
-    let (counted, elapsed) = (counted(summary), millis(summary.elapsed_ms));
-    let rest = match status {
-        PipelineStatus::Running => format!("running for {elapsed}, {counted}"),
-        PipelineStatus::Completed => {
-            let synchronous = summary.synchronous_ms.map(millis);
-            let beside = synchronous.map_or_else(String::new, |ms| format!(", synchronously {ms}"));
-            format!("completed, {counted} in {elapsed}{beside}")
-        }
-        PipelineStatus::Failed | PipelineStatus::Cancelled => {
-            format!("{status} after {elapsed}, {counted}")
-        }
-    };
-    format!("{name} (pipeline {pipeline}): {rest}")
+    let PipelineSummary { pipeline, name, .. } = summary;
+    format!("{name} (pipeline {pipeline}): {}", standing(summary))
 }
 
 /// How many times as long the synchronous pipeline takes, to the nearest tenth.
@@ -55,14 +38,6 @@ pub fn gain(summary: &PipelineSummary) -> Option<String> {
     let (other, own) = (summary.synchronous_ms?, summary.elapsed_ms);
     let tenths = other.saturating_mul(10).saturating_add(own / 2).checked_div(own)?;
     Some(format!("{}.{}", tenths / 10, tenths % 10))
-}
-
-fn parents(parents: &[TaskParent]) -> Vec<String> {
-    let name = |parent: &TaskParent| match parent.order_only {
-        true => format!("{} (order only)", parent.task),
-        false => parent.task.clone(),
-    };
-    parents.iter().map(name).collect()
 }
 
 impl Row for PipelineSummary {
@@ -149,26 +124,6 @@ impl Document for Pipeline {
     fn id(&self) -> String {
         self.summary.status.to_string()
     }
-}
-
-/// What a task came by, when, and how long it took from the step before.
-fn steps(times: &TaskTimes) -> Vec<Vec<String>> {
-    let all = [
-        ("scheduled", times.scheduled_ms),
-        ("executed", times.executed_ms),
-        ("proved", times.proved_ms),
-        ("submitted", times.submitted_ms),
-        ("confirmed", times.confirmed_ms),
-        ("ended", times.ended_ms),
-    ];
-    let mut last = None;
-    let mut rows = Vec::new();
-    for (step, at) in all {
-        let Some(at) = at else { continue };
-        let took = last.replace(at).map(|before: u64| millis(at.saturating_sub(before)));
-        rows.push(vec![step.to_owned(), millis(at), or_dash(took)]);
-    }
-    rows
 }
 
 impl Document for TaskDetail {
@@ -336,12 +291,6 @@ impl Document for Cancelled {
     fn id(&self) -> String {
         self.tasks.to_string()
     }
-}
-
-/// Counts by name: `max_depth 3, no_stake 1`.
-fn by_name(counts: &BTreeMap<String, u64>) -> String {
-    let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
-    if counts.is_empty() { "-".to_owned() } else { counts.join(", ") }
 }
 
 impl Document for SpeculationStatus {

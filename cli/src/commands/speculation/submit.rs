@@ -1,14 +1,14 @@
 //! `speculation submit`: the file, what is wrong with it, and the wait for the end.
 
-use super::{
-    graph::{Graph, one_line, tree},
-    show::counted,
-};
+use super::graph::{Graph, tree};
 use crate::{
     args,
     context::{Context, Deadline},
     error::{CliError, Exit},
-    output::{Document, Ui, fields, millis},
+    output::{
+        Document, Ui, fields, millis,
+        pipeline::{counted, one_line},
+    },
 };
 use clap::Args;
 use cowboy_devnet::{

@@ -8,7 +8,7 @@ pub(super) mod schedule;
 mod show;
 mod watch;
 
-pub use show::status;
+pub use crate::output::timer::status;
 
 use crate::{
     args::{self, HeightArg},

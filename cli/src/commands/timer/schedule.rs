@@ -5,13 +5,17 @@ use crate::{
     args::{self, HeightArg},
     commands::{
         chain::reason,
-        timer::show::{charge_fields, has_ended, standing, status},
+        timer::show::{charge_fields, standing},
         transaction::{self, Executed, Signer},
     },
     complete,
     context::{Context, Deadline},
     error::{CliError, Exit, nearest},
-    output::{Document, Ui, amount, fields, warn, wei},
+    output::{
+        Document, Ui, amount, fields,
+        timer::{has_ended, status},
+        warn, wei,
+    },
 };
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;

@@ -2,50 +2,16 @@
 
 use crate::{
     commands::chain::event_table,
-    output::{Document, Row, amount, fields, short, table, wei},
+    output::{
+        Document, Row, amount, fields, short, table,
+        timer::{evenly, median, status, tier, weight, why},
+        wei,
+    },
 };
 use cowboy_devnet::api::types::{
-    Deferral, DeferralReason, Fairness, Timer, TimerCharge, TimerQueue, TimerStatus, TimerSummary,
-    TimerTier,
+    Deferral, Fairness, Timer, TimerCharge, TimerQueue, TimerStatus, TimerSummary,
 };
 use cowboy_engine::timer::Policy;
-
-/// Where a timer stands, as JSON has it.
-pub fn status(status: TimerStatus) -> &'static str {
-    match status {
-        TimerStatus::Scheduled => "scheduled",
-        TimerStatus::Due => "due",
-        TimerStatus::Fired => "fired",
-        TimerStatus::Failed => "failed",
-        TimerStatus::Expired => "expired",
-        TimerStatus::Cancelled => "cancelled",
-        TimerStatus::InsufficientFunds => "insufficient_funds",
-    }
-}
-
-/// Whether a timer with this status waits no more.
-pub fn has_ended(status: TimerStatus) -> bool {
-    !matches!(status, TimerStatus::Scheduled | TimerStatus::Due)
-}
-
-fn tier(tier: TimerTier) -> &'static str {
-    match tier {
-        TimerTier::Ring => "block ring",
-        TimerTier::Epoch => "epoch queue",
-        TimerTier::Overflow => "overflow tree",
-        TimerTier::CarryOver => "carry-over",
-    }
-}
-
-fn why(reason: DeferralReason) -> &'static str {
-    match reason {
-        DeferralReason::PricedOut => "priced out",
-        DeferralReason::OverCap => "over the cap",
-        DeferralReason::LaneFull => "lane full",
-        DeferralReason::InsufficientFunds => "payer short of funds",
-        DeferralReason::GcWaiting => "expired, not removed yet",
-    }
-}
 
 /// Where a timer stands, in a few words.
 pub fn standing(timer: &Timer) -> String {
@@ -262,28 +228,22 @@ impl Document for Fairness {
         let mut lines =
             vec![("after block", self.height.to_string()), ("policy", self.policy.clone())];
         if priced {
-            let median = format!("{}.{}", self.twice_median / 2, self.twice_median % 2 * 5);
             lines.push(("counted by", self.scope.clone()));
             lines.push(("window", format!("{} blocks", self.window_blocks)));
-            lines.push(("median", format!("{median} fires, of those that fired")));
+            lines.push((
+                "median",
+                format!("{} fires, of those that fired", median(self.twice_median)),
+            ));
         }
         let mut text = fields(&lines) + "\n\n";
         if self.members.is_empty() {
-            text += match priced {
-                true => "nobody fired in the window: all have weight 2",
-                false if self.policy == Policy::Fifo.name() => {
-                    "first come, first served: no weights"
-                }
-                false => "all have weight 1; weights follow from how actors fare over an epoch",
-            };
-            return text;
+            return text + evenly(&self.policy);
         }
         let rows = self.members.iter().map(|member| {
-            let weight = member.weight_per_mille;
             vec![
                 member.account.to_string(),
                 member.recent.to_string(),
-                format!("{}.{:03}", weight / 1_000, weight % 1_000),
+                weight(member.weight_per_mille),
             ]
         });
         text += &table(&[if priced { &self.scope } else { "actor" }, ">fires", ">weight"], rows);

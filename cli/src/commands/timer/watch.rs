@@ -1,7 +1,7 @@
 //! `timer watch`: events about timers, as lines, while their blocks become final.
 
-use super::{actor_of, show::has_ended};
-use crate::{complete, context::Context, error::CliError};
+use super::actor_of;
+use crate::{complete, context::Context, error::CliError, output::timer::has_ended};
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{

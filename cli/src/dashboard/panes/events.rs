@@ -1,7 +1,10 @@
 //! Events as they happen, the newest first.
 
 use super::{Cx, Pane};
-use crate::dashboard::{news::Ask, palette::quoted, rows::Cursor, text::fit, view};
+use crate::{
+    dashboard::{news::Ask, palette::quoted, rows::Cursor, view},
+    output::{cut, has_id},
+};
 use cowboy_devnet::api::types::{BlockNotice, Event};
 use crossterm::event::KeyEvent;
 use ratatui::{buffer::Buffer, layout::Position};
@@ -11,7 +14,10 @@ use std::collections::VecDeque;
 /// Events that are kept.
 const LIMIT: usize = 5_000;
 
-/// Characters of a value in an event's line.
+/// Columns of an id in an event's line.
+const ID: usize = 17;
+
+/// Columns of any other value.
 const VALUE: usize = 24;
 
 /// An event and its line.
@@ -76,10 +82,11 @@ impl Events {
 pub fn line(data: &Value) -> String {
     fn plain(value: &Value) -> String {
         match value {
-            Value::String(text) => fit(text, VALUE),
+            Value::String(id) if has_id(id) => cut(id, ID),
+            Value::String(text) => cut(text, VALUE),
             Value::Array(values) if values.len() > 4 => format!("[{} values]", values.len()),
             Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(","),
-            Value::Object(_) => fit(&value.to_string(), VALUE),
+            Value::Object(_) => cut(&value.to_string(), VALUE),
             other => other.to_string(),
         }
     }
@@ -90,6 +97,10 @@ pub fn line(data: &Value) -> String {
 impl Pane for Events {
     fn name(&self) -> &'static str {
         "events"
+    }
+
+    fn short(&self) -> &'static str {
+        "event"
     }
 
     fn wants(&self, _cx: &Cx<'_>) -> Vec<Ask> {

@@ -3,10 +3,10 @@
 use super::{Cx, Pane};
 use crate::dashboard::{
     news::{Answer, Ask},
-    rows::Cursor,
+    rows::{Cursor, Detail, Pick},
     view,
 };
-use cowboy_devnet::api::types::{Explanation, Job, JobSummary, RunnerProgress};
+use cowboy_devnet::api::types::{Explanation, HashText, Job, JobSummary, RunnerProgress};
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{buffer::Buffer, layout::Position};
 use std::collections::BTreeMap;
@@ -15,26 +15,25 @@ use std::collections::BTreeMap;
 const WATCHED: usize = 4;
 
 /// A job that is looked into.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// Its id.
-    pub id: String,
-    /// What the devnet says of it.
-    pub job: Option<Job>,
+    /// The job.
+    pub job: Detail<HashText, Job>,
     /// How its runners were drawn.
     pub explanation: Option<Explanation>,
-    /// Why the devnet does not say.
-    pub refused: Option<String>,
-    /// Why it does not say how they were drawn.
+    /// Why the devnet does not say that.
     pub unexplained: Option<String>,
-    /// The line of its page that is seen first.
-    pub first: Cursor,
 }
 
 impl Opened {
+    /// Whether this is its id.
+    fn is(&self, id: &str) -> bool {
+        self.job.key.to_string() == id
+    }
+
     /// Whether nothing more will come.
     fn is_settled(&self) -> bool {
-        let ended = self.job.as_ref().is_some_and(|job| job.status.is_final());
+        let ended = self.job.known.as_ref().is_some_and(|job| job.status.is_final());
         ended && (self.explanation.is_some() || self.unexplained.is_some())
     }
 }
@@ -48,8 +47,7 @@ pub struct Jobs {
     progress: BTreeMap<String, Vec<RunnerProgress>>,
     /// Why there is no list.
     pub refused: Option<String>,
-    /// Among those that are shown.
-    cursor: Cursor,
+    pick: Pick<HashText>,
     /// Only jobs that have not ended.
     pub open_only: bool,
     /// The job that is looked into.
@@ -82,8 +80,8 @@ impl Jobs {
     }
 
     /// The cursor, among them.
-    pub const fn cursor(&self) -> Cursor {
-        self.cursor
+    pub fn cursor(&self, accepted: &[&JobSummary]) -> Cursor {
+        self.pick.cursor(&ids(accepted))
     }
 
     /// What runners say of a job.
@@ -91,29 +89,24 @@ impl Jobs {
         self.progress.get(&job.job_id.to_string()).map_or(&[], Vec::as_slice)
     }
 
-    fn chosen(&self, cx: &Cx<'_>) -> Option<String> {
-        let accepted = self.accepted(cx);
-        accepted.get(self.cursor.of(accepted.len())).map(|job| job.job_id.to_string())
+    fn chosen(&self, cx: &Cx<'_>) -> Option<HashText> {
+        self.pick.chosen(&ids(&self.accepted(cx)))
     }
 
-    /// A newer list: the cursor stays on its job, unless it follows the newest.
-    fn take_in(&mut self, jobs: &[JobSummary], cx: &Cx<'_>) {
-        let chosen = self.chosen(cx).filter(|_| self.cursor.of(usize::MAX) > 0);
+    /// A newer list.
+    fn take_in(&mut self, jobs: &[JobSummary]) {
         self.known = Some(jobs.to_vec());
         self.refused = None;
-        if let Some(chosen) = chosen {
-            let accepted = self.accepted(cx);
-            let at = accepted.iter().position(|job| job.job_id.to_string() == chosen);
-            if let Some(at) = at {
-                self.cursor.go(at);
-            }
-        }
         let open = |id: &String| {
             let mut open = jobs.iter().filter(|job| !job.status.is_final());
             open.any(|job| job.job_id.to_string() == *id)
         };
         self.progress.retain(|id, _| open(id));
     }
+}
+
+fn ids(jobs: &[&JobSummary]) -> Vec<HashText> {
+    jobs.iter().map(|job| job.job_id).collect()
 }
 
 impl Pane for Jobs {
@@ -125,13 +118,14 @@ impl Pane for Jobs {
         let mut wants = Vec::new();
         match &self.opened {
             Some(opened) if !opened.is_settled() => {
-                wants.push(Ask::Job(opened.id.clone()));
-                wants.push(Ask::Explanation(opened.id.clone()));
+                wants.push(Ask::Job(opened.job.key.to_string()));
+                wants.push(Ask::Explanation(opened.job.key.to_string()));
             }
             Some(_) => {}
             None => {
                 let accepted = self.accepted(cx);
-                let window = self.cursor.window(accepted.len(), view::jobs::rows(cx.area));
+                let window =
+                    self.cursor(&accepted).window(accepted.len(), view::jobs::rows(cx.area));
                 let open = accepted[window].iter().filter(|job| !job.status.is_final());
                 wants.extend(open.take(WATCHED).map(|job| Ask::Job(job.job_id.to_string())));
             }
@@ -140,20 +134,19 @@ impl Pane for Jobs {
         wants
     }
 
-    fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
+    fn answer(&mut self, ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
         match (ask, answer) {
-            (Ask::Jobs, Answer::Jobs(jobs)) => self.take_in(jobs, cx),
+            (Ask::Jobs, Answer::Jobs(jobs)) => self.take_in(jobs),
             (Ask::Job(id), Answer::Job(job)) => {
                 if !job.status.is_final() {
                     self.progress.insert(id.clone(), job.progress.clone());
                 }
-                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.id == *id) {
-                    opened.job = Some(job.clone());
-                    opened.refused = None;
+                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.is(id)) {
+                    opened.job.hear(job.clone());
                 }
             }
             (Ask::Explanation(id), Answer::Explanation(explanation)) => {
-                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.id == *id) {
+                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.is(id)) {
                     opened.explanation = Some(explanation.clone());
                     opened.unexplained = None;
                 }
@@ -165,10 +158,8 @@ impl Pane for Jobs {
     fn refused(&mut self, ask: &Ask, reason: &str) {
         match (ask, &mut self.opened) {
             (Ask::Jobs, _) => self.refused = Some(reason.to_owned()),
-            (Ask::Job(id), Some(opened)) if opened.id == *id => {
-                opened.refused = Some(reason.to_owned());
-            }
-            (Ask::Explanation(id), Some(opened)) if opened.id == *id => {
+            (Ask::Job(id), Some(opened)) if opened.is(id) => opened.job.refuse(reason),
+            (Ask::Explanation(id), Some(opened)) if opened.is(id) => {
                 opened.unexplained = Some(reason.to_owned());
             }
             _ => {}
@@ -176,36 +167,37 @@ impl Pane for Jobs {
     }
 
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
-        let count = self.accepted(cx).len();
+        let rows = ids(&self.accepted(cx));
         match &mut self.opened {
             Some(opened) => {
                 let fit = view::page::rows(cx.area);
                 let places = view::jobs::places(opened, cx, fit);
-                opened.first.key(key, places, fit)
+                opened.job.first.key(key, places, fit)
             }
             None if key.code == KeyCode::Char('o') => {
                 self.open_only = !self.open_only;
-                self.cursor = Cursor::default();
+                self.pick = Pick::default();
                 true
             }
-            None => self.cursor.key(key, count, view::jobs::rows(cx.area)),
+            None => self.pick.key(key, &rows, view::jobs::rows(cx.area)),
         }
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
         let line = at.y.checked_sub(cx.area.y + 2);
-        let count = self.accepted(cx).len();
-        let fit = view::jobs::rows(cx.area);
-        self.opened.is_none() && line.is_some_and(|line| self.cursor.click(line.into(), count, fit))
+        let (rows, fit) = (ids(&self.accepted(cx)), view::jobs::rows(cx.area));
+        self.opened.is_none() && line.is_some_and(|line| self.pick.click(line.into(), &rows, fit))
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {
-        let id = self.chosen(cx).filter(|_| self.opened.is_none());
-        let fresh = id.is_some();
-        if let Some(id) = id {
-            self.opened = Some(Opened { id, ..Opened::default() });
+        if self.opened.is_some() {
+            return false;
         }
-        fresh
+        let Some(id) = self.chosen(cx) else { return false };
+        self.pick.go(id);
+        let job = Detail::new(id);
+        self.opened = Some(Opened { job, explanation: None, unexplained: None });
+        true
     }
 
     fn back(&mut self) -> bool {
@@ -214,7 +206,7 @@ impl Pane for Jobs {
 
     fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {
         Some(match (&self.opened, self.chosen(cx)) {
-            (Some(opened), _) => format!("cowboyctl job explain {}", opened.id),
+            (Some(opened), _) => format!("cowboyctl job explain {}", opened.job.key),
             (None, Some(id)) => format!("cowboyctl job show {id}"),
             (None, None) => "cowboyctl job ls".to_owned(),
         })

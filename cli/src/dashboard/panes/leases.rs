@@ -4,7 +4,7 @@ use super::{Cx, Pane};
 use crate::dashboard::{
     lease::{LeaseJob, Leases as Known},
     news::{Answer, Ask},
-    rows::Cursor,
+    rows::{Cursor, Detail, Pick},
     view,
 };
 use cowboy_devnet::lease::messages::{JobSummary, RunSummary};
@@ -12,16 +12,10 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{buffer::Buffer, layout::Position};
 
 /// A job that is looked into.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenedLease {
-    /// Its id.
-    pub id: String,
-    /// What the server says of it.
-    pub known: Option<LeaseJob>,
-    /// Why it does not say.
-    pub refused: Option<String>,
-    /// How far its page is scrolled down.
-    pub first: Cursor,
+    /// The job.
+    pub job: Detail<String, LeaseJob>,
     /// How far its log is scrolled up from its end.
     pub back: Cursor,
     /// Whether keys move the log rather than the page.
@@ -54,8 +48,7 @@ pub struct Leases {
     pub known: Option<Known>,
     /// Why it says nothing.
     pub refused: Option<String>,
-    /// Among the entries.
-    cursor: Cursor,
+    pick: Pick<String>,
     /// Only runs without their jobs.
     pub runs_only: bool,
     /// The job that is looked into.
@@ -92,16 +85,20 @@ impl Leases {
     }
 
     /// The cursor, among them.
-    pub const fn cursor(&self) -> Cursor {
-        self.cursor
+    pub fn cursor(&self, entries: &[Entry<'_>]) -> Cursor {
+        self.pick.cursor(&ids(entries))
     }
 
     /// What is under the cursor: its id, and whether it is a job.
     fn chosen(&self, cx: &Cx<'_>) -> Option<(String, bool)> {
         let entries = self.entries(cx);
-        let entry = entries.get(self.cursor.of(entries.len()))?;
+        let entry = entries.get(self.cursor(&entries).of(entries.len()))?;
         Some((entry.id().to_owned(), matches!(entry, Entry::Job(..))))
     }
+}
+
+fn ids(entries: &[Entry<'_>]) -> Vec<String> {
+    entries.iter().map(|entry| entry.id().to_owned()).collect()
 }
 
 impl Pane for Leases {
@@ -109,34 +106,30 @@ impl Pane for Leases {
         "leases"
     }
 
+    fn short(&self) -> &'static str {
+        "lease"
+    }
+
     fn wants(&self, _cx: &Cx<'_>) -> Vec<Ask> {
         let mut wants = vec![Ask::Leases];
         if let Some(opened) = &self.opened {
-            let known = opened.known.as_ref();
+            let known = opened.job.known.as_ref();
             if known.is_none_or(|known| !known.job.summary.state.is_terminal()) {
-                wants.push(Ask::LeaseJob(opened.id.clone()));
+                wants.push(Ask::LeaseJob(opened.job.key.clone()));
             }
         }
         wants
     }
 
-    fn answer(&mut self, ask: &Ask, answer: &Answer, cx: &Cx<'_>) {
+    fn answer(&mut self, ask: &Ask, answer: &Answer, _cx: &Cx<'_>) {
         match (ask, answer) {
             (_, Answer::Leases(leases)) => {
-                // The cursor stays on its entry, unless it follows the newest.
-                let chosen = self.chosen(cx).filter(|_| self.cursor.of(usize::MAX) > 0);
                 self.known = Some(leases.clone());
                 self.refused = None;
-                let moved = chosen
-                    .and_then(|(id, _)| self.entries(cx).iter().position(|entry| entry.id() == id));
-                if let Some(moved) = moved {
-                    self.cursor.go(moved);
-                }
             }
             (Ask::LeaseJob(id), Answer::LeaseJob(job)) => {
-                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.id == *id) {
-                    opened.known = Some(job.clone());
-                    opened.refused = None;
+                if let Some(opened) = self.opened.as_mut().filter(|opened| opened.job.key == *id) {
+                    opened.job.hear(job.clone());
                 }
             }
             _ => {}
@@ -146,15 +139,15 @@ impl Pane for Leases {
     fn refused(&mut self, ask: &Ask, reason: &str) {
         match (ask, &mut self.opened) {
             (Ask::Leases, _) => self.refused = Some(reason.to_owned()),
-            (Ask::LeaseJob(id), Some(opened)) if opened.id == *id => {
-                opened.refused = Some(reason.to_owned());
+            (Ask::LeaseJob(id), Some(opened)) if opened.job.key == *id => {
+                opened.job.refuse(reason);
             }
             _ => {}
         }
     }
 
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
-        let count = self.entries(cx).len();
+        let rows = ids(&self.entries(cx));
         match (&mut self.opened, key.code) {
             (Some(opened), KeyCode::Char('l')) => {
                 opened.in_log = !opened.in_log;
@@ -176,22 +169,21 @@ impl Pane for Leases {
             }
             (Some(opened), _) => {
                 let (places, fit) = view::leases::page_places(opened, cx);
-                opened.first.key(key, places, fit)
+                opened.job.first.key(key, places, fit)
             }
             (None, KeyCode::Char('r')) => {
                 self.runs_only = !self.runs_only;
-                self.cursor = Cursor::default();
+                self.pick = Pick::default();
                 true
             }
-            (None, _) => self.cursor.key(key, count, view::leases::rows(cx.area)),
+            (None, _) => self.pick.key(key, &rows, view::leases::rows(cx.area)),
         }
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
         let line = at.y.checked_sub(cx.area.y + view::leases::ABOVE);
-        let count = self.entries(cx).len();
-        let fit = view::leases::rows(cx.area);
-        self.opened.is_none() && line.is_some_and(|line| self.cursor.click(line.into(), count, fit))
+        let (rows, fit) = (ids(&self.entries(cx)), view::leases::rows(cx.area));
+        self.opened.is_none() && line.is_some_and(|line| self.pick.click(line.into(), &rows, fit))
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {
@@ -200,14 +192,15 @@ impl Pane for Leases {
         }
         match self.chosen(cx) {
             Some((id, true)) => {
-                self.opened = Some(OpenedLease { id, ..OpenedLease::default() });
+                self.pick.go(id.clone());
+                let job = Detail::new(id);
+                self.opened = Some(OpenedLease { job, back: Cursor::default(), in_log: false });
                 true
             }
             // A run's jobs stand below it.
             Some((id, false)) => {
                 self.runs_only = !self.runs_only;
-                let at = self.entries(cx).iter().position(|entry| entry.id() == id);
-                self.cursor.go(at.unwrap_or(0));
+                self.pick.go(id);
                 true
             }
             None => false,
@@ -220,8 +213,10 @@ impl Pane for Leases {
 
     fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {
         Some(match (&self.opened, self.chosen(cx)) {
-            (Some(opened), _) if opened.in_log => format!("cowboyctl lease logs {}", opened.id),
-            (Some(opened), _) => format!("cowboyctl lease show {}", opened.id),
+            (Some(opened), _) if opened.in_log => {
+                format!("cowboyctl lease logs {}", opened.job.key)
+            }
+            (Some(opened), _) => format!("cowboyctl lease show {}", opened.job.key),
             (None, Some((id, _))) => format!("cowboyctl lease show {id}"),
             (None, None) => "cowboyctl lease ls".to_owned(),
         })

@@ -18,7 +18,7 @@ pub use mru::{Mru, Opened as MruOpened};
 pub use overview::Overview;
 pub use presence::{Cell, Detail, Presence, Shape, bit};
 pub use speculation::{Drawn, Level as GraphLevel, OpenedTask, Speculation};
-pub use timers::{Listed, Opened, Place, Standing, Timers};
+pub use timers::{Listed, Opened as OpenedTimer, Place, Standing, Timers};
 
 use super::{
     filter::Filter,
@@ -72,6 +72,11 @@ pub struct Cx<'a> {
 pub trait Pane: fmt::Debug + Send {
     /// The name on its tab.
     fn name(&self) -> &'static str;
+
+    /// That name in a few letters, for where there is little room.
+    fn short(&self) -> &'static str {
+        self.name()
+    }
 
     /// What it wants to know, the most important first.
     fn wants(&self, cx: &Cx<'_>) -> Vec<Ask>;

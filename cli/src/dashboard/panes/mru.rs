@@ -4,7 +4,7 @@ use super::{Cx, Pane};
 use crate::dashboard::{
     news::{Answer, Ask},
     palette::quoted,
-    rows::Cursor,
+    rows::{Cursor, Detail, Pick},
     view,
 };
 use cowboy_devnet::api::types::{AddressText, JobSummary, MruRecord, Runner};
@@ -19,18 +19,12 @@ fn key_of(record: &MruRecord) -> Key {
     (record.submitter, record.kind.clone())
 }
 
-/// A record that is looked into.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
-    /// What it is about.
-    pub key: Key,
-    /// The registry's entry of its runner, once that is there.
-    pub runner: Option<Runner>,
-    /// Why that is not there.
-    pub refused: Option<String>,
-    /// The first line that is seen.
-    pub first: Cursor,
+fn keys(records: &[&MruRecord]) -> Vec<Key> {
+    records.iter().map(|record| key_of(record)).collect()
 }
+
+/// A record that is looked into, with the registry's entry of its runner.
+pub type Opened = Detail<Key, Runner>;
 
 /// The pane.
 #[derive(Debug, Default)]
@@ -41,9 +35,7 @@ pub struct Mru {
     jobs: Vec<JobSummary>,
     /// Why there are no records.
     pub refused: Option<String>,
-    cursor: Cursor,
-    /// What the record under the cursor is about, wherever it goes; `None`: the first.
-    picked: Option<Key>,
+    pick: Pick<Key>,
     /// Whether records that have expired are left out.
     pub live_only: bool,
     /// The record that is looked into.
@@ -71,21 +63,7 @@ impl Mru {
 
     /// The cursor, among them.
     pub fn cursor(&self, accepted: &[&MruRecord]) -> Cursor {
-        let mut cursor = self.cursor;
-        let picked = self.picked.as_ref();
-        if let Some(at) =
-            picked.and_then(|key| accepted.iter().position(|record| key_of(record) == *key))
-        {
-            cursor.go(at);
-        }
-        cursor
-    }
-
-    fn moved(&mut self, cursor: Cursor, cx: &Cx<'_>) {
-        self.cursor = cursor;
-        let accepted = self.accepted(cx);
-        let at = cursor.of(accepted.len());
-        self.picked = accepted.get(at).filter(|_| at > 0).map(|record| key_of(record));
+        self.pick.cursor(&keys(accepted))
     }
 
     /// The record that is looked into, as it stands now.
@@ -133,8 +111,7 @@ impl Pane for Mru {
             (Ask::Runner(name), Answer::Runner(runner)) => {
                 let is_shown = self.record().is_some_and(|record| record.runner == *name);
                 if let Some(opened) = self.opened.as_mut().filter(|_| is_shown) {
-                    opened.runner = Some(runner.clone());
-                    opened.refused = None;
+                    opened.hear(runner.clone());
                 }
             }
             _ => {}
@@ -147,7 +124,7 @@ impl Pane for Mru {
             Ask::Runner(name) => {
                 let is_shown = self.record().is_some_and(|record| record.runner == *name);
                 if let Some(opened) = self.opened.as_mut().filter(|_| is_shown) {
-                    opened.refused = Some(reason.to_owned());
+                    opened.refuse(reason);
                 }
             }
             _ => {}
@@ -155,40 +132,23 @@ impl Pane for Mru {
     }
 
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
-        let page = view::mru::rows(cx.area);
         if let Some(opened) = &self.opened {
-            let count = view::mru::lines(self, opened, cx).len();
-            let mut first = opened.first;
-            let hit = first.key(key, count.saturating_sub(page) + 1, page);
-            if let Some(opened) = &mut self.opened {
-                opened.first = first;
-            }
-            return hit;
+            let fit = view::page::rows(cx.area);
+            let places = view::mru::page(self, opened, cx).places(fit);
+            return self.opened.as_mut().is_some_and(|opened| opened.first.key(key, places, fit));
         }
         if key.code == KeyCode::Char('a') {
             self.live_only = !self.live_only;
             return true;
         }
-        let accepted = self.accepted(cx);
-        let mut cursor = self.cursor(&accepted);
-        let hit = cursor.key(key, accepted.len(), page);
-        if hit {
-            self.moved(cursor, cx);
-        }
-        hit
+        let rows = keys(&self.accepted(cx));
+        self.pick.key(key, &rows, view::mru::rows(cx.area))
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
-        let accepted = self.accepted(cx);
-        let mut cursor = self.cursor(&accepted);
-        let (count, page) = (accepted.len(), view::mru::rows(cx.area));
+        let (rows, fit) = (keys(&self.accepted(cx)), view::mru::rows(cx.area));
         let line = at.y.checked_sub(cx.area.y + 2);
-        let hit = self.opened.is_none()
-            && line.is_some_and(|line| cursor.click(line.into(), count, page));
-        if hit {
-            self.moved(cursor, cx);
-        }
-        hit
+        self.opened.is_none() && line.is_some_and(|line| self.pick.click(line.into(), &rows, fit))
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {
@@ -196,9 +156,8 @@ impl Pane for Mru {
             return false;
         }
         let Some(key) = self.chosen(cx).map(key_of) else { return false };
-        self.picked = Some(key.clone());
-        let first = Cursor::default();
-        self.opened = Some(Opened { key, runner: None, refused: None, first });
+        self.pick.go(key.clone());
+        self.opened = Some(Detail::new(key));
         true
     }
 

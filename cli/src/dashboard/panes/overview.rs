@@ -52,14 +52,17 @@ impl Overview {
         self.measured.values().filter_map(|block| block.latency).collect()
     }
 
-    /// Validators that the filter accepts.
+    /// Validators that the filter accepts, by name.
     pub fn accepted<'a>(cx: &Cx<'a>) -> Vec<&'a ValidatorStatus> {
         let all = cx.shared.status.iter().flat_map(|status| &status.validators);
-        all.filter(|validator| {
+        let accepts = |validator: &&ValidatorStatus| {
             let state = view::overview::state(validator.status);
             cx.filter.accepts(&format!("{} {} {state}", validator.name, validator.address))
-        })
-        .collect()
+        };
+        let mut accepted: Vec<_> = all.filter(accepts).collect();
+        // Of names with a number the shorter has the smaller one.
+        accepted.sort_by_key(|validator| (validator.name.len(), &validator.name));
+        accepted
     }
 
     /// The cursor, among them.
@@ -82,6 +85,10 @@ impl Overview {
 impl Pane for Overview {
     fn name(&self) -> &'static str {
         "overview"
+    }
+
+    fn short(&self) -> &'static str {
+        "over"
     }
 
     fn wants(&self, cx: &Cx<'_>) -> Vec<Ask> {

@@ -1,11 +1,14 @@
 //! Who was present when: a heat map of runners by block, and the votes behind a cell.
 
 use super::{Cx, Pane};
-use crate::dashboard::{
-    news::{Answer, Ask},
-    rows::Cursor,
-    state::BLOCKS,
-    view,
+use crate::{
+    dashboard::{
+        news::{Answer, Ask},
+        rows::Cursor,
+        state::BLOCKS,
+        view,
+    },
+    output::width,
 };
 use cowboy_devnet::api::types::{self, Runner, Votes};
 use crossterm::event::{KeyCode, KeyEvent};
@@ -132,6 +135,11 @@ impl Presence {
         self.columns.get(&height)
     }
 
+    /// What a block's certificate says of a runner.
+    pub fn cell(&self, height: u64, runner: usize) -> Cell {
+        self.column(height).map_or(Cell::Unknown, |column| column.cell(runner))
+    }
+
     /// In how many of the known blocks a runner was present, and of how many.
     pub fn share(&self, runner: usize) -> (usize, usize) {
         let cells = self.columns.values().map(|column| column.cell(runner));
@@ -163,9 +171,9 @@ impl Presence {
     /// Where things are in the pane's area.
     pub fn shape(&self, cx: &Cx<'_>, accepted: &[usize]) -> Shape {
         let [_, rows, about] = view::presence::parts(cx.area);
-        let longest = accepted.iter().map(|runner| cx.shared.runner(*runner).chars().count());
-        let width = longest.max().unwrap_or(0).clamp(6, 24) as u16 + 7;
-        let names = Rect { width: width.min(rows.width), ..rows };
+        let longest = accepted.iter().map(|runner| width(&cx.shared.runner(*runner)));
+        let wide = longest.max().unwrap_or(0).clamp(6, 24) as u16 + 7;
+        let names = Rect { width: wide.min(rows.width), ..rows };
         let cells = Rect { x: rows.x + names.width, width: rows.width - names.width, ..rows };
         let fit = usize::from(cells.width);
         let at = self.height().unwrap_or(0);
@@ -206,6 +214,10 @@ impl Presence {
 impl Pane for Presence {
     fn name(&self) -> &'static str {
         "presence"
+    }
+
+    fn short(&self) -> &'static str {
+        "pres"
     }
 
     fn wants(&self, cx: &Cx<'_>) -> Vec<Ask> {

@@ -6,7 +6,7 @@ use crate::{
     dashboard::{
         news::{Answer, Ask},
         palette::quoted,
-        rows::Cursor,
+        rows::{Cursor, Detail, Pick},
         view,
     },
     output::forest::{Forest, Line},
@@ -22,17 +22,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 const GRAPHS: usize = 16;
 
 /// A task that is looked into.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OpenedTask {
-    /// Its name.
-    pub name: String,
-    /// What the devnet says of it.
-    pub detail: Option<TaskDetail>,
-    /// Why it does not say.
-    pub refused: Option<String>,
-    /// The line of its page that is seen first.
-    pub first: Cursor,
-}
+pub type OpenedTask = Detail<String, TaskDetail>;
 
 /// What is looked into.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,8 +67,7 @@ pub struct Speculation {
     pub withheld: Option<(u64, String)>,
     /// Why the devnet says nothing.
     pub refused: Option<String>,
-    /// Among the pipelines that the filter accepts.
-    cursor: Cursor,
+    pick: Pick<u64>,
     /// What is looked into.
     pub level: Level,
 }
@@ -92,7 +81,7 @@ impl Default for Speculation {
             graphs: BTreeMap::new(),
             withheld: None,
             refused: None,
-            cursor: Cursor::default(),
+            pick: Pick::default(),
             level: Level::Pipelines,
         }
     }
@@ -115,8 +104,8 @@ impl Speculation {
     }
 
     /// The cursor, among them.
-    pub const fn cursor(&self) -> Cursor {
-        self.cursor
+    pub fn cursor(&self, accepted: &[&PipelineSummary]) -> Cursor {
+        self.pick.cursor(&numbers(accepted))
     }
 
     /// The number of the pipeline that is looked into, or under the cursor.
@@ -124,8 +113,7 @@ impl Speculation {
         if let Level::Graph { pipeline, .. } = self.level {
             return Some(pipeline);
         }
-        let accepted = self.accepted(cx);
-        accepted.get(self.cursor.of(accepted.len())).map(|pipeline| pipeline.pipeline)
+        self.pick.chosen(&numbers(&self.accepted(cx)))
     }
 
     /// A pipeline with its tasks.
@@ -174,11 +162,15 @@ impl Speculation {
     }
 }
 
+fn numbers(pipelines: &[&PipelineSummary]) -> Vec<u64> {
+    pipelines.iter().map(|pipeline| pipeline.pipeline).collect()
+}
+
 /// The command that shows a pipeline, or what is looked into of it.
 fn graph_command(pipeline: u64, task: Option<&OpenedTask>) -> String {
     match task {
         Some(task) => {
-            format!("cowboyctl speculation show {pipeline} {}", quoted(&task.name))
+            format!("cowboyctl speculation show {pipeline} {}", quoted(&task.key))
         }
         None => format!("cowboyctl speculation graph {pipeline}"),
     }
@@ -189,6 +181,10 @@ impl Pane for Speculation {
         "speculation"
     }
 
+    fn short(&self) -> &'static str {
+        "spec"
+    }
+
     fn wants(&self, cx: &Cx<'_>) -> Vec<Ask> {
         let mut wants = vec![Ask::Speculation, Ask::Pipelines, Ask::Rollbacks];
         if let Some(number) = self.chosen(cx) {
@@ -197,9 +193,9 @@ impl Pane for Speculation {
                 wants.push(Ask::Pipeline(number));
             }
             if let Level::Graph { task: Some(task), .. } = &self.level {
-                let known = task.detail.as_ref().map(|detail| detail.task.status);
+                let known = task.known.as_ref().map(|detail| detail.task.status);
                 if known.is_none_or(|status| !status.is_final()) {
-                    wants.push(Ask::Task(number, task.name.clone()));
+                    wants.push(Ask::Task(number, task.key.clone()));
                 }
             }
         }
@@ -213,18 +209,9 @@ impl Pane for Speculation {
                 self.refused = None;
             }
             (_, Answer::Pipelines(pipelines)) => {
-                // The cursor stays on its pipeline, unless it follows the newest.
-                let accepted = self.accepted(cx);
-                let at = self.cursor.of(accepted.len());
-                let chosen = accepted.get(at).map(|pipeline| pipeline.pipeline);
                 let mut newest_first = pipelines.clone();
                 newest_first.sort_by_key(|pipeline| Reverse(pipeline.pipeline));
                 self.known = Some(newest_first);
-                let accepted = self.accepted(cx);
-                let moved = accepted.iter().position(|of| Some(of.pipeline) == chosen);
-                if let Some(moved) = moved.filter(|_| at > 0) {
-                    self.cursor.go(moved);
-                }
             }
             (_, Answer::Rollbacks(rollbacks)) => self.rollbacks = rollbacks.clone(),
             (Ask::Pipeline(number), Answer::Pipeline(pipeline)) => {
@@ -238,10 +225,9 @@ impl Pane for Speculation {
             }
             (Ask::Task(number, name), Answer::Task(detail)) => {
                 if let Level::Graph { pipeline, task: Some(task), .. } = &mut self.level
-                    && (*pipeline, &task.name) == (*number, name)
+                    && (*pipeline, &task.key) == (*number, name)
                 {
-                    task.detail = Some(detail.clone());
-                    task.refused = None;
+                    task.hear(detail.clone());
                 }
             }
             _ => {}
@@ -253,9 +239,9 @@ impl Pane for Speculation {
             (Ask::Speculation | Ask::Pipelines, _) => self.refused = Some(reason.to_owned()),
             (Ask::Pipeline(number), _) => self.withheld = Some((*number, reason.to_owned())),
             (Ask::Task(number, name), Level::Graph { pipeline, task: Some(task), .. })
-                if (*pipeline, &task.name) == (*number, name) =>
+                if (*pipeline, &task.key) == (*number, name) =>
             {
-                task.refused = Some(reason.to_owned());
+                task.refuse(reason);
             }
             _ => {}
         }
@@ -263,7 +249,7 @@ impl Pane for Speculation {
 
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
         let shape = view::speculation::shape(self, cx);
-        let pipelines = self.accepted(cx).len();
+        let pipelines = numbers(&self.accepted(cx));
         let tasks = self.chosen(cx).and_then(|number| self.graph(number));
         let tasks = tasks.map_or(0, |pipeline| Self::drawn(pipeline, cx).len());
         match &mut self.level {
@@ -271,7 +257,7 @@ impl Pane for Speculation {
                 self.level = Level::Rollbacks(Cursor::default());
                 true
             }
-            Level::Pipelines => self.cursor.key(key, pipelines, shape.pipeline_rows()),
+            Level::Pipelines => self.pick.key(key, &pipelines, shape.pipeline_rows()),
             Level::Rollbacks(first) => {
                 let fit = view::page::rows(cx.area);
                 let places = view::speculation::rollbacks(&self.rollbacks, cx).places(fit);
@@ -288,13 +274,13 @@ impl Pane for Speculation {
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
         let shape = view::speculation::shape(self, cx);
-        let pipelines = self.accepted(cx).len();
+        let pipelines = numbers(&self.accepted(cx));
         let tasks = self.chosen(cx).and_then(|number| self.graph(number));
         let tasks = tasks.map_or(0, |pipeline| Self::drawn(pipeline, cx).len());
         match &mut self.level {
             Level::Pipelines => shape
                 .pipeline_line(at)
-                .is_some_and(|line| self.cursor.click(line, pipelines, shape.pipeline_rows())),
+                .is_some_and(|line| self.pick.click(line, &pipelines, shape.pipeline_rows())),
             Level::Graph { cursor, task: None, .. } => {
                 shape.task_line(at).is_some_and(|line| cursor.click(line, tasks, shape.task_rows()))
             }
@@ -306,11 +292,12 @@ impl Pane for Speculation {
         let (chosen, name) = (self.chosen(cx), self.task(cx));
         match (&mut self.level, chosen, name) {
             (Level::Pipelines, Some(pipeline), _) => {
+                self.pick.go(pipeline);
                 self.level = Level::Graph { pipeline, cursor: Cursor::default(), task: None };
                 true
             }
             (Level::Graph { task: task @ None, .. }, _, Some(name)) => {
-                *task = Some(OpenedTask { name, ..OpenedTask::default() });
+                *task = Some(Detail::new(name));
                 true
             }
             _ => false,

@@ -1,10 +1,13 @@
 //! Timers: what waits and in which order it would fire, what the lane costs, who is favoured.
 
 use super::{Cx, Pane};
-use crate::dashboard::{
-    news::{Answer, Ask},
-    rows::Cursor,
-    view,
+use crate::{
+    dashboard::{
+        news::{Answer, Ask},
+        rows::{Cursor, Detail, Pick},
+        view,
+    },
+    output::timer::has_ended,
 };
 use cowboy_devnet::api::types::{
     AddressText, Fairness, FairnessMember, HashText, LaneBlock, Timer, TimerQueue, TimerStatus,
@@ -58,17 +61,7 @@ pub struct Standing<'a> {
 }
 
 /// A timer that is looked into.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
-    /// Its id.
-    pub id: HashText,
-    /// All of it, once that is there.
-    pub timer: Option<Timer>,
-    /// Why it is not there.
-    pub refused: Option<String>,
-    /// The first line that is seen.
-    pub first: Cursor,
-}
+pub type Opened = Detail<HashText, Timer>;
 
 /// The pane.
 #[derive(Debug, Default)]
@@ -87,9 +80,9 @@ pub struct Timers {
     pub timers: Option<Vec<TimerSummary>>,
     /// Why there are none.
     pub refused: Option<String>,
-    cursor: Cursor,
-    /// The timer under the cursor, wherever it goes; `None`: the first, whichever that is.
-    picked: Option<HashText>,
+    pick: Pick<HashText>,
+    /// Among the members of the fairness list.
+    member: Cursor,
     /// What the list shows.
     pub listed: Listed,
     /// Whether timers that have ended are left out.
@@ -200,38 +193,19 @@ impl Timers {
         all.filter(|member| cx.filter.accepts(&member.account.to_string())).collect()
     }
 
-    /// The cursor in the list of timers, or in that of members.
+    /// The cursor among timers.
     pub fn cursor(&self, accepted: &[Standing<'_>]) -> Cursor {
-        let picked = self.picked.filter(|_| self.listed == Listed::Timers);
-        let at = picked.and_then(|id| accepted.iter().position(|s| s.timer.timer_id == id));
-        let mut cursor = self.cursor;
-        if let Some(at) = at {
-            cursor.go(at);
-        }
-        cursor
+        self.pick.cursor(&ids(accepted))
     }
 
-    /// The cursor has moved.
-    fn moved(&mut self, cursor: Cursor, cx: &Cx<'_>) {
-        self.cursor = cursor;
-        let accepted = self.accepted(cx);
-        let at = cursor.of(accepted.len());
-        let picked = accepted.get(at).filter(|_| at > 0).map(|standing| standing.timer.timer_id);
-        self.picked = picked.filter(|_| self.listed == Listed::Timers);
+    /// The cursor among members.
+    pub const fn member(&self) -> Cursor {
+        self.member
     }
+}
 
-    fn count(&self, cx: &Cx<'_>, accepted: &[Standing<'_>]) -> usize {
-        match self.listed {
-            Listed::Timers => accepted.len(),
-            Listed::Fairness => self.members(cx).len(),
-        }
-    }
-
-    fn chosen(&self, cx: &Cx<'_>) -> Option<HashText> {
-        let accepted = self.accepted(cx);
-        let at = self.cursor(&accepted).of(accepted.len());
-        accepted.get(at).map(|standing| standing.timer.timer_id)
-    }
+fn ids(standings: &[Standing<'_>]) -> Vec<HashText> {
+    standings.iter().map(|standing| standing.timer.timer_id).collect()
 }
 
 impl Pane for Timers {
@@ -239,13 +213,17 @@ impl Pane for Timers {
         "timers"
     }
 
+    fn short(&self) -> &'static str {
+        "timer"
+    }
+
     fn wants(&self, _cx: &Cx<'_>) -> Vec<Ask> {
         let mut wants = Vec::new();
         if let Some(opened) = &self.opened {
-            let known = opened.timer.as_ref();
+            let known = opened.known.as_ref();
             // What has ended stays as it is.
-            if known.is_none_or(|timer| !view::timers::has_ended(timer.status)) {
-                wants.push(Ask::Timer(opened.id.to_string()));
+            if known.is_none_or(|timer| !has_ended(timer.status)) {
+                wants.push(Ask::Timer(opened.key.to_string()));
             }
         }
         wants.extend([Ask::Timers, Ask::TimerQueue, Ask::Lane, Ask::Fairness]);
@@ -275,9 +253,8 @@ impl Pane for Timers {
                 self.deployers = actors.iter().map(|actor| (actor.actor, actor.deployer)).collect();
             }
             (Ask::Timer(id), Answer::Timer(timer)) => {
-                if let Some(opened) = self.opened.as_mut().filter(|o| o.id.to_string() == *id) {
-                    opened.timer = Some(timer.clone());
-                    opened.refused = None;
+                if let Some(opened) = self.opened.as_mut().filter(|o| o.key.to_string() == *id) {
+                    opened.hear(timer.clone());
                 }
             }
             _ => {}
@@ -288,8 +265,8 @@ impl Pane for Timers {
         match ask {
             Ask::Timers => self.refused = Some(reason.to_owned()),
             Ask::Timer(id) => {
-                if let Some(opened) = self.opened.as_mut().filter(|o| o.id.to_string() == *id) {
-                    opened.refused = Some(reason.to_owned());
+                if let Some(opened) = self.opened.as_mut().filter(|o| o.key.to_string() == *id) {
+                    opened.refuse(reason);
                 }
             }
             _ => {}
@@ -298,59 +275,60 @@ impl Pane for Timers {
 
     fn key(&mut self, key: KeyEvent, cx: &Cx<'_>) -> bool {
         if let Some(opened) = &self.opened {
-            let (count, page) = (view::timer::lines(self, opened, cx).len(), view::timer::rows(cx));
-            let mut first = opened.first;
-            let hit = first.key(key, count.saturating_sub(page) + 1, page);
-            if let Some(opened) = &mut self.opened {
-                opened.first = first;
-            }
-            return hit;
+            let fit = view::page::rows(cx.area);
+            let places = view::timer::page(self, opened, cx).places(fit);
+            return self.opened.as_mut().is_some_and(|opened| opened.first.key(key, places, fit));
         }
-        match key.code {
-            KeyCode::Char('f') => {
-                self.listed = match self.listed {
+        let fit = view::timers::shape(self.listed, cx).rows();
+        match (key.code, self.listed) {
+            (KeyCode::Char('f'), listed) => {
+                self.listed = match listed {
                     Listed::Timers => Listed::Fairness,
                     Listed::Fairness => Listed::Timers,
                 };
-                (self.cursor, self.picked) = (Cursor::default(), None);
+                (self.pick, self.member) = (Pick::default(), Cursor::default());
+                true
             }
-            KeyCode::Char('a') => self.waiting_only = !self.waiting_only,
-            _ => {
-                let accepted = self.accepted(cx);
-                let mut cursor = self.cursor(&accepted);
-                let count = self.count(cx, &accepted);
-                if !cursor.key(key, count, view::timers::shape(cx).rows()) {
-                    return false;
-                }
-                self.moved(cursor, cx);
+            (KeyCode::Char('a'), _) => {
+                self.waiting_only = !self.waiting_only;
+                true
+            }
+            (_, Listed::Timers) => {
+                let rows = ids(&self.accepted(cx));
+                self.pick.key(key, &rows, fit)
+            }
+            (_, Listed::Fairness) => {
+                let count = self.members(cx).len();
+                self.member.key(key, count, fit)
             }
         }
-        true
     }
 
     fn click(&mut self, at: Position, cx: &Cx<'_>) -> bool {
-        let shape = view::timers::shape(cx);
+        let shape = view::timers::shape(self.listed, cx);
         if self.opened.is_some() || !shape.list.contains(at) {
             return false;
         }
-        let accepted = self.accepted(cx);
-        let mut cursor = self.cursor(&accepted);
-        let count = self.count(cx, &accepted);
-        let line = at.y.checked_sub(shape.list.y + 2);
-        let hit = line.is_some_and(|line| cursor.click(line.into(), count, shape.rows()));
-        if hit {
-            self.moved(cursor, cx);
+        let Some(line) = at.y.checked_sub(shape.list.y + 2) else { return false };
+        match self.listed {
+            Listed::Timers => {
+                let rows = ids(&self.accepted(cx));
+                self.pick.click(line.into(), &rows, shape.rows())
+            }
+            Listed::Fairness => {
+                let count = self.members(cx).len();
+                self.member.click(line.into(), count, shape.rows())
+            }
         }
-        hit
     }
 
     fn enter(&mut self, cx: &Cx<'_>) -> bool {
         if self.opened.is_some() || self.listed == Listed::Fairness {
             return false;
         }
-        let Some(id) = self.chosen(cx) else { return false };
-        self.picked = Some(id);
-        self.opened = Some(Opened { id, timer: None, refused: None, first: Cursor::default() });
+        let Some(id) = self.pick.chosen(&ids(&self.accepted(cx))) else { return false };
+        self.pick.go(id);
+        self.opened = Some(Detail::new(id));
         true
     }
 
@@ -359,11 +337,11 @@ impl Pane for Timers {
     }
 
     fn equivalent(&self, cx: &Cx<'_>) -> Option<String> {
-        let opened = self.opened.as_ref().map(|opened| opened.id);
+        let opened = self.opened.as_ref().map(|opened| opened.key);
         Some(match (opened, self.listed) {
             (Some(id), _) => format!("cowboyctl timer show {id}"),
             (None, Listed::Fairness) => "cowboyctl timer fairness".to_owned(),
-            (None, Listed::Timers) => match self.chosen(cx) {
+            (None, Listed::Timers) => match self.pick.chosen(&ids(&self.accepted(cx))) {
                 Some(id) => format!("cowboyctl timer show {id}"),
                 None => "cowboyctl timer queue".to_owned(),
             },

@@ -1,7 +1,12 @@
 //! Pictures of a recorded devnet: every pane at three sizes, and under every key.
 
 use super::{picture, press, replayed, tab, update};
-use crate::dashboard::{look::Theme, palette::Completion, panes, state::Event};
+use crate::dashboard::{
+    look::Theme,
+    palette::{Completion, Offer},
+    panes,
+    state::Event,
+};
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Size;
 
@@ -40,6 +45,19 @@ fn what_lies_over_the_panes() {
         press(&mut state, KeyCode::Char(character));
     }
     snapshot("palette", size, &picture(&state));
+    press(&mut state, KeyCode::Tab);
+    let hash = format!("0x{}", "5ca1ab1e".repeat(8));
+    let words = [
+        ("12", "the newest certified block"),
+        (hash.as_str(), "a block by its hash"),
+        ("--output", "How data is printed: table, json, jsonl or yaml"),
+    ];
+    let words =
+        words.map(|(path, about)| Completion { path: path.to_owned(), about: about.to_owned() });
+    let offer = Offer { head: "presence show ".to_owned(), words: words.to_vec() };
+    let now = state.now;
+    update(&mut state, now, Event::Offered(offer));
+    snapshot("palette-words", size, &picture(&state));
 }
 
 #[test]

@@ -209,10 +209,10 @@ fn tiers_and_fairness_are_shown() {
         hear(&mut state, news);
     }
     for text in [
-        "carry-over  1, due, not fired yet",
-        "block ring  3, next at 103",
-        "epoch queue 4, next epoch in 44",
-        "overflow    1, beyond the epochs",
+        "carry-over   1, due, not fired yet",
+        "block ring   3, next at 103",
+        "epoch queue  4, next in 44 blocks",
+        "overflow     1, beyond the epochs",
         "median 1.5 in 100 blocks",
         "1,000 wei per cycle, eip1559",
         "75.0 % of 4,000 cycles",

@@ -1,4 +1,4 @@
-//! A chart of bars over the newest blocks.
+//! Charts of bars over the newest blocks.
 
 use super::section;
 use crate::dashboard::look::Look;
@@ -7,6 +7,9 @@ use ratatui::{
     layout::Rect,
     widgets::{Sparkline, Widget as _},
 };
+
+/// Bars of one character, from none to full.
+const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// A titled chart of values, the newest at the right edge, from zero to the largest.
 pub fn chart(title: &str, values: &[u64], area: Rect, look: Look, buffer: &mut Buffer) {
@@ -22,4 +25,33 @@ pub fn chart(title: &str, values: &[u64], area: Rect, look: Look, buffer: &mut B
         .style(look.chart())
         .absent_value_symbol(" ")
         .render(area, buffer);
+}
+
+/// The newest of some values as bars from zero to the largest, right-aligned in so many
+/// characters.
+pub fn spark(values: &[u64], width: usize) -> String {
+    let shown = &values[values.len().saturating_sub(width)..];
+    let most = shown.iter().copied().max().unwrap_or(0).max(1);
+    // What is not zero is seen.
+    let bar = |value: &u64| {
+        EIGHTHS[match value {
+            0 => 0,
+            value => (u128::from(*value) * 8 / u128::from(most)).max(1) as usize,
+        }]
+    };
+    let bars: String = shown.iter().map(bar).collect();
+    format!("{bars:>width$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_of_the_newest() {
+        assert_eq!(spark(&[0, 1, 4, 8], 6), "   ▁▄█");
+        assert_eq!(spark(&[8, 0, 0, 4, 8], 3), " ▄█");
+        assert_eq!(spark(&[1, 1_000_000], 2), "▁█");
+        assert_eq!(spark(&[], 2), "  ");
+    }
 }

@@ -1,22 +1,39 @@
 //! The list of events, and one of them in full.
 
 use super::{
-    grid::{Column, grid, plain},
-    lines as draw_lines, section,
+    grid::{Cell, Column, grid, plain},
+    lines as draw_lines,
+    page::Page,
+    section, unlike,
 };
 use crate::{
     dashboard::{
         look::Look,
-        panes::{Cx, Events},
+        panes::{Cx, Events, fields},
     },
     output::grouped,
 };
 use cowboy_devnet::api::types::Event;
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
+use serde_json::Value;
 
 /// The columns of the list.
 const COLUMNS: [Column; 3] =
     [Column::number("height"), Column::text("kind"), Column::long("fields")];
+
+/// The columns of what happened to something.
+const HAPPENED: [Column; 3] =
+    [Column::number("block"), Column::text("event"), Column::long("fields")];
+
+/// A table of events, each with its height, its kind and its fields.
+pub fn happened<'a>(page: &mut Page, events: impl Iterator<Item = (u64, &'a str, &'a Value)>) {
+    let look = page.look();
+    let row = |(height, kind, data): (u64, &str, &Value)| -> Vec<Cell> {
+        let height = grouped(height.into());
+        vec![plain(height), (kind.to_owned(), style(kind, look)), plain(fields(data))]
+    };
+    page.table(&HAPPENED, &events.map(row).collect::<Vec<_>>());
+}
 
 /// Rows that fit into an area, below the rule and the header.
 pub fn rows(area: Rect) -> usize {
@@ -54,10 +71,17 @@ pub fn draw(pane: &Events, cx: &Cx<'_>, buffer: &mut Buffer) {
     }
     let count = pane.count(cx);
     let title = match cx.filter.is_empty() {
-        true => format!("events: {}", grouped(count as u128)),
+        true => format!("events: {}", grouped(pane.all() as u128)),
         false => format!("events: {} of {}", grouped(count as u128), grouped(pane.all() as u128)),
     };
     let area = section(&title, cx.area, cx.look, buffer);
+    if count == 0 {
+        let text = match pane.all() {
+            0 => "no events yet: each block brings some".to_owned(),
+            _ => unlike("event", None, cx),
+        };
+        return draw_lines([Line::styled(text, cx.look.faint())], area, buffer);
+    }
     let window = pane.cursor().window(count, rows(cx.area));
     let selected = pane.cursor().of(count).checked_sub(window.start);
     let seen = pane.accepted(cx).skip(window.start).take(window.len());

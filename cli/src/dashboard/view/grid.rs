@@ -1,12 +1,15 @@
 //! Aligned columns that fit: a header, and rows with one of them under the cursor.
 
-use crate::dashboard::{look::Look, text::fit};
+use crate::{
+    dashboard::look::Look,
+    output::{cut, least_width, width},
+};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
 /// Between two columns.
 const GAP: usize = 2;
 
-/// The width below which a column is not cut.
+/// The width below which a column is not cut. Its ids are the first that give way.
 const NARROWEST: usize = 6;
 
 /// A column.
@@ -72,7 +75,7 @@ pub fn grid(
         }
         let mut x = line.x;
         for ((column, width), (text, style)) in columns.iter().zip(&widths).zip(row) {
-            let text = aligned(&fit(text, *width), *width, column.right);
+            let text = aligned(&cut(text, *width), *width, column.right);
             let style = if is_selected { look.selected().patch(*style) } else { *style };
             buffer.set_stringn(x, line.y, text, *width, style);
             x += (*width + GAP) as u16;
@@ -80,27 +83,35 @@ pub fn grid(
     }
 }
 
-fn aligned(text: &str, width: usize, right: bool) -> String {
-    if right { format!("{text:>width$}") } else { format!("{text:<width$}") }
+/// A text in exactly so many columns, where it is not longer.
+pub fn aligned(text: &str, columns: usize, right: bool) -> String {
+    let room = " ".repeat(columns.saturating_sub(width(text)));
+    if right { room + text } else { text.to_owned() + &room }
 }
 
 /// As wide as what is in them; cut or left out where that is too much. What is left out is missing
 /// at the end.
 fn widths(columns: &[Column], rows: &[Vec<Cell>], room: usize) -> Vec<usize> {
-    let mut widths: Vec<_> = columns.iter().map(|column| column.name.chars().count()).collect();
-    for row in rows {
-        for (width, (text, _)) in widths.iter_mut().zip(row) {
-            *width = (*width).max(text.chars().count());
+    let widest = |of: fn(&str) -> usize| {
+        let mut widths: Vec<_> = columns.iter().map(|column| width(column.name)).collect();
+        for row in rows {
+            for (width, (text, _)) in widths.iter_mut().zip(row) {
+                *width = (*width).max(of(text));
+            }
         }
-    }
+        widths
+    };
+    let (widths, shortest) = (widest(width), widest(least_width));
     let total = |widths: &[usize]| widths.iter().map(|width| width + GAP).sum::<usize>();
     for count in (1..=widths.len()).rev() {
         let mut widths = widths[..count].to_vec();
-        while total(&widths) > room + GAP {
-            let can_shrink = |index: &usize| columns[*index].cut && widths[*index] > NARROWEST;
-            let widest = (0..count).filter(can_shrink).max_by_key(|index| widths[*index]);
-            let Some(widest) = widest else { break };
-            widths[widest] -= 1;
+        for least in [&shortest[..], &vec![NARROWEST; count]] {
+            while total(&widths) > room + GAP {
+                let shrinks = |index: &usize| columns[*index].cut && widths[*index] > least[*index];
+                let widest = (0..count).filter(shrinks).max_by_key(|index| widths[*index]);
+                let Some(widest) = widest else { break };
+                widths[widest] -= 1;
+            }
         }
         if total(&widths) <= room + GAP {
             return widths;
@@ -128,5 +139,26 @@ mod tests {
         check(18, &[10, 6]);
         check(17, &[10]);
         check(3, &[3]);
+    }
+
+    #[test]
+    fn ids_give_way_before_words() {
+        let columns = [Column::long("id"), Column::long("runners")];
+        let rows = vec![vec![plain(format!("0x{}", "7".repeat(64))), plain("a".repeat(20))]];
+        let check = |room, expected: &[usize]| {
+            assert_eq!(widths(&columns, &rows, room), expected, "{room}");
+        };
+        check(88, &[66, 20]);
+        check(60, &[38, 20]);
+        check(35, &[13, 20]);
+        check(30, &[13, 15]);
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let rows = vec![vec![plain("日本"), plain("x")]];
+        assert_eq!(widths(&[Column::text("a"), Column::text("b")], &rows, 20), [4, 1]);
+        assert_eq!(aligned("日本", 5, false), "日本 ");
+        assert_eq!(aligned("日本", 5, true), " 日本");
     }
 }

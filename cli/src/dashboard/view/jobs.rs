@@ -1,16 +1,16 @@
 //! The list of jobs, and one of them with how its runners were drawn.
 
 use super::{
+    events::happened,
     grid::{Cell, Column, grid, plain},
     lines,
     page::Page,
-    section,
+    section, unlike,
 };
 use crate::{
     dashboard::{
         look::Look,
-        panes::{Cx, Jobs, OpenedJob, fields as line},
-        text::fit,
+        panes::{Cx, Jobs, OpenedJob},
     },
     output::{amount, grouped, millis},
 };
@@ -54,13 +54,9 @@ const CANDIDATES: [Column; 5] = [
 const DRAWS: [Column; 4] = [
     Column::number("draw"),
     Column::text("picked"),
-    Column::long("point"),
-    Column::number("r of total"),
+    Column::long("among the weights"),
+    Column::number("point"),
 ];
-
-/// The columns of what happened.
-const EVENTS: [Column; 3] =
-    [Column::number("block"), Column::text("event"), Column::long("fields")];
 
 /// Rows of the list that fit into an area, below the rule and the header.
 pub fn rows(area: Rect) -> usize {
@@ -81,20 +77,20 @@ pub fn style(status: JobStatus, look: Look) -> Style {
 /// Draws the pane.
 pub fn draw(pane: &Jobs, cx: &Cx<'_>, buffer: &mut Buffer) {
     if let Some(opened) = &pane.opened {
-        let title = format!("job {}", fit(&opened.id, usize::from(cx.area.width) - 10));
-        let area = section(&title, cx.area, cx.look, buffer);
+        let area = section(&format!("job {}", opened.job.key), cx.area, cx.look, buffer);
         let mut x = area.x;
         for page in pages(opened, cx) {
             let width = page.width();
-            page.draw(opened.first, Rect { x, width, ..area }, buffer);
+            page.draw(opened.job.first, Rect { x, width, ..area }, buffer);
             x += width + GAP;
         }
         return;
     }
     let area = section(&title(pane, cx), cx.area, cx.look, buffer);
     let accepted = pane.accepted(cx);
-    let window = pane.cursor().window(accepted.len(), rows(cx.area));
-    let selected = pane.cursor().of(accepted.len()).checked_sub(window.start);
+    let cursor = pane.cursor(&accepted);
+    let window = cursor.window(accepted.len(), rows(cx.area));
+    let selected = cursor.of(accepted.len()).checked_sub(window.start);
     let shown: Vec<_> = accepted[window].iter().map(|job| row(pane, job, cx)).collect();
     if shown.is_empty() {
         let text = match (pane.all(), &pane.refused) {
@@ -103,7 +99,7 @@ pub fn draw(pane: &Jobs, cx: &Cx<'_>, buffer: &mut Buffer) {
             (Some([]), None) => {
                 "no jobs yet: cowboyctl job submit custom --wait -- sh -c 'echo hi'".to_owned()
             }
-            (Some(_), None) => "no job like that".to_owned(),
+            (Some(_), None) => unlike("job", pane.open_only.then_some("o shows all"), cx),
         };
         return lines([Line::styled(text, cx.look.faint())], area, buffer);
     }
@@ -192,13 +188,13 @@ fn pages(opened: &OpenedJob, cx: &Cx<'_>) -> Vec<Page> {
         job(opened, &mut page, cx.look);
         page.title("how its runners were drawn");
         explained(opened, &mut page, cx.look);
-        happened(opened, &mut page);
+        history(opened, &mut page);
         return vec![page];
     }
     let half = (width - GAP) / 2;
     let mut left = Page::new(half, cx.look);
     job(opened, &mut left, cx.look);
-    happened(opened, &mut left);
+    history(opened, &mut left);
     let mut right = Page::new(width - GAP - half, cx.look);
     explained(opened, &mut right, cx.look);
     vec![left, right]
@@ -206,8 +202,8 @@ fn pages(opened: &OpenedJob, cx: &Cx<'_>) -> Vec<Page> {
 
 /// The job itself.
 fn job(opened: &OpenedJob, page: &mut Page, look: Look) {
-    let Some(job) = &opened.job else {
-        let text = opened.refused.as_deref().unwrap_or("asking for the job");
+    let Some(job) = &opened.job.known else {
+        let text = opened.job.refused.as_deref().unwrap_or("asking for the job");
         return page.text(text, look.faint());
     };
     page.fact("status", &job.status.to_string(), style(job.status, look));
@@ -221,7 +217,12 @@ fn job(opened: &OpenedJob, page: &mut Page, look: Look) {
     page.plain("id", &job.job_id.to_string());
     page.plain("kind", &job.kind);
     page.plain("submitter", &named(job.submitter_name.as_deref(), job));
-    page.plain("runners", &or_none(&job.committee.join(" ")));
+    let runners = match (job.committee.as_slice(), job.status.is_final()) {
+        ([], true) => "none".to_owned(),
+        ([], false) => "none yet".to_owned(),
+        (names, _) => names.join(" "),
+    };
+    page.plain("runners", &runners);
     page.plain("attempts", &job.attempts.to_string());
     page.plain("blocks", &heights(job));
     if let Some(latency) = job.latency_ms {
@@ -252,10 +253,6 @@ fn named(name: Option<&str>, job: &Job) -> String {
         Some(name) => format!("{name} {}", job.submitter),
         None => job.submitter.to_string(),
     }
-}
-
-fn or_none(text: &str) -> String {
-    if text.is_empty() { "none yet".to_owned() } else { text.to_owned() }
 }
 
 /// When what happened, by heights.
@@ -293,10 +290,10 @@ fn explained(opened: &OpenedJob, page: &mut Page, look: Look) {
     page.plain("parent block", &explanation.block_hash.to_string());
     let mru = explanation.mru.as_deref();
     page.plain(
-        "MRU runner",
+        "favoured",
         &mru.map_or_else(
             || "none: every weight counts once".to_owned(),
-            |mru| format!("{mru}: its weight counts four times in draw 0"),
+            |mru| format!("{mru}, most recently used: it counts four times in draw 0"),
         ),
     );
     if let Some(root) = &explanation.candidates_root {
@@ -356,16 +353,15 @@ fn draw_row(draw: &Draw) -> Vec<Cell> {
 }
 
 /// What happened to the job.
-fn happened(opened: &OpenedJob, page: &mut Page) {
-    let Some(job) = &opened.job else { return };
+fn history(opened: &OpenedJob, page: &mut Page) {
+    let Some(job) = &opened.job.known else { return };
     page.title("what happened");
-    let row = |event: &cowboy_devnet::api::types::JobEvent| {
-        let mut data = event.data.clone();
+    let mut events = job.events.clone();
+    for event in &mut events {
         // The job is the one shown.
-        data.as_object_mut().and_then(|fields| fields.remove("job_id"));
-        vec![plain(grouped(event.height.into())), plain(event.event.clone()), plain(line(&data))]
-    };
-    page.table(&EVENTS, &job.events.iter().map(row).collect::<Vec<_>>());
+        event.data.as_object_mut().and_then(|fields| fields.remove("job_id"));
+    }
+    happened(page, events.iter().map(|event| (event.height, &*event.event, &event.data)));
 }
 
 #[cfg(test)]

@@ -4,16 +4,15 @@ use super::{
     grid::{Cell, Column, grid, plain},
     lines,
     page::{self, Page},
-    section, wrapped,
+    section, unlike, wrapped,
 };
 use crate::{
     dashboard::{
         lease::LeaseJob,
         look::Look,
         panes::{Cx, LeaseEntry as Entry, Leases, OpenedLease},
-        text::fit,
     },
-    output::{grouped, millis, seconds_since},
+    output::{cut, grouped, millis, seconds_since},
 };
 use cowboy_devnet::lease::messages::{
     Attempt, Config, EnvValue, JobSpec, JobState, JobSummary, LeaseState, Progress, RunSummary,
@@ -32,15 +31,15 @@ const COLUMNS: [Column; 7] = [
     Column::long("run, job"),
     Column::text("id"),
     Column::text("state"),
-    Column::number("attempt"),
-    Column::long("runner"),
+    Column::number("done, try"),
+    Column::long("age, runner"),
     Column::number("expires"),
     Column::text("lease"),
 ];
 
 /// The columns of a job's attempts.
 const ATTEMPTS: [Column; 9] = [
-    Column::number("no"),
+    Column::number("#"),
     Column::text("runner"),
     Column::text("lease"),
     Column::number("granted"),
@@ -94,14 +93,17 @@ pub fn draw(pane: &Leases, cx: &Cx<'_>, buffer: &mut Buffer) {
     let area = Rect { y: area.y + skipped, height: area.height - skipped, ..area };
     if entries.is_empty() {
         let text = match &pane.known {
-            Some(known) if !known.runs.is_empty() => "no run or job like that",
-            Some(_) => "no runs yet: cowboyctl lease submit FILE",
-            None => "",
+            Some(known) if !known.runs.is_empty() => {
+                unlike("run or job", pane.runs_only.then_some("r shows jobs, too"), cx)
+            }
+            Some(_) => "no runs yet: cowboyctl lease submit FILE".to_owned(),
+            None => String::new(),
         };
         return lines([Line::styled(text, cx.look.faint())], area, buffer);
     }
-    let window = pane.cursor().window(entries.len(), rows(cx.area));
-    let selected = pane.cursor().of(entries.len()).checked_sub(window.start);
+    let cursor = pane.cursor(&entries);
+    let window = cursor.window(entries.len(), rows(cx.area));
+    let selected = cursor.of(entries.len()).checked_sub(window.start);
     let row = |entry: &Entry<'_>| match entry {
         Entry::Run(run) => run_row(run, cx),
         Entry::Job(job, last) => job_row(job, *last, cx),
@@ -207,22 +209,22 @@ pub fn page_places(opened: &OpenedLease, cx: &Cx<'_>) -> (usize, usize) {
 pub fn log_places(opened: &OpenedLease, cx: &Cx<'_>) -> (usize, usize) {
     let (_, area) = parts(cx.area);
     let fit = page::rows(area);
-    let all = opened.known.as_ref().map_or(0, |known| log(known, area.width).len());
+    let all = opened.job.known.as_ref().map_or(0, |known| log(known, area.width).len());
     (all.saturating_sub(fit) + 1, fit)
 }
 
 fn draw_job(opened: &OpenedLease, cx: &Cx<'_>, buffer: &mut Buffer) {
     let (above, below) = parts(cx.area);
-    let name = opened.known.as_ref().map_or("", |known| known.job.summary.name.as_str());
-    let title = format!("{} {}", printable(name), opened.id);
+    let name = opened.job.known.as_ref().map_or("", |known| known.job.summary.name.as_str());
+    let title = format!("{} {}", printable(name), opened.job.key);
     let area = section(title.trim(), above, cx.look, buffer);
-    job(opened, above.width, cx).draw(opened.first, area, buffer);
-    let Some(known) = &opened.known else { return };
+    job(opened, above.width, cx).draw(opened.job.first, area, buffer);
+    let Some(known) = &opened.job.known else { return };
     let length = known.job.attempts.last().map_or(0, |attempt| attempt.log_bytes);
-    let keys = if opened.in_log { ", keys move it" } else { "" };
+    let keys = if opened.in_log { "keys move it, l the page" } else { "l moves it" };
     let title = match known.job.attempts.last() {
         Some(last) => {
-            format!("log of attempt {}: {} bytes{keys}", last.attempt, grouped(length.into()))
+            format!("log of attempt {}: {} bytes; {keys}", last.attempt, grouped(length.into()))
         }
         None => "no log yet".to_owned(),
     };
@@ -246,8 +248,8 @@ fn log(known: &LeaseJob, width: u16) -> Vec<String> {
 fn job(opened: &OpenedLease, width: u16, cx: &Cx<'_>) -> Page {
     let look = cx.look;
     let mut page = Page::new(width, look);
-    let Some(LeaseJob { job, .. }) = &opened.known else {
-        let text = opened.refused.as_deref().unwrap_or("asking for the job");
+    let Some(LeaseJob { job, .. }) = &opened.job.known else {
+        let text = opened.job.refused.as_deref().unwrap_or("asking for the job");
         page.text(text, look.faint());
         return page;
     };
@@ -340,5 +342,5 @@ fn progress(progress: &Progress) -> String {
     let step = progress.current_step.as_deref().map(printable);
     let words = progress.message.as_deref().map(printable);
     let parts: Vec<_> = percent.into_iter().chain(step).chain(words).collect();
-    fit(&parts.join(", "), 200)
+    cut(&parts.join(", "), 200)
 }

@@ -2,7 +2,7 @@
 
 use super::{
     grid::{Column, grid, plain},
-    lines as draw_lines, section, wrapped,
+    lines as draw_lines, section, unlike, wrapped,
 };
 use crate::{
     dashboard::{
@@ -20,8 +20,8 @@ const COLUMNS: [Column; 3] =
 /// How the targets of most lines begin.
 const PREFIX: &str = "cowboy_devnet::";
 
-/// How lines of a validator begin.
-const SPAN: &str = "validator{name=";
+/// The span of a validator's lines, and how their targets go on.
+const VALIDATOR: &str = "validator";
 
 /// Rows that fit into an area, below the rule and the header.
 pub fn rows(area: Rect) -> usize {
@@ -35,15 +35,42 @@ pub fn lines(entry: &Entry, cx: &Cx<'_>) -> Vec<String> {
 
 /// A message without what most begin with, so that what it says is seen on narrow terminals:
 /// `validator{name=validator-1}: cowboy_devnet::validator::gateway: …` as `validator-1 gateway: …`.
+/// Of other spans nothing is left: what counts of them stands in the message, too.
 fn brief(message: &str) -> String {
-    let of_validator = message.strip_prefix(SPAN).and_then(|rest| rest.split_once("}: "));
-    match of_validator {
-        Some((name, rest)) => {
-            let rest = rest.strip_prefix(PREFIX).unwrap_or(rest);
-            format!("{name} {}", rest.strip_prefix("validator::").unwrap_or(rest))
-        }
-        None => message.replacen(PREFIX, "", 1),
+    let (mut rest, mut validator) = (message, None);
+    while let Some((name, fields, behind)) = span(rest) {
+        validator = validator.or(fields.strip_prefix("name=").filter(|_| name == VALIDATOR));
+        rest = behind;
     }
+    let rest = rest.strip_prefix(PREFIX).unwrap_or(rest);
+    match validator {
+        Some(name) => {
+            let within = rest.strip_prefix(VALIDATOR).and_then(|rest| rest.strip_prefix("::"));
+            format!("{name} {}", within.unwrap_or(rest))
+        }
+        None => rest.to_owned(),
+    }
+}
+
+/// The span that a message begins with: its name, its fields, and what is behind it.
+fn span(message: &str) -> Option<(&str, &str, &str)> {
+    let (name, rest) = message.split_once('{')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    if name.is_empty() || !name.chars().all(is_name) {
+        return None;
+    }
+    // Values in fields may have braces of their own.
+    let mut open = 1_usize;
+    let end = rest.find(|c: char| {
+        open = match c {
+            '{' => open + 1,
+            '}' => open - 1,
+            _ => open,
+        };
+        open == 0
+    })?;
+    let behind = rest[end + 1..].strip_prefix(':')?;
+    Some((name, &rest[..end], behind.trim_start()))
 }
 
 fn style(level: Option<Level>, look: Look) -> Style {
@@ -87,9 +114,7 @@ pub fn draw(pane: &Logs, cx: &Cx<'_>, buffer: &mut Buffer) {
         let text = match (&pane.refused, pane.all()) {
             (Some(reason), _) => format!("no log: {reason}"),
             (None, 0) => "nothing said yet".to_owned(),
-            (None, _) => {
-                "no line like that: l changes the level, n the node, esc the filter".into()
-            }
+            (None, _) => unlike("line", Some("l changes the level, n the node"), cx),
         };
         return draw_lines([Line::styled(text, look.faint())], area, buffer);
     }
@@ -113,4 +138,29 @@ pub fn draw(pane: &Logs, cx: &Cx<'_>, buffer: &mut Buffer) {
         })
         .collect();
     grid(&COLUMNS, &rows, selected, area, look, buffer);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_seen_without_what_most_begin_with() {
+        let check = |message: &str, expected: &str| assert_eq!(brief(message), expected);
+        check(
+            "validator{name=validator-1}: cowboy_devnet::validator::gateway: connected a=1",
+            "validator-1 gateway: connected a=1",
+        );
+        check("cowboy_devnet::runner::node: job failed", "runner::node: job failed");
+        check("cowboy_devnet::validator::peers: lost", "validator::peers: lost");
+        check("s.wait{id=0x1 of=Some(A { b: 1 })}: agent: proved", "agent: proved");
+        check("a{x=1}:b{y=2}: agent: proved", "agent: proved");
+        check(
+            "validator{name=v-2}:sync{from=7}: cowboy_devnet::storage: read",
+            "v-2 storage: read",
+        );
+        check("agent: a{b} c", "agent: a{b} c");
+        check("a{b: never closed", "a{b: never closed");
+        check("a{b}", "a{b}");
+    }
 }

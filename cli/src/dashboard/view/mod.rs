@@ -2,6 +2,7 @@
 
 pub mod chart;
 pub mod events;
+pub mod facts;
 pub mod grid;
 pub mod jobs;
 pub mod leases;
@@ -15,8 +16,11 @@ pub mod speculation;
 pub mod timer;
 pub mod timers;
 
-use super::state::{Link, Mode, State};
-use crate::output::{grouped, seconds_since};
+use super::{
+    panes::Cx,
+    state::{Link, Mode, Slot, State},
+};
+use crate::output::{cut, grouped, seconds_since, width};
 use ratatui::{
     Frame,
     buffer::Buffer,
@@ -80,29 +84,57 @@ fn too_small(size: Size, buffer: &mut Buffer) {
     }
 }
 
-/// The tabs' places and texts. Where there is little room, only the shown one has its name in full.
+/// How tabs are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Written {
+    /// Whether a space stands behind the number, and two between tabs.
+    wide: bool,
+    /// Whether the others have their names in full.
+    others: bool,
+    /// Whether the shown one has.
+    shown: bool,
+    /// Columns that the devnet's name has at least, where it is that long.
+    devnet: usize,
+}
+
+/// The most legible first: names in full, then in short but for the shown one, then closer
+/// together, then beside a devnet's name that is cut.
+const WRITTEN: [Written; 4] = [
+    Written { wide: true, others: true, shown: true, devnet: usize::MAX },
+    Written { wide: true, others: false, shown: true, devnet: usize::MAX },
+    Written { wide: false, others: false, shown: true, devnet: usize::MAX },
+    Written { wide: false, others: false, shown: true, devnet: 8 },
+];
+
+/// What is left where none of these fits: all names in short.
+const CLOSEST: Written = Written { wide: false, others: false, shown: false, devnet: 0 };
+
+/// The tabs' places and texts.
 fn tabs(state: &State) -> Vec<(Rect, usize, String)> {
-    let names: Vec<_> = state.panes.iter().map(|slot| slot.pane.name()).collect();
-    let room = usize::from(state.size.width).saturating_sub(health(state).width() + 1);
-    let texts = |letters: usize| -> Vec<String> {
-        let text = |(index, name): (usize, &&str)| {
-            let letters = if index == state.shown { name.len() } else { letters };
-            format!("{} {}", index + 1, name.chars().take(letters).collect::<String>())
+    let texts = |written: Written| -> Vec<String> {
+        let text = |(index, slot): (usize, &Slot)| {
+            let full = if index == state.shown { written.shown } else { written.others };
+            let name = if full { slot.pane.name() } else { slot.pane.short() };
+            match written.wide {
+                true => format!(" {} {name} ", index + 1),
+                false => format!("{}{name} ", index + 1),
+            }
         };
-        names.iter().enumerate().map(text).collect()
+        state.panes.iter().enumerate().map(text).collect()
     };
-    let width =
-        |texts: &[String]| texts.iter().map(|text| text.trim_end().len() + 2).sum::<usize>();
-    let letters = (0..=12).rev().find(|letters| width(&texts(*letters)) <= room).unwrap_or(0);
+    let fits = |written: &Written| {
+        let wide: usize = texts(*written).iter().map(|text| width(text)).sum();
+        wide + health(state, written.devnet).width() <= state.size.width.into()
+    };
+    let texts = texts(WRITTEN.into_iter().find(fits).unwrap_or(CLOSEST));
     let mut x = 0;
     let place = |(index, text): (usize, String)| {
-        let text = format!(" {} ", text.trim_end());
-        let width = text.chars().count() as u16;
+        let width = width(&text) as u16;
         let area = Rect::new(x, 0, width, 1);
         x += width;
         (area, index, text)
     };
-    texts(letters).into_iter().enumerate().map(place).collect()
+    texts.into_iter().enumerate().map(place).collect()
 }
 
 /// The tab at a place.
@@ -111,23 +143,33 @@ pub fn tab_at(state: &State, at: Position) -> Option<usize> {
 }
 
 fn draw_tabs(state: &State, area: Rect, buffer: &mut Buffer) {
+    let mut end = area.x;
     for (place, index, text) in tabs(state) {
         let style = match index == state.shown {
             true => state.look.selected().patch(state.look.strong()),
             false => Style::new(),
         };
         let place = place.intersection(area);
+        end = place.right();
+        // Without a space before the number the one behind the name is no part of it.
+        let text = if text.starts_with(' ') { &text } else { text.trim_end() };
         buffer.set_stringn(place.x, place.y, text, place.width.into(), style);
+        if index != state.shown {
+            let number = text.chars().take_while(|c| !c.is_alphabetic()).count();
+            buffer.set_style(Rect { width: number as u16, ..place }, state.look.title());
+        }
     }
-    let health = health(state);
-    let width = (health.width() as u16).min(area.width);
+    let room = area.right().saturating_sub(end);
+    let rest = health(state, 0).width();
+    let health = health(state, usize::from(room).saturating_sub(rest));
+    let width = (health.width() as u16).min(room);
     buffer.set_line(area.right() - width, area.y, &health, width);
 }
 
-/// The devnet's name, its head, and whether it answers.
-fn health(state: &State) -> Line<'static> {
+/// The devnet's name in so many columns, its head, and whether it answers.
+fn health(state: &State, columns: usize) -> Line<'static> {
     let (look, shared) = (state.look, &state.shared);
-    let name = Span::raw(format!("{} ", shared.devnet));
+    let name = Span::raw(format!("{} ", cut(&shared.devnet, columns)));
     let height = Span::styled(grouped(shared.height.into()), look.strong());
     match &shared.link {
         Link::Connecting => Line::from(vec![name, Span::styled("connecting", look.warn())]),
@@ -167,9 +209,9 @@ fn draw_footer(state: &State, area: Rect, buffer: &mut Buffer) {
     } else if !filter.is_empty() {
         parts.push(Span::styled(format!("/{}", filter.text()), look.busy()));
     }
-    let keys = match state.mode {
-        Mode::Filtering => "enter keep  esc clear",
-        _ => "? keys  / filter  : command  space freeze  y as command  q quit",
+    let keys: &[&str] = match state.mode {
+        Mode::Filtering => &["enter keep  esc clear"],
+        _ => &["? keys  / filter  : command  space freeze  y as command  q quit", "? keys  q quit"],
     };
     let mut line = Line::default();
     for part in parts {
@@ -177,7 +219,7 @@ fn draw_footer(state: &State, area: Rect, buffer: &mut Buffer) {
         line.push_span("  ");
     }
     let room = usize::from(area.width).saturating_sub(line.width() + 1);
-    if keys.len() <= room {
+    if let Some(keys) = keys.iter().find(|keys| keys.len() <= room) {
         let x = area.right() - keys.len() as u16;
         buffer.set_stringn(x, area.y, keys, keys.len(), look.faint());
     }
@@ -193,7 +235,8 @@ pub fn section(title: &str, area: Rect, look: super::look::Look, buffer: &mut Bu
     buffer.set_stringn(area.x, area.y, rule, area.width.into(), look.faint());
     if !title.is_empty() {
         let room = usize::from(area.width.saturating_sub(2));
-        buffer.set_stringn(area.x + 1, area.y, format!(" {title} "), room, look.title());
+        let title = format!(" {} ", cut(title, room.saturating_sub(2)));
+        buffer.set_stringn(area.x + 1, area.y, title, room, look.title());
     }
     Rect { y: area.y + 1, height: area.height - 1, ..area }
 }
@@ -205,32 +248,58 @@ pub fn lines(lines: impl IntoIterator<Item = Line<'static>>, area: Rect, buffer:
     }
 }
 
+/// Why nothing of a list is seen, and what brings it back: `narrowed` where more than the filter
+/// leaves rows out.
+pub fn unlike(what: &str, narrowed: Option<&str>, cx: &Cx<'_>) -> String {
+    let filter = (!cx.filter.is_empty()).then_some("esc clears the filter");
+    let hints: Vec<_> = filter.into_iter().chain(narrowed).collect();
+    match hints.is_empty() {
+        true => format!("no {what} like that"),
+        false => format!("no {what} like that: {}", hints.join(", ")),
+    }
+}
+
 /// A text in lines of at most so many columns, broken at spaces where there are some.
-pub fn wrapped(text: &str, width: u16) -> Vec<String> {
-    let width = usize::from(width).max(1);
+pub fn wrapped(text: &str, columns: u16) -> Vec<String> {
+    let columns = usize::from(columns).max(1);
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let mut word: Vec<char> = word.chars().collect();
-        while !word.is_empty() || lines.is_empty() {
+        let mut rest = word;
+        while !rest.is_empty() {
             let line = lines.last_mut().expect("there is a first line");
-            let used = line.chars().count();
+            let used = width(line);
             let gap = usize::from(used > 0);
-            if used + gap + word.len() <= width {
+            if used + gap + width(rest) <= columns {
                 line.push_str(&" "[..gap]);
-                line.extend(word.drain(..));
+                line.push_str(rest);
+                rest = "";
             } else if used > 0 {
                 lines.push(String::new());
             } else {
-                line.extend(word.drain(..width));
+                let (begin, end) = rest.split_at(beginning(rest, columns));
+                line.push_str(begin);
+                rest = end;
             }
         }
     }
     lines
 }
 
+/// How many bytes of a text fit into so many columns; its first character does in any case.
+fn beginning(text: &str, columns: usize) -> usize {
+    let mut used = 0;
+    let mut buffer = [0; 4];
+    let beyond = text.char_indices().find(|(at, char)| {
+        used += width(char.encode_utf8(&mut buffer));
+        used > columns && *at > 0
+    });
+    beyond.map_or(text.len(), |(at, _)| at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dashboard::look::{Look, Theme};
 
     #[test]
     fn text_wraps_at_spaces_where_there_are_some() {
@@ -238,6 +307,72 @@ mod tests {
         assert_eq!(wrapped("0123456789", 4), ["0123", "4567", "89"]);
         assert_eq!(wrapped("a 0123456789", 4), ["a", "0123", "4567", "89"]);
         assert_eq!(wrapped("", 4), [""]);
+        assert_eq!(wrapped("日本語", 4), ["日本", "語"]);
+        assert_eq!(wrapped("日本語", 1), ["日", "本", "語"]);
+    }
+
+    #[test]
+    fn tabs_are_read_at_every_size() {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        let first_line = |width: u16, devnet: &str, shown: usize| {
+            let look = Look(Theme::None);
+            let mut state = State::new(devnet.to_owned(), Size::new(width, 24), look, now);
+            (state.shared.link, state.shared.height, state.shown) = (Link::Up, 1_234, shown);
+            let area = Rect::new(0, 0, width, 1);
+            let mut buffer = Buffer::empty(area);
+            draw_tabs(&state, area, &mut buffer);
+            buffer.content().iter().map(ratatui::buffer::Cell::symbol).collect::<String>()
+        };
+        let check = |width, devnet, shown, expected: &str| {
+            assert_eq!(first_line(width, devnet, shown), expected);
+        };
+        check(
+            80,
+            "local",
+            0,
+            "1overview 2pres 3timer 4jobs 5mru 6spec 7lease 8event 9logs        local ● 1,234",
+        );
+        check(
+            80,
+            "local",
+            5,
+            "1over 2pres 3timer 4jobs 5mru 6speculation 7lease 8event 9logs     local ● 1,234",
+        );
+        check(
+            80,
+            "a-devnet-with-a-long-name",
+            5,
+            "1over 2pres 3timer 4jobs 5mru 6speculation 7lease 8event 9logs a-dev…ame ● 1,234",
+        );
+        check(
+            120,
+            "local",
+            5,
+            " 1 overview  2 presence  3 timers  4 jobs  5 mru  6 speculation  7 leases  8 events  \
+             9 logs                local ● 1,234",
+        );
+        check(
+            120,
+            "a-devnet-with-a-long-name-indeed",
+            2,
+            " 1 over  2 pres  3 timers  4 jobs  5 mru  6 spec  7 lease  8 event  9 logs      \
+             a-devnet-with-a-long-name-indeed ● 1,234",
+        );
+        // However long names are, no tab is lost.
+        for width in 80..=200 {
+            for shown in 0..9 {
+                let line = first_line(width, &"long".repeat(20), shown);
+                let all =
+                    ["over", "pres", "timer", "jobs", "mru", "spec", "lease", "event", "logs"];
+                let mut rest = line.as_str();
+                for (number, name) in (1..).zip(all) {
+                    let at = rest.find(&format!("{number}")).unwrap_or_else(|| panic!("{line}"));
+                    rest = rest[at + 1..].trim_start();
+                    assert!(rest.starts_with(name), "{name} in {line}");
+                }
+                assert!(line.ends_with("● 1,234"), "{line}");
+            }
+        }
     }
 
     #[test]

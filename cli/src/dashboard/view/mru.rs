@@ -2,26 +2,22 @@
 
 use super::{
     grid::{Cell, Column, grid, plain},
-    lines as draw_lines, section, wrapped,
+    jobs, lines,
+    page::Page,
+    section, unlike, wrapped,
 };
 use crate::{
     dashboard::{
         look::Look,
         panes::{Cx, Mru, MruOpened as Opened},
-        text::fit,
     },
     output::{amount, grouped},
 };
-use cowboy_devnet::api::types::{JobStatus, MruRecord, Runner, RunnerHealth};
-use ratatui::{
-    buffer::Buffer,
-    layout::Rect,
-    style::Style,
-    text::{Line, Span},
-};
+use cowboy_devnet::api::types::{JobSummary, MruRecord, Runner, RunnerHealth};
+use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
 /// The columns of the list, the most important first: how many are shown depends on the width.
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     Column::long("submitter"),
     Column::text("kind"),
     Column::long("runner"),
@@ -30,10 +26,12 @@ const COLUMNS: [Column; 8] = [
     Column::number("set at"),
     Column::number("expires at"),
     Column::long("runner's address"),
+    Column::long("submitter's address"),
 ];
 
-/// The width of the names of facts.
-const NAME: usize = 14;
+/// The columns of the jobs that a record is about.
+const JOBS: [Column; 4] =
+    [Column::long("job"), Column::number("block"), Column::text("status"), Column::long("runners")];
 
 /// Rows that fit into an area, below the rule and the header.
 pub fn rows(area: Rect) -> usize {
@@ -45,9 +43,7 @@ pub fn draw(pane: &Mru, cx: &Cx<'_>, buffer: &mut Buffer) {
     let look = cx.look;
     if let Some(opened) = &pane.opened {
         let area = section("most recently used runner", cx.area, look, buffer);
-        let all = lines(pane, opened, cx);
-        let last = all.len().saturating_sub(rows(cx.area));
-        return draw_lines(all.into_iter().skip(opened.first.of(last + 1)), area, buffer);
+        return page(pane, opened, cx).draw(opened.first, area, buffer);
     }
     let accepted = pane.accepted(cx);
     let all = pane.records.iter().flatten();
@@ -59,26 +55,33 @@ pub fn draw(pane: &Mru, cx: &Cx<'_>, buffer: &mut Buffer) {
     }
     let area = section(&title, cx.area, look, buffer);
     if accepted.is_empty() {
-        return draw_lines(nothing(pane, area.width, look), area, buffer);
+        return lines(nothing(pane, cx), area, buffer);
     }
     let cursor = pane.cursor(&accepted);
     let window = cursor.window(accepted.len(), rows(cx.area));
     let selected = cursor.of(accepted.len()).checked_sub(window.start);
     let rows: Vec<_> = accepted[window].iter().map(|record| row(record, cx)).collect();
-    let columns = if area.width < 110 { &COLUMNS[..7] } else { &COLUMNS };
-    grid(columns, &rows, selected, area, look, buffer);
+    let columns = match area.width {
+        0..110 => 7,
+        110..160 => 8,
+        _ => COLUMNS.len(),
+    };
+    grid(&COLUMNS[..columns], &rows, selected, area, look, buffer);
 }
 
-fn nothing(pane: &Mru, width: u16, look: Look) -> Vec<Line<'static>> {
+fn nothing(pane: &Mru, cx: &Cx<'_>) -> Vec<Line<'static>> {
     let text = match (&pane.records, &pane.refused) {
         (_, Some(reason)) => format!("no records: {reason}"),
         (None, None) => "asking".to_owned(),
         (Some(records), None) if records.is_empty() => {
             "no record yet: a verified job leaves one: cowboyctl job submit".to_owned()
         }
-        (Some(_), None) => "no record like that".to_owned(),
+        (Some(_), None) => {
+            unlike("record", pane.live_only.then_some("a shows those that have expired"), cx)
+        }
     };
-    wrapped(&text, width).into_iter().map(|line| Line::styled(line, look.faint())).collect()
+    let lines = wrapped(&text, cx.area.width).into_iter();
+    lines.map(|line| Line::styled(line, cx.look.faint())).collect()
 }
 
 /// Whether a record counts, and for how many blocks it still does.
@@ -102,19 +105,17 @@ fn row(record: &MruRecord, cx: &Cx<'_>) -> Vec<Cell> {
         plain(grouped(record.set_at.into())),
         plain(grouped(record.expires_at.into())),
         plain(record.runner_address.to_string()),
+        plain(record.submitter.to_string()),
     ]
 }
 
-/// A record in full, in lines.
-pub fn lines(pane: &Mru, opened: &Opened, cx: &Cx<'_>) -> Vec<Line<'static>> {
+/// A record in full.
+pub fn page(pane: &Mru, opened: &Opened, cx: &Cx<'_>) -> Page {
     let look = cx.look;
+    let mut page = Page::new(cx.area.width, look);
     let Some(record) = pane.record() else {
-        return vec![Line::styled("this record is gone", look.faint())];
-    };
-    let width = usize::from(cx.area.width).saturating_sub(NAME);
-    let fact = |name: &str, value: String, style: Style| {
-        let name = Span::styled(format!("{name:<NAME$}"), look.faint());
-        Line::from(vec![name, Span::styled(fit(&value, width), style)])
+        page.text("this record is gone", look.faint());
+        return page;
     };
     let named = |name: Option<&str>, address: String| match name {
         Some(name) if name != address => format!("{name} ({address})"),
@@ -125,61 +126,44 @@ pub fn lines(pane: &Mru, opened: &Opened, cx: &Cx<'_>) -> Vec<Line<'static>> {
         true => format!("{word} for {left} more blocks, to {}", grouped(record.expires_at.into())),
         false => format!("{word} at {}", grouped(record.expires_at.into())),
     };
-    let submitter = named(record.submitter_name.as_deref(), record.submitter.to_string());
-    let mut text = vec![
-        fact("submitter", submitter, Style::new()),
-        fact("kind", record.kind.clone(), Style::new()),
-        fact(
-            "runner",
-            named(Some(&record.runner), record.runner_address.to_string()),
-            Style::new(),
-        ),
-        fact("set at", grouped(record.set_at.into()), Style::new()),
-        fact("state", state, style),
-    ];
     let favour = match record.live {
         true => "the first draw of this submitter's next job of the kind favours it",
         false => "no draw favours it any more",
     };
-    text.push(fact("", favour.to_owned(), look.faint()));
-    text.push(Line::default());
-    text.push(Line::styled(format!("{} now", record.runner), look.title()));
+    let submitter = record.submitter_name.as_deref();
+    page.plain("submitter", &named(submitter, record.submitter.to_string()));
+    page.plain("kind", &record.kind);
+    page.plain("runner", &named(Some(&record.runner), record.runner_address.to_string()));
+    page.plain("set at", &grouped(record.set_at.into()));
+    page.fact("state", &state, style);
+    page.fact("", favour, look.faint());
+    page.title(&format!("{} now", record.runner));
     // The record may have become one of another runner since.
-    let runner = opened.runner.as_ref().filter(|runner| runner.name == record.runner);
+    let runner = opened.known.as_ref().filter(|runner| runner.name == record.runner);
     match (runner, &opened.refused) {
         (Some(runner), _) => {
-            text.extend(
-                facts(runner, look)
-                    .into_iter()
-                    .map(|(name, value, style)| fact(name, value, style)),
-            );
+            for (name, value, style) in facts(runner, look) {
+                page.fact(name, &value, style);
+            }
         }
-        (None, Some(reason)) => text.push(Line::styled(reason.clone(), look.faint())),
-        (None, None) => text.push(Line::styled("asking", look.faint())),
+        (None, Some(reason)) => page.text(reason, look.faint()),
+        (None, None) => page.text("asking", look.faint()),
     }
-    text.push(Line::default());
-    text.push(Line::styled("newest jobs that it is about", look.title()));
-    let before = text.len();
-    text.extend(pane.jobs(&opened.key).map(|job| {
-        let style = match job.status {
-            JobStatus::Verified => look.good(),
-            JobStatus::Failed => look.bad(),
-            JobStatus::Cancelled => look.warn(),
-            _ => look.busy(),
-        };
-        let id = fit(&job.job_id.to_string(), 18);
-        let about = format!("{id:<19} at {:<10}", grouped(job.submitted_at.into()));
-        let room = usize::from(cx.area.width).saturating_sub(46);
-        Line::from(vec![
-            Span::raw(about),
-            Span::styled(format!(" {:<10} ", job.status), style),
-            Span::raw(fit(&job.committee.join(" "), room)),
-        ])
-    }));
-    if text.len() == before {
-        text.push(Line::styled("none of the newest 200", look.faint()));
+    page.title("newest jobs that it is about");
+    let job = |job: &JobSummary| -> Vec<Cell> {
+        vec![
+            plain(job.job_id.to_string()),
+            plain(grouped(job.submitted_at.into())),
+            (job.status.to_string(), jobs::style(job.status, look)),
+            plain(job.committee.join(" ")),
+        ]
+    };
+    let jobs: Vec<_> = pane.jobs(&opened.key).map(job).collect();
+    match jobs.is_empty() {
+        true => page.text("none of the newest 200", look.faint()),
+        false => page.table(&JOBS, &jobs),
     }
-    text
+    page
 }
 
 /// What the registry says of a runner now.

@@ -1,14 +1,13 @@
 //! What lies over the panes: help, the palette, a command's output, the equivalent command.
 
-use super::{section, wrapped};
+use super::{grid::aligned, section, wrapped};
 use crate::{
     dashboard::{
         output::{Ended, Output},
         palette::Palette,
         state::{Mode, State},
-        text::fit,
     },
-    output::grouped,
+    output::{cut, grouped, width},
 };
 use ratatui::{
     buffer::Buffer,
@@ -24,7 +23,7 @@ const SUGGESTIONS: usize = 8;
 const KEYS: &[(&str, &str)] = &[
     ("1 to 9, tab, shift-tab", "another pane"),
     ("/", "filter: words that a line has, !words that it has not"),
-    (":", "run a cowboyctl command; tab completes it"),
+    (":", "run a command; tab completes it, its flags and names"),
     ("space", "freeze the picture, and let it go on"),
     ("y", "the command that shows the same; it is copied, too"),
     ("mouse", "click a tab or a row, turn the wheel"),
@@ -78,10 +77,10 @@ fn help(state: &State, scrolled: usize, buffer: &mut Buffer) {
     let area = drawer(state, height, &title, buffer);
     let rows = usize::from(area.height).saturating_sub(1);
     let first = scrolled.min(all.len().saturating_sub(rows));
-    let width = all.iter().map(|(key, _)| key.chars().count()).max().unwrap_or(0);
+    let widest = all.iter().map(|(key, _)| width(key)).max().unwrap_or(0);
     for (line, (key, about)) in all.iter().skip(first).take(rows).enumerate() {
-        put(line, &format!(" {key:width$}"), state.look.strong(), area, buffer);
-        let right = Rect { x: area.x + width as u16 + 3, ..area };
+        put(line, &format!(" {key}"), state.look.strong(), area, buffer);
+        let right = Rect { x: area.x + widest as u16 + 3, ..area };
         let right = right.intersection(area);
         put(line, about, Style::new(), right, buffer);
     }
@@ -95,20 +94,22 @@ fn draw_palette(state: &State, palette: &Palette, complaint: Option<&String>, bu
     let shown: Vec<_> = found.iter().enumerate().skip(first).take(SUGGESTIONS).collect();
     let title = "command: enter runs it, tab takes the suggestion, esc leaves";
     let area = drawer(state, shown.len() + 1, title, buffer);
-    let width = shown.iter().map(|(_, command)| command.path.len()).max().unwrap_or(0);
+    let widest = shown.iter().map(|(_, command)| width(&command.path)).max().unwrap_or(0);
+    let widest = widest.min(usize::from(area.width) * 2 / 5);
     for (line, (index, command)) in shown.iter().enumerate() {
         let style = if *index == palette.picked { look.selected() } else { look.faint() };
-        let text = format!(" {:width$}  {}", command.path, command.about);
-        put(line, &fit(&text, area.width.into()), style, area, buffer);
+        let path = aligned(&cut(&command.path, widest), widest, false);
+        let about = cut(&command.about, usize::from(area.width).saturating_sub(widest + 3));
+        put(line, &format!(" {path}  {about}"), style, area, buffer);
     }
     let (line, style) = match complaint {
         Some(complaint) => (format!(":{}  {complaint}", palette.line), look.bad()),
         None => (format!(":{}▏", palette.line), look.strong()),
     };
     // The end of a long line is what is being typed.
-    let skip = line.chars().count().saturating_sub(area.width.into());
-    let line: String = line.chars().skip(skip).collect();
-    put(shown.len(), &line, style, area, buffer);
+    let begin = line.char_indices().map(|(at, _)| at);
+    let begin = begin.into_iter().find(|at| width(&line[*at..]) <= area.width.into());
+    put(shown.len(), &line[begin.unwrap_or(line.len())..], style, area, buffer);
 }
 
 fn draw_output(state: &State, output: &Output, buffer: &mut Buffer) {

@@ -2,14 +2,17 @@
 
 use super::{
     chart::chart,
+    facts::{self, Facts},
     grid::{Cell, Column, grid, plain},
-    lines, section, wrapped,
+    lines,
+    page::Page,
+    section, unlike,
 };
 use crate::{
     dashboard::{
         look::Look,
         panes::{Cx, Overview},
-        text::fit,
+        rows::Cursor,
     },
     output::{amount, grouped, millis, seconds_since, wei},
 };
@@ -58,9 +61,13 @@ impl Shape {
     }
 }
 
+/// The fewest rows of runners, with their rule and header.
+const RUNNER_ROWS: u16 = 3;
+
 /// Where things are in the pane's area.
 pub fn shape(cx: &Cx<'_>) -> Shape {
     let area = cx.area;
+    let known = cx.shared.status.as_ref().map_or(0, |status| status.validators.len()) as u16;
     let facts = Rect { height: FACTS.min(area.height), ..area };
     let rest = Rect { y: facts.bottom(), height: area.height - facts.height, ..area };
     if area.width >= WIDE {
@@ -71,8 +78,7 @@ pub fn shape(cx: &Cx<'_>) -> Shape {
         let chart = |index| Rect { y: right.y + index * height, height, ..right };
         let left = Rect { width: left, ..rest };
         // As many validators as there are, up to half of the place.
-        let known = cx.shared.status.as_ref().map_or(0, |status| status.validators.len());
-        let upper = (known as u16).saturating_add(3).min(left.height / 2);
+        let upper = known.saturating_add(3).min(left.height / 2);
         let runners = Rect { y: left.y + upper, height: left.height - upper, ..left };
         return Shape {
             facts,
@@ -87,8 +93,12 @@ pub fn shape(cx: &Cx<'_>) -> Shape {
         Rect { height, width: half, ..rest },
         Rect { height, x: rest.x + half + 2, width: rest.width.saturating_sub(half + 2), ..rest },
     ];
-    let validators = Rect { y: rest.y + height, height: rest.height - height, ..rest };
-    let runners = Rect { height: 0, ..rest };
+    let rest = Rect { y: rest.y + height, height: rest.height - height, ..rest };
+    // Runners where all validators leave room for them.
+    let left = rest.height.saturating_sub(known.saturating_add(2));
+    let left = if left < RUNNER_ROWS || known == 0 { 0 } else { left };
+    let validators = Rect { height: rest.height - left, ..rest };
+    let runners = Rect { y: validators.bottom(), height: left, ..rest };
     Shape { facts, charts, validators, runners }
 }
 
@@ -167,19 +177,8 @@ fn charts(pane: &Overview, cx: &Cx<'_>) -> Vec<(String, Vec<u64>)> {
 fn draw_facts(pane: &Overview, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     let look = cx.look;
     let area = section("chain", area, look, buffer);
-    let half = area.width / 2;
-    let left = Rect { width: half.saturating_sub(1), ..area };
-    let right = Rect { x: area.x + half, width: area.width - half, ..area };
-    let fact = |name: &str, value: Vec<Span<'static>>| {
-        let mut line = Line::from(Span::styled(format!("{name:<12}"), look.faint()));
-        line.spans.extend(value);
-        line
-    };
-    lines(chain(pane, cx).into_iter().map(|(name, value)| fact(name, value)), left, buffer);
-    lines(prices(pane, cx).into_iter().map(|(name, value)| fact(name, value)), right, buffer);
+    facts::draw(&chain(pane, cx), &prices(pane, cx), area, look, buffer);
 }
-
-type Facts = Vec<(&'static str, Vec<Span<'static>>)>;
 
 /// How the chain goes.
 fn chain(pane: &Overview, cx: &Cx<'_>) -> Facts {
@@ -264,6 +263,13 @@ fn validators(pane: &Overview, cx: &Cx<'_>, shape: &Shape, buffer: &mut Buffer) 
     let running = accepted.iter().filter(|v| v.status == ValidatorState::Running).count();
     let title = format!("validators: {running} of {} running", accepted.len());
     let area = section(&title, shape.validators, cx.look, buffer);
+    if accepted.is_empty() {
+        let text = match &cx.shared.status {
+            Some(_) => unlike("validator", None, cx),
+            None => "asking".to_owned(),
+        };
+        return lines([Line::styled(text, cx.look.faint())], area, buffer);
+    }
     let highest = accepted.iter().map(|validator| validator.height).max().unwrap_or(0);
     let window = pane.cursor().window(accepted.len(), shape.rows());
     let selected = pane.cursor().of(accepted.len()).checked_sub(window.start);
@@ -293,8 +299,13 @@ fn runners(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     };
     let all = cx.shared.status.iter().flat_map(|status| &status.runners);
     let mut shown: Vec<_> = all.filter(|runner| cx.filter.accepts(&runner.name)).collect();
-    shown.sort_by_key(|runner| rank(runner.status));
-    let title = format!("runners: {}", grouped(shown.len() as u128));
+    // Of names with a number the shorter has the smaller one.
+    shown.sort_by_key(|runner| (rank(runner.status), runner.name.len(), &runner.name));
+    let (all, fit) = (shown.len(), usize::from(area.height.saturating_sub(2)));
+    let title = match all > fit {
+        true => format!("runners: {}, {fit} of them here", grouped(all as u128)),
+        false => format!("runners: {}", grouped(all as u128)),
+    };
     let area = section(&title, area, cx.look, buffer);
     let row = |runner: &&RunnerStatus| -> Vec<Cell> {
         let (word, style) = match runner.status {
@@ -308,7 +319,7 @@ fn runners(cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
             plain(runner.connected_validators.join(" ")),
         ]
     };
-    let rows: Vec<_> = shown.iter().take(area.height.into()).map(row).collect();
+    let rows: Vec<_> = shown.iter().take(fit).map(row).collect();
     grid(&RUNNERS, &rows, None, area, cx.look, buffer);
 }
 
@@ -324,8 +335,9 @@ fn validator(name: &str, known: Option<&Validator>, cx: &Cx<'_>, buffer: &mut Bu
         names => format!("{}: {}", names.len(), names.join(" ")),
     };
     let seat = validator.index.map(|index| format!("place {index} in the committee"));
+    let mut page = Page::new(area.width, cx.look);
+    page.fact("status", state(validator.status), style(validator.status, cx.look));
     let facts = [
-        ("status", state(validator.status).to_owned()),
         ("height", grouped(validator.height.into())),
         ("votes", seat.unwrap_or_else(|| "no: it follows the chain only".to_owned())),
         ("address", validator.address.to_string()),
@@ -336,19 +348,8 @@ fn validator(name: &str, known: Option<&Validator>, cx: &Cx<'_>, buffer: &mut Bu
         ("subset of", list(&validator.subset_of)),
         ("connected", list(&validator.connected_runners)),
     ];
-    let mut text = Vec::new();
     for (name, value) in facts {
-        let room = area.width.saturating_sub(12);
-        // A key stays on its line; lists of names go on.
-        let parts = match value.contains(' ') {
-            true => wrapped(&value, room),
-            false => vec![fit(&value, room.into())],
-        };
-        for (index, part) in parts.into_iter().enumerate() {
-            let name = if index == 0 { name } else { "" };
-            let name = Span::styled(format!("{name:<12}"), cx.look.faint());
-            text.push(Line::from(vec![name, Span::raw(part)]));
-        }
+        page.plain(name, &value);
     }
-    lines(text, area, buffer);
+    page.draw(Cursor::default(), area, buffer);
 }

@@ -4,7 +4,10 @@ use super::{
     grid::{Cell, Column, grid},
     lines, section, wrapped,
 };
-use crate::dashboard::{look::Look, rows::Cursor, text::fit};
+use crate::{
+    dashboard::{look::Look, rows::Cursor},
+    output::cut,
+};
 use ratatui::{
     buffer::Buffer,
     layout::Rect,
@@ -12,8 +15,8 @@ use ratatui::{
     text::{Line, Span},
 };
 
-/// The width of a fact's name.
-const NAME: usize = 14;
+/// The width of a fact's name, with the gap behind it.
+pub const NAME: usize = 14;
 
 /// The longest page, in lines: one of a thousand runners is shorter.
 const LIMIT: usize = 20_000;
@@ -40,6 +43,11 @@ impl Page {
     /// How wide it is.
     pub const fn width(&self) -> u16 {
         self.width
+    }
+
+    /// Its styles.
+    pub const fn look(&self) -> Look {
+        self.look
     }
 
     /// How many lines it has.
@@ -69,7 +77,7 @@ impl Page {
         for (index, line) in value.lines().enumerate() {
             let parts = match line.contains(' ') {
                 true => wrapped(line, room),
-                false => vec![fit(line, room.into())],
+                false => vec![cut(line, room.into())],
             };
             for (part, text) in parts.into_iter().enumerate() {
                 let name = if index + part == 0 { name } else { "" };

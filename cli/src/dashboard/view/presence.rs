@@ -1,15 +1,16 @@
 //! The heat map of runners by block, and the votes behind one of its cells.
 
 use super::{
-    grid::{Column, grid, plain},
-    lines, section, wrapped,
+    chart::spark,
+    grid::{self, Column, aligned, grid, plain},
+    lines, section, unlike, wrapped,
 };
 use crate::{
     dashboard::{
+        look::Look,
         panes::{Cell, Cx, Detail, Presence, Shape, bit},
-        text::{fit, spark},
     },
-    output::grouped,
+    output::{cut, grouped},
 };
 use cowboy_devnet::topology::Feasibility;
 use cowboy_engine::presence::ThresholdRule;
@@ -21,7 +22,7 @@ use ratatui::{
 };
 
 /// Rows below the map, with their rule.
-const ABOUT: u16 = 6;
+const ABOUT: u16 = 7;
 
 /// The columns of the votes.
 const COLUMNS: [Column; 5] = [
@@ -42,6 +43,15 @@ pub fn parts(area: Rect) -> [Rect; 3] {
         Rect { y: area.y + sums, height: rest - sums, ..area },
         Rect { y: area.y + rest, height: about, ..area },
     ]
+}
+
+/// What a cell says, in a word or two.
+fn word(cell: Cell, look: Look) -> Span<'static> {
+    match cell {
+        Cell::Present => Span::styled("present", look.good()),
+        Cell::Absent => Span::styled("absent", look.bad()),
+        Cell::Unknown => Span::styled("not registered", look.warn()),
+    }
 }
 
 /// Draws the pane.
@@ -93,34 +103,35 @@ fn draw_cells(
         let percent = (present * 100).checked_div(known);
         let percent = percent.map_or_else(String::new, |percent| format!("{percent} %"));
         let width = usize::from(shape.names.width);
-        let name = fit(&cx.shared.runner(*runner), width.saturating_sub(7));
-        let text = format!("{name:<room$}{percent:>6} ", room = width.saturating_sub(7));
+        let room = width.saturating_sub(7);
+        let name = aligned(&cut(&cx.shared.runner(*runner), room), room, false);
+        let text = format!("{name}{percent:>6} ");
         let style = if is_chosen { look.selected() } else { Style::new() };
         buffer.set_stringn(shape.names.x, y, text, width, style);
         for (height, x) in shape.heights.iter().zip(left..) {
-            let cell = pane.column(*height).map_or(Cell::Unknown, |column| column.cell(*runner));
-            let (symbol, style) = match cell {
-                Cell::Present => ("█", look.good()),
-                Cell::Absent => ("·", look.bad()),
-                Cell::Unknown => (" ", Style::new()),
-            };
             let is_cursor = is_chosen && pane.height() == Some(*height);
-            let (symbol, style) = match (is_cursor, cell) {
-                (true, Cell::Present) => ("■", look.selected()),
-                (true, Cell::Absent) => ("×", look.selected()),
-                (true, Cell::Unknown) => ("?", look.selected()),
-                (false, _) => (symbol, style),
+            let (symbol, style) = match (pane.cell(*height, *runner), is_cursor) {
+                (Cell::Present, false) => ("█", look.good()),
+                (Cell::Absent, false) => ("·", look.bad()),
+                (Cell::Unknown, false) => (" ", Style::new()),
+                (Cell::Present, true) => ("■", look.selected()),
+                (Cell::Absent, true) => ("×", look.selected()),
+                (Cell::Unknown, true) => ("?", look.selected()),
             };
             buffer.set_stringn(x, y, symbol, 1, style);
         }
     }
     if shape.runners.is_empty() {
-        let text = if cx.filter.is_empty() && !pane.absent_only {
-            "no runners yet"
-        } else {
-            "no runner like that"
+        let text = match (cx.shared.runners(), &cx.shared.status) {
+            (0, None) => "asking".to_owned(),
+            (0, Some(_)) => {
+                "no runners: cowboyctl runner register --key-file FILE, then runner start"
+                    .to_owned()
+            }
+            (_, _) => unlike("runner", pane.absent_only.then_some("a shows all"), cx),
         };
-        lines([Line::styled(text, look.faint())], shape.cells, buffer);
+        let area = shape.names.union(shape.cells);
+        lines([Line::styled(text, look.faint())], area, buffer);
     }
 }
 
@@ -151,33 +162,32 @@ fn draw_about(
             column.present, column.registry_len, column.rule, column.embedded_in,
         )));
         if let Some(runner) = runner {
-            let (state, style) = match column.cell(runner) {
-                Cell::Present => ("present", look.good()),
-                Cell::Absent => ("absent", look.bad()),
-                Cell::Unknown => ("not registered", look.warn()),
-            };
             let (present, known) = pane.share(runner);
             text.push(Line::from(vec![
                 Span::raw(format!("{}: ", cx.shared.runner(runner))),
-                Span::styled(state, style),
+                word(column.cell(runner), look),
                 Span::raw(format!("; in {present} of the {known} blocks here")),
             ]));
         }
     }
-    if let Some(feasibility) = feasibility(cx) {
-        let wrapped = wrapped(&feasibility, area.width);
-        text.extend(wrapped.into_iter().map(|line| Line::styled(line, look.faint())));
-    }
+    let allowed = feasibility(cx).into_iter().flatten();
+    let allowed = allowed.flat_map(|said| wrapped(&said, area.width));
+    text.extend(allowed.map(|line| Line::styled(line, look.faint())));
     lines(text, area, buffer);
 }
 
 /// What the number of validators and the rule allow at all.
-fn feasibility(cx: &Cx<'_>) -> Option<String> {
+fn feasibility(cx: &Cx<'_>) -> Option<[String; 2]> {
     let parameters = cx.shared.parameters.as_ref()?;
     let rule: ThresholdRule = parameters.threshold_rule.parse().ok()?;
     let validators = usize::try_from(parameters.validators).ok().filter(|count| *count > 0)?;
     let outlook = Feasibility::of(validators, rule);
-    Some(format!("{outlook}; {} to fabricate, {} to hide", outlook.to_fabricate, outlook.to_hide))
+    let Feasibility { to_fabricate, to_hide, .. } = outlook;
+    let validators = if to_fabricate == 1 { "validator" } else { "validators" };
+    let dishonest = format!(
+        "{to_fabricate} dishonest {validators} can make a presence up, {to_hide} can hide one"
+    );
+    Some([outlook.to_string(), dishonest])
 }
 
 /// Every validator's vote on a runner in a block.
@@ -199,18 +209,13 @@ fn draw_detail(
     };
     let column = pane.column(height);
     let set = votes.votes.iter().filter(|vote| bit(&vote.bytes.0.0, runner)).count();
-    let (verdict, style) = match column.map(|column| column.cell(runner)) {
-        Some(Cell::Present) => ("present", look.good()),
-        Some(Cell::Absent) => ("absent", look.bad()),
-        Some(Cell::Unknown) | None => ("not registered", look.warn()),
-    };
     let needed = match column.and_then(|column| column.threshold) {
         Some(threshold) => format!("{threshold} needed"),
         None => "f + 1 of its own validators' votes needed".to_owned(),
     };
     let summary = vec![
         Line::from(vec![
-            Span::styled(verdict, style),
+            word(pane.cell(height, runner), look),
             Span::raw(format!(
                 ": {set} of {} votes have its bit, {needed}; a quorum is {} of {}",
                 votes.votes.len(),
@@ -233,7 +238,7 @@ fn detail_rows(
     votes: &cowboy_devnet::api::types::Votes,
     runner: usize,
     cx: &Cx<'_>,
-) -> Vec<Vec<super::grid::Cell>> {
+) -> Vec<Vec<grid::Cell>> {
     let look = cx.look;
     let in_subset = |validator: &str| match &detail.runner {
         Some(runner) if runner.subset.iter().any(|name| name == validator) => plain("yes"),

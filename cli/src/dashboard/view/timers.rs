@@ -2,24 +2,24 @@
 
 use super::{
     chart::chart,
+    facts::{self, Facts},
     grid::{Cell, Column, grid, plain},
-    lines, section, timer, wrapped,
+    lines, section, timer, unlike, wrapped,
 };
 use crate::{
     dashboard::{
         look::Look,
         panes::{Cx, Listed, Place, Standing, Timers},
     },
-    output::{grouped, wei},
+    output::{
+        grouped,
+        timer::{self as words, evenly, has_ended, median, weight},
+        wei,
+    },
 };
 use cowboy_devnet::api::types::{Fairness, LaneBlock, TimerBucket, TimerStatus};
 use cowboy_engine::timer::Policy;
-use ratatui::{
-    buffer::Buffer,
-    layout::Rect,
-    style::Style,
-    text::{Line, Span},
-};
+use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
 /// Rows of facts, with their rule.
 const FACTS: u16 = 6;
@@ -69,19 +69,21 @@ impl Shape {
     }
 }
 
-/// Where things are in the pane's area.
-pub fn shape(cx: &Cx<'_>) -> Shape {
+/// Where things are in the pane's area, where it lists this.
+pub fn shape(listed: Listed, cx: &Cx<'_>) -> Shape {
     let area = cx.area;
     if area.width >= WIDE {
         let left = Rect { width: area.width - SIDE - 2, ..area };
         let side = Rect { x: left.right() + 2, width: SIDE, ..area };
         let facts = Rect { height: FACTS.min(left.height), ..left };
         let list = Rect { y: facts.bottom(), height: left.height - facts.height, ..left };
-        let height = side.height / 6;
+        // The list may be of fairness itself.
+        let height = if listed == Listed::Timers { side.height / 6 } else { side.height / 4 };
         let charts = (0..4).map(|row| Rect { y: side.y + row * height, height, ..side }).collect();
         let below = 4 * height;
         let fairness = Rect { y: side.y + below, height: side.height - below, ..side };
-        return Shape { facts, charts, list, fairness: Some(fairness) };
+        let fairness = Some(fairness).filter(|_| listed == Listed::Timers);
+        return Shape { facts, charts, list, fairness };
     }
     let facts = Rect { height: FACTS.min(area.height), ..area };
     let rest = Rect { y: facts.bottom(), height: area.height - facts.height, ..area };
@@ -96,16 +98,11 @@ pub fn shape(cx: &Cx<'_>) -> Shape {
     Shape { facts, charts: (0..count).map(chart).collect(), list, fairness: None }
 }
 
-/// Where a timer stands, in a word.
-pub const fn status(status: TimerStatus) -> &'static str {
+/// Where a timer stands, in a word or two.
+pub fn status(status: TimerStatus) -> &'static str {
     match status {
-        TimerStatus::Scheduled => "scheduled",
-        TimerStatus::Due => "due",
-        TimerStatus::Fired => "fired",
-        TimerStatus::Failed => "failed",
-        TimerStatus::Expired => "expired",
-        TimerStatus::Cancelled => "cancelled",
         TimerStatus::InsufficientFunds => "no funds",
+        other => words::status(other),
     }
 }
 
@@ -120,11 +117,6 @@ pub fn style(status: TimerStatus, look: Look) -> Style {
     }
 }
 
-/// Whether a timer waits no more.
-pub const fn has_ended(status: TimerStatus) -> bool {
-    !matches!(status, TimerStatus::Scheduled | TimerStatus::Due)
-}
-
 /// Where a timer stands in the order of the lane.
 pub fn place(place: Place) -> String {
     match place {
@@ -136,11 +128,6 @@ pub fn place(place: Place) -> String {
     }
 }
 
-/// A weight: `1.500`.
-pub fn weight(per_mille: u64) -> String {
-    format!("{}.{:03}", per_mille / 1_000, per_mille % 1_000)
-}
-
 fn percent(per_mille: u64) -> String {
     format!("{}.{} %", per_mille / 10, per_mille % 10)
 }
@@ -150,13 +137,13 @@ pub fn draw(pane: &Timers, cx: &Cx<'_>, buffer: &mut Buffer) {
     if let Some(opened) = &pane.opened {
         return timer::draw(pane, opened, cx, buffer);
     }
-    let shape = shape(cx);
+    let shape = shape(pane.listed, cx);
     draw_facts(pane, cx, shape.facts, buffer);
     draw_charts(pane, &shape.charts, cx, buffer);
     match pane.listed {
         Listed::Timers => draw_timers(pane, &shape, cx, buffer),
         Listed::Fairness => {
-            let cursor = pane.cursor(&[]);
+            let cursor = pane.member();
             let count = pane.members(cx).len();
             let window = cursor.window(count, shape.rows());
             let selected = cursor.of(count).checked_sub(window.start);
@@ -168,22 +155,12 @@ pub fn draw(pane: &Timers, cx: &Cx<'_>, buffer: &mut Buffer) {
     }
 }
 
-type Facts = Vec<(&'static str, String)>;
-
 fn draw_facts(pane: &Timers, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) {
     let look = cx.look;
     let height = pane.queue.as_ref().map(|queue| grouped(queue.height.into()));
     let title = height.map_or_else(|| "queue".to_owned(), |h| format!("queue after block {h}"));
     let area = section(&title, area, look, buffer);
-    let half = area.width / 2;
-    let left = Rect { width: half.saturating_sub(1), ..area };
-    let right = Rect { x: area.x + half, width: area.width - half, ..area };
-    let fact = |(name, value): (&str, String)| {
-        let name = Span::styled(format!("{name:<12}"), look.faint());
-        Line::from(vec![name, Span::raw(value)])
-    };
-    lines(queue(pane).into_iter().map(fact), left, buffer);
-    lines(lane(pane).into_iter().map(fact), right, buffer);
+    facts::draw(&queue(pane), &lane(pane), area, look, buffer);
 }
 
 fn counted(buckets: &[TimerBucket]) -> u64 {
@@ -198,29 +175,30 @@ fn queue(pane: &Timers) -> Facts {
     };
     let Some(queue) = &pane.queue else {
         let reason = pane.refused.clone().unwrap_or_else(|| "asking".to_owned());
-        return vec![("timers", reason)];
+        return vec![("timers", facts::raw(reason))];
     };
     let next = queue.ring.iter().find(|bucket| bucket.timers > 0);
     let next = next.map(|bucket| format!("next at {}", grouped(bucket.at.into())));
     let blocks = queue.epoch_blocks.max(1);
     let epoch = blocks - queue.height % blocks;
-    vec![
+    let facts = [
         ("carry-over", text(queue.carry_over, Some("due, not fired yet".to_owned()))),
         ("block ring", text(counted(&queue.ring), next)),
         (
             "epoch queue",
-            text(counted(&queue.epochs), Some(format!("next epoch in {}", grouped(epoch.into())))),
+            text(counted(&queue.epochs), Some(format!("next in {} blocks", grouped(epoch.into())))),
         ),
         ("overflow", text(queue.overflow, Some("beyond the epochs".to_owned()))),
         ("fairness", pane.fairness.as_ref().map_or_else(String::new, |f| fairness(f, pane))),
-    ]
+    ];
+    facts.map(|(name, text)| (name, facts::raw(text))).into()
 }
 
 /// Whom the next block favours, in a line.
 fn fairness(fairness: &Fairness, pane: &Timers) -> String {
     match pane.policy() {
         Some(Policy::Eip1559) => {
-            let median = format!("{}.{}", fairness.twice_median / 2, fairness.twice_median % 2 * 5);
+            let median = median(fairness.twice_median);
             let median = median.trim_end_matches(".0");
             let window = grouped(fairness.window_blocks.into());
             format!("median {median} in {window} blocks")
@@ -235,7 +213,7 @@ fn fairness(fairness: &Fairness, pane: &Timers) -> String {
 
 /// What the lane costs, and what it did in the newest block.
 fn lane(pane: &Timers) -> Facts {
-    let Some(block) = pane.lane.last() else { return vec![("lane", "no block yet".to_owned())] };
+    let Some(block) = pane.lane.last() else { return vec![("lane", facts::raw("no block yet"))] };
     let number = |value: u64| grouped(value.into());
     let mut waited = number(block.deferred);
     if block.priced_out > 0 {
@@ -250,7 +228,7 @@ fn lane(pane: &Timers) -> Facts {
             format!("{} too late, {} without funds", number(expired), number(insolvent))
         }
     };
-    vec![
+    let facts = [
         ("lane fee", format!("{} per cycle, {}", wei(*block.lane_basefee), block.policy)),
         ("lane used", {
             let used = percent(block.utilisation_per_mille);
@@ -259,7 +237,8 @@ fn lane(pane: &Timers) -> Facts {
         ("fired", format!("{}, median tip {}", number(block.fired), wei(*block.p50_tip))),
         ("deferred", waited),
         ("removed", removed),
-    ]
+    ];
+    facts.map(|(name, text)| (name, facts::raw(text))).into()
 }
 
 fn draw_charts(pane: &Timers, areas: &[Rect], cx: &Cx<'_>, buffer: &mut Buffer) {
@@ -267,7 +246,7 @@ fn draw_charts(pane: &Timers, areas: &[Rect], cx: &Cx<'_>, buffer: &mut Buffer) 
     let titled = |name: &str, values: Vec<u64>, unit: fn(u64) -> String| {
         let most = values.iter().copied().max().unwrap_or(0);
         let title = match values.last() {
-            Some(last) => format!("{name}: {}, at most {}", unit(*last), unit(most)),
+            Some(last) => format!("{name}: {}, max {}", unit(*last), unit(most)),
             None => name.to_owned(),
         };
         (title, values)
@@ -356,7 +335,9 @@ fn nothing(pane: &Timers, cx: &Cx<'_>, width: u16) -> Vec<Line<'static>> {
         (Some(_), None) if pane.waiting_only && cx.filter.is_empty() => {
             "no timer waits: a shows those that have ended".to_owned()
         }
-        (Some(_), None) => "no timer like that".to_owned(),
+        (Some(_), None) => {
+            unlike("timer", pane.waiting_only.then_some("a shows those that have ended"), cx)
+        }
     };
     wrapped(&text, width).into_iter().map(|line| Line::styled(line, cx.look.faint())).collect()
 }
@@ -407,14 +388,13 @@ fn draw_members(
     };
     let area = section(&title, area, cx.look, buffer);
     if members.is_empty() {
-        let text = match (fairness, pane.policy()) {
-            (None, _) => "asking",
-            (Some(fairness), _) if !fairness.members.is_empty() => "no account like that",
-            (Some(_), Some(Policy::Eip1559)) => "nobody fired in the window: all have weight 2",
-            (Some(_), Some(Policy::Fifo)) => "first come, first served: no weights",
-            (Some(_), _) => "all have weight 1",
+        let text = match fairness {
+            None => "asking".to_owned(),
+            Some(fairness) if !fairness.members.is_empty() => unlike("account", None, cx),
+            Some(fairness) => evenly(&fairness.policy).to_owned(),
         };
-        return lines([Line::styled(text, cx.look.faint())], area, buffer);
+        let text = wrapped(&text, area.width).into_iter();
+        return lines(text.map(|line| Line::styled(line, cx.look.faint())), area, buffer);
     }
     let fit = usize::from(area.height.saturating_sub(1));
     let rows: Vec<_> = members

@@ -17,7 +17,7 @@ mod tests;
 pub use dot::dot;
 pub use json::Graph;
 pub use mermaid::mermaid;
-pub use tree::{reached_ms, tree};
+pub use tree::tree;
 
 use crate::output::{AWAITED, BUSY, DONE, FAILED, FAINT, UNDONE, forest};
 use anstyle::Style;
@@ -72,9 +72,4 @@ pub fn cut(text: &str, columns: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
-}
-
-/// A text of one line, without what moves a terminal's cursor.
-pub fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
 }

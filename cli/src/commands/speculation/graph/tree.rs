@@ -1,12 +1,13 @@
 //! The graph as lines: roots first, children below, and where each task stands.
 
-use super::{colour, cut, one_line};
+use super::{colour, cut};
 use crate::{
     commands::speculation::show::headline,
     output::{
         FAINT, HEADING, amount,
         forest::{Forest, Line},
         millis,
+        pipeline::{one_line, reached_ms},
     },
 };
 use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus};
@@ -112,19 +113,6 @@ fn cells(task: &SpeculativeTask) -> [String; 5] {
         or_dash(task.runner.clone()),
         or_dash(reached_ms(task).map(millis)),
     ]
-}
-
-/// When a task came where it stands, in ms since its pipeline was taken.
-pub fn reached_ms(task: &SpeculativeTask) -> Option<u64> {
-    let times = &task.times;
-    times
-        .ended_ms
-        .filter(|_| task.status.is_final())
-        .or(times.confirmed_ms)
-        .or(times.submitted_ms)
-        .or(times.proved_ms)
-        .or(times.executed_ms)
-        .or(times.scheduled_ms)
 }
 
 /// What the columns do not say: parents that it is not drawn under, attempts, why it failed.

@@ -5,28 +5,31 @@ mod tasks;
 pub use tasks::task;
 
 use super::{
+    facts::{self, Facts},
     grid::{Cell, Column, grid, plain},
     lines,
-    page::Page,
-    section,
+    page::{self, Page},
+    section, unlike,
 };
 use crate::{
     dashboard::{
         filter::Filter,
         look::Look,
         panes::{Cx, GraphLevel as Level, Speculation},
-        text::fit,
     },
-    output::{amount, grouped, millis, seconds_since},
+    output::{
+        amount, cut, grouped, millis,
+        pipeline::{by_name, standing},
+        seconds_since,
+    },
 };
 use cowboy_devnet::api::types::{PipelineStatus, PipelineSummary, Rollback, SpeculationStatus};
 use ratatui::{
     buffer::Buffer,
     layout::{Position, Rect},
     style::Style,
-    text::{Line, Span},
+    text::Line,
 };
-use std::collections::BTreeMap;
 use tasks::{draw_about, draw_tasks};
 
 /// The width from which the graph stands beside the pipelines.
@@ -43,7 +46,7 @@ const ABOUT: u16 = 5;
 
 /// The columns of the pipelines.
 const PIPELINES: [Column; 8] = [
-    Column::number("no"),
+    Column::number("#"),
     Column::long("name"),
     Column::text("status"),
     Column::number("confirmed"),
@@ -56,7 +59,7 @@ const PIPELINES: [Column; 8] = [
 /// The columns of the rollbacks.
 const ROLLBACKS: [Column; 8] = [
     Column::number("ago"),
-    Column::number("no"),
+    Column::number("#"),
     Column::long("task"),
     Column::text("reason"),
     Column::number("undone"),
@@ -126,7 +129,7 @@ pub fn shape(pane: &Speculation, cx: &Cx<'_>) -> Shape {
         count => count.saturating_add(3).min(rest.height / 3),
     };
     if area.width >= WIDE {
-        let left = Rect { width: (rest.width * 2 / 5).max(LISTS), ..rest };
+        let left = Rect { width: (rest.width / 3).max(LISTS), ..rest };
         let x = rest.x + left.width + 2;
         let graph = Rect { x, width: rest.right() - x, ..rest };
         let pipelines = part(left, 0, left.height - undone);
@@ -175,7 +178,7 @@ pub fn draw(pane: &Speculation, cx: &Cx<'_>, buffer: &mut Buffer) {
             rollbacks(&pane.rollbacks, cx).draw(*first, area, buffer);
         }
         Level::Graph { pipeline, task: Some(opened), .. } => {
-            let title = format!("{} of pipeline {pipeline}", opened.name);
+            let title = format!("{} of pipeline {pipeline}", opened.key);
             let area = section(&title, cx.area, cx.look, buffer);
             task(opened, cx).draw(opened.first, area, buffer);
         }
@@ -199,16 +202,9 @@ pub fn draw(pane: &Speculation, cx: &Cx<'_>, buffer: &mut Buffer) {
     }
 }
 
-/// A pipeline in a line.
+/// A pipeline in a line that is shorter than the command's.
 fn headline(summary: &PipelineSummary) -> String {
-    let PipelineSummary { pipeline, name, status, confirmed, tasks, undone, .. } = summary;
-    let undone = if *undone > 0 { format!(", {undone} undone") } else { String::new() };
-    let took = millis(summary.elapsed_ms);
-    let synchronous = summary.synchronous_ms.map(millis);
-    let beside = synchronous.map_or_else(String::new, |ms| format!(", synchronously {ms}"));
-    format!(
-        "{name} ({pipeline}): {status}, {confirmed} of {tasks} confirmed{undone}, {took}{beside}"
-    )
+    format!("{} ({}): {}", summary.name, summary.pipeline, standing(summary))
 }
 
 /// How the agent is, in two columns.
@@ -219,20 +215,8 @@ fn draw_agent(pane: &Speculation, cx: &Cx<'_>, area: Rect, buffer: &mut Buffer) 
         let text = pane.refused.as_deref().unwrap_or("asking for the agent").to_owned();
         return lines([Line::styled(text, look.faint())], area, buffer);
     };
-    let half = area.width / 2;
-    let left = Rect { width: half.saturating_sub(1), ..area };
-    let right = Rect { x: area.x + half, width: area.width - half, ..area };
-    for (area, facts) in [(left, agent(status, look)), (right, stake(status, look))] {
-        let line = |(name, text, style): (&str, String, Style)| {
-            let name = Span::styled(format!("{name:<10}"), look.faint());
-            let text = fit(&text, usize::from(area.width).saturating_sub(11));
-            Line::from(vec![name, Span::styled(text, style)])
-        };
-        lines(facts.into_iter().map(line), area, buffer);
-    }
+    facts::draw(&agent(status, look), &stake(status, look), area, look, buffer);
 }
-
-type Facts = Vec<(&'static str, String, Style)>;
 
 /// What the agent does.
 fn agent(status: &SpeculationStatus, look: Look) -> Facts {
@@ -253,7 +237,7 @@ fn agent(status: &SpeculationStatus, look: Look) -> Facts {
     let (ready, flying) = (status.proofs_ready, status.proofs_in_flight);
     let (live, waiting) = (status.tasks_live, status.tasks_waiting);
     let plain = Style::new();
-    vec![
+    let facts = [
         ("account", status.agent.to_string(), plain),
         ("mode", mode, if status.enabled { plain } else { look.warn() }),
         ("breaker", format!("{}, {undone} of {of} undone", status.breaker), breaker),
@@ -263,22 +247,16 @@ fn agent(status: &SpeculationStatus, look: Look) -> Facts {
             format!("{live} live, {waiting} waiting, depth {}", status.max_depth_current),
             if live + waiting > 0 { look.busy() } else { plain },
         ),
-    ]
+    ];
+    facts.map(|(name, text, style)| (name, facts::styled(text, style))).into()
 }
 
 /// What it has at stake, and what became of its tasks.
 fn stake(status: &SpeculationStatus, look: Look) -> Facts {
     let plain = Style::new();
     let slashed = if status.stake_slashed.get() > 0 { look.bad() } else { plain };
-    let by_name = |counts: &BTreeMap<String, u64>| match counts.is_empty() {
-        true => "none".to_owned(),
-        false => {
-            let counts = counts.iter().map(|(name, count)| format!("{name} {count}"));
-            counts.collect::<Vec<_>>().join(", ")
-        }
-    };
     let (confirmed, undone) = (status.tasks_confirmed, status.tasks_rolled_back);
-    vec![
+    let facts = [
         ("stake", format!("{} available", amount(*status.stake_available)), plain),
         ("bonds", format!("{} locked", amount(*status.stake_locked)), plain),
         ("slashed", amount(*status.stake_slashed), slashed),
@@ -288,7 +266,8 @@ fn stake(status: &SpeculationStatus, look: Look) -> Facts {
             plain,
         ),
         ("rollbacks", by_name(&status.rollbacks), plain),
-    ]
+    ];
+    facts.map(|(name, text, style)| (name, facts::styled(text, style))).into()
 }
 
 fn draw_pipelines(pane: &Speculation, cx: &Cx<'_>, shape: &Shape, buffer: &mut Buffer) {
@@ -303,12 +282,13 @@ fn draw_pipelines(pane: &Speculation, cx: &Cx<'_>, shape: &Shape, buffer: &mut B
             (_, Some(reason)) => reason.clone(),
             (None, None) => "asking for the pipelines".to_owned(),
             (Some([]), None) => "no pipelines yet: cowboyctl speculation submit FILE".to_owned(),
-            (Some(_), None) => "no pipeline like that".to_owned(),
+            (Some(_), None) => unlike("pipeline", None, cx),
         };
         return lines([Line::styled(text, cx.look.faint())], area, buffer);
     }
-    let window = pane.cursor().window(accepted.len(), shape.pipeline_rows());
-    let selected = pane.cursor().of(accepted.len()).checked_sub(window.start);
+    let cursor = pane.cursor(&accepted);
+    let window = cursor.window(accepted.len(), shape.pipeline_rows());
+    let selected = cursor.of(accepted.len()).checked_sub(window.start);
     let row = |pipeline: &&PipelineSummary| -> Vec<Cell> {
         let undone = match pipeline.undone {
             0 => plain("-"),
@@ -374,17 +354,21 @@ pub fn rollbacks(rollbacks: &[Rollback], cx: &Cx<'_>) -> Page {
     };
     let shown: Vec<_> = rollbacks.iter().filter(accepted).cloned().collect();
     if shown.is_empty() {
-        let none = if rollbacks.is_empty() { "nothing was rolled back" } else { "none like that" };
-        page.text(none, cx.look.faint());
+        let none = match rollbacks.is_empty() {
+            true => "nothing was rolled back".to_owned(),
+            false => unlike("rollback", None, cx),
+        };
+        page.text(&none, cx.look.faint());
         return page;
     }
-    page.table(&ROLLBACKS, &rollback_rows(&shown, cx));
+    // What each undid stands below.
+    page.table(&ROLLBACKS[..ROLLBACKS.len() - 1], &rollback_rows(&shown, cx));
     page.title("undone, leaves first");
     for rollback in &shown {
         let name = format!("{}, {}", rollback.pipeline, rollback.task);
         let more = rollback.tasks.saturating_sub(rollback.undone.len() as u64);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        page.plain(&fit(&name, 13), &format!("{}{more}", rollback.undone.join(" ")));
+        page.plain(&cut(&name, page::NAME - 1), &format!("{}{more}", rollback.undone.join(" ")));
     }
     page
 }

@@ -6,18 +6,19 @@ use crate::{
         look::Look,
         panes::{Cx, Drawn, OpenedTask},
         rows::Cursor,
-        text::fit,
         view::{
             grid::{Cell, Column, grid, plain},
             page::Page,
             section,
         },
     },
-    output::{amount, grouped, millis},
+    output::{
+        amount, cut, grouped, millis,
+        pipeline::{one_line, parents, reached_ms, steps},
+        width,
+    },
 };
-use cowboy_devnet::api::types::{
-    Pipeline, SpeculativeTask, TaskParent, TaskStatus, TaskTimes, TaskTransaction,
-};
+use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus, TaskTransaction};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
 /// The width from which the bars of times are explained.
@@ -75,45 +76,38 @@ pub fn draw_tasks(
             or_dash(task.depth.map(|depth| depth.to_string())),
             or_dash(task.bond.map(|bond| amount(*bond))),
             (task.attempt.to_string(), tries),
-            or_dash(last(&task.times).map(millis)),
+            or_dash(reached_ms(task).map(millis)),
             or_dash(task.runner.clone()),
         ]
     };
     let mut columns = TASKS.to_vec();
     let mut rows: Vec<Vec<Cell>> = drawn.iter().map(row).collect();
-    let width = |index: usize, column: &Column| {
-        let cells = rows.iter().map(|row| row[index].0.chars().count());
-        cells.max().unwrap_or(0).max(column.name.len()) + 2
+    let wide = |index: usize, column: &Column| {
+        let cells = rows.iter().map(|row| width(&row[index].0));
+        cells.max().unwrap_or(0).max(width(column.name)) + 2
     };
-    let taken: usize = TASKS.iter().enumerate().map(|(index, column)| width(index, column)).sum();
+    let taken: usize = TASKS.iter().enumerate().map(|(index, column)| wide(index, column)).sum();
     let room = usize::from(area.width).saturating_sub(taken);
-    let after = drawn.iter().map(|line| line.after.chars().count()).max().unwrap_or(0);
-    let beside = if after > 0 { after.min(room / 3).max(AFTER.name.len()) + 2 } else { 0 };
+    let after = drawn.iter().map(|line| width(&line.after)).max().unwrap_or(0);
+    let beside = if after > 0 { after.min(room / 2).max(width(AFTER.name)) + 2 } else { 0 };
     let bars = room.saturating_sub(beside).min(WIDEST);
     if bars >= NARROWEST {
         columns.push(TIME);
-        let last = graph.graph.iter().filter_map(|task| last(&task.times)).max();
+        let last = graph.graph.iter().filter_map(reached_ms).max();
         let total = last.unwrap_or(0).max(graph.summary.elapsed_ms).max(1);
         for (row, line) in rows.iter_mut().zip(drawn) {
             row.push((bar(&graph.graph[line.task], total, bars), cx.look.chart()));
         }
     }
-    if after > 0 {
+    // It does not take room from the names: what is under the cursor has its parents below.
+    let left = if bars >= NARROWEST { beside } else { room };
+    if after > 0 && left >= width(AFTER.name) + 2 {
         columns.push(AFTER);
         for (row, line) in rows.iter_mut().zip(drawn) {
-            // Beside bars it does not take room from the names.
-            let room = if bars >= NARROWEST { beside - 2 } else { usize::from(area.width) };
-            row.push((fit(&line.after, room), cx.look.faint()));
+            row.push((cut(&line.after, left - 2), cx.look.faint()));
         }
     }
     grid(&columns, &rows, selected, area, cx.look, buffer);
-}
-
-/// How far it came last, in ms since its pipeline was taken.
-fn last(times: &TaskTimes) -> Option<u64> {
-    let TaskTimes { scheduled_ms, executed_ms, proved_ms, submitted_ms, confirmed_ms, ended_ms } =
-        *times;
-    ended_ms.or(confirmed_ms).or(submitted_ms).or(proved_ms).or(executed_ms).or(scheduled_ms)
 }
 
 /// What a task spent its time with, on a scale of `total` ms: it runs, is proved, waits for its
@@ -121,7 +115,7 @@ fn last(times: &TaskTimes) -> Option<u64> {
 fn bar(task: &SpeculativeTask, total: u64, columns: usize) -> String {
     let times = &task.times;
     let Some(start) = times.scheduled_ms else { return String::new() };
-    let end = if task.status.is_final() { last(times).unwrap_or(start) } else { total };
+    let end = if task.status.is_final() { reached_ms(task).unwrap_or(start) } else { total };
     let steps = [
         ('█', times.executed_ms),
         ('▒', times.proved_ms),
@@ -153,7 +147,7 @@ pub fn draw_about(task: Option<&SpeculativeTask>, cx: &Cx<'_>, area: Rect, buffe
         Some(reason) => page.fact("reason", &one_line(reason), style(task.status, cx.look)),
         None => page.plain("task id", &task.task_id.to_string()),
     }
-    page.plain("depends on", &parents(task));
+    page.plain("depends on", &depends_on(task));
     let bytes = task.output_bytes.map(|bytes| format!("{} bytes", grouped(bytes.into())));
     page.plain("output", &bytes.unwrap_or_else(|| "none yet".to_owned()));
     if let Some(fault) = &task.fault {
@@ -166,26 +160,18 @@ pub fn draw_about(task: Option<&SpeculativeTask>, cx: &Cx<'_>, area: Rect, buffe
     page.draw(Cursor::default(), area, buffer);
 }
 
-fn parents(task: &SpeculativeTask) -> String {
-    let name = |parent: &TaskParent| match parent.order_only {
-        true => format!("{} (order only)", parent.task),
-        false => parent.task.clone(),
-    };
+fn depends_on(task: &SpeculativeTask) -> String {
     match task.depends_on.as_slice() {
         [] => "nothing".to_owned(),
-        all => all.iter().map(name).collect::<Vec<_>>().join(", "),
+        all => parents(all).join(", "),
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
 }
 
 /// A task in full.
 pub fn task(opened: &OpenedTask, cx: &Cx<'_>) -> Page {
     let look = cx.look;
     let mut page = Page::new(cx.area.width, look);
-    let Some(detail) = &opened.detail else {
+    let Some(detail) = &opened.known else {
         let text = opened.refused.as_deref().unwrap_or("asking for the task");
         page.text(text, look.faint());
         return page;
@@ -197,7 +183,7 @@ pub fn task(opened: &OpenedTask, cx: &Cx<'_>) -> Page {
     }
     page.plain("task id", &task.task_id.to_string());
     page.plain("kind", &task.kind);
-    page.plain("depends on", &parents(task));
+    page.plain("depends on", &depends_on(task));
     let depth = task.depth.map_or_else(|| "-".to_owned(), |depth| depth.to_string());
     page.plain("depth", &depth);
     page.plain("bond", &task.bond.map_or_else(|| "-".to_owned(), |bond| amount(*bond)));
@@ -213,10 +199,9 @@ pub fn task(opened: &OpenedTask, cx: &Cx<'_>) -> Page {
         page.plain("claim until", &until.to_string());
     }
     page.title("steps");
-    page.table(
-        &[Column::text("step"), Column::number("at"), Column::number("took")],
-        &steps(&task.times),
-    );
+    let columns = [Column::text("step"), Column::number("at"), Column::number("took")];
+    let cells = |row: Vec<String>| row.into_iter().map(plain).collect();
+    page.table(&columns, &steps(&task.times).into_iter().map(cells).collect::<Vec<Vec<Cell>>>());
     if !detail.transactions.is_empty() {
         page.title("transactions");
         let row = |sent: &TaskTransaction| {
@@ -232,26 +217,6 @@ pub fn task(opened: &OpenedTask, cx: &Cx<'_>) -> Page {
         page.text(&printable.join("\n"), Style::new());
     }
     page
-}
-
-/// What a task came by, when, and how long it took from the step before.
-fn steps(times: &TaskTimes) -> Vec<Vec<Cell>> {
-    let all = [
-        ("scheduled", times.scheduled_ms),
-        ("executed", times.executed_ms),
-        ("proved", times.proved_ms),
-        ("submitted", times.submitted_ms),
-        ("confirmed", times.confirmed_ms),
-        ("ended", times.ended_ms),
-    ];
-    let mut before = None;
-    let reached = all.into_iter().filter_map(|(step, at)| Some((step, at?)));
-    reached
-        .map(|(step, at)| {
-            let took = before.replace(at).map(|before: u64| millis(at.saturating_sub(before)));
-            vec![plain(step), plain(millis(at)), plain(took.unwrap_or_else(|| "-".to_owned()))]
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,62 @@
+//! Words for timers, for commands and the dashboard.
+
+use cowboy_devnet::api::types::{DeferralReason, TimerStatus, TimerTier};
+use cowboy_engine::timer::Policy;
+
+/// Where a timer stands, as JSON has it.
+pub fn status(status: TimerStatus) -> &'static str {
+    match status {
+        TimerStatus::Scheduled => "scheduled",
+        TimerStatus::Due => "due",
+        TimerStatus::Fired => "fired",
+        TimerStatus::Failed => "failed",
+        TimerStatus::Expired => "expired",
+        TimerStatus::Cancelled => "cancelled",
+        TimerStatus::InsufficientFunds => "insufficient_funds",
+    }
+}
+
+/// Whether a timer with this status waits no more.
+pub fn has_ended(status: TimerStatus) -> bool {
+    !matches!(status, TimerStatus::Scheduled | TimerStatus::Due)
+}
+
+/// The part of the queue that a timer waits in.
+pub fn tier(tier: TimerTier) -> &'static str {
+    match tier {
+        TimerTier::Ring => "block ring",
+        TimerTier::Epoch => "epoch queue",
+        TimerTier::Overflow => "overflow tree",
+        TimerTier::CarryOver => "carry-over",
+    }
+}
+
+/// Why a timer did not fire.
+pub fn why(reason: DeferralReason) -> &'static str {
+    match reason {
+        DeferralReason::PricedOut => "priced out",
+        DeferralReason::OverCap => "over the cap",
+        DeferralReason::LaneFull => "lane full",
+        DeferralReason::InsufficientFunds => "payer short of funds",
+        DeferralReason::GcWaiting => "expired, not removed yet",
+    }
+}
+
+/// A weight: `1.500`.
+pub fn weight(per_mille: u64) -> String {
+    format!("{}.{:03}", per_mille / 1_000, per_mille % 1_000)
+}
+
+/// A median of whole numbers, of which its double is known: `2.5`.
+pub fn median(twice: u64) -> String {
+    format!("{}.{}", twice / 2, twice % 2 * 5)
+}
+
+/// What holds where the list of weights is empty.
+pub fn evenly(policy: &str) -> &'static str {
+    match Policy::named(policy) {
+        Some(Policy::Eip1559) => "nobody fired in the window: all have weight 2",
+        Some(Policy::Fifo) => "first come, first served: no weights",
+        _ => "all have weight 1; weights follow from how actors fare over an epoch",
+    }
+}
