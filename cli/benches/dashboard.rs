@@ -26,16 +26,16 @@ use std::{
 };
 use terminal::Terminal;
 
-/// Actors whose timers fire in every block, with four events each: at four blocks a second some
-/// hundred events.
-const HEARTS: usize = 7;
+/// Actors whose timers fire in every block, with four events each. A devnet of a thousand runners
+/// makes little more than one block a second on two cores.
+const HEARTS: usize = 20;
 
 /// The sizes of the terminal, in columns and rows.
 const SIZES: [(u16, u16); 2] = [(200, 60), (80, 24)];
 
 /// How long a pane is watched, and before that shown, in blocks.
-const WATCHED: &str = "+40";
-const SHOWN: &str = "+10";
+const WATCHED: &str = "+15";
+const SHOWN: &str = "+4";
 
 /// Keys pressed on a pane.
 const KEYS: usize = 40;

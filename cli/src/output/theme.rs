@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use cowboy_devnet::duration::Plain;
-use cowboy_engine::primitives::{CBY, Wei};
+use cowboy_engine::primitives::{CBY, InCby, Wei};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -27,14 +27,8 @@ pub const FAINT: Style = Style::new().dimmed();
 
 /// An amount in CBY: `1,000,000 CBY`, `0.026 CBY`, without trailing zeros.
 pub fn amount(wei: Wei) -> String {
-    let (whole, fraction) = (wei.get() / CBY, wei.get() % CBY);
-    let mut text = grouped(whole);
-    if fraction != 0 {
-        let digits = format!("{fraction:09}");
-        text.push('.');
-        text.push_str(digits.trim_end_matches('0'));
-    }
-    text + " CBY"
+    let (whole, text) = ((wei.get() / CBY).to_string(), InCby(wei).to_string());
+    grouped(wei.get() / CBY) + &text[whole.len()..]
 }
 
 /// A small amount in wei, as prices of a cycle are: `1,000 wei`.

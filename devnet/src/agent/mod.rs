@@ -497,8 +497,13 @@ async fn keep_books(agent: Agent) {
         let (writer, begun) = (agent.clone(), Instant::now());
         let written = tokio::task::spawn_blocking(move || writer.write()).await;
         let mut pause = WRITE_PAUSE.max(begun.elapsed() * 9);
-        if !matches!(written, Ok(Ok(()))) {
-            tracing::error!(?written, "what the agent knows is not stored: it is tried again");
+        let refused = match written {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(error) = refused {
+            tracing::error!(error, "what the agent knows is not stored: it is tried again");
             agent.0.changed.notify_one();
             pause = pause.max(RETRY_PAUSE);
         }

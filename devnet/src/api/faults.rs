@@ -43,7 +43,8 @@ pub(super) async fn lay(
         }
     });
     let rule = backend.faults().lay(fault, request.seed, until);
-    tracing::info!(id = rule.id, fault = ?rule.fault, until = ?rule.until, "fault laid");
+    let until = rule.until.map(|until| until.to_string());
+    tracing::info!(id = rule.id, fault = %rule.fault, until, "fault laid");
     Ok(convert(&rule))
 }
 
@@ -75,7 +76,7 @@ pub(crate) async fn heal(backend: &Arc<Backend>, id: u64) -> Result<(), ApiError
         nodes::switch(backend.clone(), node, Switch::Start).await?;
     }
     backend.faults().lift(id);
-    tracing::info!(id, fault = ?rule.fault, "fault healed");
+    tracing::info!(id, fault = %rule.fault, "fault healed");
     Ok(())
 }
 

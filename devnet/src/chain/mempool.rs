@@ -15,7 +15,7 @@ use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{Account, Fees, SignedTransaction, State, transaction::BadSignature},
     fees::meter,
-    primitives::{Address, Cells, Cycles, Hash, Height, Wei},
+    primitives::{Address, Cells, Cycles, Hash, Height, InCby, Wei},
 };
 use std::{
     cmp::Reverse,
@@ -82,7 +82,11 @@ pub enum MempoolError {
         got: Wei,
     },
     /// The sender cannot pay it.
-    #[error("InsufficientBalance: up to {need} wei are needed, {have} are there")]
+    #[error(
+        "InsufficientBalance: up to {} are needed, {} are there",
+        InCby(*need),
+        InCby(*have)
+    )]
     InsufficientBalance {
         /// Fee at its cap and value.
         need: Wei,

@@ -1,6 +1,8 @@
 //! One fault: what it does, where, until when, and what it has done.
 
+use crate::duration::Plain;
 use cowboy_engine::primitives::keccak256;
+use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -142,6 +144,31 @@ impl Fault {
     }
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kill { node } => write!(f, "kill {node}"),
+            Self::Pause { node } => write!(f, "pause {node}"),
+            Self::Partition { groups } => {
+                let names = |group: &BTreeSet<String>| {
+                    group.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+                };
+                let groups: Vec<_> = groups.iter().map(names).collect();
+                write!(f, "partition {}", groups.join(" | "))
+            }
+            Self::Latency { at, by, jitter } if jitter.is_zero() => {
+                write!(f, "latency of {} on {at}", Plain(*by))
+            }
+            Self::Latency { at, by, jitter } => {
+                write!(f, "latency of {} to {} on {at}", Plain(*by), Plain(*by + *jitter))
+            }
+            Self::Loss { at, per_mille } => {
+                write!(f, "loss of {}.{} % on {at}", per_mille / 10, per_mille % 10)
+            }
+        }
+    }
+}
+
 /// When a rule ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
@@ -156,6 +183,19 @@ impl Until {
         match self {
             Self::Time(end) => end <= now,
             Self::Height(end) => end <= head,
+        }
+    }
+}
+
+impl fmt::Display for Until {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Time(end) => match Timestamp::try_from(*end) {
+                Ok(end) => write!(f, "{end:.0}"),
+                // Beyond the years that have four digits.
+                Err(_) => f.write_str("for ever"),
+            },
+            Self::Height(height) => write!(f, "block {height}"),
         }
     }
 }

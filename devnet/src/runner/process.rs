@@ -19,7 +19,7 @@ use crate::{
 };
 use ::tokio::sync::{broadcast, mpsc, watch};
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
-use cowboy_engine::{primitives::SecretKey, registry::JobKind};
+use cowboy_engine::{primitives::SecretKey, registry::JobKind, wire::CancelReason};
 use futures::future::BoxFuture;
 use std::{
     collections::BTreeSet,
@@ -224,7 +224,8 @@ async fn log(mut activities: broadcast::Receiver<Activity>) {
             // Logged where it happens.
             Ok(Activity::Failed { .. }) => {}
             Ok(Activity::Stopped { job_id, reason }) => {
-                tracing::info!(%job_id, ?reason, "job taken back");
+                let reason = reason.map_or("deadline", CancelReason::as_str);
+                tracing::info!(%job_id, reason, "job taken back");
             }
             Err(broadcast::error::RecvError::Lagged(missed)) => {
                 tracing::warn!(missed, "more happened than the log shows");

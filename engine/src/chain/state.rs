@@ -14,7 +14,7 @@ use crate::{
     job::{mru::MruRecord, spec::Job},
     presence::{self, Bitmap, Migration, Phase, ThresholdRule, subset},
     primitives::{
-        Address, Hash, Height, PublicKey, Wei,
+        Address, Hash, Height, InCby, PublicKey, Wei,
         codec::{DecodeError, from_slice, to_vec},
         keccak256,
         merkle::Map,
@@ -87,7 +87,11 @@ impl Supply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
     /// More than there is.
-    #[error("InsufficientBalance: {need} wei are needed beside the fee, {have} are there")]
+    #[error(
+        "InsufficientBalance: {} are needed beside the fee, {} are there",
+        InCby(*need),
+        InCby(*have)
+    )]
     InsufficientBalance {
         /// How much was to move.
         need: Wei,

@@ -111,6 +111,20 @@ impl fmt::Display for Wei {
     }
 }
 
+/// An amount as people pay it: `2.5 CBY`, `0.000000007 CBY`, without trailing zeros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InCby(pub Wei);
+
+impl fmt::Display for InCby {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, fraction) = (self.0.get() / CBY, self.0.get() % CBY);
+        match format!("{fraction:09}").trim_end_matches('0') {
+            "" => write!(f, "{whole} CBY"),
+            digits => write!(f, "{whole}.{digits} CBY"),
+        }
+    }
+}
+
 impl fmt::Debug for Wei {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} wei", self.0)

@@ -11,7 +11,7 @@ pub mod key;
 pub mod merkle;
 
 pub use address::Address;
-pub use amount::{CBY, Cells, Cycles, Wei};
+pub use amount::{CBY, Cells, Cycles, InCby, Wei};
 pub use hash::{Hash, keccak256};
 pub use height::Height;
 pub use key::{KeyError, PublicKey, SecretKey, Signature};

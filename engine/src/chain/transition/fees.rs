@@ -7,7 +7,7 @@ use super::Run;
 use crate::{
     chain::{receipt::Receipt, transaction::SignedTransaction},
     fees::meter,
-    primitives::{Cells, Cycles, Wei},
+    primitives::{Cells, Cycles, InCby, Wei},
 };
 
 /// What was set aside for a transaction.
@@ -81,7 +81,8 @@ impl Run<'_> {
             .and_then(|(burned, tip)| burned.checked_add(tip))
             .ok_or("FeeOverflow: the fee is beyond 2^128 wei")?;
         account.balance = account.balance.checked_sub(fee).ok_or_else(|| {
-            format!("InsufficientBalance: the fee is {fee} wei, {} are there", account.balance)
+            let (fee, balance) = (InCby(fee), InCby(account.balance));
+            format!("InsufficientBalance: the fee is {fee}, {balance} are there")
         })?;
         account.nonce = account.nonce.saturating_add(1);
         self.state.accounts.insert(receipt.sender, account);
