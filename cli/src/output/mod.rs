@@ -16,10 +16,10 @@ mod ui;
 
 pub use filter::Filter;
 pub use fit::{short, within};
-pub use table::{Row, fields, table};
+pub use table::{Row, fields, listed, table};
 pub use theme::{
     AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
-    seconds_since, wei,
+    seconds_since, time, wei,
 };
 pub use ui::{COLUMNS, Progress, Ui, error, raw, warn};
 

@@ -5,7 +5,7 @@ use crate::{
     args::{self, HeightArg},
     commands::{
         chain::reason,
-        timer::show::{charge_fields, has_ended, standing, status},
+        timer::show::{charge_fields, has_ended, standing},
         transaction::{self, Executed, Signer},
     },
     complete,
@@ -464,7 +464,7 @@ impl Document for Scheduled {
             lines.push(("scheduled at", height.to_string()));
         }
         if let Some(end) = &self.end {
-            lines.push(("status", status(end.status).to_owned()));
+            lines.push(("status", end.status.to_string()));
             if let Some(height) = end.fired_at.or(end.ended_at) {
                 let late = height.saturating_sub(self.height);
                 let late = if late > 0 { format!(", {late} blocks late") } else { String::new() };

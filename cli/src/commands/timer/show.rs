@@ -10,19 +10,6 @@ use cowboy_devnet::api::types::{
 };
 use cowboy_engine::timer::Policy;
 
-/// Where a timer stands, as JSON has it.
-pub fn status(status: TimerStatus) -> &'static str {
-    match status {
-        TimerStatus::Scheduled => "scheduled",
-        TimerStatus::Due => "due",
-        TimerStatus::Fired => "fired",
-        TimerStatus::Failed => "failed",
-        TimerStatus::Expired => "expired",
-        TimerStatus::Cancelled => "cancelled",
-        TimerStatus::InsufficientFunds => "insufficient_funds",
-    }
-}
-
 /// Whether a timer with this status waits no more.
 pub fn has_ended(status: TimerStatus) -> bool {
     !matches!(status, TimerStatus::Scheduled | TimerStatus::Due)
@@ -55,7 +42,7 @@ pub fn standing(timer: &Timer) -> String {
             format!("due since {}, {} in block {to}", timer.height, why(*reason))
         }
         (TimerStatus::Due, None) => format!("due since {}", timer.height),
-        (ended, _) => status(ended).to_owned(),
+        (ended, _) => ended.to_string(),
     }
 }
 
@@ -105,7 +92,7 @@ impl Row for TimerSummary {
             self.handler.clone(),
             self.height.to_string(),
             self.expires_at.to_string(),
-            status(self.status).to_owned(),
+            self.status.to_string(),
             or_dash(self.tier.map(tier)),
             or_dash(self.fired_at),
             wei(*self.max_fee_per_cycle),
