@@ -4,25 +4,28 @@ use super::chain::{reason, status as name_of};
 use crate::{
     context::Deadline,
     error::{CliError, Exit, nearest},
-    output::Ui,
+    output::{Ui, amount},
 };
 use cowboy_devnet::{
     api::types::{
-        Account, AddressText, Bytes, ErrorCode, Text, Transaction, TransactionRequest,
+        Account, AddressText, Bytes, ErrorCode, ErrorDetail, Text, Transaction, TransactionRequest,
         TransactionStatus,
     },
     client::{Client, ClientError},
     orchestrator::home::DevnetHome,
-    topology::Name,
+    topology::{FAUCET, Name},
 };
 use cowboy_engine::{
     actor::Budget,
     chain::transaction::{Payload, Transaction as Unsigned},
-    primitives::{Address, Hash, SecretKey},
+    primitives::{Address, CBY, Hash, SecretKey, Wei},
 };
 
 /// How often a transaction is signed anew because another one took its nonce meanwhile.
 const NONCE_ATTEMPTS: u32 = 32;
+
+/// What the chain calls it when the sender has less than a transaction takes.
+const SHORT: &str = "InsufficientBalance";
 
 /// An account whose key is at hand.
 #[derive(Debug)]
@@ -151,9 +154,50 @@ fn rejection(transaction: &Transaction) -> CliError {
         TransactionStatus::Failed => "failed".to_owned(),
         status => format!("was {}", name_of(status)),
     };
+    let hint = match (transaction.error.as_deref(), &transaction.message) {
+        (Some(SHORT), Some(message)) => {
+            let sender = transaction.sender.to_string();
+            funding(message, transaction.sender_name.as_deref().unwrap_or(&sender))
+        }
+        _ => format!("see it: cowboyctl chain tx {}", transaction.hash),
+    };
     CliError::new(Exit::Rejected, reason)
         .detail(format!("transaction {} {outcome}", transaction.hash))
-        .hint(format!("see it: cowboyctl chain tx {}", transaction.hash))
+        .hint(hint)
+}
+
+/// What the chain says of a sender that has too little, in the unit that people pay in.
+pub fn in_cby(message: &str) -> String {
+    if !message.starts_with(SHORT) {
+        return message.to_owned();
+    }
+    let mut text = String::new();
+    let mut after_amount = false;
+    for word in message.split_inclusive(' ') {
+        let bare = word.trim_end();
+        if let Ok(wei) = bare.parse() {
+            text += &word.replace(bare, &amount(Wei::new(wei)));
+        } else if let Some(rest) = word.strip_prefix("wei").filter(|_| after_amount) {
+            text.truncate(text.trim_end().len());
+            text += rest;
+        } else {
+            text += word;
+        }
+        after_amount = bare.parse::<u128>().is_ok();
+    }
+    text
+}
+
+/// How an account gets what the chain says that it lacks: the first amount is what it takes, the
+/// second what there is.
+fn funding(message: &str, account: &str) -> String {
+    if account == FAUCET {
+        return "give some back to it: cowboyctl account transfer FROM faucet AMOUNT".to_owned();
+    }
+    let mut amounts = message.split(' ').filter_map(|word| word.parse::<u128>().ok());
+    let (need, have) = (amounts.next().unwrap_or_default(), amounts.next().unwrap_or_default());
+    let cby = need.saturating_sub(have) / CBY + 1;
+    format!("give it some: cowboyctl account fund {account} {cby}cby")
 }
 
 /// Hands the signed transaction to the mempool; returns its hash and nonce.
@@ -167,7 +211,7 @@ async fn submit(
     let address = AddressText::from(signer.address()).to_string();
     let mut attempt = 1;
     loop {
-        let Account { next_nonce: nonce, .. } = client.account(&address).await?;
+        let Account { next_nonce: nonce, name, .. } = client.account(&address).await?;
         let transaction = Unsigned::with_limits(
             parameters.chain_id.0.0,
             nonce,
@@ -192,6 +236,11 @@ async fn submit(
                     .hint("run fewer commands for the account at once"));
             }
             Err(error) if attempt < NONCE_ATTEMPTS && is_nonce_taken(&error) => attempt += 1,
+            Err(ClientError::Refused(detail)) if detail.name.as_deref() == Some(SHORT) => {
+                let hint = funding(&detail.message, name.as_deref().unwrap_or(&address));
+                let detail = ErrorDetail { message: in_cby(&detail.message), ..detail };
+                return Err(CliError::from(detail).hint(hint));
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -206,5 +255,34 @@ fn is_nonce_taken(error: &ClientError) -> bool {
                 && matches!(name, "NonceTooLow" | "NonceTooHigh" | "Underpriced")
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lacking_is_in_cby() {
+        let check = |message: &str, text: &str, fund: &str| {
+            assert_eq!(in_cby(message), text);
+            let hint = format!("give it some: cowboyctl account fund dev-0 {fund}");
+            assert_eq!(funding(message, "dev-0"), hint);
+        };
+        check(
+            "InsufficientBalance: up to 2500000000 wei are needed, 0 are there",
+            "InsufficientBalance: up to 2.5 CBY are needed, 0 CBY are there",
+            "3cby",
+        );
+        check(
+            "InsufficientBalance: the fee is 26000000 wei, 7 are there",
+            "InsufficientBalance: the fee is 0.026 CBY, 0.000000007 CBY are there",
+            "1cby",
+        );
+        assert!(
+            funding("InsufficientBalance: 5 wei are needed, 3 are there", FAUCET)
+                .contains("account transfer")
+        );
+        assert_eq!(in_cby("FeeOverflow: the fee is 5 wei"), "FeeOverflow: the fee is 5 wei");
     }
 }

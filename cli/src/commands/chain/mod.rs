@@ -3,7 +3,7 @@
 pub(super) mod advance;
 pub(super) mod params;
 
-use super::actor;
+use super::{actor, transaction::in_cby};
 use crate::{
     args::{self, HeightArg},
     complete,
@@ -262,7 +262,7 @@ pub fn reason(error: Option<&str>, message: Option<&str>) -> Option<String> {
         (Some(name), Some(message)) if !message.contains(name) => {
             Some(format!("{name}: {message}"))
         }
-        (name, message) => message.or(name).map(str::to_owned),
+        (name, message) => message.or(name).map(in_cby),
     }
 }
 
