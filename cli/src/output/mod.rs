@@ -15,7 +15,7 @@ mod theme;
 mod ui;
 
 pub use filter::Filter;
-pub use fit::{short, within};
+pub use fit::{cut_lines, room, short, within};
 pub use table::{Row, fields, listed, table};
 pub use theme::{
     AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
