@@ -108,14 +108,22 @@ pub fn payload(text: &str, limit: usize) -> Result<Vec<u8>, CliError> {
     Ok(text.as_bytes().to_vec())
 }
 
-/// Where a timer stands, as JSON has it.
-pub fn timer_status(text: &str) -> Result<TimerStatus, String> {
-    serde_json::from_value(text.into()).map_err(|_| {
-        format!(
-            "`{text}` is no status: expected scheduled, due, fired, failed, expired, cancelled or \
-             insufficient_funds"
-        )
+/// The one of several that is called so, in capitals or not.
+pub fn one_of<T: Copy + ToString>(what: &str, text: &str, all: &[T]) -> Result<T, String> {
+    let found = all.iter().find(|one| one.to_string().eq_ignore_ascii_case(text));
+    found.copied().ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(T::to_string).collect();
+        let expected = match names.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            _ => names.concat(),
+        };
+        format!("`{text}` is no {what}: expected {expected}")
     })
+}
+
+/// Where a timer stands.
+pub fn timer_status(text: &str) -> Result<TimerStatus, String> {
+    one_of("status", text, TimerStatus::ALL)
 }
 
 /// `KEY=VALUE`.
@@ -172,7 +180,10 @@ mod tests {
     fn statuses_parse() {
         assert_eq!(timer_status("due"), Ok(TimerStatus::Due));
         assert_eq!(timer_status("insufficient_funds"), Ok(TimerStatus::InsufficientFunds));
-        assert!(timer_status("Due").is_err());
+        assert_eq!(timer_status("Due"), Ok(TimerStatus::Due));
+        let expected = "`done` is no status: expected scheduled, due, fired, failed, expired, \
+                        cancelled or insufficient_funds";
+        assert_eq!(timer_status("done"), Err(expected.to_owned()));
     }
 
     #[test]

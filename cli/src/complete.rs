@@ -7,7 +7,10 @@ pub mod line;
 
 use clap_complete::CompletionCandidate;
 use cowboy_devnet::{
-    api::types::{ActorQuery, JobQuery, JobStatus, PipelineQuery, Snapshot, TimerQuery},
+    api::types::{
+        ActorQuery, JobQuery, JobStatus, PipelineQuery, PipelineStatus, Snapshot, TimerQuery,
+        TimerStatus,
+    },
     orchestrator::home::{DevnetHome, Home},
     snapshot::Snapshots,
     topology::{Overrides, Plan, Topology},
@@ -80,7 +83,8 @@ pub fn accounts() -> Vec<CompletionCandidate> {
 /// The newest jobs.
 pub fn jobs() -> Vec<CompletionCandidate> {
     let jobs = ask::devnet(async |client| client.jobs(&JobQuery::default()).await);
-    jobs.iter().map(|job| described(job.job_id, format!("{} {}", job.kind, job.status))).collect()
+    let ids = jobs.iter().map(|job| described(job.job_id, format!("{} {}", job.kind, job.status)));
+    and_latest(ids.collect())
 }
 
 /// The newest actors.
@@ -94,7 +98,7 @@ pub fn actors() -> Vec<CompletionCandidate> {
     actors.iter().map(candidate).collect()
 }
 
-/// Timers that wait.
+/// Timers that wait, and the newest.
 pub fn timers() -> Vec<CompletionCandidate> {
     let timers = ask::devnet(async |client| client.timers(&TimerQuery::default()).await);
     let candidate = |timer: &cowboy_devnet::api::types::TimerSummary| {
@@ -103,7 +107,7 @@ pub fn timers() -> Vec<CompletionCandidate> {
             format!("{} of {} at {}", timer.handler, timer.actor, timer.height),
         )
     };
-    timers.iter().map(candidate).collect()
+    and_latest(timers.iter().map(candidate).collect())
 }
 
 /// Pools of runners.
@@ -115,12 +119,10 @@ pub fn pools() -> Vec<CompletionCandidate> {
 /// The newest pipelines.
 pub fn pipelines() -> Vec<CompletionCandidate> {
     let found = ask::devnet(async |client| client.pipelines(&PipelineQuery::default()).await);
-    // Where there is one, or none to be seen, nothing is the newest.
-    let latest = (!found.is_empty()).then(|| described("latest", "the newest".to_owned()));
     let numbered = found.into_iter().map(|pipeline| {
         described(pipeline.pipeline, format!("{} {}", pipeline.name, pipeline.status))
     });
-    latest.into_iter().chain(numbered).collect()
+    and_latest(numbered.collect())
 }
 
 /// What `fault heal` takes: nodes with a fault, numbers of faults, or all.
@@ -149,28 +151,40 @@ pub fn job_kinds() -> Vec<CompletionCandidate> {
 
 /// Where a job may stand.
 pub fn job_statuses() -> Vec<CompletionCandidate> {
-    JobStatus::ALL.iter().map(|status| CompletionCandidate::new(status.to_string())).collect()
+    all(&JobStatus::ALL)
 }
 
 /// How a job's result may be verified.
 pub fn verification_modes() -> Vec<CompletionCandidate> {
-    VerificationMode::ALL.iter().map(|mode| CompletionCandidate::new(mode.to_string())).collect()
+    all(&VerificationMode::ALL)
 }
 
 /// Where a timer may stand.
 pub fn timer_statuses() -> Vec<CompletionCandidate> {
-    let names = "scheduled due fired failed expired cancelled insufficient_funds";
-    names.split(' ').map(CompletionCandidate::new).collect()
+    all(TimerStatus::ALL)
 }
 
 /// Where a pipeline may stand.
 pub fn pipeline_statuses() -> Vec<CompletionCandidate> {
-    "running completed failed cancelled".split(' ').map(CompletionCandidate::new).collect()
+    all(PipelineStatus::ALL)
 }
 
 /// Names of events.
 pub fn event_kinds() -> Vec<CompletionCandidate> {
     EventKind::NAMES.iter().map(CompletionCandidate::new).collect()
+}
+
+/// The names of all of something.
+pub fn all<T: ToString>(all: &[T]) -> Vec<CompletionCandidate> {
+    all.iter().map(|one| CompletionCandidate::new(one.to_string())).collect()
+}
+
+/// Candidates, the newest first, behind what stands for it.
+pub fn and_latest(mut found: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
+    if !found.is_empty() {
+        found.insert(0, described("latest", "the newest".to_owned()));
+    }
+    found
 }
 
 /// A candidate, and what shells that can show beside it.

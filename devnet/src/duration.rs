@@ -32,6 +32,23 @@ impl fmt::Display for Plain {
     }
 }
 
+/// The same where that loses nothing; else seconds with as many digits as it takes: `60.000001 s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exact(pub Duration);
+
+impl fmt::Display for Exact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, nanos) = (self.0.as_secs(), self.0.subsec_nanos());
+        let digits = format!("{nanos:09}");
+        match (seconds, nanos, digits.trim_end_matches('0')) {
+            (0, _, _) if nanos % 1_000_000 == 0 => Plain(self.0).fmt(f),
+            (0..3_600, 0, _) => Plain(self.0).fmt(f),
+            (_, 0, _) => write!(f, "{seconds} s"),
+            (_, _, digits) => write!(f, "{seconds}.{digits} s"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +70,20 @@ mod tests {
         check(125_000_000, "2 m 5 s");
         check(7_200_000_000, "2 h");
         check(12_000_000_000, "3 h 20 m");
+    }
+
+    #[test]
+    fn exact_durations_lose_nothing() {
+        let check = |micros, text: &str| {
+            assert_eq!(Exact(Duration::from_micros(micros)).to_string(), text);
+        };
+        check(0, "0 ms");
+        check(7, "0.000007 s");
+        check(250_000, "250 ms");
+        check(1_500_000, "1.5 s");
+        check(60_000_000, "1 m");
+        check(60_000_001, "60.000001 s");
+        check(70_000_000, "1 m 10 s");
+        check(3_605_000_000, "3605 s");
     }
 }

@@ -1,4 +1,6 @@
-//! Names that were probably meant: what an error suggests where a name is none.
+//! Names in errors: how they stand there, and which was probably meant where one is none.
+
+use std::fmt::{self, Write as _};
 
 /// Letters of a name that is no slip any more.
 const LONGEST: usize = 80;
@@ -23,9 +25,32 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
+/// A text that somebody else chose, in backticks; what would move a terminal's cursor is escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quoted<'a>(pub &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('`')?;
+        for char in self.0.chars() {
+            match char.is_control() {
+                true => char.escape_default().fmt(f)?,
+                false => f.write_char(char)?,
+            }
+        }
+        f.write_char('`')
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quoted_texts_stay_on_their_line() {
+        assert_eq!(Quoted("a \"b\" é").to_string(), "`a \"b\" é`");
+        assert_eq!(Quoted("a\n\u{1b}[2J").to_string(), "`a\\n\\u{1b}[2J`");
+    }
 
     #[test]
     fn slips_of_the_keyboard_are_seen_through() {

@@ -70,6 +70,7 @@ fn what_a_devnet_has_completes() {
     check(&["runner", "show", "runner-1"], "runner-1");
     check(&["account", "balance", "dev-0"], "dev-0");
     check(&["job", "show", "0x01"], &job(1));
+    check(&["job", "show", "l"], "latest");
     check(&["pool", "show", ""], "gpu");
     check(&["job", "ls", "--kind", "h"], "http");
     check(&["job", "ls", "--status", "Ver"], "Verified");
@@ -125,6 +126,7 @@ fn where_nothing_runs_nothing_is_said() {
     let folder = Folder::new();
     for words in [
         &["job", "show", "0x"][..],
+        &["job", "show", "l"],
         &["actor", "show", "0x"],
         &["timer", "show", "0x"],
         &["speculation", "graph", "l"],

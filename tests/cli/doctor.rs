@@ -2,6 +2,7 @@
 
 use crate::{
     answers::answer,
+    shape,
     support::{Fake, Folder, Outcome, time},
 };
 use cowboy_devnet::{
@@ -22,6 +23,7 @@ use std::{
 /// What was found of a check, and what the command ended with.
 fn found(folder: &Folder, args: &[&str], check: &str) -> (i32, Vec<Value>) {
     let outcome = folder.run(&[&["doctor", "-o", "json"], args].concat());
+    shape::seen(&["doctor"]);
     let all = findings(&outcome);
     (outcome.code, all.into_iter().filter(|finding| finding["check"] == check).collect())
 }

@@ -3,7 +3,10 @@
 mod protocol;
 mod tls;
 
-use crate::support::{Folder, Outcome, outcome};
+use crate::{
+    shape,
+    support::{Folder, Outcome, outcome},
+};
 use serde_json::Value;
 use std::{
     fs,
@@ -65,6 +68,7 @@ impl Served {
         let mut line = String::new();
         let stdout = process.0.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut line).unwrap();
+        shape::check(&["lease", "serve", "-o", "jsonl"], &line);
         let said: Value = serde_json::from_str(&line).unwrap();
         Self { folder, url: said["url"].as_str().unwrap().to_owned(), process }
     }
@@ -148,9 +152,10 @@ fn a_run_from_its_file_to_what_it_leaves() {
          retry: { on: [failure], max_attempts: 2 }\n",
     );
     let runner = served.runner(4);
-    let mut submit = folder.command(&["-o", "json", "lease", "submit", "ci.yaml", "--wait"]);
-    let submitted = outcome(submit.env("WORD", "hunter2"));
+    let submit = ["-o", "json", "lease", "submit", "ci.yaml", "--wait"];
+    let submitted = outcome(folder.command(&submit).env("WORD", "hunter2"));
     assert_eq!(submitted.code, 0, "{submitted:?}");
+    shape::check(&submit, &submitted.stdout);
     assert_eq!(runner.ended(), 0);
     let run: Value = serde_json::from_str(&submitted.stdout).unwrap();
     assert_eq!((&run["state"], &run["name"]), (&"SUCCEEDED".into(), &"ci".into()));
@@ -186,6 +191,7 @@ fn a_run_from_its_file_to_what_it_leaves() {
         assert!(!shown.contains("hunter2") && !shown.contains("lease_id"), "{shown}");
     }
     assert!(!is_below(&folder.path("home/.lease/logs"), "hunter2"));
+    shape::seen(&["lease serve", "lease submit", "lease show", "lease artifacts"]);
 }
 
 #[test]
@@ -206,6 +212,7 @@ fn lists_have_the_fields_that_scripts_rely_on() {
     assert!(ids.starts_with("job_") && ids.lines().count() == 1, "{ids}");
     let table = served.folder.prints(&["lease", "ls"]);
     assert!(table.starts_with("JOB") && table.contains("SUCCEEDED"), "{table}");
+    shape::seen(&["lease ls"]);
 }
 
 #[test]
@@ -222,6 +229,7 @@ fn what_waits_is_canceled_at_once_with_what_needs_it() {
     let canceled = served.json(&["lease", "cancel", &run, "--wait"]);
     assert_eq!(canceled["state"], "CANCELED");
     served.folder.fails(8, &["lease", "revoke", "latest/c"]);
+    shape::seen(&["lease cancel"]);
 }
 
 #[test]
@@ -239,6 +247,19 @@ fn what_runs_is_stopped_and_its_log_is_kept() {
     log.read_to_string(&mut read).unwrap();
     assert_eq!(follow.ended(), 0, "a log ends with its job");
     assert_eq!(served.folder.prints(&["lease", "logs", "latest/long"]), read);
+}
+
+#[test]
+fn a_lease_that_is_taken_back_ends_what_its_runner_does() {
+    let served = Served::with(&["--heartbeat", "1s"]);
+    served.submit("  long: { steps: ['echo begun; sleep 600'] }\n");
+    let runner = served.runner(1);
+    let (_, follow, _) = served.until_logged("latest/long", "begun\n");
+    let revoked = served.json(&["lease", "revoke", "latest/long"]);
+    assert_eq!(revoked["state"], "QUEUED", "the next runner gets it: {revoked}");
+    shape::seen(&["lease revoke"]);
+    drop(follow);
+    assert_eq!(runner.ended(), 0);
 }
 
 #[test]
@@ -292,6 +313,8 @@ fn tokens_are_told_once_and_are_for_their_owner() {
         assert!(!is_below(&folder.path("home"), secret), "the server keeps hashes");
     }
     assert_eq!(folder.prints(&["-q", "lease", "token", "revoke", "r2"]), "r2\n");
+    served.json(&["lease", "token", "issue", "r3"]);
+    served.json(&["lease", "token", "revoke", "r3"]);
     folder.fails(3, &["lease", "token", "revoke", "r2"]);
     folder.fails(2, &["lease", "token", "issue", "no spaces"]);
     let said = folder.fails(2, &["lease", "token", "issue", "r1", "--file", "no/such/folder/t"]);
@@ -299,6 +322,7 @@ fn tokens_are_told_once_and_are_for_their_owner() {
     // A runner's token is no operator's.
     let said = folder.fails(1, &["lease", "ls", "--token-file", "r1.token"]);
     assert!(said.contains("--token-file FILE"), "{said}");
+    shape::seen(&["lease token issue", "lease token ls", "lease token revoke"]);
 }
 
 #[test]
@@ -372,6 +396,8 @@ fn what_is_asked_for_and_is_not_there() {
     assert!(said.contains("there is no run so far"), "{said}");
     served.submit("  a: { steps: ['true'] }\n  b: { steps: ['true'] }\n");
     folder.fails(3, &["lease", "show", "zzzz"]);
+    let said = folder.fails(3, &["lease", "show", "b"]);
+    assert!(said.contains("/b`?") && said.contains("did you mean `run_"), "{said}");
     folder.fails(3, &["lease", "show", "job_0000000000000000"]);
     folder.fails(3, &["lease", "logs", "job_0000000000000000"]);
     folder.fails(3, &["lease", "logs", "latest/a", "--attempt", "1"]);

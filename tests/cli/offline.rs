@@ -1,6 +1,9 @@
 //! What needs no devnet, and what says that there is none.
 
-use crate::support::{Folder, outcome};
+use crate::{
+    shape,
+    support::{Folder, outcome},
+};
 use std::{fs, io::Read as _, net::TcpListener, process::Stdio};
 
 #[test]
@@ -39,6 +42,7 @@ fn a_topology_resolves_to_json_and_yaml() {
     assert!(yaml.starts_with("file: small.yaml\nvalid: true\nname: small\n"), "{yaml}");
     let lines = folder.prints(&["devnet", "validate", "small.yaml", "-o", "jsonl"]);
     assert_eq!(lines.lines().count(), 1);
+    shape::seen(&["devnet validate"]);
 }
 
 #[test]
@@ -296,6 +300,7 @@ fn a_module_is_checked_and_tested_without_a_devnet() {
     fs::write(folder.path("adder.star"), source).unwrap();
     insta::assert_snapshot!(folder.prints(&["actor", "check", "adder.star"]));
     assert_eq!(folder.prints(&["-q", "actor", "check", "adder.star"]), "add\n");
+    folder.prints(&["-o", "json", "actor", "check", "adder.star"]);
 
     let tested = folder.run(&["actor", "test", "adder.star"]);
     assert_eq!((tested.code, tested.stderr.as_str()), (1, "error: 1 of 2 tests failed\n"));
@@ -315,6 +320,7 @@ fn a_module_is_checked_and_tested_without_a_devnet() {
         "{}",
         short.stdout
     );
+    shape::seen(&["actor check", "actor test"]);
 }
 
 #[test]

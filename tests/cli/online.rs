@@ -2,6 +2,7 @@
 
 use crate::{
     answers::{self, answer, hash, job, notice, sender, transaction},
+    shape,
     support::{Answer, Fake, Request, outcome},
 };
 use cowboy_devnet::api::types::{
@@ -189,6 +190,8 @@ fn a_wait_ends_at_its_height_or_its_timeout() {
     let shown = folder.prints(&["job", "show", &id]);
     assert!(shown.contains("progress       runner-2 42 %, page 4\n"), "{shown}");
     assert_eq!(folder.prints(&["-q", "job", "wait", &hash(1).to_string()]), "Verified\n");
+    // The newest of when it began, whichever comes meanwhile.
+    assert_eq!(folder.prints(&["-q", "job", "wait", "latest"]), "Verified\n");
     let failed = folder.run(&["job", "wait", &hash(2).to_string()]);
     assert_eq!(failed.code, 1, "{failed:?}");
     assert!(failed.stderr.contains("no result by its deadline"), "{failed:?}");
@@ -258,6 +261,7 @@ fn a_transfer_is_signed_and_seen_into_its_block() {
     assert_eq!(transfer.amount, Wei::new(CBY + CBY / 2));
     assert_eq!(transfer.to, *answers::account("dev-1").address);
     assert_eq!(sent["hash"], signed.hash().to_string());
+    shape::seen(&["account transfer"]);
 }
 
 #[test]
@@ -265,8 +269,29 @@ fn a_transaction_without_effect_is_a_rejection() {
     let fake = Fake::new(|request| takes(request, TransactionStatus::Failed));
     let refused = fake.folder.fails(6, &["account", "transfer", "dev-0", "dev-1", "5"]);
     let first = refused.lines().next().unwrap();
-    assert_eq!(first, "error: InsufficientBalance: 5 wei are needed, 3 are there");
+    assert_eq!(
+        first,
+        "error: InsufficientBalance: 0.000000005 CBY are needed, 0.000000003 CBY are there"
+    );
+    assert_eq!(refused.lines().last(), Some("  give it some: cowboyctl account fund dev-0 1cby"));
     assert_eq!(refused.lines().count(), 3);
+}
+
+#[test]
+fn who_has_too_little_is_told_how_to_get_more() {
+    let fake = Fake::new(|request| match request.line.as_str() {
+        "POST /v1/transactions" => Answer::error(
+            ErrorCode::Rejected,
+            Some("InsufficientBalance"),
+            "InsufficientBalance: up to 2500000000 wei are needed, 1000 are there",
+        ),
+        _ => answer(request),
+    });
+    let refused = fake.folder.fails(6, &["account", "transfer", "dev-0", "dev-1", "2.5cby"]);
+    insta::assert_snapshot!(refused, @"
+    error: InsufficientBalance: up to 2.5 CBY are needed, 0.000001 CBY are there
+      give it some: cowboyctl account fund dev-0 3cby
+    ");
 }
 
 #[test]
@@ -309,8 +334,10 @@ fn a_job_is_submitted_and_waited_for() {
 
     let id = fake.folder.prints(&["-q", "job", "submit", "http", "http://127.0.0.1/"]);
     assert!(id.starts_with("0x") && id.len() == 67, "{id}");
+    fake.folder.prints(&["-o", "json", "job", "submit", "http", "http://127.0.0.1/"]);
     let refused = fake.folder.fails(6, &["job", "submit", "http", "ftp://127.0.0.1/"]);
     assert!(refused.contains("InvalidJobSpec: work.url"), "{refused}");
+    shape::seen(&["job submit custom", "job submit http"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Scenarios through the command line: what is played, told, and repeated by another process.
 
-use crate::support::Folder;
+use crate::{shape, support::Folder};
 use serde_json::Value;
 use std::fs;
 
@@ -29,6 +29,7 @@ fn scenarios_are_listed_and_shown() {
     let names = folder.prints(&["sim", "ls", "-q"]);
     assert!(names.lines().any(|name| name == "halves"), "{names}");
     let listed = json(&folder.prints(&["sim", "ls", "-o", "json"]));
+    shape::seen(&["sim ls"]);
     assert_eq!(listed.as_array().unwrap().len(), names.lines().count());
     let shown = folder.prints(&["sim", "show", "halves"]);
     fs::write(folder.path("mine.yaml"), &shown).unwrap();
@@ -92,6 +93,7 @@ fn a_violation_is_told_with_its_replay() {
     let many = folder.run(&["sim", "run", "stuck.yaml", "--seeds", "1..2", "-q"]);
     assert_eq!((many.code, many.stdout.as_str()), (7, "1 violated\n2 violated\n"));
     assert!(many.stderr.contains("2 of 2 seeds violate an invariant"), "{many:?}");
+    shape::seen(&["sim run", "sim replay"]);
 }
 
 #[test]

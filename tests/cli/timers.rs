@@ -2,6 +2,7 @@
 
 use crate::{
     answers::{account, answer, hash, sender, transaction},
+    shape,
     support::{Answer, Fake, Folder, Request},
 };
 use cowboy_devnet::api::types::*;
@@ -349,6 +350,7 @@ fn documents_have_the_fields_that_scripts_rely_on() {
     assert!(told.get("status").is_none(), "{told}");
     let waited = json(TimerStatus::Fired, &["timer", "schedule", "0xac", "--at", "50", "--wait"]);
     check(&waited, fields);
+    shape::seen(&["timer schedule"]);
     assert_eq!((&waited["status"], &waited["fired_at"]), (&"fired".into(), &56.into()));
     let shown = json(TimerStatus::Fired, &["timer", "show", &id]);
     check(&shown, "timer_id actor height tier status fired_at deferrals charged");
@@ -373,7 +375,7 @@ fn quiet_prints_what_a_script_needs() {
     assert_eq!(folder.prints(&args), "400000\n");
     let args = ["timer", "ls", "--actor", "0xac", "--status", "fired", "--all", "--limit", "5"];
     assert_eq!(folder.prints(&[&["-q"], &args[..]].concat()), format!("{}\n", hash(3)));
-    assert_eq!(folder.prints(&["-q", "timer", "fees", "--from", "41", "--blocks", "1"]), "41\n");
+    assert_eq!(folder.prints(&["-q", "timer", "fees", "--from", "41", "--limit", "1"]), "41\n");
 }
 
 #[test]

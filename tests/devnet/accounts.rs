@@ -1,6 +1,9 @@
 //! Accounts that users make.
 
-use crate::support::{Home, list};
+use crate::{
+    shape,
+    support::{Home, list},
+};
 use serde_json::Value;
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -57,6 +60,7 @@ fn a_new_account_is_an_account_like_any_other() {
     // No node takes the name of an account.
     let error = home.fails(8, &["validator", "add", "poor"]);
     assert!(error.contains("account"), "{error}");
+    shape::seen(&["account new"]);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! An actor on a real chain: deployed, called, read at past heights, and failing with its place.
 
-use crate::support::{Home, list};
+use crate::{
+    shape,
+    support::{Home, list},
+};
 use std::fs;
 
 const COUNTER: &str = r#"
@@ -88,6 +91,7 @@ fn an_actor_is_deployed_called_and_read_at_any_recent_height() {
     fs::write(&bad, "def f(ctx, payload):\n    return (1,\n").unwrap();
     let refused = home.fails(6, &["actor", "deploy", bad.to_str().unwrap()]);
     assert!(refused.contains("bad.star:") && refused.contains("ModuleRefused"), "{refused}");
+    shape::seen(&["actor deploy", "actor logs"]);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The chain goes faster than its block time where it is told to, and back.
 
-use crate::support::{Home, list};
+use crate::{
+    shape,
+    support::{Home, list},
+};
 use serde_json::Value;
 use std::thread;
 
@@ -47,6 +50,7 @@ fn an_advance_takes_no_block_time_and_then_the_pace_is_back() {
     assert_eq!(list(&presence["present"]).len(), 4, "{presence}");
     let next = home.run(&["--quiet", "chain", "advance", "--blocks", "1"]);
     assert!(next.stdout.trim().parse::<u64>().unwrap() > to, "{next:?}");
+    shape::seen(&["chain advance"]);
 }
 
 #[test]

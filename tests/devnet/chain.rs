@@ -1,6 +1,9 @@
 //! Validators stop and start; the chain goes on, halts and resumes as BFT says.
 
-use crate::support::{Home, list, wait_until};
+use crate::{
+    shape,
+    support::{Home, list, wait_until},
+};
 
 /// Share of blocks in `from..to` that carry their parent's certificate, in per cent.
 fn certified_share(home: &Home, from: u64, to: u64) -> u64 {
@@ -35,6 +38,7 @@ fn with_one_of_four_stopped_the_chain_goes_on() {
     });
     let theirs = home.json(&["--node", "validator-2", "chain", "block", &target.to_string()]);
     assert_eq!(theirs["hash"], home.json(&["chain", "block", &target.to_string()])["hash"]);
+    shape::seen(&["validator start"]);
 }
 
 #[test]

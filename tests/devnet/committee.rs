@@ -1,6 +1,9 @@
 //! Validators that join and leave a running devnet.
 
-use crate::support::{Home, list};
+use crate::{
+    shape,
+    support::{Home, list},
+};
 use serde_json::Value;
 use std::fs;
 
@@ -72,4 +75,5 @@ fn validators_join_and_leave_and_the_devnet_remembers() {
     assert_eq!(again["votes"], true);
     assert!(home.fails(3, &["validator", "remove", "nobody"]).contains("nobody"));
     home.json(&["devnet", "down", "epochs"]);
+    shape::seen(&["validator add", "validator remove"]);
 }

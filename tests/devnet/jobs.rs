@@ -3,7 +3,7 @@
 //! needs a `python3` on the PATH: without one its job is left out, and standard error says so.
 
 use crate::{
-    price_feed,
+    price_feed, shape,
     support::{Home, Outcome, list},
     timers::text,
 };
@@ -120,6 +120,7 @@ fn the_examples_of_jobs_do_what_they_say() {
     what_cannot_be_done_is_said(&home);
     a_pool_keeps_a_job_to_its_members(&home);
     the_same_command_at_the_same_time_is_done_as_often(&home);
+    shape::seen(&["job submit", "job wait", "pool grant", "pool revoke"]);
 }
 
 /// All of them ask for the same nonce at first, and sign the same transaction with it.

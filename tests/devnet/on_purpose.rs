@@ -1,6 +1,7 @@
 //! Faults laid on purpose, and what a devnet makes of them.
 
 use crate::{
+    shape,
     support::{Home, list, wait_until},
     timers::{number, text},
 };
@@ -59,6 +60,7 @@ fn a_partition_stops_finality_until_it_is_healed() {
     wait_until("the fault has healed by itself", || faults(&home).is_empty());
     let head = home.height().to_string();
     home.json(&["--node", "validator-3", "chain", "wait", &head, "--timeout", "60s"]);
+    shape::seen(&["fault ls", "fault partition"]);
 }
 
 #[test]
@@ -78,6 +80,7 @@ fn a_paused_runner_leaves_presence_and_returns() {
     println!("paused at {paused}, absent from {left}; healed at {healed}, present from {back}");
     let runner = home.json(&["runner", "show", "runner-1"]);
     assert!(list(&runner["connections"]).iter().any(|c| c["connected"] == true), "{runner}");
+    shape::seen(&["fault pause", "fault heal"]);
 }
 
 #[test]
@@ -102,6 +105,7 @@ fn a_killed_validator_is_missed_by_nobody_and_catches_up() {
     assert_eq!(text(&faults(&home)[0]["kind"]), "kill");
     home.json(&["validator", "start", "validator-2"]);
     assert!(faults(&home).is_empty(), "whoever starts it heals it");
+    shape::seen(&["fault kill"]);
 }
 
 #[test]
@@ -138,6 +142,7 @@ fn slow_and_lossy_links_carry_the_chain_on() {
     assert_eq!(list(&home.json(&["fault", "heal", "1"])).len(), 1);
     assert_eq!(home.run(&["-q", "fault", "heal"]).stdout, "2\n3\n");
     home.wait_height(home.height() + 3);
+    shape::seen(&["fault latency", "fault loss"]);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn run(policy: &str) -> Outcome {
     let mut lines = Vec::new();
     let mut accounts = ACTORS.map(|_| Account::default());
     let mut fired = Vec::new();
-    let args = ["--from", &due.to_string(), "--blocks", &BLOCKS.to_string()];
+    let args = ["--from", &due.to_string(), "--limit", &BLOCKS.to_string()];
     let lanes = home.json(&[&["timer", "fees"], &args[..]].concat());
     for lane in list(&lanes) {
         let height = number(&lane["height"]);

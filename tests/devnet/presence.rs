@@ -1,6 +1,7 @@
 //! Canonical presence: the same everywhere, derived from votes, and damage is found.
 
 use crate::{
+    shape,
     support::{Home, list, wait_until},
     timers::{number, text},
     watch::Watch,
@@ -117,4 +118,5 @@ fn a_runner_that_leaves_closes_the_gap_and_comes_back_as_the_last() {
         let shown = home.json(&["presence", "show", &block.to_string()]);
         assert!(list(&shown["present"]).iter().all(|name| name != "runner-0"), "{shown}");
     }
+    shape::seen(&["presence watch"]);
 }

@@ -1,6 +1,9 @@
 //! Reports that can be shown to others.
 
-use crate::support::{Home, list};
+use crate::{
+    shape,
+    support::{Home, list},
+};
 use serde_json::Value;
 use std::{collections::BTreeMap, fs, io::Read as _, path::Path};
 use tar::Archive;
@@ -86,6 +89,7 @@ fn a_report_has_what_helps_and_no_secret() {
     home.json(&["devnet", "report", path, "--force"]);
     home.fails(2, &["devnet", "report", home.path("a.zip").to_str().unwrap()]);
     home.fails(1, &["devnet", "report", home.path("no/such/folder/a.tar.zst").to_str().unwrap()]);
+    shape::seen(&["devnet report"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::{
     on_purpose::first,
+    shape,
     support::{Home, Outcome, list, wait_until},
     timers::{number, text},
 };
@@ -134,6 +135,14 @@ fn a_runner_of_its_own_works_outlives_the_devnets_process_and_says_goodbye() {
     home.json(&["runner", "deregister", "--key-file", &key]);
     let left = home.fails(3, &["runner", "start", "--key-file", &key]);
     assert!(left.contains("register it: cowboyctl runner register --key-file"), "{left}");
+    shape::seen(&[
+        "runner start",
+        "runner stop",
+        "runner pause",
+        "runner resume",
+        "runner backpressure",
+        "runner deregister",
+    ]);
 }
 
 #[test]
@@ -161,6 +170,7 @@ fn a_signal_and_another_chain_end_a_runner_of_its_own() {
     let ended = runner.ended();
     assert_eq!(ended.code, 8, "{ended:?}");
     assert!(ended.stderr.contains("devnet `local` runs another chain"), "{ended:?}");
+    shape::seen(&["runner register"]);
 }
 
 #[test]

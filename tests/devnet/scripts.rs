@@ -1,6 +1,9 @@
 //! What a script relies on: shapes, exit codes, nothing left behind.
 
-use crate::support::{Home, list, wait_until};
+use crate::{
+    shape,
+    support::{Home, list, wait_until},
+};
 use rustix::process::test_kill_process;
 use serde_json::Value;
 use std::{net::TcpStream, thread};
@@ -70,6 +73,7 @@ fn a_script_boots_a_devnet_runs_a_job_and_leaves_nothing() {
     assert!(TcpStream::connect(url).is_err(), "the API still listens");
     assert!(!home.path("local/devnet.json").exists());
     assert!(home.fails(4, &["chain", "head"]).contains("devnet"));
+    shape::seen(&["devnet up", "devnet down"]);
 }
 
 #[test]
@@ -142,6 +146,7 @@ fn money_moves_and_shows() {
             "present",
         ],
     );
+    shape::seen(&["account fund"]);
 }
 
 #[test]
@@ -178,4 +183,5 @@ fn a_stopped_devnet_goes_on_where_it_was() {
     home.json(&["devnet", "reset"]);
     home.up(&["--wait", "2"]);
     assert_ne!(home.json(&["chain", "block", "1"])["hash"], hash);
+    shape::seen(&["devnet reset"]);
 }

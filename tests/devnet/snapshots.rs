@@ -1,6 +1,9 @@
 //! Devnets saved and brought back.
 
-use crate::support::{Home, list};
+use crate::{
+    shape,
+    support::{Home, list},
+};
 use serde_json::Value;
 use std::{
     fs,
@@ -95,6 +98,7 @@ fn a_running_devnet_is_saved_and_goes_on_and_comes_back_as_it_was() {
     assert!(home.path("local/accounts/later.key").is_file());
     home.json(&["account", "transfer", "alice", "dev-0", "1cby"]);
     assert!(leftovers(&home).is_empty(), "{:?}", leftovers(&home));
+    shape::seen(&["devnet snapshot save", "devnet snapshot load"]);
 }
 
 #[test]
@@ -192,4 +196,5 @@ fn snapshots_are_listed_kept_to_their_owner_and_deleted() {
     assert!(list(&home.json(&["devnet", "snapshot", "ls"])).is_empty());
     assert!(leftovers(&home).is_empty(), "{:?}", leftovers(&home));
     home.fails(4, &["--devnet", "absent", "devnet", "snapshot", "save"]);
+    shape::seen(&["devnet snapshot ls", "devnet snapshot rm"]);
 }

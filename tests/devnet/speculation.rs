@@ -2,6 +2,7 @@
 //! and §9.3.
 
 use crate::{
+    shape,
     support::{Home, list, wait_until},
     timeline,
     timers::{number, text},
@@ -157,6 +158,7 @@ fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
     };
     assert_eq!(output(&number), output(&again));
     settled(&home);
+    shape::seen(&["speculation submit"]);
 }
 
 fn number_of(value: &Value) -> u64 {

@@ -1,6 +1,9 @@
 //! Timers on a real chain: scheduled, fired, shown, extended, cancelled, and coming again.
 
-use crate::support::{Home, list};
+use crate::{
+    shape,
+    support::{Home, list},
+};
 use serde_json::Value;
 
 pub const HEARTBEAT: &str =
@@ -75,7 +78,7 @@ fn a_timer_fires_is_paid_for_and_comes_again() {
     assert_eq!(stopped["status"], "success");
     assert!(list(&home.json(&["timer", "ls", "--actor", actor])).is_empty());
 
-    let blocks = home.json(&["timer", "fees", "--blocks", "1000"]);
+    let blocks = home.json(&["timer", "fees", "--limit", "1000"]);
     let fires: u64 = list(&blocks).iter().map(|block| number(&block["fired"])).sum();
     let all = home.json(&["timer", "ls", "--all", "--status", "fired"]);
     assert_eq!(fires, list(&all).len() as u64, "{all}");
@@ -141,4 +144,5 @@ fn a_timer_is_extended_cancelled_and_governed() {
     assert_eq!((&last["kind"], &last["data"]["success"]), (&"TimerFired".into(), &true.into()));
     let refused = home.fails(6, &["chain", "params", "set", "fast", "1", "--from", "dev-0"]);
     assert!(refused.contains("Unauthorized: "), "{refused}");
+    shape::seen(&["chain params set", "chain wait", "timer extend", "timer cancel", "timer watch"]);
 }

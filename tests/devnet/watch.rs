@@ -2,6 +2,7 @@
 //! present.
 
 use crate::{
+    shape,
     support::{Home, PATIENCE, list, wait_until},
     timers::{HEARTBEAT, number, text},
 };
@@ -26,13 +27,17 @@ pub struct Watch {
 impl Watch {
     pub fn start(home: &Home, args: &[&str]) -> Self {
         let mut command = home.command(&[&["-o", "jsonl"], args].concat());
+        let words: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         // Ends with the command.
         thread::spawn(move || {
             for line in stdout.lines() {
-                let line = serde_json::from_str(&line.unwrap()).unwrap();
+                let line = line.unwrap();
+                let args: Vec<_> = words.iter().map(String::as_str).collect();
+                shape::check(&[&["-o", "jsonl"], &args[..]].concat(), &line);
+                let line = serde_json::from_str(&line).unwrap();
                 if sender.send(line).is_err() {
                     return;
                 }

@@ -2,7 +2,15 @@
 //! Schema that is generated there, stricter in one thing: a field that no schema names is refused.
 
 use serde_json::{Map, Value};
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+
+/// The commands of this process whose documents were as their schemas say.
+static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Global options that take a value, in the forms that tests use.
 const VALUED: [&str; 7] = ["--output", "-o", "--devnet", "--node", "--jq", "--template", "--home"];
@@ -30,8 +38,8 @@ pub fn check(args: &[&str], stdout: &str) {
     if words.starts_with(&["lease", "logs"]) {
         return;
     }
-    let schema = (1..=words.len()).rev().find_map(|count| schema(&words[..count]));
-    let schema = schema.unwrap_or_else(|| panic!("{args:?} prints JSON and has no schema"));
+    let found = (1..=words.len()).rev().find_map(|n| Some((n, schema(&words[..n])?)));
+    let (count, schema) = found.unwrap_or_else(|| panic!("{args:?} prints JSON and has no schema"));
     for document in serde_json::Deserializer::from_str(stdout).into_iter::<Value>() {
         let document =
             document.unwrap_or_else(|error| panic!("{args:?}: {error}: no JSON: {stdout}"));
@@ -45,6 +53,17 @@ pub fn check(args: &[&str], stdout: &str) {
         if let Err(error) = outcome {
             panic!("{args:?} prints what docs/schemas does not say: {error}\n{document}");
         }
+        let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.insert(words[..count].join(" "));
+    }
+}
+
+/// Says that a test has seen what these commands print in JSON, and fails where it has not. That
+/// every command with a schema is named in some test is a test of its own.
+pub fn seen(commands: &[&str]) {
+    let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for command in commands {
+        assert!(seen.contains(*command), "nothing of `{command}` was checked here, but {seen:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     args, complete,
     context::Context,
     error::CliError,
-    output::{Document, Row, fields},
+    output::{Document, Row, fields, time},
 };
 use clap::{Args, Subcommand};
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
@@ -241,7 +241,7 @@ pub fn words(fault: &Entry) -> String {
 fn until(fault: &Entry) -> String {
     match (fault.until_height, &fault.until) {
         (Some(height), _) => height.to_string(),
-        (None, Some(time)) => time.to_string(),
+        (None, Some(at)) => time(**at),
         (None, None) => "-".to_owned(),
     }
 }

@@ -21,6 +21,7 @@ pub enum Mru {
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         submitter: String,
         /// The kind of job: custom, http, llm, mcp or eth_send
+        #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
         kind: String,
     },
 }

@@ -67,6 +67,9 @@ fn command_lines_parse() {
     check("cowboyctl presence show");
     check("cowboyctl chain wait +3 --timeout 5s");
     check("cowboyctl chain advance --blocks 100 --timeout 5m");
+    check("cowboyctl timer fees --limit 3");
+    // What it was called before.
+    check("cowboyctl timer fees --blocks 3");
     check("cowboyctl account new alice --fund 1.5cby");
     check("cowboyctl devnet snapshot save");
     check("cowboyctl devnet snapshot save before --timeout 5m");

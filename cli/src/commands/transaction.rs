@@ -13,7 +13,7 @@ use cowboy_devnet::{
     },
     client::{Client, ClientError},
     orchestrator::home::DevnetHome,
-    topology::Name,
+    topology::{FAUCET, Name},
 };
 use cowboy_engine::{
     actor::Budget,
@@ -23,6 +23,9 @@ use cowboy_engine::{
 
 /// How often a transaction is signed anew because another one took its nonce meanwhile.
 const NONCE_ATTEMPTS: u32 = 32;
+
+/// What the chain calls it when the sender has less than a transaction takes.
+const SHORT: &str = "InsufficientBalance";
 
 /// An account whose key is at hand.
 #[derive(Debug)]
@@ -151,9 +154,24 @@ fn rejection(transaction: &Transaction) -> CliError {
         TransactionStatus::Failed => "failed".to_owned(),
         status => format!("was {}", name_of(status)),
     };
+    let hint = match transaction.error.as_deref() {
+        Some(SHORT) => {
+            let sender = transaction.sender.to_string();
+            funding(transaction.sender_name.as_deref().unwrap_or(&sender))
+        }
+        _ => format!("see it: cowboyctl chain tx {}", transaction.hash),
+    };
     CliError::new(Exit::Rejected, reason)
         .detail(format!("transaction {} {outcome}", transaction.hash))
-        .hint(format!("see it: cowboyctl chain tx {}", transaction.hash))
+        .hint(hint)
+}
+
+/// How an account that has too little gets more.
+fn funding(account: &str) -> String {
+    match account {
+        FAUCET => "give some back to it: cowboyctl account transfer FROM faucet AMOUNT".to_owned(),
+        account => format!("give it some: cowboyctl account fund {account} AMOUNT"),
+    }
 }
 
 /// Hands the signed transaction to the mempool; returns its hash and nonce.
@@ -167,7 +185,7 @@ async fn submit(
     let address = AddressText::from(signer.address()).to_string();
     let mut attempt = 1;
     loop {
-        let Account { next_nonce: nonce, .. } = client.account(&address).await?;
+        let Account { next_nonce: nonce, name, .. } = client.account(&address).await?;
         let transaction = Unsigned::with_limits(
             parameters.chain_id.0.0,
             nonce,
@@ -192,6 +210,10 @@ async fn submit(
                     .hint("run fewer commands for the account at once"));
             }
             Err(error) if attempt < NONCE_ATTEMPTS && is_nonce_taken(&error) => attempt += 1,
+            Err(ClientError::Refused(detail)) if detail.name.as_deref() == Some(SHORT) => {
+                let hint = funding(name.as_deref().unwrap_or(&address));
+                return Err(CliError::from(detail).hint(hint));
+            }
             Err(error) => return Err(error.into()),
         }
     }

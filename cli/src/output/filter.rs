@@ -2,10 +2,14 @@
 //!
 //! A program runs on a thread of its own, on one document after the other, and hands over what it
 //! prints piece by piece: an endless one prints as it goes, and ctrl-c ends it like any command.
+//! One that takes too much memory, or prints nothing for too long, is given up by [`Limits`]; how
+//! deep it may call itself is the program's own to watch, in half of [`STACK_BYTES`].
 
-use super::{jq, template};
+use super::{jq, template, theme::bytes as size};
 use crate::error::{CliError, Exit};
+use cowboy_devnet::duration::Plain;
 use std::{
+    fs,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -16,13 +20,28 @@ use std::{
 };
 
 /// The stack of the program's thread: filters are recursive functions as often as not.
-const STACK_BYTES: usize = 256 << 20;
+pub(super) const STACK_BYTES: usize = 512 << 20;
 
 /// Pieces of output that may wait to be printed.
 const QUEUE: usize = 64;
 
 /// How long a document may take before ctrl-c is watched for. Most are done long before.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// What a program may take for a document.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// How long it may print nothing.
+    silence: Duration,
+    /// How much memory the process may have meanwhile, where the system says how much it has.
+    memory: u64,
+}
+
+/// What is said beside a program that is given up.
+pub(super) const ENDLESS: &str = "does it end? what cannot be ended is listed in docs/output.md";
+
+/// Documents are of 64 MB at most, and most filters take milliseconds.
+const LIMITS: Limits = Limits { silence: Duration::from_secs(60), memory: 2_000_000_000 };
 
 /// What a program is run by: takes a document in JSON and what to hand its output to, which says
 /// whether anybody still takes it.
@@ -38,6 +57,7 @@ pub struct Filter {
     watched: AtomicBool,
     /// What is left of an earlier document is nobody's.
     abandoned: AtomicBool,
+    limits: Limits,
 }
 
 #[derive(Debug)]
@@ -58,13 +78,20 @@ impl Filter {
     }
 
     fn of(source: &str, program: fn(&str) -> Result<Program, CliError>) -> Result<Self, CliError> {
-        // Made once here for its errors: the language's values stay on the thread they begin on.
-        drop(program(source)?);
         let source = source.to_owned();
         let (documents, documents_in) = sync_channel::<String>(1);
         let (pieces_out, pieces) = sync_channel(QUEUE);
         let run = move || {
-            let Ok(mut program) = program(&source) else { return };
+            // Made where it runs: the language's values stay on their thread, and a parser calls
+            // itself, too.
+            let (mut program, outcome) = match program(&source) {
+                Ok(program) => (Some(program), Ok(())),
+                Err(error) => (None, Err(error)),
+            };
+            if pieces_out.send(Piece::End(outcome)).is_err() {
+                return;
+            }
+            let Some(program) = &mut program else { return };
             for document in documents_in {
                 let mut print = |bytes| pieces_out.send(Piece::Output(bytes)).is_ok();
                 let outcome = program(&document, &mut print);
@@ -78,12 +105,17 @@ impl Filter {
             .stack_size(STACK_BYTES)
             .spawn(run)
             .map_err(|error| CliError::failed(format!("no thread for the filter: {error}")))?;
+        match pieces.recv() {
+            Ok(Piece::End(made)) => made?,
+            Ok(Piece::Output(_)) | Err(_) => return Err(ended()),
+        }
         Ok(Self {
             documents,
             pieces: Mutex::new(pieces),
             interrupted: Arc::default(),
             watched: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
+            limits: LIMITS,
         })
     }
 
@@ -108,13 +140,16 @@ impl Filter {
         document: String,
         mut print: impl FnMut(&[u8]) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
-        let ended = || CliError::failed("the filter ended without a word");
         let start = Instant::now();
+        let (mut heard, mut looked) = (start, start);
         let pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         self.documents.send(document).map_err(|_| ended())?;
         loop {
             match pieces.recv_timeout(PATIENCE) {
-                Ok(Piece::Output(bytes)) => print(&bytes)?,
+                Ok(Piece::Output(bytes)) => {
+                    print(&bytes)?;
+                    heard = Instant::now();
+                }
                 Ok(Piece::End(outcome)) => return outcome,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(ended()),
@@ -124,6 +159,10 @@ impl Filter {
             }
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(CliError::interrupted());
+            }
+            if looked.elapsed() >= PATIENCE {
+                looked = Instant::now();
+                self.limits.check(looked.duration_since(heard))?;
             }
         }
     }
@@ -147,6 +186,34 @@ impl Filter {
     }
 }
 
+impl Limits {
+    /// Gives a program up that has printed nothing for so long, or has taken too much.
+    fn check(self, silent: Duration) -> Result<(), CliError> {
+        if silent >= self.silence {
+            let what = format!("the filter has printed nothing for {}", Plain(self.silence));
+            return Err(CliError::new(Exit::TimedOut, what).hint(ENDLESS));
+        }
+        if memory().is_some_and(|taken| taken > self.memory) {
+            let what = format!("the filter takes more than {} of memory", size(self.memory));
+            return Err(CliError::failed(what).hint(ENDLESS));
+        }
+        Ok(())
+    }
+}
+
+/// The memory that this process has; only Linux says it in a file.
+fn memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1_024)
+}
+
+/// What is said of a thread that is gone.
+fn ended() -> CliError {
+    CliError::failed("the filter ended without a word")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,6 +234,52 @@ mod tests {
         assert_eq!(apply(&filter, r#"{"a":[1, 2]}"#).unwrap(), "[1,2]\n");
         assert_eq!(apply(&filter, r#"{"a":null}"#).unwrap(), "null\n");
         assert_eq!(apply(&filter, "[1]").unwrap_err().exit, Exit::Failed);
+    }
+
+    #[test]
+    fn what_calls_itself_without_end_is_an_error() {
+        let deep = "--jq: the filter calls itself too deeply\n  \
+                    does it end? what cannot be ended is listed in docs/output.md";
+        for source in ["def f: 1 + f; f", "def f: [f]; f", "def f: (f | .) + 1; f"] {
+            let filter = Filter::jq(source).unwrap();
+            assert_eq!(apply(&filter, "1").unwrap_err().to_string(), deep, "{source}");
+        }
+        let filter = Filter::jq("reduce range(100000) as $i (0; [.])").unwrap();
+        let what = apply(&filter, "1").unwrap_err().what;
+        assert_eq!(what, "--jq: an output is nested in more than 10000 levels");
+        // What ends is no error, however deep it goes.
+        let filter = Filter::jq("def f: if . == 0 then 0 else 1 + (. - 1 | f) end; f").unwrap();
+        assert_eq!(apply(&filter, "5000").unwrap(), "5000\n");
+        // Calls at a filter's end take no room.
+        let filter = Filter::jq("def f: if . == 0 then . else . - 1 | f end; f").unwrap();
+        assert_eq!(apply(&filter, "300000").unwrap(), "0\n");
+    }
+
+    #[test]
+    fn what_never_prints_is_given_up() {
+        for source in ["def f: f; f", "last(repeat(1))", "last(range(infinite))"] {
+            let mut filter = Filter::jq(source).unwrap();
+            filter.limits.silence = Duration::from_millis(300);
+            let error = apply(&filter, "1").unwrap_err();
+            assert_eq!(error.exit, Exit::TimedOut, "{source}: {error}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_takes_too_much_memory_is_given_up() {
+        for source in ["[range(infinite)]", "[repeat(1)]", "def f: . + . | f; f"] {
+            let mut filter = Filter::jq(source).unwrap();
+            filter.limits.memory = memory().unwrap() + (200 << 20);
+            let error = apply(&filter, "\"text\"").unwrap_err();
+            assert!(error.what.starts_with("the filter takes more than "), "{source}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_source_that_nests_deeply_is_read_or_refused() {
+        let nested = |depth| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
+        assert!(Filter::jq(&nested(10_000)).is_ok());
     }
 
     #[test]

@@ -66,6 +66,46 @@ pub fn cut(line: &str, columns: usize) -> String {
     middle(&line, columns, end)
 }
 
+/// A text in styles, whose lines lose their ends where they are wider than so many columns.
+pub fn cut_lines(text: &str, columns: usize) -> String {
+    text.split('\n').map(|line| cut_styled(line, columns)).collect::<Vec<_>>().join("\n")
+}
+
+fn cut_styled(line: &str, columns: usize) -> String {
+    if width(&anstream::adapter::strip_str(line).to_string()) <= columns {
+        return line.to_owned();
+    }
+    let (mut left, mut is_full) = (columns.saturating_sub(1), false);
+    let mut text = String::new();
+    let mut chars = line.chars();
+    let mut buffer = [0; 4];
+    while let Some(char) = chars.next() {
+        if char == '\u{1b}' {
+            // A style, up to its letter: it counts nothing, and what it begins has to end.
+            text.push(char);
+            for char in chars.by_ref() {
+                text.push(char);
+                if char.is_ascii_alphabetic() {
+                    break;
+                }
+            }
+            continue;
+        }
+        match left.checked_sub(width(char.encode_utf8(&mut buffer))) {
+            Some(rest) if !is_full => {
+                left = rest;
+                text.push(char);
+            }
+            _ if !is_full => {
+                is_full = true;
+                text.push(ELLIPSIS);
+            }
+            _ => {}
+        }
+    }
+    text
+}
+
 /// The columns that a line takes when each of its ids is as short as it gets.
 pub fn least_width(line: &str) -> usize {
     let spare = ids(line).map(|id| (id.end - id.start).saturating_sub(LEAST_ID)).sum();
@@ -201,6 +241,18 @@ mod tests {
         check("validator-12", 9, "valid…-12");
         check("runner", 1, "…");
         check("runner", 0, "");
+    }
+
+    #[test]
+    fn styled_lines_lose_their_ends_and_no_style_goes_on() {
+        let green = "\u{1b}[32m";
+        let check = |line: &str, columns, expected: &str| {
+            assert_eq!(cut_lines(line, columns), expected);
+        };
+        check("abc\nabcdef", 4, "abc\nabc…");
+        check(&format!("{green}abc\u{1b}[0m"), 3, &format!("{green}abc\u{1b}[0m"));
+        check(&format!("a{green}bcdef\u{1b}[0mg"), 4, &format!("a{green}bc…\u{1b}[0m"));
+        check("日本語", 4, "日…");
     }
 
     #[test]

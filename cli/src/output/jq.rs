@@ -1,46 +1,131 @@
 //! `--jq`: the jq language, run by jaq. Strings are printed as they are, any other value as compact
 //! JSON, each on a line.
+//!
+//! A filter that calls itself without end would overflow its thread's stack, which ends the process
+//! without an error. Every step of a filter asks for the table of its functions, and so how deep
+//! the stack has become is looked at there ([`Data`]).
 
-use super::filter::Program;
+use super::filter::{ENDLESS, Program, STACK_BYTES};
 use crate::error::{CliError, Excerpt, Exit, nearest};
 use jaq_core::{
-    Compiler, Ctx, Vars, compile,
-    data::JustLut,
+    Compiler, Ctx, DataT, Lut, Vars, compile,
+    data::HasLut,
     load,
     load::{Arena, File, Loader},
     unwrap_valr,
 };
 use jaq_json::Val;
-use std::ops::Range;
+use std::{
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
 
 const HINT: &str = "the language is that of jq; examples: docs/output.md";
+
+/// How much of its thread's stack a filter may take: what it has built is taken down in the rest.
+const DEPTH_BYTES: usize = STACK_BYTES / 2;
+
+/// Filters on JSON that know how deep their stack is.
+struct Bounded;
+
+impl DataT for Bounded {
+    type V<'a> = Val;
+    type Data<'a> = Data<'a>;
+}
+
+/// What each step of a filter is given.
+#[derive(Clone, Copy)]
+struct Data<'a> {
+    lut: &'a Lut<Bounded>,
+    /// Where the stack is when the filter begins.
+    bottom: usize,
+}
+
+/// What a filter's thread unwinds with when the stack has become too deep.
+struct TooDeep;
+
+impl<'a> HasLut<'a, Bounded> for Data<'a> {
+    fn lut(&self) -> &'a Lut<Bounded> {
+        if self.bottom.abs_diff(stack()) > DEPTH_BYTES {
+            // No panic of this program: nothing is printed.
+            resume_unwind(Box::new(TooDeep));
+        }
+        self.lut
+    }
+}
+
+/// The most levels of a value that is printed: printing calls itself for each.
+const LEVELS: usize = 10_000;
+
+/// Whether a value is nested deeper than can be printed.
+fn is_too_deep(value: &Val) -> bool {
+    let mut left = vec![(value, 0)];
+    while let Some((value, level)) = left.pop() {
+        if level > LEVELS {
+            return true;
+        }
+        match value {
+            Val::Arr(items) => left.extend(items.iter().map(|item| (item, level + 1))),
+            Val::Obj(fields) => {
+                let parts = fields.iter().flat_map(|(key, field)| [key, field]);
+                left.extend(parts.map(|part| (part, level + 1)));
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Where the stack is now.
+fn stack() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(&here).addr()
+}
 
 /// The program that a text describes; an error draws the place that is wrong.
 pub fn program(source: &str) -> Result<Program, CliError> {
     let filter = compile(source)?;
     Ok(Box::new(move |document, print| {
-        let input = jaq_json::read::parse_single(document.as_bytes())
-            .map_err(|error| CliError::failed(format!("--jq: the document: {error}")))?;
-        let cx = Ctx::<JustLut<Val>>::new(&filter.lut, Vars::new([]));
-        for output in filter.id.run((cx, input)).map(unwrap_valr) {
-            let output = output.map_err(|error| {
-                CliError::failed(format!("--jq: {error}"))
-                    .hint("the document that it runs on: the same command with --output json")
-            })?;
-            let mut line = match output {
-                Val::TStr(text) => text.to_vec(),
-                other => other.to_string().into_bytes(),
-            };
-            line.push(b'\n');
-            if !print(line) {
-                break;
-            }
-        }
-        Ok(())
+        let run = || run(&filter, document, print);
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| match panic.is::<TooDeep>() {
+            true => Err(CliError::failed("--jq: the filter calls itself too deeply").hint(ENDLESS)),
+            false => resume_unwind(panic),
+        })
     }))
 }
 
-fn compile(source: &str) -> Result<jaq_core::Filter<JustLut<Val>>, CliError> {
+/// Hands over what a filter makes of a document.
+fn run(
+    filter: &jaq_core::Filter<Bounded>,
+    document: &str,
+    print: &mut dyn FnMut(Vec<u8>) -> bool,
+) -> Result<(), CliError> {
+    let input = jaq_json::read::parse_single(document.as_bytes())
+        .map_err(|error| CliError::failed(format!("--jq: the document: {error}")))?;
+    let data = Data { lut: &filter.lut, bottom: stack() };
+    let cx = Ctx::<Bounded>::new(data, Vars::new([]));
+    for output in filter.id.run((cx, input)).map(unwrap_valr) {
+        let output = output.map_err(|error| {
+            CliError::failed(format!("--jq: {error}"))
+                .hint("the document that it runs on: the same command with --output json")
+        })?;
+        if is_too_deep(&output) {
+            let what = format!("--jq: an output is nested in more than {LEVELS} levels");
+            return Err(CliError::failed(what).hint(ENDLESS));
+        }
+        let mut line = match output {
+            Val::TStr(text) => text.to_vec(),
+            other => other.to_string().into_bytes(),
+        };
+        line.push(b'\n');
+        if !print(line) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn compile(source: &str) -> Result<jaq_core::Filter<Bounded>, CliError> {
     let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
     let arena = Arena::default();
     let file = File { code: source, path: () };
@@ -94,7 +179,7 @@ fn first<T, R>(errors: Vec<T>, describe: impl FnOnce(T) -> R) -> Option<R> {
 /// Every function's name.
 fn names() -> Vec<String> {
     let defs = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
-    let funs = jaq_core::funs::<JustLut<Val>>().chain(jaq_std::funs()).chain(jaq_json::funs());
+    let funs = jaq_core::funs::<Bounded>().chain(jaq_std::funs()).chain(jaq_json::funs());
     let natives = funs.map(|(name, ..)| name.to_owned());
     defs.map(|def| def.name.to_owned()).chain(natives).collect()
 }

@@ -17,11 +17,11 @@ pub mod timer;
 mod ui;
 
 pub use filter::Filter;
-pub use fit::{cut, has_id, least_width, short, width, within};
-pub use table::{Row, fields, table};
+pub use fit::{cut, cut_lines, has_id, least_width, room, short, width, within};
+pub use table::{Row, fields, listed, table};
 pub use theme::{
     AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
-    seconds_since, wei,
+    seconds_since, time, wei,
 };
 pub use ui::{COLUMNS, Progress, Ui, error, raw, warn};
 

@@ -140,7 +140,13 @@ fn widths(header: &[&str], rows: &[Vec<String>], columns: usize) -> Option<Vec<u
     (excess == 0).then(|| all.iter().map(|c| c.width).collect())
 }
 
-/// Names and values below one another, without a line feed at the end. Where there is too little
+/// Names in one cell; `-` where there are none.
+pub fn listed(names: &[String]) -> String {
+    if names.is_empty() { "-".to_owned() } else { names.join(",") }
+}
+
+/// Names and values below one another, without a line feed at the end; `-` where there is no value.
+/// Where there is too little
 /// room, values go on below themselves, and ids lose their middle.
 pub fn fields(fields: &[(&str, String)]) -> String {
     let names = fields.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
@@ -148,9 +154,10 @@ pub fn fields(fields: &[(&str, String)]) -> String {
     let lines: Vec<_> = fields
         .iter()
         .map(|(name, value)| {
+            let value = if value.trim().is_empty() { "-" } else { value };
             let value = match room {
                 Some(room) => wrap(value, room),
-                None => value.clone(),
+                None => value.to_owned(),
             };
             let value = value.replace('\n', &format!("\n{:names$}  ", ""));
             format!("{name:names$}  {value}").trim_end().to_owned()
@@ -186,6 +193,11 @@ mod tests {
                    two
         long name  x
         ");
+    }
+
+    #[test]
+    fn a_field_without_a_value_says_so() {
+        assert_eq!(fields(&[("a", String::new()), ("b", "1".to_owned())]), "a  -\nb  1");
     }
 
     fn rows() -> Vec<Vec<String>> {

@@ -67,6 +67,11 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
+/// A moment, to the second: `2026-11-20T09:53:00Z`.
+pub fn time(at: Timestamp) -> String {
+    format!("{at:.0}")
+}
+
 /// How long ago `then` was.
 pub fn seconds_since(then: Timestamp, now: Timestamp) -> String {
     let elapsed = Duration::try_from(now.duration_since(then)).unwrap_or_default();
@@ -88,6 +93,13 @@ mod tests {
         check(1_000 * CBY, "1,000 CBY");
         check(1_234_567 * CBY + CBY / 2, "1,234,567.5 CBY");
         check(u128::MAX, "340,282,366,920,938,463,463,374,607,431.768211455 CBY");
+    }
+
+    #[test]
+    fn moments_are_to_the_second() {
+        let at = |text: &str| time(text.parse().unwrap());
+        assert_eq!(at("2026-11-23T03:20:19.932160341Z"), "2026-11-23T03:20:19Z");
+        assert_eq!(at("2026-11-23T03:20:19Z"), "2026-11-23T03:20:19Z");
     }
 
     #[test]

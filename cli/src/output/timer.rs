@@ -3,19 +3,6 @@
 use cowboy_devnet::api::types::{DeferralReason, TimerStatus, TimerTier};
 use cowboy_engine::timer::Policy;
 
-/// Where a timer stands, as JSON has it.
-pub fn status(status: TimerStatus) -> &'static str {
-    match status {
-        TimerStatus::Scheduled => "scheduled",
-        TimerStatus::Due => "due",
-        TimerStatus::Fired => "fired",
-        TimerStatus::Failed => "failed",
-        TimerStatus::Expired => "expired",
-        TimerStatus::Cancelled => "cancelled",
-        TimerStatus::InsufficientFunds => "insufficient_funds",
-    }
-}
-
 /// Whether a timer with this status waits no more.
 pub fn has_ended(status: TimerStatus) -> bool {
     !matches!(status, TimerStatus::Scheduled | TimerStatus::Due)

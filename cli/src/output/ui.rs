@@ -86,7 +86,7 @@ impl Ui {
     }
 
     /// A value that stands alone, drawn for as many columns as there are. What is drawn in styles
-    /// is plain where no terminal shows them.
+    /// is plain where no terminal shows them, and whole ([`within`]) where none limits its width.
     pub fn drawing(
         self,
         value: &impl Document,
@@ -95,8 +95,10 @@ impl Ui {
         if !self.is_for_people() {
             return self.document(value);
         }
+        let limit = terminal().filter(|_| !self.wide);
+        let text = within(limit, || draw(columns()));
         let mut stdout = anstream::stdout().lock();
-        writeln!(stdout, "{}", draw(columns()))?;
+        writeln!(stdout, "{text}")?;
         stdout.flush()?;
         Ok(())
     }

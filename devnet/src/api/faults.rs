@@ -8,7 +8,7 @@ use super::{
     view::shown,
 };
 use crate::{
-    duration::Plain,
+    duration::Exact,
     faults::{At, Fault, MAX_DELAY, Rule, Until},
 };
 use jiff::Timestamp;
@@ -143,8 +143,8 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
             if longest > MAX_DELAY {
                 let message = format!(
                     "a message is delayed by {} at most, not by {}",
-                    Plain(MAX_DELAY),
-                    Plain(longest)
+                    Exact(MAX_DELAY),
+                    Exact(longest)
                 );
                 return Err(ApiError::bad_request(message)
                     .hint("to cut a link: cowboyctl fault loss A..B 100"));

@@ -212,8 +212,8 @@ fn describe(name: &str) -> &'static str {
     match name {
         "height" => "A height, or `latest`",
         "hash" => "A transaction's hash: 0x and 64 hex digits",
-        "id" => "A job's id: 0x and 64 hex digits",
-        "timer" => "A timer's id, or enough of its beginning: 0x and hex digits",
+        "id" => "A job's id: 0x and 64 hex digits; or `latest`",
+        "timer" => "A timer's id, or enough of its beginning: 0x and hex digits; or `latest`",
         "actor" => "An actor's address, or enough of its beginning: 0x and hex digits",
         "fault" => "A fault's number, or a node by name or address",
         "kind" => "A job kind, as `custom`",

@@ -23,7 +23,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::StreamExt as _;
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tokio::{
     net::TcpListener,
     sync::{Semaphore, watch},
@@ -125,6 +129,9 @@ pub fn start_router(listener: TcpListener, router: Router) -> Serving {
     http::start(LIMITS.into(), listener, None, |_| router)
 }
 
+/// How long a devnet may take to be saved: its whole folder is copied.
+const SAVING: Duration = Duration::from_secs(3_600);
+
 /// The routes, and what every request passes before them.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     let mut router = Router::new();
@@ -153,11 +160,13 @@ async fn wrong_method(method: Method, uri: Uri) -> ApiError {
 
 /// Refuses what no route should see, and bounds the time of the rest.
 async fn guard(State(limit): State<Duration>, request: Request, next: Next) -> Response {
-    let answer = timeout(limit, async {
+    let late = |limit| move |_| ApiError::timeout(format!("not done within {}", Plain(limit)));
+    let begun = Instant::now();
+    let answer = async {
         let (parts, body) = request.into_parts();
         let local = is_local(parts.headers.get(HOST), parts.uri.authority());
-        let limit = if local { BODY_LIMIT } else { 0 };
-        let body = receive(body, limit).await?;
+        let most = if local { BODY_LIMIT } else { 0 };
+        let body = timeout(limit, receive(body, most)).await.map_err(late(limit))??;
         if !local {
             return Err(ApiError::bad_request(
                 "the Host header names no loopback address: this API answers on the loopback only",
@@ -168,12 +177,12 @@ async fn guard(State(limit): State<Duration>, request: Request, next: Next) -> R
             ApiError::bad_request(format!("the body is longer than {BODY_LIMIT} bytes"))
                 .status(StatusCode::PAYLOAD_TOO_LARGE)
         })?;
-        Ok(next.run(Request::from_parts(parts, Body::from(body))).await)
-    });
-    let answer = answer
-        .await
-        .unwrap_or_else(|_| Err(ApiError::timeout(format!("not done within {}", Plain(limit)))));
-    let mut response = answer.into_response();
+        let saves = parts.method == Method::POST && parts.uri.path() == routes::SNAPSHOTS;
+        let limit = if saves { SAVING } else { limit };
+        let handled = next.run(Request::from_parts(parts, Body::from(body)));
+        timeout(limit.saturating_sub(begun.elapsed()), handled).await.map_err(late(limit))
+    };
+    let mut response = answer.await.into_response();
     let headers = response.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -372,7 +372,7 @@ impl Client {
         self.get(&["jobs"], query).await
     }
 
-    /// A job.
+    /// A job, by its id, or `latest`.
     pub async fn job(&self, job: &str) -> Result<Job, ClientError> {
         self.get(&["jobs", job], &()).await
     }
@@ -401,7 +401,7 @@ impl Client {
         self.get(&["timers"], query).await
     }
 
-    /// A timer, by its id or enough of the beginning of it.
+    /// A timer, by its id or enough of the beginning of it, or `latest`.
     pub async fn timer(&self, timer: &str) -> Result<Timer, ClientError> {
         self.get(&["timers", timer], &()).await
     }

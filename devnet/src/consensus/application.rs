@@ -83,7 +83,12 @@ enum Refusal {
     Certificate { block: Hash, error: certificate::CertificateError },
     #[error("certificate for {block} of epoch {epoch}, which has not begun")]
     Epoch { block: Hash, epoch: u64 },
-    #[error("it names {got:?} as executed where {expected} is the newest certified ancestor")]
+    #[error(
+        "it names block {} (state root {}) as executed where {expected} is the newest certified \
+         ancestor",
+        .got.height,
+        .got.state_root
+    )]
     Executed { got: Executed, expected: Height },
     #[error("state root of {0} differs from the one computed here")]
     StateRoot(Height),

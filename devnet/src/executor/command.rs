@@ -29,6 +29,7 @@ pub(super) use stat::has_members;
 pub(crate) use tree::{END_TIMEOUT, Tree};
 
 use super::{Bounded, Cancelled, ExecutorError, Limits, Progress, within};
+use crate::spelling::Quoted;
 use rustix::process::Pid;
 use std::{
     collections::BTreeMap,
@@ -184,7 +185,8 @@ impl Process {
         limits: &Limits,
     ) -> Result<Self, ExecutorError> {
         if let Some(name) = command.env.keys().find(|name| name.is_empty() || name.contains('=')) {
-            return Err(ExecutorError::Invalid(format!("{name:?} names no environment variable")));
+            let what = format!("{} names no environment variable", Quoted(name));
+            return Err(ExecutorError::Invalid(what));
         }
         let failed = |error: io::Error| ExecutorError::Start {
             program: command.program.clone(),

@@ -8,6 +8,7 @@ mod pointer;
 mod tests;
 
 use super::{Bounded, ExecutorError, Limits, Progress};
+use crate::spelling::Quoted;
 use cowboy_engine::job::json::Pointer;
 use reqwest::{
     Method, Response, Url,
@@ -91,7 +92,7 @@ impl Client {
         let pointer = request.pointer.as_deref().map(Pointer::parse).transpose();
         let pointer = pointer.map_err(|error| {
             let text = request.pointer.as_deref().unwrap_or_default();
-            ExecutorError::Invalid(format!("{text:?} {error}"))
+            ExecutorError::Invalid(format!("{} {error}", Quoted(text)))
         })?;
         let prepared = prepare(request)?;
         let asked = prepared.url().clone();
@@ -173,15 +174,15 @@ pub(super) fn server_url(text: &str) -> Result<Url, String> {
 
 fn prepare(request: &Request) -> Result<reqwest::Request, ExecutorError> {
     let invalid = |what: &str, got: &str, error: &dyn Error| {
-        ExecutorError::Invalid(format!("{what} {got:?}: {error}"))
+        ExecutorError::Invalid(format!("{what} {}: {error}", Quoted(got)))
     };
     let method = Method::from_bytes(request.method.as_bytes())
         .map_err(|error| invalid("method", &request.method, &error))?;
     let url = Url::parse(&request.url).map_err(|error| invalid("URL", &request.url, &error))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(ExecutorError::Invalid(format!(
-            "URL {:?}: scheme {:?}, expected http or https",
-            request.url,
+            "URL {}: scheme `{}`, expected http or https",
+            Quoted(&request.url),
             url.scheme()
         )));
     }

@@ -28,6 +28,7 @@ use super::{
     http::{self, chain},
     secrets::Secrets,
 };
+use crate::spelling::Quoted;
 use answer::{Answer, Completion};
 use reqwest::{
     Method, Response, Url,
@@ -308,8 +309,8 @@ fn known<'a, const MIN: usize>(
     models.get(name).ok_or_else(|| {
         let names: Vec<_> = models.names().collect();
         ExecutorError::Invalid(match names.as_slice() {
-            [] => format!("{what} {name:?}: the runner has none"),
-            names => format!("{what} {name:?}: expected one of {}", names.join(", ")),
+            [] => format!("{what} {}: the runner has none", Quoted(name)),
+            names => format!("{what} {}: expected one of {}", Quoted(name), names.join(", ")),
         })
     })
 }

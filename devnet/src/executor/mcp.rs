@@ -22,6 +22,7 @@ use super::{
     Cancelled, Executor, ExecutorError, Limits, Progress, command::Command, http::chain,
     secrets::Secrets,
 };
+use crate::spelling::Quoted;
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
@@ -87,8 +88,8 @@ pub(super) async fn call(
     progress: impl Fn(Progress) + Send + Sync,
 ) -> Result<Vec<u8>, ExecutorError> {
     let server = executor.mcp.0.get(&request.server).ok_or_else(|| {
-        let name = &request.server;
-        ExecutorError::Invalid(format!("this runner has no MCP server {name:?}"))
+        let name = Quoted(&request.server);
+        ExecutorError::Invalid(format!("this runner has no MCP server {name}"))
     })?;
     let arguments = serde_json::from_str(&request.arguments).map_err(|error| {
         ExecutorError::Invalid(format!("arguments are not a JSON object: {error}"))

@@ -21,7 +21,7 @@ mod secrets;
 
 pub use config::{Config, ConfigError};
 
-use crate::duration::Plain;
+use crate::{duration::Plain, spelling::Quoted};
 use futures::future::BoxFuture;
 use std::{
     env, fmt, io,
@@ -79,7 +79,7 @@ pub enum ExecutorError {
     #[error("invalid task: {0}")]
     Invalid(String),
     /// The command could not be started.
-    #[error("cannot start {program:?}: {reason}")]
+    #[error("cannot start {}: {reason}", Quoted(.program))]
     Start {
         /// The program, as the task names it.
         program: String,
@@ -158,7 +158,7 @@ pub enum ExecutorError {
         reason: String,
     },
     /// The response has no value at the task's JSON pointer.
-    #[error("the response has nothing at JSON pointer {pointer:?}")]
+    #[error("the response has nothing at JSON pointer {}", Quoted(.pointer))]
     NothingThere {
         /// The pointer.
         pointer: String,
@@ -167,7 +167,7 @@ pub enum ExecutorError {
     #[error("the response is not JSON: {0}")]
     NotJson(String),
     /// An MCP server ended the conversation, or broke its rules.
-    #[error("MCP server {server:?}: {reason}")]
+    #[error("MCP server {}: {reason}", Quoted(.server))]
     Mcp {
         /// The server, as the task names it.
         server: String,
@@ -175,7 +175,7 @@ pub enum ExecutorError {
         reason: String,
     },
     /// A tool says that it failed, or its server that it has no such tool.
-    #[error("tool {tool:?} of MCP server {server:?}: {reason}")]
+    #[error("tool {} of MCP server {}: {reason}", Quoted(.tool), Quoted(.server))]
     Tool {
         /// The server, as the task names it.
         server: String,

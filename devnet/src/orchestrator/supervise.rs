@@ -262,7 +262,8 @@ impl Supervised {
     pub(super) async fn stop(self) {
         self.shutdown.send_replace(true);
         if ::tokio::time::timeout(STOP_TIMEOUT, self.task).await.is_err() {
-            tracing::warn!("nodes did not stop within {STOP_TIMEOUT:?}; they end with the process");
+            let within = Plain(STOP_TIMEOUT);
+            tracing::warn!("nodes did not stop within {within}; they end with the process");
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     api::types::{AddressText, ErrorCode, HashText, Parameters, Runner},
     client::{BlockAt, Client, ClientError},
     home::{DevnetHome, State},
+    spelling::Quoted,
 };
 use commonware_runtime::Clock;
 use cowboy_engine::{
@@ -235,7 +236,7 @@ fn pause(parameters: &Parameters) -> Duration {
 }
 
 fn parsed(address: &str) -> Result<SocketAddr, FollowError> {
-    address.parse().map_err(|error| answer(&format_args!("{address:?}: {error}")))
+    address.parse().map_err(|error| answer(&format_args!("{}: {error}", Quoted(address))))
 }
 
 pub(super) fn answer(error: &dyn std::fmt::Display) -> FollowError {

@@ -93,53 +93,52 @@ pub fn play(
     until: Option<u64>,
     trace: &mut dyn FnMut(Line),
 ) -> Result<Played, PlayError> {
-    let played = AssertUnwindSafe(|| {
-        super::run(seed, async |context| play_in(script, context, until, trace).await)
-    });
-    match panic::catch_unwind(played) {
-        Ok(played) => Ok(played?),
+    caught(|| {
+        super::run(seed, async |context| {
+            let auditor = context.auditor().clone();
+            let mut player = Player::new(script, context).await?;
+            let outcome = match player.run(until.unwrap_or(script.blocks), trace).await {
+                Ok(()) if until.is_none_or(|until| until >= script.blocks) => {
+                    player.settle(trace).await
+                }
+                outcome => outcome,
+            };
+            let breach = match outcome {
+                Ok(()) => None,
+                Err(error) => match error.invariant() {
+                    Some(invariant) => {
+                        let height = player.invariants.height();
+                        Some(Breach { invariant, height, what: error.to_string() })
+                    }
+                    None => return Err(error),
+                },
+            };
+            let cluster = &player.devnet.cluster;
+            Ok::<_, ScenarioError>(Played {
+                heights: cluster.heights(),
+                root: player.invariants.root(Height::new(script.blocks)).unwrap_or_default(),
+                digest: cluster.log_hash(0)?,
+                audit: auditor.state(),
+                submitted: player.requests.jobs().len(),
+                verified: player.verified(),
+                certified: cluster.parents_certified(0)?,
+                time: player.elapsed(),
+                breach,
+            })
+        })
+    })
+}
+
+/// What a simulation comes to, whatever becomes of the code that is simulated.
+fn caught<T>(simulate: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, PlayError> {
+    match panic::catch_unwind(AssertUnwindSafe(simulate)) {
+        Ok(outcome) => Ok(outcome?),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
             Err(PlayError::Panic(text.unwrap_or("without a word").to_owned()))
         }
     }
-}
-
-async fn play_in(
-    script: &Script,
-    context: Context,
-    until: Option<u64>,
-    trace: &mut dyn FnMut(Line),
-) -> Result<Played, ScenarioError> {
-    let auditor = context.auditor().clone();
-    let mut player = Player::new(script, context).await?;
-    let outcome = match player.run(until.unwrap_or(script.blocks), trace).await {
-        Ok(()) if until.is_none_or(|until| until >= script.blocks) => player.settle(trace).await,
-        outcome => outcome,
-    };
-    let breach = match outcome {
-        Ok(()) => None,
-        Err(error) => match error.invariant() {
-            Some(invariant) => {
-                let height = player.invariants.height();
-                Some(Breach { invariant, height, what: error.to_string() })
-            }
-            None => return Err(error),
-        },
-    };
-    let cluster = &player.devnet.cluster;
-    Ok(Played {
-        heights: cluster.heights(),
-        root: player.invariants.root(Height::new(script.blocks)).unwrap_or_default(),
-        digest: cluster.log_hash(0)?,
-        audit: auditor.state(),
-        submitted: player.requests.jobs().len(),
-        verified: player.verified(),
-        certified: cluster.parents_certified(0)?,
-        time: player.elapsed(),
-        breach,
-    })
 }
 
 /// A fault that will come.

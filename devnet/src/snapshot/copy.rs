@@ -4,7 +4,8 @@ use super::SnapshotError;
 use crate::home::{self, HomeError};
 use rusqlite::Connection;
 use std::{
-    fs::{self, OpenOptions},
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
     io,
     os::unix::fs::{OpenOptionsExt as _, symlink},
     path::Path,
@@ -124,8 +125,12 @@ impl Copied {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             entries => entries.map_err(HomeError::io(from))?,
         };
-        for entry in entries {
-            let name = entry.map_err(HomeError::io(from))?.file_name();
+        let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+        let mut names = names.collect::<Result<Vec<_>, _>>().map_err(HomeError::io(from))?;
+        if let Some(place) = place {
+            databases_first(place, &mut names);
+        }
+        for name in names {
             if let Some(place) = place {
                 place.push(name.to_string_lossy().into_owned());
             }
@@ -152,6 +157,34 @@ impl Copied {
     }
 }
 
+/// Puts a folder's databases before what they tell of: files are whole before a database names
+/// them, and so what a copy of it names is there to be copied afterwards.
+fn databases_first(folder: &[String], names: &mut [OsString]) {
+    names.sort_by_key(|name| {
+        let place = [folder, &[name.to_string_lossy().into_owned()]].concat();
+        Kind::of(&place) != Kind::Database
+    });
+}
+
+/// Has a folder, and all that is in it, on the disk.
+pub(super) fn settle(folder: &Path) -> Result<(), HomeError> {
+    for entry in fs::read_dir(folder).map_err(HomeError::io(folder))? {
+        let entry = entry.map_err(HomeError::io(folder))?;
+        let kind = entry.file_type().map_err(HomeError::io(&entry.path()))?;
+        if kind.is_dir() {
+            settle(&entry.path())?;
+        } else if kind.is_file() {
+            sync(&entry.path())?;
+        }
+    }
+    sync(folder)
+}
+
+/// Has a file, or the names in a folder, on the disk.
+pub(super) fn sync(path: &Path) -> Result<(), HomeError> {
+    File::open(path).and_then(|file| file.sync_all()).map_err(HomeError::io(path))
+}
+
 /// An SQLite file as of now, with what is in its log.
 fn database(from: &Path, to: &Path) -> Result<(), SnapshotError> {
     // SQLite writes into an empty file, which is nobody else's from the beginning.
@@ -171,6 +204,15 @@ fn database(from: &Path, to: &Path) -> Result<(), SnapshotError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn databases_go_before_what_they_tell_of() {
+        let mut names = ["artifacts", "caches", "lease.db", "logs"].map(OsString::from);
+        databases_first(&["lease".to_owned()], &mut names);
+        assert_eq!(names, ["lease.db", "artifacts", "caches", "logs"]);
+        databases_first(&["lease".to_owned(), "artifacts".to_owned()], &mut names);
+        assert_eq!(names, ["lease.db", "artifacts", "caches", "logs"], "no database there");
+    }
 
     #[test]
     fn only_a_devnet_s_own_databases_are_sqlite_s() {

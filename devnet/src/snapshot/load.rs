@@ -1,6 +1,11 @@
 //! Bringing a snapshot back: into the devnet that it is of, or into a new one.
 
-use super::{DEVNET, SnapshotError, Snapshots, copy::Copied, rename_new, scratch::Scratch};
+use super::{
+    DEVNET, SnapshotError, Snapshots,
+    copy::{Copied, settle, sync},
+    rename_new,
+    scratch::Scratch,
+};
 use crate::{
     api::types::Snapshot,
     home::{self, DevnetHome, HomeError, Lock, State, create_private_dir},
@@ -60,10 +65,12 @@ impl Snapshots {
             rename_devnet(&fresh, devnet.name())?;
         }
         create_private_dir(&fresh.join("log"))?;
+        settle(&fresh)?;
         match devnet.exists() {
             true => replace(&devnet, &fresh, &scratch.path("old"))?,
             false => create(&devnet, &fresh)?,
         }
+        sync(self.home.path())?;
         Ok(Loaded { devnet, snapshot, replaced })
     }
 }

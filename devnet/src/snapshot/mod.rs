@@ -8,11 +8,13 @@
 //!
 //! Saving takes a folder that no validator writes to: that of a stopped devnet, or of one whose
 //! validators were stopped for it. SQLite files are copied through SQLite, so that others may go on
-//! writing: the agent's and the lease server's. Not taken are the lock, the record, the API's
-//! token, logs, directories of jobs, and runners in processes of their own.
+//! writing: the agent's and the lease server's, before the files that they name. Not taken are the
+//! lock, the record, the API's token, logs, directories of jobs, and runners in processes of their
+//! own.
 //!
-//! Whatever is made is made in a folder beside ([`scratch`]) and renamed when it is whole: a
-//! process that is killed leaves a snapshot, or a devnet, as it was before or as it is to be.
+//! Whatever is made is made in a folder beside ([`scratch`]) and renamed when it is whole and on
+//! the disk: a process that is killed, or a machine that fails, leaves a snapshot, or a devnet, as
+//! it was before or as it is to be.
 
 mod copy;
 mod load;
@@ -282,12 +284,15 @@ impl Draft {
         let folder = self.scratch.path("snapshot");
         let json = serde_json::to_string_pretty(&snapshot).expect("a snapshot is plain data");
         home::write_private(&folder.join(MANIFEST), &format!("{json}\n"))?;
+        // Its name promises that it is whole, whatever happens to the machine.
+        copy::settle(&folder)?;
         rename_new(&folder, &self.snapshots.path(&self.name)).map_err(|error| {
             match error.kind() {
                 io::ErrorKind::AlreadyExists => SnapshotError::Exists(self.name.clone()),
                 _ => HomeError::io(&folder)(error).into(),
             }
         })?;
+        copy::sync(&self.snapshots.folder)?;
         Ok(snapshot)
     }
 }

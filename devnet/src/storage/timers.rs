@@ -207,6 +207,12 @@ impl Store {
         self.read_timers(sql, params![id.0, limit])
     }
 
+    /// The timer that was scheduled last.
+    pub fn newest_timer(&self) -> Result<Option<StoredTimer>, StorageError> {
+        let sql = "SELECT height, status, ended_at, body FROM timer ORDER BY seq DESC LIMIT 1";
+        Ok(self.read_timers(sql, params![])?.pop())
+    }
+
     /// Timers that have not ended and are due from one height to another, both included: by
     /// height, then in the order in which they were scheduled.
     pub fn waiting_timers(

@@ -48,7 +48,7 @@ impl Document for Actor {
             text += &table(&["key", "value"], rows);
         }
         if let Some(next) = &self.next {
-            text += &format!("\n\nmore from {next:?} on: --limit, --prefix");
+            text += &format!("\n\nmore from `{next}` on: --limit, --prefix");
         }
         text
     }

@@ -3,7 +3,7 @@
 pub(super) mod advance;
 pub(super) mod params;
 
-use super::{actor, timer::status as timer_status};
+use super::actor;
 use crate::{
     args::{self, HeightArg},
     complete,
@@ -223,7 +223,7 @@ impl Document for Block {
                     short(&fire.actor),
                     fire.handler.clone(),
                     fire.due_at.to_string(),
-                    timer_status(fire.status).to_owned(),
+                    fire.status.to_string(),
                     fire.cycles.to_string(),
                 ]
             });

@@ -47,7 +47,7 @@ pub struct Save {
     #[arg(value_name = "SNAPSHOT")]
     snapshot: Option<Name>,
     /// How long at most
-    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "60s")]
+    #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "10m")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
     timeout: Duration,
 }
@@ -125,14 +125,20 @@ impl Save {
             State::Running(_) => {
                 let client = Client::of_devnet(&devnet)?.with_timeout(self.timeout);
                 let saved = client.save(self.snapshot.as_ref().map(Name::as_str)).await;
-                saved.map_err(|error| match error.code() {
-                    Some(ErrorCode::Conflict) => {
-                        CliError::from(error).hint("choose another name, or delete that one")
+                saved.map_err(|error| {
+                    let code = error.code();
+                    let late = matches!(error, ClientError::Timeout { .. });
+                    let error = CliError::from(error);
+                    match code {
+                        Some(ErrorCode::Conflict) => {
+                            error.hint("choose another name, or delete that one")
+                        }
+                        // It goes on without this command.
+                        code if late || code == Some(ErrorCode::Timeout) => {
+                            error.hint("it is still being saved: cowboyctl devnet snapshot ls")
+                        }
+                        _ => error,
                     }
-                    // It goes on without this command.
-                    Some(ErrorCode::Timeout) => CliError::from(error)
-                        .hint("it is still being saved: cowboyctl devnet snapshot ls"),
-                    _ => error.into(),
                 })?
             }
         };

@@ -34,7 +34,7 @@ pub enum Job {
     Submit(Box<submit::Submit>),
     /// Take a job back that nobody has committed to yet; its escrow comes back
     Cancel {
-        /// The job's id
+        /// The job: its id, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
         /// The account that submitted it, or that deployed the actor which did
@@ -49,7 +49,7 @@ pub enum Job {
     /// Take the bond of the runner whose result was wrong, 1.5 times the job's --max-price: of jobs
     /// with --verify economic_bond
     Slash {
-        /// The job's id
+        /// The job: its id, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
         /// The system deployer that says so
@@ -86,13 +86,13 @@ pub enum Job {
     },
     /// A job: where it stands, who works on it, what happened to it
     Show {
-        /// The job's id
+        /// The job: its id, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
     },
     /// Wait until a job is final
     Wait {
-        /// The job's id
+        /// The job: its id, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
         /// How long at most
@@ -102,13 +102,13 @@ pub enum Job {
     },
     /// A job's verified result; as a table, the bytes as they are
     Result {
-        /// The job's id
+        /// The job: its id, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
     },
     /// How a job's runners were drawn: who was dropped why, seed, weights, draws
     Explain {
-        /// The job's id
+        /// The job: its id, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
         /// Which attempt, from 1 [default: the last]
@@ -117,7 +117,7 @@ pub enum Job {
     },
     /// Draw a job's runners anew from what the chain records, and compare
     VerifySelection {
-        /// The job's id
+        /// The job: its id, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
     },
@@ -191,7 +191,8 @@ async fn transact(
     let client = cx.client_of(&devnet)?;
     let signer = Signer::find(&devnet, from)?;
     let job_id: HashText = client.job(job).await?.job_id;
+    let job = job_id.to_string();
     let payload = payload(*job_id);
     transaction::execute(cx.ui, &client, &signer, payload, Deadline::after(timeout)).await?;
-    cx.ui.document(&client.job(job).await?)
+    cx.ui.document(&client.job(&job).await?)
 }

@@ -3,7 +3,7 @@
 use super::submit::progress;
 use crate::{
     commands::chain::{data, named},
-    output::{Document, Row, amount, fields, millis, table},
+    output::{Document, Row, amount, fields, listed, millis, table},
 };
 use cowboy_devnet::api::types::{
     Explanation, Job, JobResult, JobStatus, JobSummary, SelectionCheck,
@@ -23,7 +23,7 @@ impl Row for JobSummary {
             self.kind.clone(),
             self.submitter_name.clone().unwrap_or_else(|| self.submitter.to_string()),
             self.status.to_string(),
-            self.committee.join(","),
+            listed(&self.committee),
             self.submitted_at.to_string(),
             or_dash(self.final_at),
         ]

@@ -308,8 +308,8 @@ pub async fn submit(
     })
 }
 
-/// Waits until a job is final. Meanwhile each runner that says that it cannot do the work is named
-/// on stderr, with its reason.
+/// Waits until a job is final; `latest` is the newest of now. Meanwhile each runner that says that
+/// it cannot do the work is named on stderr, with its reason.
 pub async fn wait_until_final(
     ui: Ui,
     client: &Client,
@@ -321,9 +321,10 @@ pub async fn wait_until_final(
         .wait_for(ui, &awaited, async |wait| {
             let mut blocks = client.follow(None);
             blocks.connect().await?;
-            let mut told = 0;
+            let (mut id, mut told) = (id.to_owned(), 0);
             loop {
-                let job = client.job(id).await?;
+                let job = client.job(&id).await?;
+                id = job.job_id.to_string();
                 let reports = job.events.iter().filter(|event| event.event == "WorkFailed");
                 for report in reports.skip(told) {
                     tell_failure(ui, client, report).await;

@@ -3,6 +3,7 @@
 
 use super::connect::Server;
 use crate::complete::{
+    all, and_latest,
     ask::{context, runtime, within},
     described,
     line::Line,
@@ -10,7 +11,7 @@ use crate::complete::{
 use clap_complete::CompletionCandidate;
 use cowboy_devnet::lease::{
     client::{Client, ClientError},
-    messages::{JobQuery, PageQuery},
+    messages::{JobQuery, JobState, PageQuery},
 };
 
 /// The newest jobs.
@@ -22,11 +23,10 @@ pub fn jobs() -> Vec<CompletionCandidate> {
 /// The newest runs.
 pub fn runs() -> Vec<CompletionCandidate> {
     let runs = ask(async |client| client.runs(&PageQuery::default()).await);
-    let latest = (!runs.is_empty()).then(|| described("latest", "the newest".to_owned()));
     let named = runs.into_iter().map(|run| {
         described(run.run_id, format!("{} {}", run.name.unwrap_or_default(), run.state))
     });
-    latest.into_iter().chain(named).collect()
+    and_latest(named.collect())
 }
 
 /// The newest runs and jobs.
@@ -42,10 +42,7 @@ pub fn runners() -> Vec<CompletionCandidate> {
 
 /// States of jobs.
 pub fn states() -> Vec<CompletionCandidate> {
-    "QUEUED LEASED STARTING RUNNING CANCEL_REQUESTED SUCCEEDED FAILED CANCELED TIMED_OUT"
-        .split(' ')
-        .map(CompletionCandidate::new)
-        .collect()
+    all(JobState::ALL)
 }
 
 /// What the server that is meant answers.

@@ -1,9 +1,9 @@
 //! Runs and jobs as people name them: an id, the beginning of one, `latest`, `RUN/NAME`.
 
-use crate::error::{CliError, Exit};
+use crate::error::{CliError, Exit, nearest};
 use cowboy_devnet::lease::{
     client::Client,
-    messages::{JobQuery, PAGE_LIMIT, PageQuery, RunSummary},
+    messages::{JobQuery, JobSummary, PAGE_LIMIT, PageQuery, RunSummary},
 };
 
 /// Digits of an id.
@@ -36,7 +36,9 @@ pub async fn run(client: &Client, text: &str) -> Result<String, CliError> {
         };
         return runs.into_iter().next().map(|run| run.run_id).ok_or_else(none);
     }
-    only("run", text, runs.into_iter().map(|run| run.run_id).filter(|id| begins(id, RUN, text)))
+    let ids: Vec<_> = runs.into_iter().map(|run| run.run_id).collect();
+    let found = ids.iter().filter(|id| begins(id, RUN, text)).cloned();
+    only("run", text, found, || meant(text, ids.iter().map(|id| (id.as_str(), id.clone()))))
 }
 
 /// The job that is meant: its id, a unique beginning of it, or `RUN/NAME`.
@@ -48,12 +50,18 @@ pub async fn job(client: &Client, text: &str) -> Result<String, CliError> {
         let run = client.run(&run(client, of).await?).await?;
         let found = run.jobs.iter().find(|job| job.name == name);
         return found.map(|job| job.job.clone()).ok_or_else(|| {
-            let names = run.jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>();
-            CliError::new(Exit::NotFound, format!("run {} has no job `{name}`", run.run_id))
-                .detail(format!("it has {}", names.join(", ")))
+            let names = run.jobs.iter().map(|job| job.name.as_str());
+            let error =
+                CliError::new(Exit::NotFound, format!("run {} has no job `{name}`", run.run_id))
+                    .detail(format!("it has {}", names.clone().collect::<Vec<_>>().join(", ")));
+            match nearest(name, names) {
+                Some(meant) => error.hint(format!("did you mean `{of}/{meant}`?")),
+                None => error,
+            }
         });
     }
-    only("job", text, jobs(client, text).await?)
+    let jobs = jobs(client).await?;
+    only("job", text, ids(&jobs, text), || meant(text, names(&jobs)))
 }
 
 /// The run or the job that is meant.
@@ -64,9 +72,10 @@ pub async fn thing(client: &Client, text: &str) -> Result<Thing, CliError> {
     if text.starts_with(RUN) || text == "latest" {
         return run(client, text).await.map(Thing::Run);
     }
-    let found = runs(client, PAGE_LIMIT).await?.into_iter().map(|run| run.run_id);
-    let found = found.filter(|id| begins(id, RUN, text)).chain(jobs(client, text).await?);
-    let id = only("run or job", text, found)?;
+    let runs: Vec<_> = runs(client, PAGE_LIMIT).await?.into_iter().map(|run| run.run_id).collect();
+    let jobs = jobs(client).await?;
+    let found = runs.iter().filter(|id| begins(id, RUN, text)).cloned().chain(ids(&jobs, text));
+    let id = only("run or job", text, found, || meant(text, names(&jobs)))?;
     Ok(match id.starts_with(JOB) {
         true => Thing::Job(id),
         false => Thing::Run(id),
@@ -77,11 +86,29 @@ async fn runs(client: &Client, limit: usize) -> Result<Vec<RunSummary>, CliError
     Ok(client.runs(&PageQuery { limit: Some(limit) }).await?)
 }
 
-/// Jobs whose ids begin so.
-async fn jobs(client: &Client, text: &str) -> Result<Vec<String>, CliError> {
+async fn jobs(client: &Client) -> Result<Vec<JobSummary>, CliError> {
     let query = JobQuery { limit: Some(PAGE_LIMIT), ..JobQuery::default() };
-    let jobs = client.jobs(&query).await?.into_iter().map(|job| job.job);
-    Ok(jobs.filter(|id| begins(id, JOB, text)).collect())
+    Ok(client.jobs(&query).await?)
+}
+
+/// The ids of jobs that begin so.
+fn ids(jobs: &[JobSummary], text: &str) -> impl Iterator<Item = String> {
+    jobs.iter().map(|job| &job.job).filter(move |id| begins(id, JOB, text)).cloned()
+}
+
+/// What jobs may be called by mistake, and what they are called: by their names alone, too.
+fn names(jobs: &[JobSummary]) -> impl Iterator<Item = (&str, String)> {
+    let named = jobs.iter().map(|job| (job.name.as_str(), format!("{}/{}", job.run, job.name)));
+    named.chain(jobs.iter().map(|job| (job.job.as_str(), job.job.clone())))
+}
+
+/// What was probably meant; the first of several alike is the newest.
+fn meant<'a>(text: &str, names: impl Iterator<Item = (&'a str, String)>) -> Option<String> {
+    let names: Vec<_> = names.collect();
+    let called = |wanted: &str| names.iter().find(|(name, _)| *name == wanted);
+    let found =
+        called(text).or_else(|| called(nearest(text, names.iter().map(|(name, _)| *name))?));
+    found.map(|(_, meant)| meant.clone())
 }
 
 /// Whether a text is a whole id.
@@ -96,11 +123,12 @@ fn begins(id: &str, prefix: &str, text: &str) -> bool {
     !digits.is_empty() && id.strip_prefix(prefix).is_some_and(|id| id.starts_with(digits))
 }
 
-/// The only one of those found.
+/// The only one of those found; `meant`: what else it may be.
 fn only(
     what: &str,
     text: &str,
     found: impl IntoIterator<Item = String>,
+    meant: impl FnOnce() -> Option<String>,
 ) -> Result<String, CliError> {
     let mut found = found.into_iter();
     match (found.next(), found.next()) {
@@ -111,8 +139,15 @@ fn only(
             let what = format!("`{text}` begins several ids: {first}, {second}{more}");
             Err(CliError::new(Exit::Usage, what).hint("give more of its digits"))
         }
-        (None, _) => Err(CliError::new(Exit::NotFound, format!("there is no {what} `{text}`"))
-            .hint("see which there are: cowboyctl lease ls; cowboyctl lease ls --runs")),
+        (None, _) => {
+            let error = CliError::new(Exit::NotFound, format!("there is no {what} `{text}`"));
+            Err(match meant() {
+                Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+                None => {
+                    error.hint("see which there are: cowboyctl lease ls; cowboyctl lease ls --runs")
+                }
+            })
+        }
     }
 }
 
@@ -137,16 +172,31 @@ mod tests {
     #[test]
     fn one_of_several_is_not_guessed() {
         let found = |ids: &[&str]| {
-            only("job", "1", ids.iter().map(|id| (*id).to_owned())).map_err(|error| error.exit)
+            let ids = ids.iter().map(|id| (*id).to_owned());
+            only("job", "1", ids, || None).map_err(|error| error.exit)
         };
         assert_eq!(found(&["job_1"]), Ok("job_1".to_owned()));
         assert_eq!(found(&["job_1", "job_12"]), Err(Exit::Usage));
         assert_eq!(found(&[]), Err(Exit::NotFound));
         let three = ["a", "b", "c"].map(str::to_owned);
         assert_eq!(
-            only("job", "x", three).unwrap_err().what,
+            only("job", "x", three, || None).unwrap_err().what,
             "`x` begins several ids: a, b and 1 more"
         );
+    }
+
+    #[test]
+    fn what_was_meant_is_said() {
+        let names = [("unit", "run_2/unit"), ("package", "run_2/package"), ("unit", "run_1/unit")];
+        let check = |typed: &str, expected: Option<&str>| {
+            let names = names.map(|(name, meant)| (name, meant.to_owned()));
+            assert_eq!(meant(typed, names.into_iter()).as_deref(), expected, "{typed}");
+        };
+        check("unit", Some("run_2/unit"));
+        check("pakcage", Some("run_2/package"));
+        check("something", None);
+        let error = only("job", "unit", [], || Some("run_2/unit".to_owned())).unwrap_err();
+        assert_eq!(error.hint.as_deref(), Some("did you mean `run_2/unit`?"));
     }
 
     #[test]

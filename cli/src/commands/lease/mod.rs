@@ -177,12 +177,7 @@ impl Lease {
 
 /// A job's state, as JSON has it or in small letters.
 fn state(text: &str) -> Result<JobState, String> {
-    serde_json::from_value(text.to_ascii_uppercase().into()).map_err(|_| {
-        format!(
-            "`{text}` is no state: expected QUEUED, LEASED, STARTING, RUNNING, CANCEL_REQUESTED, \
-             SUCCEEDED, FAILED, CANCELED or TIMED_OUT"
-        )
-    })
+    args::one_of("state", text, JobState::ALL)
 }
 
 #[cfg(test)]

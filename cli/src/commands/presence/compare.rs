@@ -22,7 +22,7 @@ pub struct Compare {
     /// The blocks whose draws to compare: 100..150, 100..latest, or one [default: the last 64]
     #[arg(value_name = "A..B")]
     blocks: Option<Blocks>,
-    /// Only the draw of this job, in whichever block
+    /// Only the draw of this job, in whichever block: its id, or latest
     #[arg(long, value_name = "ID", env = "COWBOYCTL_JOB", hide_env_values = true)]
     #[arg(conflicts_with = "blocks")]
     #[arg(add = ArgValueCandidates::new(complete::jobs))]

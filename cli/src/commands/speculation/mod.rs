@@ -7,7 +7,7 @@ pub(super) mod submit;
 pub(super) mod timeline;
 
 use crate::{
-    complete,
+    args, complete,
     context::Context,
     error::{CliError, Exit},
 };
@@ -148,9 +148,7 @@ impl Of {
 }
 
 fn status(text: &str) -> Result<PipelineStatus, String> {
-    PipelineStatus::named(text).ok_or_else(|| {
-        format!("`{text}` is no status: expected running, completed, failed or cancelled")
-    })
+    args::one_of("status", text, PipelineStatus::ALL)
 }
 
 impl Speculation {

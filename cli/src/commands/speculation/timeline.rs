@@ -4,7 +4,9 @@ use super::{
     graph::{colour, cut},
     show::{gain, headline},
 };
-use crate::output::{AWAITED, BUSY, COLUMNS, DONE, Document, FAINT, HEADING, millis};
+use crate::output::{
+    AWAITED, BUSY, COLUMNS, DONE, Document, FAINT, HEADING, cut_lines, millis, room,
+};
 use anstyle::Style;
 use cowboy_devnet::api::types::{
     Pipeline, PipelineStatus, SpeculativeTask, TaskStatus, TaskTimes, TimeText,
@@ -20,23 +22,26 @@ const STEPS: [(char, Style, &str); 4] = [
 ];
 
 /// The fewest columns of a bar, however narrow the terminal.
-const LEAST_BAR: usize = 20;
+const LEAST_BAR: usize = 10;
 
-/// Columns of names at most.
+/// Columns of names at most, and at least, where a terminal limits them.
 const MOST_NAME: usize = 24;
+const LEAST_NAME: usize = 8;
 
 /// What stands between columns.
 const GAP: &str = "  ";
 
-/// Bars that fit so many columns: a line per task in the order in which they began, what
-/// speculation took beside what the synchronous pipeline takes, and a legend. In styles, without a
-/// line feed at the end.
+/// Bars for so many columns, cut to them where a terminal limits them: a line per task in the order
+/// in which they began, what speculation took beside what the synchronous pipeline takes, and a
+/// legend. In styles, without a line feed at the end.
 pub fn timeline(pipeline: &Pipeline, columns: usize) -> String {
     let summary = &pipeline.summary;
     let ends: Vec<_> = pipeline.graph.iter().map(end).collect();
     let end_width = ends.iter().map(|end| end.chars().count()).max().unwrap_or(0);
     let longest = pipeline.graph.iter().map(|task| task.task.chars().count()).max().unwrap_or(0);
-    let name_width = longest.clamp("TASK".len(), MOST_NAME);
+    let most = columns.saturating_sub(LEAST_BAR + 2 * GAP.len() + end_width);
+    let most = room().map_or(longest, |_| most.clamp(LEAST_NAME, MOST_NAME));
+    let name_width = longest.min(most).max("TASK".len());
     let beside = name_width + 2 * GAP.len() + end_width;
     let width = columns.saturating_sub(beside).max(LEAST_BAR);
     let last = pipeline.graph.iter().flat_map(|task| spans(task, summary.elapsed_ms));
@@ -60,7 +65,13 @@ pub fn timeline(pipeline: &Pipeline, columns: usize) -> String {
         text += &format!("\n\n{comparison}");
     }
     let legend = STEPS.map(|(sign, style, name)| format!("{style}{sign}{style:#} {name}"));
-    format!("{text}\n\n{}", legend.join(GAP))
+    let wide: usize = STEPS.iter().map(|(.., name)| GAP.len() + 2 + name.chars().count()).sum();
+    let between = if room().is_some_and(|columns| wide > columns) { "\n" } else { GAP };
+    let text = format!("{text}\n\n{}", legend.join(between));
+    match room() {
+        Some(columns) => cut_lines(&text, columns),
+        None => text,
+    }
 }
 
 /// When a task was confirmed, or where it stands instead.
@@ -197,10 +208,12 @@ impl Document for Timeline<'_> {
 #[cfg(test)]
 mod tests {
     use super::{super::graph::samples, *};
+    use crate::output::within;
 
     fn drawn(pipeline: &Pipeline, columns: usize) -> String {
-        let text = anstream::adapter::strip_str(&timeline(pipeline, columns)).to_string();
-        for line in text.lines().skip(1) {
+        let text = within(Some(columns), || timeline(pipeline, columns));
+        let text = anstream::adapter::strip_str(&text).to_string();
+        for line in text.lines() {
             assert!(line.chars().count() <= columns, "{line}");
         }
         text
@@ -214,6 +227,17 @@ mod tests {
     #[test]
     fn what_has_not_ended_goes_on_until_now() {
         insta::assert_snapshot!(drawn(&samples::statuses(), 70));
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_and_nothing_else_does() {
+        let mut long = samples::chain(3);
+        long.graph[0].task = "a-task-with-a-name-of-many-more-columns".to_owned();
+        for columns in 10..100 {
+            drawn(&long, columns);
+        }
+        insta::assert_snapshot!(drawn(&long, 40));
+        assert!(timeline(&long, 40).contains(&long.graph[0].task));
     }
 
     #[test]

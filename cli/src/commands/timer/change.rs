@@ -29,7 +29,7 @@ use serde::Serialize;
 /// Which timer, and by whom.
 #[derive(Debug, Args)]
 struct Target {
-    /// The timer: its id, or enough of the beginning
+    /// The timer: its id, enough of the beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::timers))]
     timer: String,
     /// The account that asks and pays for that [default: the actor's deployer]

@@ -8,8 +8,6 @@ pub(super) mod schedule;
 mod show;
 mod watch;
 
-pub use crate::output::timer::status;
-
 use crate::{
     args::{self, HeightArg},
     commands::transaction::Signer,
@@ -53,7 +51,7 @@ pub enum Timer {
     },
     /// A timer: where it stands, why it did not fire in blocks past, where the money went
     Show {
-        /// The timer: its id, or enough of the beginning
+        /// The timer: its id, enough of the beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::timers))]
         timer: String,
     },
@@ -70,9 +68,9 @@ pub enum Timer {
     /// What a cycle of the timer lane cost, and how full the lane was; a chart on a terminal
     Fees {
         /// How many blocks, the newest
-        #[arg(long, value_name = "N", default_value_t = 60)]
-        #[arg(env = "COWBOYCTL_BLOCKS", hide_env_values = true)]
-        blocks: usize,
+        #[arg(long, alias = "blocks", default_value_t = 60)]
+        #[arg(env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        limit: usize,
         /// The first block [default: so that the newest is the last]
         #[arg(long, value_name = "HEIGHT")]
         from: Option<HeightArg>,
@@ -96,13 +94,13 @@ impl Timer {
             Self::Extend(extend) => extend.run(cx).await,
             Self::Watch(watch) => watch.run(cx).await,
             Self::Queue => cx.ui.document(&cx.client()?.timer_queue().await?),
-            Self::Fees { blocks, from } => {
+            Self::Fees { limit, from } => {
                 let client = cx.client()?;
                 let from = match from {
                     Some(at) => Some(height_of(&client, at).await?),
                     None => None,
                 };
-                let query = LaneQuery { from, limit: Some(blocks) };
+                let query = LaneQuery { from, limit: Some(limit) };
                 fees::print(cx.ui, &client.timer_fees(&query).await?)
             }
             Self::Fairness => cx.ui.document(&cx.client()?.timer_fairness().await?),

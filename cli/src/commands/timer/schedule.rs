@@ -11,11 +11,7 @@ use crate::{
     complete,
     context::{Context, Deadline},
     error::{CliError, Exit, nearest},
-    output::{
-        Document, Ui, amount, fields,
-        timer::{has_ended, status},
-        warn, wei,
-    },
+    output::{Document, Ui, amount, fields, timer::has_ended, warn, wei},
 };
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCandidates;
@@ -468,7 +464,7 @@ impl Document for Scheduled {
             lines.push(("scheduled at", height.to_string()));
         }
         if let Some(end) = &self.end {
-            lines.push(("status", status(end.status).to_owned()));
+            lines.push(("status", end.status.to_string()));
             if let Some(height) = end.fired_at.or(end.ended_at) {
                 let late = height.saturating_sub(self.height);
                 let late = if late > 0 { format!(", {late} blocks late") } else { String::new() };

@@ -4,7 +4,7 @@ use crate::{
     commands::chain::event_table,
     output::{
         Document, Row, amount, fields, short, table,
-        timer::{evenly, median, status, tier, weight, why},
+        timer::{evenly, median, tier, weight, why},
         wei,
     },
 };
@@ -21,7 +21,7 @@ pub fn standing(timer: &Timer) -> String {
             format!("due since {}, {} in block {to}", timer.height, why(*reason))
         }
         (TimerStatus::Due, None) => format!("due since {}", timer.height),
-        (ended, _) => status(ended).to_owned(),
+        (ended, _) => ended.to_string(),
     }
 }
 
@@ -71,7 +71,7 @@ impl Row for TimerSummary {
             self.handler.clone(),
             self.height.to_string(),
             self.expires_at.to_string(),
-            status(self.status).to_owned(),
+            self.status.to_string(),
             or_dash(self.tier.map(tier)),
             or_dash(self.fired_at),
             wei(*self.max_fee_per_cycle),

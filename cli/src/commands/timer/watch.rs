@@ -20,7 +20,7 @@ const KNOWN: usize = 10_000;
 /// `timer watch`.
 #[derive(Debug, Args)]
 pub struct Watch {
-    /// The timer: its id, or enough of the beginning [default: every timer]
+    /// The timer: its id, enough of the beginning, or latest [default: every timer]
     #[arg(conflicts_with = "actor")]
     #[arg(add = ArgValueCandidates::new(complete::timers))]
     timer: Option<String>,

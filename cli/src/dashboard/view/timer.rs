@@ -50,7 +50,7 @@ fn standing(timer: &Timer, pane: &Timers, cx: &Cx<'_>, page: &mut Page) {
     let standings = pane.standings(cx);
     let standing = standings.iter().find(|known| known.timer.timer_id == timer.timer_id);
     let ranked = standings.iter().filter(|s| matches!(s.place, Place::Rank(_))).count();
-    let mut text = status(timer.status).to_owned();
+    let mut text = status(timer.status);
     if let Some(tier) = timer.tier.map(tier) {
         text += &format!(", in the {tier}");
     }

@@ -13,7 +13,7 @@ use crate::{
     },
     output::{
         grouped,
-        timer::{self as words, evenly, has_ended, median, weight},
+        timer::{evenly, has_ended, median, weight},
         wei,
     },
 };
@@ -99,10 +99,10 @@ pub fn shape(listed: Listed, cx: &Cx<'_>) -> Shape {
 }
 
 /// Where a timer stands, in a word or two.
-pub fn status(status: TimerStatus) -> &'static str {
+pub fn status(status: TimerStatus) -> String {
     match status {
-        TimerStatus::InsufficientFunds => "no funds",
-        other => words::status(other),
+        TimerStatus::InsufficientFunds => "no funds".to_owned(),
+        other => other.to_string(),
     }
 }
 
@@ -356,7 +356,7 @@ fn row(standing: &Standing<'_>, look: Look) -> Vec<Cell> {
     vec![
         (place(standing.place), placed),
         plain(timer.timer_id.to_string()),
-        (status(timer.status).to_owned(), style(timer.status, look)),
+        (status(timer.status), style(timer.status, look)),
         plain(grouped(height.into())),
         plain(timer.handler.clone()),
         plain(wei(*timer.max_fee_per_cycle)),

@@ -5,7 +5,7 @@
 //! other filter drops it. The draw is done again with the same seed and the same MRU runner.
 
 use super::{
-    job::find,
+    job::{find, named},
     selection::{deregistered_in, redraw},
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
         types::{
             COMPARED_BLOCKS, COMPARED_DRAWS, ComparedDraw, ComparisonQuery, PresenceComparison,
         },
-        view::{self, View},
+        view::View,
     },
     storage::{Page, StoredDraw},
 };
@@ -56,7 +56,7 @@ fn of_job(view: &View, query: &ComparisonQuery, job: &str) -> Result<Range, ApiE
         return Err(ApiError::bad_request("job: a job has one draw, whatever the range")
             .hint("give the job or a range of blocks"));
     }
-    let id = view::hash("job id", job)?;
+    let id = named(view, job)?;
     find(view, &id)?;
     let stored = view.store().draws_of(&id)?.pop().ok_or_else(|| {
         ApiError::not_found(format!("the validator has no record of a draw for job {id}"))

@@ -204,7 +204,8 @@ pub(super) async fn join(
 ) -> Result<(StatusCode, Json<Validator>), ApiError> {
     let name = request.name.as_deref().map(parsed).transpose()?;
     if let Some(name) = name.as_ref().filter(|name| shared.backend.is_account(name.as_str())) {
-        return Err(ApiError::conflict(format!("`{name}` is the name of an account")));
+        return Err(ApiError::conflict(format!("`{name}` is the name of an account"))
+            .hint("choose another name, or give none for the first `validator-N` that is free"));
     }
     let validator = change(&shared, Membership::Join(name)).await?;
     let show = move |backend| super::validator::show(&Glance::of(backend, None)?, &validator);

@@ -57,7 +57,7 @@ fn summary(view: &View, id: &Hash, job: &spec::Job) -> JobSummary {
 
 /// `GET /v1/jobs/{id}`
 pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
-    let id = view::hash("job id", id)?;
+    let id = named(view, id)?;
     let job = find(view, &id)?;
     let outcome = outcome(job);
     let result = stored_result(view, &id, job)?.map(|result| result.bytes);
@@ -127,7 +127,7 @@ fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
 
 /// `GET /v1/jobs/{id}/result`
 pub(super) fn result(view: &View, id: &str) -> Result<JobResult, ApiError> {
-    let id = view::hash("job id", id)?;
+    let id = named(view, id)?;
     let job = find(view, &id)?;
     let Some(StoredResult { height, runner, bytes }) = stored_result(view, &id, job)? else {
         let message = format!("job {id} has no result: it is {}", job.status.name());
@@ -145,6 +145,18 @@ pub(super) fn result(view: &View, id: &str) -> Result<JobResult, ApiError> {
         result_text: convert::job::text(&bytes),
         result: Text(Bytes(bytes)),
         final_at: height.get(),
+    })
+}
+
+/// The id that a request says, or the newest job's: the one that the list begins with.
+pub(super) fn named(view: &View, text: &str) -> Result<Hash, ApiError> {
+    if text != "latest" {
+        return view::hash("job id", text);
+    }
+    let newest = view.state.jobs().min_by_key(|(id, job)| (Reverse(job.submitted_at), **id));
+    newest.map(|(id, _)| *id).ok_or_else(|| {
+        ApiError::not_found("there is no job so far")
+            .hint("submit one: cowboyctl job submit custom COMMAND")
     })
 }
 

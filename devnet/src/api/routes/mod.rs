@@ -52,6 +52,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::sync::Arc;
 use utoipa::IntoParams;
 
+/// Where a devnet is saved; it takes as long as it takes.
+pub(super) const SNAPSHOTS: &str = "/v1/snapshots";
+
 /// One method of one path.
 pub(super) struct Route {
     pub method: Method,
@@ -455,7 +458,7 @@ fn others() -> Vec<Route> {
         },
         Route {
             method: Method::POST,
-            path: "/v1/snapshots",
+            path: SNAPSHOTS,
             handler: post(control::save),
             operation: Operation::new(
                 "Saves the devnet as a snapshot: its validators stop for it and start again",

@@ -1,12 +1,12 @@
 //! How a job's runners were drawn, explained and done again.
 
-use super::job::{attempts, find};
+use super::job::{attempts, find, named};
 use crate::{
     api::{
         convert,
         error::ApiError,
         types::{Candidate, Draw, Explanation, ExplanationQuery, SelectionCheck, Text},
-        view::{self, View},
+        view::View,
     },
     storage::{StoredDraw, StoredEvent},
 };
@@ -32,7 +32,7 @@ pub(super) fn explain(
     id: &str,
     query: &ExplanationQuery,
 ) -> Result<Explanation, ApiError> {
-    let id = view::hash("job id", id)?;
+    let id = named(view, id)?;
     let job = find(view, &id)?;
     let (attempt, StoredDraw { height, draw }) = draw_of(view, &id, query.attempt)?;
     let gone = deregistered_in(view, height)?;
@@ -90,7 +90,7 @@ fn candidate(view: &View, verdict: &Verdict, gone: &BTreeSet<Address>) -> Candid
 
 /// `GET /v1/jobs/{id}/verify-selection`
 pub(super) fn verify(view: &View, id: &str) -> Result<SelectionCheck, ApiError> {
-    let id = view::hash("job id", id)?;
+    let id = named(view, id)?;
     let job = find(view, &id)?;
     let Some(assignment) = job.status.assignment() else {
         let message = format!("job {id} has no committee: it is {}", job.status.name());

@@ -154,6 +154,13 @@ fn log(fire: Fire) -> Vec<String> {
 /// The timer that an id, or the only one that its beginning stands for: as the state has it where
 /// it is still there. The store may be a block ahead of the state.
 fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
+    if text == "latest" {
+        let newest = view.store().newest_timer()?.ok_or_else(|| {
+            ApiError::not_found("there is no timer so far")
+                .hint("schedule one: cowboyctl timer schedule ACTOR --in BLOCKS")
+        })?;
+        return Ok(as_it_stands(view, newest));
+    }
     let (shown, lower) = (view::shown(text), text.to_ascii_lowercase());
     let digits = lower.strip_prefix("0x").unwrap_or_default();
     if !(1..=64).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -164,14 +171,7 @@ fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
     let begins = |stored: &StoredTimer| stored.timer.id.to_string().starts_with(&lower);
     let mut found = view.store().timers_from(&first, 2)?.into_iter().filter(begins);
     match (found.next(), found.next()) {
-        (Some(mut stored), None) => {
-            if let Some(timer) = view.state.timer(&stored.timer.id) {
-                let handler = Some(timer.call().0);
-                let timer = timer::Timer { handler, payload: Vec::new(), ..timer };
-                stored = StoredTimer { timer, ended: None };
-            }
-            Ok(stored)
-        }
+        (Some(stored), None) => Ok(as_it_stands(view, stored)),
         (None, _) => Err(unknown(view, &first, digits.len() == 64, &shown)?),
         (Some(one), Some(other)) => Err(ApiError::bad_request(format!(
             "{shown} is the beginning of {}, of {} and maybe of others",
@@ -179,6 +179,13 @@ fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
         ))
         .hint("give more of the id")),
     }
+}
+
+/// A timer as the state that is looked at has it, where it waits there.
+fn as_it_stands(view: &View, stored: StoredTimer) -> StoredTimer {
+    let Some(timer) = view.state.timer(&stored.timer.id) else { return stored };
+    let handler = Some(timer.call().0);
+    StoredTimer { timer: timer::Timer { handler, payload: Vec::new(), ..timer }, ended: None }
 }
 
 /// What to say of an id that no timer has.

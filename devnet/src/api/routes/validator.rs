@@ -89,7 +89,10 @@ pub(in crate::api) fn show(glance: &Glance, text: &str) -> Result<Validator, Api
 pub(in crate::api) fn slot(glance: &Glance, text: &str) -> Result<Arc<ValidatorSlot>, ApiError> {
     let address = glance.resolve("validator", text)?;
     let slot = glance.backend.slot_at(&address);
-    slot.ok_or_else(|| ApiError::not_found(format!("{} is no validator", glance.name(&address))))
+    slot.ok_or_else(|| {
+        ApiError::not_found(format!("{} is no validator", glance.name(&address)))
+            .hint("see which there are: cowboyctl validator ls")
+    })
 }
 
 /// The validators by the number that votes know them by.

@@ -300,7 +300,13 @@ impl Devnet {
                             }
                             name => Ok(snapshot(name.as_ref().map_or("api-7", Name::as_str))),
                         };
-                        async { answer }.boxed()
+                        async {
+                            if answer.as_ref().is_ok_and(|saved| saved.snapshot == "large") {
+                                tokio::time::sleep(Duration::from_millis(200)).await;
+                            }
+                            answer
+                        }
+                        .boxed()
                     }),
                     shutdown: Box::new(move || wake.notify_one()),
                 },

@@ -92,6 +92,7 @@ async fn jobs_are_listed_newest_first() {
     };
     assert_eq!(list(None, None).await, [ids[2], ids[1], ids[0]]);
     assert_eq!(list(None, Some(1)).await, [ids[2]]);
+    assert_eq!(*devnet.client.job("latest").await.unwrap().job_id, ids[2]);
     assert_eq!(list(Some(JobStatus::Verified), None).await, [ids[1]]);
     assert_eq!(list(Some(JobStatus::Assigned), None).await, [ids[2], ids[0]]);
     assert_eq!(list(Some(JobStatus::Failed), None).await, []);
@@ -270,6 +271,8 @@ async fn unknown_jobs_are_not_found() {
     ] {
         assert_eq!(error.code(), Some(ErrorCode::NotFound));
     }
+    let error = devnet.client.job("latest").await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no job so far");
     let error = devnet.client.job("7").await.unwrap_err();
     assert!(error.to_string().contains("`7` is no job id"), "{error}");
 }

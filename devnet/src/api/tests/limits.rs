@@ -150,6 +150,12 @@ async fn who_sends_no_request_is_not_waited_for() {
 }
 
 #[tokio::test]
+async fn a_large_devnet_is_saved_however_long_it_takes() {
+    let devnet = Devnet::within(LIMITS).await;
+    assert_eq!(devnet.client.save(Some("large")).await.unwrap().snapshot, "large");
+}
+
+#[tokio::test]
 async fn what_takes_too_long_is_answered_in_time() {
     let devnet = Devnet::within(Limits { request: Duration::from_secs(1), ..LIMITS }).await;
     let error = devnet.client.start_validator("validator-3").await.unwrap_err();

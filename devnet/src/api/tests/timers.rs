@@ -199,6 +199,8 @@ async fn lists_are_by_height_then_by_end_and_bounded() {
         let query = TimerQuery { status: Some(status), ..TimerQuery::default() };
         assert_eq!(ids(&devnet.listed(query).await), expected, "{status:?}");
     }
+    let newest = devnet.client.timer("latest").await.unwrap();
+    assert_eq!(newest, devnet.timer(new.last().unwrap()).await);
     let failed = devnet.timer(&new[1]).await;
     assert!(failed.error.unwrap().contains("as told"));
     assert_eq!((failed.result, failed.log.len()), (None, 1));

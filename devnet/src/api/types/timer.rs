@@ -1,6 +1,7 @@
 //! Timers: what is scheduled, what became of it, what the lane charges, who is favoured.
 
 use super::{AddressText, AmountText, BytesText, Event, HashText};
+use cowboy_engine::names;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -43,6 +44,16 @@ pub enum TimerStatus {
     /// Its payer could not pay, so that it was removed.
     InsufficientFunds,
 }
+
+names!(TimerStatus:
+    Scheduled = "scheduled",
+    Due = "due",
+    Fired = "fired",
+    Failed = "failed",
+    Expired = "expired",
+    Cancelled = "cancelled",
+    InsufficientFunds = "insufficient_funds",
+);
 
 /// Where the calendar queue has a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

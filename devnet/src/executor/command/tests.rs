@@ -114,7 +114,7 @@ async fn what_cannot_be_started_is_told() {
     check(command(text, &[]), start(text, "Permission denied (os error 13)")).await;
     let mut strange = command("true", &[]);
     strange.env.insert("A=B".to_owned(), "C".to_owned());
-    let invalid = ExecutorError::Invalid("\"A=B\" names no environment variable".to_owned());
+    let invalid = ExecutorError::Invalid("`A=B` names no environment variable".to_owned());
     check(strange, Err(invalid)).await;
 }
 

@@ -192,10 +192,10 @@ async fn a_question_carries_what_the_job_says_and_the_key() {
 async fn models_are_those_that_are_configured() {
     let (address, mut questions) = endpoint(|_| document(200, &whole("hi", "stop"))).await;
     let unknown = Request { model: "real-1".to_owned(), ..question() };
-    let expected = "invalid task: model \"real-1\": expected one of small";
+    let expected = "invalid task: model `real-1`: expected one of small";
     assert_eq!(ask(address, unknown).await.unwrap_err().to_string(), expected);
     let unknown = Request { embedding_model: Some("small".to_owned()), ..question() };
-    let expected = "invalid task: embedding model \"small\": expected one of embedder";
+    let expected = "invalid task: embedding model `small`: expected one of embedder";
     assert_eq!(ask(address, unknown).await.unwrap_err().to_string(), expected);
     assert!(questions.try_recv().is_err(), "nobody was asked");
 

@@ -306,7 +306,7 @@ async fn a_process_that_breaks_the_rules_is_told() {
         env: BTreeMap::new(),
     };
     let error = execute(&missing, "any", json!({}), LIMITS).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot start \"no-such-server\": not found in PATH");
+    assert_eq!(error.to_string(), "cannot start `no-such-server`: not found in PATH");
 }
 
 #[tokio::test]
@@ -367,7 +367,7 @@ async fn a_call_that_makes_no_sense_is_refused_unsent() {
         refused.unwrap_err().to_string()
     };
     let unknown = Request { server: "other".to_owned(), ..request("any", &json!({})) };
-    assert_eq!(call(unknown).await, "invalid task: this runner has no MCP server \"other\"");
+    assert_eq!(call(unknown).await, "invalid task: this runner has no MCP server `other`");
     for bad in [json!([]), json!("text"), Value::Null] {
         let error = call(request("any", &bad)).await;
         assert!(error.starts_with("invalid task: arguments are not a JSON object: "), "{error}");

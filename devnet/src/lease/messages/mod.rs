@@ -157,6 +157,11 @@ macro_rules! same_names {
         #[expect(missing_docs, reason = "the engine's variants of the same names say it")]
         pub enum $name { $($variant),* }
 
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+        }
+
         impl From<$engine> for $name {
             fn from(value: $engine) -> Self {
                 match value { $(<$engine>::$variant => Self::$variant),* }

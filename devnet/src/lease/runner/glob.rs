@@ -3,6 +3,7 @@
 //! Patterns have `*` and `?` (within a name), `[..]`, and `**` for any number of folders. Symbolic
 //! links are neither followed nor found, so that nothing outside the folder is.
 
+use crate::spelling::Quoted;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use std::{
     fs, io,
@@ -18,7 +19,7 @@ pub(super) struct Globs(GlobSet);
 
 /// Why a pattern is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{pattern:?} is no pattern of files: {reason}")]
+#[error("{} is no pattern of files: {reason}", Quoted(.pattern))]
 pub(super) struct GlobError {
     pattern: String,
     reason: String,
@@ -146,9 +147,9 @@ mod tests {
     #[test]
     fn what_leads_out_or_is_no_pattern_is_told() {
         for (pattern, expected) in [
-            ("/etc/*", "\"/etc/*\" is no pattern of files: it leads out of the working directory"),
-            ("a/../../b", "\"a/../../b\" is no pattern of files: it leads out"),
-            ("a[", "\"a[\" is no pattern of files: unclosed character class"),
+            ("/etc/*", "`/etc/*` is no pattern of files: it leads out of the working directory"),
+            ("a/../../b", "`a/../../b` is no pattern of files: it leads out"),
+            ("a[", "`a[` is no pattern of files: unclosed character class"),
         ] {
             let error = Globs::new(["*", pattern]).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");

@@ -28,6 +28,7 @@ use crate::{
         AckLease, AckLeaseTag, Artifact, CancelAck, CancelAckTag, Complete, CompleteStatus,
         CompleteTag, FinalStatus, LeaseGranted, LogCursor, StaleReason, Timings,
     },
+    spelling::Quoted,
 };
 use jiff::Timestamp;
 use std::{
@@ -238,7 +239,7 @@ impl Job<'_> {
             format!("workdir {} does not lead below the job's directory", spec.workdir)
         })?;
         if let Some(name) = spec.env.keys().find(|name| name.is_empty() || name.contains('=')) {
-            return Err(format!("{name:?} names no environment variable"));
+            return Err(format!("{} names no environment variable", Quoted(name)));
         }
         let home = directory.join(HOME);
         let make = |folder: &Path| DirBuilder::new().recursive(true).mode(0o700).create(folder);

@@ -55,7 +55,10 @@ use super::{
         CONTAINER, LeaseGranted, LeaseRequest, LeaseTag, MAX_CAPABILITIES, MAX_WAIT_SECONDS,
     },
 };
-use crate::executor::command::{Directories, Directory};
+use crate::{
+    executor::command::{Directories, Directory},
+    spelling::Quoted,
+};
 use api::Api;
 use folder::RunnerLock;
 use hold::{Pauses, is_unknown};
@@ -123,7 +126,7 @@ pub struct RunnerConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerError {
     /// A name or a capability that is none.
-    #[error("{what} {given:?}: {expected}")]
+    #[error("{what} {}: {expected}", Quoted(.given))]
     Name {
         /// `name` or `capability`.
         what: &'static str,

@@ -4,13 +4,14 @@ use super::{
     samples::{branches, chain, diamond, fan, statuses, task},
     *,
 };
+use crate::output::within;
 use cowboy_devnet::api::types::TaskParent;
 
 /// A tree as people see it without colours, within so many columns.
 fn plain(pipeline: &Pipeline, columns: usize) -> String {
-    let text = anstream::adapter::strip_str(&tree(pipeline, columns)).to_string();
-    // The first says what of the pipeline is known, and is as long as that.
-    for line in text.lines().skip(1) {
+    let text = within(Some(columns), || tree(pipeline, columns));
+    let text = anstream::adapter::strip_str(&text).to_string();
+    for line in text.lines() {
         assert!(line.chars().count() <= columns, "{} columns: {line}", line.chars().count());
         assert_eq!(line.trim_end(), line, "a line ends with its last column");
     }
@@ -49,6 +50,17 @@ fn every_status_and_note_is_shown() {
 #[test]
 fn a_fan_has_a_line_a_task() {
     insta::assert_snapshot!(plain(&fan(20), 80));
+}
+
+#[test]
+fn a_narrow_terminal_cuts_and_nothing_else_does() {
+    let mut long = statuses();
+    long.graph[0].task = "a-task-with-a-name-of-many-more-columns-than-there-are".to_owned();
+    for columns in 10..100 {
+        plain(&long, columns);
+    }
+    insta::assert_snapshot!(plain(&long, 40));
+    assert!(tree(&long, 40).contains(&long.graph[0].task));
 }
 
 #[test]

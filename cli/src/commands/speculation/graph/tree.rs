@@ -4,10 +4,11 @@ use super::{colour, cut};
 use crate::{
     commands::speculation::show::headline,
     output::{
-        FAINT, HEADING, amount,
+        FAINT, HEADING, amount, cut_lines,
         forest::{Forest, Line},
         millis,
         pipeline::{one_line, reached_ms},
+        room,
     },
 };
 use cowboy_devnet::api::types::{Pipeline, SpeculativeTask, TaskStatus};
@@ -22,8 +23,8 @@ const LEAST_NAME: usize = 16;
 /// What stands between columns.
 const GAP: &str = "  ";
 
-/// The graph in lines that fit so many columns, where the columns beside the names leave room. In
-/// styles, without a line feed at the end.
+/// The graph in lines for so many columns: none is wider where a terminal limits them, nothing is
+/// cut or left out where none does. In styles, without a line feed at the end.
 pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
     let tasks = &pipeline.graph;
     let forest = Forest::of(tasks);
@@ -35,15 +36,21 @@ pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let beside: usize = widths.iter().map(|width| GAP.len() + width).sum();
+    let shown = shown(&widths);
+    let beside: usize = widths[..shown].iter().map(|width| GAP.len() + width).sum();
+    // No line ends with spaces.
+    if let Some(last) = shown.checked_sub(1).filter(|last| !HEADER[*last].1) {
+        widths[last] = 0;
+    }
     let longest = lines.iter().map(|line| line.width(tasks)).max().unwrap_or(0);
-    let room = columns.saturating_sub(beside).max(LEAST_NAME);
-    let name_width = longest.min(room).max("TASK".len());
+    let least = columns.saturating_sub(beside).max(LEAST_NAME);
+    let name_width = longest.min(room().map_or(longest, |_| least)).max("TASK".len());
 
     let mut text = headline(&pipeline.summary);
     let names: Vec<_> = HEADER.iter().map(|(name, _)| (*name).to_owned()).collect();
-    text += &format!("\n\n{HEADING}{:name_width$}", "TASK");
-    for ((name, width), (_, right)) in names.iter().zip(widths).zip(HEADER) {
+    let task_width = if shown == 0 { 0 } else { name_width };
+    text += &format!("\n\n{HEADING}{:task_width$}", "TASK");
+    for ((name, width), (_, right)) in names.iter().zip(widths).zip(HEADER).take(shown) {
         text += &format!("{GAP}{}", padded(name, width, right));
     }
     text += &format!("{HEADING:#}");
@@ -51,9 +58,10 @@ pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
         let task = &tasks[line.task];
         let name = cut(&task.task, name_width.saturating_sub(line.lead.chars().count()));
         let taken = line.lead.chars().count() + name.chars().count();
-        let fill = name_width.saturating_sub(taken);
+        let fill = if shown == 0 { 0 } else { name_width.saturating_sub(taken) };
         text += &format!("\n{FAINT}{}{FAINT:#}{name}{:fill$}", line.lead, "");
-        for (index, ((cell, width), (_, right))) in row.iter().zip(widths).zip(HEADER).enumerate() {
+        let row = row.iter().zip(widths).zip(HEADER).take(shown);
+        for (index, ((cell, width), (_, right))) in row.enumerate() {
             let cell = padded(cell, width, right);
             text += GAP;
             text += &match index {
@@ -66,8 +74,8 @@ pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
         if whole + GAP.len() + note.chars().count() <= columns {
             text += &format!("{GAP}{FAINT}{note}{FAINT:#}");
         } else {
-            let room = columns.saturating_sub(line.below.chars().count()).max(LEAST_NAME);
-            for part in wrapped(&note, room) {
+            let width = columns.saturating_sub(line.below.chars().count()).max(LEAST_NAME);
+            for part in wrapped(&note, width) {
                 text += &format!("\n{FAINT}{}{part}{FAINT:#}", line.below);
             }
         }
@@ -76,7 +84,26 @@ pub fn tree(pipeline: &Pipeline, columns: usize) -> String {
         text +=
             &format!("\n\n{FAINT}only after: the order counts, the output is not read{FAINT:#}");
     }
-    text
+    match room() {
+        Some(columns) => cut_lines(&text, columns),
+        None => text,
+    }
+}
+
+/// How many columns are shown beside the names: those that do not fit are left out, for half a
+/// number is another number.
+fn shown(widths: &[usize]) -> usize {
+    let Some(mut left) = room().map(|columns| columns.saturating_sub(LEAST_NAME)) else {
+        return widths.len();
+    };
+    let fits = |width: &&usize| match left.checked_sub(GAP.len() + **width) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    widths.iter().take_while(fits).count()
 }
 
 impl Line {
@@ -85,7 +112,7 @@ impl Line {
     }
 }
 
-/// A text in lines of at most so many columns; a word that is longer is cut.
+/// A text in lines of at most so many columns, but for words that are longer.
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -94,7 +121,7 @@ fn wrapped(text: &str, columns: usize) -> Vec<String> {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(cut(word, columns)),
+            _ => lines.push(word.to_owned()),
         }
     }
     lines

@@ -95,7 +95,7 @@ async fn artifacts_that_cannot_be_kept_are_notes_in_the_log() {
         let artifacts = json!([{ "type": "x", "path_glob": glob }]);
         let spec = json!({ "steps": ["true"], "artifacts": artifacts });
         assert_eq!(bench.run([grant(1, spec)]).await, [Outcome::Succeeded]);
-        let note = format!("no artifacts are kept: {glob:?} is no pattern of files: {reason}");
+        let note = format!("no artifacts are kept: `{glob}` is no pattern of files: {reason}");
         assert!(bench.log().contains(&note), "{}", bench.log());
     }
 }

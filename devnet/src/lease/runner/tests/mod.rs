@@ -144,12 +144,12 @@ async fn what_is_no_runner_is_refused_before_it_asks() {
         assert_eq!(error, expected);
     };
     let expected = "letters, digits and . _ : - are expected, 128 at most";
-    check("", &[], &format!("name \"\": {expected}"));
-    check("a b", &[], &format!("name \"a b\": {expected}"));
-    check("a", &["linux", "ä"], &format!("capability \"ä\": {expected}"));
+    check("", &[], &format!("name ``: {expected}"));
+    check("a b", &[], &format!("name `a b`: {expected}"));
+    check("a", &["linux", "ä"], &format!("capability `ä`: {expected}"));
     let reason = "this runner runs steps without containers";
-    check("a", &["container"], &format!("capability \"container\": {reason}"));
-    check("a", &["x"; 33], "capability \"x\": 32 are the most");
+    check("a", &["container"], &format!("capability `container`: {reason}"));
+    check("a", &["x"; 33], "capability `x`: 32 are the most");
 }
 
 #[tokio::test]

@@ -106,7 +106,7 @@ async fn a_job_that_cannot_run_here_fails_with_the_reason() {
         ),
         (
             json!({ "steps": ["true"], "env": { "A=B": "C" } }),
-            "\"A=B\" names no environment variable",
+            "`A=B` names no environment variable",
         ),
         (
             json!({ "steps": ["rm -r ../work", "true"] }),
