@@ -166,7 +166,8 @@ pub fn transaction(hash: HashText, status: TransactionStatus) -> Transaction {
             tip: Text(Wei::new(26_000)),
         }),
         error: failed.then(|| "InsufficientBalance".to_owned()),
-        message: failed.then(|| "InsufficientBalance: 5 wei are needed, 3 are there".to_owned()),
+        message: failed
+            .then(|| "InsufficientBalance: 2.5 CBY are needed, 1 CBY are there".to_owned()),
         actor: None,
         events: vec![],
     }

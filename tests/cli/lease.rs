@@ -394,15 +394,16 @@ fn what_is_asked_for_and_is_not_there() {
     let folder = &served.folder;
     let said = folder.fails(3, &["lease", "show", "latest"]);
     assert!(said.contains("there is no run so far"), "{said}");
-    served.submit("  a: { steps: ['true'] }\n  b: { steps: ['true'] }\n");
+    served.submit("  a: { steps: ['true'] }\n  lint: { steps: ['true'] }\n");
     folder.fails(3, &["lease", "show", "zzzz"]);
-    let said = folder.fails(3, &["lease", "show", "b"]);
-    assert!(said.contains("/b`?") && said.contains("did you mean `run_"), "{said}");
+    // No id begins so.
+    let said = folder.fails(3, &["lease", "show", "lint"]);
+    assert!(said.contains("/lint`?") && said.contains("did you mean `run_"), "{said}");
     folder.fails(3, &["lease", "show", "job_0000000000000000"]);
     folder.fails(3, &["lease", "logs", "job_0000000000000000"]);
     folder.fails(3, &["lease", "logs", "latest/a", "--attempt", "1"]);
     let said = folder.fails(3, &["lease", "logs", "latest/c"]);
-    assert!(said.contains("has no job `c`") && said.contains("it has a, b"), "{said}");
+    assert!(said.contains("has no job `c`") && said.contains("it has a, lint"), "{said}");
     folder.fails(3, &["lease", "artifacts", "latest/a", "report.xml"]);
     assert_eq!(served.json(&["lease", "artifacts", "latest/a"]), serde_json::json!([]));
 }

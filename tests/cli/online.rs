@@ -269,11 +269,9 @@ fn a_transaction_without_effect_is_a_rejection() {
     let fake = Fake::new(|request| takes(request, TransactionStatus::Failed));
     let refused = fake.folder.fails(6, &["account", "transfer", "dev-0", "dev-1", "5"]);
     let first = refused.lines().next().unwrap();
-    assert_eq!(
-        first,
-        "error: InsufficientBalance: 0.000000005 CBY are needed, 0.000000003 CBY are there"
-    );
-    assert_eq!(refused.lines().last(), Some("  give it some: cowboyctl account fund dev-0 1cby"));
+    assert_eq!(first, "error: InsufficientBalance: 2.5 CBY are needed, 1 CBY are there");
+    let hint = "  give it some: cowboyctl account fund dev-0 AMOUNT";
+    assert_eq!(refused.lines().last(), Some(hint));
     assert_eq!(refused.lines().count(), 3);
 }
 
@@ -283,14 +281,14 @@ fn who_has_too_little_is_told_how_to_get_more() {
         "POST /v1/transactions" => Answer::error(
             ErrorCode::Rejected,
             Some("InsufficientBalance"),
-            "InsufficientBalance: up to 2500000000 wei are needed, 1000 are there",
+            "InsufficientBalance: up to 2.5 CBY are needed, 1 CBY are there",
         ),
         _ => answer(request),
     });
     let refused = fake.folder.fails(6, &["account", "transfer", "dev-0", "dev-1", "2.5cby"]);
     insta::assert_snapshot!(refused, @"
-    error: InsufficientBalance: up to 2.5 CBY are needed, 0.000001 CBY are there
-      give it some: cowboyctl account fund dev-0 3cby
+    error: InsufficientBalance: up to 2.5 CBY are needed, 1 CBY are there
+      give it some: cowboyctl account fund dev-0 AMOUNT
     ");
 }
 
