@@ -8,6 +8,7 @@
 //! `COWBOYCTL_BENCH_RUNNERS` is for another number of runners.
 
 #[path = "../../tests/devnet/terminal.rs"]
+#[expect(clippy::unwrap_used, reason = "it is written for tests")]
 mod terminal;
 
 /// What the terminal asks of those who use it.
