@@ -14,8 +14,6 @@
 //!   - `btree`: `BTreeMap` from height and order to entry.
 //!   - `wheel`: the cancellable hierarchical wheel of `hierarchical_hash_wheel_timer`, which looks
 //!     ids up in a hash map.
-//!   - `delay queue`: that of `tokio-util`, on a clock that is moved to the end before firing, so
-//!     that it has no blocks to go through.
 //!   - `vectors 48`, `vectors 16`: a bare `Vec` per height, with whole entries or with an id and a
 //!     height alone. They cannot cancel, and no chain could keep one per height.
 //! * **Open an epoch**: the first block of an epoch for which all n timers are.
@@ -45,13 +43,11 @@ use std::{
     cell::LazyCell,
     collections::BTreeMap,
     env, fs,
-    future::poll_fn,
     hint::black_box,
     io, mem,
     process::{Command, ExitCode},
     time::{Duration, Instant},
 };
-use tokio_util::time::{DelayQueue, delay_queue};
 
 /// Blocks of an hour and of 30 days, at a block a second.
 const SPANS: [(&str, u64); 2] = [("an hour", 3_600), ("30 days", 2_592_000)];
@@ -225,52 +221,6 @@ impl Places for QuadWheelWithOverflow<Entry> {
     }
 }
 
-/// A delay queue, and its keys by the timers' order.
-struct Delays {
-    runtime: tokio::runtime::Runtime,
-    queue: DelayQueue<Due>,
-    start: tokio::time::Instant,
-    keys: Vec<delay_queue::Key>,
-}
-
-impl Places for Delays {
-    fn new(_: u64) -> Self {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        let runtime = builder.enable_time().start_paused(true).build();
-        let runtime = runtime.expect("a runtime of one thread starts");
-        let (queue, start) =
-            runtime.block_on(async { (DelayQueue::new(), tokio::time::Instant::now()) });
-        Self { runtime, queue, start, keys: Vec::new() }
-    }
-
-    fn schedule(&mut self, notice: &Notice) {
-        let _entered = self.runtime.enter();
-        let when = self.start + Duration::from_millis(notice.position.height.get());
-        self.keys.push(self.queue.insert_at(notice.due, when));
-    }
-
-    fn fire(&mut self, span: u64) -> u64 {
-        let Self { runtime, queue, .. } = self;
-        runtime.block_on(async {
-            tokio::time::advance(Duration::from_millis(span + 1)).await;
-            // Without a budget, after which a task yields to others.
-            let drained = tokio::task::unconstrained(async {
-                let mut sum = 0;
-                while let Some(expired) = poll_fn(|context| queue.poll_expired(context)).await {
-                    sum ^= expired.get_ref().id;
-                }
-                sum
-            });
-            drained.await
-        })
-    }
-
-    fn cancel(&mut self, timer: &Named) -> bool {
-        let _entered = self.runtime.enter();
-        self.queue.try_remove(&self.keys[timer.position.seq as usize]).is_some()
-    }
-}
-
 /// A vector per height.
 struct Vectors<T>(Vec<Vec<T>>);
 
@@ -400,11 +350,10 @@ impl Structure {
     }
 }
 
-const STRUCTURES: [Structure; 6] = [
+const STRUCTURES: [Structure; 5] = [
     Structure::new::<Ours>("calendar"),
     Structure::new::<Tree>("btree"),
     Structure::new::<QuadWheelWithOverflow<Entry>>("wheel"),
-    Structure::new::<Delays>("delay queue"),
     Structure::new::<Vectors<Due>>("vectors 48"),
     Structure::new::<Vectors<(u64, u64)>>("vectors 16"),
 ];

@@ -11,7 +11,7 @@ use std::{
     fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
-    time::Duration,
+    process::Command,
 };
 
 /// Labels that Prometheus and its configuration add to what is scraped.
@@ -368,11 +368,8 @@ fn promtool_accepts_configuration_rules_and_their_tests() {
         ["check", "rules", "alerts.yml"],
         ["test", "rules", "alerts.test.yml"],
     ] {
-        assert_cmd::Command::new("promtool")
-            .args(arguments)
-            .current_dir(&folder)
-            .timeout(Duration::from_secs(60))
-            .assert()
-            .success();
+        let judged =
+            Command::new("promtool").args(arguments).current_dir(&folder).output().unwrap();
+        assert!(judged.status.success(), "{arguments:?}: {judged:?}");
     }
 }

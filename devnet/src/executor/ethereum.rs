@@ -12,7 +12,7 @@ mod outcome;
 mod tests;
 
 use super::{ExecutorError, Limits, http};
-use alloy_provider::network::{Ethereum, Network, eip2718::Decodable2718 as _};
+use alloy_rlp::Header;
 use cowboy_engine::primitives::keccak256;
 pub use node::Endpoint;
 use node::Node;
@@ -97,13 +97,27 @@ fn says_known(error: &ExecutorError) -> bool {
         .any(|words| message.contains(words))
 }
 
-/// The hash by which the chain knows a transaction: that of its bytes, but for one that carries
-/// blobs, whose bytes have these in addition.
+/// The type of transactions that carry blobs (EIP-4844).
+const BLOBS: u8 = 3;
+
+/// The hash by which the chain knows a transaction: keccak256 of its bytes, without the blobs that
+/// it carries on its way to a block.
 fn hash(transaction: &[u8]) -> [u8; 32] {
-    match <Ethereum as Network>::TxEnvelope::decode_2718_exact(transaction) {
-        Ok(decoded) => decoded.tx_hash().0,
-        Err(_) => keccak256(&[transaction]).0,
+    match without_blobs(transaction) {
+        Some(signed) => keccak256(&[&[BLOBS], signed]).0,
+        None => keccak256(&[transaction]).0,
     }
+}
+
+/// The signed part of a transaction that is sent with its blobs, an RLP list of the signed
+/// transaction, the blobs, their commitments and proofs. The first item of any other transaction's
+/// list is a number.
+fn without_blobs(transaction: &[u8]) -> Option<&[u8]> {
+    let mut sent = transaction.strip_prefix(&[BLOBS])?;
+    let signed = Header::decode_bytes(&mut sent, true).ok().filter(|_| sent.is_empty())?;
+    let mut rest = signed;
+    Header::decode_bytes(&mut rest, true).ok()?;
+    Some(&signed[..signed.len() - rest.len()])
 }
 
 /// Waits until the transaction is as deep in the chain as asked for.
@@ -141,10 +155,12 @@ async fn look(
     // First the head and then the receipt, or a reorganization between them would go unseen.
     let head = if confirmations > 1 { Some(node.head().await?) } else { None };
     let Some(receipt) = node.receipt(hash).await? else { return Ok(None) };
-    let deep_enough = match (head, receipt.block_number) {
+    let deep_enough = match (head, receipt.block()) {
         (None, _) => true,
-        (Some(head), Some(block)) => head.saturating_add(1) >= block + u64::from(confirmations),
+        (Some(head), Some(block)) => {
+            head.saturating_add(1) >= block.saturating_add(u128::from(confirmations))
+        }
         (Some(_), None) => false,
     };
-    Ok(Outcome::of(&receipt).filter(|_| deep_enough))
+    Ok(Outcome::of(receipt).filter(|_| deep_enough))
 }

@@ -33,6 +33,7 @@ pub struct Sample {
 pub const ALL: &[Rule] = &[
     packages::DIRECTION,
     packages::LINTS,
+    packages::FEATURES,
     layers::LAYERS,
     modules::DOCS,
     modules::ORPHANS,

@@ -45,6 +45,34 @@ pub const LINTS: Rule = Rule {
     ],
 };
 
+/// Features are decided once, for all packages, so that whatever is built asks for the same ones and
+/// cargo builds a dependency once.
+pub const FEATURES: Rule = Rule {
+    name: "workspace features",
+    check: features,
+    samples: &[
+        Sample {
+            files: &[(
+                "devnet/Cargo.toml",
+                "[dependencies]\nhex.workspace = true\n\n[dev-dependencies]\n\
+                 tokio = { workspace = true, features = [\"test-util\"] }\nrand = \"1\"\n",
+            )],
+            found: &["devnet/Cargo.toml:5", "devnet/Cargo.toml:6"],
+        },
+        Sample {
+            files: &[("cli/Cargo.toml", "[dependencies.tokio]\nworkspace = true\n")],
+            found: &["cli/Cargo.toml:1"],
+        },
+        Sample {
+            files: &[(
+                "cli/Cargo.toml",
+                "[package]\nname = \"cli\"\n\n[dependencies]\n# Why.\nhex.workspace = true\n",
+            )],
+            found: &[],
+        },
+    ],
+};
+
 /// Names of our packages, and of ours which each may depend on.
 const ALLOWED: [(&str, &[&str]); 5] = [
     ("engine", &[]),
@@ -75,6 +103,30 @@ fn direction(tree: &Tree) -> Vec<Finding> {
                 .collect();
             if name.starts_with("cowboy") && !allowed.contains(&name.as_str()) {
                 let text = format!("{package} may not use {name}: move what both need to engine");
+                findings.push(Finding::new(&path, number, text));
+            }
+        }
+    }
+    findings
+}
+
+fn features(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in PACKAGES {
+        let path = format!("{package}/Cargo.toml");
+        let Some(manifest) = tree.get(&path) else { continue };
+        let mut dependencies = false;
+        for (number, line) in (1..).zip(manifest.text.lines()) {
+            let own = if line.starts_with('[') {
+                dependencies = line.ends_with("dependencies]");
+                line.contains("dependencies.")
+            } else {
+                let says = !line.is_empty() && !line.starts_with('#');
+                dependencies && says && !line.ends_with(".workspace = true")
+            };
+            if own {
+                let text = "write `NAME.workspace = true`: version and features go to the top's \
+                            Cargo.toml, so that no build asks for others";
                 findings.push(Finding::new(&path, number, text));
             }
         }

@@ -7,21 +7,15 @@ use super::{
         secrets::Secrets,
     },
     MAX_MESSAGE, MAX_OVERHEAD,
+    outcome::{Data, Quantity, Receipt},
 };
-use alloy_json_rpc::{RequestPacket, ResponsePacket, RpcError};
-use alloy_provider::{
-    Provider as _, RootProvider,
-    network::{AnyNetwork, AnyTransactionReceipt},
-    transport::{TransportError, TransportErrorKind, TransportFut},
-};
-use alloy_rpc_client::RpcClient;
 use reqwest::Url;
-use serde::{Deserialize, Serialize, de::IgnoredAny};
-use std::{
-    fmt,
-    task::{Context, Poll},
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
 };
-use tower_service::Service;
+use serde_json::{json, value::RawValue};
+use std::{error::Error, fmt};
 
 /// The node that an operator configures, written as `{ url: URL }`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,11 +58,32 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// A node, with the questions that are put to it.
+/// A node, with the questions that are put to it: JSON-RPC 2.0, one question a request.
 pub(super) struct Node {
-    provider: RootProvider<AnyNetwork>,
+    http: reqwest::Client,
+    url: Url,
     origin: String,
     secrets: Secrets,
+    max_return_bytes: usize,
+}
+
+/// A JSON-RPC response. A call that succeeds may have the result `null`.
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default, deserialize_with = "present")]
+    result: Option<Box<RawValue>>,
+    error: Option<Refusal>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    code: i64,
+    message: String,
+}
+
+/// Tells a member that is `null` from one that is missing.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Deserialize::deserialize(from).map(Some)
 }
 
 impl Node {
@@ -76,74 +91,42 @@ impl Node {
     pub(super) fn new(http: reqwest::Client, endpoint: &Endpoint, max_return_bytes: usize) -> Self {
         let url = endpoint.0.clone();
         let (origin, secrets) = (origin(&url), Secrets::of_url(&url));
-        let client = RpcClient::new(Transport { http, url, max_return_bytes }, false);
-        Self { provider: RootProvider::new(client), origin, secrets }
+        Self { http, url, origin, secrets, max_return_bytes }
     }
 
     /// Hands a signed transaction over; yields its hash.
     pub(super) async fn send(&self, transaction: &[u8]) -> Result<[u8; 32], ExecutorError> {
-        let sent = self.provider.send_raw_transaction(transaction).await;
-        sent.map(|pending| pending.tx_hash().0).map_err(|error| self.failed(error))
+        let transaction = format!("0x{}", hex::encode(transaction));
+        let hash: Data<32> = self.ask("eth_sendRawTransaction", [transaction]).await?;
+        Ok(hash.0)
     }
 
     /// Whether the node has the transaction, in a block or not.
     pub(super) async fn has(&self, hash: [u8; 32]) -> Result<bool, ExecutorError> {
-        let hash = format!("0x{}", hex::encode(hash));
-        let found = self.provider.client().request("eth_getTransactionByHash", (hash,)).await;
-        found.map(|found: Option<IgnoredAny>| found.is_some()).map_err(|error| self.failed(error))
+        let found: Option<IgnoredAny> = self.ask("eth_getTransactionByHash", [Data(hash)]).await?;
+        Ok(found.is_some())
     }
 
     /// The receipt of a transaction that is in a block.
-    pub(super) async fn receipt(
-        &self,
-        hash: [u8; 32],
-    ) -> Result<Option<AnyTransactionReceipt>, ExecutorError> {
-        let found = self.provider.get_transaction_receipt(hash.into()).await;
-        found.map_err(|error| self.failed(error))
+    pub(super) async fn receipt(&self, hash: [u8; 32]) -> Result<Option<Receipt>, ExecutorError> {
+        self.ask("eth_getTransactionReceipt", [Data(hash)]).await
     }
 
     /// The newest block's number.
-    pub(super) async fn head(&self) -> Result<u64, ExecutorError> {
-        self.provider.get_block_number().await.map_err(|error| self.failed(error))
+    pub(super) async fn head(&self) -> Result<u128, ExecutorError> {
+        let Quantity(number) = self.ask("eth_blockNumber", [(); 0]).await?;
+        Ok(number)
     }
 
-    fn failed(&self, error: TransportError) -> ExecutorError {
-        let url = self.origin.clone();
-        let reason = match error {
-            RpcError::ErrorResp(error) => {
-                let message = self.secrets.shown(&error.message, MAX_MESSAGE);
-                return ExecutorError::Node { url, code: error.code, message };
-            }
-            RpcError::Transport(TransportErrorKind::Custom(error)) => {
-                match error.downcast::<ExecutorError>() {
-                    Ok(error) => return *error,
-                    Err(error) => chain(&*error),
-                }
-            }
-            // Its text would be all that the node said.
-            RpcError::DeserError { err, .. } => format!("its answer cannot be understood: {err}"),
-            error => chain(&error),
-        };
-        ExecutorError::Request { url, reason: self.secrets.shown(&reason, MAX_MESSAGE) }
-    }
-}
-
-/// JSON-RPC over HTTP. The SDK's own would read answers of any length, and log the URL.
-#[derive(Clone)]
-struct Transport {
-    http: reqwest::Client,
-    url: Url,
-    max_return_bytes: usize,
-}
-
-impl Transport {
-    async fn exchange(&self, packet: &RequestPacket) -> Result<ResponsePacket, ExecutorError> {
-        let url = origin(&self.url);
-        let failed = |error: reqwest::Error| ExecutorError::Request {
-            url: url.clone(),
-            reason: chain(&error.without_url()),
-        };
-        let request = self.http.post(self.url.clone()).json(packet);
+    /// Puts one question.
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: impl Serialize,
+    ) -> Result<T, ExecutorError> {
+        let asked = json!({ "jsonrpc": "2.0", "id": 0, "method": method, "params": params });
+        let failed = |error: reqwest::Error| self.failed(chain(&error.without_url()));
+        let request = self.http.post(self.url.clone()).json(&asked);
         let response = request.send().await.map_err(failed)?;
         let status = response.status();
         let limit = self.max_return_bytes.saturating_add(MAX_OVERHEAD);
@@ -153,31 +136,27 @@ impl Transport {
             }
             error => error,
         })?;
+        let not_understood =
+            |error: &dyn Error| self.failed(format!("its answer cannot be understood: {error}"));
         match serde_json::from_slice(&bytes) {
             // An error may come with a status that says so too.
-            Ok(answer) => Ok(answer),
-            Err(_) if !status.is_success() => {
-                Err(ExecutorError::Status { url, status: status.as_u16() })
+            Ok(Answer { error: Some(Refusal { code, message }), .. }) => {
+                let message = self.secrets.shown(&message, MAX_MESSAGE);
+                Err(ExecutorError::Node { url: self.origin.clone(), code, message })
             }
-            Err(error) => {
-                let reason = format!("its answer is not JSON-RPC: {error}");
-                Err(ExecutorError::Request { url, reason })
+            Ok(Answer { result: Some(result), .. }) => {
+                serde_json::from_str(result.get()).map_err(|error| not_understood(&error))
             }
+            _ if !status.is_success() => {
+                Err(ExecutorError::Status { url: self.origin.clone(), status: status.as_u16() })
+            }
+            Ok(_) => Err(self.failed("its answer has neither a result nor an error".to_owned())),
+            Err(error) => Err(self.failed(format!("its answer is not JSON-RPC: {error}"))),
         }
     }
-}
 
-impl Service<RequestPacket> for Transport {
-    type Response = ResponsePacket;
-    type Error = TransportError;
-    type Future = TransportFut<'static>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, packet: RequestPacket) -> Self::Future {
-        let this = self.clone();
-        Box::pin(async move { this.exchange(&packet).await.map_err(TransportErrorKind::custom) })
+    fn failed(&self, reason: String) -> ExecutorError {
+        let reason = self.secrets.shown(&reason, MAX_MESSAGE);
+        ExecutorError::Request { url: self.origin.clone(), reason }
     }
 }

@@ -1,117 +1,154 @@
 //! The result of an `eth_send` job: JSON that is the same whichever node gave the receipt.
 //!
-//! Nodes agree on what a receipt says and not on how: fields come in any order, and some add
-//! their own (`l1Fee`, `revertReason`, a log's `blockTimestamp`). Here the fields are those of the
-//! execution API, in a fixed order, quantities as 0x-hex without leading zeros. Those of blobs
-//! stand in receipts of blob transactions alone, as some nodes write them into all.
+//! Nodes agree on what a receipt says and not on how: fields come in any order, some nodes add
+//! their own (`l1Fee`, `revertReason`, a log's `blockTimestamp`), and hex comes in either case.
+//! Reading a receipt into [`Receipt`] and writing it again gives the fields of the execution API,
+//! in a fixed order, data in lower case, quantities as 0x-hex without leading zeros.
+//! [`Outcome::of`] settles the rest: what of blobs, of the state's root and of logs is written.
 
-use alloy_provider::network::AnyTransactionReceipt;
-use serde::Serialize;
-
-/// The type of transactions that carry blobs (EIP-4844).
-const BLOBS: u8 = 3;
+use super::BLOBS;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// What a job returns.
 #[derive(Serialize)]
 pub(super) struct Outcome {
-    transaction_hash: String,
+    transaction_hash: Data<32>,
     receipt: Receipt,
 }
 
-#[derive(Serialize)]
+/// A transaction's receipt, as `eth_getTransactionReceipt` gives it.
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Receipt {
-    r#type: String,
-    /// 0x1, or 0x0 where the transaction was reverted.
+pub(super) struct Receipt {
+    r#type: Quantity,
+    /// 0x1, or 0x0 if the transaction was reverted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<String>,
+    status: Option<Quantity>,
     /// In place of a status, before Byzantium.
     #[serde(skip_serializing_if = "Option::is_none")]
-    root: Option<String>,
-    transaction_hash: String,
-    transaction_index: String,
-    block_hash: String,
-    block_number: String,
-    from: String,
-    to: Option<String>,
-    contract_address: Option<String>,
-    gas_used: String,
-    cumulative_gas_used: String,
-    effective_gas_price: String,
+    root: Option<Data<32>>,
+    transaction_hash: Data<32>,
+    transaction_index: Option<Quantity>,
+    block_hash: Option<Data<32>>,
+    block_number: Option<Quantity>,
+    from: Data<20>,
+    to: Option<Data<20>>,
+    contract_address: Option<Data<20>>,
+    gas_used: Quantity,
+    cumulative_gas_used: Quantity,
+    effective_gas_price: Option<Quantity>,
+    /// What nodes call it that are older than EIP-1559.
+    #[serde(skip_serializing)]
+    gas_price: Option<Quantity>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    blob_gas_used: Option<String>,
+    blob_gas_used: Option<Quantity>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    blob_gas_price: Option<String>,
-    logs_bloom: String,
+    blob_gas_price: Option<Quantity>,
+    logs_bloom: Data<256>,
     logs: Vec<Log>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Log {
-    address: String,
-    topics: Vec<String>,
-    data: String,
-    block_hash: String,
-    block_number: String,
-    transaction_hash: String,
-    transaction_index: String,
-    log_index: String,
+    address: Data<20>,
+    topics: Vec<Data<32>>,
+    data: Bytes,
+    block_hash: Option<Data<32>>,
+    block_number: Option<Quantity>,
+    transaction_hash: Option<Data<32>>,
+    transaction_index: Option<Quantity>,
+    log_index: Option<Quantity>,
+    #[serde(default)]
     removed: bool,
 }
 
-fn hex(bytes: impl AsRef<[u8]>) -> String {
-    format!("0x{}", hex::encode(bytes))
-}
-
-fn quantity(number: impl Into<u128>) -> String {
-    format!("{:#x}", number.into())
+impl Receipt {
+    /// The number of its block; `None` if it has none yet.
+    pub(super) fn block(&self) -> Option<u128> {
+        self.block_number.map(|Quantity(number)| number)
+    }
 }
 
 impl Outcome {
-    /// `None`: the receipt is of no block yet.
-    pub(super) fn of(receipt: &AnyTransactionReceipt) -> Option<Self> {
-        let transaction_hash = hex(receipt.transaction_hash);
-        let transaction_index = quantity(receipt.transaction_index?);
-        let block_hash = hex(receipt.block_hash?);
-        let block_number = quantity(receipt.block_number?);
-        let envelope = &receipt.inner.inner;
-        let consensus = &envelope.inner.receipt;
-        let logs = consensus.logs.iter().map(|log| {
-            Some(Log {
-                address: hex(log.address()),
-                topics: log.topics().iter().map(hex).collect(),
-                data: hex(&log.data().data),
-                block_hash: block_hash.clone(),
-                block_number: block_number.clone(),
-                transaction_hash: transaction_hash.clone(),
-                transaction_index: transaction_index.clone(),
-                log_index: quantity(log.log_index?),
-                removed: false,
-            })
-        });
-        let logs = logs.collect::<Option<_>>()?;
-        let root = consensus.status.as_post_state();
-        let blobs = envelope.r#type == BLOBS;
-        let receipt = Receipt {
-            r#type: quantity(envelope.r#type),
-            status: root.is_none().then(|| quantity(consensus.status.coerce_status())),
-            root: root.map(hex),
-            from: hex(receipt.from),
-            to: receipt.to.map(hex),
-            contract_address: receipt.contract_address.map(hex),
-            gas_used: quantity(receipt.gas_used),
-            cumulative_gas_used: quantity(consensus.cumulative_gas_used),
-            effective_gas_price: quantity(receipt.effective_gas_price),
-            blob_gas_used: receipt.blob_gas_used.filter(|_| blobs).map(quantity),
-            blob_gas_price: receipt.blob_gas_price.filter(|_| blobs).map(quantity),
-            logs_bloom: hex(envelope.inner.logs_bloom),
-            logs,
-            transaction_hash: transaction_hash.clone(),
-            transaction_index,
-            block_hash,
-            block_number,
-        };
-        Some(Self { transaction_hash, receipt })
+    /// `None` if the receipt is of no block yet.
+    pub(super) fn of(mut receipt: Receipt) -> Option<Self> {
+        let place = (receipt.block_hash?, receipt.block_number?, receipt.transaction_index?);
+        let (block_hash, block_number, transaction_index) = place;
+        for log in &mut receipt.logs {
+            // Nodes leave out some of what the receipt says already.
+            log.block_hash = Some(block_hash);
+            log.block_number = Some(block_number);
+            log.transaction_hash = Some(receipt.transaction_hash);
+            log.transaction_index = Some(transaction_index);
+            log.removed = false;
+            log.log_index?;
+        }
+        if receipt.status.is_some() {
+            receipt.root = None;
+        }
+        let price = receipt.effective_gas_price.or(receipt.gas_price).unwrap_or_default();
+        receipt.effective_gas_price = Some(price);
+        // Some nodes write these into every receipt.
+        if receipt.r#type != Quantity(u128::from(BLOBS)) {
+            (receipt.blob_gas_used, receipt.blob_gas_price) = (None, None);
+        }
+        Some(Self { transaction_hash: receipt.transaction_hash, receipt })
+    }
+}
+
+/// `N` bytes, as 0x-hex with two digits a byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Data<const N: usize>(pub(super) [u8; N]);
+
+impl<const N: usize> Serialize for Data<N> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("0x{}", hex::encode(self.0)))
+    }
+}
+
+impl<'de, const N: usize> Deserialize<'de> for Data<N> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let bytes = Bytes::deserialize(from)?.0;
+        let bytes = <[u8; N]>::try_from(bytes.as_slice())
+            .map_err(|_| de::Error::invalid_length(bytes.len(), &format!("{N} bytes").as_str()))?;
+        Ok(Self(bytes))
+    }
+}
+
+/// Any number of bytes, as 0x-hex.
+struct Bytes(Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("0x{}", hex::encode(&self.0)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let digits =
+            text.strip_prefix("0x").ok_or_else(|| de::Error::custom("bytes without 0x"))?;
+        hex::decode(digits).map(Self).map_err(de::Error::custom)
+    }
+}
+
+/// A number, as 0x-hex. Leading zeros are read, and not written.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Quantity(pub(super) u128);
+
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{:#x}", self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let digits = text.strip_prefix("0x").filter(|digits| !digits.starts_with('+'));
+        let digits = digits.ok_or_else(|| de::Error::custom("a quantity that is not 0x-hex"))?;
+        u128::from_str_radix(digits, 16).map(Self).map_err(de::Error::custom)
     }
 }

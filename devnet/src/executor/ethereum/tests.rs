@@ -202,6 +202,45 @@ async fn a_reverted_transaction_a_new_contract_and_blobs_are_told() {
 }
 
 #[tokio::test]
+async fn receipts_of_older_nodes_are_read() {
+    let mut older = receipt();
+    let fields = older.as_object_mut().unwrap();
+    fields.remove("effectiveGasPrice");
+    fields.insert("gasPrice".to_owned(), "0x04a817c800".into());
+    check(node_with(16, vec![Good(older.clone())]).await, 1).await;
+    // Before Byzantium, and of a node that says both the price that counts and the other.
+    let root = format!("0x{}", "0e".repeat(32));
+    older["effectiveGasPrice"] = "0x4a817c800".into();
+    older["gasPrice"] = "0x1".into();
+    older.as_object_mut().unwrap().remove("status");
+    older["root"] = root.as_str().into();
+    let result = execute(node_with(16, vec![Good(older)]).await, signed(), 1, LIMITS).await;
+    let expected = expected().replace(r#""status":"0x1""#, &format!(r#""root":"{root}""#));
+    assert_eq!(result, Ok(expected));
+}
+
+#[tokio::test]
+async fn receipts_that_are_none_are_refused() {
+    for (field, value, expected) in [
+        ("gasUsed", json!("0x+5"), "a quantity that is not 0x-hex"),
+        ("gasUsed", json!("21000"), "a quantity that is not 0x-hex"),
+        ("gasUsed", json!(format!("0x1{}", "0".repeat(32))), "number too large"),
+        ("from", json!("0x9d8a"), "invalid length 2, expected 20 bytes"),
+        ("logsBloom", json!("00"), "bytes without 0x"),
+        ("logs", Value::Null, "invalid type: null"),
+    ] {
+        let mut wrong = receipt();
+        wrong[field] = value;
+        let client = http::Client::default().get().await.unwrap().clone();
+        let endpoint = node(move |_, _| Good(wrong.clone())).await;
+        let error = Node::new(client, &endpoint, 10_000).receipt([0; 32]).await.err().unwrap();
+        let ExecutorError::Request { reason, .. } = error else { panic!("{error:?}") };
+        let understood = reason.strip_prefix("its answer cannot be understood: ");
+        assert!(understood.is_some_and(|reason| reason.starts_with(expected)), "{reason}");
+    }
+}
+
+#[tokio::test]
 async fn the_receipt_is_waited_for() {
     let nothing = || Good(Value::Null);
     check(node_with(16, vec![nothing(), nothing(), Good(receipt())]).await, 1).await;
@@ -288,6 +327,8 @@ async fn a_node_that_breaks_the_rules_is_told() {
     assert!(strange.starts_with("its answer is not JSON-RPC: expected value"), "{strange}");
     let strange = reason(send(Good("secret".into())).await);
     assert!(strange.starts_with("its answer cannot be understood: "), "{strange}");
+    let strange = reason(send(Raw(200, r#"{"jsonrpc":"2.0","id":0}"#.to_owned())).await);
+    assert_eq!(strange, "its answer has neither a result nor an error");
     let status = send(Raw(429, "slower".to_owned())).await;
     assert!(matches!(status, ExecutorError::Status { status: 429, .. }), "{status:?}");
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -412,6 +453,10 @@ fn blobs_do_not_count_for_a_transactions_hash() {
     let proofs = list(&[bytes(&[0xc0; 48])]);
     let sent = [&[3], &list(&[payload, blobs, proofs.clone(), proofs])[..]].concat();
     assert_eq!(hash(&sent), keccak256(&[&alone]).0);
+    // As it is in a block, and cut short: neither carries blobs.
+    assert_eq!(hash(&alone), keccak256(&[&alone]).0);
+    let cut = &sent[..sent.len() - 1];
+    assert_eq!(hash(cut), keccak256(&[cut]).0);
     // Of a type that only its chain knows.
     assert_eq!(hash(&[0x7e, 1, 2]), keccak256(&[&[0x7e, 1, 2]]).0);
 }
