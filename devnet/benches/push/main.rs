@@ -133,8 +133,8 @@ impl Ours {
     }
 }
 
-/// Runs criterion's futures on this runtime. Criterion can do so itself with a feature that no other
-/// build here has, so that it would be compiled once more.
+/// Runs criterion's futures on this runtime. Criterion has a feature for that which no other build
+/// here asks for: it would be compiled once more.
 struct On<'a>(&'a Runtime);
 
 impl AsyncExecutor for On<'_> {

@@ -45,8 +45,8 @@ pub const LINTS: Rule = Rule {
     ],
 };
 
-/// Features are decided once, for all packages, so that whatever is built asks for the same ones and
-/// cargo builds a dependency once.
+/// Features are decided once, for all packages: every build asks for the same ones, and cargo
+/// builds a dependency once.
 pub const FEATURES: Rule = Rule {
     name: "workspace features",
     check: features,
