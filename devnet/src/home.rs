@@ -5,6 +5,7 @@
 //!   lock                  held exclusively by the process that runs the devnet; its pid
 //!   topology.yaml         the resolved topology of this chain
 //!   devnet.json           what a running devnet answers to; written once it does
+//!   resetting             a reset has begun and is not finished
 //!   token                 0600: what a request that changes state must show
 //!   accounts/NAME.key     0600: 64 hex digits, one line
 //!   log/devnet.log        everything the process said
@@ -29,6 +30,7 @@ use crate::{
 };
 use cowboy_engine::primitives::SecretKey;
 use jiff::Timestamp;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::{
     env,
@@ -70,6 +72,9 @@ pub enum HomeError {
         /// What was got, and what was expected.
         reason: String,
     },
+    /// A link or a file in the place of a folder.
+    #[error("{}: a link or a file where a devnet keeps a folder of its own", .0.display())]
+    NotFolder(PathBuf),
     /// Another process runs the devnet.
     #[error("devnet `{name}` is in use{}", .pid.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
     InUse {
@@ -201,6 +206,11 @@ impl DevnetHome {
         self.path.join("lock")
     }
 
+    /// `resetting`: there while the devnet is being reset.
+    fn resetting_path(&self) -> PathBuf {
+        self.path.join("resetting")
+    }
+
     /// `devnet.json`: a [`Record`].
     pub fn record_path(&self) -> PathBuf {
         self.path.join("devnet.json")
@@ -281,18 +291,51 @@ impl DevnetHome {
         self.lock_path().is_file()
     }
 
-    /// Whether the chain has begun: a validator has a folder.
+    /// Whether the chain has begun: a validator has a folder. One that is being reset is gone.
     pub fn has_chain(&self) -> bool {
-        fs::read_dir(self.validators_path()).is_ok_and(|mut entries| entries.next().is_some())
+        !self.resetting_path().exists()
+            && fs::read_dir(self.validators_path())
+                .is_ok_and(|mut entries| entries.next().is_some())
     }
 
-    /// Takes the devnet for this process, making its folder where there is none.
+    /// Refuses a link or a file in the place of a folder of the devnet: what is in those folders is
+    /// removed and made private, and that must not happen elsewhere.
+    fn check_folders(&self) -> Result<(), HomeError> {
+        let folders = [
+            self.accounts_path(),
+            self.path.join("log"),
+            self.validators_path(),
+            self.runners_path(),
+            self.data_path(),
+            self.lease_path(),
+            self.jobs_path(),
+            self.processes_path(),
+        ];
+        for path in folders {
+            match fs::symlink_metadata(&path) {
+                Ok(found) if !found.is_dir() => return Err(HomeError::NotFolder(path)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(HomeError::io(&path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the devnet for this process, making its folder where there is none, and finishes a
+    /// reset that was interrupted. A link in the place of one of its folders is refused.
     pub fn lock(&self) -> Result<Lock, HomeError> {
+        self.check_folders()?;
         for folder in [self.path.clone(), self.accounts_path(), self.path.join("log")] {
             create_private_dir(&folder)?;
         }
         match take_lock(&self.lock_path())? {
-            Some(file) => Ok(Lock { home: self.clone(), _file: file }),
+            Some(file) => {
+                let lock = Lock { home: self.clone(), _file: file };
+                lock.finish_reset()?;
+                Ok(lock)
+            }
             None => Err(HomeError::InUse { name: self.name.clone(), pid: self.holder() }),
         }
     }
@@ -433,15 +476,26 @@ impl Lock {
     }
 
     /// Deletes the chain, the runners' work and the logs. The topology and the accounts' keys stay.
+    /// If this process is killed meanwhile, the next one that takes the lock deletes the rest.
     pub fn reset(&self) -> Result<(), HomeError> {
-        self.clean()?;
+        write_private(&self.home.resetting_path(), "")?;
+        self.finish_reset()
+    }
+
+    /// Goes on with a reset that was begun.
+    fn finish_reset(&self) -> Result<(), HomeError> {
         let home = &self.home;
-        let work = [home.runners_path(), home.jobs_path()];
+        if !home.resetting_path().exists() {
+            return Ok(());
+        }
+        self.clean()?;
         let chain = [home.validators_path(), home.data_path(), home.lease_path()];
-        for folder in work.into_iter().chain(chain) {
+        let work = [home.runners_path(), home.jobs_path()];
+        for folder in chain.into_iter().chain(work) {
             remove_dir(&folder)?;
         }
-        remove_file(&home.log_path())
+        remove_file(&home.log_path())?;
+        remove_file(&home.resetting_path())
     }
 }
 
@@ -450,6 +504,8 @@ impl Lock {
 pub(crate) fn take_lock(path: &Path) -> Result<Option<File>, HomeError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
+    // It is emptied: a link may name a file that somebody wants to keep.
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     let file = options.open(path).map_err(HomeError::io(path))?;
     for _ in 0..LOCK_ATTEMPTS {
         match file.try_lock() {
@@ -628,6 +684,23 @@ mod tests {
         assert_eq!(devnet.accounts().unwrap(), [another, account.clone()]);
         fs::write(devnet.account_key_path(&account), "00\n").unwrap();
         assert!(matches!(devnet.account_key(&account), Err(HomeError::Malformed { .. })));
+    }
+
+    #[test]
+    fn a_reset_that_was_interrupted_is_finished_by_who_takes_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let devnet = devnet(&Home::at(folder.path()), "one");
+        let lock = devnet.lock().unwrap();
+        for path in [devnet.validator_path(&"validator-0".parse().unwrap()), devnet.jobs_path()] {
+            create_private_dir(&path).unwrap();
+        }
+        write_private(&devnet.resetting_path(), "").unwrap();
+        assert!(!devnet.has_chain(), "its chain is as good as gone");
+        drop(lock);
+        let _lock = devnet.lock().unwrap();
+        for path in [devnet.validators_path(), devnet.jobs_path(), devnet.resetting_path()] {
+            assert!(!path.exists(), "{}", path.display());
+        }
     }
 
     #[test]

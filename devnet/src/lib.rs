@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`duration`] | durations as people read them |
 //! | [`spelling`] | names that were probably meant |
+//! | [`nofollow`] | files and directories opened without following links |
 //! | [`sse`] | the text of event streams, read |
 //! | [`http`] | servers: connections, their places, TLS |
 //! | [`executor`] | the work of jobs: commands, HTTP requests, language models |
@@ -43,6 +44,7 @@ pub mod faults;
 pub mod home;
 pub mod http;
 pub mod lease;
+mod nofollow;
 pub mod orchestrator;
 pub mod report;
 pub mod runner;

@@ -10,6 +10,7 @@ mod chain;
 mod committee;
 mod dashboard;
 mod faults;
+mod folders;
 mod jobs;
 mod kill;
 mod leases;

@@ -180,7 +180,7 @@ fn snapshots_are_listed_kept_to_their_owner_and_deleted() {
     // Of another format, or damaged: named, and nothing comes of it.
     let manifest = home.path(".snapshots/one/snapshot.json");
     let text = fs::read_to_string(&manifest).unwrap();
-    fs::write(&manifest, text.replace("\"format\": 1", "\"format\": 9")).unwrap();
+    fs::write(&manifest, text.replace("\"format\": 2", "\"format\": 9")).unwrap();
     let error = home.fails(1, &["devnet", "snapshot", "load", "one", "--name", "new"]);
     assert!(error.contains("format 9"), "{error}");
     let outcome = home.run(&["--quiet", "devnet", "snapshot", "ls"]);

@@ -1,13 +1,13 @@
 //! Copies of files and folders, as they were at one moment where they do not hold still.
 
-use super::SnapshotError;
+use super::{SnapshotError, sums};
 use crate::home::{self, HomeError};
 use rusqlite::Connection;
 use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions},
     io,
-    os::unix::fs::{OpenOptionsExt as _, symlink},
+    os::unix::fs::OpenOptionsExt as _,
     path::Path,
     time::Duration,
 };
@@ -75,23 +75,17 @@ impl Copied {
         part: &str,
         to: &Path,
     ) -> Result<(), SnapshotError> {
-        let mut place = vec![part.to_owned()];
-        self.entry(&folder.join(part), &to.join(part), &mut Some(&mut place))
+        self.entry(&folder.join(part), &to.join(part), &mut vec![part.to_owned()])
     }
 
-    /// Copies a folder that nobody writes to, as it is, and counts it.
-    pub(super) fn resting(&mut self, from: &Path, to: &Path) -> Result<(), SnapshotError> {
-        self.entry(from, to, &mut None)
-    }
-
-    /// `place`: where this is in a devnet's folder, if that matters.
+    /// `place`: where this is in a devnet's folder.
     fn entry(
         &mut self,
         from: &Path,
         to: &Path,
-        place: &mut Option<&mut Vec<String>>,
+        place: &mut Vec<String>,
     ) -> Result<(), SnapshotError> {
-        let kind = place.as_ref().map_or(Kind::Plain, |place| Kind::of(place));
+        let kind = Kind::of(place);
         if kind == Kind::Transient {
             return Ok(());
         }
@@ -102,42 +96,35 @@ impl Copied {
         if found.is_dir() {
             return self.folder(from, to, place);
         }
+        if !found.is_file() {
+            return Err(SnapshotError::Strange(from.to_owned()));
+        }
         if let Some(parent) = to.parent() {
             home::create_private_dir(parent)?;
         }
-        if found.is_symlink() {
-            let target = fs::read_link(from).map_err(HomeError::io(from))?;
-            symlink(target, to).map_err(HomeError::io(to))?;
-        } else if found.is_file() {
-            self.file(from, to, kind)?;
-        }
-        Ok(())
+        self.file(from, to, kind)
     }
 
     fn folder(
         &mut self,
         from: &Path,
         to: &Path,
-        place: &mut Option<&mut Vec<String>>,
+        place: &mut Vec<String>,
     ) -> Result<(), SnapshotError> {
-        home::create_private_dir(to)?;
         let entries = match fs::read_dir(from) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             entries => entries.map_err(HomeError::io(from))?,
         };
         let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
         let mut names = names.collect::<Result<Vec<_>, _>>().map_err(HomeError::io(from))?;
-        if let Some(place) = place {
-            databases_first(place, &mut names);
-        }
+        databases_first(place, &mut names);
         for name in names {
-            if let Some(place) = place {
-                place.push(name.to_string_lossy().into_owned());
+            match name.to_str().filter(|name| sums::is_listable(name)) {
+                Some(name) => place.push(name.to_owned()),
+                None => return Err(SnapshotError::Strange(from.join(name))),
             }
             self.entry(&from.join(&name), &to.join(&name), place)?;
-            if let Some(place) = place {
-                place.pop();
-            }
+            place.pop();
         }
         Ok(())
     }

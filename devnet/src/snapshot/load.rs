@@ -1,10 +1,11 @@
 //! Bringing a snapshot back: into the devnet that it is of, or into a new one.
 
 use super::{
-    DEVNET, SnapshotError, Snapshots,
-    copy::{Copied, settle, sync},
+    MANIFEST, SnapshotError, Snapshots,
+    copy::{settle, sync},
     rename_new,
     scratch::Scratch,
+    sums::Sums,
 };
 use crate::{
     api::types::Snapshot,
@@ -41,7 +42,7 @@ impl Snapshots {
         to: Option<&Name>,
         force: bool,
     ) -> Result<Loaded, SnapshotError> {
-        let snapshot = self.get(name)?;
+        let (snapshot, text) = self.read(name)?;
         let damaged = |reason: String| SnapshotError::Damaged { name: name.clone(), reason };
         let of: Name = snapshot
             .devnet
@@ -52,15 +53,12 @@ impl Snapshots {
         create_private_dir(self.home.path())?;
         let scratch = Scratch::new(self.home.path(), UNFINISHED)?;
         let fresh = scratch.path("devnet");
-        let mut copied = Copied::default();
-        copied.resting(&self.path(name).join(DEVNET), &fresh)?;
-        let Copied { files, bytes } = copied;
-        if (files, bytes) != (snapshot.files, snapshot.bytes) {
-            let (saved, long) = (snapshot.files, snapshot.bytes);
-            return Err(damaged(format!(
-                "it has {files} files of {bytes} bytes where {saved} of {long} were saved"
-            )));
-        }
+        let folder = self.path(name);
+        let brought = Sums::read(&folder).and_then(|sums| {
+            sums.check(MANIFEST, &text)?;
+            sums.bring(&folder, &fresh)
+        });
+        brought.map_err(|error| error.of(name))?;
         if *devnet.name() != of {
             rename_devnet(&fresh, devnet.name())?;
         }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! <home>/.snapshots/NAME/     0700
-//!   snapshot.json             0600: what it is; a snapshot without it is none
+//!   snapshot.json             0600: what it is
+//!   SHA256SUMS                0600: the hash of every other file ([`sums`])
 //!   devnet/                   the devnet's folder, without what belongs to a process
 //! ```
 //!
@@ -19,6 +20,7 @@
 mod copy;
 mod load;
 mod scratch;
+mod sums;
 
 #[cfg(test)]
 mod tests;
@@ -40,14 +42,17 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
+use sums::{Sums, SumsError};
 
 /// The layout that this program writes and reads.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// What the folder of snapshots is called among those of devnets: no devnet's name begins so.
 const FOLDER: &str = ".snapshots";
 /// What a snapshot is.
 const MANIFEST: &str = "snapshot.json";
+/// The hash of every other file.
+const SUMS: &str = "SHA256SUMS";
 /// What is in it.
 const DEVNET: &str = "devnet";
 /// What snapshots that are not whole yet are called.
@@ -96,6 +101,9 @@ pub enum SnapshotError {
         /// What it says.
         got: u32,
     },
+    /// A devnet's folder has a link, a device, or a name that cannot be listed.
+    #[error("{}: a snapshot has only files and folders, with names in UTF-8 of one line", .0.display())]
+    Strange(PathBuf),
     /// It is not what was saved.
     #[error("snapshot `{name}` is damaged: {reason}")]
     Damaged {
@@ -233,6 +241,11 @@ impl Snapshots {
 
     /// The snapshot of this name.
     pub fn get(&self, name: &Name) -> Result<Snapshot, SnapshotError> {
+        Ok(self.read(name)?.0)
+    }
+
+    /// The snapshot of this name, and the text that says so.
+    fn read(&self, name: &Name) -> Result<(Snapshot, String), SnapshotError> {
         let folder = self.path(name);
         if !folder.is_dir() {
             return Err(SnapshotError::Missing(name.clone()));
@@ -251,7 +264,7 @@ impl Snapshots {
         let snapshot: Snapshot =
             serde_json::from_value(value).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
         // It may have been renamed by hand.
-        Ok(Snapshot { snapshot: name.to_string(), ..snapshot })
+        Ok((Snapshot { snapshot: name.to_string(), ..snapshot }, text))
     }
 
     /// Deletes the snapshot of this name, whatever is in it.
@@ -284,6 +297,8 @@ impl Draft {
         let folder = self.scratch.path("snapshot");
         let json = serde_json::to_string_pretty(&snapshot).expect("a snapshot is plain data");
         home::write_private(&folder.join(MANIFEST), &format!("{json}\n"))?;
+        let summed = Sums::of(&folder).and_then(|sums| sums.write(&folder));
+        summed.map_err(|error| error.of(&self.name))?;
         // Its name promises that it is whole, whatever happens to the machine.
         copy::settle(&folder)?;
         rename_new(&folder, &self.snapshots.path(&self.name)).map_err(|error| {
@@ -294,6 +309,15 @@ impl Draft {
         })?;
         copy::sync(&self.snapshots.folder)?;
         Ok(snapshot)
+    }
+}
+
+impl SumsError {
+    fn of(self, name: &Name) -> SnapshotError {
+        match self {
+            Self::Home(error) => error.into(),
+            Self::Refused(reason) => SnapshotError::Damaged { name: name.clone(), reason },
+        }
     }
 }
 
@@ -310,7 +334,12 @@ fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 fn newest(devnet: &Path) -> Result<Option<StoredHead>, SnapshotError> {
     let validators = devnet.join("validators");
     let mut newest: Option<StoredHead> = None;
-    for entry in fs::read_dir(&validators).map_err(HomeError::io(&validators))? {
+    let entries = match fs::read_dir(&validators) {
+        // Only what has files was copied.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        entries => entries.map_err(HomeError::io(&validators))?,
+    };
+    for entry in entries {
         let file = entry.map_err(HomeError::io(&validators))?.path().join("index.db");
         if !file.is_file() {
             continue;

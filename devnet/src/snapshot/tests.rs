@@ -7,7 +7,7 @@ use crate::{
 };
 use cowboy_engine::primitives::SecretKey;
 use rusqlite::Connection;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use tempfile::TempDir;
 
 struct Lab {
@@ -178,8 +178,8 @@ fn what_is_not_a_whole_snapshot_of_this_format_is_refused() {
     let text = fs::read_to_string(&manifest).unwrap();
     let refused = || lab.snapshots().load(&before, Some(&name("two")), false).unwrap_err();
 
-    fs::write(&manifest, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
-    assert!(matches!(refused(), SnapshotError::Format { got: 2, .. }));
+    fs::write(&manifest, text.replace("\"format\": 2", "\"format\": 1")).unwrap();
+    assert!(matches!(refused(), SnapshotError::Format { got: 1, .. }));
     let (none, unreadable) = lab.snapshots().list().unwrap();
     assert!(none.is_empty() && unreadable.len() == 1);
     fs::write(&manifest, "{").unwrap();
@@ -190,8 +190,105 @@ fn what_is_not_a_whole_snapshot_of_this_format_is_refused() {
     let key = lab.snapshots().path(&before).join(DEVNET).join("accounts/dev-0.key");
     fs::remove_file(key).unwrap();
     let error = refused().to_string();
-    assert!(error.contains("files"), "{error}");
+    assert!(error.contains("accounts/dev-0.key is missing"), "{error}");
     assert_eq!(lab.devnet("two").state().unwrap(), State::Absent, "nothing half is left");
+    assert!(lab.leftovers().is_empty());
+}
+
+#[test]
+fn a_changed_bit_is_seen_wherever_it_is() {
+    let lab = Lab::new();
+    let before = name("before");
+    lab.save("one", Some("before")).unwrap();
+    let folder = lab.snapshots().path(&before);
+    let mut files = vec![folder.join(MANIFEST), folder.join(SUMS)];
+    let mut folders = vec![folder.join(DEVNET)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { &mut folders } else { &mut files }.push(path);
+        }
+    }
+    assert!(files.len() > 5, "{files:?}");
+    for path in files {
+        let saved = fs::read(&path).unwrap();
+        let step = saved.len().div_ceil(150).max(1);
+        for place in (0..saved.len()).step_by(step) {
+            let mut changed = saved.clone();
+            changed[place] ^= 1 << (place % 8);
+            fs::write(&path, changed).unwrap();
+            let loaded = lab.snapshots().load(&before, Some(&name("two")), false);
+            let error = loaded.expect_err(&format!("byte {place} of {}", path.display()));
+            assert!(
+                matches!(
+                    error,
+                    SnapshotError::Damaged { .. }
+                        | SnapshotError::Format { .. }
+                        | SnapshotError::Home(_)
+                ),
+                "byte {place} of {}: {error}",
+                path.display()
+            );
+        }
+        fs::write(&path, saved).unwrap();
+    }
+    lab.snapshots().load(&before, Some(&name("two")), false).unwrap();
+}
+
+#[test]
+fn what_a_snapshot_cannot_have_is_refused() {
+    let lab = Lab::new();
+    let before = name("before");
+    lab.save("one", Some("before")).unwrap();
+    let folder = lab.snapshots().path(&before);
+    let devnet = folder.join(DEVNET);
+    let photos = lab.folder.path().join("photos");
+    fs::create_dir(&photos).unwrap();
+    let check = |expected: &str| {
+        let error = lab.snapshots().load(&before, Some(&name("two")), false).unwrap_err();
+        assert!(matches!(error, SnapshotError::Damaged { .. }), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(lab.devnet("two").state().unwrap(), State::Absent);
+    };
+    for place in ["jobs", "log", "accounts/more", "data/consensus/link"] {
+        symlink(&photos, devnet.join(place)).unwrap();
+        check(&format!("devnet/{place} is a link"));
+        fs::remove_file(devnet.join(place)).unwrap();
+    }
+    let pipe = devnet.join("data/pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    check("devnet/data/pipe is neither file nor folder");
+    fs::remove_file(pipe).unwrap();
+    fs::create_dir(devnet.join("validators/more")).unwrap();
+    check("devnet/validators/more is a folder that SHA256SUMS does not list");
+    fs::remove_dir(devnet.join("validators/more")).unwrap();
+    for place in ["token", "lock", "accounts/more.key", "../more"] {
+        fs::write(devnet.join(place), "planted\n").unwrap();
+        check("that SHA256SUMS does not list");
+        // Listed, it is no better.
+        Sums::of(&folder).unwrap().write(&folder).unwrap();
+        if place != "accounts/more.key" {
+            check("is not part of a snapshot");
+        }
+        fs::remove_file(devnet.join(place)).unwrap();
+        // The list was part of what it listed.
+        fs::remove_file(folder.join(SUMS)).unwrap();
+        Sums::of(&folder).unwrap().write(&folder).unwrap();
+    }
+    let key = devnet.join("accounts/dev-0.key");
+    fs::rename(&key, photos.join("key")).unwrap();
+    symlink(photos.join("key"), &key).unwrap();
+    check("devnet/accounts/dev-0.key is a link");
+}
+
+#[test]
+fn links_are_not_saved() {
+    let lab = Lab::new();
+    let one = lab.devnet("one");
+    symlink(lab.folder.path(), one.data_path().join("link")).unwrap();
+    let error = lab.save("one", None).unwrap_err();
+    assert!(matches!(error, SnapshotError::Strange(path) if path == one.data_path().join("link")));
     assert!(lab.leftovers().is_empty());
 }
 

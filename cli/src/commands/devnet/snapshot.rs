@@ -201,8 +201,11 @@ impl From<SnapshotError> for CliError {
             }
             SnapshotError::NoChain(name) => Self::new(Exit::NotFound, what)
                 .hint(format!("start it first: cowboyctl devnet up --detach --name {name}")),
-            SnapshotError::Format { .. } => {
-                Self::failed(what).hint("load it with the version of cowboyctl that saved it")
+            SnapshotError::Format { .. } => Self::failed(what).hint(
+                "load it with the version of cowboyctl that saved it, then save it with this one",
+            ),
+            SnapshotError::Strange(_) => {
+                Self::new(Exit::Invalid, what).hint("move it out of the devnet's folder")
             }
             SnapshotError::Damaged { name, .. } => Self::new(Exit::Invalid, what)
                 .hint(format!("delete it: cowboyctl devnet snapshot rm {name}")),
