@@ -155,7 +155,7 @@ impl Store {
         let bytes: Option<Vec<u8>> = self
             .lock()
             .prepare_cached("SELECT body FROM block WHERE height = ?")?
-            .query_row(params![height.get()], |row| row.get(0))
+            .query_row(params![signed(height)], |row| row.get(0))
             .optional()?;
         bytes.map(|bytes| decode("block", height, &bytes)).transpose()
     }
@@ -165,7 +165,7 @@ impl Store {
         Ok(self
             .lock()
             .prepare_cached("SELECT state_root, executed_ms FROM block WHERE height = ?")?
-            .query_row(params![height.get()], |row| Ok((hash(row, 0)?, row.get(1)?)))
+            .query_row(params![signed(height)], |row| Ok((hash(row, 0)?, row.get(1)?)))
             .optional()?)
     }
 
@@ -196,7 +196,7 @@ impl Store {
         let connection = self.lock();
         let mut statement = connection
             .prepare_cached("SELECT t.receipt FROM tx t WHERE t.height = ? ORDER BY t.position")?;
-        let rows = statement.query_map(params![at.get()], |row| row.get::<_, Vec<u8>>(0))?;
+        let rows = statement.query_map(params![signed(at)], |row| row.get::<_, Vec<u8>>(0))?;
         rows.map(|bytes| decode("tx", at, &bytes?)).collect()
     }
 
@@ -208,7 +208,7 @@ impl Store {
              WHERE height >= ?1 AND (?2 IS NULL OR kind = ?2)
              ORDER BY height, position LIMIT ?3",
         )?;
-        let (from, limit) = (filter.from.get(), filter.limit);
+        let (from, limit) = (signed(filter.from), filter.limit);
         let rows = statement
             .query_map(params![from, filter.kind, limit.saturating_add(1)], stored_event)?;
         let page = page(rows, limit, |(_, _, body)| body.len())?;
@@ -230,7 +230,7 @@ impl Store {
              WHERE actor = ?1 AND height >= ?2
              ORDER BY height {order}, line {order} LIMIT ?3"
         ))?;
-        let after = from.unwrap_or(Height::GENESIS).get();
+        let after = signed(from.unwrap_or(Height::GENESIS));
         let rows = statement.query_map(params![actor.0, after, limit.saturating_add(1)], line)?;
         let mut page = page(rows, limit, |line| match &line.what {
             Line::Log(text) | Line::Error(text) => text.len(),
@@ -247,7 +247,7 @@ impl Store {
         Ok(self
             .lock()
             .prepare_cached("SELECT count(*) FROM event WHERE kind = ? AND height <= ?")?
-            .query_row(params![kind, up_to.get()], |row| row.get(0))?)
+            .query_row(params![kind, signed(up_to)], |row| row.get(0))?)
     }
 
     /// The last changes of a runner's reputation up to a block, newest first: `limit` at most, and
@@ -264,7 +264,7 @@ impl Store {
              WHERE kind = 'ReputationChanged' AND height <= ?
              ORDER BY height DESC, position DESC LIMIT ?",
         )?;
-        let mut rows = statement.query(params![up_to.get(), REPUTATION_EVENTS])?;
+        let mut rows = statement.query(params![signed(up_to), REPUTATION_EVENTS])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()?
             && found.len() < limit
@@ -285,7 +285,7 @@ impl Store {
         let mut statement = connection.prepare_cached(
             "SELECT height, position, body FROM event WHERE height = ? ORDER BY position",
         )?;
-        let rows = statement.query_map(params![at.get()], stored_event)?;
+        let rows = statement.query_map(params![signed(at)], stored_event)?;
         rows.map(|row| event(row?)).collect()
     }
 
@@ -307,7 +307,7 @@ impl Store {
                 "SELECT embedded_at, certificate, bit_length, bitmap, registry
                  FROM presence WHERE height = ?",
             )?
-            .query_row(params![certified.get()], |row| {
+            .query_row(params![signed(certified)], |row| {
                 Ok((
                     height(row, 0)?,
                     row.get(1)?,
@@ -358,7 +358,7 @@ impl Store {
              ORDER BY height, job_id LIMIT ?3",
         )?;
         let rows = statement
-            .query_map(params![from.get(), to.get(), limit.saturating_add(1)], |row| {
+            .query_map(params![signed(from), signed(to), limit.saturating_add(1)], |row| {
                 Ok((height(row, 0)?, row.get::<_, Vec<u8>>(1)?))
             })?;
         let Page { rows, more } = page(rows, limit, |(_, body)| body.len())?;
@@ -438,6 +438,11 @@ pub(super) fn decode<T: Encode + Decode>(
     bytes: &[u8],
 ) -> Result<T, StorageError> {
     from_slice(bytes).map_err(|error| StorageError::Corrupt { record, height: height.get(), error })
+}
+
+/// A height to ask SQLite for, whose integers end at 2^63 − 1: no block has one beyond.
+pub(super) fn signed(height: Height) -> i64 {
+    i64::try_from(height.get()).unwrap_or(i64::MAX)
 }
 
 pub(super) fn height(row: &Row<'_>, column: usize) -> rusqlite::Result<Height> {

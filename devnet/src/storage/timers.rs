@@ -6,7 +6,7 @@
 
 use super::{
     BlockRecord, StorageError, Store,
-    query::{self, StoredEvent, decode},
+    query::{self, StoredEvent, decode, signed},
 };
 use cowboy_engine::{
     chain::{
@@ -293,7 +293,7 @@ impl Store {
         let connection = self.lock();
         let mut statement = connection
             .prepare_cached("SELECT receipt FROM fire WHERE height = ? ORDER BY position")?;
-        let rows = statement.query_map(params![at.get()], |row| row.get::<_, Vec<u8>>(0))?;
+        let rows = statement.query_map(params![signed(at)], |row| row.get::<_, Vec<u8>>(0))?;
         rows.map(|bytes| decode("fire", at, &bytes?)).collect()
     }
 
@@ -302,7 +302,7 @@ impl Store {
         Ok(self
             .lock()
             .prepare_cached("SELECT count(*) FROM fire WHERE height = ?")?
-            .query_row(params![at.get()], |row| row.get(0))?)
+            .query_row(params![signed(at)], |row| row.get(0))?)
     }
 
     /// Events about one timer, or through its fire where they are about no other, in order: those
@@ -353,9 +353,4 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<TimerRow> {
     let (status, ended_at): (String, Option<u64>) = (row.get(1)?, row.get(2)?);
     let end = End::ALL.into_iter().find(|end| end.name() == status);
     Ok((query::height(row, 0)?, ended_at.map(Height::new).zip(end), row.get(3)?))
-}
-
-/// A height as SQLite compares it: what lies beyond its integers is cut.
-fn signed(height: Height) -> i64 {
-    i64::try_from(height.get()).unwrap_or(i64::MAX)
 }

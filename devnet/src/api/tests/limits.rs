@@ -69,6 +69,61 @@ async fn json_is_refused_by_field() {
 }
 
 #[tokio::test]
+async fn every_body_is_refused_that_has_an_unknown_field() {
+    let devnet = Devnet::new().await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let runner = format!("0x{}", "11".repeat(20));
+    let check = async |path: &str, body: &str| {
+        let request = client.post(format!("{}{path}", devnet.url)).bearer_auth(TOKEN);
+        let request = request.header("content-type", "application/json");
+        let response = request.body(body.to_owned()).send().await.unwrap();
+        assert_eq!(response.status(), 400, "{path}");
+        let error = response.json::<ErrorBody>().await.unwrap().error;
+        assert!(error.message.contains("unknown field `mistake`"), "{path}: {}", error.message);
+    };
+    check("/v1/transactions", "{\"mistake\": 1}").await;
+    check("/v1/snapshots", "{\"mistake\": 1}").await;
+    check("/v1/chain/advance", "{\"blocks\": 1, \"mistake\": 1}").await;
+    check("/v1/accounts", "{\"name\": \"a\", \"mistake\": 1}").await;
+    check("/v1/faults", "{\"kind\": \"pause\", \"at\": \"runner-0\", \"mistake\": 1}").await;
+    for kind in ["result", "commit", "failure"] {
+        check(&format!("/runner/{runner}/job_{kind}"), "{\"mistake\": 1}").await;
+    }
+}
+
+#[tokio::test]
+async fn heights_beyond_the_store_s_integers_are_heights_of_no_block() {
+    let devnet = Devnet::new().await;
+    for height in [i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX] {
+        let get = async |path: &str| {
+            let url = format!("{}{}", devnet.url, path.replace("HEIGHT", &height.to_string()));
+            let response = reqwest::get(&url).await.unwrap();
+            match response.status().as_u16() {
+                // A stream has no end.
+                200 => (200, String::new()),
+                status => (status, response.text().await.unwrap()),
+            }
+        };
+        for path in ["/v1/chain/blocks/HEIGHT", "/v1/presence/HEIGHT"] {
+            let (status, body) = get(path).await;
+            assert_eq!(status, 404, "{path} with {height}: {body}");
+        }
+        let address = format!("0x{}", "11".repeat(20));
+        for path in [
+            "/v1/chain/events?from=HEIGHT".to_owned(),
+            "/v1/timers?from=HEIGHT".to_owned(),
+            "/v1/timers?from=HEIGHT&to=HEIGHT".to_owned(),
+            format!("/v1/actors/{address}/logs?from=HEIGHT"),
+            "/v1/presence/compare?from=HEIGHT&to=HEIGHT".to_owned(),
+            "/v1/events?from=HEIGHT".to_owned(),
+        ] {
+            let (status, body) = get(&path).await;
+            assert!(status < 500, "{path} with {height}: {status} {body}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn unknown_routes_and_methods_have_the_same_error_body() {
     let devnet = Devnet::new().await;
     let check = async |method: &str, path: &str, expected: u16, message: &str| {

@@ -20,6 +20,7 @@ pub struct Head {
 
 /// Has the chain go as fast as consensus goes for a while.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct AdvanceRequest {
     /// Blocks beyond the head that are not paced: 1 to 100000.
     pub blocks: u64,
@@ -310,6 +311,7 @@ pub struct BlockNotice {
 
 /// Gives an account a name on this devnet. The chain knows nothing of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct AccountRequest {
     /// The name.
     pub name: String,

@@ -24,7 +24,7 @@ pub struct FaultRequest {
 /// What goes wrong, and where. Nodes are named by name or address; `at` is a node (all its links)
 /// or two nodes with two dots between them (the link between them).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum FaultSpec {
     /// A node ends as in a crash.
     Kill {

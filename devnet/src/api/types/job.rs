@@ -350,6 +350,7 @@ pub enum Wanted {
 
 /// A runner's commitment to its result of a committee's job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CommitRequest {
     /// The job.
     pub job_id: HashText,
@@ -361,6 +362,7 @@ pub struct CommitRequest {
 
 /// A runner's word that it cannot do a job that the chain assigns to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct FailureRequest {
     /// The job.
     pub job_id: HashText,
@@ -372,6 +374,7 @@ pub struct FailureRequest {
 
 /// A runner's result of a job that the chain assigns to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ResultRequest {
     /// The job.
     pub job_id: HashText,

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 /// What to call a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct SaveRequest {
     /// Its name; the devnet's name and height where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
