@@ -45,19 +45,20 @@ const DRAIN_LIMIT: usize = 64 << 20;
 /// How much the server does at a time, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Connections; a further one gets the place of one that is idle, or waits.
+    /// Connections; a further one gets the place of one that waits for its client, or waits.
     pub connections: usize,
     /// Event streams.
     pub streams: usize,
-    /// How long a connection may take to send the head of its next request.
-    pub head: Duration,
+    /// How long a client may take for the head of its next request, and for each part of a body
+    /// or an answer.
+    pub client: Duration,
     /// How long a request may take from its head to the head of its answer.
     pub request: Duration,
 }
 
 impl From<Limits> for http::Limits {
     fn from(limits: Limits) -> Self {
-        Self { connections: limits.connections, head: limits.head }
+        Self { connections: limits.connections, client: limits.client }
     }
 }
 
@@ -66,7 +67,7 @@ impl From<Limits> for http::Limits {
 const LIMITS: Limits = Limits {
     connections: 256,
     streams: 64,
-    head: Duration::from_secs(30),
+    client: Duration::from_secs(30),
     request: Duration::from_secs(30),
 };
 
@@ -195,8 +196,10 @@ async fn receive(body: Body, limit: usize) -> Result<Option<Bytes>, ApiError> {
     let mut length = 0;
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk
-            .map_err(|error| ApiError::bad_request(format!("the body breaks off: {error}")))?;
+        let chunk = chunk.map_err(|error| match http::is_late(&error) {
+            true => ApiError::timeout(format!("the body: {error}")),
+            false => ApiError::bad_request(format!("the body breaks off: {error}")),
+        })?;
         length += chunk.len();
         if length > DRAIN_LIMIT {
             break;

@@ -1,16 +1,18 @@
 //! HTTP/1.1 servers: a listener, its connections, and how many there may be.
 //!
-//! Connections have places ([`places`]). When all are taken, whoever comes next gets that of the
-//! connection which has asked for nothing for longest: idle ones, or such as never end the head of
-//! a request, keep nobody out. A connection with a request under way is never closed for another.
+//! Connections have places ([`places`]). When all are taken, the next client gets that of the
+//! connection whose client has made no progress for longest: clients that are idle, that send a
+//! head or a body slowly, or that do not read their answers keep no other client out. A connection
+//! whose request is worked on is never closed for another.
 
 mod places;
 pub mod tls;
+mod watched;
 
 use axum::{Router, body::Body, extract::Request, response::Response};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use places::{Held, Place, Places};
+use places::{Place, Places, Turn};
 use std::{
     convert::Infallible,
     io,
@@ -29,6 +31,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tower_service::Service as _;
+use watched::{Arriving, Watched};
+
+pub use watched::is_late;
 
 /// The longest head of a request.
 const HEAD_LIMIT: usize = 32 << 10;
@@ -43,8 +48,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct Limits {
     /// Connections at a time.
     pub connections: usize,
-    /// How long a connection may take for its handshake, then for the head of its next request.
-    pub head: Duration,
+    /// How long a client may take for its handshake, for the head of its next request, and for each
+    /// part of a body that it sends or of an answer that it reads.
+    pub client: Duration,
 }
 
 /// Takes a port on the loopback: the one given, or a free one.
@@ -120,7 +126,7 @@ async fn serve(
                     grace = &mut shutdown => break grace,
                 };
                 let (router, closing, tls) = (router.clone(), closing.clone(), tls.clone());
-                connections.spawn(connection(stream, limits.head, tls, router, closing, place));
+                connections.spawn(connection(stream, limits.client, tls, router, closing, place));
             }
             Some(_) = connections.join_next() => {}
             grace = &mut shutdown => break grace,
@@ -133,13 +139,13 @@ async fn serve(
     }
 }
 
-/// Waits until all connections have ended, which have been told. Those that wait for a handshake or
-/// the rest of a head do not hear it.
+/// Waits until all connections have ended, which have been told. Those that wait for their clients
+/// do not hear it.
 async fn end(connections: &mut JoinSet<()>, places: &Places) {
     let waits = async { while connections.join_next().await.is_some() {} };
     let mut waits = pin!(waits);
     if timeout(GRACE, waits.as_mut()).await.is_err() {
-        places.clear_idle();
+        places.clear_waiting();
         waits.await;
     }
 }
@@ -158,7 +164,7 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 
 async fn connection(
     stream: TcpStream,
-    head: Duration,
+    patience: Duration,
     tls: Option<Acceptor>,
     router: Router,
     closing: watch::Receiver<bool>,
@@ -168,9 +174,9 @@ async fn connection(
     let _ = stream.set_nodelay(true);
     let talk = async {
         match tls {
-            None => talk(stream, head, router, closing, &place).await,
-            Some(tls) => match timeout(head, tls.accept(stream)).await {
-                Ok(Ok(stream)) => talk(stream, head, router, closing, &place).await,
+            None => talk(stream, patience, router, closing, &place).await,
+            Some(tls) => match timeout(patience, tls.accept(stream)).await {
+                Ok(Ok(stream)) => talk(stream, patience, router, closing, &place).await,
                 Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             },
@@ -179,31 +185,33 @@ async fn connection(
     tokio::select! {
         biased;
         () = talk => {}
-        () = place.evicted() => tracing::debug!("an idle connection made room for another"),
+        () = place.evicted() => tracing::debug!("a connection that waited for its client made room for another"),
     }
 }
 
 async fn talk(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    head: Duration,
+    patience: Duration,
     router: Router,
     closing: watch::Receiver<bool>,
     place: &Place,
 ) {
     let service = service_fn(|request: Request<Incoming>| {
-        let held = place.hold();
+        let turn = Arc::new(place.turn());
+        let request = request.map(|body| Arriving::new(body, patience, turn.clone()));
         let answer = router.clone().call(request.map(Body::new));
         async move {
             let response: Response = answer.await?;
-            Ok::<_, Infallible>(response.map(|body| Body::new(Holding { body, _held: held })))
+            turn.begin();
+            Ok::<_, Infallible>(response.map(|body| Body::new(Answering { body, _turn: turn })))
         }
     });
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(head)
+            .header_read_timeout(patience)
             .max_buf_size(HEAD_LIMIT)
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(Watched::new(stream, patience, place.seat())), service)
     );
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -217,13 +225,13 @@ async fn talk(
     }
 }
 
-/// A response's body, with which its connection's place is held.
-struct Holding {
+/// A response's body: with its end the turn of its request ends.
+struct Answering {
     body: Body,
-    _held: Held,
+    _turn: Arc<Turn>,
 }
 
-impl axum::body::HttpBody for Holding {
+impl axum::body::HttpBody for Answering {
     type Data = axum::body::Bytes;
     type Error = axum::Error;
 

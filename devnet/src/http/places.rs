@@ -1,8 +1,16 @@
 //! Places for connections: so many at a time, and whose turn it is to go.
+//!
+//! A connection *waits* while the server waits for its client: for the head of a request, for the
+//! body, or for the client to read an answer. It waits since the client's last progress. A newcomer
+//! gets a free place, else that of the connection which has waited longest. A connection whose
+//! request is being worked on, or whose answer is being read, does not wait.
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use tokio::sync::Notify;
 
@@ -16,25 +24,40 @@ pub(super) struct Places {
 
 #[derive(Default)]
 struct Taken {
-    /// Numbers the moments in which a place was taken, or came to be idle.
+    /// Numbers the moments in which a place was taken, or a client made progress.
     next: u64,
-    /// By the moment it was taken in: since when it is idle; `None`: it is not.
-    places: BTreeMap<u64, Option<u64>>,
-    /// The idle ones by the moment they came to be that: which they are, and whom to tell to go.
-    idle: BTreeMap<u64, (u64, Arc<Notify>)>,
+    /// By the moment it was taken in.
+    places: BTreeMap<u64, State>,
+    /// Those that wait, by the moment of their last progress: which they are, and whom to tell to
+    /// go.
+    waiting: BTreeMap<u64, (u64, Arc<Notify>)>,
 }
 
-/// A connection's place, free again when this is dropped. It is idle to begin with.
+#[derive(Default)]
+struct State {
+    /// Requests that have come whole and whose answer is not written.
+    requests: u32,
+    /// The client does not read.
+    stalled: bool,
+    /// It was told to go.
+    told: bool,
+    /// Its key among those that wait.
+    since: Option<u64>,
+}
+
+/// A connection's place, free again when this is dropped.
 pub(super) struct Place {
     seat: Arc<Seat>,
 }
 
-/// A request is under way: the place is not to be had.
-pub(super) struct Held {
+/// A request and its answer.
+pub(super) struct Turn {
     seat: Arc<Seat>,
+    begun: AtomicBool,
 }
 
-struct Seat {
+/// Where a connection sits.
+pub(super) struct Seat {
     places: Arc<Places>,
     number: u64,
     go: Arc<Notify>,
@@ -50,36 +73,32 @@ impl Places {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place: a free one, else that of the connection which is idle for longest, as soon as there
-    /// is one. One caller at a time.
+    /// A place: a free one, else that of the connection which has waited longest, as soon as one
+    /// does. One caller at a time.
     pub(super) async fn take(self: &Arc<Self>) -> Place {
+        // Whoever is told to go does: one is enough.
+        let mut told = false;
         loop {
             let freed = self.freed.notified();
             {
                 let mut taken = self.taken();
                 if taken.places.len() < self.limit {
                     let number = taken.tick();
+                    taken.places.insert(number, State::default());
                     let seat = Seat { places: self.clone(), number, go: Arc::default() };
-                    taken.rest(&seat);
+                    taken.update(&seat, |_| ());
                     return Place { seat: Arc::new(seat) };
                 }
-                if let Some((_, (number, go))) = taken.idle.pop_first() {
-                    // Until it is gone it is neither idle nor busy: it is told to go once.
-                    taken.places.insert(number, None);
-                    go.notify_one();
-                }
+                told = told || taken.evict();
             }
             freed.await;
         }
     }
 
-    /// Has every connection go that is idle.
-    pub(super) fn clear_idle(&self) {
+    /// Has every connection go that waits.
+    pub(super) fn clear_waiting(&self) {
         let mut taken = self.taken();
-        while let Some((_, (number, go))) = taken.idle.pop_first() {
-            taken.places.insert(number, None);
-            go.notify_one();
-        }
+        while taken.evict() {}
     }
 }
 
@@ -89,10 +108,44 @@ impl Taken {
         self.next
     }
 
-    fn rest(&mut self, seat: &Seat) {
-        let since = self.tick();
-        self.places.insert(seat.number, Some(since));
-        self.idle.insert(since, (seat.number, seat.go.clone()));
+    /// Tells the connection that has waited longest to go. Until it is gone it does not count as
+    /// waiting any more, so it is told once.
+    fn evict(&mut self) -> bool {
+        let Some((_, (number, go))) = self.waiting.pop_first() else { return false };
+        let state = self.places.get_mut(&number).expect("who waits has a place");
+        (state.told, state.since) = (true, None);
+        go.notify_one();
+        true
+    }
+
+    /// Changes the state of a connection, which made progress. Whether it waits.
+    fn update(&mut self, seat: &Seat, change: impl FnOnce(&mut State)) -> bool {
+        let now = self.tick();
+        // The connection may have ended before the last of its answer was dropped.
+        let Some(state) = self.places.get_mut(&seat.number) else { return false };
+        change(state);
+        let waits = !state.told && (state.requests == 0 || state.stalled);
+        let before = std::mem::replace(&mut state.since, waits.then_some(now));
+        if let Some(before) = before {
+            self.waiting.remove(&before);
+        }
+        if waits {
+            self.waiting.insert(now, (seat.number, seat.go.clone()));
+        }
+        waits
+    }
+}
+
+impl Seat {
+    fn update(&self, change: impl FnOnce(&mut State)) {
+        if self.places.taken().update(self, change) {
+            self.places.freed.notify_one();
+        }
+    }
+
+    /// The client reads, or does not.
+    pub(super) fn stalled(&self, stalled: bool) {
+        self.update(|state| state.stalled = stalled);
     }
 }
 
@@ -102,24 +155,35 @@ impl Place {
         self.seat.go.notified().await;
     }
 
-    /// A request has come.
-    pub(super) fn hold(&self) -> Held {
-        let mut taken = self.seat.places.taken();
-        if let Some(since) = taken.places.get_mut(&self.seat.number).and_then(Option::take) {
-            taken.idle.remove(&since);
-        }
-        Held { seat: self.seat.clone() }
+    /// The head of a request has come.
+    pub(super) fn turn(&self) -> Turn {
+        Turn { seat: self.seat.clone(), begun: AtomicBool::new(false) }
+    }
+
+    /// Where it is.
+    pub(super) fn seat(&self) -> Arc<Seat> {
+        self.seat.clone()
     }
 }
 
-impl Drop for Held {
+impl Turn {
+    /// More of the body has come.
+    pub(super) fn progress(&self) {
+        self.seat.update(|_| ());
+    }
+
+    /// The request has come whole, or is answered without the rest: from here on the server works.
+    pub(super) fn begin(&self) {
+        if !self.begun.swap(true, Ordering::Relaxed) {
+            self.seat.update(|state| state.requests += 1);
+        }
+    }
+}
+
+impl Drop for Turn {
     fn drop(&mut self) {
-        let mut taken = self.seat.places.taken();
-        // The connection may have ended before the last of its answer was dropped.
-        if taken.places.contains_key(&self.seat.number) {
-            taken.rest(&self.seat);
-            drop(taken);
-            self.seat.places.freed.notify_one();
+        if *self.begun.get_mut() {
+            self.seat.update(|state| state.requests -= 1);
         }
     }
 }
@@ -127,10 +191,46 @@ impl Drop for Held {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.seat.places.taken();
-        if let Some(since) = taken.places.remove(&self.seat.number).flatten() {
-            taken.idle.remove(&since);
+        let state = taken.places.remove(&self.seat.number);
+        if let Some(since) = state.and_then(|state| state.since) {
+            taken.waiting.remove(&since);
         }
         drop(taken);
         self.seat.places.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    #[test]
+    fn the_client_that_made_no_progress_for_longest_goes_first() {
+        let places = Arc::new(Places::new(3));
+        let take = || places.take().now_or_never();
+        let [uploads, drips, works] = [(); 3].map(|()| take().unwrap());
+        let (upload, drip, work) = (uploads.turn(), drips.turn(), works.turn());
+        work.begin();
+        drip.progress();
+        upload.progress();
+        assert!(take().is_none());
+        assert!(drips.evicted().now_or_never().is_some());
+        assert!(uploads.evicted().now_or_never().is_none());
+        assert!(take().is_none());
+        assert!(uploads.evicted().now_or_never().is_some());
+        // Whose request is worked on keeps the place, until the answer is not read.
+        assert!(take().is_none());
+        assert!(works.evicted().now_or_never().is_none());
+        works.seat().stalled(true);
+        works.seat().stalled(false);
+        assert!(take().is_none());
+        assert!(works.evicted().now_or_never().is_none());
+        works.seat().stalled(true);
+        assert!(take().is_none());
+        assert!(works.evicted().now_or_never().is_some());
+        drop(works);
+        drop(work);
+        assert!(take().is_some());
     }
 }

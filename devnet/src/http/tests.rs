@@ -1,7 +1,11 @@
 //! Connections beyond the limit, and TLS.
 
 use super::*;
-use axum::{extract::State, routing::get};
+use axum::{
+    body::Bytes,
+    extract::State,
+    routing::{get, post},
+};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::{
@@ -9,7 +13,7 @@ use tokio::{
     sync::Notify,
 };
 
-const PATIENT: Limits = Limits { connections: 2, head: Duration::from_secs(60) };
+const PATIENT: Limits = Limits { connections: 2, client: Duration::from_secs(60) };
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(20);
 
@@ -54,6 +58,71 @@ async fn the_longest_idle_connection_makes_room() {
     }
     assert_eq!(status(&mut silent).await, None);
     assert_eq!(status(&mut slow).await, None);
+}
+
+#[tokio::test]
+async fn slow_bodies_and_unread_answers_keep_nobody_out() {
+    let listener = bind(None).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new()
+        .route("/", get("done"))
+        .route("/take", post(async |body: Bytes| body.len().to_string()))
+        .route("/large", get(async || vec![0; 64 << 20]));
+    let _serving = start(PATIENT, listener, None, |_| router);
+    let probe = async || {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        send(&mut stream, "/").await;
+        assert_eq!(status(&mut stream).await.as_deref(), Some("HTTP/1.1 200"));
+    };
+    let mut slow = Vec::new();
+    for _ in 0..PATIENT.connections {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head = b"POST /take HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx";
+        stream.write_all(head).await.unwrap();
+        slow.push(stream);
+    }
+    probe().await;
+    assert_eq!(status(&mut slow[0]).await, None, "the first makes room");
+    slow[1].write_all(b"12345678").await.unwrap();
+    assert_eq!(status(&mut slow[1]).await.as_deref(), Some("HTTP/1.1 200"));
+
+    let mut unread = Vec::new();
+    for _ in 0..PATIENT.connections {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        send(&mut stream, "/large").await;
+        // Its answer has begun, and the rest is not read.
+        assert_eq!(status(&mut stream).await.as_deref(), Some("HTTP/1.1 200"));
+        unread.push(stream);
+    }
+    probe().await;
+    let mut rest = Vec::new();
+    let read = timeout(LONG, unread[0].read_to_end(&mut rest)).await.expect("in time");
+    assert!(read.is_err() || rest.len() < 64 << 20, "the first makes room");
+}
+
+#[tokio::test]
+async fn a_client_that_makes_no_progress_is_not_waited_for() {
+    let listener = bind(None).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new()
+        .route("/take", post(async |body: Bytes| body.len().to_string()))
+        .route("/large", get(async || vec![0; 64 << 20]));
+    let limits = Limits { client: Duration::from_millis(50), ..PATIENT };
+    let _serving = start(limits, listener, None, |_| router);
+    let mut slow = TcpStream::connect(address).await.unwrap();
+    let head = b"POST /take HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx";
+    slow.write_all(head).await.unwrap();
+    assert_ne!(status(&mut slow).await.as_deref(), Some("HTTP/1.1 200"));
+    let mut unread = TcpStream::connect(address).await.unwrap();
+    send(&mut unread, "/large").await;
+    unread.readable().await.unwrap();
+    // Sending fails, or is answered by a reset, when the server has let go.
+    let gone = async {
+        while unread.write_all(b"x").await.is_ok() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LONG, gone).await.expect("in time");
 }
 
 #[tokio::test]

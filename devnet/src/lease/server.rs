@@ -21,8 +21,9 @@ use tokio::{
 pub const KEEP_RUNS: usize = 10_000;
 /// Connections at a time at most.
 const CONNECTIONS: usize = 4_096;
-/// How long one may take for the head of its next request.
-const HEAD_TIME: Duration = Duration::from_secs(60);
+/// How long a client may take for the head of its next request, and for each part of a body or an
+/// answer.
+const CLIENT_TIME: Duration = Duration::from_secs(60);
 /// Runs whose files are removed at a time.
 const SWEEP: usize = 16;
 /// The pause after files could not be removed.
@@ -118,7 +119,7 @@ impl Server {
         let sweeper = tokio::spawn(sweep(service.clone(), files.clone()));
         let scheme = if tls.is_some() { "https" } else { "http" };
         let connections = connections();
-        let limits = Limits { connections, head: HEAD_TIME };
+        let limits = Limits { connections, client: CLIENT_TIME };
         let serving = crate::http::start(limits, listener, tls, |closing| {
             let waits = Arc::new(Semaphore::new(connections / 2));
             let uploads = Uploads::default();

@@ -188,7 +188,7 @@ async fn what_is_no_request_ends_its_connection_only() {
 const LIMITS: Limits = Limits {
     connections: 2,
     streams: 1,
-    head: Duration::from_millis(50),
+    client: Duration::from_millis(50),
     request: Duration::from_millis(50),
 };
 
@@ -199,9 +199,15 @@ async fn who_sends_no_request_is_not_waited_for() {
         let answer = raw(&devnet, bytes.as_bytes()).await;
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408 "), "{answer}");
     }
-    let head = "POST /v1/transactions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
-    let answer = raw(&devnet, head.as_bytes()).await;
-    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    // Of the limits for a request and for the client's next bytes, the shorter one ends it.
+    let long = Duration::from_secs(60);
+    for limits in [Limits { client: long, ..LIMITS }, Limits { request: long, ..LIMITS }] {
+        let devnet = Devnet::within(limits).await;
+        let head = "POST /v1/transactions HTTP/1.1\r\nHost: localhost\r\n";
+        let request = format!("{head}Content-Length: 100\r\nConnection: close\r\n\r\n{{");
+        let answer = raw(&devnet, request.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    }
 }
 
 #[tokio::test]

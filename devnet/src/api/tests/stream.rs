@@ -122,7 +122,7 @@ async fn a_stream_ends_with_its_validator_and_goes_on_at_another() {
 
 #[tokio::test]
 async fn streams_are_limited_in_number_and_end_with_the_server() {
-    let limits = Limits { streams: 3, connections: 10, head: SOON, request: SOON };
+    let limits = Limits { streams: 3, connections: 10, client: SOON, request: SOON };
     let devnet = Devnet::within(limits).await;
     let mut streams = Vec::new();
     for _ in 0..limits.streams {
