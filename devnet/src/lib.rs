@@ -2,7 +2,7 @@
 //!
 //! `cowboy-engine` decides what happens; this crate moves bytes, keeps files, watches clocks and
 //! starts processes. Everything below the API runs on a runtime that is a parameter: in real time,
-//! or in the deterministic simulator.
+//! or in a deterministic simulator (the package `cowboy-simulation`).
 //!
 //! A module uses only modules above it:
 //!
@@ -21,6 +21,7 @@
 //! | [`consensus`] | Simplex with votes that carry presence |
 //! | [`transport`] | authenticated connections: QUIC, and simulated links |
 //! | [`validator`] | a validator, as it is started and stopped; its side of the runners |
+//! | [`sample`] | the chain that tests and simulations begin with |
 //! | [`speculation`] | pipelines of tasks as files, and what is counted of them |
 //! | [`api`] | the control API: types, server, events |
 //! | [`home`] | a devnet's folder, and the lock that says whether it runs |
@@ -31,7 +32,6 @@
 //! | [`agent`] | runs pipelines of tasks ahead of the chain |
 //! | [`runner`] | a runner: its connections, its jobs, its heartbeats |
 //! | [`orchestrator`] | a devnet's whole life in one process |
-//! | [`simulation`] | whole devnets on a virtual clock |
 
 pub mod agent;
 pub mod api;
@@ -48,7 +48,7 @@ mod nofollow;
 pub mod orchestrator;
 pub mod report;
 pub mod runner;
-pub mod simulation;
+pub mod sample;
 pub mod snapshot;
 pub mod speculation;
 pub mod spelling;

@@ -1,7 +1,7 @@
 //! `docs/runner-protocol.md` ends with every frame, and what else is signed, in hexadecimal. Here
 //! those are made and compared; with `UPDATE_DOCS=1` they are written.
 
-use cowboy_devnet::{simulation::devnet::spec, transport::tls};
+use cowboy_devnet::{sample::spec, transport::tls};
 use cowboy_engine::{
     chain::{Payload, Transaction, transaction::RegisterRunner},
     job::spec::{MAX_MEMORY_MB, MAX_RETURN_BYTES},

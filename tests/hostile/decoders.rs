@@ -5,10 +5,7 @@ use bytes::Bytes;
 use commonware_codec::{Decode as _, DecodeExt as _, Encode as _};
 use cowboy_devnet::{
     consensus::vote::{VoteSignature, Votes},
-    simulation::{
-        Setup,
-        cluster::{key, transfer},
-    },
+    sample::{key, transfer},
     transport::tls::{self, Identity},
 };
 use cowboy_engine::{
@@ -19,6 +16,7 @@ use cowboy_engine::{
         codec::{from_slice, to_vec},
     },
 };
+use cowboy_simulation::Setup;
 use std::time::Duration;
 
 /// A certificate whose extension does not hold binds no key; one that binds a key binds that of

@@ -12,7 +12,8 @@ use syn::{Attribute, Expr, Item, Lit, Meta};
 const OUTSIDE: &str = "tests/fuzz";
 
 /// Packages of the workspace, by folder.
-pub const PACKAGES: [&str; 5] = ["engine", "devnet", "cli", "tests", "examples"];
+pub const PACKAGES: [&str; 6] =
+    ["engine", "devnet", "devnet/simulation", "cli", "tests", "examples"];
 
 /// Every text file, by its path from the top with `/` between the parts.
 #[derive(Default)]

@@ -6,14 +6,12 @@ use cowboy_devnet::{
     chain::known::Known,
     consensus::{network::Loopback, presence::RunnerView, timing::Haste},
     orchestrator::ports::Ports,
-    simulation::{
-        Setup,
-        cluster::{validator_keys, validator_name},
-    },
+    sample::{validator_keys, validator_name},
     storage::Store,
     validator::{ValidatorConfig, ValidatorHandle, node::Gateway, start_validator},
 };
 use cowboy_engine::chain::Genesis;
+use cowboy_simulation::Setup;
 use std::{path::PathBuf, sync::Arc};
 
 /// What a validator serves runners with: its view of them, and what runs beside it.

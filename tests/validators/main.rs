@@ -4,8 +4,9 @@ mod loopback;
 mod refusals;
 
 use commonware_runtime::{Clock as _, Supervisor as _};
-use cowboy_devnet::simulation::{Setup, cluster::transfer};
+use cowboy_devnet::sample::transfer;
 use cowboy_engine::primitives::{Height, keccak256};
+use cowboy_simulation::Setup;
 use loopback::Devnet;
 use std::time::Duration;
 

@@ -5,10 +5,7 @@
 
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio as runtime};
 use cowboy_devnet::{
-    simulation::{
-        Setup,
-        cluster::{key, validator_keys},
-    },
+    sample::{key, validator_keys},
     transport::{
         Connection as _, Dial as _, RecvStream as _, SendStream as _, TransportError,
         quic::{Client, Listener, QuicConnection, QuicRecv, QuicSend},
@@ -29,6 +26,7 @@ use cowboy_engine::{
         Message as _, Role, VERSION,
     },
 };
+use cowboy_simulation::Setup;
 use futures::StreamExt as _;
 use std::{
     collections::BTreeSet,

@@ -6,11 +6,7 @@ use super::{
     *,
 };
 use crate::{
-    simulation::{
-        Setup,
-        cluster::{key, validator_name},
-        devnet::spec,
-    },
+    sample::{self, key, spec, validator_name},
     transport::simulated::{Fabric, Link},
     validator::{
         gateway::{self, Gateway, Handed},
@@ -61,7 +57,7 @@ fn run<F: Future<Output = ()>>(seed: u64, test: impl FnOnce(Context) -> F) -> St
 
 /// The simulation's chain, with balances for validators and alice.
 fn genesis(validators: usize, runners: usize) -> Genesis {
-    let mut genesis = Setup::new(validators, runners, BLOCK_TIME).genesis;
+    let mut genesis = sample::genesis(validators, runners);
     let names = (0..validators).map(validator_name).chain(["alice".to_owned()]);
     genesis.endowments.extend(
         names.map(|name| Endowment { account: key(&name).address(), balance: Wei::cby(1_000_000) }),

@@ -1,8 +1,5 @@
 //! A validator's service to its runners, from its chain and back to it.
 
-#[cfg(test)]
-mod tests;
-
 use super::{
     committees::{Action, Committees, Source},
     gateway::{Gateway, Handed},

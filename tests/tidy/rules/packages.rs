@@ -6,7 +6,7 @@ use crate::{
     source::{PACKAGES, Tree},
 };
 
-/// cli knows devnet and engine, devnet knows engine, engine knows nothing of ours.
+/// cli knows all, simulation devnet and engine, devnet engine, and engine nothing of ours.
 pub const DIRECTION: Rule = Rule {
     name: "package direction",
     check: direction,
@@ -74,11 +74,12 @@ pub const FEATURES: Rule = Rule {
 };
 
 /// Names of our packages, and of ours which each may depend on.
-const ALLOWED: [(&str, &[&str]); 5] = [
+const ALLOWED: [(&str, &[&str]); 6] = [
     ("engine", &[]),
     ("devnet", &["cowboy-engine"]),
-    ("cli", &["cowboy-engine", "cowboy-devnet"]),
-    ("tests", &["cowboy-engine", "cowboy-devnet", "cowboyctl"]),
+    ("devnet/simulation", &["cowboy-engine", "cowboy-devnet"]),
+    ("cli", &["cowboy-engine", "cowboy-devnet", "cowboy-simulation"]),
+    ("tests", &["cowboy-engine", "cowboy-devnet", "cowboy-simulation", "cowboyctl"]),
     ("examples", &["cowboy-engine", "cowboy-devnet"]),
 ];
 

@@ -11,7 +11,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::simulation::script;
+use cowboy_simulation::script;
 use run::Seeds;
 use serde::Serialize;
 use std::{num::NonZeroUsize, thread};

@@ -5,14 +5,12 @@ use crate::{
     error::{CliError, Exit},
     output::{Document, Format, Row, fields, millis, short},
 };
-use cowboy_devnet::{
-    api::types::{HashText, Text},
-    simulation::{
-        play::{Breach, Line, PlayError, Played, play},
-        script::Script,
-    },
-};
+use cowboy_devnet::api::types::{HashText, Text};
 use cowboy_engine::primitives::Hash;
+use cowboy_simulation::{
+    play::{Breach, Line, PlayError, Played, play},
+    script::Script,
+};
 use serde::Serialize;
 use std::{
     cell::RefCell,

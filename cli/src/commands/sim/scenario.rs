@@ -5,10 +5,8 @@ use crate::{
     error::{CliError, Exit},
 };
 use clap_complete::CompletionCandidate;
-use cowboy_devnet::{
-    simulation::script::{self, MAX_BYTES, Script, ScriptError},
-    spelling::nearest,
-};
+use cowboy_devnet::spelling::nearest;
+use cowboy_simulation::script::{self, MAX_BYTES, Script, ScriptError};
 use std::path::Path;
 
 /// Names for the shell to complete.

@@ -6,7 +6,7 @@ use crate::{
     error::CliError,
     output::{Format, Row, millis},
 };
-use cowboy_devnet::simulation::{play::Line, script::Script};
+use cowboy_simulation::{play::Line, script::Script};
 use serde::Serialize;
 
 /// Something that happened.

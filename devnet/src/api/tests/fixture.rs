@@ -18,7 +18,7 @@ use crate::{
         scheme::{Committee, Scheme, Source},
     },
     faults::Faults,
-    simulation,
+    sample,
     storage::Store,
     topology::Name,
     validator::gateway::Handed,
@@ -488,7 +488,7 @@ pub(super) fn transfer(to: &str, amount: Wei) -> Payload {
 
 /// The job `echo hi`, which every runner takes.
 pub(super) fn spec() -> JobSpec {
-    let mut spec = simulation::devnet::spec(4);
+    let mut spec = sample::spec(4);
     spec.work = Work::Custom(CommandWork {
         program: "echo".into(),
         args: vec!["hi".into()],

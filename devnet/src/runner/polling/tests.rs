@@ -8,7 +8,7 @@ use crate::{
     },
     client::Client,
     runner::{Config, Runner, ValidatorAddress, node::Activity, start, worker::Pretended},
-    simulation::devnet::spec,
+    sample::spec,
     transport::{Dial, TransportError, quic},
 };
 use axum::{

@@ -1,0 +1,235 @@
+//! How long a job that has been assigned waits for its start.
+
+use crate::{
+    RUNNERS, VALIDATORS,
+    bare::{LOOPBACK, ends},
+    loopback,
+};
+use commonware_runtime::{Clock as _, Spawner as _, Supervisor as _};
+use cowboy_devnet::{
+    executor::Executor,
+    runner::{self, Runner, ValidatorAddress, node::Activity},
+    sample::{key, spec, validator_keys, validator_name},
+    transport::{
+        quic::{Client, Listener},
+        tls::Identity,
+    },
+    validator::{
+        Services,
+        gateway::{self, Gateway},
+        limiter::Limits,
+        service,
+    },
+};
+use cowboy_engine::{
+    chain::{Endowment, Payload, Transaction},
+    job::spec::JobStatus,
+    primitives::{Hash, Wei},
+    registry::JobKind,
+};
+use cowboy_simulation::Setup;
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant, SystemTime},
+};
+use tokio::sync::{broadcast, mpsc};
+
+const BLOCK_TIME: Duration = Duration::from_millis(100);
+/// Jobs before it is measured.
+const WARM_UP: u64 = 20;
+/// About as long as an assignment.
+const MESSAGE: [u8; 400] = [7; 400];
+
+/// What [`latencies`] measures.
+#[derive(Default)]
+pub struct Latencies {
+    /// From when the first validator had executed the block that assigns a job until its process
+    /// runs.
+    pub starts: Vec<Duration>,
+    /// Round trips of a new stream on a bare QUIC connection, between two blocks.
+    pub quiet: Vec<Duration>,
+    /// The same begun when a validator has executed a block, which keeps the machine as busy as
+    /// those find it that assign jobs.
+    pub busy: Vec<Duration>,
+}
+
+/// Runs `jobs` jobs, one at a time, and as many round trips of either sort, one after each job.
+pub fn latencies(jobs: u64) -> Latencies {
+    let mut setup = Setup::new(VALIDATORS, RUNNERS, BLOCK_TIME);
+    setup.genesis.endowments.extend((0..VALIDATORS).map(|index| Endowment {
+        account: key(&validator_name(index)).address(),
+        balance: Wei::cby(1_000_000),
+    }));
+    loopback::run(setup, async |mut devnet| {
+        let ports = devnet.ports.clone();
+        let address = move |index: usize| {
+            SocketAddr::from((Ipv4Addr::LOCALHOST, ports.quic[&validator_name(index)]))
+        };
+        let listen = address.clone();
+        let state = devnet.genesis.state().expect("a chain");
+        devnet.start_all(Some(Box::new(move |index| {
+            let key = validator_keys(index).identity;
+            let identity = Identity::new(&key).expect("an identity");
+            let listener = Listener::bind(&identity, listen(index), |_| true).expect("a port");
+            let config = gateway::Config {
+                key: key.clone(),
+                limits: Limits::default(),
+                state: state.clone(),
+            };
+            let (gateway, results) = Gateway::new(config);
+            let serving = service::serve(gateway.clone(), results, key, listener, BLOCK_TIME);
+            (Arc::new(gateway), Some(serving))
+        })));
+
+        let assigned: Arc<Mutex<BTreeMap<Hash, SystemTime>>> = Arc::default();
+        for index in 0..VALIDATORS {
+            let (services, assigned) =
+                (devnet.validator(index).services().clone(), assigned.clone());
+            devnet.context.child("watch").spawn(|_| watch(services, assigned));
+        }
+        let validators: Vec<_> = (0..VALIDATORS)
+            .map(|index| ValidatorAddress {
+                key: validator_keys(index).identity.public_key(),
+                address: address(index),
+            })
+            .collect();
+        let client = Client::bind(LOOPBACK).expect("a socket");
+        let (started, mut starts) = mpsc::unbounded_channel();
+        let runners: Vec<Runner> = (0..RUNNERS)
+            .map(|index| {
+                let key = key(&format!("runner-{index}"));
+                let dialer = client.dialer(Identity::new(&key).expect("an identity"));
+                let config = runner::Config {
+                    chain_id: devnet.genesis.chain_id(),
+                    targets: runner::targets(&key.public_key(), &validators),
+                    key,
+                    kinds: [JobKind::Custom].into(),
+                    max_concurrent_jobs: 4,
+                    polling: None,
+                };
+                let context = devnet.context.child("runner");
+                let runner = runner::start(context, config, dialer, Executor::default());
+                let (activities, started) = (runner.subscribe(), started.clone());
+                devnet.context.child("listen").spawn(|_| listen_to(activities, started));
+                runner
+            })
+            .collect();
+
+        let services = devnet.validator(0).services().clone();
+        let mut blocks = services.ledger.subscribe();
+        while services.ledger.head().present_at(services.ledger.head().height()).map(<[_]>::len)
+            != Some(RUNNERS)
+        {
+            blocks.recv().await.expect("the chain goes on");
+        }
+        let bare = Bare::connect().await;
+        let mut latencies = Latencies::default();
+        for number in 0..WARM_UP + jobs {
+            let job = submit(&services, number);
+            let (job_id, at) = starts.recv().await.expect("the runners go on");
+            assert_eq!(job_id, job, "one job at a time");
+            devnet.context.sleep(BLOCK_TIME / 2).await;
+            let quiet = bare.round_trip().await;
+            let mut blocks = services.ledger.subscribe();
+            blocks.recv().await.expect("the chain goes on");
+            let busy = bare.round_trip().await;
+            // The block that it is in is executed when its command runs.
+            let assigned = assigned.lock().expect("nobody panics").remove(&job_id);
+            let wait = at.duration_since(assigned.expect("seen")).unwrap_or_default();
+            if number >= WARM_UP {
+                latencies.starts.push(wait);
+                latencies.quiet.push(quiet);
+                latencies.busy.push(busy);
+            }
+        }
+        for runner in runners {
+            runner.stop(&devnet.context).await;
+        }
+        for index in 0..VALIDATORS {
+            devnet.stop(index).await;
+        }
+        latencies
+    })
+}
+
+/// Notes when a validator executed the block that assigns a job, unless another was faster.
+async fn watch(services: Services, assigned: Arc<Mutex<BTreeMap<Hash, SystemTime>>>) {
+    let mut blocks = services.ledger.subscribe();
+    drop(services);
+    while let Ok(block) = blocks.recv().await {
+        let now = SystemTime::now();
+        let state = &block.execution.state;
+        let drawn = state.open_jobs().filter(
+            |(_, job)| matches!(&job.status, JobStatus::Assigned(a) if a.height == state.height()),
+        );
+        let mut assigned = assigned.lock().expect("nobody panics");
+        for (job_id, _) in drawn {
+            let first = assigned.entry(*job_id).or_insert(now);
+            *first = now.min(*first);
+        }
+    }
+}
+
+async fn listen_to(
+    mut activities: broadcast::Receiver<Activity>,
+    started: mpsc::UnboundedSender<(Hash, SystemTime)>,
+) {
+    while let Ok(activity) = activities.recv().await {
+        if let Activity::Started { job_id, at } = activity
+            && started.send((job_id, at)).is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn submit(services: &Services, number: u64) -> Hash {
+    let sender = key(&format!("account-{}", number % 4));
+    let state = services.ledger.head();
+    let spec = Arc::new(spec(40));
+    let nonce = number / 4;
+    let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
+    let payload = Payload::SubmitJob(spec.clone());
+    let transaction =
+        Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload).sign(&sender);
+    services.submit(transaction).expect("the account can pay");
+    spec.job_id(&sender.address(), nonce)
+}
+
+/// A QUIC connection as it comes out of the library, whose streams are echoed.
+struct Bare {
+    connection: quinn::Connection,
+    _ends: (quinn::Endpoint, quinn::Endpoint),
+}
+
+impl Bare {
+    async fn connect() -> Self {
+        let (server, client, config) = ends();
+        let address = server.local_addr().expect("it is bound");
+        let accepting = server.clone();
+        tokio::spawn(async move {
+            let connection = accepting.accept().await.expect("a client").await.expect("connects");
+            while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+                let Ok(message) = receive.read_to_end(MESSAGE.len()).await else { return };
+                if send.write_all(&message).await.is_err() || send.finish().is_err() {
+                    return;
+                }
+            }
+        });
+        let connecting = client.connect_with(config, address, "localhost");
+        let connection = connecting.expect("an address").await.expect("it listens");
+        Self { connection, _ends: (client, server) }
+    }
+
+    async fn round_trip(&self) -> Duration {
+        let begun = Instant::now();
+        let (mut send, mut receive) = self.connection.open_bi().await.expect("open");
+        send.write_all(&MESSAGE).await.expect("open");
+        send.finish().expect("open");
+        let echo = receive.read_to_end(MESSAGE.len()).await.expect("an echo");
+        assert_eq!(echo, MESSAGE);
+        begun.elapsed()
+    }
+}

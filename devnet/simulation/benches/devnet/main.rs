@@ -1,0 +1,154 @@
+//! What a devnet of four validators and eight runners gets done.
+//!
+//! `cargo bench -p cowboy-simulation --bench devnet [simulated] [empty] [transfers] [timers] [jobs]
+//! [committees] [delivery] [crowd [RUNNERS]]`
+//!
+//! * `simulated`: blocks per second in the simulator (5 ± 1 ms links);
+//! * `empty`, `transfers`, `timers`: blocks per second in real time over the loopback and the disk
+//!   with no pacing, with empty blocks, with 500 transfers submitted per block, and with 1,000
+//!   timers that fire in each and come again;
+//! * `jobs`: from the block that assigns a job to the start of its command, beside the round trip
+//!   of a new stream on a bare QUIC connection, while the chain rests and right after a block;
+//! * `committees`: for one runner and for committees of 3, 5 and 9 of sixteen, at blocks of 100 ms:
+//!   jobs per second of 200 submitted at once, and how long one alone takes from the request that
+//!   submits it until its end is known; the work is to start `echo`;
+//! * `delivery`: 200 jobs, one submitted upon each block of 100 ms, pushed, and fetched by clients
+//!   that poll every 5 s and every second;
+//! * `crowd`: RUNNERS (1,000) runners on ten validators with blocks of a second, until all are
+//!   present, what their connections take, and until they are back after a validator's restart,
+//!   beside as many bare connections (`bare N`, in a process of its own).
+//!
+//! The folder for files is `$TMPDIR`.
+
+#[path = "../../../benches/bare.rs"]
+mod bare;
+mod chain;
+mod committees;
+mod crowd;
+mod delivery;
+#[path = "../../../benches/figures.rs"]
+mod figures;
+mod jobs;
+#[path = "../../../../tests/validators/loopback.rs"]
+mod loopback;
+mod whole;
+
+use figures::times;
+use std::{
+    io::{self, Write as _},
+    time::Duration,
+};
+
+const VALIDATORS: usize = 4;
+const RUNNERS: usize = 8;
+/// Jobs that are submitted together, and those that are alone, of `committees`; the former also of
+/// `delivery`.
+const JOBS: usize = 200;
+const SINGLE: usize = 50;
+/// Runners that do one job.
+const SIZES: [u32; 4] = [1, 3, 5, 9];
+/// Runners of the `crowd`.
+const CROWD: usize = 1_000;
+/// Connections without a devnet around them.
+const BARE: usize = 5_000;
+
+fn main() -> io::Result<()> {
+    let chosen: Vec<String> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|chosen| chosen == name);
+    // A number that stands after a name.
+    let counted = |name: &str| -> Option<usize> {
+        let at = chosen.iter().position(|chosen| chosen == name)?;
+        chosen.get(at + 1)?.parse().ok()
+    };
+    if wanted("simulated") {
+        blocks("simulated, unpaced", chain::simulated(Duration::ZERO, 500), "transactions")?;
+        let paced = chain::simulated(Duration::from_millis(250), 500);
+        blocks("simulated, 250 ms", paced, "transactions")?;
+    }
+    if wanted("empty") {
+        blocks("real time, empty blocks", chain::real_time(0, 1_000), "transactions")?;
+    }
+    if wanted("transfers") {
+        blocks("real time, 500 transfers", chain::real_time(500, 100), "transactions")?;
+    }
+    if wanted("timers") {
+        blocks("real time, 1,000 timers", chain::fires(100), "fires")?;
+    }
+    if wanted("jobs") {
+        let mut latencies = jobs::latencies(200);
+        times("assigned to started", &mut latencies.starts)?;
+        times("bare stream, between blocks", &mut latencies.quiet)?;
+        times("bare stream, after a block", &mut latencies.busy)?;
+    }
+    if wanted("committees") {
+        for size in SIZES {
+            committee(size, &mut committees::committee(size, JOBS, SINGLE))?;
+        }
+    }
+    if wanted("delivery") {
+        let polled = |seconds| Some(Duration::from_secs(seconds));
+        let ways = [("pushed", None), ("every 5 s", polled(5)), ("every second", polled(1))];
+        for (name, interval) in ways {
+            let mut delivery = delivery::delivery(JOBS, interval);
+            times(&format!("{name}: assigned, started"), &mut delivery.starts)?;
+            times(&format!("{name}: submitted, final"), &mut delivery.ends)?;
+        }
+    }
+    if chosen.iter().any(|chosen| chosen == "bare") {
+        let connections = counted("bare").unwrap_or(BARE);
+        let (bytes, rate) = crowd::bare(connections);
+        return writeln!(
+            io::stdout(),
+            "{connections} bare connections: {:.1} KiB each, {rate:.0} handshakes/s",
+            bytes as f64 / 1024.0,
+        );
+    }
+    if wanted("crowd") {
+        let runners = counted("crowd").unwrap_or(CROWD);
+        let crowd = crowd::crowd(runners);
+        writeln!(
+            io::stdout(),
+            "{runners} runners, {} connections: all present after {:.2?}, {:.1} KiB each, {:.0} % of \
+             a core at 1 s blocks; {} back {:.2?} after the start of their validator, down for {:.2?}",
+            crowd.connections,
+            crowd.present,
+            crowd.bytes as f64 / 1024.0,
+            crowd.busy * 100.0,
+            crowd.returning,
+            crowd.back,
+            crowd.down,
+        )?;
+        let connections = crowd.connections.to_string();
+        let program = std::env::current_exe()?;
+        std::process::Command::new(program).args(["bare", &connections]).status()?;
+    }
+    Ok(())
+}
+
+fn committee(size: u32, done: &mut committees::Committee) -> io::Result<()> {
+    let waited: Duration = done.latencies.iter().sum();
+    let blocks = done.blocks as f64 / done.latencies.len() as f64;
+    let share = done.interval.as_secs_f64() * done.blocks as f64 / waited.as_secs_f64();
+    times(&format!("{size} for a job, alone"), &mut done.latencies)?;
+    writeln!(
+        io::stdout(),
+        "{:<31} {:.1} jobs/s; alone {blocks:.1} blocks of {} ms, {:.0} % of the time",
+        format!("{size} for a job, {JOBS} jobs"),
+        done.rate,
+        done.interval.as_millis(),
+        share * 100.0,
+    )
+}
+
+/// `done`: how much of `what` the blocks had.
+fn blocks(name: &str, (blocks, took, done): (u64, Duration, u64), what: &str) -> io::Result<()> {
+    let per_second = u128::from(blocks) * 10_000 / took.as_millis().max(1);
+    let each = done / blocks.max(1);
+    writeln!(
+        io::stdout(),
+        "{name:<31} {blocks:>5} blocks in {took:.2?}: {}.{} blocks/s, {each} {what} each",
+        per_second / 10,
+        per_second % 10,
+    )
+}

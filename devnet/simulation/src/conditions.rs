@@ -1,0 +1,125 @@
+//! What faults in force make of nodes and links: computed anew from all of them whenever one comes
+//! or goes, so that they may overlap in any way.
+
+use crate::script::{Fault, Groups, Links, Node, Place, Share};
+use commonware_p2p::simulated as p2p;
+use commonware_utils::Probability;
+use cowboy_devnet::transport::simulated;
+use std::{fmt, time::Duration};
+
+/// A fault in force; whom it is about has been drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// The node is down.
+    Kill(Node),
+    /// The node hears and says nothing.
+    Pause(Node),
+    /// Nothing passes between the groups.
+    Partition(Groups),
+    /// Messages take longer.
+    Latency(Place, Duration, Duration),
+    /// Messages are lost.
+    Loss(Place, Share),
+}
+
+impl Condition {
+    /// What a fault is about `node`, which it names or which was drawn; `None` where there is none.
+    pub fn of(fault: &Fault, node: Option<Node>) -> Option<Self> {
+        let of_node = fault.kill.map(|_| node.map(Self::Kill));
+        let of_node = of_node.or_else(|| fault.pause.map(|_| node.map(Self::Pause)));
+        if let Some(condition) = of_node {
+            return condition;
+        }
+        let partition = fault.partition.clone().map(Self::Partition);
+        let latency = fault.latency.as_ref().map(|it| Self::Latency(it.on, it.delay, it.jitter));
+        let loss = fault.loss.as_ref().map(|it| Self::Loss(it.on, it.percent));
+        partition.or(latency).or(loss)
+    }
+
+    /// The node that is down or silent because of it.
+    pub const fn node(&self) -> Option<Node> {
+        match self {
+            Self::Kill(node) | Self::Pause(node) => Some(*node),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kill(node) => write!(f, "kill {node}"),
+            Self::Pause(node) => write!(f, "pause {node}"),
+            Self::Partition(groups) => write!(f, "partition {groups}"),
+            Self::Latency(place, delay, _) => {
+                write!(f, "latency +{} ms on {place}", delay.as_millis())
+            }
+            Self::Loss(place, share) => write!(f, "loss {share} on {place}"),
+        }
+    }
+}
+
+/// How messages travel over a link under all conditions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Travel {
+    /// What a message takes.
+    pub latency: Duration,
+    /// What is drawn on top, or around it.
+    pub jitter: Duration,
+    /// How many are lost.
+    pub loss: Share,
+}
+
+impl From<Links> for Travel {
+    fn from(links: Links) -> Self {
+        let Links { latency, jitter, loss } = links;
+        Self { latency, jitter, loss }
+    }
+}
+
+impl Travel {
+    /// As the validators' network has it.
+    pub fn between_validators(self) -> p2p::Link {
+        let passing = u64::from(1_000 - self.loss.per_mille());
+        p2p::Link {
+            latency: self.latency,
+            jitter: self.jitter,
+            success_rate: Probability::new(passing, 1_000).expect("a share is at most all"),
+        }
+    }
+
+    /// As the runners' network has it, which sends again what is lost.
+    pub fn to_runners(self) -> simulated::Link {
+        simulated::Link {
+            latency: self.latency,
+            jitter: self.jitter,
+            loss: f64::from(self.loss.per_mille()) / 1_000.0,
+        }
+    }
+}
+
+/// Whether a node is down.
+pub fn is_down(conditions: &[Condition], node: Node) -> bool {
+    conditions.contains(&Condition::Kill(node))
+}
+
+/// How messages travel between two nodes; `None`: not at all.
+pub fn travel(conditions: &[Condition], usual: Links, a: Node, b: Node) -> Option<Travel> {
+    let mut travel = Travel::from(usual);
+    for condition in conditions {
+        match condition {
+            Condition::Pause(node) if *node == a || *node == b => return None,
+            Condition::Partition(groups) if groups.of(a) != groups.of(b) => return None,
+            Condition::Latency(place, delay, jitter) if place.has(a, b) => {
+                travel.latency = travel.latency.saturating_add(*delay);
+                travel.jitter = travel.jitter.saturating_add(*jitter);
+            }
+            Condition::Loss(place, share) if place.has(a, b) => {
+                travel.loss = travel.loss.and(*share);
+            }
+            _ => {}
+        }
+    }
+    // Where nothing arrives there is no link.
+    (travel.loss < Share::per_cent(100)).then_some(travel)
+}

@@ -1,0 +1,273 @@
+//! Validators and runners together: the validators' cluster, and runners connected to it over
+//! simulated streams, executing pretended work.
+
+use crate::cluster::{Cluster, ClusterError, Setup};
+use commonware_macros::select;
+use commonware_p2p::simulated;
+use commonware_runtime::{Supervisor as _, deterministic::Context};
+use commonware_utils::sync::Mutex;
+use cowboy_devnet::{
+    chain::ledger::ExecutedBlock,
+    consensus::presence::RunnerView,
+    runner::{self, Runner, Targets, ValidatorAddress, Worker, worker::Pretended},
+    sample::{key, validator_name},
+    transport::simulated::{Fabric, Link},
+    validator::{
+        gateway::{self, Gateway, Handed},
+        limiter::Limits,
+        node, service,
+    },
+};
+use cowboy_engine::{
+    actor::Budget,
+    chain::{Endowment, Payload, State, Transaction},
+    job::spec::JobSpec,
+    primitives::{Hash, PublicKey, SecretKey, Wei},
+    registry::JobKind,
+};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::sync::{
+    broadcast::{Receiver, error::RecvError},
+    mpsc,
+};
+
+/// The pace of a simulated devnet's blocks, and how long a pretended job takes.
+pub const BLOCK_TIME: Duration = Duration::from_millis(250);
+
+/// 20 to 80 ms and 2 % loss: a runner's link to a validator.
+pub const RUNNER_LINK: Link =
+    Link { latency: Duration::from_millis(20), jitter: Duration::from_millis(60), loss: 0.02 };
+
+/// The same between validators, whose simulator draws around a mean.
+fn validator_link() -> simulated::Link {
+    simulated::Link {
+        latency: Duration::from_millis(50),
+        jitter: Duration::from_millis(15),
+        success_rate: commonware_utils::probability!(0.98),
+    }
+}
+
+/// What a simulated devnet starts from.
+pub struct Plan {
+    /// Its validators. Their views and gateways are the devnet's to make.
+    pub setup: Setup,
+    /// The pace of blocks, and how long a pretended job takes.
+    pub pace: Duration,
+    /// The standard link between a runner and a validator.
+    pub runner_link: Link,
+    /// What the validator of a number votes, of what its gateway sees.
+    pub vote: Box<dyn Fn(usize, Gateway) -> Arc<dyn RunnerView> + Send>,
+}
+
+impl Plan {
+    /// Honest validators on lossy links, with money for fees; `runners` are registered.
+    pub fn new(validators: usize, runners: usize) -> Self {
+        let mut setup = Setup::new(validators, runners, BLOCK_TIME);
+        setup.link = validator_link();
+        let payers = (0..validators).map(|i| key(&validator_name(i)).address());
+        let endow = |account| Endowment { account, balance: Wei::cby(1_000) };
+        setup.genesis.endowments.extend(payers.map(endow));
+        Self {
+            setup,
+            pace: BLOCK_TIME,
+            runner_link: RUNNER_LINK,
+            vote: Box::new(|_, gateway| Arc::new(gateway)),
+        }
+    }
+}
+
+/// A devnet in the simulator.
+pub struct Devnet {
+    /// Its validators.
+    pub cluster: Cluster,
+    /// What serves runners at each validator that has started.
+    pub gateways: Arc<Mutex<BTreeMap<usize, Gateway>>>,
+    /// What carries messages between runners and validators.
+    pub fabric: Fabric<Context>,
+    /// Its running runners, by their numbers.
+    pub runners: BTreeMap<usize, Runner>,
+    context: Context,
+    targets: Targets,
+    pace: Duration,
+}
+
+impl Devnet {
+    /// Starts validators and runners on lossy links.
+    ///
+    /// # Panics
+    ///
+    /// Where the simulated network refuses what no other devnet in it has asked for.
+    pub async fn new(
+        context: Context,
+        validators: usize,
+        runners: usize,
+    ) -> Result<Self, ClusterError> {
+        let mut devnet = Self::launch(context, Plan::new(validators, runners)).await?;
+        for runner in 0..runners {
+            devnet.start_runner(runner);
+        }
+        Ok(devnet)
+    }
+
+    /// Starts the validators of `plan`, and no runner yet.
+    ///
+    /// # Panics
+    ///
+    /// Where the simulated network refuses what no other devnet in it has asked for.
+    pub async fn launch(context: Context, plan: Plan) -> Result<Self, ClusterError> {
+        let Plan { mut setup, pace, runner_link, vote } = plan;
+        let fabric = Fabric::new(context.child("fabric"), runner_link);
+        let gateways: Arc<Mutex<BTreeMap<usize, Gateway>>> = Arc::default();
+        let waiting: Arc<Mutex<BTreeMap<usize, mpsc::Receiver<Handed>>>> = Arc::default();
+        let (made, results) = (gateways.clone(), waiting.clone());
+        let state = setup.genesis.state().expect("a simulation's genesis starts a chain");
+        let address = |index| {
+            let key = validator_key(index);
+            let address = SocketAddr::new(Fabric::<Context>::address(&key), 0);
+            ValidatorAddress { key, address }
+        };
+        let targets = Targets::new(state.clone());
+        let count = setup.genesis.validators.len() + setup.followers;
+        targets.listening((0..count).map(address).collect());
+        setup.view = Box::new(move |index| {
+            let key = key(&validator_name(index));
+            let config = gateway::Config { key, limits: Limits::default(), state: state.clone() };
+            let (gateway, received) = Gateway::new(config);
+            results.lock().insert(index, received);
+            made.lock().insert(index, gateway.clone());
+            vote(index, gateway)
+        });
+        let (made, listening, following) = (gateways.clone(), fabric.clone(), targets.clone());
+        setup.gateway = Box::new(move |index| {
+            let key = key(&validator_name(index));
+            let listener = listening.listen(key.public_key()).expect("one listener a validator");
+            let results = waiting.lock().remove(&index).expect("the view is made first");
+            let gateway = made.lock()[&index].clone();
+            let serving = service::serve(gateway, results, key, listener, pace);
+            Some(followed(serving, following.clone()))
+        });
+        let mut cluster = Cluster::new(context.child("cluster"), setup).await?;
+        cluster.start_all()?;
+        let runners = BTreeMap::new();
+        Ok(Self { cluster, gateways, fabric, runners, context, targets, pace })
+    }
+
+    /// Starts the runner of a number; its jobs take a block's time.
+    pub fn start_runner(&mut self, index: usize) {
+        let worker = Pretended { clock: self.context.child("worker"), delay: self.pace };
+        self.start_runner_with(index, worker);
+    }
+
+    /// Starts the runner of a number with a worker of its own.
+    pub fn start_runner_with(&mut self, index: usize, worker: impl Worker) {
+        let key = runner_key(index);
+        let config = runner::Config {
+            chain_id: self.cluster.genesis().chain_id(),
+            targets: self.targets.of(&key.public_key()),
+            kinds: [JobKind::Custom].into(),
+            max_concurrent_jobs: 4,
+            polling: None,
+            key,
+        };
+        let dialer = self.fabric.dialer(config.key.public_key());
+        let runner = runner::start(self.context.child("runner"), config, dialer, worker);
+        self.runners.insert(index, runner);
+    }
+
+    /// Ends a runner at once, as a crash would.
+    pub async fn kill_runner(&mut self, index: usize) {
+        if let Some(runner) = self.runners.remove(&index) {
+            runner.kill().await;
+        }
+    }
+
+    /// Cuts a runner off from a validator, both ways.
+    pub fn cut_runner(&self, runner: usize, validator: usize) {
+        self.fabric.cut(&runner_key(runner).public_key(), &validator_key(validator));
+    }
+
+    /// Sets how messages travel between a runner and a validator from now on.
+    pub fn relink_runner(&self, runner: usize, validator: usize, link: Link) {
+        self.fabric.set_link(&runner_key(runner).public_key(), &validator_key(validator), link);
+    }
+
+    /// Joins a runner and a validator again.
+    pub fn restore_runner(&self, runner: usize, validator: usize) {
+        self.fabric.restore(&runner_key(runner).public_key(), &validator_key(validator));
+    }
+
+    /// The newest state of a running validator; `None` where it is stopped.
+    pub fn state(&self, index: usize) -> Option<State> {
+        Some(self.cluster.validator(index)?.services().ledger.head())
+    }
+
+    /// Hands `account-{from}`'s next transaction to the first running validator. Returns the
+    /// nonce it has; `None` where the mempool refuses or no validator runs.
+    pub fn send(&self, from: usize, payload: Payload) -> Option<u64> {
+        self.send_buying(from, payload, None)
+    }
+
+    /// The same, with what its work may use where that is more than the payload itself.
+    pub fn send_buying(
+        &self,
+        from: usize,
+        payload: Payload,
+        budget: Option<Budget>,
+    ) -> Option<u64> {
+        let services = self.cluster.running().next()?.services();
+        let state = services.ledger.head();
+        let sender = key(&format!("account-{from}"));
+        let next = state.account(&sender.address()).nonce;
+        let nonce = services.mempool.with(|pool| pool.next_nonce(&sender.address(), next));
+        let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
+        let transaction = Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload);
+        let transaction = match budget {
+            Some(budget) => transaction.buying(budget),
+            None => transaction,
+        };
+        services.submit(transaction.sign(&sender)).ok().map(|_| nonce)
+    }
+
+    /// Submits a job of `account-{from}`'s, and says its id.
+    pub fn submit(&self, from: usize, spec: JobSpec) -> Option<Hash> {
+        let spec = Arc::new(spec);
+        let nonce = self.send(from, Payload::SubmitJob(spec.clone()))?;
+        Some(spec.job_id(&key(&format!("account-{from}")).address(), nonce))
+    }
+}
+
+/// The key of the runner of a number.
+pub fn runner_key(index: usize) -> SecretKey {
+    key(&format!("runner-{index}"))
+}
+
+/// The runner-facing key of the validator of a number.
+pub fn validator_key(index: usize) -> PublicKey {
+    key(&validator_name(index)).public_key()
+}
+
+/// `serving`, and the runners' targets follow what its validator executes.
+fn followed(serving: node::Gateway<Context>, targets: Targets) -> node::Gateway<Context> {
+    Box::new(move |context, services| {
+        let blocks = services.ledger.subscribe();
+        targets.advance(&services.ledger.head());
+        Box::pin(async move {
+            select! {
+                () = serving(context, services) => {},
+                () = follow(blocks, targets) => {},
+            }
+        })
+    })
+}
+
+/// Ends when the validator does.
+async fn follow(mut blocks: Receiver<Arc<ExecutedBlock>>, targets: Targets) {
+    loop {
+        match blocks.recv().await {
+            Ok(block) => targets.advance(&block.execution.state),
+            // The next one says it all.
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What holds after every block of every devnet, looked at from outside the code that keeps it.
+
+use cowboy_devnet::chain::ledger::ExecutedBlock;
+use cowboy_engine::{
+    chain::{EventKind, Execution},
+    presence::Bitmap,
+    primitives::{Address, Hash, Height, Wei, codec::to_vec, keccak256},
+    registry::JobKind,
+};
+use std::collections::BTreeMap;
+
+/// Which invariant a block breaks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// Two validators have different blocks, or roots, at one height.
+    #[error("{validator} has {got} with root {root} at {height}, another {expected}")]
+    Fork {
+        /// Who.
+        validator: usize,
+        /// Where.
+        height: Height,
+        /// Its block.
+        got: Hash,
+        /// Its state root.
+        root: Hash,
+        /// Block and root that another validator has.
+        expected: String,
+    },
+    /// Two validators have different receipts of one block: of its transactions, of the timers
+    /// that fired, of its lane, or its events.
+    #[error("{validator} has other receipts or events of {height}")]
+    Receipts {
+        /// Who.
+        validator: usize,
+        /// Of which block.
+        height: Height,
+    },
+    /// Two validators derive different P.
+    #[error("{validator} derives another P({height})")]
+    Presence {
+        /// Who.
+        validator: usize,
+        /// Of which block.
+        height: Height,
+    },
+    /// Money appeared or went.
+    #[error("after {height} there are {got} wei, not {expected}")]
+    Supply {
+        /// Where.
+        height: Height,
+        /// What there is.
+        got: Wei,
+        /// What there was at genesis.
+        expected: Wei,
+    },
+    /// A job's result was final twice.
+    #[error("job {job} has a second result at {height}, the first was at {first}")]
+    SecondResult {
+        /// The job.
+        job: Hash,
+        /// The second.
+        height: Height,
+        /// The first.
+        first: Height,
+    },
+    /// An MRU record without a verified result of that runner.
+    #[error("an MRU record for {runner} at {height} without a verified result of its own")]
+    Mru {
+        /// The runner.
+        runner: Address,
+        /// Where.
+        height: Height,
+    },
+    /// The state's MRU record is not the last that an event told of.
+    #[error(
+        "the state's MRU runner of {submitter} is not the one that the events tell at {height}"
+    )]
+    MruState {
+        /// Whose jobs.
+        submitter: Address,
+        /// Where.
+        height: Height,
+    },
+}
+
+impl Violation {
+    /// What the invariant is called.
+    pub const fn invariant(&self) -> &'static str {
+        match self {
+            Self::Fork { .. } => "fork",
+            Self::Receipts { .. } => "receipts",
+            Self::Presence { .. } => "presence",
+            Self::Supply { .. } => "supply",
+            Self::SecondResult { .. } => "one_result",
+            Self::Mru { .. } | Self::MruState { .. } => "mru",
+        }
+    }
+}
+
+/// Checks every block that every validator executes.
+pub struct Invariants {
+    supply: Wei,
+    chain: BTreeMap<Height, (Hash, Hash)>,
+    receipts: BTreeMap<Height, Hash>,
+    presence: BTreeMap<Height, Bitmap>,
+    /// Per validator: it may execute blocks again after a crash, which repeats their events.
+    validators: BTreeMap<usize, Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    head: Height,
+    results: BTreeMap<Hash, Height>,
+    mru: BTreeMap<(Address, JobKind), Address>,
+}
+
+impl Invariants {
+    /// For a chain with this much money.
+    pub const fn new(supply: Wei) -> Self {
+        Self {
+            supply,
+            chain: BTreeMap::new(),
+            receipts: BTreeMap::new(),
+            presence: BTreeMap::new(),
+            validators: BTreeMap::new(),
+        }
+    }
+
+    /// The highest block seen.
+    pub fn height(&self) -> Height {
+        self.chain.last_key_value().map_or(Height::GENESIS, |(height, _)| *height)
+    }
+
+    /// The root of the state after a block.
+    pub fn root(&self, height: Height) -> Option<Hash> {
+        self.chain.get(&height).map(|(_, root)| *root)
+    }
+
+    /// A validator has executed a block.
+    pub fn check(&mut self, validator: usize, executed: &ExecutedBlock) -> Result<(), Violation> {
+        let height = executed.block.header.height;
+        let mine = (executed.hash, executed.root);
+        let agreed = *self.chain.entry(height).or_insert(mine);
+        if agreed != mine {
+            return Err(Violation::Fork {
+                validator,
+                height,
+                got: executed.hash,
+                root: executed.root,
+                expected: format!("{} with root {}", agreed.0, agreed.1),
+            });
+        }
+        let mine = digest(&executed.execution);
+        if *self.receipts.entry(height).or_insert(mine) != mine {
+            return Err(Violation::Receipts { validator, height });
+        }
+        for derived in &executed.execution.derived {
+            let agreed =
+                self.presence.entry(derived.height).or_insert_with(|| derived.bitmap.clone());
+            if *agreed != derived.bitmap {
+                return Err(Violation::Presence { validator, height: derived.height });
+            }
+        }
+        let got = executed.execution.state.supply().total();
+        if got != self.supply {
+            return Err(Violation::Supply { height, got, expected: self.supply });
+        }
+        let seen = self.validators.entry(validator).or_default();
+        if height <= seen.head {
+            return Ok(());
+        }
+        seen.head = height;
+        seen.events(height, executed)
+    }
+}
+
+/// A hash over receipts, fires, lane and events, each in order.
+fn digest(execution: &Execution) -> Hash {
+    let Execution { receipts, fires, lane, events, .. } = execution;
+    let mut parts = vec![to_vec(lane)];
+    parts.extend(receipts.iter().map(to_vec));
+    parts.extend(fires.iter().map(to_vec));
+    parts.extend(events.iter().map(to_vec));
+    keccak256(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+impl Seen {
+    fn events(&mut self, height: Height, executed: &ExecutedBlock) -> Result<(), Violation> {
+        let mut verified = Vec::new();
+        for event in &executed.execution.events {
+            match &event.kind {
+                EventKind::JobVerified(job) => {
+                    if let Some(first) = self.results.insert(job.job_id, height) {
+                        return Err(Violation::SecondResult { job: job.job_id, height, first });
+                    }
+                    verified.push((event.transaction, job.runner));
+                }
+                EventKind::MruUpdated(mru) => {
+                    if !verified.contains(&(event.transaction, mru.runner)) {
+                        return Err(Violation::Mru { runner: mru.runner, height });
+                    }
+                    self.mru.insert((mru.submitter, mru.kind), mru.runner);
+                }
+                _ => {}
+            }
+        }
+        for (submitter, kind, record) in executed.execution.state.mru() {
+            if self.mru.get(&(submitter, kind)) != Some(&record.runner) {
+                return Err(Violation::MruState { submitter, height });
+            }
+        }
+        Ok(())
+    }
+}

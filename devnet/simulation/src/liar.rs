@@ -1,0 +1,128 @@
+//! Validators whose votes lie about presence.
+
+use commonware_utils::sync::Mutex;
+use cowboy_devnet::{consensus::presence::RunnerView, validator::gateway::Gateway};
+use cowboy_engine::{
+    presence::{Bitmap, CAPACITY},
+    primitives::{Hash, Height, keccak256},
+    registry::Order,
+};
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+/// What a dishonest validator votes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    /// Everybody.
+    Ones,
+    /// Nobody.
+    Zeros,
+    /// Drawn for each block.
+    Random,
+    /// What it saw [`STALE`] blocks ago.
+    Stale,
+    /// No bit at all.
+    Empty,
+    /// Ones for the first half of the registry.
+    Shorter,
+    /// Ones for more runners than there are.
+    Longer,
+    /// Ones for as many as a vote can carry.
+    Longest,
+}
+
+/// How old a stale bitmap is, in blocks.
+pub const STALE: u64 = 4;
+
+impl Lie {
+    /// Every lie.
+    pub const ALL: [Self; 8] = [
+        Self::Ones,
+        Self::Zeros,
+        Self::Random,
+        Self::Stale,
+        Self::Empty,
+        Self::Shorter,
+        Self::Longer,
+        Self::Longest,
+    ];
+
+    /// What scenarios call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ones => "ones",
+            Self::Zeros => "zeros",
+            Self::Random => "random",
+            Self::Stale => "stale",
+            Self::Empty => "empty",
+            Self::Shorter => "shorter",
+            Self::Longer => "longer",
+            Self::Longest => "longest",
+        }
+    }
+}
+
+impl fmt::Display for Lie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Lie {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|lie| lie.name() == text).ok_or_else(|| {
+            format!(
+                "`{text}` is no lie: expected ones, zeros, random, stale, empty, shorter, longer or \
+                 longest"
+            )
+        })
+    }
+}
+
+/// A validator whose votes are not what its gateway sees.
+pub struct Liar {
+    lie: Lie,
+    /// Where its random bits come from.
+    noise: Hash,
+    gateway: Gateway,
+    seen: Mutex<BTreeMap<Height, Bitmap>>,
+}
+
+impl Liar {
+    /// Tells this lie instead of what `gateway` sees.
+    pub fn new(lie: Lie, noise: Hash, gateway: Gateway) -> Self {
+        Self { lie, noise, gateway, seen: Mutex::default() }
+    }
+}
+
+impl RunnerView for Liar {
+    fn presence(&self, height: Height, order: &Order) -> Bitmap {
+        let ones = |len| Bitmap::from_fn(len, |_| true);
+        let len = order.len();
+        match self.lie {
+            Lie::Ones => ones(len),
+            Lie::Zeros => Bitmap::new(len),
+            Lie::Random => {
+                let noise = keccak256(&[&self.noise.0, &height.get().to_be_bytes()]);
+                Bitmap::from_fn(len, |i| noise.0[i as usize / 8 % 32] >> (i % 8) & 1 == 1)
+            }
+            Lie::Stale => {
+                let mut seen = self.seen.lock();
+                seen.insert(height, self.gateway.presence(order.as_slice()));
+                let then = Height::new(height.get().saturating_sub(STALE));
+                let newest = seen.range(..=then).next_back();
+                let Some((at, bitmap)) = newest.map(|(at, bitmap)| (*at, bitmap.clone())) else {
+                    return Bitmap::new(len);
+                };
+                // What is older is not voted any more.
+                *seen = seen.split_off(&at);
+                bitmap
+            }
+            Lie::Empty => Bitmap::new(0),
+            Lie::Shorter => ones(len / 2),
+            Lie::Longer => ones(len + 9),
+            Lie::Longest => ones(CAPACITY),
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Scenarios as they are written: a devnet, what is asked of it, and what goes wrong.
+//!
+//! ```yaml
+//! about: one validator crashes and returns while a runner is cut off
+//! validators: 4
+//! runners: 8
+//! blocks: 120
+//! load: { transfers: 1, jobs: 1 }
+//! faults:
+//!   - { at: 20..60, for: 10..40, kill: any-validator }
+//!   - { at: 30, for: 12s, pause: runner-3 }
+//! ```
+//!
+//! Where a range stands, the seed draws. `docs/simulation.md` has every field.
+
+mod library;
+mod value;
+
+pub use library::{Scenario, all, named};
+pub use value::{Groups, Node, Place, Range, Share, Span, Who};
+
+use crate::liar::Lie;
+use cowboy_devnet::topology::{Rule, parse_duration};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+/// Validators of a scenario at most: a simulation runs on one core.
+pub const MAX_VALIDATORS: usize = 16;
+/// Runners at most.
+pub const MAX_RUNNERS: usize = 64;
+/// Blocks at most.
+pub const MAX_BLOCKS: u64 = 20_000;
+/// Faults at most, those that repeat counted once.
+pub const MAX_FAULTS: usize = 256;
+/// Transfers or jobs in a block at most.
+pub const MAX_LOAD: u32 = 16;
+/// Timers at most.
+pub const MAX_TIMERS: usize = 2_000;
+/// The longest scenario on its own clock: below what stops a simulation that hangs.
+pub const MAX_SECS: u64 = 30_000;
+/// The longest wait in it.
+pub const MAX_SPAN_SECS: u64 = 3_600;
+/// The longest scenario, in bytes.
+pub const MAX_BYTES: u64 = 64 << 10;
+
+/// Why a text is no scenario: where, and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{message}", .line.map(|line| format!("{line}: ")).unwrap_or_default())]
+pub struct ScriptError {
+    /// The line, where it is known.
+    pub line: Option<usize>,
+    /// The field, what was got, and what was expected.
+    pub message: String,
+}
+
+/// A scenario.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Script {
+    /// What it shows, in a line.
+    pub about: String,
+    /// Validators, `validator-0` on.
+    pub validators: usize,
+    /// Registered runners, `runner-0` on, which take jobs of kind custom.
+    pub runners: usize,
+    /// The height that everybody has to reach.
+    pub blocks: u64,
+    /// The pace of blocks.
+    #[serde(deserialize_with = "duration")]
+    pub block_time: Duration,
+    /// The rule of presence.
+    pub rule: Rule,
+    /// Links between validators.
+    pub links: Links,
+    /// Links between runners and validators.
+    pub runner_links: Links,
+    /// What is asked of the chain.
+    pub load: Load,
+    /// Validators whose votes lie about presence.
+    pub liars: BTreeMap<Node, LieText>,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+    /// How long the chain may stand still while nothing keeps it.
+    #[serde(deserialize_with = "duration")]
+    pub patience: Duration,
+}
+
+/// How messages travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Links {
+    /// What a message takes.
+    #[serde(deserialize_with = "duration")]
+    pub latency: Duration,
+    /// What is drawn on top, or around it.
+    #[serde(default, deserialize_with = "duration")]
+    pub jitter: Duration,
+    /// How many in a hundred are lost.
+    #[serde(default)]
+    pub loss: Share,
+}
+
+/// What is asked of the chain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Load {
+    /// Transfers with each block.
+    pub transfers: u32,
+    /// Jobs with each block, up to the last forty.
+    pub jobs: u32,
+    /// Blocks that a job may take.
+    pub job_timeout: Option<u64>,
+    /// Timers that schedule their successors.
+    pub timers: usize,
+}
+
+/// Something that goes wrong, for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// The height.
+    pub at: Range,
+    /// How long: blocks, or a time; for good where it is left out.
+    #[serde(default, rename = "for")]
+    pub lasting: Option<Span>,
+    /// Blocks until it comes again.
+    #[serde(default)]
+    pub every: Option<Range>,
+    /// A node ends, and starts again over what is on its disk.
+    #[serde(default)]
+    pub kill: Option<Who>,
+    /// A node hears nothing and says nothing.
+    #[serde(default)]
+    pub pause: Option<Who>,
+    /// Nothing passes between groups; nodes in none form one more.
+    #[serde(default)]
+    pub partition: Option<Groups>,
+    /// Messages take longer.
+    #[serde(default)]
+    pub latency: Option<Slow>,
+    /// Messages are lost.
+    #[serde(default)]
+    pub loss: Option<Lossy>,
+}
+
+/// Where messages take longer, and how much.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slow {
+    /// A node's links, or one link.
+    pub on: Place,
+    /// How much longer.
+    #[serde(deserialize_with = "duration")]
+    pub delay: Duration,
+    /// Drawn on top of that.
+    #[serde(default, deserialize_with = "duration")]
+    pub jitter: Duration,
+}
+
+/// Where messages are lost, and how many.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lossy {
+    /// A node's links, or one link.
+    pub on: Place,
+    /// How many in a hundred.
+    pub percent: Share,
+}
+
+/// A lie by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LieText(pub Lie);
+
+impl<'de> Deserialize<'de> for LieText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_duration(&text).map_err(D::Error::custom)
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            about: String::new(),
+            validators: 4,
+            runners: 4,
+            blocks: 100,
+            block_time: Duration::from_millis(250),
+            rule: Rule::default(),
+            links: Links {
+                latency: Duration::from_millis(50),
+                jitter: Duration::from_millis(15),
+                loss: Share::per_cent(2),
+            },
+            runner_links: Links {
+                latency: Duration::from_millis(20),
+                jitter: Duration::from_millis(60),
+                loss: Share::per_cent(2),
+            },
+            load: Load::default(),
+            liars: BTreeMap::new(),
+            faults: Vec::new(),
+            patience: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Script {
+    /// Reads a scenario and checks it.
+    pub fn parse(yaml: &str) -> Result<Self, ScriptError> {
+        let script: Self = serde_yaml::from_str(yaml).map_err(|error| {
+            let text = error.to_string();
+            let Some(place) = error.location() else {
+                return ScriptError { line: None, message: text };
+            };
+            let (line, column) = (place.line(), place.column());
+            let message = text.replace(&format!(" at line {line} column {column}"), "");
+            ScriptError { line: Some(line), message }
+        })?;
+        script.check().map_err(|message| ScriptError { line: None, message })?;
+        Ok(script)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        within("validators", self.validators as u64, 1, MAX_VALIDATORS as u64)?;
+        within("runners", self.runners as u64, 0, MAX_RUNNERS as u64)?;
+        within("blocks", self.blocks, 1, MAX_BLOCKS)?;
+        within("load.transfers", self.load.transfers.into(), 0, MAX_LOAD.into())?;
+        within("load.jobs", self.load.jobs.into(), 0, MAX_LOAD.into())?;
+        within("load.timers", self.load.timers as u64, 0, MAX_TIMERS as u64)?;
+        within("load.job_timeout", self.load.job_timeout.unwrap_or(60), 1, 10_000)?;
+        within("faults", self.faults.len() as u64, 0, MAX_FAULTS as u64)?;
+        let pace = u64::try_from(self.block_time.as_millis()).unwrap_or(u64::MAX);
+        within("block_time in ms", pace, 1, 60_000)?;
+        let whole = pace.saturating_mul(self.blocks) / 1_000;
+        within("blocks times block_time in s", whole, 0, MAX_SECS)?;
+        within("patience in s", self.patience.as_secs(), 1, MAX_SPAN_SECS)?;
+        for validator in self.liars.keys() {
+            self.known("liars", *validator)?;
+            if matches!(validator, Node::Runner(_)) {
+                return Err(format!("liars: {validator} is no validator: only their votes lie"));
+            }
+        }
+        for (index, fault) in self.faults.iter().enumerate() {
+            self.check_fault(&format!("faults[{index}]"), fault)?;
+        }
+        Ok(())
+    }
+
+    fn check_fault(&self, field: &str, fault: &Fault) -> Result<(), String> {
+        let kinds = [
+            fault.kill.is_some(),
+            fault.pause.is_some(),
+            fault.partition.is_some(),
+            fault.latency.is_some(),
+            fault.loss.is_some(),
+        ];
+        if kinds.iter().filter(|there| **there).count() != 1 {
+            return Err(format!(
+                "{field}: expected one of kill, pause, partition, latency and loss"
+            ));
+        }
+        if let Some(Span::Time(span)) = fault.lasting {
+            within(&format!("{field}.for in s"), span.as_secs(), 0, MAX_SPAN_SECS)?;
+        }
+        if fault.every.is_some() && fault.lasting.is_none() {
+            return Err(format!("{field}: what comes again has to end: expected `for`"));
+        }
+        if fault.every.is_some_and(|every| every.from == 0) {
+            return Err(format!("{field}.every: expected at least 1 block"));
+        }
+        for who in [&fault.kill, &fault.pause].into_iter().flatten() {
+            match who {
+                Who::Node(node) => self.known(field, *node)?,
+                Who::AnyRunner if self.runners == 0 => {
+                    return Err(format!("{field}: there are no runners"));
+                }
+                Who::AnyRunner | Who::AnyValidator => {}
+            }
+        }
+        let places =
+            [fault.latency.as_ref().map(|slow| slow.on), fault.loss.as_ref().map(|l| l.on)];
+        for place in places.into_iter().flatten() {
+            place.nodes().try_for_each(|node| self.known(field, node))?;
+        }
+        let mut seen = Vec::new();
+        for node in fault.partition.iter().flat_map(|groups| groups.0.iter().flatten()) {
+            self.known(field, *node)?;
+            if seen.contains(node) {
+                return Err(format!("{field}.partition: {node} stands in it twice"));
+            }
+            seen.push(*node);
+        }
+        Ok(())
+    }
+
+    fn known(&self, field: &str, node: Node) -> Result<(), String> {
+        let (index, count) = match node {
+            Node::Validator(index) => (index, self.validators),
+            Node::Runner(index) => (index, self.runners),
+        };
+        if index < count {
+            return Ok(());
+        }
+        let kind = if matches!(node, Node::Validator(_)) { "validator" } else { "runner" };
+        Err(match count.checked_sub(1) {
+            Some(last) => format!("{field}: there is no {node}: the last is {kind}-{last}"),
+            None => format!("{field}: there is no {node}: there are no {kind}s"),
+        })
+    }
+}
+
+fn within(field: &str, got: u64, least: u64, most: u64) -> Result<(), String> {
+    if (least..=most).contains(&got) {
+        return Ok(());
+    }
+    Err(format!("{field}: {got} is not from {least} to {most}"))
+}
+
+/// What it is, and where, in a few words.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { kill: Some(who), .. } => write!(f, "kill {who}"),
+            Self { pause: Some(who), .. } => write!(f, "pause {who}"),
+            Self { partition: Some(groups), .. } => write!(f, "partition {groups}"),
+            Self { latency: Some(slow), .. } => {
+                write!(f, "latency +{} ms on {}", slow.delay.as_millis(), slow.on)
+            }
+            Self { loss: Some(lossy), .. } => {
+                write!(f, "loss {} on {}", lossy.percent, lossy.on)
+            }
+            _ => f.write_str("nothing"),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The values of a scenario, each refusing what is none and saying what would be.
+
+use cowboy_devnet::topology::parse_duration;
+use serde::{Deserialize, Deserializer, de};
+use std::{fmt, str::FromStr, time::Duration};
+
+macro_rules! read_from_text {
+    ($($name:ident),*) => {$(
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+
+                impl de::Visitor<'_> for Text {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($name::EXPECTED)
+                    }
+
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
+                        text.parse().map_err(E::custom)
+                    }
+
+                    fn visit_u64<E: de::Error>(self, number: u64) -> Result<$name, E> {
+                        number.to_string().parse().map_err(E::custom)
+                    }
+
+                    fn visit_f64<E: de::Error>(self, number: f64) -> Result<$name, E> {
+                        number.to_string().parse().map_err(E::custom)
+                    }
+                }
+
+                deserializer.deserialize_any(Text)
+            }
+        }
+
+        impl $name {
+            fn refused(text: &str) -> String {
+                let shown: String = text.chars().take(40).collect();
+                format!("`{shown}`: expected {}", Self::EXPECTED)
+            }
+        }
+    )*};
+}
+
+read_from_text!(Range, Span, Node, Who, Place, Share);
+
+fn number(text: &str) -> Option<u64> {
+    let plain = (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| text.parse().ok()).flatten()
+}
+
+/// A number, or a range that one is drawn from, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// The least.
+    pub from: u64,
+    /// The most.
+    pub to: u64,
+}
+
+impl Range {
+    const EXPECTED: &str = "a number of blocks, or a range as 10..40";
+}
+
+impl FromStr for Range {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (from, to) = text.split_once("..").unwrap_or((text, text));
+        match (number(from), number(to)) {
+            (Some(from), Some(to)) if from <= to => Ok(Self { from, to }),
+            _ => Err(Self::refused(text)),
+        }
+    }
+}
+
+/// How long something lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// So many blocks.
+    Blocks(Range),
+    /// So long.
+    Time(Duration),
+}
+
+impl Span {
+    const EXPECTED: &str = "blocks, as 20 or 10..40, or a time, as 15s";
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let blocks = text.parse().map(Self::Blocks);
+        let time = || parse_duration(text).map(Self::Time);
+        blocks.or_else(|_| time()).map_err(|_| Self::refused(text))
+    }
+}
+
+/// A validator or a runner by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Node {
+    /// `validator-N`.
+    Validator(usize),
+    /// `runner-N`.
+    Runner(usize),
+}
+
+impl Node {
+    const EXPECTED: &str = "validator-N or runner-N";
+}
+
+impl FromStr for Node {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = |prefix| {
+            let index = text.strip_prefix(prefix).and_then(number)?;
+            usize::try_from(index).ok()
+        };
+        let validator = read("validator-").map(Self::Validator);
+        validator.or_else(|| read("runner-").map(Self::Runner)).ok_or_else(|| Self::refused(text))
+    }
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Validator(index) => write!(f, "validator-{index}"),
+            Self::Runner(index) => write!(f, "runner-{index}"),
+        }
+    }
+}
+
+/// A node, or one that is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// This one.
+    Node(Node),
+    /// A validator with no fault of its own, while a quorum is left without it.
+    AnyValidator,
+    /// A runner with no fault of its own.
+    AnyRunner,
+}
+
+impl Who {
+    const EXPECTED: &str = "validator-N, runner-N, any-validator or any-runner";
+}
+
+impl FromStr for Who {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "any-validator" => Ok(Self::AnyValidator),
+            "any-runner" => Ok(Self::AnyRunner),
+            _ => text.parse().map(Self::Node).map_err(|_| Self::refused(text)),
+        }
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(node) => node.fmt(f),
+            Self::AnyValidator => f.write_str("any-validator"),
+            Self::AnyRunner => f.write_str("any-runner"),
+        }
+    }
+}
+
+/// Links: a node's, or one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// All of a node.
+    Of(Node),
+    /// The one between two.
+    Between(Node, Node),
+}
+
+impl Place {
+    const EXPECTED: &str = "a node, as validator-0, or a link, as runner-1..validator-0";
+
+    /// The nodes that it names.
+    pub fn nodes(self) -> impl Iterator<Item = Node> {
+        let (first, second) = match self {
+            Self::Of(node) => (node, None),
+            Self::Between(a, b) => (a, Some(b)),
+        };
+        std::iter::once(first).chain(second)
+    }
+
+    /// Whether a link is one of them.
+    pub fn has(self, a: Node, b: Node) -> bool {
+        match self {
+            Self::Of(node) => node == a || node == b,
+            Self::Between(x, y) => (x, y) == (a, b) || (x, y) == (b, a),
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = || match text.split_once("..") {
+            None => text.parse().map(Self::Of),
+            Some((a, b)) => Ok(Self::Between(a.parse()?, b.parse()?)),
+        };
+        match read() {
+            Ok(Self::Between(Node::Runner(_), Node::Runner(_))) => {
+                Err(format!("`{text}`: runners have no links to each other"))
+            }
+            Ok(Self::Between(a, b)) if a == b => Err(format!("`{text}`: it is no link")),
+            read => read.map_err(|_: String| Self::refused(text)),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(node) => node.fmt(f),
+            Self::Between(a, b) => write!(f, "{a}..{b}"),
+        }
+    }
+}
+
+/// So many in a hundred, to a tenth.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Share(u32);
+
+impl Share {
+    const EXPECTED: &str = "a percentage from 0 to 100, as 5 or 0.5";
+
+    /// So many in a hundred.
+    pub const fn per_cent(of_hundred: u32) -> Self {
+        Self(of_hundred * 10)
+    }
+
+    /// So many in a thousand.
+    pub const fn per_mille(self) -> u32 {
+        self.0
+    }
+
+    /// Of what this leaves, that much goes too.
+    pub const fn and(self, other: Self) -> Self {
+        Self(1_000 - (1_000 - self.0) * (1_000 - other.0) / 1_000)
+    }
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (whole, tenth) = text.split_once('.').unwrap_or((text, "0"));
+        let read = number(whole).zip(number(tenth).filter(|_| tenth.len() == 1));
+        let share = read.map(|(whole, tenth)| whole.saturating_mul(10).saturating_add(tenth));
+        let share = share.filter(|share| *share <= 1_000).and_then(|it| u32::try_from(it).ok());
+        share.map(Self).ok_or_else(|| Self::refused(text))
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 % 10 {
+            0 => write!(f, "{} %", self.0 / 10),
+            tenth => write!(f, "{}.{tenth} %", self.0 / 10),
+        }
+    }
+}
+
+/// Groups of nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Groups(pub Vec<Vec<Node>>);
+
+impl Groups {
+    /// The group of a node; those in none have one together.
+    pub fn of(&self, node: Node) -> usize {
+        self.0.iter().position(|group| group.contains(&node)).unwrap_or(self.0.len())
+    }
+}
+
+impl fmt::Display for Groups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, group) in self.0.iter().enumerate() {
+            let names: Vec<_> = group.iter().map(Node::to_string).collect();
+            write!(f, "{}{}", if index == 0 { "" } else { " | " }, names.join(","))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,321 @@
+//! The chain under stops, crashes and loss, on a virtual clock.
+
+use commonware_runtime::{Clock as _, deterministic};
+use cowboy_devnet::{
+    chain::mempool::Pool,
+    consensus::presence::RunnerView,
+    sample::{key, transfer},
+};
+use cowboy_engine::{
+    chain::{State, Status},
+    presence::Bitmap,
+    primitives::{Hash, Height, keccak256},
+    registry::Order,
+};
+use cowboy_simulation::{Cluster, Report, Scenario, Setup, run};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+mod actors;
+mod byzantine;
+mod committee;
+mod conditions;
+mod epochs;
+mod outages;
+mod play;
+mod reveals;
+mod rotation;
+mod scripts;
+mod services;
+mod timers;
+
+const BLOCK_TIME: Duration = Duration::from_millis(250);
+const MINUTE: Duration = Duration::from_secs(60);
+
+async fn cluster(context: deterministic::Context, setup: Setup) -> Cluster {
+    Cluster::new(context, setup).await.expect("a cluster")
+}
+
+/// What every simulation ends with: one chain, nobody cut off, no contradiction.
+async fn settle(cluster: &Cluster) {
+    assert_eq!(cluster.disagreement().expect("stores answer"), None);
+    assert_eq!(cluster.blocked().await.expect("the network answers"), []);
+    for validator in cluster.running() {
+        let services = validator.services();
+        assert_eq!(services.ledger.alarm(), None);
+        assert_eq!(services.counters().conflicts, 0);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_chain() {
+    let log = |seed| {
+        run(seed, async |context| {
+            let auditor = context.auditor().clone();
+            let mut cluster = cluster(context, Setup::new(4, 8, Duration::ZERO)).await;
+            cluster.start_all().expect("they start");
+            assert!(cluster.reach(60, MINUTE).await, "stuck at {:?}", cluster.heights());
+            settle(&cluster).await;
+            (cluster.log_hash(0).expect("the store answers"), auditor.state())
+        })
+    };
+    let (first, again, other): ((Hash, String), _, _) = (log(7), log(7), log(8));
+    assert_eq!(first, again);
+    assert_ne!(first.0, other.0);
+}
+
+#[test]
+fn a_start_gives_up_no_view() {
+    for seed in 0..8 {
+        run(seed, async |context| {
+            let mut setup = Setup::new(4, 8, BLOCK_TIME);
+            setup.link.latency = Duration::from_millis(40);
+            setup.link.jitter = Duration::from_millis(20);
+            let mut cluster = cluster(context, setup).await;
+            for index in 0..4 {
+                cluster.start(index).expect("it starts");
+                cluster.pass(Duration::from_millis(30)).await;
+            }
+            assert!(cluster.reach(8, MINUTE).await, "stuck at {:?}", cluster.heights());
+            for validator in cluster.running() {
+                assert_eq!(validator.services().counters().nullified, 0, "seed {seed}");
+            }
+            settle(&cluster).await;
+        });
+    }
+}
+
+#[test]
+fn every_block_carries_its_parents_certificate() {
+    run(1, async |context| {
+        let mut cluster = cluster(context, Setup::new(4, 8, BLOCK_TIME)).await;
+        cluster.start_all().expect("they start");
+        let start = cluster.context().current();
+        assert!(cluster.reach(100, MINUTE).await, "stuck at {:?}", cluster.heights());
+        let took = cluster.context().current().duration_since(start).expect("time passes");
+        assert!(took < BLOCK_TIME * 105, "100 blocks took {took:?}");
+        let (certified, blocks) = cluster.parents_certified(0).expect("the store answers");
+        assert_eq!(certified, blocks);
+        let presence = cluster.store(0).presence(Height::new(50)).expect("the store answers");
+        let bitmap = presence.expect("certified").bitmap().expect("a bitmap");
+        assert_eq!((bitmap.len(), bitmap.count_ones()), (8, 8));
+        settle(&cluster).await;
+    });
+}
+
+#[test]
+fn three_of_four_go_on_and_the_fourth_catches_up() {
+    run(2, async |context| {
+        let mut cluster = cluster(context, Setup::new(4, 8, BLOCK_TIME)).await;
+        cluster.start_all().expect("they start");
+        assert!(cluster.reach(20, MINUTE).await);
+        cluster.stop(3).await;
+        assert!(cluster.reach(220, 5 * MINUTE).await, "stuck at {:?}", cluster.heights());
+        let (certified, blocks) = cluster.parents_certified(0).expect("the store answers");
+        println!(
+            "one of four stopped: {certified} of {blocks} blocks carry their parent's certificate"
+        );
+        assert!(certified * 100 >= blocks * 95, "{certified} of {blocks}");
+        let before = cluster.heights().1;
+        cluster.start(3).expect("it starts again");
+        assert!(cluster.reach(before.get() + 20, MINUTE).await, "behind: {:?}", cluster.heights());
+        assert!(cluster.validator(3).expect("running").services().counters().finalized > 0);
+        settle(&cluster).await;
+    });
+}
+
+#[test]
+fn two_of_four_halt_and_resume() {
+    run(3, async |context| {
+        let mut cluster = cluster(context, Setup::new(4, 8, BLOCK_TIME)).await;
+        cluster.start_all().expect("they start");
+        assert!(cluster.reach(20, MINUTE).await);
+        cluster.stop(1).await;
+        cluster.stop(2).await;
+        cluster.pass(Duration::from_secs(2)).await;
+        let halted = cluster.heights();
+        cluster.pass(Duration::from_secs(30)).await;
+        assert_eq!(cluster.heights(), halted, "two of four decide nothing");
+        cluster.start(1).expect("it starts again");
+        assert!(
+            cluster.reach(halted.1.get() + 20, MINUTE).await,
+            "stuck at {:?}",
+            cluster.heights()
+        );
+        settle(&cluster).await;
+    });
+}
+
+#[test]
+fn everybody_crashes_and_goes_on() {
+    run(4, async |context| {
+        let mut cluster = cluster(context, Setup::new(4, 8, BLOCK_TIME)).await;
+        for round in 1..=5 {
+            cluster.start_all().expect("they start");
+            assert!(cluster.reach(round * 20, MINUTE).await, "stuck at {:?}", cluster.heights());
+            cluster.pass(Duration::from_millis(round * 37)).await;
+            for index in 0..4 {
+                cluster.stop(index).await;
+            }
+        }
+        cluster.start_all().expect("they start");
+        assert!(cluster.reach(120, MINUTE).await, "stuck at {:?}", cluster.heights());
+        settle(&cluster).await;
+    });
+}
+
+#[test]
+fn loss_and_latency_cost_certificates_but_no_blocks() {
+    run(5, async |context| {
+        let mut setup = Setup::new(4, 8, BLOCK_TIME);
+        setup.link = commonware_p2p::simulated::Link {
+            latency: Duration::from_millis(50),
+            jitter: Duration::from_millis(30),
+            success_rate: commonware_utils::probability!(0.98),
+        };
+        let mut cluster = cluster(context, setup).await;
+        cluster.start_all().expect("they start");
+        assert!(cluster.reach(200, 5 * MINUTE).await, "stuck at {:?}", cluster.heights());
+        let (certified, blocks) = cluster.parents_certified(0).expect("the store answers");
+        println!(
+            "20-80 ms, 2 % loss: {certified} of {blocks} blocks carry their parent's certificate"
+        );
+        assert!(certified * 100 >= blocks * 80, "{certified} of {blocks}");
+        settle(&cluster).await;
+    });
+}
+
+/// Submits `count` transfers from each account, each at another validator than the one before.
+fn submit(cluster: &Cluster, first: u64, count: u64) -> Vec<Hash> {
+    let mut hashes = Vec::new();
+    for nonce in first..first + count {
+        for from in 0..4 {
+            let running: Vec<_> = cluster.running().collect();
+            let services = running[(nonce as usize + from) % running.len()].services();
+            let state = services.ledger.head();
+            let transaction = transfer(&state, from, nonce, (from + 1) % 4);
+            hashes.push(services.submit(transaction).expect("a valid transfer"));
+        }
+    }
+    hashes
+}
+
+fn nonces(state: &State) -> [u64; 4] {
+    [0, 1, 2, 3].map(|account| state.account(&key(&format!("account-{account}")).address()).nonce)
+}
+
+#[test]
+fn every_transaction_is_executed_once() {
+    run(6, async |context| {
+        let mut cluster = cluster(context, Setup::new(4, 0, BLOCK_TIME)).await;
+        let supply = cluster.genesis().state().expect("a chain").supply().total();
+        cluster.start_all().expect("they start");
+        assert!(cluster.reach(3, MINUTE).await);
+        let mut submitted = submit(&cluster, 0, 40);
+        assert!(cluster.reach(10, MINUTE).await);
+        // A crash loses what is only in one mempool; these have had time to spread.
+        submitted.extend(submit(&cluster, 40, 40));
+        cluster.pass(Duration::from_millis(100)).await;
+        cluster.stop(2).await;
+        assert!(cluster.reach(30, MINUTE).await);
+        cluster.start(2).expect("it starts again");
+        assert!(cluster.reach(50, MINUTE).await, "stuck at {:?}", cluster.heights());
+        for validator in cluster.running() {
+            let services = validator.services();
+            let state = services.ledger.head();
+            assert_eq!(nonces(&state), [80; 4]);
+            assert_eq!(state.supply().total(), supply);
+            assert_eq!(services.mempool.with(Pool::len), 0);
+        }
+        let mut executed = BTreeSet::new();
+        for height in 1..=cluster.heights().0.get() {
+            let receipts = cluster.store(2).receipts(Height::new(height)).expect("stored");
+            for receipt in receipts {
+                assert_eq!(receipt.status, Status::Success);
+                assert!(executed.insert(receipt.transaction), "{} twice", receipt.transaction);
+            }
+        }
+        assert_eq!(executed, submitted.into_iter().collect());
+        settle(&cluster).await;
+    });
+}
+
+/// Validator i sees no runner whose number is i modulo 4; runner 5 is seen by validator 0 alone.
+struct Partial(u32);
+
+impl RunnerView for Partial {
+    fn presence(&self, _: Height, order: &Order) -> Bitmap {
+        Bitmap::from_fn(order.len(), |runner| match runner {
+            5 => self.0 == 0,
+            _ => runner % 4 != self.0,
+        })
+    }
+}
+
+#[test]
+fn what_most_validators_see_is_present() {
+    run(7, async |context| {
+        let mut setup = Setup::new(4, 8, BLOCK_TIME);
+        setup.view = Box::new(|index| Arc::new(Partial(index as u32)));
+        let mut cluster = cluster(context, setup).await;
+        cluster.start_all().expect("they start");
+        assert!(cluster.reach(40, MINUTE).await);
+        for height in 1..40 {
+            let presence = cluster.store(0).presence(Height::new(height)).expect("stored");
+            let bitmap = presence.expect("certified").bitmap().expect("a bitmap");
+            let present: Vec<u32> = bitmap.ones().collect();
+            // Two of three votes at least see each of the others; one vote is below f + 1.
+            assert_eq!(present, [0, 1, 2, 3, 4, 6, 7], "at {height}");
+        }
+        settle(&cluster).await;
+    });
+}
+
+#[test]
+fn a_validator_that_starts_late_takes_the_whole_chain() {
+    run(8, async |context| {
+        let mut cluster = cluster(context, Setup::new(4, 4, BLOCK_TIME)).await;
+        for index in [0, 2, 3] {
+            cluster.start(index).expect("it starts");
+        }
+        assert!(cluster.reach(150, 5 * MINUTE).await);
+        cluster.start(1).expect("it starts");
+        assert!(cluster.reach(170, MINUTE).await, "behind: {:?}", cluster.heights());
+        settle(&cluster).await;
+    });
+}
+
+/// Four validators and eight runners, 300 blocks: the scenario that 50 seeds pass.
+const SCENARIO: Scenario = Scenario { validators: 4, runners: 8, blocks: 300 };
+
+fn scenario(seed: u64) -> Report {
+    let report = run(seed, async |context| SCENARIO.run(context).await)
+        .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    assert!(report.submitted > 200, "seed {seed}: {report:?}");
+    assert!(report.verified * 100 >= report.submitted * 95, "seed {seed}: {report:?}");
+    report
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    let first = scenario(1_000);
+    assert_eq!(scenario(1_000), first);
+    assert_ne!(scenario(1_001).log, first.log);
+}
+
+/// Fifty seeds in ten tests, so that they run side by side.
+macro_rules! seeds {
+    ($($name:ident: $from:literal),*) => {$(
+        #[test]
+        fn $name() {
+            for seed in $from..$from + 5 {
+                scenario(seed);
+            }
+        }
+    )*};
+}
+
+seeds! {
+    seeds_0_to_4: 0, seeds_5_to_9: 5, seeds_10_to_14: 10, seeds_15_to_19: 15, seeds_20_to_24: 20,
+    seeds_25_to_29: 25, seeds_30_to_34: 30, seeds_35_to_39: 35, seeds_40_to_44: 40,
+    seeds_45_to_49: 45
+}

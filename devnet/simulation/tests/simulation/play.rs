@@ -1,0 +1,94 @@
+//! Scenarios, played: what holds does, what cannot hold is told, and a seed is a run.
+
+use cowboy_simulation::{
+    play::{Line, Played, play},
+    script::{Script, all},
+};
+use std::time::Duration;
+
+fn played(yaml: &str, seed: u64) -> (Played, Vec<Line>) {
+    let script = Script::parse(yaml).expect("a scenario");
+    let mut lines = Vec::new();
+    let played = play(&script, seed, None, &mut |line| lines.push(line)).expect("it is played");
+    (played, lines)
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    let yaml = "runners: 3\nblocks: 30\nload: {transfers: 1, jobs: 1}\n\
+                faults: [{at: 5..15, for: 3..9, kill: any-validator}]\n";
+    let (first, lines) = played(yaml, 7);
+    let (again, same) = played(yaml, 7);
+    assert_eq!((&first, &lines), (&again, &same));
+    assert_eq!(first.breach, None);
+    let (other, _) = played(yaml, 8);
+    assert_ne!((first.digest, &first.audit), (other.digest, &other.audit));
+    let kinds = |kind| lines.iter().filter(|line| line.kind == kind).count();
+    assert_eq!((kinds("fault"), kinds("heal")), (1, 1), "{lines:?}");
+    assert!(kinds("block") >= 30);
+}
+
+#[test]
+fn the_beginning_of_a_run_is_the_same() {
+    let script = Script::parse("blocks: 30\nrunners: 2\nload: {transfers: 1}\n").unwrap();
+    let run = |until| {
+        let mut lines = Vec::new();
+        let played = play(&script, 3, until, &mut |line| lines.push(line)).expect("it is played");
+        (played.heights.1, lines)
+    };
+    let ((_, whole), (reached, part)) = (run(None), run(Some(10)));
+    assert!((10..20).contains(&reached.get()), "{reached}");
+    assert_eq!(part, whole[..part.len()]);
+}
+
+#[test]
+fn halves_stand_still_and_go_on() {
+    let halves = "faults:\n- at: 10\n  for: 20s\n  partition: [[validator-0, validator-1]]\n";
+    let (played, lines) = played(&format!("blocks: 20\nrunners: 0\n{halves}"), 1);
+    assert_eq!(played.breach, None);
+    let at = |kind| lines.iter().find(|line| line.kind == kind).expect("it happened").time;
+    let passed = at("heal").saturating_sub(at("fault"));
+    assert!(passed >= Duration::from_secs(20), "{passed:?}");
+    // What was under way when the link was cut decides one block more at most.
+    let between = lines
+        .iter()
+        .filter(|line| line.kind == "block" && line.time > at("fault") && line.time <= at("heal"));
+    assert!(between.count() <= 2, "{lines:?}");
+}
+
+#[test]
+fn a_chain_that_stands_still_is_told() {
+    let halves = "faults: [{at: 10, partition: [[validator-0, validator-1]]}]\n";
+    let (played, _) = played(&format!("blocks: 40\nrunners: 0\npatience: 20s\n{halves}"), 1);
+    let breach = played.breach.expect("nobody decides anything");
+    assert_eq!(breach.invariant, "liveness");
+    assert!((10..14).contains(&breach.height.get()), "{breach:?}");
+}
+
+#[test]
+fn a_killed_runner_comes_back_and_works() {
+    let yaml =
+        "blocks: 60\nrunners: 1\nload: {jobs: 1}\nfaults: [{at: 5, for: 4, kill: runner-0}]\n";
+    let (played, _) = played(yaml, 2);
+    assert_eq!(played.breach, None);
+    assert!(played.submitted >= 10, "{played:?}");
+    assert!(played.verified * 2 > played.submitted, "{played:?}");
+}
+
+#[test]
+fn timers_fire() {
+    let (played, lines) = played("blocks: 50\nrunners: 0\nload: {timers: 30}\n", 4);
+    assert_eq!(played.breach, None);
+    assert!(lines.iter().any(|line| line.what.contains("TimerFired")), "{lines:#?}");
+}
+
+/// Every scenario of the library, briefly.
+#[test]
+fn scenarios_of_the_library_hold() {
+    for scenario in all() {
+        let mut script = scenario.script().expect("a scenario");
+        script.blocks = script.blocks.min(60);
+        let played = play(&script, 1, None, &mut |_| ()).expect("it is played");
+        assert_eq!(played.breach, None, "{}", scenario.name);
+    }
+}

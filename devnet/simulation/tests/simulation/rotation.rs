@@ -1,0 +1,262 @@
+//! Runners stay present while validators join and leave.
+//!
+//! In each rotation one validator joins, or one leaves, or both at once, from the first block of a
+//! consensus epoch on. Of seven or eight one is more than a tenth, so that subsets are drawn anew
+//! each time and runners reconnect. What is looked at is coverage, the part of the registered
+//! runners that a block's P has: in the blocks before a rotation, in its overlap and after.
+//! `--no-capture` shows it, a row for each rotation.
+//!
+//! Each of these replaces at most one of a runner's four validators, and a certificate leaves out
+//! two votes: one by a validator that the runner has long been connected to is always in. So
+//! coverage may not dip at all under `subset`, whoever connects how late.
+
+use super::{
+    committee::{EPOCH, add, governor, reach, remove},
+    *,
+};
+use commonware_runtime::Supervisor as _;
+use cowboy_devnet::sample::validator_name;
+use cowboy_engine::{
+    chain::{Endowment, validators::OVERLAP_BLOCKS},
+    presence::{ThresholdRule, subset, threshold},
+    primitives::Wei,
+};
+use cowboy_simulation::devnet::{Devnet, Plan};
+use std::{fmt, ops::Range};
+
+/// Validators at first.
+const VALIDATORS: usize = 7;
+const RUNNERS: usize = 20;
+/// Blocks before a rotation that it is compared with.
+const BEFORE: u64 = EPOCH;
+
+/// Rotations, one after the other.
+struct Series {
+    rule: ThresholdRule,
+    mode: Mode,
+    rotations: u64,
+    /// From the start of one to that of the next, in consensus epochs.
+    epochs: u64,
+    /// Whether a validator that left the committee stops at once.
+    stops: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// One joins, then one leaves, and so on.
+    Turns,
+    /// One joins as another leaves.
+    Swaps,
+}
+
+/// Who comes and who goes.
+#[derive(Clone, Copy)]
+struct Change {
+    joins: Option<usize>,
+    leaves: Option<usize>,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joins = self.joins.map(|index| format!("{} joins", validator_name(index)));
+        let leaves = self.leaves.map(|index| format!("{} leaves", validator_name(index)));
+        let texts: Vec<_> = joins.into_iter().chain(leaves).collect();
+        f.pad(&texts.join(", "))
+    }
+}
+
+/// Coverage of some blocks, in percent.
+#[derive(Debug, Clone, Copy)]
+struct Coverage {
+    least: f64,
+    mean: f64,
+    /// Blocks whose P is known.
+    blocks: usize,
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.blocks == 0 {
+            return f.pad("-");
+        }
+        f.pad(&format!("{:.0} ({:.1})", self.least, self.mean))
+    }
+}
+
+/// One rotation.
+struct Row {
+    change: Change,
+    height: u64,
+    validators: usize,
+    before: Coverage,
+    overlap: Coverage,
+    after: Coverage,
+}
+
+impl Series {
+    /// How many validators join, one after the other.
+    const fn joining(&self) -> usize {
+        match self.mode {
+            Mode::Turns => self.rotations.div_ceil(2) as usize,
+            Mode::Swaps => self.rotations as usize,
+        }
+    }
+
+    fn change(&self, rotation: u64) -> Change {
+        let joins = self.mode == Mode::Swaps || rotation.is_multiple_of(2);
+        let leaves = self.mode == Mode::Swaps || !joins;
+        let turn = if self.mode == Mode::Swaps { rotation } else { rotation / 2 } as usize;
+        Change { joins: joins.then_some(VALIDATORS + turn), leaves: leaves.then_some(turn) }
+    }
+
+    /// The first block of a rotation's committee.
+    const fn height(&self, rotation: u64) -> u64 {
+        EPOCH * (2 + rotation * self.epochs)
+    }
+
+    /// Plays it, prints it and says how it went.
+    async fn run(&self, context: deterministic::Context) -> Vec<Row> {
+        let mut plan = Plan::new(VALIDATORS, RUNNERS);
+        plan.setup.followers = self.joining();
+        let params = &mut plan.setup.genesis.params;
+        params.epoch_blocks = EPOCH;
+        params.threshold_rule = self.rule;
+        params.system_deployers = vec![governor().address()];
+        let payers = (VALIDATORS..VALIDATORS + plan.setup.followers).map(validator_name);
+        let endow =
+            |name: String| Endowment { account: key(&name).address(), balance: Wei::cby(1) };
+        plan.setup.genesis.endowments.extend(payers.map(endow));
+        let mut devnet = Devnet::launch(context.child("devnet"), plan).await.expect("a devnet");
+        for runner in 0..RUNNERS {
+            devnet.start_runner(runner);
+        }
+        let cluster = &mut devnet.cluster;
+        for rotation in 0..self.rotations {
+            let height = self.height(rotation);
+            reach(cluster, height - EPOCH / 2).await;
+            let change = self.change(rotation);
+            change.joins.into_iter().for_each(|index| add(cluster, index));
+            change.leaves.into_iter().for_each(|index| remove(cluster, index));
+            if let Some(index) = change.leaves.filter(|_| self.stops) {
+                reach(cluster, height).await;
+                cluster.stop(index).await;
+            }
+        }
+        // The last rotation's overlap passes too, and as much again as before it.
+        let end = self.height(self.rotations - 1) + OVERLAP_BLOCKS + EPOCH;
+        reach(cluster, end + 1).await;
+        settle(cluster).await;
+        let rows: Vec<_> = (0..self.rotations).map(|r| self.row(cluster, r, end)).collect();
+        self.print(&rows);
+        rows
+    }
+
+    fn row(&self, cluster: &Cluster, rotation: u64, end: u64) -> Row {
+        let height = self.height(rotation);
+        let next = if rotation + 1 < self.rotations { self.height(rotation + 1) } else { end };
+        let overlap = (height + OVERLAP_BLOCKS).min(next);
+        let state = cluster.running().next().expect("somebody runs").services().ledger.head();
+        Row {
+            change: self.change(rotation),
+            height,
+            validators: state.validators_in(height / EPOCH).len(),
+            before: self.coverage(cluster, height - BEFORE..height),
+            overlap: self.coverage(cluster, height..overlap),
+            after: self.coverage(cluster, overlap..next),
+        }
+    }
+
+    /// What P covered in these blocks, as the last to join has them: it follows from the start.
+    fn coverage(&self, cluster: &Cluster, heights: Range<u64>) -> Coverage {
+        let store = cluster.store(VALIDATORS + self.joining() - 1);
+        let of_block = |height| {
+            let presence = store.presence(Height::new(height)).expect("it answers")?;
+            let bitmap = presence.bitmap().expect("a bitmap");
+            Some(100.0 * f64::from(bitmap.count_ones()) / f64::from(bitmap.len()))
+        };
+        let all: Vec<f64> = heights.filter_map(of_block).collect();
+        Coverage {
+            least: all.iter().copied().fold(100.0, f64::min),
+            mean: all.iter().sum::<f64>() / all.len().max(1) as f64,
+            blocks: all.len(),
+        }
+    }
+
+    #[expect(clippy::print_stdout, reason = "the figures that the test is for")]
+    fn print(&self, rows: &[Row]) {
+        let every = EPOCH * self.epochs;
+        println!("coverage under `{}`, a rotation in {every} blocks: least (mean), %", self.rule);
+        let [before, overlap, after] = ["before", "overlap", "after"];
+        println!("{:>6} {:>4} {before:>12} {overlap:>12} {after:>12}", "height", "n");
+        for row in rows {
+            let Row { change, height, validators, before, overlap, after } = row;
+            println!(
+                "{height:>6} {validators:>4} {before:>12} {overlap:>12} {after:>12}  {change}"
+            );
+        }
+    }
+}
+
+/// Under `subset` no rotation hides anybody: not in its overlap, not after.
+fn no_dip(rows: &[Row]) {
+    for row in rows {
+        let dips = |part: Coverage| part.least < row.before.least;
+        assert!(row.before.blocks > 0 && row.overlap.blocks > 0, "no certificates");
+        assert!(!dips(row.overlap), "{}: a dip in the overlap", row.change);
+        assert!(!dips(row.after), "{}: a dip after the overlap", row.change);
+    }
+    assert!(rows[0].before.least >= 100.0, "not everybody is there to begin with");
+}
+
+#[test]
+fn nobody_is_hidden_where_each_rotation_has_its_overlap() {
+    run(1, async |context| {
+        let (rule, mode) = (ThresholdRule::Subset, Mode::Turns);
+        let series = Series { rule, mode, rotations: 7, epochs: 5, stops: false };
+        no_dip(&series.run(context).await);
+    });
+}
+
+#[test]
+fn nobody_is_hidden_until_none_of_the_first_seven_is_left() {
+    run(2, async |context| {
+        let (rule, mode) = (ThresholdRule::Subset, Mode::Turns);
+        let series = Series { rule, mode, rotations: 14, epochs: 1, stops: false };
+        no_dip(&series.run(context).await);
+    });
+}
+
+#[test]
+fn nobody_is_hidden_as_one_validator_takes_anothers_place() {
+    for (seed, epochs, stops) in [(3, 1, false), (4, 2, true)] {
+        run(seed, async |context| {
+            let (rule, mode) = (ThresholdRule::Subset, Mode::Swaps);
+            let series = Series { rule, mode, rotations: 7, epochs, stops };
+            no_dip(&series.run(context).await);
+        });
+    }
+}
+
+/// Under `committee` chance hides runners of seven validators: what rotations may not do is make
+/// it worse than the rule itself.
+#[test]
+fn chance_hides_no_more_than_the_rule_says() {
+    run(11, async |context| {
+        let (rule, mode) = (ThresholdRule::Committee, Mode::Turns);
+        let series = Series { rule, mode, rotations: 7, epochs: 5, stops: false };
+        let rows = series.run(context).await;
+        for row in &rows {
+            let n = row.validators as u32;
+            let k = subset::size(row.validators) as u32;
+            let (visible, all) = threshold::visibility(n, k, threshold::of(n)).expect("small");
+            let expected = 100.0 * visible as f64 / all as f64;
+            println!("{:>6} {n:>4} expected {expected:.1} %", row.height);
+            // Certificates are few, and twenty runners in one are no twenty draws.
+            for part in [row.overlap, row.after].iter().filter(|part| part.blocks > 0) {
+                let tolerance = 60.0 / (part.blocks as f64).sqrt();
+                let low = expected - tolerance;
+                assert!(part.mean >= low, "{}: {part}, expected {expected:.1}", row.change);
+            }
+        }
+    });
+}

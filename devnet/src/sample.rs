@@ -1,0 +1,89 @@
+//! The chain that tests, benches and simulations begin with: participants by number, their keys, a
+//! genesis document, and requests that any of its nodes takes.
+
+use crate::validator::keys::ValidatorKeys;
+use cowboy_engine::{
+    chain::{
+        Endowment, Genesis, GenesisRunner, Params, Payload, SignedTransaction, State, Transaction,
+        transaction::Transfer,
+    },
+    job::spec::{Bounds, CommandWork, JobSpec, Verification, Work},
+    primitives::{SecretKey, Wei},
+    registry::{Capabilities, JobKind, MIN_STAKE},
+};
+
+/// What every key here is derived from.
+const KEY_SEED: &[u8] = b"simulation";
+
+/// The secp256k1 key of the participant of a name.
+pub fn key(name: &str) -> SecretKey {
+    SecretKey::derive(KEY_SEED, name)
+}
+
+/// What the validator of a number is called.
+pub fn validator_name(index: usize) -> String {
+    format!("validator-{index}")
+}
+
+/// The keys of the validator of a number.
+pub fn validator_keys(index: usize) -> ValidatorKeys {
+    ValidatorKeys::from(key(&validator_name(index)))
+}
+
+/// `validators` validators, `runners` registered runners, and accounts `account-0` to `account-3`
+/// of a million CBY.
+pub fn genesis(validators: usize, runners: usize) -> Genesis {
+    let runner = |index| GenesisRunner {
+        pubkey: key(&format!("runner-{index}")).public_key(),
+        stake: MIN_STAKE,
+        capabilities: Capabilities::of(vec![JobKind::Http, JobKind::Custom], 4),
+        price_per_second: Wei::cby(1),
+    };
+    let endowment = |index| Endowment {
+        account: key(&format!("account-{index}")).address(),
+        balance: Wei::cby(1_000_000),
+    };
+    Genesis {
+        name: "simulation".into(),
+        timestamp_ms: 0,
+        params: Params::default(),
+        validators: (0..validators).map(|index| validator_keys(index).public()).collect(),
+        runners: (0..runners).map(runner).collect(),
+        endowments: (0..4).map(endowment).collect(),
+    }
+}
+
+/// A transfer of one wei from `account-{from}` to `account-{to}` on the chain of `state`.
+pub fn transfer(state: &State, from: usize, nonce: u64, to: usize) -> SignedTransaction {
+    let to = key(&format!("account-{to}")).address();
+    let payload = Payload::Transfer(Transfer { to, amount: Wei::new(1) });
+    let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
+    Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload)
+        .sign(&key(&format!("account-{from}")))
+}
+
+/// A job that any of these runners can do.
+pub fn spec(timeout_blocks: u64) -> JobSpec {
+    JobSpec {
+        work: Work::Custom(CommandWork {
+            program: "echo".into(),
+            args: vec!["hi".into()],
+            env: vec![],
+            stdin: None,
+            delivery: None,
+        }),
+        bounds: Bounds {
+            max_return_bytes: 64,
+            expected_execution_ms: 1_000,
+            data_format: "bytes".into(),
+            max_memory_mb: 64,
+        },
+        verification: Verification::none(),
+        max_price: Wei::cby(10),
+        tip: Wei::cby(1),
+        timeout_blocks,
+        callback: None,
+        required_runner_pool: None,
+        tee_required: false,
+    }
+}
