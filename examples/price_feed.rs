@@ -2,9 +2,11 @@
 //! `actors/price_feed.star` on a running devnet, has it ask, and prints what came of it.
 //!
 //! ```text
-//! cowboyctl devnet up --detach
-//! cargo run --locked -p cowboy-examples --example price_feed [DEVNET]
+//! cowboyctl devnet up --detach -f examples/topologies/jobs.yaml
+//! cargo run --locked -p cowboy-examples --example price_feed jobs
 //! ```
+//!
+//! The devnet's runners must be allowed to ask the loopback. Without a name it is `local`.
 //!
 //! Runners ask the sources over HTTP, a committee of three each; what they agree about comes back
 //! to the actor as a callback. `tests/devnet/jobs.rs` runs [`run`] too.

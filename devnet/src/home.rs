@@ -201,6 +201,12 @@ impl DevnetHome {
         Home(self.path.parent().expect("a devnet's folder lies in its home").to_owned())
     }
 
+    /// What no job may open: the folder of all devnets, or where that is the file system's root,
+    /// this devnet's.
+    pub fn private_path(&self) -> &Path {
+        self.path.parent().filter(|home| home.parent().is_some()).unwrap_or(&self.path)
+    }
+
     /// `lock`: held exclusively by the process that runs the devnet, whose pid stands in it.
     pub fn lock_path(&self) -> PathBuf {
         self.path.join("lock")

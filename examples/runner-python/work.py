@@ -171,7 +171,10 @@ class _Process(asyncio.SubprocessProtocol):
 
 async def _start(command: Command, folder: str) -> _Process:
     loop = asyncio.get_running_loop()
-    environment = {"PATH": os.environ.get("PATH", os.defpath), **command.env}
+    inherited = {"PATH": os.defpath} | {
+        name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ
+    }
+    environment = inherited | {"HOME": folder, "TMPDIR": folder} | command.env
     try:
         _, process = await loop.subprocess_exec(
             lambda: _Process(command.max_return_bytes),

@@ -6,7 +6,10 @@ use crate::{
     support::{Home, Outcome, list, wait_until},
     timers::{number, text},
 };
-use cowboy_devnet::api::types::{Bytes, Text};
+use cowboy_devnet::{
+    api::types::{Bytes, Text},
+    executor::command::private,
+};
 use cowboy_engine::primitives::SecretKey;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
@@ -262,4 +265,42 @@ fn what_cannot_be_is_refused() {
         let refused = home.run(&[&["runner"], args].concat());
         assert_eq!(refused.code, 2, "{args:?}: {refused:?}");
     }
+}
+
+#[test]
+fn jobs_reach_neither_the_api_nor_the_files_of_a_devnet() {
+    let home = Home::new();
+    let up = home.up(&["--runners", "1", "--wait", "4"]);
+    let verified = |args: &[&str]| {
+        let job = home.json(&[&["job", "submit"], args].concat());
+        assert_eq!(job["status"], "Verified", "{job}\n{}", home.logs());
+        text(&job["result_text"]).to_owned()
+    };
+    let token = home.devnet("local").token_path();
+    let reads = ["sh", "-c", "cat \"$0\" || echo kept out", token.to_str().unwrap()];
+    let read = verified(&[&["custom", "--wait", "--"], &reads[..]].concat());
+    match private::can_be_kept_out() {
+        Ok(()) => assert_eq!(read, "kept out\n"),
+        Err(_) => assert_eq!(read, fs::read_to_string(&token).unwrap()),
+    }
+    let environment = verified(&["custom", "--wait", "--", "env"]);
+    let known = ["PATH", "LANG", "HOME", "TMPDIR", "COWBOY_JOB_DIRECTORY"];
+    let strange = |line: &&str| !known.contains(&line.split('=').next().unwrap());
+    assert_eq!(environment.lines().find(strange), None, "{environment}");
+
+    let url = format!("{}/v1/status", text(&up["rpc_url"]));
+    let asks = ["http", &url, "--pointer", "/name", "--wait", "--timeout-blocks", "2"];
+    let refused = home.run(&[&["job", "submit"], &asks[..]].concat());
+    assert_eq!(refused.code, 1, "{refused:?}");
+    let shown = home.json(&["job", "show", "latest"]);
+    let failed = list(&shown["events"]).iter().find(|event| event["event"] == "WorkFailed");
+    let reason = text(&failed.unwrap_or_else(|| panic!("{shown}"))["data"]["reason"]);
+    assert!(reason.contains("`http: {allow_loopback: true}`"), "{reason}");
+
+    home.json(&["runner", "stop", "runner-0"]);
+    let (_, key) = key_file(&home, "local.key");
+    home.json(&["runner", "register", "--key-file", &key, "--kinds", "http"]);
+    home.json(&["runner", "start", "--key-file", &key, "--detach", "--allow-loopback"]);
+    until_present(&home, "local");
+    assert_eq!(verified(&["http", &url, "--pointer", "/name", "--wait"]), "\"local\"");
 }

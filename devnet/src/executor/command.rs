@@ -1,5 +1,7 @@
-//! Runs a command in a fresh directory, with nothing of the runner's environment but `PATH`; the
-//! directory's path is in [`DIRECTORY_VARIABLE`].
+//! Runs a command in a fresh directory, with nothing of the runner's environment but `PATH` and
+//! `LANG`; the directory's path is in `HOME`, `TMPDIR` and [`DIRECTORY_VARIABLE`]. Where the
+//! runner's folder is among those of devnets, the command is kept out of them as far as the system
+//! can do that: [`private`].
 //!
 //! The command leads a process group of its own. When it exits, fails or has to stop, the whole
 //! group is killed: what it left running in the background goes with it. On Linux so does what
@@ -18,6 +20,7 @@
 //! of all together, and takes hold right after the start. Elsewhere there is none.
 
 mod directory;
+pub mod private;
 mod stat;
 #[cfg(test)]
 mod tests;
@@ -37,7 +40,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs, io,
     os::unix::{fs::PermissionsExt as _, process::ExitStatusExt as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     pin::pin,
     process::{ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -70,7 +73,7 @@ pub struct Command {
     pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Its environment, besides `PATH`, which it may set as well.
+    /// Its environment, besides the variables that every command has, which it may set as well.
     pub env: BTreeMap<String, String>,
     /// What it reads from its standard input.
     pub stdin: Vec<u8>,
@@ -87,7 +90,7 @@ pub(super) async fn run(
 ) -> Result<Vec<u8>, ExecutorError> {
     // Before the start, or the exit of a quick command could be missed.
     let mut exits = unix::signal(SignalKind::child()).map_err(local("cannot watch processes"))?;
-    let mut process = Process::start(directories, command, limits)?;
+    let mut process = Process::start(directories, command, limits).await?;
     started(Instant::now());
 
     let mut output = Bounded::new(limits.max_return_bytes);
@@ -179,7 +182,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts `command` in a fresh directory and a process group of its own.
-    pub(super) fn start(
+    pub(super) async fn start(
         directories: &Directories,
         command: &Command,
         limits: &Limits,
@@ -209,11 +212,19 @@ impl Process {
             .current_dir(directory.path())
             .env_clear()
             .env("PATH", path)
+            .env("HOME", directory.path())
+            .env("TMPDIR", directory.path())
+            .envs(env::var_os("LANG").map(|language| ("LANG", language)))
             .envs(&command.env)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let tree = Tree::start(&mut prepared, directory.path()).map_err(failed)?;
+        let mut start = move |directory: &Path| Tree::start(&mut prepared, directory);
+        let started = match directories.private() {
+            None => start(directory.path()).map(|tree| (tree, directory)),
+            Some(private) => private.clone().start(directory, start).await,
+        };
+        let (tree, directory) = started.map_err(failed)?;
         let leader = tree.leader();
         let process = Self { tree, directory };
         limit_memory(leader, limits)?;

@@ -7,6 +7,8 @@
 //!   api_key_env: OPENAI_API_KEY
 //!   models: {small: qwen2.5-0.5b-instruct}
 //!   embedding_models: {embedder: nomic-embed-text}
+//! http:
+//!   allow_loopback: true
 //! ```
 //!
 //! A key does not stand here: it is in the environment, and only the variable is named.
@@ -37,6 +39,9 @@ pub const MAX_MODELS: usize = MAX_NAMES / 2;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "the fields of `executors`")]
 pub struct Config {
+    /// What `http` jobs may ask.
+    #[serde(skip_serializing_if = "Http::is_default")]
+    pub http: Http,
     /// Where `llm` jobs are answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub llm: Option<Llm>,
@@ -88,6 +93,21 @@ impl Config {
             JobKind::EthSend => "an Ethereum node in `eth`: its url",
             JobKind::Http | JobKind::Custom => unreachable!("they need nothing"),
         })
+    }
+}
+
+/// `http`: what requests of jobs may ask.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "the fields of `http`")]
+pub struct Http {
+    /// Whether they may go to the runner's own machine, where the control API answers and other
+    /// services may trust every local client.
+    pub allow_loopback: bool,
+}
+
+impl Http {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

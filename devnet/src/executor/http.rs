@@ -1,8 +1,10 @@
 //! Makes an HTTP request: a method, a URL, headers, a body; at most [`MAX_REDIRECTS`] redirects.
 //!
 //! The request goes where the job says: proxies that the runner's shell is set to are not used.
-//! Servers on `https` are verified against the system's roots.
+//! Servers on `https` are verified against the system's roots. The runner's own machine is out of
+//! bounds unless its operator allows it: [`loopback`].
 
+mod loopback;
 mod pointer;
 #[cfg(test)]
 mod tests;
@@ -42,11 +44,13 @@ pub struct Request {
 pub(super) struct Client {
     made: Arc<OnceCell<reqwest::Client>>,
     redirects: usize,
+    /// Whether it connects to the loopback.
+    local: bool,
 }
 
 impl Default for Client {
     fn default() -> Self {
-        Self { made: Arc::default(), redirects: MAX_REDIRECTS }
+        Self { made: Arc::default(), redirects: MAX_REDIRECTS, local: true }
     }
 }
 
@@ -56,20 +60,30 @@ impl Client {
         Self { redirects: 0, ..Self::default() }
     }
 
+    /// One that does not connect to the loopback.
+    pub(super) fn not_local() -> Self {
+        Self { local: false, ..Self::default() }
+    }
+
     pub(super) async fn get(&self) -> Result<&reqwest::Client, ExecutorError> {
-        let redirects = self.redirects;
+        let Self { redirects, local, .. } = *self;
         self.made
             .get_or_try_init(async || {
                 let policy = match redirects {
                     0 => redirect::Policy::none(),
                     most => redirect::Policy::limited(most),
                 };
-                let build = || {
-                    reqwest::Client::builder()
+                let build = move || {
+                    let builder = reqwest::Client::builder()
                         .user_agent(concat!("cowboy-runner/", env!("CARGO_PKG_VERSION")))
-                        .redirect(policy)
-                        .no_proxy()
-                        .build()
+                        .no_proxy();
+                    match local {
+                        true => builder.redirect(policy),
+                        false => builder
+                            .redirect(loopback::guarded(policy))
+                            .dns_resolver(Arc::new(loopback::Resolver)),
+                    }
+                    .build()
                 };
                 let failed = |reason| ExecutorError::Local { what: "cannot make a client", reason };
                 tokio::task::spawn_blocking(build)
@@ -96,10 +110,16 @@ impl Client {
         })?;
         let prepared = prepare(request)?;
         let asked = prepared.url().clone();
+        if let Some(refused) = loopback::refused(&asked).filter(|_| !self.local) {
+            return Err(refused.into());
+        }
         let client = self.get().await?;
         started(Instant::now());
         let failed = |error: reqwest::Error| {
             let url = request.url.clone();
+            if let Some(refused) = loopback::Refused::behind(&error) {
+                return refused.clone().into();
+            }
             if error.is_redirect() {
                 return ExecutorError::Redirects { url };
             }

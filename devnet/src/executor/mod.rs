@@ -143,6 +143,16 @@ pub enum ExecutorError {
         /// What it said, at most 512 bytes of it; never a key.
         message: String,
     },
+    /// The request would go to the runner's own machine, which its operator has not allowed.
+    #[error(
+        "{} is on the runner's own machine, where http jobs may not go; its operator allows it: \
+         `http: {{allow_loopback: true}}` in the runner's executors",
+        Quoted(.host)
+    )]
+    Loopback {
+        /// The host, as the URL or a redirect names it.
+        host: String,
+    },
     /// The server kept sending elsewhere.
     #[error("{url} redirects more than {} times", http::MAX_REDIRECTS)]
     Redirects {
@@ -232,14 +242,33 @@ impl fmt::Debug for Pooling {
 
 /// Executes tasks, any number side by side. Clones share connections. The default one has nothing
 /// configured.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Executor {
+    /// For servers that the operator names.
     http: http::Client,
+    /// For requests of jobs that may not go to the loopback.
+    remote: http::Client,
+    allow_loopback: bool,
     llm: Option<Arc<llm::Endpoint>>,
     mcp: Arc<mcp::Servers>,
     eth: Option<Arc<ethereum::Endpoint>>,
     directories: command::Directories,
     pool: Pooling,
+}
+
+impl Default for Executor {
+    fn default() -> Self {
+        Self {
+            http: http::Client::default(),
+            remote: http::Client::not_local(),
+            allow_loopback: false,
+            llm: None,
+            mcp: Arc::default(),
+            eth: None,
+            directories: command::Directories::default(),
+            pool: Pooling::default(),
+        }
+    }
 }
 
 impl Executor {
@@ -261,6 +290,8 @@ impl Executor {
         let llm = config.llm.as_ref().map(|llm| llm::Endpoint::new(llm, variable)).transpose()?;
         Ok(Self {
             http: self.http.clone(),
+            remote: self.remote.clone(),
+            allow_loopback: config.http.allow_loopback,
             llm: llm.map(Arc::new),
             mcp: Arc::new(config.mcp.clone()),
             eth: config.eth.clone().map(Arc::new),
@@ -276,10 +307,12 @@ impl Executor {
 
     /// The same, with the directories of jobs in `folder`, which is made where there is none and
     /// used by nobody else. What is left there of jobs whose runner was killed is cleared away:
-    /// their directories, and on Linux the processes that work in them. Errors: no such folder can
-    /// be made or read.
-    pub fn in_folder(self, folder: &Path) -> io::Result<Self> {
-        Ok(Self { directories: command::Directories::in_folder(folder)?, ..self })
+    /// their directories, and on Linux the processes that work in them. Commands are kept out of
+    /// `private`, which is not the file system's root, but for their own directories
+    /// ([`command::private`]). Errors: no such folder can be made or read.
+    pub fn in_folder(self, folder: &Path, private: &Path) -> io::Result<Self> {
+        let directories = command::Directories::in_folder(folder)?.keeping_out_of(private)?;
+        Ok(Self { directories, ..self })
     }
 
     /// Executes `task`. `started` is called once, when the work itself begins: when the command
@@ -298,7 +331,8 @@ impl Executor {
         }
         match task {
             Task::Http(request) => {
-                let work = self.http.fetch(request, limits, started, progress);
+                let client = if self.allow_loopback { &self.http } else { &self.remote };
+                let work = client.fetch(request, limits, started, progress);
                 within(limits.timeout, cancelled, work).await
             }
             Task::Command(command) => {

@@ -208,7 +208,8 @@ impl Requests {
             readiness::watch(backend, move |block| following.advance(&block.execution.state))
         });
         let jobs = config.home.jobs_path();
-        let executor = Executor::default().in_folder(&jobs).map_err(HomeError::io(&jobs))?;
+        let executor = Executor::default().in_folder(&jobs, config.home.private_path());
+        let executor = executor.map_err(HomeError::io(&jobs))?;
         let executor = executor.with_pool(config.pool.clone());
         let runners = Runners::new(&context, &config, api, executor, targets.clone());
         let members = config.members.all().to_vec();

@@ -31,7 +31,7 @@ use std::{
 pub struct RunnerFolder {
     path: PathBuf,
     name: Name,
-    devnet: Name,
+    devnet: DevnetHome,
 }
 
 /// What a running process has said about itself: `runner.json`.
@@ -55,7 +55,7 @@ impl RunnerFolder {
     /// The folder of this name, whether it exists or not.
     pub fn of(devnet: &DevnetHome, name: &Name) -> Self {
         let path = devnet.processes_path().join(name.as_str());
-        Self { path, name: name.clone(), devnet: devnet.name().clone() }
+        Self { path, name: name.clone(), devnet: devnet.clone() }
     }
 
     /// What the running processes of a devnet's runners say of themselves, by name.
@@ -84,7 +84,12 @@ impl RunnerFolder {
 
     /// The devnet's name.
     pub fn devnet(&self) -> &Name {
-        &self.devnet
+        self.devnet.name()
+    }
+
+    /// What no job may open: [`DevnetHome::private_path`].
+    pub fn private_path(&self) -> &Path {
+        self.devnet.private_path()
     }
 
     /// The folder.
@@ -167,7 +172,7 @@ impl RunnerLock {
     ) -> Result<RunnerRecord, HomeError> {
         let record = RunnerRecord {
             name: self.folder.name.clone(),
-            devnet: self.folder.devnet.clone(),
+            devnet: self.folder.devnet().clone(),
             address,
             pid: process::id(),
             started_at: Text(Timestamp::now()),

@@ -112,7 +112,8 @@ async fn live(
 ) -> Result<(), ProcessError> {
     let ProcessConfig { lock, key, api, kinds, max_concurrent_jobs, executors } = config;
     let jobs = lock.folder().jobs_path();
-    let executor = Executor::new(&executors)?.in_folder(&jobs).map_err(HomeError::io(&jobs))?;
+    let executor = Executor::new(&executors)?.in_folder(&jobs, lock.folder().private_path());
+    let executor = executor.map_err(HomeError::io(&jobs))?;
     lock.clean()?;
     let address = key.address();
     let mut follower = Follower::new(api, address)?;

@@ -5,7 +5,7 @@
 //! name: report
 //! tasks:
 //!   - id: fetch
-//!     job: { kind: http, work: { url: "http://127.0.0.1:8080/price" } }
+//!     job: { kind: http, work: { url: "https://example.com/price" } }
 //!   - id: double
 //!     depends_on: [fetch]
 //!     command: [sh, -c, "tr -d '{}' | wc -c"]

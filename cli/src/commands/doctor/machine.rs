@@ -3,6 +3,7 @@
 use super::finding::Finding;
 use crate::commands::devnet::saved_plan;
 use cowboy_devnet::{
+    executor::command::private,
     home::{DevnetHome, State},
     topology::{Overrides, Plan, Topology},
 };
@@ -61,6 +62,14 @@ pub fn check(devnets: &[DevnetHome]) -> Vec<Finding> {
         true => Finding::ok("programs", "python3", "found"),
         false => Finding::warning("programs", "python3", "not found: jobs in Python fail")
             .fix("install Python 3, or leave such jobs to runners of other machines"),
+    });
+    findings.push(match private::can_be_kept_out() {
+        Ok(()) => Finding::ok("jobs", SUBJECT, "commands are kept out of the devnets' folder"),
+        Err(reason) => {
+            let what = format!("commands can open the devnets' keys and tokens: {reason}");
+            Finding::warning("jobs", SUBJECT, what)
+                .fix("run others' jobs on Linux 5.19 or later with Landlock only")
+        }
     });
     findings
 }

@@ -68,6 +68,12 @@ pub struct Start {
     #[arg(long, value_name = "FILE", conflicts_with = "runner")]
     #[arg(env = "COWBOYCTL_EXECUTORS", hide_env_values = true)]
     executors: Option<PathBuf>,
+    /// With --key-file: let `http` jobs ask what listens on this machine's loopback, as
+    /// `http.allow_loopback` among the executors does
+    #[arg(long, conflicts_with = "runner")]
+    #[arg(env = "COWBOYCTL_ALLOW_LOOPBACK", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    allow_loopback: bool,
     /// With --key-file: how many jobs it takes at a time [default: as registered]
     #[arg(long, value_name = "N", conflicts_with = "runner")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
@@ -199,7 +205,8 @@ impl Start {
     /// Everything that can be wrong before the runner's own process has to say it.
     async fn prepare(&self, cx: &Context, file: &Path) -> Result<Prepared, CliError> {
         let executors = self.executors.as_deref().map(load_executors).transpose()?;
-        let executors = executors.unwrap_or_default();
+        let mut executors = executors.unwrap_or_default();
+        executors.http.allow_loopback |= self.allow_loopback;
         // A key that is missing from the environment is told here.
         Executor::new(&executors).map_err(|error| failure(error.into(), file))?;
         let key = key::read(file).map_err(refused)?;
@@ -279,6 +286,9 @@ impl Start {
         }
         if let Some(executors) = &self.executors {
             command.arg("--executors").arg(executors);
+        }
+        if self.allow_loopback {
+            command.arg("--allow-loopback");
         }
         if let Some(most) = self.max_jobs {
             command.args(["--max-jobs", &most.to_string()]);

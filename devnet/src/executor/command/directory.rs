@@ -4,7 +4,7 @@
 //! an open directory, by a name that no link is followed for: a job may put a link to anywhere in
 //! the place of anything it may write to, its own directory included.
 
-use super::tree;
+use super::{private::Private, tree};
 use crate::nofollow;
 use rustix::{
     fd::OwnedFd,
@@ -33,7 +33,10 @@ const BATCH: usize = 1024;
 /// Where the directories of jobs are made: among the system's temporary files, unless they have a
 /// folder of their own.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Directories(Option<Arc<Path>>);
+pub(crate) struct Directories {
+    folder: Option<Arc<Path>>,
+    private: Option<Private>,
+}
 
 impl Directories {
     /// In `folder`, a real directory that no other runner uses. Directories of jobs that are there
@@ -56,7 +59,18 @@ impl Directories {
                 tracing::warn!(path = %path.display(), "not a job directory, left as it is");
             }
         }
-        Ok(Self(Some(folder.into())))
+        Ok(Self { folder: Some(folder.into()), private: None })
+    }
+
+    /// The same, for commands that are kept out of `folder` but for their own directories, where
+    /// the system can do that.
+    pub(crate) fn keeping_out_of(self, folder: &Path) -> io::Result<Self> {
+        Ok(Self { private: Private::new(folder)?, ..self })
+    }
+
+    /// What commands are kept out of.
+    pub(super) fn private(&self) -> Option<&Private> {
+        self.private.as_ref()
     }
 }
 
@@ -68,7 +82,7 @@ impl Directory {
     pub(crate) fn new(directories: &Directories) -> io::Result<Self> {
         let mut builder = tempfile::Builder::new();
         let builder = builder.prefix(PREFIX).permissions(Permissions::from_mode(0o700));
-        let made = match &directories.0 {
+        let made = match &directories.folder {
             Some(folder) => builder.tempdir_in(folder),
             None => builder.tempdir(),
         };

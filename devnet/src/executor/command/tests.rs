@@ -119,19 +119,32 @@ async fn what_cannot_be_started_is_told() {
 }
 
 #[tokio::test]
-async fn nothing_is_inherited_but_the_path() {
-    let mut show = command("env", &[]);
-    show.env.insert("GIVEN".to_owned(), "a value".to_owned());
-    let path = env::var("PATH").unwrap();
+async fn nothing_is_inherited_but_path_and_language() {
+    let shown = async |given: &[(&str, &str)]| -> BTreeMap<String, String> {
+        let mut show = command("env", &[]);
+        show.env = given.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let output = execute(show, LIMITS).await.unwrap();
+        let pairs = output.lines().map(|line| line.split_once('=').unwrap());
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
     // A job's own directory is nothing that it can choose.
-    show.env.insert(DIRECTORY_VARIABLE.to_owned(), "/".to_owned());
-    let mut lines: Vec<_> =
-        execute(show, LIMITS).await.unwrap().lines().map(str::to_owned).collect();
-    lines.sort();
-    let directory = lines.remove(0);
-    let directory = directory.strip_prefix("COWBOY_JOB_DIRECTORY=").unwrap();
+    let mut variables = shown(&[("GIVEN", "a value"), (DIRECTORY_VARIABLE, "/")]).await;
+    let directory = variables.remove(DIRECTORY_VARIABLE).unwrap();
     assert!(directory.contains("cowboy-job-"), "{directory}");
-    assert_eq!(lines, ["GIVEN=a value".to_owned(), format!("PATH={path}")]);
+    let inherited = ["PATH", "LANG"].map(|name| (name.to_owned(), env::var(name).ok()));
+    let mut expected: BTreeMap<_, _> =
+        inherited.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    for name in ["HOME", "TMPDIR"] {
+        expected.insert(name.to_owned(), directory.clone());
+    }
+    expected.insert("GIVEN".to_owned(), "a value".to_owned());
+    assert_eq!(variables, expected);
+
+    let chosen = [("HOME", "/"), ("LANG", "C"), ("PATH", "/usr/bin:/bin"), ("TMPDIR", "/tmp")];
+    let variables = shown(&chosen).await;
+    for (name, value) in chosen {
+        assert_eq!(variables[name], value);
+    }
 }
 
 #[tokio::test]
@@ -393,7 +406,7 @@ async fn memory_is_limited() {
 async fn what_a_killed_runner_has_left_in_its_folder_is_cleared_away() {
     let home = tempfile::tempdir().unwrap();
     let (mine, others) = (home.path().join("jobs"), home.path().join("jobs-of-another"));
-    let executor = Executor::default().in_folder(&mine).unwrap();
+    let executor = Executor::default().in_folder(&mine, home.path()).unwrap();
     // As a job whose runner was killed is left: the executor knows nothing of these.
     let stray = |folder: &Path| {
         let directory = fs::canonicalize(folder).unwrap().join("cowboy-job-left");
@@ -406,7 +419,8 @@ async fn what_a_killed_runner_has_left_in_its_folder_is_cleared_away() {
     fs::create_dir(&others).unwrap();
     let (mut left, mut other) = (stray(&mine), stray(&others));
 
-    let again = executor.in_folder(&home.path().join("jobs-of-another/../jobs")).unwrap();
+    let again = executor.in_folder(&home.path().join("jobs-of-another/../jobs"), home.path());
+    let again = again.unwrap();
     assert_eq!(left.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
     assert_eq!(fs::read_dir(&mine).unwrap().count(), 0);
     assert_eq!(other.try_wait().unwrap(), None, "it is another runner's");
@@ -420,4 +434,125 @@ async fn what_a_killed_runner_has_left_in_its_folder_is_cleared_away() {
     let directory = String::from_utf8(output).unwrap();
     assert!(Path::new(&directory).starts_with(fs::canonicalize(&mine).unwrap()), "{directory}");
     assert_eq!(fs::read_dir(&mine).unwrap().count(), 0);
+}
+
+/// The folder of all devnets, with what one of them keeps there, and a folder next to it.
+#[cfg(target_os = "linux")]
+struct Homes {
+    above: TempDir,
+}
+
+#[cfg(target_os = "linux")]
+impl Homes {
+    fn new() -> Self {
+        let above = tempfile::tempdir().unwrap();
+        for folder in ["home/one/jobs/cowboy-job-of-another", "home/two", "next", "a/b"] {
+            fs::create_dir_all(above.path().join(folder)).unwrap();
+        }
+        for file in ["home/one/token", "home/two/token", "next/file"] {
+            fs::write(above.path().join(file), "content").unwrap();
+        }
+        std::os::unix::fs::symlink(above.path().join("home"), above.path().join("link")).unwrap();
+        Self { above }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.above.path().join("home")
+    }
+
+    /// What a script prints, as a command that is kept out of `private`, or of nothing.
+    async fn say(&self, private: Option<&str>, text: &str) -> String {
+        let jobs = self.home().join("one/own-jobs");
+        let mut directories = Directories::in_folder(&jobs).unwrap();
+        if let Some(private) = private {
+            directories = directories.keeping_out_of(&self.above.path().join(private)).unwrap();
+        }
+        let executor = Executor { directories, ..Executor::default() };
+        let mut script = script(text);
+        script.env.insert("ABOVE".to_owned(), self.above.path().to_str().unwrap().to_owned());
+        let (_keep, cancelled) = oneshot::channel();
+        let task = Task::Command(script);
+        let output = executor.run(&task, &LIMITS, cancelled, |_| (), |_| ()).await.unwrap();
+        assert_eq!(fs::read_dir(&jobs).unwrap().count(), 0, "the job's directory is gone");
+        String::from_utf8(output).unwrap()
+    }
+}
+
+#[cfg(target_os = "linux")]
+const TRESPASS: &str = "
+    cd \"$ABOVE/home/one\"
+    try() { if (\"$@\") > /dev/null 2>&1; then echo \"could $*\"; fi; }
+    try cat token
+    try cat ../two/token
+    try cat \"$COWBOY_JOB_DIRECTORY/../../token\"
+    try cat \"$ABOVE/link/one/token\"
+    try cat /proc/$PPID/cwd/Cargo.toml
+    try ls .
+    try ls \"$ABOVE/home\"
+    try ls jobs/cowboy-job-of-another
+    try touch jobs/cowboy-job-of-another/file
+    try truncate -s 0 token
+    try mkdir new
+    try mv ../two three
+    try rm token
+    try ln token \"$COWBOY_JOB_DIRECTORY/token\"
+";
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_command_opens_nothing_of_the_devnets_but_its_own_directory() {
+    let homes = Homes::new();
+    let mut trespass = TRESPASS.to_owned();
+    if !rustix::process::geteuid().is_root() {
+        // Root may watch any process (CAP_PERFMON), whatever list it is given.
+        trespass += "try cat /proc/$PPID/environ\n";
+    }
+    let attempts = trespass.matches("try ").count();
+    // Without protection all of it can be done, but for what an earlier attempt takes away.
+    let could = homes.say(None, &trespass).await;
+    assert_eq!(could.lines().count(), attempts - 1, "{could}");
+
+    for private in ["home", "link", "a/../home"] {
+        let homes = Homes::new();
+        let could = homes.say(Some(private), &trespass).await;
+        match private::can_be_kept_out() {
+            Ok(()) => assert_eq!(could, "", "out of {private}"),
+            Err(_) => assert_eq!(could.lines().count(), attempts - 1, "{could}"),
+        }
+        assert_eq!(fs::read_to_string(homes.home().join("two/token")).is_ok(), could.is_empty());
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_command_that_is_kept_out_does_all_it_could_do_elsewhere() {
+    let homes = Homes::new();
+    let work = "
+        set -e
+        mkdir -p a b; echo one > a/file; mv a/file b/other; ln b/other a/again; cat a/again
+        cat \"$ABOVE/next/file\"; echo; echo two > \"$ABOVE/next/new\"; cat \"$ABOVE/next/new\"
+        mv \"$ABOVE/next/new\" moved; ls; cat /etc/passwd > /dev/null; ls /usr > /dev/null
+        pwd > /dev/null; (cd \"$ABOVE/a/b\" && touch there && ls)
+        cat /proc/self/environ > /dev/null; mktemp > /dev/null; echo done
+    ";
+    let said = homes.say(Some("home"), work).await;
+    assert_eq!(said, "one\ncontent\ntwo\na\nb\nmoved\nthere\ndone\n");
+    // The folder itself may lie anywhere above.
+    let said = homes.say(Some("home/one"), work).await;
+    assert!(said.ends_with("done\n"), "{said}");
+    // And this process is as free as before.
+    assert!(fs::read_dir(homes.home()).is_ok());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_cannot_be_started_leaves_no_directory_behind() {
+    let homes = Homes::new();
+    let jobs = homes.home().join("one/own-jobs");
+    let executor = Executor::default().in_folder(&jobs, &homes.home()).unwrap();
+    let (_keep, cancelled) = oneshot::channel();
+    let task = Task::Command(command("/no/such/program", &[]));
+    let result = executor.run(&task, &LIMITS, cancelled, |_| (), |_| ()).await;
+    assert!(matches!(result, Err(ExecutorError::Start { .. })), "{result:?}");
+    assert_eq!(fs::read_dir(&jobs).unwrap().count(), 0);
 }

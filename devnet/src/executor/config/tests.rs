@@ -26,6 +26,9 @@ fn a_configuration_is_read_and_written() {
     assert_eq!(llm.models.names().collect::<Vec<_>>(), ["large", "small"]);
     assert_eq!(parse(&serde_yaml::to_string(&config).unwrap()), Ok(config));
     assert!(parse("{}").unwrap().is_default());
+    let local = parse("http: {allow_loopback: true}").unwrap();
+    assert!(local.http.allow_loopback && !local.is_default());
+    assert_eq!(parse(&serde_yaml::to_string(&local).unwrap()), Ok(local));
 }
 
 #[test]

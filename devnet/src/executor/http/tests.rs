@@ -1,7 +1,7 @@
 //! Requests to a server on the loopback that answers well, badly, slowly and not at all.
 
 use super::*;
-use crate::executor::{Executor, Task};
+use crate::executor::{Config, Executor, Task, config};
 use axum::{
     Router,
     body::{Body, Bytes},
@@ -80,11 +80,70 @@ fn request(address: SocketAddr, path: &str) -> Request {
     }
 }
 
+/// An executor whose requests may go to the loopback, where the servers of these tests are.
+fn local() -> Executor {
+    let http = config::Http { allow_loopback: true };
+    Executor::new(&Config { http, ..Config::default() }).unwrap()
+}
+
 async fn execute(request: Request, limits: Limits) -> Result<String, ExecutorError> {
+    execute_by(&local(), request, limits).await
+}
+
+async fn execute_by(
+    executor: &Executor,
+    request: Request,
+    limits: Limits,
+) -> Result<String, ExecutorError> {
     let (_keep, cancelled) = oneshot::channel();
-    let output =
-        Executor::default().run(&Task::Http(request), &limits, cancelled, |_| (), |_| ()).await?;
+    let output = executor.run(&Task::Http(request), &limits, cancelled, |_| (), |_| ()).await?;
     Ok(String::from_utf8(output).unwrap())
+}
+
+#[tokio::test]
+async fn the_loopback_is_not_asked_unless_the_operator_allows_it() {
+    let (address, _) = server().await;
+    let executor = Executor::default();
+    let check = async |host: &str, told: &str| {
+        let url = format!("http://{host}:{}/json", address.port());
+        let result = execute_by(&executor, Request { url, ..request(address, "/") }, LIMITS).await;
+        assert_eq!(result, Err(ExecutorError::Loopback { host: told.to_owned() }));
+        let said = result.unwrap_err().to_string();
+        assert!(said.contains("`http: {allow_loopback: true}`"), "{said}");
+    };
+    check("127.0.0.1", "127.0.0.1").await;
+    check("127.1", "127.0.0.1").await;
+    check("0.0.0.0", "0.0.0.0").await;
+    check("[::1]", "[::1]").await;
+    check("[::ffff:127.0.0.1]", "[::ffff:7f00:1]").await;
+    // What a name resolves to is what counts.
+    check("localhost", "localhost").await;
+    assert_eq!(execute(request(address, "/json"), LIMITS).await.as_deref(), Ok(DOCUMENT));
+}
+
+#[tokio::test]
+async fn no_redirect_leads_to_the_loopback() {
+    let (address, _) = server().await;
+    // Who is asked first is on the loopback as well, as there is no other server here: what is
+    // checked on the way is the client's, not the first look at the URL.
+    let client = Client::not_local();
+    let client = client.get().await.unwrap();
+    let resolved = |host: &str| format!("http://{host}:{}/json", address.port());
+    let error = client.get(resolved("localhost")).send().await.unwrap_err();
+    assert!(loopback::Refused::behind(&error).is_some(), "{error:?}");
+    let away = async |to: &'static str| {
+        let router = Router::new().route("/", get(async move || Redirect::temporary(to)));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        client.get(url).send().await.unwrap_err()
+    };
+    for to in ["http://127.0.0.1:1/", "http://[::ffff:7f00:1]:1/", "http://localhost:1/"] {
+        let error = away(to).await;
+        assert!(loopback::Refused::behind(&error).is_some(), "{to}: {error:?}");
+    }
+    let error = away("/").await;
+    assert!(error.is_redirect() && loopback::Refused::behind(&error).is_some(), "{error:?}");
 }
 
 #[tokio::test]
@@ -149,7 +208,7 @@ async fn progress_is_told_where_the_length_is_known() {
         let tell = |progress| told.lock().unwrap().push(progress);
         let task = Task::Http(request(address, path));
         let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
-        let _ = Executor::default().run(&task, &limits, cancelled, |_| (), tell).await;
+        let _ = local().run(&task, &limits, cancelled, |_| (), tell).await;
         told.into_inner().unwrap()
     };
     let whole = Progress { percent: 100, detail: Some("100 of 100 bytes".to_owned()) };
@@ -175,7 +234,7 @@ async fn a_cancelled_request_ends() {
     let running = tokio::spawn(async move {
         let task = Task::Http(request(address, "/silent"));
         let started = |at| started.send(at).unwrap();
-        Executor::default().run(&task, &LIMITS, cancelled, started, |_| ()).await
+        local().run(&task, &LIMITS, cancelled, started, |_| ()).await
     });
     silent.recv().await.unwrap();
     assert!(has_started.await.unwrap() < Instant::now());

@@ -52,7 +52,7 @@ pub(super) async fn call(
     let mut exits = unix::signal(SignalKind::child()).map_err(local("cannot watch processes"))?;
     // The job's memory limit is none for a program of the operator's.
     let limits = Limits { max_memory_mb: None, ..*limits };
-    let mut process = Process::start(directories, command, &limits)?;
+    let mut process = Process::start(directories, command, &limits).await?;
     started(Instant::now());
     let child = process.child();
     let stdin = child.stdin.take().expect("all streams are piped");

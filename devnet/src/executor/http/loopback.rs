@@ -1,0 +1,135 @@
+//! Keeps requests of jobs off the runner's own machine.
+//!
+//! The control API answers on the loopback, and so may other services that trust every local
+//! client. So a job's request does not go there unless the runner's operator allows it
+//! (`http.allow_loopback`, [`config`](crate::executor::config)).
+//!
+//! An address in a URL or a redirect is checked before it is used. A name's addresses are checked
+//! when it is resolved for a connection, and the connection goes to one that was checked: it does
+//! not matter what the name resolves to at another time.
+
+use crate::{executor::ExecutorError, spelling::Quoted};
+use reqwest::{
+    Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect::Policy,
+};
+use std::{
+    error::Error,
+    iter,
+    net::{IpAddr, SocketAddr},
+};
+
+/// A host that leads to the loopback.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is on the loopback", Quoted(.0))]
+pub(super) struct Refused(String);
+
+impl Refused {
+    /// Whether this is what an error comes from.
+    pub(super) fn behind<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+        iter::successors(Some(error), |&error| error.source())
+            .find_map(|error| error.downcast_ref::<Self>())
+    }
+}
+
+impl From<Refused> for ExecutorError {
+    fn from(Refused(host): Refused) -> Self {
+        Self::Loopback { host }
+    }
+}
+
+/// Whether connecting to this address leads to the machine itself: `127.0.0.0/8` and `::1`, and
+/// what the system takes for them, `0.0.0.0/8` and `::`; IPv4 in IPv6 as well.
+fn is_loopback(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_loopback() || address.octets()[0] == 0,
+        IpAddr::V6(address) => address.is_loopback() || address.is_unspecified(),
+    }
+}
+
+/// Why a URL is not asked; `None`: it is, as far as the URL says. Names are left to [`Resolver`].
+pub(super) fn refused(url: &Url) -> Option<Refused> {
+    let host = url.host_str()?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let address: IpAddr = bare.parse().ok()?;
+    is_loopback(address).then(|| Refused(host.to_owned()))
+}
+
+/// The same policy, for redirects to other places than the loopback.
+pub(super) fn guarded(policy: Policy) -> Policy {
+    Policy::custom(move |attempt| match refused(attempt.url()) {
+        Some(refused) => attempt.error(refused),
+        None => policy.redirect(attempt),
+    })
+}
+
+/// The system's resolver, without what is on the loopback.
+pub(super) struct Resolver;
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            Ok(remote(name.as_str(), found)?)
+        })
+    }
+}
+
+/// What a request to `name` may connect to, of the addresses that it has.
+fn remote(name: &str, found: Vec<SocketAddr>) -> Result<Addrs, Refused> {
+    let (local, remote): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|address| is_loopback(address.ip()));
+    match remote.is_empty() && !local.is_empty() {
+        true => Err(Refused(name.to_owned())),
+        false => Ok(Box::new(remote.into_iter())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_lead_to_the_machine_itself_are_refused_however_they_are_written() {
+        let check = |url: &str, host: Option<&str>| {
+            let refused = refused(&Url::parse(url).unwrap());
+            assert_eq!(refused, host.map(|host| Refused(host.to_owned())), "{url}");
+        };
+        check("http://127.0.0.1:8000/", Some("127.0.0.1"));
+        check("http://127.9.9.9/", Some("127.9.9.9"));
+        check("http://127.1/", Some("127.0.0.1"));
+        check("http://2130706433/", Some("127.0.0.1"));
+        check("http://0x7f.0.0.1./", Some("127.0.0.1"));
+        check("http://0.0.0.0/", Some("0.0.0.0"));
+        check("http://0/", Some("0.0.0.0"));
+        check("http://0.0.0.7/", Some("0.0.0.7"));
+        check("https://[::1]/", Some("[::1]"));
+        check("http://[::]:1/", Some("[::]"));
+        check("http://[::ffff:127.0.0.1]/", Some("[::ffff:7f00:1]"));
+        check("http://[::ffff:0.0.0.0]/", Some("[::ffff:0:0]"));
+        check("http://user@127.0.0.1/", Some("127.0.0.1"));
+        check("http://128.0.0.1/", None);
+        check("http://192.168.0.1/", None);
+        check("http://[2001:db8::1]/", None);
+        // Known when it is resolved.
+        check("http://localhost/", None);
+    }
+
+    #[test]
+    fn a_name_is_worth_its_addresses_off_the_loopback() {
+        let check = |found: &[&str], expected: Option<&[&str]>| {
+            let parse = |addresses: &[&str]| -> Vec<SocketAddr> {
+                addresses.iter().map(|address| address.parse().unwrap()).collect()
+            };
+            let remote = remote("a.example", parse(found)).ok().map(Iterator::collect::<Vec<_>>);
+            assert_eq!(remote, expected.map(parse), "{found:?}");
+        };
+        check(&["127.0.0.1:0"], None);
+        check(&["[::1]:0", "127.0.0.1:0"], None);
+        check(&["0.0.0.0:0", "[::ffff:127.0.0.1]:0"], None);
+        check(&["127.0.0.1:0", "192.0.2.1:0"], Some(&["192.0.2.1:0"]));
+        check(&["192.0.2.1:0"], Some(&["192.0.2.1:0"]));
+        check(&[], Some(&[]));
+    }
+}
