@@ -5,18 +5,23 @@
 //! queue: a reader that is slow, or starts far back, reads the store at its own pace, and neither
 //! misses a block nor gets one twice. It ends when its validator or the server stops; the reader
 //! comes back with `Last-Event-ID` and is served by another validator.
+//!
+//! A stream that has to make room for another ([`streams`](super::streams)) ends with an event that
+//! says so, and asks the reader to wait before it comes back.
 
 use super::{
     convert::{self, count},
     error::ApiError,
-    extract::InQuery,
+    extract::{InQuery, authorize},
     routes::chain::certificate_heights,
     server::Shared,
-    types::{BlockNotice, KEEP_ALIVE_SECS, NodeQuery, StreamQuery},
+    streams::Place,
+    types::{BlockNotice, KEEP_ALIVE_SECS, NodeQuery, REPLACED, RETURN_MS, StreamQuery},
     view::View,
 };
-use crate::{chain::ledger::ExecutedBlock, storage::EventFilter};
+use crate::{chain::ledger::ExecutedBlock, http::Reader, storage::EventFilter};
 use axum::{
+    Extension,
     extract::State,
     http::{HeaderMap, HeaderValue, header::CACHE_CONTROL},
     response::{
@@ -34,10 +39,7 @@ use futures::{
     stream,
 };
 use std::{sync::Arc, time::Duration};
-use tokio::sync::{
-    OwnedSemaphorePermit,
-    broadcast::{Receiver, error::RecvError},
-};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 /// The header with the height of the last block that a returning reader has seen.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -47,13 +49,10 @@ pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
     InQuery(node): InQuery<NodeQuery>,
     InQuery(query): InQuery<StreamQuery>,
+    Extension(reader): Extension<Reader>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let last = headers.get(LAST_EVENT_ID).map(last_seen).transpose()?;
-    let place = shared.streams.clone().try_acquire_owned().map_err(|_| {
-        ApiError::unavailable("too many event streams are open")
-            .hint("end one of them, or read pages of GET /v1/chain/events")
-    })?;
     // Heard of from here on: the validator that is chosen may stop at any moment.
     let mut changes: Vec<_> = shared.backend.slots().iter().map(|slot| slot.changes()).collect();
     let view = Arc::new(View::of(shared.backend.clone(), node.node.as_deref())?);
@@ -63,13 +62,16 @@ pub(super) async fn events(
         (None, Some(from)) => Height::new(from),
         (None, None) => view.head().next(),
     };
+    let known = authorize(&headers, &shared.backend.token).is_ok();
+    let place = shared.streams.take(known, move || reader.stalled());
     let blocks = Blocks {
         stored: view.running.ledger.subscribe(),
         ended: select(stopped.boxed(), closed.boxed()).map(|_| ()).boxed(),
         shared,
         view,
         next,
-        _place: place,
+        place,
+        replaced: false,
     };
     let stream = stream::unfold(blocks, |mut blocks| async {
         let event = blocks.next().await?;
@@ -98,16 +100,25 @@ struct Blocks {
     /// Resolves when the validator or the server stops.
     ended: BoxFuture<'static, ()>,
     /// One of the places for streams.
-    _place: OwnedSemaphorePermit,
+    place: Place,
+    /// Another stream has the place, and the reader was told.
+    replaced: bool,
 }
 
 impl Blocks {
     /// The next block; `None` at the stream's end.
     async fn next(&mut self) -> Option<Event> {
+        if self.replaced {
+            return None;
+        }
+        if self.place.replaced().now_or_never().is_some() {
+            return Some(self.farewell());
+        }
         while self.next > self.view.running.ledger.head().height() {
             tokio::select! {
                 biased;
                 () = &mut self.ended => return None,
+                () = self.place.replaced() => return Some(self.farewell()),
                 stored = self.stored.recv() => {
                     if matches!(stored, Err(RecvError::Closed)) {
                         return None;
@@ -123,6 +134,15 @@ impl Blocks {
         let notice = self.shared.blocking(move |_| notice(&view, height)).await.ok()?;
         self.next = height.next();
         Event::default().event("block").id(height.to_string()).json_data(&notice).ok()
+    }
+
+    /// The last event of a stream that makes room.
+    fn farewell(&mut self) -> Event {
+        self.replaced = true;
+        Event::default()
+            .event(REPLACED)
+            .retry(Duration::from_millis(RETURN_MS))
+            .data("all event streams are taken, and another needed this place")
     }
 }
 

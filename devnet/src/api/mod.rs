@@ -19,6 +19,7 @@ mod nodes;
 pub(crate) mod openapi;
 mod routes;
 pub mod server;
+mod streams;
 pub mod types;
 mod view;
 

@@ -5,7 +5,7 @@
 //! are refused early are still read to their end, within bounds: a client that is told too early
 //! sees a broken connection instead of the answer.
 
-use super::{backend::Backend, error::ApiError, routes};
+use super::{backend::Backend, error::ApiError, routes, streams::Streams};
 use crate::{
     duration::Plain,
     http::{self, Serving},
@@ -47,7 +47,7 @@ const DRAIN_LIMIT: usize = 64 << 20;
 pub(super) struct Limits {
     /// Connections; a further one gets the place of one that waits for its client, or waits.
     pub connections: usize,
-    /// Event streams.
+    /// Event streams, fewer than connections; a further one replaces another.
     pub streams: usize,
     /// How long a client may take for the head of its next request, and for each part of a body
     /// or an answer.
@@ -71,11 +71,14 @@ const LIMITS: Limits = Limits {
     request: Duration::from_secs(30),
 };
 
+// Streams are not closed for a connection: some must be left that can be.
+const _: () = assert!(LIMITS.streams < LIMITS.connections);
+
 /// What every request shares.
 pub(super) struct Shared {
     pub backend: Arc<Backend>,
     /// Places for event streams.
-    pub streams: Arc<Semaphore>,
+    pub streams: Arc<Streams>,
     readers: Semaphore,
     /// True once the server stops.
     closing: watch::Receiver<bool>,
@@ -115,7 +118,7 @@ pub(super) fn start_within(
     http::start(limits.into(), listener, None, move |closing| {
         router(Arc::new(Shared {
             backend,
-            streams: Arc::new(Semaphore::new(limits.streams)),
+            streams: Arc::new(Streams::new(limits.streams)),
             readers: Semaphore::new(READERS),
             closing,
             limits,

@@ -2,7 +2,7 @@
 
 use super::{Client, ClientError, REQUEST_TIMEOUT, malformed};
 use crate::{
-    api::types::{BlockNotice, KEEP_ALIVE_SECS, StreamQuery},
+    api::types::{BlockNotice, KEEP_ALIVE_SECS, REPLACED, RETURN_MS, StreamQuery},
     sse::{Message, Parser},
 };
 use reqwest::{Method, Response};
@@ -17,7 +17,7 @@ const SILENCE: Duration = Duration::from_secs(3 * KEEP_ALIVE_SECS);
 
 /// The pause before the first attempt to reconnect; it doubles to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const MAX_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_millis(RETURN_MS);
 
 /// How long a stream tries to come back before it gives up.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,20 +27,30 @@ const PATH: [&str; 1] = ["events"];
 /// The blocks of a devnet, each once and in order.
 ///
 /// Upon the end or silence of a connection the stream reconnects with the last height it gave out
-/// as `Last-Event-ID`, and drops what it has given out before. It ends with an error only where
-/// the devnet refuses, or does not answer for 10 s.
+/// as `Last-Event-ID`, and drops what it has given out before. If the devnet gave its place to
+/// another stream, it waits a second first. It ends with an error only where the devnet refuses, or
+/// does not answer for 10 s.
 #[derive(Debug)]
 pub struct EventStream {
     client: Client,
     from: Option<u64>,
     last: Option<u64>,
     connection: Option<(Response, Parser)>,
+    /// The devnet gave the place of the last connection to another stream.
+    replaced: bool,
     pending: VecDeque<BlockNotice>,
 }
 
 impl EventStream {
     pub(super) fn new(client: Client, from: Option<u64>) -> Self {
-        Self { client, from, last: None, connection: None, pending: VecDeque::new() }
+        Self {
+            client,
+            from,
+            last: None,
+            connection: None,
+            replaced: false,
+            pending: VecDeque::new(),
+        }
     }
 
     /// Connects where there is no connection: the stream then begins no later than now. Without
@@ -80,6 +90,9 @@ impl EventStream {
             }
             self.read().await?;
             if self.connection.is_none() {
+                if std::mem::take(&mut self.replaced) {
+                    pause = MAX_PAUSE;
+                }
                 sleep(pause).await;
                 pause = (pause * 2).min(MAX_PAUSE);
             }
@@ -93,6 +106,8 @@ impl EventStream {
         if let Some(last) = self.last {
             request = request.header("last-event-id", last);
         }
+        // Who shows the token is sure of a share of the places.
+        let request = client.authorized(request);
         let response = timeout(REQUEST_TIMEOUT, request.send()).await.map_err(|_| {
             ClientError::Timeout { what: super::describe(&PATH), after: REQUEST_TIMEOUT }
         })?;
@@ -114,6 +129,7 @@ impl EventStream {
                 let notice = serde_json::from_str(&data).map_err(|e| malformed(&PATH, &e))?;
                 self.pending.push_back(notice);
             }
+            self.replaced |= event == REPLACED;
         }
         Ok(())
     }

@@ -33,6 +33,7 @@ use tokio::{
 use tower_service::Service as _;
 use watched::{Arriving, Watched};
 
+pub use places::Reader;
 pub use watched::is_late;
 
 /// The longest head of a request.
@@ -198,7 +199,8 @@ async fn talk(
 ) {
     let service = service_fn(|request: Request<Incoming>| {
         let turn = Arc::new(place.turn());
-        let request = request.map(|body| Arriving::new(body, patience, turn.clone()));
+        let mut request = request.map(|body| Arriving::new(body, patience, turn.clone()));
+        request.extensions_mut().insert(place.reader());
         let answer = router.clone().call(request.map(Body::new));
         async move {
             let response: Response = answer.await?;

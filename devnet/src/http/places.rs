@@ -56,6 +56,10 @@ pub(super) struct Turn {
     begun: AtomicBool,
 }
 
+/// Tells whether the client of a connection reads: an extension of each request.
+#[derive(Clone)]
+pub struct Reader(Arc<Seat>);
+
 /// Where a connection sits.
 pub(super) struct Seat {
     places: Arc<Places>,
@@ -160,9 +164,24 @@ impl Place {
         Turn { seat: self.seat.clone(), begun: AtomicBool::new(false) }
     }
 
+    /// Whether its client reads.
+    pub(super) fn reader(&self) -> Reader {
+        Reader(self.seat.clone())
+    }
+
     /// Where it is.
     pub(super) fn seat(&self) -> Arc<Seat> {
         self.seat.clone()
+    }
+}
+
+impl Reader {
+    /// Since when a write to the client waits, as a number that grows with time; `None`: none does.
+    pub fn stalled(&self) -> Option<u64> {
+        let taken = self.0.places.taken();
+        let state = taken.places.get(&self.0.number).filter(|state| state.stalled)?;
+        // One that was told to go has no time any more: it goes before all others.
+        Some(state.since.unwrap_or(0))
     }
 }
 
@@ -209,6 +228,7 @@ mod tests {
     fn the_client_that_made_no_progress_for_longest_goes_first() {
         let places = Arc::new(Places::new(3));
         let take = || places.take().now_or_never();
+        let stalled = |place: &Place| place.reader().stalled();
         let [uploads, drips, works] = [(); 3].map(|()| take().unwrap());
         let (upload, drip, work) = (uploads.turn(), drips.turn(), works.turn());
         work.begin();
@@ -226,9 +246,12 @@ mod tests {
         works.seat().stalled(false);
         assert!(take().is_none());
         assert!(works.evicted().now_or_never().is_none());
+        assert_eq!(stalled(&works), None);
         works.seat().stalled(true);
+        assert!(stalled(&works) > Some(0));
         assert!(take().is_none());
         assert!(works.evicted().now_or_never().is_some());
+        assert_eq!(stalled(&works), Some(0));
         drop(works);
         drop(work);
         assert!(take().is_some());

@@ -116,7 +116,8 @@ fn others() -> Vec<Route> {
             path: "/v1/events",
             handler: get(events::events),
             operation: Operation::new(
-                "Every block as it becomes final: events of type `block`, their ids the heights",
+                "Every block as it becomes final: events of type `block`, their ids the heights; one of \
+                 type `replaced` ends a stream that makes room for another",
                 Answer::stream::<BlockNotice>(),
             )
             .query::<NodeQuery>()

@@ -225,3 +225,37 @@ async fn what_takes_too_long_is_answered_in_time() {
     let error = devnet.client.start_validator("validator-3").await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::Conflict));
 }
+
+#[tokio::test]
+async fn clients_that_do_not_go_on_keep_no_probe_out() {
+    let long = Duration::from_secs(60);
+    let limits = Limits { connections: 4, streams: 3, client: long, request: long };
+    let head = "HTTP/1.1\r\nHost: localhost\r\n";
+    let slow = format!("POST /v1/transactions {head}Content-Length: 100\r\n\r\n{{");
+    let pipelined = format!("GET /openapi.json {head}\r\n").repeat(1_000);
+    let streams = format!("GET /v1/events {head}\r\n");
+    for (what, bytes, answered) in [
+        ("bodies that do not come", slow, false),
+        ("answers that are not read", pipelined, true),
+        ("streams that are not read", streams, true),
+    ] {
+        let devnet = Devnet::within(limits).await;
+        let address = devnet.url.strip_prefix("http://").unwrap();
+        let mut clients = Vec::new();
+        for _ in 0..2 * limits.connections {
+            let (reads, mut writes) = TcpStream::connect(address).await.unwrap().into_split();
+            let bytes = bytes.clone();
+            let writing = tokio::spawn(async move {
+                // All of it where the server takes it; it may close the connection as well.
+                let _ = writes.write_all(bytes.as_bytes()).await;
+                writes
+            });
+            if answered {
+                reads.readable().await.unwrap();
+            }
+            clients.push((reads, writing));
+        }
+        let probe = tokio::time::timeout(Duration::from_secs(20), devnet.client.status()).await;
+        assert!(probe.expect(what).is_ok(), "{what}");
+    }
+}

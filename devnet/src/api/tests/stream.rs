@@ -7,6 +7,7 @@ use crate::api::{
 };
 use cowboy_engine::{chain::Payload, primitives::Wei};
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// How long a test waits for what has to happen at once.
 const SOON: Duration = Duration::from_secs(20);
@@ -15,7 +16,7 @@ const SOON: Duration = Duration::from_secs(20);
 async fn read_until(response: &mut reqwest::Response, end: &str) -> String {
     let mut text = String::new();
     while !text.contains(end) {
-        let chunk = tokio::time::timeout(SOON, response.chunk()).await.unwrap().unwrap();
+        let chunk = timeout(SOON, response.chunk()).await.unwrap().unwrap();
         text.push_str(std::str::from_utf8(&chunk.expect("the stream goes on")).unwrap());
     }
     text
@@ -120,25 +121,80 @@ async fn a_stream_ends_with_its_validator_and_goes_on_at_another() {
     assert_eq!(error.code(), Some(ErrorCode::Unavailable));
 }
 
+/// Room for so many streams, and patience.
+fn room_for(streams: usize) -> Limits {
+    Limits { streams, connections: 20, client: SOON, request: SOON }
+}
+
+/// What comes until a stream's end.
+async fn rest(mut response: reqwest::Response) -> String {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = timeout(SOON, response.chunk()).await.expect("it ends").unwrap() {
+        bytes.extend_from_slice(&chunk);
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
 #[tokio::test]
-async fn streams_are_limited_in_number_and_end_with_the_server() {
-    let limits = Limits { streams: 3, connections: 10, client: SOON, request: SOON };
-    let devnet = Devnet::within(limits).await;
+async fn a_stream_beyond_the_limit_replaces_the_oldest_and_all_end_with_the_server() {
+    let limits = room_for(3);
+    let mut devnet = Devnet::within(limits).await;
     let mut streams = Vec::new();
-    for _ in 0..limits.streams {
+    for _ in 0..limits.streams + 2 {
         let response = devnet.get("/v1/events").await;
         assert_eq!(response.status(), 200);
         streams.push(response);
     }
-    let refused = devnet.get("/v1/events").await;
-    assert_eq!(refused.status(), 503);
-    assert!(refused.text().await.unwrap().contains("too many event streams"));
+    for replaced in streams.drain(..2) {
+        let text = rest(replaced).await;
+        assert!(text.contains("event: replaced\n") && text.contains("retry: 1000\n"), "{text}");
+        assert!(text.contains("data: all event streams are taken"), "{text}");
+    }
+    devnet.push_empty(1);
+    for stream in &mut streams {
+        read_until(stream, "id: 1\n").await;
+    }
     assert_eq!(devnet.get("/v1/status").await.status(), 200);
 
     devnet.serving.stop(SOON).await;
-    for mut stream in streams {
-        let end = tokio::time::timeout(SOON, stream.chunk()).await.expect("it ends");
-        assert!(matches!(end, Ok(None)), "{end:?}");
+    for stream in streams {
+        assert!(!rest(stream).await.contains("replaced"));
     }
-    assert!(devnet.client.head().await.is_err(), "nobody listens");
+    assert!(devnet.client.head().await.is_err(), "the server is gone");
+}
+
+#[tokio::test]
+async fn a_reader_whose_stream_was_replaced_comes_back_and_misses_nothing() {
+    let mut devnet = Devnet::within(room_for(1)).await;
+    let [mut one, mut other] = [(); 2].map(|()| devnet.client.follow(None));
+    one.connect().await.unwrap();
+    devnet.push_to(&[0, 1], vec![], vec![]);
+    assert_eq!(one.next().await.unwrap().height, 1);
+    other.connect().await.unwrap();
+    devnet.push_to(&[0, 1], vec![], vec![]);
+    assert_eq!(other.next().await.unwrap().height, 2);
+    // Each comes back in the place of the other.
+    assert_eq!(timeout(SOON, one.next()).await.unwrap().unwrap().height, 2);
+    devnet.push_to(&[0, 1], vec![], vec![]);
+    assert_eq!(timeout(SOON, other.next()).await.unwrap().unwrap().height, 3);
+    assert_eq!(timeout(SOON, one.next()).await.unwrap().unwrap().height, 3);
+}
+
+#[tokio::test]
+async fn streams_without_the_token_leave_room_for_those_that_show_it() {
+    let mut devnet = Devnet::within(room_for(4)).await;
+    // It has read nothing yet: after a second start it would miss the first block.
+    let mut known = devnet.client.follow(None);
+    known.connect().await.unwrap();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let mut flood = Vec::new();
+    for number in 0..8 {
+        let request = client.get(format!("{}/v1/events", devnet.url));
+        let request = if number % 2 == 0 { request } else { request.bearer_auth("wrong") };
+        flood.push(request.send().await.unwrap());
+    }
+    devnet.push_empty(1);
+    assert_eq!(timeout(SOON, known.next()).await.unwrap().unwrap().height, 1);
+    let text = rest(flood.remove(0)).await;
+    assert!(text.contains("event: replaced\n"), "{text}");
 }

@@ -96,6 +96,11 @@
 //! `id: <height>`, data a [`BlockNotice`]. With the header `Last-Event-ID: H` it starts at H + 1,
 //! else at `from`, else with the next block. A comment line is sent at least every
 //! [`KEEP_ALIVE_SECS`] seconds, so that a reader can tell a quiet chain from a dead connection.
+//!
+//! When all places for streams are taken, a new stream replaces another. The one that goes ends
+//! with `event: replaced`, a reason as data and `retry:` [`RETURN_MS`]; its reader comes back with
+//! the last id that it saw. A request may show the token: streams with it and streams without it
+//! have a quarter of the places each that the other kind cannot take.
 
 mod actor;
 mod chain;
@@ -158,6 +163,13 @@ pub use value::{
 
 /// The longest silence of the event stream, in seconds.
 pub const KEEP_ALIVE_SECS: u64 = 5;
+
+/// The type of the event that ends a stream whose place another one has.
+pub const REPLACED: &str = "replaced";
+
+/// How long a reader whose stream was replaced waits before it comes back, in milliseconds: with
+/// more readers than places, each replaces another about as often.
+pub const RETURN_MS: u64 = 1_000;
 
 /// Events in a page where the request does not say.
 pub const EVENT_PAGE: usize = 1_000;

@@ -1,0 +1,170 @@
+//! Places for event streams: how many there are, who gets one, and who makes room.
+//!
+//! On the loopback nothing tells clients apart but the token. So there are two groups of streams:
+//! those whose request showed the token, and all others. A new stream always gets a place:
+//!
+//! * A group has three quarters of the places at most. At its most, it replaces one of its own.
+//! * Else, if a place is free, it takes that.
+//! * Else it replaces one of the group that has more places, or one of its own if both have equally
+//!   many.
+//!
+//! In the group, the stream goes whose client has not read for longest, as far as that shows: the
+//! system takes in some megabytes for a client before a write has to wait. If no write waits, the
+//! oldest stream goes.
+//!
+//! So a group can always have a quarter of the places, and loses none to the other unless it has
+//! more than that.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::Notify;
+
+/// The places.
+pub(super) struct Streams {
+    limit: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    /// By the order of their beginnings.
+    streams: BTreeMap<u64, Stream>,
+}
+
+struct Stream {
+    /// Its request showed the token.
+    known: bool,
+    /// Since when its client does not read, in an order of its own; `None`: it reads, or the system
+    /// does for it.
+    stalled: Box<dyn Fn() -> Option<u64> + Send + Sync>,
+    go: Arc<Notify>,
+}
+
+/// A stream's place, free again when this is dropped.
+pub(super) struct Place {
+    streams: Arc<Streams>,
+    number: u64,
+    go: Arc<Notify>,
+}
+
+impl Streams {
+    /// So many places, at least one.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, open: Mutex::default() }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        // Nothing panics while it holds the lock.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a stream of this group. The stream that it replaces has none from here on.
+    pub(super) fn take(
+        self: &Arc<Self>,
+        known: bool,
+        stalled: impl Fn() -> Option<u64> + Send + Sync + 'static,
+    ) -> Place {
+        let mut open = self.open();
+        let (own, other) = (open.count(known), open.count(!known));
+        if own >= self.limit - self.limit / 4 {
+            open.replace(known);
+        } else if own + other >= self.limit {
+            open.replace(if other > own { !known } else { known });
+        }
+        let (number, go) = (open.next, Arc::new(Notify::new()));
+        open.next += 1;
+        open.streams.insert(number, Stream { known, stalled: Box::new(stalled), go: go.clone() });
+        Place { streams: self.clone(), number, go }
+    }
+}
+
+impl Open {
+    fn count(&self, known: bool) -> usize {
+        self.streams.values().filter(|stream| stream.known == known).count()
+    }
+
+    /// Ends a stream of this group.
+    fn replace(&mut self, known: bool) {
+        let group = self.streams.iter().filter(|(_, stream)| stream.known == known);
+        let goes = group.min_by_key(|(number, stream)| match (stream.stalled)() {
+            Some(since) => (0, since),
+            None => (1, **number),
+        });
+        let goes = goes.map(|(number, _)| *number);
+        if let Some(stream) = goes.and_then(|number| self.streams.remove(&number)) {
+            stream.go.notify_one();
+        }
+    }
+}
+
+impl Place {
+    /// Resolves when another stream has the place.
+    pub(super) async fn replaced(&self) {
+        self.go.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.streams.open().streams.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    const READS: fn() -> Option<u64> = || None;
+
+    fn is_replaced(place: &Place) -> bool {
+        place.replaced().now_or_never().is_some()
+    }
+
+    /// How many of these have been replaced since they were asked last.
+    fn replaced(places: &[Place]) -> usize {
+        places.iter().filter(|place| is_replaced(place)).count()
+    }
+
+    #[test]
+    fn who_does_not_read_goes_first_and_then_the_oldest() {
+        let streams = Arc::new(Streams::new(4));
+        // Three are what a group may have.
+        let oldest = streams.take(false, READS);
+        let long = streams.take(false, || Some(3));
+        let longer = streams.take(false, || Some(2));
+        let mut new = Vec::new();
+        for goes in [&longer, &long, &oldest] {
+            assert!(!is_replaced(goes));
+            new.push(streams.take(false, READS));
+            assert!(is_replaced(goes));
+        }
+        assert_eq!(replaced(&new), 0);
+        // One that was replaced has no place to give back.
+        drop((oldest, long, longer));
+        let next = streams.take(false, READS);
+        assert!(is_replaced(&new[0]) && !is_replaced(&next));
+        drop(next);
+        new.push(streams.take(false, READS));
+        assert_eq!(replaced(&new), 0, "the place was free");
+    }
+
+    #[test]
+    fn neither_group_takes_all_places() {
+        for known in [false, true] {
+            let streams = Arc::new(Streams::new(64));
+            let flood: Vec<_> = (0..100).map(|_| streams.take(known, READS)).collect();
+            assert_eq!(replaced(&flood), 100 - 48);
+            // A quarter is left, and up to a half is taken back.
+            let others: Vec<_> = (0..32).map(|_| streams.take(!known, READS)).collect();
+            assert_eq!((replaced(&flood), replaced(&others)), (16, 0));
+            let more: Vec<_> = (0..100).map(|_| streams.take(known, READS)).collect();
+            assert_eq!((replaced(&others), replaced(&flood) + replaced(&more)), (0, 100));
+            let _one_more = streams.take(!known, READS);
+            assert_eq!((replaced(&others), replaced(&more)), (1, 0));
+        }
+    }
+}
