@@ -486,7 +486,7 @@ const TRESPASS: &str = "
     try cat ../two/token
     try cat \"$COWBOY_JOB_DIRECTORY/../../token\"
     try cat \"$ABOVE/link/one/token\"
-    try cat /proc/$PPID/cwd/Cargo.toml
+    try ls /proc/$PPID/cwd/
     try ls .
     try ls \"$ABOVE/home\"
     try ls jobs/cowboy-job-of-another
