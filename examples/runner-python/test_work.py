@@ -39,7 +39,7 @@ class Commands(unittest.TestCase):
 
     def test_the_result_is_the_standard_output(self) -> None:
         self.check(shell(r"printf 'a\0'; echo no >&2; cat"), b"a\0input")
-        self.check(shell("echo $GREETING$HOME; ls -A"), b"hello\n")
+        self.check(shell('test "$HOME" -ef . && echo $GREETING$USER; ls -A'), b"hello\n")
 
     def test_what_goes_wrong_gives_no_result(self) -> None:
         self.fails(shell("echo why >&2; exit 3"), "exit code 3: why")
