@@ -23,6 +23,9 @@
 //! assignment with a later deadline is of another attempt, and is work like the first. What an
 //! earlier attempt came to is kept until this one has come to something, since a validator may lie.
 //!
+//! A runner commits once per attempt, across restarts too: it keeps what it has committed to on
+//! disk, and a job with a restored commitment ([`JobTable::restore`]) is as one that was just done.
+//!
 //! Everything is bounded: running jobs by the runner's capacity, results by [`MAX_RESULTS`] and
 //! [`MAX_RESULT_BYTES`] (those that nobody will ask for are forgotten first), what is over by
 //! [`MAX_OVER`].
@@ -106,6 +109,19 @@ pub struct JobTable {
     result_bytes: usize,
     /// Ended jobs and their deadlines.
     over: BTreeMap<Hash, Height>,
+    /// Jobs whose commitment was forgotten, for [`JobTable::take_forgotten`].
+    forgotten: Vec<Hash>,
+}
+
+/// A commitment and what it commits to, as a runner keeps them across restarts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pledge {
+    /// The result.
+    pub result: JobResult,
+    /// The signed commitment to it.
+    pub commit: JobCommit,
+    /// The last block of the attempt that it was made for.
+    pub deadline: Height,
 }
 
 #[derive(Debug)]
@@ -165,7 +181,28 @@ impl JobTable {
             finished: BTreeMap::new(),
             result_bytes: 0,
             over: BTreeMap::new(),
+            forgotten: Vec::new(),
         }
+    }
+
+    /// Takes up a commitment that the runner made before it was restarted: the job does not run,
+    /// and the commitment is delivered again, since the chain may lack it.
+    pub fn restore(&mut self, pledge: Pledge) {
+        let Pledge { result, commit, deadline } = pledge;
+        let commitment =
+            Commitment { result: Arc::new(result), taken_by: None, aggregated_at: None };
+        let known = Known { deadline, dispatchers: BTreeSet::new() };
+        self.store(known, Delivery::Commit(commit), Some(commitment));
+    }
+
+    /// Jobs whose commitments nobody will ask for any more, since the last call.
+    pub fn take_forgotten(&mut self) -> Vec<Hash> {
+        std::mem::take(&mut self.forgotten)
+    }
+
+    /// The deadline of a running job.
+    pub fn deadline(&self, job_id: &Hash) -> Option<Height> {
+        self.running.get(job_id).map(|known| known.deadline)
     }
 
     /// At most so many jobs are taken at a time from now on. Those that run go on.
@@ -269,10 +306,20 @@ impl JobTable {
     fn keep(&mut self, delivery: Delivery, commitment: Option<Commitment>) -> bool {
         let job_id = delivery.job_id();
         let Some(known) = self.release(&job_id) else { return false };
+        self.store(known, delivery, commitment);
+        true
+    }
+
+    fn store(&mut self, known: Known, delivery: Delivery, commitment: Option<Commitment>) {
+        let job_id = delivery.job_id();
+        let commits = commitment.is_some();
         let finished = Finished { known, delivery, delivered: false, commitment };
         self.result_bytes += finished.bytes();
         if let Some(earlier) = self.finished.insert(job_id, finished) {
             self.result_bytes -= earlier.bytes();
+            if earlier.commitment.is_some() && !commits {
+                self.forgotten.push(job_id);
+            }
         }
         while self.finished.len() > MAX_RESULTS || self.result_bytes > MAX_RESULT_BYTES {
             let victim = self
@@ -284,7 +331,6 @@ impl JobTable {
             let Some(victim) = victim else { break };
             self.forget(&victim);
         }
-        true
     }
 
     /// The chain no longer wants the job. True: it is running and must be stopped.
@@ -416,6 +462,9 @@ impl JobTable {
     fn forget(&mut self, job_id: &Hash) {
         if let Some(finished) = self.finished.remove(job_id) {
             self.result_bytes -= finished.bytes();
+            if finished.commitment.is_some() {
+                self.forgotten.push(*job_id);
+            }
             self.remember(*job_id, finished.known.deadline);
         }
     }
@@ -432,324 +481,4 @@ impl JobTable {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        primitives::{SecretKey, keccak256},
-        wire::{Body, Reason, Reveal, Reveals},
-    };
-
-    const CHAIN: u64 = 1;
-
-    fn validator(name: &str) -> SecretKey {
-        SecretKey::derive(b"jobs", name)
-    }
-
-    fn job(i: u32) -> Hash {
-        keccak256(&[&i.to_be_bytes()])
-    }
-
-    fn result(i: u32, bytes: usize) -> JobResult {
-        let body = Body::new(vec![0; bytes]).unwrap();
-        JobResult::signed(CHAIN, &validator("runner"), job(i), body)
-    }
-
-    fn failure(i: u32) -> JobFailure {
-        let reason = Reason::truncated("exited with 3");
-        JobFailure::signed(CHAIN, &validator("runner"), job(i), reason)
-    }
-
-    /// Validator `from` assigns job `i`, due by block 20, at head 10.
-    fn offer(table: &mut JobTable, from: &str, i: u32) -> Offer {
-        let key = validator(from);
-        let (at, deadline) = (Height::new(9), Height::new(20));
-        let assignment = JobAssignment::signed(CHAIN, &key, job(i), Body::default(), at, deadline);
-        table.offer(&key.public_key(), &assignment, Height::new(10), |_| Ok(()))
-    }
-
-    #[test]
-    fn the_first_assignment_is_taken_and_the_others_are_duplicates() {
-        let mut table = JobTable::new(2);
-        assert_eq!(offer(&mut table, "a", 0), Offer::Accept);
-        assert_eq!(offer(&mut table, "b", 0), Offer::Duplicate);
-        assert_eq!(offer(&mut table, "a", 0), Offer::Duplicate);
-        assert_eq!(offer(&mut table, "b", 1), Offer::Accept);
-        assert_eq!(table.active(), 2);
-    }
-
-    #[test]
-    fn a_job_that_is_polled_and_pushed_runs_once() {
-        let mut table = JobTable::new(1);
-        let (head, deadline) = (Height::new(10), Height::new(20));
-        let polled =
-            |table: &mut JobTable, i| table.offer_polled(job(i), deadline, head, || Ok(()));
-        assert_eq!(polled(&mut table, 0), Offer::Accept);
-        assert_eq!(polled(&mut table, 0), Offer::Duplicate);
-        assert_eq!(offer(&mut table, "a", 0), Offer::Duplicate);
-        assert_eq!(polled(&mut table, 1), Offer::Reject(RejectReason::AtCapacity));
-        let done = table.finish(result(0, 3)).unwrap();
-        assert_eq!(polled(&mut table, 0), Offer::Duplicate);
-        assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(Delivery::Result(done)));
-        assert!(!table.cancel(&job(0)));
-        assert_eq!(polled(&mut table, 0), Offer::Duplicate);
-        let late = table.offer_polled(job(2), Height::new(9), head, || Ok(()));
-        assert_eq!(late, Offer::Reject(RejectReason::DeadlinePassed));
-    }
-
-    #[test]
-    fn what_cannot_be_taken_is_rejected_in_the_order_of_the_checks() {
-        let key = validator("a");
-        let check = |head, verdict: Result<(), RejectReason>, expected| {
-            let mut table = JobTable::new(0);
-            let (at, deadline) = (Height::new(9), Height::new(20));
-            let assignment =
-                JobAssignment::signed(CHAIN, &key, job(0), Body::default(), at, deadline);
-            let from = key.public_key();
-            let offer = table.offer(&from, &assignment, Height::new(head), |_| verdict);
-            assert_eq!(offer, Offer::Reject(expected));
-        };
-        let unsupported = Err(RejectReason::UnsupportedKind);
-        check(21, unsupported, RejectReason::DeadlinePassed);
-        check(20, unsupported, RejectReason::UnsupportedKind);
-        check(20, Ok(()), RejectReason::AtCapacity);
-    }
-
-    #[test]
-    fn load_is_shed_only_after_a_rejection_until_a_slot_is_free() {
-        let mut table = JobTable::new(1);
-        offer(&mut table, "a", 0);
-        assert!(table.signal(false).accepting_new);
-        assert_eq!(offer(&mut table, "a", 1), Offer::Reject(RejectReason::AtCapacity));
-        assert!(!table.signal(false).accepting_new);
-        table.cancel(&job(0));
-        assert!(table.signal(false).accepting_new);
-        assert!(!table.signal(true).accepting_new);
-        assert_eq!(offer(&mut table, "a", 0), Offer::Duplicate);
-        assert_eq!(offer(&mut table, "a", 1), Offer::Accept);
-    }
-
-    #[test]
-    fn a_result_is_handed_over_until_taken_and_to_whoever_asks_again() {
-        let mut table = JobTable::new(1);
-        offer(&mut table, "a", 0);
-        offer(&mut table, "b", 0);
-        let done = table.finish(result(0, 3)).unwrap();
-        let done = Delivery::Result(done);
-        assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&done));
-        assert_eq!(offer(&mut table, "c", 0), Offer::HandOver(done.clone()));
-        table.delivered(&job(0), None);
-        assert_eq!(table.undelivered().count(), 0);
-        assert_eq!(offer(&mut table, "d", 0), Offer::Duplicate);
-        assert_eq!(offer(&mut table, "a", 0), Offer::HandOver(done));
-        assert_eq!(table.finish(result(0, 3)), None);
-    }
-
-    #[test]
-    fn a_failure_is_handed_over_like_a_result_and_frees_the_slot() {
-        let mut table = JobTable::new(1);
-        offer(&mut table, "a", 0);
-        let failed = Delivery::Failure(table.fail(failure(0)).unwrap());
-        assert_eq!(table.active(), 0);
-        assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&failed));
-        assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(failed.clone()));
-        table.delivered(&job(0), Some(&validator("b").public_key()));
-        assert_eq!(table.undelivered().count(), 0);
-        assert_eq!(offer(&mut table, "c", 0), Offer::Duplicate);
-        assert_eq!(offer(&mut table, "a", 0), Offer::HandOver(failed));
-        assert_eq!(table.reveal(&job(0)), None, "there is nothing to show");
-        assert_eq!((table.fail(failure(0)), table.finish(result(0, 3))), (None, None));
-
-        offer(&mut table, "a", 1);
-        table.cancel(&job(1));
-        assert_eq!(table.fail(failure(1)), None, "nobody wants to know");
-        table.advance(Height::new(21));
-        assert_eq!((table.undelivered().count(), table.result_bytes), (0, 0));
-    }
-
-    #[test]
-    fn a_cancelled_job_is_stopped_once_and_not_started_again() {
-        let mut table = JobTable::new(1);
-        offer(&mut table, "a", 0);
-        assert!(table.cancel(&job(0)));
-        assert!(!table.cancel(&job(0)));
-        assert_eq!(table.finish(result(0, 1)), None);
-        assert_eq!(offer(&mut table, "b", 0), Offer::Duplicate);
-
-        offer(&mut table, "a", 1);
-        table.finish(result(1, 1));
-        assert!(!table.cancel(&job(1)));
-        assert_eq!(table.undelivered().count(), 0);
-    }
-
-    #[test]
-    fn deadlines_end_everything() {
-        let mut table = JobTable::new(3);
-        for i in 0..3 {
-            offer(&mut table, "a", i);
-        }
-        table.finish(result(1, 1));
-        table.fail(failure(2)).unwrap();
-        assert_eq!(table.advance(Height::new(20)), []);
-        assert_eq!(table.advance(Height::new(21)), [job(0)]);
-        assert_eq!((table.active(), table.undelivered().count()), (0, 0));
-    }
-
-    #[test]
-    fn results_are_bounded_and_delivered_ones_go_first() {
-        let mut table = JobTable::new(8);
-        let largest = MAX_RESULT_BYTES / 4;
-        for i in 0..5 {
-            assert_eq!(offer(&mut table, "a", i), Offer::Accept);
-            table.finish(result(i, largest - 1024)).unwrap();
-            if i == 3 {
-                table.delivered(&job(3), None);
-            }
-        }
-        assert_eq!(table.result_bytes, 4 * (largest - 1024));
-        assert_eq!(table.undelivered().count(), 4);
-        assert_eq!(offer(&mut table, "a", 3), Offer::Duplicate);
-
-        for i in 5..5 + 2 * MAX_RESULTS as u32 {
-            offer(&mut table, "a", i);
-            table.finish(result(i, 0));
-        }
-        assert_eq!(table.finished.len(), MAX_RESULTS);
-    }
-
-    /// Does job `i`, which is a committee's.
-    fn commit(table: &mut JobTable, i: u32) -> (JobResult, Delivery) {
-        let done = result(i, 3);
-        let commit = JobCommit::signed(CHAIN, &validator("runner"), job(i), done.commitment());
-        let delivery = Delivery::Commit(table.commit(done.clone(), commit).unwrap());
-        (done, delivery)
-    }
-
-    #[test]
-    fn a_result_of_a_committee_is_committed_to_and_shown_when_asked_for() {
-        let mut table = JobTable::new(2);
-        offer(&mut table, "a", 0);
-        assert_eq!(table.reveal(&job(0)), None, "it still runs");
-        let (done, delivery) = commit(&mut table, 0);
-        assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&delivery));
-        assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(delivery));
-        table.delivered(&job(0), Some(&validator("a").public_key()));
-        assert_eq!(table.undelivered().count(), 0);
-        assert_eq!(table.reveal(&job(0)).as_deref(), Some(&done));
-        assert_eq!(table.reveal(&job(0)).as_deref(), Some(&done), "as often as it is asked for");
-        table.advance(Height::new(21));
-        assert_eq!(table.reveal(&job(0)), None, "the deadline has passed");
-
-        offer(&mut table, "a", 1);
-        table.finish(result(1, 3));
-        assert_eq!(table.reveal(&job(1)), None, "nothing was committed to");
-    }
-
-    #[test]
-    fn a_commitment_that_may_be_lost_is_delivered_again() {
-        let [a, b] = ["a", "b"].map(|name| validator(name).public_key());
-        let mut table = JobTable::new(2);
-        for i in 0..2 {
-            offer(&mut table, "a", i);
-            commit(&mut table, i);
-            table.delivered(&job(i), Some(&a));
-        }
-        table.reveal(&job(1));
-        table.lost(&b);
-        assert_eq!(table.undelivered().count(), 0, "b took none");
-        table.lost(&a);
-        let again: Vec<_> = table.undelivered().map(|delivery| delivery.job_id()).collect();
-        assert_eq!(again, [job(0)], "job 1 is on the chain");
-    }
-
-    #[test]
-    fn a_committees_results_are_signed_once_a_height_and_with_the_own_one_among_them() {
-        let mut table = JobTable::new(2);
-        offer(&mut table, "a", 0);
-        let (done, _) = commit(&mut table, 0);
-        let own = validator("runner").address();
-        let asked = |runner: Address, bytes: usize| {
-            let result_data = Body::new(vec![0; bytes]).unwrap();
-            let reveal = Reveal { runner, result_data, runner_signed: done.runner_signed };
-            let reveals = Reveals::new(vec![reveal]).unwrap();
-            JobAggregate::signed(CHAIN, &validator("a"), job(0), reveals)
-        };
-        let at = Height::new;
-        assert!(!table.aggregate(&own, &asked(validator("a").address(), 3), at(11)));
-        assert!(!table.aggregate(&own, &asked(own, 4), at(11)));
-        assert!(table.aggregate(&own, &asked(own, 3), at(11)));
-        assert!(!table.aggregate(&own, &asked(own, 3), at(11)), "another validator has it");
-        assert!(table.aggregate(&own, &asked(own, 3), at(12)));
-        let unknown = JobAggregate { job_id: job(1), ..asked(own, 3) };
-        assert!(!table.aggregate(&own, &unknown, at(12)));
-    }
-
-    /// Validator `from` assigns job 0, due by `deadline`, at head 10.
-    fn offer_until(table: &mut JobTable, from: &str, deadline: u64) -> Offer {
-        let (key, at, deadline) = (validator(from), Height::new(9), Height::new(deadline));
-        let assignment = JobAssignment::signed(CHAIN, &key, job(0), Body::default(), at, deadline);
-        table.offer(&key.public_key(), &assignment, Height::new(10), |_| Ok(()))
-    }
-
-    #[test]
-    fn another_attempt_is_work_again_and_the_result_before_is_kept_until_it_is_done() {
-        let mut table = JobTable::new(1);
-        assert_eq!(offer_until(&mut table, "a", 20), Offer::Accept);
-        let (first, _) = commit(&mut table, 0);
-        table.delivered(&job(0), Some(&validator("a").public_key()));
-        assert_eq!(offer_until(&mut table, "b", 20), Offer::Duplicate);
-        assert_eq!(offer_until(&mut table, "b", 30), Offer::Accept);
-        assert_eq!(offer_until(&mut table, "a", 30), Offer::Duplicate);
-        assert_eq!(table.reveal(&job(0)).as_deref(), Some(&first));
-        let second = result(0, 5);
-        let signed = JobCommit::signed(CHAIN, &validator("runner"), job(0), second.commitment());
-        let signed = table.commit(second.clone(), signed).unwrap();
-        assert_eq!(table.undelivered().collect::<Vec<_>>(), [Delivery::Commit(signed)]);
-        assert_eq!((table.result_bytes, table.finished.len()), (5, 1));
-        assert_eq!(table.advance(Height::new(21)), []);
-        assert_eq!(table.reveal(&job(0)).as_deref(), Some(&second));
-
-        assert!(!table.cancel(&job(0)));
-        assert_eq!(offer_until(&mut table, "a", 30), Offer::Duplicate, "that attempt is over");
-        assert_eq!(offer_until(&mut table, "a", 40), Offer::Accept);
-        assert_eq!(offer_until(&mut table, "b", 50), Offer::Duplicate);
-        assert_eq!(table.advance(Height::new(50)), [], "it runs on");
-        assert_eq!(table.advance(Height::new(51)), [job(0)]);
-    }
-
-    #[test]
-    fn results_that_will_be_asked_for_are_forgotten_last() {
-        let mut table = JobTable::new(2);
-        offer(&mut table, "a", 0);
-        commit(&mut table, 0);
-        table.delivered(&job(0), None);
-        for i in 1..=MAX_RESULTS as u32 {
-            offer(&mut table, "a", i);
-            table.finish(result(i, 0));
-            table.delivered(&job(i), None);
-        }
-        assert!(table.reveal(&job(0)).is_some());
-        assert_eq!(table.finished.len(), MAX_RESULTS);
-    }
-
-    #[test]
-    fn a_lower_limit_drops_nothing_and_says_when_it_is_reached() {
-        let mut table = JobTable::new(3);
-        for i in 0..2 {
-            assert_eq!(offer(&mut table, "a", i), Offer::Accept);
-        }
-        assert!(table.signal(false).accepting_new);
-        table.limit(1);
-        let told = table.signal(false);
-        assert_eq!((told.active_jobs, told.max_concurrent, told.accepting_new), (2, 1, false));
-        assert_eq!(offer(&mut table, "a", 2), Offer::Reject(RejectReason::AtCapacity));
-        assert_eq!(offer(&mut table, "b", 1), Offer::Duplicate);
-        table.finish(result(0, 1));
-        assert!(!table.signal(false).accepting_new, "one still runs, and one may");
-        table.finish(result(1, 1));
-        assert!(table.signal(false).accepting_new);
-        assert_eq!(offer(&mut table, "a", 3), Offer::Accept);
-        assert!(!table.signal(false).accepting_new);
-        table.limit(3);
-        assert!(table.signal(false).accepting_new);
-    }
-}
+mod tests;
