@@ -10,7 +10,7 @@
 //!   accounts/NAME.key     0600: 64 hex digits, one line
 //!   log/devnet.log        everything the process said
 //!   validators/NAME/      a validator's keys and chain
-//!   runners/NAME/         a runner's key and work
+//!   runners/NAME/         a runner's key, work and commitments (`runner::pledges`)
 //!   data/                 what the devnet as a whole keeps across restarts
 //!   lease/                what the lease server keeps: `docs/leases.md`
 //!   jobs/                 what commands of jobs work in, of runners in the devnet's process

@@ -1,6 +1,6 @@
 //! SIGKILL at random moments under load: same chain, nothing lost, nothing twice, money conserved.
 
-use crate::support::{Home, list};
+use crate::support::{Home, list, wait_until};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -100,4 +100,50 @@ fn killed_at_random_moments_nothing_is_lost() {
     assert!(chains.all(|hash| hash == first));
     let blocks = chain(&home, head.min(20));
     assert_eq!(blocks.len() as u64, head.min(20));
+}
+
+/// Events of a kind since the chain's start.
+fn events(home: &Home, kind: &str) -> Vec<Value> {
+    list(&home.json(&["chain", "events", "--from", "0", "--kind", kind])).clone()
+}
+
+#[test]
+fn killed_between_commit_and_reveal_no_runner_pays_for_it() {
+    let rounds: u32 =
+        env::var("COWBOYCTL_KILL_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(ROUNDS);
+    let home = Home::new();
+    home.up(&["--seed", "12"]);
+    let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;
+    for _ in 0..rounds {
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for worker in 0..2 {
+                let (home, stop) = (&home, &stop);
+                scope.spawn(move || {
+                    let account = format!("dev-{worker}");
+                    let job = ["job", "submit", "custom", "--from", &account];
+                    let committee = ["--verify", "deterministic", "--runners", "3"];
+                    while !stop.load(Ordering::Relaxed) {
+                        // Whatever comes of it: the process may be killed under it.
+                        home.run(&[&job[..], &committee, &["--", "echo", "hi"]].concat());
+                    }
+                });
+            }
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            thread::park_timeout(Duration::from_millis(600 + (seed >> 33) % 1_500));
+            home.kill("local");
+            stop.store(true, Ordering::Relaxed);
+        });
+        home.json(&["devnet", "up", "--detach"]);
+    }
+    let submitted = events(&home, "JobSubmitted").len();
+    assert!(submitted > 0, "there was load");
+    wait_until("every job is verified", || events(&home, "JobVerified").len() == submitted);
+    assert_eq!(events(&home, "JobRetried"), [] as [Value; 0]);
+    let lost: Vec<_> = events(&home, "ReputationChanged")
+        .into_iter()
+        .filter(|event| event["data"]["after"].as_u64() < event["data"]["before"].as_u64())
+        .collect();
+    assert_eq!(lost, [] as [Value; 0]);
+    home.json(&["devnet", "down"]);
 }

@@ -9,7 +9,7 @@ use commonware_utils::sync::Mutex;
 use cowboy_devnet::{
     chain::ledger::ExecutedBlock,
     consensus::presence::RunnerView,
-    runner::{self, Runner, Targets, ValidatorAddress, Worker, worker::Pretended},
+    runner::{self, Pledges, Runner, Targets, ValidatorAddress, Worker, worker::Pretended},
     sample::{key, validator_name},
     transport::simulated::{Fabric, Link},
     validator::{
@@ -25,7 +25,7 @@ use cowboy_engine::{
     primitives::{Hash, PublicKey, SecretKey, Wei},
     registry::JobKind,
 };
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{
     broadcast::{Receiver, error::RecvError},
     mpsc,
@@ -87,6 +87,7 @@ pub struct Devnet {
     /// Its running runners, by their numbers.
     pub runners: BTreeMap<usize, Runner>,
     context: Context,
+    commitments: Option<PathBuf>,
     targets: Targets,
     pace: Duration,
 }
@@ -149,7 +150,7 @@ impl Devnet {
         let mut cluster = Cluster::new(context.child("cluster"), setup).await?;
         cluster.start_all()?;
         let runners = BTreeMap::new();
-        Ok(Self { cluster, gateways, fabric, runners, context, targets, pace })
+        Ok(Self { cluster, gateways, fabric, runners, context, commitments: None, targets, pace })
     }
 
     /// Starts the runner of a number; its jobs take a block's time.
@@ -158,15 +159,29 @@ impl Devnet {
         self.start_runner_with(index, worker);
     }
 
+    /// Runners that start from now on keep their commitments in a folder each of this one.
+    pub fn keep_commitments(&mut self, folder: PathBuf) {
+        self.commitments = Some(folder);
+    }
+
     /// Starts the runner of a number with a worker of its own.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot have the folder that it is to keep its commitments in.
     pub fn start_runner_with(&mut self, index: usize, worker: impl Worker) {
         let key = runner_key(index);
+        let pledges = self.commitments.as_ref().map(|folder| {
+            let folder = folder.join(index.to_string());
+            Arc::new(Pledges::open(folder, Hash::ZERO).expect("a folder for commitments"))
+        });
         let config = runner::Config {
             chain_id: self.cluster.genesis().chain_id(),
             targets: self.targets.of(&key.public_key()),
             kinds: [JobKind::Custom].into(),
             max_concurrent_jobs: 4,
             polling: None,
+            pledges,
             key,
         };
         let dialer = self.fabric.dialer(config.key.public_key());

@@ -6,13 +6,14 @@ use crate::{
     client::Client,
     executor::Executor,
     faults::Tap,
-    runner::{self, Polling, Targets, control, heartbeat, polling},
+    home::DevnetHome,
+    runner::{self, Pledges, Polling, Targets, control, heartbeat, polling},
     topology::{Plan, RunnerPlan},
     transport::{quic, tls::Identity},
 };
 use ::tokio::sync::watch;
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
-use cowboy_engine::{registry::JobKind, wire::BackpressureSignal};
+use cowboy_engine::{primitives::Hash, registry::JobKind, wire::BackpressureSignal};
 use futures::future::join_all;
 use std::{collections::BTreeMap, mem, sync::Arc};
 
@@ -21,6 +22,7 @@ pub(super) struct Runners {
     context: tokio::Context,
     backend: Arc<Backend>,
     chain_id: u64,
+    home: DevnetHome,
     /// The control API, for heartbeats on the chain.
     api: Client,
     /// What is common to all executors.
@@ -58,6 +60,7 @@ impl Runners {
             context: context.child("runners"),
             backend: config.backend.clone(),
             chain_id: config.genesis.chain_id(),
+            home: config.home.clone(),
             polling: Polling { client: api.clone(), phase, interval },
             api,
             executor,
@@ -76,6 +79,9 @@ impl Runners {
         let tap = Tap::new(self.backend.faults().clone(), runner.name.as_str());
         let client = quic::Client::bind_tapped(loopback(0), tap.clone())
             .map_err(|error| error.to_string())?;
+        // A reset empties the folder: what is in it is of this chain.
+        let folder = self.home.runner_path(&runner.name).join("commitments");
+        let pledges = Pledges::open(folder, Hash::ZERO).map_err(|error| error.to_string())?;
         let config = runner::Config {
             chain_id: self.chain_id,
             key: key.clone(),
@@ -83,6 +89,7 @@ impl Runners {
             kinds: runner.kinds.iter().copied().map(JobKind::from).collect(),
             max_concurrent_jobs: runner.max_concurrent_jobs,
             polling: Some(self.polling.clone()),
+            pledges: Some(Arc::new(pledges)),
         };
         let started = runner::start(
             self.context.child("runner").with_attribute("name", &runner.name),

@@ -6,6 +6,7 @@
 //!   runner.json                       where the process answers; written once it does
 //!   token                             0600: what a request to the process must show
 //!   jobs/                             what commands of jobs work in; emptied when it starts
+//!   commitments/                      commitments that it has signed (`runner::pledges`)
 //!   log                               what it said, where it runs in the background
 //! ```
 //!
@@ -105,6 +106,11 @@ impl RunnerFolder {
     /// `jobs`: directories of the jobs that it works on.
     pub fn jobs_path(&self) -> PathBuf {
         self.path.join("jobs")
+    }
+
+    /// `commitments`: those that it has signed, and their results.
+    pub fn commitments_path(&self) -> PathBuf {
+        self.path.join("commitments")
     }
 
     fn lock_path(&self) -> PathBuf {

@@ -16,7 +16,7 @@ use crate::{
 use commonware_runtime::Clock;
 use cowboy_engine::{
     presence::Phase,
-    primitives::{Address, PublicKey},
+    primitives::{Address, Hash, PublicKey},
 };
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 use tokio::sync::watch;
@@ -111,6 +111,11 @@ impl Follower {
     /// The client that goes where the API goes.
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// The hash of the chain's first block; `None`: it has not looked yet.
+    pub fn first_block(&self) -> Option<Hash> {
+        self.chain.as_ref().map(|chain| chain.first_block.0)
     }
 
     /// One look.

@@ -4,6 +4,7 @@
 //! * [`Targets`]: whom to connect to, as the chain has it.
 //! * [`polling`]: jobs and results over HTTP, where connections do not do.
 //! * [`worker`]: what does the work.
+//! * [`pledges`]: commitments, on disk before they are sent.
 //! * [`control`]: pausing it, limiting it, ending it.
 //! * [`heartbeat`]: its slow sign of life on the chain.
 //!
@@ -21,6 +22,7 @@ pub mod heartbeat;
 mod job;
 pub mod key;
 pub mod node;
+pub mod pledges;
 pub mod polling;
 pub mod process;
 mod targets;
@@ -30,6 +32,7 @@ pub mod worker;
 mod tests;
 
 pub use node::{Config, Runner, ValidatorAddress, start};
+pub use pledges::Pledges;
 pub use polling::Polling;
 pub use targets::{Targets, targets};
 pub use worker::Worker;

@@ -12,14 +12,15 @@
 //! A result goes to the validator whose assignment was accepted, as long as that stream is open,
 //! and else to any other connected one. What nobody has taken is tried again with each block and
 //! each new connection, until the job's deadline. A member of a committee sends a commitment in the
-//! same way, and shows its result to whoever asks for it then. Of work that failed the reason goes
-//! the same way.
+//! same way, once it is on the disk, and shows its result to whoever asks for it then. Of work that
+//! failed the reason goes the same way.
 //!
 //! Heights are told by validators, any of which may lie: what the runner believes is the lower
 //! median of what its connections told last.
 
 use super::{
     job::work,
+    pledges::Pledges,
     polling::{self, Polling},
     worker::{Progress, Worker},
 };
@@ -39,8 +40,8 @@ use cowboy_engine::{
         runner::{self, Event},
     },
     wire::{
-        BackpressureSignal, Body, CancelReason, GoodbyeReason, JobAggregate, JobAssignment,
-        JobCommit, JobFailure, JobResult, Percent, Reason, RejectReason, Text,
+        BackpressureSignal, CancelReason, GoodbyeReason, JobAggregate, JobAssignment, Percent,
+        RejectReason, Text,
     },
 };
 use futures::FutureExt as _;
@@ -90,6 +91,8 @@ pub struct Config {
     pub max_concurrent_jobs: u32,
     /// Where it polls when connections do not do; `None`: nowhere.
     pub polling: Option<Polling>,
+    /// Where it keeps its commitments across restarts; `None`: nowhere.
+    pub pledges: Option<Arc<Pledges>>,
 }
 
 /// What a runner does, as it happens.
@@ -220,13 +223,25 @@ where
 {
     let (count, _) = watch::channel(0);
     let (activity, _) = broadcast::channel(ACTIVITY_LAG);
+    let public = config.key.public_key();
+    let mut table = JobTable::new(config.max_concurrent_jobs);
+    if let Some(pledges) = &config.pledges {
+        match pledges.load(config.chain_id, &public) {
+            Ok(kept) => {
+                for pledge in kept {
+                    table.restore(pledge);
+                }
+            }
+            Err(error) => tracing::error!(%error, "commitments of before cannot be read"),
+        }
+    }
     let core = Arc::new(Core {
         chain_id: config.chain_id,
         kinds: config.kinds,
         count,
         activity,
         shared: Mutex::new(Shared {
-            table: JobTable::new(config.max_concurrent_jobs),
+            table,
             targets: BTreeMap::new(),
             kept: BTreeSet::new(),
             links: BTreeMap::new(),
@@ -239,8 +254,10 @@ where
             told_load: None,
             head: Height::GENESIS,
         }),
-        public: config.key.public_key(),
+        public,
         key: config.key,
+        pledges: config.pledges,
+        committing: tokio::sync::Mutex::new(()),
     });
     let mut targets = config.targets;
     let shared = core.clone();
@@ -275,13 +292,16 @@ where
 }
 
 pub(super) struct Core {
-    chain_id: u64,
-    key: SecretKey,
+    pub(super) chain_id: u64,
+    pub(super) key: SecretKey,
     pub(super) public: PublicKey,
     kinds: BTreeSet<JobKind>,
     /// How many validators are connected.
     count: watch::Sender<usize>,
     activity: broadcast::Sender<Activity>,
+    pub(super) pledges: Option<Arc<Pledges>>,
+    /// Whose commitment goes to the disk and into the table.
+    pub(super) committing: tokio::sync::Mutex<()>,
     pub(super) shared: Mutex<Shared>,
 }
 
@@ -364,6 +384,7 @@ impl Core {
                 shared.abandon(&job_id);
                 self.say(Activity::Stopped { job_id, reason: None });
             }
+            self.clear(shared);
         }
         shared.deliver_all();
     }
@@ -384,45 +405,6 @@ impl Core {
         if let Some(link) = shared.holders.get(&job_id).and_then(|key| shared.links.get(key)) {
             link.command(Command::Progress(job_id, progress));
         }
-    }
-
-    pub(super) fn finished(&self, job_id: Hash, bytes: Vec<u8>, in_committee: bool) {
-        let length = bytes.len();
-        let body = match Body::new(bytes) {
-            Ok(body) => body,
-            Err(error) => return self.failed(job_id, error.to_string()),
-        };
-        let (chain_id, key) = (self.chain_id, &self.key);
-        let result = JobResult::signed(chain_id, key, job_id, body);
-        let commit =
-            in_committee.then(|| JobCommit::signed(chain_id, key, job_id, result.commitment()));
-        let mut shared = self.shared.lock();
-        shared.running.remove(&job_id);
-        let delivery = match commit {
-            None => shared.table.finish(result).map(Delivery::Result),
-            Some(commit) => shared.table.commit(result, commit).map(Delivery::Commit),
-        };
-        if let Some(delivery) = delivery {
-            self.say(Activity::Finished { job_id, bytes: length });
-            shared.deliver(delivery);
-        }
-        shared.tell_load();
-    }
-
-    /// There will be no result. A job that was taken back, or is past its deadline, is known to be
-    /// over: of it nothing is said.
-    pub(super) fn failed(&self, job_id: Hash, reason: String) {
-        let told = Reason::truncated(&reason);
-        let failure = JobFailure::signed(self.chain_id, &self.key, job_id, told);
-        let mut shared = self.shared.lock();
-        shared.running.remove(&job_id);
-        if let Some(failure) = shared.table.fail(failure) {
-            // The chain has the beginning of the reason: here all of it can be read.
-            tracing::warn!(runner = %self.public.address(), %job_id, reason, "job failed");
-            self.say(Activity::Failed { job_id, reason });
-            shared.deliver(Delivery::Failure(failure));
-        }
-        shared.tell_load();
     }
 }
 
@@ -462,7 +444,7 @@ impl Shared {
     }
 
     /// Sends a result that is not on its way: to the validator that holds the job, else to any.
-    fn deliver(&mut self, delivery: Delivery) {
+    pub(super) fn deliver(&mut self, delivery: Delivery) {
         let job_id = delivery.job_id();
         if self.in_flight.contains_key(&job_id) {
             return;
@@ -732,6 +714,7 @@ where
     fn cancelled(&self, job_id: &Hash, reason: CancelReason) {
         let mut shared = self.core.shared.lock();
         let stopped = shared.table.cancel(job_id);
+        self.core.clear(&mut shared);
         shared.abandon(job_id);
         shared.landed(job_id, &self.validator);
         if stopped {

@@ -312,6 +312,7 @@ where
     fn give_up(&self, job_id: &Hash) {
         let mut shared = self.core.shared.lock();
         let stopped = shared.table.cancel(job_id);
+        self.core.clear(&mut shared);
         shared.abandon(job_id);
         if stopped {
             let reason = Some(CancelReason::Reassigned);

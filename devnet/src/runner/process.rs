@@ -7,6 +7,7 @@ use super::{
     follow::{self, Api, FollowError, Follower, Seen},
     heartbeat,
     node::Activity,
+    pledges::Pledges,
     polling, start,
 };
 use crate::{
@@ -26,6 +27,7 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
     pin::pin,
+    sync::Arc,
     time::Duration,
 };
 
@@ -126,6 +128,8 @@ async fn live(
     let dialer = quic::Client::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?
         .dialer(tls::Identity::new(&key)?);
     let interval = polling::interval(block_time);
+    let chain = follower.first_block().expect("it has looked");
+    let pledges = Pledges::open(lock.folder().commitments_path(), chain)?;
     let node = Config {
         chain_id: seen.parameters.chain_id.0.0,
         key: key.clone(),
@@ -133,6 +137,7 @@ async fn live(
         kinds,
         max_concurrent_jobs: seen.entry.max_concurrent_jobs,
         polling: Some(Polling { client: client.clone(), phase: told, interval }),
+        pledges: Some(Arc::new(pledges)),
     };
     let runner = start(context.child("runner"), node, dialer, executor);
     if let Some(most) = max_concurrent_jobs {

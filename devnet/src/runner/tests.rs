@@ -123,6 +123,7 @@ impl Net {
             kinds: [JobKind::Custom].into(),
             max_concurrent_jobs: 4,
             polling: None,
+            pledges: None,
         }
     }
 

@@ -107,6 +107,7 @@ pub fn crowd(runners: usize) -> Crowd {
                     kinds: [JobKind::Custom].into(),
                     max_concurrent_jobs: 4,
                     polling: None,
+                    pledges: None,
                 };
                 let context = devnet.context.child("runner");
                 runner::start(context, config, dialer, Executor::default())

@@ -108,6 +108,7 @@ pub fn latencies(jobs: u64) -> Latencies {
                     kinds: [JobKind::Custom].into(),
                     max_concurrent_jobs: 4,
                     polling: None,
+                    pledges: None,
                 };
                 let context = devnet.context.child("runner");
                 let runner = runner::start(context, config, dialer, Executor::default());

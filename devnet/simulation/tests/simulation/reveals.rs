@@ -18,7 +18,7 @@ use cowboy_engine::{
 use cowboy_simulation::devnet::{BLOCK_TIME, Devnet, Plan, runner_key, validator_key};
 use std::{
     convert::Infallible,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 const VALIDATORS: usize = 4;
@@ -177,6 +177,55 @@ fn a_runner_that_is_cut_off_between_commitment_and_reveal_reveals_when_it_is_bac
         let (_, outcome) = verified(&devnet, &job_id).await;
         assert_eq!(outcome.agreeing.len(), RUNNERS);
     });
+}
+
+/// Counts how often it works.
+struct Counting {
+    usual: Pretended<deterministic::Context>,
+    works: Arc<AtomicUsize>,
+}
+
+impl Worker for Counting {
+    type Error = Infallible;
+
+    async fn work(
+        &self,
+        spec: &JobSpec,
+        cancelled: Cancelled,
+        started: impl FnOnce() + Send,
+        progress: impl Fn(Progress) + Send + Sync,
+    ) -> Result<Vec<u8>, Infallible> {
+        self.works.fetch_add(1, Ordering::Relaxed);
+        self.usual.work(spec, cancelled, started, progress).await
+    }
+}
+
+#[test]
+fn a_runner_that_is_killed_between_commitment_and_reveal_reveals_what_it_committed_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for seed in 0..3 {
+        run(seed, async |context| {
+            let mut devnet = devnet(&context, [BLOCK_TIME, BLOCK_TIME, SLOW]).await;
+            devnet.kill_runner(0).await;
+            devnet.keep_commitments(folder.path().join(seed.to_string()));
+            let works = Arc::new(AtomicUsize::new(0));
+            let worker = || {
+                let usual = Pretended { clock: context.child("worker"), delay: BLOCK_TIME };
+                Counting { usual, works: works.clone() }
+            };
+            devnet.start_runner_with(0, worker());
+            reach(&devnet, height(&devnet) + 6).await;
+            let job_id = devnet.submit(0, shared()).expect("a mempool with room");
+            committed(&devnet, &job_id, runner_key(0).address()).await;
+            devnet.kill_runner(0).await;
+            devnet.cluster.pass(BLOCK_TIME).await;
+            devnet.start_runner_with(0, worker());
+            let (job, outcome) = verified(&devnet, &job_id).await;
+            assert_eq!((outcome.agreeing.len(), job.attempt.number), (RUNNERS, 0));
+            assert_eq!(works.load(Ordering::Relaxed), 1, "the work was done");
+            assert!(outcome.height < job.commit_deadline(), "nobody waited for a deadline");
+        });
+    }
 }
 
 #[test]

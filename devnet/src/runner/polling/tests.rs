@@ -143,6 +143,7 @@ impl Net {
             kinds: [JobKind::Custom].into(),
             max_concurrent_jobs: 4,
             polling: Some(polling),
+            pledges: None,
         };
         let worker = Pretended { clock: context.child("worker"), delay };
         let runner = start(context.child("runner"), config, Nowhere, worker);
