@@ -8,7 +8,7 @@
 //!   resetting             a reset has begun and is not finished
 //!   token                 0600: what a request that changes state must show
 //!   accounts/NAME.key     0600: 64 hex digits, one line
-//!   log/devnet.log        everything the process said
+//!   log/devnet.log        what the process said; the part before is in log/devnet.log.1
 //!   validators/NAME/      a validator's keys and chain
 //!   runners/NAME/         a runner's key, work and commitments (`runner::pledges`)
 //!   data/                 what the devnet as a whole keeps across restarts
@@ -232,7 +232,7 @@ impl DevnetHome {
         self.path.join("token")
     }
 
-    /// `log/devnet.log`: everything the process said.
+    /// `log/devnet.log`: what the process said, all of it or what [`part_before`] has not.
     pub fn log_path(&self) -> PathBuf {
         self.path.join("log/devnet.log")
     }
@@ -500,9 +500,17 @@ impl Lock {
         for folder in chain.into_iter().chain(work) {
             remove_dir(&folder)?;
         }
+        remove_file(&part_before(&home.log_path()))?;
         remove_file(&home.log_path())?;
         remove_file(&home.resetting_path())
     }
+}
+
+/// Where the part of a log is that was written before it began again, as `devnet.log.1`.
+pub fn part_before(log: &Path) -> PathBuf {
+    let mut name = log.as_os_str().to_owned();
+    name.push(".1");
+    name.into()
 }
 
 /// Takes a lock file for this process, making it where there is none, and writes the process' id

@@ -11,12 +11,13 @@
 //! | [`duration`] | durations as people read them |
 //! | [`spelling`] | names that were probably meant |
 //! | [`nofollow`] | files and directories opened without following links |
+//! | [`open_files`] | the limit of open files |
 //! | [`sse`] | the text of event streams, read |
 //! | [`http`] | servers: connections, their places, TLS |
 //! | [`executor`] | the work of jobs: commands, HTTP requests, language models |
+//! | [`storage`] | what a validator keeps beside consensus' archives |
 //! | [`topology`] | the YAML file, resolved into a plan |
 //! | [`faults`] | what goes wrong on purpose between nodes, and what becomes of a message |
-//! | [`storage`] | what a validator keeps beside consensus' archives |
 //! | [`chain`] | one validator's executed chain, mempool and gossip |
 //! | [`consensus`] | Simplex with votes that carry presence |
 //! | [`transport`] | authenticated connections: QUIC, and simulated links |
@@ -45,6 +46,7 @@ pub mod home;
 pub mod http;
 pub mod lease;
 mod nofollow;
+mod open_files;
 pub mod orchestrator;
 pub mod report;
 pub mod runner;

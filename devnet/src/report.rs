@@ -94,7 +94,7 @@ impl Report {
         for file in ["topology.yaml", "devnet.json", "data/ports.json", "data/validators.json"] {
             report.tail(file, &devnet.path().join(file));
         }
-        for file in ["log/devnet.log", "log/devnet.log.old"] {
+        for file in ["log/devnet.log", "log/devnet.log.1", "log/devnet.log.old"] {
             report.tail(file, &devnet.path().join(file));
         }
         for runner in folders(&devnet.processes_path()) {

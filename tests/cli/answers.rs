@@ -76,6 +76,7 @@ fn status() -> Status {
         ready: true,
         chain_id: Some(Text(ChainId(0x0123_4567_89ab_cdef))),
         head: Some(head()),
+        kept_from: Some(1),
         validators: names("validator", 4).into_iter().map(validator).collect(),
         runners: names("runner", 4).into_iter().map(runner).collect(),
         faults: Vec::new(),

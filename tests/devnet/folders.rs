@@ -34,6 +34,25 @@ fn assert_untouched(folder: &Path) {
 }
 
 #[test]
+fn too_few_open_files_are_told_before_anything_starts() {
+    let home = Home::new();
+    let up = |limit: &str, args: &str| {
+        let script = format!("ulimit -n {limit} && exec \"$0\" devnet up --detach {args}");
+        let program = env!("CARGO_BIN_EXE_cowboyctl");
+        let mut command = home.command_of("sh", &["-c", &script, program]);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, error) = up("400", "--name few");
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains("open files and sockets, this process is allowed 400"), "{error}");
+    assert!(error.contains("raise the hard limit"), "{error}");
+    // The soft limit is this program's own affair.
+    let (code, error) = up("-S 100", "--name enough --wait 3");
+    assert_eq!(code, Some(0), "{error}\n{}", home.logs());
+}
+
+#[test]
 fn a_link_in_the_place_of_a_folder_is_refused_and_what_it_names_is_left() {
     let home = Home::new();
     let elsewhere_folder = tempfile::tempdir().unwrap();

@@ -44,7 +44,12 @@ impl Home {
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cowboyctl"));
+        self.command_of(env!("CARGO_BIN_EXE_cowboyctl"), args)
+    }
+
+    /// Another program, for which this is the folder of devnets.
+    pub fn command_of(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(args)
             .env("COWBOYCTL_HOME", self.0.path())

@@ -63,7 +63,7 @@ pub enum StoreError {
         error: rusqlite::Error,
     },
     /// A file of another version, or of another chain.
-    #[error("{path} is of {got}, this is {expected}; `devnet reset` starts anew")]
+    #[error("{path} is of {got}, this is {expected}; `devnet reset` deletes the chain")]
     Other {
         /// Which file.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum StoreError {
         expected: String,
     },
     /// A record that is none.
-    #[error("{path}: {what} is damaged: {error}; `devnet reset` starts anew")]
+    #[error("{path}: {what} is damaged: {error}; `devnet reset` deletes the chain")]
     Damaged {
         /// Which file.
         path: PathBuf,

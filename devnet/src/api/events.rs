@@ -59,7 +59,10 @@ pub(super) async fn events(
     let (stopped, closed) = (changes.swap_remove(view.slot), shared.closed());
     let next = match (last, query.from) {
         (Some(last), _) => Height::new(last).next(),
-        (None, Some(from)) => Height::new(from),
+        (None, Some(from)) => {
+            view.kept(Height::new(from))?;
+            Height::new(from)
+        }
         (None, None) => view.head().next(),
     };
     let known = authorize(&headers, &shared.backend.token).is_ok();
@@ -192,10 +195,8 @@ fn runners(view: &View, height: Height) -> Result<(u32, u32), ApiError> {
         height.previous().is_some_and(|p| p.since(certified) <= PRESENCE_TIMEOUT_BLOCKS)
     };
     let present = newest.filter(|(certified, _)| counts(*certified)).map_or(0, |(_, n)| n);
-    let (came, left) = (
-        view.store().count_events("RunnerRegistered", height)?,
-        view.store().count_events("RunnerDeregistered", height)?,
-    );
-    let registered = (u64::from(view.backend.genesis_runners) + came).saturating_sub(left);
+    let after = |kind| view.store().count_events(kind, height, view.head());
+    let (came, left) = (after("RunnerRegistered")?, after("RunnerDeregistered")?);
+    let registered = (u64::from(view.state.registry().order().len()) + left).saturating_sub(came);
     Ok((present, u32::try_from(registered).unwrap_or(u32::MAX)))
 }

@@ -11,5 +11,6 @@ mod limits;
 mod openapi;
 mod polling;
 mod presence;
+mod pruned;
 mod stream;
 mod timers;

@@ -105,7 +105,18 @@ impl View {
             ApiError::bad_request(format!("`{text}` is no height: expected a number or `latest`"))
         })?;
         self.reached(height)?;
+        self.kept(height)?;
         Ok(height)
+    }
+
+    /// Whether the validator still keeps the block at `height`. Genesis it always has.
+    pub fn kept(&self, height: Height) -> Result<(), ApiError> {
+        let first = self.store().kept_from();
+        if height == Height::GENESIS || height >= first {
+            return Ok(());
+        }
+        let message = format!("Pruned: block {height} is no longer kept; the oldest is {first}");
+        Err(ApiError::gone(message).hint("`storage.keep` in the topology says how much is kept"))
     }
 
     /// Whether the block at `height` is final here.
@@ -130,7 +141,7 @@ impl View {
         if height == Height::GENESIS {
             return Ok(self.backend.genesis.clone());
         }
-        self.store().block(height)?.ok_or_else(|| missing(height))
+        self.store().block(height)?.ok_or_else(|| self.missing(height))
     }
 
     /// The hash of a final block. `height` is at most the head.
@@ -146,8 +157,14 @@ impl View {
         if height == Height::GENESIS {
             return Ok((self.backend.genesis_root, None));
         }
-        let (root, ms) = self.store().executed(height)?.ok_or_else(|| missing(height))?;
+        let (root, ms) = self.store().executed(height)?.ok_or_else(|| self.missing(height))?;
         Ok((root, Some(time(ms))))
+    }
+
+    /// Why the store does not have a final block.
+    fn missing(&self, height: Height) -> ApiError {
+        let damaged = || format!("block {height} is final, but the validator does not have it");
+        self.kept(height).err().unwrap_or_else(|| ApiError::internal(damaged()))
     }
 
     /// The address of the validator that proposed a block; `None` for genesis.
@@ -189,10 +206,6 @@ fn furthest(backend: &Backend) -> Result<(usize, Running), ApiError> {
         ApiError::unavailable("no validator is running")
             .hint("start one: cowboyctl validator start NAME")
     })
-}
-
-fn missing(height: Height) -> ApiError {
-    ApiError::internal(format!("block {height} is final, but the validator does not have it"))
 }
 
 /// A hash in a request. `what` names what it is the hash of.

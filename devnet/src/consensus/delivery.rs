@@ -3,16 +3,20 @@
 use super::{
     Digest,
     application::{Marshal, now_ms},
+    archive,
     block::Block,
     engine::EngineError,
     scheme::Schemes,
 };
-use crate::chain::{ledger::Ledger, mempool::Mempool};
+use crate::chain::{
+    ledger::{Ledger, LedgerError},
+    mempool::Mempool,
+};
 use commonware_actor::Feedback;
 use commonware_consensus::{
     Reporter,
     marshal::{Update, core::Processed},
-    types::Height,
+    types::{FixedEpocher, Height},
 };
 use commonware_cryptography::{Digested, Digestible as _};
 use commonware_runtime::Clock;
@@ -107,6 +111,7 @@ pub(super) struct Delivering {
     pub(super) incoming: Incoming,
     /// Learns the committee of each epoch from the last block of the one before.
     pub(super) schemes: Schemes,
+    pub(super) epocher: FixedEpocher,
     /// Told how far the chain is stored, and the block there.
     pub(super) stored: watch::Sender<(u64, Digest)>,
 }
@@ -120,22 +125,25 @@ impl Delivering {
         for height in stored + 1..=acknowledged {
             let block = self.marshal.get_block(Height::new(height)).await;
             let block = block.ok_or(EngineError::Archive(primitives::Height::new(height)))?;
-            self.commit(&context, block.inner())?;
+            self.commit(&context, block.inner()).await?;
         }
         while let Some((block, acknowledgement)) = self.incoming.recv().await {
-            self.commit(&context, block.inner())?;
+            self.commit(&context, block.inner()).await?;
             acknowledgement.acknowledge();
         }
         Ok(())
     }
 
-    fn commit<E: Clock>(&self, context: &E, block: &Block) -> Result<(), EngineError> {
+    async fn commit<E: Clock>(&self, context: &E, block: &Block) -> Result<(), EngineError> {
         let committed = self.ledger.commit(block.chain(), now_ms(context))?;
         if let Some(executed) = committed {
             self.mempool.settle(&executed.execution.state);
             self.schemes.learn(&executed.execution.state)?;
         }
-        self.stored.send_replace((block.chain().header.height.get(), block.digest()));
+        let height = block.chain().header.height;
+        self.stored.send_replace((height.get(), block.digest()));
+        let trimmed = archive::trim(&self.marshal, self.ledger.store(), &self.epocher, height);
+        trimmed.await.map_err(LedgerError::from)?;
         Ok(())
     }
 }

@@ -7,11 +7,12 @@
 //!                                  └─ final blocks in order ─→ Ledger, then acknowledged
 //! ```
 //!
-//! Marshal is the archive: it stores final blocks and certificates, fetches those that are missing
+//! Marshal keeps the newest final blocks and their certificates, fetches those that are missing
 //! from peers and delivers them in order, again after a restart unless acknowledged.
 
 use super::{
     application::Application,
+    archive,
     block::{Block, BlockConfig},
     certificate,
     channels::Endpoint,
@@ -256,7 +257,7 @@ where
                 value_partition,
                 compression: None,
                 codec_config: $codec,
-                items_per_section: NZU64!(1024),
+                items_per_section: archive::SECTION,
                 key_write_buffer: BUFFER,
                 value_write_buffer: BUFFER,
                 replay_buffer: BUFFER,
@@ -269,8 +270,10 @@ where
             })?
         }};
     }
-    let finalizations = archive!("finalizations", Scheme::certificate_codec_config_unbounded());
-    let block_archive = archive!("blocks", blocks.clone());
+    let recent = archive!("finalizations", Scheme::certificate_codec_config_unbounded());
+    let finalizations = archive::Certificates::new(recent, ledger.store().clone());
+    let recent = archive!("blocks", blocks.clone());
+    let block_archive = archive::Blocks::new(recent, ledger.store().clone());
     let (marshal_actor, marshal, floor) = Actor::init(
         context.child("marshal"),
         finalizations,
@@ -319,6 +322,7 @@ where
         processed: floor.processed(),
         incoming,
         schemes: schemes.clone(),
+        epocher: epocher.clone(),
         stored: storing,
     };
     // On a thread of its own: it executes blocks and writes to SQLite.

@@ -59,8 +59,9 @@ use tokio::sync::watch;
 /// Messages that wait inside consensus.
 pub(super) const MAILBOX: NonZeroUsize = NZUsize!(1024);
 pub(super) const BUFFER: NonZeroUsize = NZUsize!(1 << 16);
-/// Views behind the newest final one that are kept for those who lag.
-pub(super) const VIEWS_KEPT: ViewDelta = ViewDelta::new(64);
+/// Views behind the newest final one that are kept for those who lag. Consensus has an open file
+/// for each.
+pub(super) const VIEWS_KEPT: ViewDelta = ViewDelta::new(20);
 /// Between two requests for the end of an epoch that others have left.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 

@@ -11,6 +11,7 @@
 //! * [`faulty`]: a network that loses and delays messages as a devnet's faults say.
 
 pub mod application;
+mod archive;
 pub mod block;
 pub mod certificate;
 pub mod channels;

@@ -6,9 +6,11 @@ use super::{
     http::{self, Context, Uploads},
     service::{self, Owner, Service, StartError},
 };
-use crate::http::{Limits, Serving, tls::Acceptor};
+use crate::{
+    http::{Limits, Serving, tls::Acceptor},
+    open_files,
+};
 use cowboy_engine::lease::Config;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{fmt, io, mem, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
@@ -133,10 +135,7 @@ impl Server {
 /// Connections at a time: as many files as the process may have open allow, with enough of them
 /// for whatever else it does.
 fn connections() -> usize {
-    let limit = getrlimit(Resource::Nofile);
-    // What a process begins with is often far below what it may have. An error: it stays so.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let files = open_files::raise_limit().unwrap_or(u64::MAX);
     usize::try_from(files / 4).unwrap_or(usize::MAX).clamp(16, CONNECTIONS)
 }
 

@@ -5,6 +5,7 @@
 //! when a node dies before that. Everything it keeps lies in the folder that [`home`] describes.
 
 mod expiry;
+pub mod files;
 pub mod genesis;
 mod members;
 pub mod ports;

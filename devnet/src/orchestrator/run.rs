@@ -94,6 +94,16 @@ pub enum OrchestratorError {
     /// The lease server cannot be started.
     #[error("the lease server: {0}")]
     Lease(#[from] lease::ServerError),
+    /// The system does not let its process open enough files.
+    #[error(
+        "the devnet needs up to {needed} open files and sockets, this process is allowed {limit}"
+    )]
+    Files {
+        /// How many it may need.
+        needed: u64,
+        /// How many it may have.
+        limit: u64,
+    },
     /// A node did not start, or ended by itself before the devnet was ready.
     #[error("{node}: {error}")]
     Node {
@@ -115,6 +125,7 @@ pub fn run(
     let started = Instant::now();
     // Held until the runtime has ended with all its threads: who waits for it finds nothing left.
     let DevnetConfig { plan, lock } = config;
+    super::files::prepare(&plan)?;
     let data = lock.home().data_path();
     super::home::create_private_dir(&data)?;
     let runtime = tokio::Config::new()

@@ -303,7 +303,8 @@ impl Nodes {
         super::home::create_private_dir(&folder).map_err(|error| error.to_string())?;
         let chain_id = config.genesis.chain_id();
         let store = Store::open(&folder.join("index.db"), chain_id)
-            .map_err(|error| format!("{}: {error}", folder.display()))?;
+            .map_err(|error| format!("{}: {error}", folder.display()))?
+            .keeping(config.plan.keep);
         let identity = Identity::new(&keys.identity).map_err(|error| error.to_string())?;
         let faults = config.backend.faults().clone();
         let tap = Tap::new(faults.clone(), name.as_str());

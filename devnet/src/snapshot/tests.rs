@@ -55,7 +55,7 @@ impl Lab {
                 "PRAGMA journal_mode = WAL; DROP TABLE IF EXISTS meta; DROP TABLE IF EXISTS block;
                  CREATE TABLE meta (chain_id BLOB); CREATE TABLE block (height INTEGER, hash BLOB);
                  INSERT INTO meta VALUES (x'000000000000002a');
-                 INSERT INTO block VALUES ({height}, x'{}'); PRAGMA user_version = 6;",
+                 INSERT INTO block VALUES ({height}, x'{}'); PRAGMA user_version = 7;",
                 "ab".repeat(32)
             ))
             .unwrap();

@@ -1,16 +1,22 @@
 //! What one validator keeps beside consensus' own archives: blocks with their receipts, events,
 //! certificates and draws, and snapshots of the state. One SQLite file, one transaction per block.
 //!
+//! Blocks that are no longer recent are moved into compressed segments (`segment`), and the oldest
+//! of those are dropped where the chain has more than is to be kept (`keep`).
+//!
 //! The file is crash-safe (write-ahead log), survives `kill -9` at any moment, and may be read by
 //! anybody while the devnet runs; docs/storage.md lists its tables. Bodies are deterministic CBOR,
 //! the forms that `cowboy-engine` defines.
 
 mod format;
+mod keep;
 mod query;
 mod schema;
+mod segment;
 mod timers;
 
 pub use format::{FORMAT, stored_format};
+pub use keep::Keep;
 pub use query::{
     Cause, EventFilter, Line, PAGE_BYTES, Page, StoredDraw, StoredEvent, StoredLine,
     StoredPresence, StoredResult, StoredTransaction,
@@ -19,7 +25,8 @@ pub use timers::{End, StoredLane, StoredTimer, TimerFilter};
 
 use cowboy_engine::{
     chain::{
-        ActorReceipt, Block, EventKind, Execution, Payload, State, Status, event::ActorEmitted,
+        ActorReceipt, Block, Certificate, EventKind, Execution, Payload, State, Status,
+        event::ActorEmitted,
     },
     primitives::{
         Address, Hash, Height,
@@ -30,8 +37,12 @@ use cowboy_engine::{
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use std::{
     collections::BTreeMap,
+    io,
     path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -47,6 +58,9 @@ pub enum StorageError {
     /// SQLite refuses.
     #[error("storage: {0}")]
     Sqlite(#[from] rusqlite::Error),
+    /// A segment cannot be made.
+    #[error("storage: compressing blocks: {0}")]
+    Compression(#[from] io::Error),
     /// A record is not what it should be.
     #[error("storage: the {record} at {height} does not decode: {error}")]
     Corrupt {
@@ -59,7 +73,7 @@ pub enum StorageError {
     },
     /// The file is of another version of this program.
     #[error(
-        "storage: the file has format {got}, this program reads {expected}; `devnet reset` starts anew"
+        "storage: the file has format {got}, this program reads {expected}; `devnet reset` deletes the chain"
     )]
     Format {
         /// What the file says.
@@ -69,7 +83,7 @@ pub enum StorageError {
     },
     /// The file is of another chain.
     #[error(
-        "storage: the file belongs to chain {got:#x}, not {expected:#x}; `devnet reset` starts anew"
+        "storage: the file belongs to chain {got:#x}, not {expected:#x}; `devnet reset` deletes the chain"
     )]
     Chain {
         /// What the file says.
@@ -117,6 +131,10 @@ pub fn head_of(path: &Path) -> Result<Option<StoredHead>, StorageError> {
 #[derive(Debug)]
 pub struct Store {
     connection: Mutex<Connection>,
+    keep: Keep,
+    /// As in `meta`.
+    kept_from: AtomicU64,
+    last_read: Mutex<Option<segment::Segment>>,
 }
 
 /// A finalized block and what executing it did.
@@ -147,12 +165,48 @@ impl Store {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(64);
         schema::prepare(&connection, chain_id)?;
-        Ok(Self { connection: Mutex::new(connection) })
+        let kept_from = "SELECT kept_from FROM meta";
+        let kept_from: u64 = connection.query_row(kept_from, [], |row| row.get(0))?;
+        Ok(Self {
+            connection: Mutex::new(connection),
+            keep: Keep::default(),
+            kept_from: kept_from.into(),
+            last_read: Mutex::default(),
+        })
+    }
+
+    /// Drops the oldest blocks beyond `keep`, as new ones come.
+    pub fn keeping(mut self, keep: Keep) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// The first block that is kept, with its parent.
+    pub fn kept_from(&self) -> Height {
+        Height::new(self.kept_from.load(Ordering::Relaxed))
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {
         // A panic while the lock was held rolled its transaction back: the file is as before.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes what is stored outlast a power failure: until then the newest blocks may not.
+    pub fn sync(&self) -> Result<(), StorageError> {
+        self.lock().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+        Ok(())
+    }
+
+    /// Keeps a certificate of the last block of an epoch, whether or not the chain has one.
+    pub fn keep_certificate(
+        &self,
+        height: Height,
+        certificate: &Certificate,
+    ) -> Result<(), StorageError> {
+        self.lock()
+            .prepare_cached("INSERT OR IGNORE INTO epoch_end (height, certificate) VALUES (?, ?)")?
+            .execute(params![height.get(), to_vec(certificate)])?;
+        Ok(())
     }
 
     /// Height and hash of the last block stored.
@@ -188,7 +242,16 @@ impl Store {
         if height.get().is_multiple_of(SNAPSHOT_BLOCKS) {
             insert_snapshot(&transaction, &record.execution.state)?;
         }
+        let kept_from = if height.get().is_multiple_of(segment::BLOCKS) {
+            segment::archive(&transaction, height)?;
+            keep::drop_oldest(&transaction, self.keep, height)?
+        } else {
+            None
+        };
         transaction.commit()?;
+        if let Some(height) = kept_from {
+            self.kept_from.store(height.get(), Ordering::Relaxed);
+        }
         Ok(())
     }
 

@@ -1,6 +1,9 @@
 //! Reading the store.
 
-use super::{StorageError, Store};
+use super::{
+    StorageError, Store,
+    segment::{self, PresenceRow},
+};
 use cowboy_engine::{
     chain::{Block, Certificate, DrawRecord, Event, EventKind, Receipt, event::ReputationChanged},
     presence::Bitmap,
@@ -157,25 +160,37 @@ impl Store {
             .prepare_cached("SELECT body FROM block WHERE height = ?")?
             .query_row(params![signed(height)], |row| row.get(0))
             .optional()?;
+        let bytes = match bytes {
+            None => self.archived(height)?.map(|block| block.body),
+            recent => recent,
+        };
         bytes.map(|bytes| decode("block", height, &bytes)).transpose()
     }
 
     /// State root after a block, and when this validator executed it (Unix ms).
     pub fn executed(&self, height: Height) -> Result<Option<(Hash, u64)>, StorageError> {
-        Ok(self
+        let recent = self
             .lock()
             .prepare_cached("SELECT state_root, executed_ms FROM block WHERE height = ?")?
             .query_row(params![signed(height)], |row| Ok((hash(row, 0)?, row.get(1)?)))
-            .optional()?)
+            .optional()?;
+        match recent {
+            None => Ok(self.archived(height)?.map(|block| (block.state_root, block.executed_ms))),
+            recent => Ok(recent),
+        }
     }
 
     /// Height of the finalized block with this hash.
     pub fn height_of(&self, block: &Hash) -> Result<Option<Height>, StorageError> {
-        Ok(self
+        let recent = self
             .lock()
             .prepare_cached("SELECT height FROM block WHERE hash = ?")?
             .query_row(params![block.0], |row| height(row, 0))
-            .optional()?)
+            .optional()?;
+        match recent {
+            None => self.archived_height(block),
+            recent => Ok(recent),
+        }
     }
 
     /// A transaction's place and receipt.
@@ -202,16 +217,20 @@ impl Store {
 
     /// Events in order of their places, up to the limit, which may end within a block.
     pub fn events(&self, filter: EventFilter<'_>) -> Result<Page<StoredEvent>, StorageError> {
+        let wanted = filter.limit.saturating_add(1);
+        let archived = match filter.kind {
+            None | Some(segment::ROUTINE) => self.archived_events(filter.from, wanted as usize)?,
+            Some(_) => Vec::new(),
+        };
         let connection = self.lock();
         let mut statement = connection.prepare_cached(
             "SELECT height, position, body FROM event
              WHERE height >= ?1 AND (?2 IS NULL OR kind = ?2)
              ORDER BY height, position LIMIT ?3",
         )?;
-        let (from, limit) = (signed(filter.from), filter.limit);
-        let rows = statement
-            .query_map(params![from, filter.kind, limit.saturating_add(1)], stored_event)?;
-        let page = page(rows, limit, |(_, _, body)| body.len())?;
+        let from = signed(filter.from);
+        let rows = statement.query_map(params![from, filter.kind, wanted], stored_event)?;
+        let page = page(merged(archived, rows), filter.limit, |(_, _, body)| body.len())?;
         let rows = page.rows.into_iter().map(event).collect::<Result<_, _>>()?;
         Ok(Page { rows, more: page.more })
     }
@@ -242,12 +261,20 @@ impl Store {
         Ok(page)
     }
 
-    /// How many events of a kind there are, up to a block.
-    pub fn count_events(&self, kind: &str, up_to: Height) -> Result<u64, StorageError> {
+    /// How many events of a kind there are after a block, up to another one. Not for the kind
+    /// that each block has.
+    pub fn count_events(
+        &self,
+        kind: &str,
+        after: Height,
+        up_to: Height,
+    ) -> Result<u64, StorageError> {
         Ok(self
             .lock()
-            .prepare_cached("SELECT count(*) FROM event WHERE kind = ? AND height <= ?")?
-            .query_row(params![kind, signed(up_to)], |row| row.get(0))?)
+            .prepare_cached(
+                "SELECT count(*) FROM event WHERE kind = ? AND height > ? AND height <= ?",
+            )?
+            .query_row(params![kind, signed(after), signed(up_to)], |row| row.get(0))?)
     }
 
     /// The last changes of a runner's reputation up to a block, newest first: `limit` at most, and
@@ -281,12 +308,16 @@ impl Store {
 
     /// Events of one block.
     pub fn events_at(&self, at: Height) -> Result<Vec<StoredEvent>, StorageError> {
+        let archived = match self.archived(at)? {
+            Some(block) => segment::events(at, &block),
+            None => Vec::new(),
+        };
         let connection = self.lock();
         let mut statement = connection.prepare_cached(
             "SELECT height, position, body FROM event WHERE height = ? ORDER BY position",
         )?;
         let rows = statement.query_map(params![signed(at)], stored_event)?;
-        rows.map(|row| event(row?)).collect()
+        merged(archived, rows).map(|row| event(row?)).collect()
     }
 
     /// Events about one job.
@@ -301,33 +332,42 @@ impl Store {
 
     /// The canonical certificate of the block at `height`, where the chain has one.
     pub fn presence(&self, certified: Height) -> Result<Option<StoredPresence>, StorageError> {
-        let row = self
+        let recent = self
             .lock()
             .prepare_cached(
                 "SELECT embedded_at, certificate, bit_length, bitmap, registry
                  FROM presence WHERE height = ?",
             )?
-            .query_row(params![signed(certified)], |row| {
-                Ok((
-                    height(row, 0)?,
-                    row.get(1)?,
-                    row.get(2)?,
-                    row.get(3)?,
-                    row.get::<_, Vec<u8>>(4)?,
-                ))
-            })
+            .query_row(params![signed(certified)], PresenceRow::read)
             .optional()?;
-        row.map(|(embedded_at, certificate, bit_length, bitmap, registry)| {
+        let row = match recent {
+            None => self.archived(certified)?.and_then(|block| block.presence),
+            recent => recent,
+        };
+        row.map(|row| {
             Ok(StoredPresence {
                 height: certified,
-                embedded_at,
-                certificate,
-                bit_length,
-                bitmap,
-                registry: decode("registry order", certified, &registry)?,
+                embedded_at: row.embedded_at,
+                certificate: row.certificate,
+                bit_length: row.bit_length,
+                bitmap: row.bitmap,
+                registry: decode("registry order", certified, &row.registry)?,
             })
         })
         .transpose()
+    }
+
+    /// A certificate of the block at `height`, where one is kept.
+    pub fn certificate(&self, height: Height) -> Result<Option<Certificate>, StorageError> {
+        if let Some(presence) = self.presence(height)? {
+            return presence.certificate().map(Some);
+        }
+        let kept: Option<Vec<u8>> = self
+            .lock()
+            .prepare_cached("SELECT certificate FROM epoch_end WHERE height = ?")?
+            .query_row(params![signed(height)], |row| row.get(0))
+            .optional()?;
+        kept.map(|bytes| decode("certificate", height, &bytes)).transpose()
     }
 
     /// The draws of a job, one for each attempt at it, the first in front; the last may have found
@@ -420,6 +460,19 @@ fn page<T>(
         page.rows.push(row);
     }
     Ok(page)
+}
+
+/// Events of segments and of the table, both in order, in the order of both.
+fn merged(
+    archived: Vec<EventRow>,
+    rows: impl Iterator<Item = rusqlite::Result<EventRow>>,
+) -> impl Iterator<Item = rusqlite::Result<EventRow>> {
+    let (mut archived, mut rows) = (archived.into_iter().peekable(), rows.peekable());
+    std::iter::from_fn(move || match (archived.peek(), rows.peek()) {
+        (Some(a), Some(Ok(b))) if (a.0, a.1) < (b.0, b.1) => archived.next().map(Ok),
+        (Some(_), None) => archived.next().map(Ok),
+        _ => rows.next(),
+    })
 }
 
 pub(super) type EventRow = (Height, u32, Vec<u8>);

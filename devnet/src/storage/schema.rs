@@ -4,14 +4,23 @@ use super::StorageError;
 use rusqlite::Connection;
 
 /// The version of the tables below; another version is refused.
-pub(super) const FORMAT: i64 = 6;
+pub(super) const FORMAT: i64 = 7;
 
 const TABLES: &str = "
-CREATE TABLE meta (chain_id BLOB NOT NULL);
--- Finalized blocks. body: the block.
+-- kept_from: the first block that is kept with its parent; 1 until blocks are dropped.
+CREATE TABLE meta (chain_id BLOB NOT NULL, kept_from INTEGER NOT NULL);
+-- The newest finalized blocks. body: the block.
 CREATE TABLE block (
   height INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, state_root BLOB NOT NULL,
   executed_ms INTEGER NOT NULL, body BLOB NOT NULL);
+-- Older blocks, consecutive ones in one row, with their rows of presence and lane: a frame of
+-- Zstandard with a checksum over deterministic CBOR.
+CREATE TABLE segment (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, body BLOB NOT NULL);
+-- Heights of the blocks in segments. prefix: the first 8 bytes of the block's hash, big-endian.
+CREATE TABLE archived (
+  prefix INTEGER NOT NULL, height INTEGER NOT NULL, PRIMARY KEY (prefix, height)) WITHOUT ROWID;
+-- Certificates that the chain need not have: of the last block of each epoch.
+CREATE TABLE epoch_end (height INTEGER PRIMARY KEY, certificate BLOB NOT NULL);
 -- Where each transaction stands, and its receipt.
 CREATE TABLE tx (
   hash BLOB PRIMARY KEY, height INTEGER NOT NULL, position INTEGER NOT NULL,
@@ -25,7 +34,7 @@ CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
 -- Where a timer was scheduled and where it ended is known: only what happens between is looked for.
 CREATE INDEX event_timer ON event (timer_id)
   WHERE kind IN ('GbaFailed', 'TimerCancelled', 'TimerExtended');
--- The canonical certificate of each block that has one, and P(H) as derived from it.
+-- The canonical certificate of each block of `block` that has one, and P(H) as derived from it.
 -- registry: the addresses that the bits stand for.
 CREATE TABLE presence (
   height INTEGER PRIMARY KEY, embedded_at INTEGER NOT NULL, certificate BLOB NOT NULL,
@@ -38,6 +47,7 @@ CREATE TABLE draw (
 CREATE INDEX draw_height ON draw (height);
 CREATE TABLE result (
   job_id BLOB PRIMARY KEY, height INTEGER NOT NULL, runner BLOB NOT NULL, bytes BLOB NOT NULL);
+CREATE INDEX result_height ON result (height);
 -- What actors logged and emitted and how their calls failed, numbered within a block.
 -- tx, timer, job: which of the three made the actor run. kind: log, event or error. name: the event's.
 -- body: text; of an event JSON.
@@ -45,6 +55,7 @@ CREATE TABLE actor_log (
   actor BLOB NOT NULL, height INTEGER NOT NULL, line INTEGER NOT NULL, tx BLOB, timer BLOB,
   job BLOB, kind TEXT NOT NULL, name TEXT, body TEXT NOT NULL,
   PRIMARY KEY (actor, height, line)) WITHOUT ROWID;
+CREATE INDEX actor_log_height ON actor_log (height);
 -- Every timer that a block left in the queue. seq: the chain's count of timers. height: when it is
 -- due. status: waiting, fired, failed, expired, cancelled or insufficient_funds. ended_at: where;
 -- position: of its fire there. body: its record, without the payload and with the handler that it
@@ -64,7 +75,7 @@ CREATE TABLE timer_payload (seq INTEGER PRIMARY KEY, payload BLOB NOT NULL);
 CREATE TABLE fire (
   height INTEGER NOT NULL, position INTEGER NOT NULL, timer_id BLOB NOT NULL,
   receipt BLOB NOT NULL, PRIMARY KEY (height, position)) WITHOUT ROWID;
--- What the timer lane of each block did. basefee_cycle: 16 bytes, big-endian. cap: cycles above
+-- What the timer lane of each block of `block` did. basefee_cycle: 16 bytes, big-endian. cap: cycles above
 -- which a timer was not attempted.
 CREATE TABLE lane (
   height INTEGER PRIMARY KEY, basefee_cycle BLOB NOT NULL, cap INTEGER NOT NULL,
@@ -78,13 +89,13 @@ pub(super) fn prepare(connection: &Connection, chain_id: u64) -> Result<(), Stor
     // consensus' archives, which are synced, bring them again.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;
-         PRAGMA cache_size = -1024;",
+         PRAGMA cache_size = -1024; PRAGMA wal_autocheckpoint = 256;",
     )?;
     let format: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if format == 0 {
         let create = format!(
             "BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {FORMAT};
-             INSERT INTO meta (chain_id) VALUES (x'{chain_id:016x}'); COMMIT;"
+             INSERT INTO meta VALUES (x'{chain_id:016x}', 1); COMMIT;"
         );
         connection.execute_batch(&create)?;
         return Ok(());

@@ -21,7 +21,7 @@ fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"storage", name)
 }
 
-fn genesis() -> Genesis {
+pub(super) fn genesis() -> Genesis {
     Genesis {
         name: "storage".into(),
         timestamp_ms: 0,
@@ -82,7 +82,7 @@ fn block_of(state: &State, transactions: Vec<SignedTransaction>) -> Block {
     Block { header, certificates, transactions }
 }
 
-fn extend(store: &Store, state: &mut State, blocks: u64) {
+pub(super) fn extend(store: &Store, state: &mut State, blocks: u64) {
     for _ in 0..blocks {
         let block = child(state);
         let execution = execute(state, &block).unwrap();

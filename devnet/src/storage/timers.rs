@@ -7,6 +7,7 @@
 use super::{
     BlockRecord, StorageError, Store,
     query::{self, StoredEvent, decode, signed},
+    segment::LaneRow,
 };
 use cowboy_engine::{
     chain::{
@@ -42,7 +43,7 @@ impl End {
         [Self::Fired, Self::Failed, Self::Expired, Self::Cancelled, Self::InsufficientFunds];
 
     /// Its name in the table.
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Fired => "fired",
             Self::Failed => "failed",
@@ -330,20 +331,28 @@ impl Store {
 
     /// What the timer lanes of blocks did, from one height to another, both included.
     pub fn lanes(&self, from: Height, to: Height) -> Result<Vec<StoredLane>, StorageError> {
+        let mut lanes: Vec<(Height, LaneRow)> = self
+            .archived_between(from, to)?
+            .into_iter()
+            .filter_map(|(height, block)| Some((height, block.lane?)))
+            .collect();
         let connection = self.lock();
         let mut statement = connection.prepare_cached(
             "SELECT height, basefee_cycle, cap, report FROM lane
              WHERE height BETWEEN ? AND ? ORDER BY height",
         )?;
         let rows = statement.query_map(params![signed(from), signed(to)], |row| {
-            let basefee = u128::from_be_bytes(row.get(1)?);
-            Ok((query::height(row, 0)?, Wei::new(basefee), row.get(2)?, row.get::<_, Vec<u8>>(3)?))
+            Ok((query::height(row, 0)?, LaneRow::read(row, 1)?))
         })?;
-        rows.map(|row| {
-            let (height, basefee_cycle, cap, report) = row?;
-            Ok(StoredLane { height, basefee_cycle, cap, report: decode("lane", height, &report)? })
-        })
-        .collect()
+        for row in rows {
+            lanes.push(row?);
+        }
+        let lane = |(height, row): (Height, LaneRow)| {
+            let basefee_cycle = Wei::new(u128::from_be_bytes(row.basefee_cycle));
+            let report = decode("lane", height, &row.report)?;
+            Ok(StoredLane { height, basefee_cycle, cap: row.cap, report })
+        };
+        lanes.into_iter().map(lane).collect()
     }
 }
 

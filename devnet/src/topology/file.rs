@@ -2,8 +2,8 @@
 
 use super::{
     Amount, BlockTime, Kind, LeaseSection, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS, MAX_FILE_BYTES,
-    MAX_RUNNERS, MAX_VALIDATORS, Name, SpeculationSection, TimersSection, TopologyError, Within,
-    locate,
+    MAX_RUNNERS, MAX_VALIDATORS, Name, SpeculationSection, StorageSection, TimersSection,
+    TopologyError, Within, locate,
 };
 use crate::executor;
 use cowboy_engine::{
@@ -33,6 +33,8 @@ pub struct Topology {
     pub speculation: SpeculationSection,
     /// What the lease server grants leases with.
     pub lease: LeaseSection,
+    /// What validators keep on the disk.
+    pub storage: StorageSection,
     /// The validators (default 4).
     pub validators: Option<Nodes<ValidatorSection, 1, MAX_VALIDATORS>>,
     /// The runners (default 4).

@@ -3,11 +3,11 @@
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ExtraAccount, Feasibility, Kind,
     LeaseSection, MigrationSection, Name, Nodes, Options, PresenceSection, RunnerSection,
-    SpeculationSection, TimersSection, Topology, TopologyError, ValidatorSection, Visibility,
-    Within,
+    SpeculationSection, StorageSection, TimersSection, Topology, TopologyError, ValidatorSection,
+    Visibility, Within,
     locate::{self, Step},
 };
-use crate::executor;
+use crate::{executor, storage::Keep};
 use cowboy_engine::{
     chain::params::EPOCH_BLOCKS,
     lease,
@@ -69,6 +69,8 @@ pub struct Plan {
     pub lease: lease::Config,
     /// The lease server's port on the loopback; `None` lets the system choose.
     pub lease_port: Option<u16>,
+    /// How much of its chain each validator keeps.
+    pub keep: Keep,
     /// The validators, in the set's order: at least one.
     pub validators: Vec<ValidatorPlan>,
     /// The runners, in the order they register.
@@ -217,6 +219,7 @@ impl Topology {
             speculation,
             lease,
             lease_port: Some(self.lease.port.get() as u16).filter(|port| *port != 0),
+            keep: self.storage.keep,
             validators,
             runners,
             accounts: [faucet, governance, agent]
@@ -367,6 +370,7 @@ impl Plan {
             timers: TimersSection::of(&self.timers),
             speculation: SpeculationSection::of(&self.speculation),
             lease: LeaseSection::of(&self.lease, self.lease_port),
+            storage: StorageSection { keep: self.keep },
             validators: Some(Nodes::List(self.validators.iter().map(validator).collect())),
             runners: Some(Nodes::List(self.runners.iter().map(runner).collect())),
             accounts: AccountsSection {

@@ -1,6 +1,7 @@
 //! Topologies as written, what they resolve to, and what is said of those that cannot be.
 
 use super::*;
+use crate::storage::Keep;
 use cowboy_engine::{
     presence::{Phase, ThresholdRule},
     primitives::{CBY, Height, Wei},
@@ -49,6 +50,7 @@ validators: [{name: alpha}, {name: beta}]
 runners:
   - {name: worker, kinds: [http], stake: 20000cby, price_per_second: 5, max_concurrent_jobs: 1}
 accounts: {count: 1, balance: 3cby, extra: [{name: alice, balance: 340282366920938463463}]}
+storage: {keep: 1000}
 api: {port: 20123}
 ",
     )
@@ -62,6 +64,7 @@ api: {port: 20123}
     assert_eq!(worker.stake, Wei::cby(20_000));
     assert_eq!(plan.accounts[3].balance, Wei::new(3 * CBY));
     assert_eq!(plan.accounts[4].balance, Wei::new(340_282_366_920_938_463_463));
+    assert_eq!(plan.keep, Keep::Blocks(1_000));
     assert_eq!(plan.api_port, Some(20_123));
     assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
 }
@@ -163,7 +166,8 @@ fn errors_name_file_line_field_and_allowed_values() {
     check(
         "name: x\nvalidatorz: 4\n",
         "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, \
-         `migration`, `timers`, `speculation`, `lease`, `validators`, `runners`, `accounts`, `api`",
+         `migration`, `timers`, `speculation`, `lease`, `storage`, \
+         `validators`, `runners`, `accounts`, `api`",
     );
     check(
         "migration:\n  phase: dusk\n",
@@ -174,6 +178,16 @@ fn errors_name_file_line_field_and_allowed_values() {
         "chain:\n  presence:\n    threshold_rule: most\n",
         "devnet.yaml:3: chain.presence.threshold_rule: unknown variant `most`, expected one of \
          `committee`, `quorum`, `subset`",
+    );
+    let keep = "devnet.yaml:2: storage.keep: invalid value: ";
+    let kept = "expected a number of blocks, 512 or more, or a size for each validator, 64MB or \
+                more, as `4GB`";
+    check("storage:\n  keep: 511\n", &format!("{keep}integer `511`, {kept}"));
+    check("storage:\n  keep: 63MB\n", &format!("{keep}string \"63MB\", {kept}"));
+    check(
+        "storage:\n  keep: much\n",
+        "devnet.yaml:2: storage.keep: `much` is no size: expected a whole number and MB, GB, TB, \
+         MiB, GiB or TiB, as `500MB` or `4GB`",
     );
     check(
         "chain:\n  blocktime: 1s\n",

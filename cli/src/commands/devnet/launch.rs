@@ -1,6 +1,6 @@
 //! A devnet in this process: its log, its signals, and the lines about its blocks.
 
-use super::up::UpReport;
+use super::{rotating::Rotating, up::UpReport};
 use crate::{
     commands::{runtime, to_end},
     context::Context,
@@ -12,7 +12,7 @@ use cowboy_devnet::{
     client::Client,
     orchestrator::{
         self, DevnetConfig, Notice, OrchestratorError, Ready,
-        home::{DevnetHome, HomeError, Lock},
+        home::{DevnetHome, HomeError, Lock, part_before},
         ports::PortError,
     },
     topology::Plan,
@@ -20,6 +20,7 @@ use cowboy_devnet::{
 use std::{
     fs::{self, File, OpenOptions},
     io,
+    path::PathBuf,
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -43,7 +44,7 @@ pub fn run(
     lock: Lock,
     ready: impl FnOnce(Ready) + Send + 'static,
 ) -> Result<(), CliError> {
-    start_log(lock.home())?;
+    log_to_file(lock.home().log_path())?;
     let stop = on_signal()?;
     let ready = Mutex::new(Some(ready));
     let observe = move |notice: Notice<'_>| {
@@ -121,10 +122,14 @@ fn line(cx: &Context, block: &BlockNotice) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A new log; the last run's is kept beside it.
+/// A new log; the end of the last run's is kept as `devnet.log.old`.
 pub fn fresh_log(devnet: &DevnetHome) -> Result<File, CliError> {
     let path = devnet.log_path();
     let io = |source: io::Error| HomeError::Io { path: path.clone(), source };
+    match fs::remove_file(part_before(&path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error).into()),
+        _ => {}
+    }
     match fs::rename(&path, path.with_extension("log.old")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error).into()),
         _ => {}
@@ -132,22 +137,18 @@ pub fn fresh_log(devnet: &DevnetHome) -> Result<File, CliError> {
     Ok(OpenOptions::new().append(true).create(true).open(&path).map_err(io)?)
 }
 
-fn start_log(devnet: &DevnetHome) -> Result<(), CliError> {
-    let path = devnet.log_path();
-    let log = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(&path)
-        .map_err(|source| HomeError::Io { path, source })?;
+/// The log in a file, which begins again where it gets too long.
+pub fn log_to_file(path: PathBuf) -> Result<(), CliError> {
+    let log = Rotating::open(path.clone()).map_err(|source| HomeError::Io { path, source })?;
     tracing_subscriber::fmt()
         .with_env_filter(filter())
         .with_ansi(false)
         .with_writer(Mutex::new(log))
         .try_init()
-        .map_err(|error| CliError::failed(format!("the devnet's log: {error}")))
+        .map_err(|error| CliError::failed(format!("the log: {error}")))
 }
 
-/// The log on stderr, which for a process in the background is a file.
+/// The log on stderr.
 pub fn log_to_stderr() -> Result<(), CliError> {
     tracing_subscriber::fmt()
         .with_env_filter(filter())
@@ -207,6 +208,10 @@ fn failure(error: OrchestratorError) -> CliError {
         }
         OrchestratorError::Ports(PortError::Taken { .. }) => CliError::new(Exit::Conflict, what)
             .hint("free the port, or choose another in the topology: api.port"),
+        OrchestratorError::Files { needed, .. } => CliError::failed(what).hint(format!(
+            "raise the hard limit to {needed} (`ulimit -Hn`; nofile in limits.conf), or start fewer \
+             nodes"
+        )),
         OrchestratorError::Listen { error, .. } if error.kind() == io::ErrorKind::AddrInUse => {
             CliError::new(Exit::Conflict, what)
         }

@@ -7,10 +7,11 @@ use crate::{
     output::raw,
 };
 use clap::{Args, builder::FalseyValueParser};
-use cowboy_devnet::orchestrator::home::{DevnetHome, State};
+use cowboy_devnet::orchestrator::home::{DevnetHome, State, part_before};
 use std::{
+    collections::VecDeque,
     fs::{self, File},
-    io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom},
+    io::{self, BufRead as _, BufReader, Read as _, Seek as _},
     os::unix::fs::MetadataExt as _,
     path::PathBuf,
     time::Duration,
@@ -43,15 +44,11 @@ impl Logs {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.existing(self.which.named.as_ref())?;
         let mut log = Log::open(&devnet, cx.node.as_deref())?;
-        let mut last = std::collections::VecDeque::new();
-        while let Some(line) = log.line()? {
-            if last.len() == self.lines {
-                last.pop_front();
-            }
-            if self.lines > 0 {
-                last.push_back(line);
-            }
+        let mut last = VecDeque::new();
+        if let Some(mut before) = log.part_before() {
+            before.last_lines(self.lines, &mut last)?;
         }
+        log.last_lines(self.lines, &mut last)?;
         for line in last {
             raw(line.as_bytes())?;
         }
@@ -61,13 +58,18 @@ impl Logs {
         let mut looks = interval(LOOK);
         loop {
             let running = !matches!(devnet.state()?, State::Absent | State::Stopped);
+            // Nothing is added any more to one that was replaced: what is read now is the rest.
+            let replaced = log.replaced()?;
             while let Some(line) = log.line()? {
                 raw(line.as_bytes())?;
+            }
+            if replaced {
+                log.reopen()?;
+                continue;
             }
             if !running {
                 return Ok(());
             }
-            log.reopen_if_replaced()?;
             looks.tick().await;
         }
     }
@@ -104,6 +106,25 @@ impl Log {
         Ok(Self { path, file: BufReader::new(file), inode, partial: String::new(), words })
     }
 
+    /// What came before this log began again, where it did.
+    fn part_before(&self) -> Option<Self> {
+        let path = part_before(&self.path);
+        let file = File::open(&path).ok()?;
+        let (inode, words) = (file.metadata().ok()?.ino(), self.words.clone());
+        Some(Self { path, file: BufReader::new(file), inode, partial: String::new(), words })
+    }
+
+    /// Adds all lines that there are and leaves the last ones.
+    fn last_lines(&mut self, count: usize, lines: &mut VecDeque<String>) -> Result<(), CliError> {
+        while let Some(line) = self.line()? {
+            lines.push_back(line);
+            if lines.len() > count {
+                lines.pop_front();
+            }
+        }
+        Ok(())
+    }
+
     /// The next whole line that names the node, with its line feed.
     fn line(&mut self) -> Result<Option<String>, CliError> {
         loop {
@@ -124,15 +145,17 @@ impl Log {
         }
     }
 
-    /// A devnet that is started again begins a new log.
-    fn reopen_if_replaced(&mut self) -> Result<(), CliError> {
-        let Ok(now) = fs::metadata(&self.path) else { return Ok(()) };
-        if now.ino() != self.inode {
-            self.file = BufReader::new(File::open(&self.path)?);
-            self.inode = now.ino();
-        } else if now.len() < self.file.stream_position()? {
-            self.file.seek(SeekFrom::Start(0))?;
-        }
+    /// Whether there is another log by now: one that got too long begins again, and so does that
+    /// of a devnet that is started again.
+    fn replaced(&mut self) -> Result<bool, CliError> {
+        let Ok(now) = fs::metadata(&self.path) else { return Ok(false) };
+        Ok(now.ino() != self.inode || now.len() < self.file.stream_position()?)
+    }
+
+    fn reopen(&mut self) -> Result<(), CliError> {
+        let file = File::open(&self.path)?;
+        self.inode = file.metadata()?.ino();
+        self.file = BufReader::new(file);
         Ok(())
     }
 }

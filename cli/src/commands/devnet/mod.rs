@@ -6,6 +6,7 @@ pub(super) mod file;
 pub mod launch;
 mod logs;
 pub(super) mod report;
+mod rotating;
 pub(super) mod snapshot;
 pub(super) mod status;
 pub(super) mod up;

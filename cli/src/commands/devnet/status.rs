@@ -163,6 +163,7 @@ fn stopped(devnet: &DevnetHome) -> Status {
         ready: false,
         chain_id: None,
         head: None,
+        kept_from: None,
         validators: validators.collect(),
         runners: runners.collect(),
         faults: Vec::new(),
@@ -185,6 +186,9 @@ impl Document for Status {
         }
         if let Some(head) = &self.head {
             lines.push(("head", format!("{} ({})", head.height, short(&head.hash))));
+        }
+        if let Some(oldest) = self.kept_from.filter(|oldest| *oldest > 1) {
+            lines.push(("oldest block", format!("{oldest}; those before it were dropped")));
         }
         if let Some(pid) = self.pid {
             lines.push(("process", pid.to_string()));

@@ -131,7 +131,7 @@ pub fn saved_plan(devnet: &DevnetHome) -> Result<Option<Plan>, CliError> {
 }
 
 /// A chain that has begun cannot have another genesis. Pace and port are free, and how it
-/// speculates but for what makes the proofs, and how it grants leases.
+/// speculates but for what makes the proofs, how it grants leases, and how much it keeps.
 fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
     let adjusted = Plan {
         block_time: saved.block_time,
@@ -139,6 +139,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         speculation: saved.speculation.clone(),
         lease: saved.lease,
         lease_port: saved.lease_port,
+        keep: saved.keep,
         ..plan.clone()
     };
     let generator = |plan: &Plan| plan.speculation.config.generator;

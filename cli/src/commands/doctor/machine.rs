@@ -5,6 +5,7 @@ use crate::commands::devnet::saved_plan;
 use cowboy_devnet::{
     executor::command::private,
     home::{DevnetHome, State},
+    orchestrator::files::needed,
     topology::{Overrides, Plan, Topology},
 };
 use rustix::process::{Resource, getrlimit};
@@ -17,13 +18,6 @@ use std::{
 };
 
 const SUBJECT: &str = "machine";
-
-/// Open files of a devnet's process: half as many again as were counted in `/proc/PID/fd` with 1
-/// validator (78), 4 and 4 runners (252), 4 and 60 (324), 7 and 10 (436).
-const FILES: u64 = 64;
-const FILES_PER_VALIDATOR: u64 = 64;
-const FILES_PER_LINK: u64 = 4;
-const FILES_PER_RUNNER: u64 = 2;
 
 /// Memory of a devnet's process, in MiB: half as much again as was resident after 15 blocks of the
 /// same ones (85, 144, 166, 216).
@@ -39,11 +33,10 @@ pub fn check(devnets: &[DevnetHome]) -> Vec<Finding> {
     let stopped = devnets.iter().filter(|devnet| matches!(devnet.state(), Ok(State::Stopped)));
     let plans = stopped.filter_map(|devnet| saved_plan(devnet).ok().flatten());
     let default = || Topology::default().resolve(&Overrides::default(), "", "").ok();
-    let largest = plans.max_by_key(files_of).or_else(default);
+    let largest = plans.max_by_key(needed).or_else(default);
     let mut findings = vec![proc(Path::new("/proc/self/stat"))];
     if let Some(plan) = &largest {
-        let limit = getrlimit(Resource::Nofile);
-        findings.push(files(plan, limit.current, limit.maximum));
+        findings.push(files(plan, getrlimit(Resource::Nofile).maximum));
         let cores = thread::available_parallelism().map_or(1, usize::from);
         findings.push(processors(plan, cores));
         if let Ok(table) = fs::read_to_string("/proc/meminfo") {
@@ -74,31 +67,24 @@ pub fn check(devnets: &[DevnetHome]) -> Vec<Finding> {
     findings
 }
 
-/// What a process of this devnet may have open.
-fn files_of(plan: &Plan) -> u64 {
-    let (validators, runners) = (plan.validators.len() as u64, plan.runners.len() as u64);
-    FILES
-        + validators * FILES_PER_VALIDATOR
-        + validators * validators.saturating_sub(1) * FILES_PER_LINK
-        + runners * FILES_PER_RUNNER
-}
-
 fn size(plan: &Plan) -> String {
     let (validators, runners) = (plan.validators.len(), plan.runners.len());
     format!("devnet `{}` ({validators} validators, {runners} runners)", plan.name)
 }
 
-fn files(plan: &Plan, soft: Option<u64>, hard: Option<u64>) -> Finding {
-    let needed = files_of(plan);
-    let Some(limit) = soft else { return Finding::ok("files", SUBJECT, "no limit of open files") };
-    if limit >= needed {
-        return Finding::ok("files", SUBJECT, format!("{limit} open files at most"));
-    }
-    let what = format!("{limit} open files at most, {} may take {needed}", size(plan));
+/// `devnet up` raises its own soft limit.
+fn files(plan: &Plan, hard: Option<u64>) -> Finding {
+    let needed = needed(plan);
     match hard {
-        Some(hard) if hard < needed => Finding::problem("files", SUBJECT, what)
-            .fix(format!("raise the hard limit, which is {hard}: nofile in limits.conf")),
-        _ => Finding::warning("files", SUBJECT, what).fix(format!("ulimit -n {needed}")),
+        None => Finding::ok("files", SUBJECT, "no limit of open files"),
+        Some(hard) if hard >= needed => {
+            Finding::ok("files", SUBJECT, format!("{hard} open files at most"))
+        }
+        Some(hard) => {
+            let what = format!("{hard} open files at most, {} may take {needed}", size(plan));
+            Finding::problem("files", SUBJECT, what)
+                .fix(format!("raise the hard limit, which is {hard}: nofile in limits.conf"))
+        }
     }
 }
 
@@ -190,19 +176,18 @@ mod tests {
     fn a_large_devnet_takes_more_files_than_a_small_one() {
         let small = plan("validators: 1\nrunners: 0\n");
         let large = plan("validators: 12\nrunners: 500\n");
-        let check = |plan: &Plan, soft, hard, expected: State| {
-            let found = files(plan, soft, hard);
+        let check = |plan: &Plan, hard, expected: State| {
+            let found = files(plan, hard);
             assert_eq!(
                 (found.state, found.fix.is_some()),
                 (expected, expected != Fine),
                 "{found:?}"
             );
         };
-        check(&small, Some(1_024), Some(4_096), Fine);
-        check(&small, None, None, Fine);
-        check(&large, Some(1_024), Some(1 << 20), Warning);
-        check(&large, Some(1_024), None, Warning);
-        check(&large, Some(1_024), Some(2_048), Problem);
+        check(&small, Some(1_024), Fine);
+        check(&small, None, Fine);
+        check(&large, Some(1 << 20), Fine);
+        check(&large, Some(2_048), Problem);
     }
 
     #[test]

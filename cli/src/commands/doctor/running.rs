@@ -195,6 +195,7 @@ mod tests {
             ready: true,
             chain_id: None,
             head: Some(head),
+            kept_from: Some(1),
             validators: validators.collect(),
             runners: Vec::new(),
             faults: Vec::new(),

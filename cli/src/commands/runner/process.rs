@@ -137,7 +137,10 @@ impl Start {
             // Fails only for the leader of a session, which is then one already.
             let _leader = rustix::process::setsid();
         }
-        launch::log_to_stderr()?;
+        match self.daemon {
+            true => launch::log_to_file(folder.log_path())?,
+            false => launch::log_to_stderr()?,
+        }
         let stop = launch::on_signal()?;
         let stop = async move {
             // The sender lives as long as the process.
@@ -271,8 +274,10 @@ impl Start {
     fn spawn(&self, file: &Path, folder: &RunnerFolder) -> Result<Child, CliError> {
         let io = |error: io::Error| CliError::failed(format!("the runner's process: {error}"));
         let path = folder.log_path();
+        // Truncated, and then appended to: by the process' log, too.
         let opened = OpenOptions::new().write(true).create(true).truncate(true).open(&path);
-        let log = opened.map_err(io)?;
+        drop(opened.map_err(io)?);
+        let log = OpenOptions::new().append(true).open(&path).map_err(io)?;
         let mut command = Command::new(env::current_exe().map_err(io)?);
         command.args(["runner", "start", "--daemon", "--name", folder.name().as_str()]);
         command.arg("--key-file").arg(file);

@@ -1,6 +1,6 @@
 //! The chain under stops, crashes and loss, on a virtual clock.
 
-use commonware_runtime::{Clock as _, deterministic};
+use commonware_runtime::{Clock as _, Storage as _, deterministic};
 use cowboy_devnet::{
     chain::mempool::Pool,
     consensus::presence::RunnerView,
@@ -280,6 +280,30 @@ fn a_validator_that_starts_late_takes_the_whole_chain() {
         assert!(cluster.reach(150, 5 * MINUTE).await);
         cluster.start(1).expect("it starts");
         assert!(cluster.reach(170, MINUTE).await, "behind: {:?}", cluster.heights());
+        settle(&cluster).await;
+    });
+}
+
+#[test]
+fn a_validator_that_comes_late_gets_blocks_that_consensus_has_dropped() {
+    run(9, async |context| {
+        let within = commonware_runtime::Supervisor::child(&context, "cluster");
+        let mut cluster = cluster(within, Setup::new(4, 4, Duration::ZERO)).await;
+        for index in [0, 2, 3] {
+            cluster.start(index).expect("it starts");
+        }
+        let files = async |validator: &str, archive: &str| {
+            let partition = format!("{validator}-{archive}-value");
+            context.scan(&partition).await.expect("the archive is there").len()
+        };
+        assert!(cluster.reach(1_100, 10 * MINUTE).await, "stuck at {:?}", cluster.heights());
+        let early = files("validator-0", "blocks").await;
+        assert!(cluster.reach(2_600, 10 * MINUTE).await, "stuck at {:?}", cluster.heights());
+        for archive in ["blocks", "finalizations"] {
+            assert_eq!(files("validator-0", archive).await, early, "{archive}");
+        }
+        cluster.start(1).expect("it starts");
+        assert!(cluster.reach(2_650, 10 * MINUTE).await, "behind: {:?}", cluster.heights());
         settle(&cluster).await;
     });
 }

@@ -133,9 +133,13 @@ pub(super) fn transaction(view: &View, hash: &str) -> Result<Transaction, ApiErr
         // It waits nowhere any more: a block may have taken it meanwhile.
         let now = View::of(view.backend.clone(), None)?;
         let stored = now.store().transaction(&hash)?.ok_or_else(|| {
-            ApiError::not_found(format!(
-                "transaction {hash} is in no block and does not wait in the mempool"
-            ))
+            let message =
+                format!("transaction {hash} is in no block and does not wait in the mempool");
+            match now.store().kept_from() {
+                first if first > Height::new(1) => ApiError::not_found(message)
+                    .hint(format!("blocks before {first} are no longer kept")),
+                _ => ApiError::not_found(message),
+            }
         })?;
         return included(&now, hash, stored);
     };
@@ -204,7 +208,13 @@ pub(super) fn events(view: &View, query: &EventQuery) -> Result<EventPage, ApiEr
             .hint(format!("expected one of {}", EventKind::NAMES.join(", "))));
     }
     let limit = query.limit.unwrap_or(EVENT_PAGE).clamp(1, EVENT_PAGE_LIMIT);
-    let from = Height::new(query.from.unwrap_or_default());
+    let from = match query.from {
+        Some(from) => {
+            view.kept(Height::new(from))?;
+            Height::new(from)
+        }
+        None => Height::GENESIS,
+    };
     let filter = EventFilter { from, kind, limit: count(limit) };
     let Page { rows: mut events, more } = view.store().events(filter)?;
     let mut next = None;

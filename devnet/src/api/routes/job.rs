@@ -64,6 +64,7 @@ pub(super) fn show(view: &View, id: &str) -> Result<Job, ApiError> {
     let events = view.store().events_of(&id)?;
     let mut times = Times { view, known: BTreeMap::new() };
     let latency_ms = match job.status.ended_at() {
+        Some(_) if view.kept(job.submitted_at).is_err() => None,
         None => None,
         Some(end) => Some(times.of(end)?.saturating_sub(times.of(job.submitted_at)?)),
     };
@@ -160,11 +161,15 @@ pub(super) fn named(view: &View, text: &str) -> Result<Hash, ApiError> {
     })
 }
 
-/// A job of the chain.
+/// A job of the chain, unless the block that ended it is no longer kept.
 pub(super) fn find<'a>(view: &'a View, id: &Hash) -> Result<&'a spec::Job, ApiError> {
-    view.state.job(id).ok_or_else(|| {
+    let job = view.state.job(id).ok_or_else(|| {
         ApiError::not_found(format!("there is no job {id}")).hint("list them: cowboyctl job ls")
-    })
+    })?;
+    if let Some(end) = job.status.ended_at() {
+        view.kept(end)?;
+    }
+    Ok(job)
 }
 
 /// The result of a verified job. The store may be a block ahead of the state that the job is read

@@ -224,6 +224,9 @@ fn without_certificate(view: &View, height: Height) -> ApiError {
     if height == Height::GENESIS {
         return ApiError::not_found("nobody votes on genesis: it has no certificate");
     }
+    if let Err(pruned) = view.kept(height) {
+        return pruned;
+    }
     let candidates = view.state.head().candidates(view.state.head_hash());
     if candidates.iter().any(|open| open.height == height) {
         let head = view.head();

@@ -99,7 +99,7 @@ pub(super) fn verify(view: &View, id: &str) -> Result<SelectionCheck, ApiError> 
     let draws = (1..).zip(view.store().draws_of(&id)?);
     let mut of_committee = draws.filter(|(_, stored)| stored.height == assignment.height);
     let (attempt, StoredDraw { height, draw }) =
-        of_committee.next().ok_or_else(|| no_record(&id))?;
+        of_committee.next().ok_or_else(|| no_record(view, &id, job))?;
     let mut mismatches = Vec::new();
     let mut expect = |holds: bool, otherwise: &dyn Fn() -> String| {
         if !holds {
@@ -242,7 +242,7 @@ fn draw_of(view: &View, id: &Hash, attempt: Option<u32>) -> Result<(u32, StoredD
     let count = convert::count(draws.len());
     let attempt = attempt.unwrap_or(count);
     if draws.is_empty() {
-        return Err(no_record(id));
+        return Err(no_record(view, id, find(view, id)?));
     }
     if !(1..=count).contains(&attempt) {
         let message = format!("job {id} has no attempt {attempt}: there were {count}");
@@ -251,13 +251,17 @@ fn draw_of(view: &View, id: &Hash, attempt: Option<u32>) -> Result<(u32, StoredD
     Ok((attempt, draws.swap_remove(attempt as usize - 1)))
 }
 
-fn no_record(id: &Hash) -> ApiError {
+fn no_record(view: &View, id: &Hash, job: &Job) -> ApiError {
+    if let Err(pruned) = view.kept(job.submitted_at) {
+        return pruned;
+    }
     ApiError::internal(format!("the validator has no record of a draw for job {id}"))
 }
 
 /// The seed that a draw at `height` has to have: of the job's first draw that found a committee
 /// what its parent gives, of retries what follows from that.
 fn expected_seed(view: &View, id: &Hash, job: &Job, height: Height) -> Result<Hash, ApiError> {
+    view.kept(job.submitted_at)?;
     let events = view.store().events_of(id)?;
     let assigned = |stored: &&StoredEvent| matches!(stored.event.kind, EventKind::JobAssigned(_));
     let first = events.iter().find(assigned).map_or(height, |stored| stored.height);

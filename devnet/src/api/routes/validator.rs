@@ -38,6 +38,7 @@ pub(super) fn status(glance: &Glance) -> Result<Status, ApiError> {
         ready,
         chain_id: Some(ChainId(backend.chain_id).into()),
         head: Some(head(glance)?),
+        kept_from: kept_from(glance),
         validators,
         runners,
         faults: super::fault::list(glance),
@@ -45,6 +46,12 @@ pub(super) fn status(glance: &Glance) -> Result<Status, ApiError> {
         pid: Some(backend.pid),
         started_at: Some(Text(backend.started_at)),
     })
+}
+
+fn kept_from(glance: &Glance) -> Option<u64> {
+    let slots = glance.backend.slots();
+    let running = slots.iter().filter_map(|slot| slot.running());
+    running.map(|running| running.ledger.store().kept_from().get()).max()
 }
 
 fn supply(glance: &Glance) -> Supply {

@@ -19,7 +19,7 @@ use crate::{
     },
     faults::Faults,
     sample,
-    storage::Store,
+    storage::{Keep, Store},
     topology::Name,
     validator::gateway::Handed,
 };
@@ -184,21 +184,28 @@ impl Devnet {
     }
 
     pub async fn with_rule(rule: ThresholdRule) -> Self {
-        Self::with(|params| params.threshold_rule = rule, start).await
+        Self::with(|params| params.threshold_rule = rule, Keep::default(), start).await
     }
 
     /// A devnet whose API is not as patient, nor as roomy.
     pub async fn within(limits: Limits) -> Self {
-        Self::with(|_| (), |listener, backend| start_within(limits, listener, backend)).await
+        let start = |listener, backend| start_within(limits, listener, backend);
+        Self::with(|_| (), Keep::default(), start).await
     }
 
     /// A devnet with other parameters.
     pub async fn of(change: impl FnOnce(&mut Params)) -> Self {
-        Self::with(change, start).await
+        Self::with(change, Keep::default(), start).await
+    }
+
+    /// A devnet whose validators drop old blocks.
+    pub async fn keeping(keep: Keep) -> Self {
+        Self::with(|_| (), keep, start).await
     }
 
     async fn with(
         change: impl FnOnce(&mut Params),
+        keep: Keep,
         start: impl FnOnce(TcpListener, Arc<Backend>) -> Serving,
     ) -> Self {
         let genesis = genesis(change);
@@ -211,7 +218,8 @@ impl Devnet {
         let (results, handed_in) = mpsc::channel(HANDED_IN);
         let parts = Arc::new([0, 1].map(|validator| {
             let path = file(&folder, validator);
-            let store = Arc::new(Store::open(&path, genesis.chain_id()).unwrap());
+            let store = Store::open(&path, genesis.chain_id()).unwrap();
+            let store = Arc::new(store.keeping(keep));
             let ledger = Ledger::open(&genesis, store).unwrap();
             let links = move || {
                 let link = |(_, runner)| Link {

@@ -39,7 +39,7 @@ pub enum ErrorCode {
     BadRequest,
     /// 401: no token, or a wrong one.
     Unauthorized,
-    /// 410: the chain has done away with it.
+    /// 410: the chain has done away with it, or the validator no longer keeps it.
     Gone,
     /// 409: the request contradicts the state, as starting a running validator.
     Conflict,

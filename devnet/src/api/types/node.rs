@@ -32,6 +32,8 @@ pub struct Status {
     pub chain_id: Option<ChainIdText>,
     /// The newest finalized and executed block; absent when it does not run.
     pub head: Option<Head>,
+    /// The oldest block that every running validator keeps; absent when none runs.
+    pub kept_from: Option<u64>,
     /// The validators, in the set's order.
     pub validators: Vec<ValidatorStatus>,
     /// The runners, in registry order.

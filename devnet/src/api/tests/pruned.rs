@@ -1,0 +1,59 @@
+//! What validators no longer keep: 410 with the oldest block that there is, never a wrong answer.
+
+use super::fixture::*;
+use crate::{
+    api::types::{ErrorCode, EventQuery},
+    client::BlockAt,
+    storage::Keep,
+};
+use serde_json::Value;
+
+#[tokio::test]
+async fn what_is_no_longer_kept_is_gone_and_the_rest_is_as_before() {
+    let mut devnet = Devnet::keeping(Keep::Blocks(600)).await;
+    let job = devnet.submit(spec());
+    devnet.push_empty(1);
+    devnet.finish(&job, b"done");
+    let early = devnet.client.block(BlockAt::Height(1)).await.unwrap();
+    let transaction = early.transactions[0].hash.to_string();
+    let result = devnet.client.job_result(&job.to_string()).await.unwrap();
+    assert_eq!(result.result_text.as_deref(), Some("done"));
+    assert_eq!(devnet.client.status().await.unwrap().kept_from, Some(1));
+    devnet.push_empty(1_020);
+
+    // 1,023 blocks: those up to 384 are beyond the 600 that are kept.
+    let oldest = 2 * 128 + 2;
+    assert_eq!(devnet.client.status().await.unwrap().kept_from, Some(oldest));
+    for path in [
+        "/v1/chain/blocks/1".to_owned(),
+        format!("/v1/chain/blocks/{}", oldest - 1),
+        "/v1/presence/2".to_owned(),
+        "/v1/presence/2/votes".to_owned(),
+        "/v1/presence/2/verify".to_owned(),
+        "/v1/chain/events?from=3".to_owned(),
+        "/v1/events?from=3".to_owned(),
+        format!("/v1/jobs/{job}"),
+        format!("/v1/jobs/{job}/result"),
+        format!("/v1/jobs/{job}/verify-selection"),
+    ] {
+        let response = devnet.get(&path).await;
+        assert_eq!(response.status(), 410, "{path}");
+        let body: Value = response.json().await.unwrap();
+        assert_eq!(body["error"]["name"], "Pruned", "{path}: {body}");
+        let message = body["error"]["message"].as_str().unwrap();
+        assert!(message.contains(&format!("the oldest is {oldest}")), "{path}: {body}");
+    }
+    let error = devnet.client.transaction(&transaction).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::NotFound));
+
+    for height in [0, oldest, oldest + 1, 700, 1_023] {
+        let block = devnet.client.block(BlockAt::Height(height)).await.unwrap();
+        assert_eq!(block.height, height);
+    }
+    let presence = devnet.client.presence(BlockAt::Height(oldest)).await.unwrap();
+    assert_eq!(presence.present.len(), 3);
+    let check = devnet.get(&format!("/v1/presence/{oldest}/verify")).await;
+    assert_eq!(check.json::<Value>().await.unwrap()["valid"], true);
+    let all = EventQuery { from: None, kind: None, limit: Some(1) };
+    assert_eq!(devnet.client.events(&all).await.unwrap().events[0].height, oldest);
+}

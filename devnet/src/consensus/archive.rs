@@ -1,0 +1,234 @@
+//! Marshal's archives of final blocks and their certificates: the recent ones in journals of its
+//! own, all others in the validator's store.
+//!
+//! Journals have a file for each so many blocks, and all of them are open: what is behind is
+//! pruned ([`trim`]), so that a long chain needs no more files than a short one. A peer that asks
+//! for an older block is given the one that the store has, with the certificate that the chain has
+//! of it. The last block of an epoch can do without one on the chain, and a validator that was away
+//! cannot do without the certificate: it proves the next epoch's committee. Those are kept.
+
+use super::{
+    Digest, Finalization,
+    application::Marshal,
+    block::{BadProposer, Block},
+    certificate,
+    scheme::Scheme,
+};
+use crate::storage::{StorageError, Store};
+use commonware_consensus::{
+    marshal::store,
+    types::{Epocher as _, FixedEpocher, Height},
+};
+use commonware_runtime::{Clock, Handle, Metrics, Storage};
+use commonware_storage::{
+    archive::{self, Identifier, prunable},
+    translator::EightCap,
+};
+use cowboy_engine::primitives;
+use std::{num::NonZeroU64, sync::Arc};
+
+/// Blocks, and certificates, in a file of the archives' journals.
+pub(super) const SECTION: NonZeroU64 = NonZeroU64::new(512).expect("not zero");
+/// The newest blocks that are never pruned: more than a store that lost its newest blocks in a
+/// power failure may lack.
+const RECENT: u64 = 512;
+
+/// Prunes what is no longer recent, after each [`SECTION`] of blocks.
+pub(super) async fn trim(
+    marshal: &Marshal,
+    store: &Store,
+    epocher: &FixedEpocher,
+    stored: primitives::Height,
+) -> Result<(), StorageError> {
+    let stored = stored.get();
+    if !stored.is_multiple_of(SECTION.get()) || stored <= RECENT {
+        return Ok(());
+    }
+    let first = Height::new(stored - RECENT);
+    // Those before were kept when the blocks before were pruned.
+    let mut next = Height::new(first.get().saturating_sub(SECTION.get()));
+    while let Some(last) = epocher.containing(next).map(|epoch| epoch.last())
+        && last < first
+    {
+        if let Some(finalization) = marshal.get_finalization(last).await {
+            let height = primitives::Height::new(last.get());
+            store.keep_certificate(height, &certificate::from_finalization(&finalization))?;
+        }
+        next = last.next();
+    }
+    // From here on the store alone has them.
+    store.sync()?;
+    marshal.prune(first);
+    Ok(())
+}
+
+type Recent<E, V> = prunable::Archive<EightCap, E, Digest, V>;
+
+/// The archive of final blocks.
+pub(super) struct Blocks<E: Storage + Metrics + Clock> {
+    recent: Recent<E, Arc<Block>>,
+    store: Arc<Store>,
+}
+
+/// The archive of certificates.
+pub(super) struct Certificates<E: Storage + Metrics + Clock> {
+    recent: Recent<E, Finalization>,
+    store: Arc<Store>,
+}
+
+/// Why the archive cannot answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// Its journals refuse.
+    #[error(transparent)]
+    Recent(#[from] archive::Error),
+    /// The validator's store refuses.
+    #[error(transparent)]
+    Store(#[from] StorageError),
+    /// A stored block is none.
+    #[error(transparent)]
+    Block(#[from] BadProposer),
+}
+
+impl<E: Storage + Metrics + Clock> Blocks<E> {
+    pub(super) fn new(recent: Recent<E, Arc<Block>>, store: Arc<Store>) -> Self {
+        Self { recent, store }
+    }
+
+    fn stored(&self, id: Identifier<'_, Digest>) -> Result<Option<Arc<Block>>, ArchiveError> {
+        let Some(height) = height_of(&self.store, id)? else { return Ok(None) };
+        let block = self.store.block(height)?.map(Block::new).transpose()?;
+        Ok(block.map(Arc::new))
+    }
+}
+
+impl<E: Storage + Metrics + Clock> Certificates<E> {
+    pub(super) fn new(recent: Recent<E, Finalization>, store: Arc<Store>) -> Self {
+        Self { recent, store }
+    }
+
+    fn stored(&self, id: Identifier<'_, Digest>) -> Result<Option<Finalization>, ArchiveError> {
+        let Some(height) = height_of(&self.store, id)? else { return Ok(None) };
+        let certificate = self.store.certificate(height)?;
+        Ok(certificate.as_ref().map(certificate::to_finalization))
+    }
+}
+
+fn height_of(
+    store: &Store,
+    id: Identifier<'_, Digest>,
+) -> Result<Option<primitives::Height>, StorageError> {
+    match id {
+        Identifier::Index(height) => Ok(Some(primitives::Height::new(height))),
+        Identifier::Key(digest) => store.height_of(&certificate::hash(*digest)),
+    }
+}
+
+/// What the store has, unless it is damaged: a peer is then told nothing, and the validator goes
+/// on. An error here would end it.
+fn sound<T>(stored: Result<Option<T>, ArchiveError>) -> Option<T> {
+    stored.unwrap_or_else(|error| {
+        tracing::error!(%error, "an old block cannot be read");
+        None
+    })
+}
+
+const fn same<'a>(id: &Identifier<'a, Digest>) -> Identifier<'a, Digest> {
+    match id {
+        Identifier::Index(height) => Identifier::Index(*height),
+        Identifier::Key(digest) => Identifier::Key(digest),
+    }
+}
+
+impl<E: Storage + Metrics + Clock> store::Certificates for Certificates<E> {
+    type BlockDigest = Digest;
+    type Commitment = Digest;
+    type Scheme = Scheme;
+    type Error = ArchiveError;
+
+    async fn put(
+        mut self,
+        height: Height,
+        digest: Digest,
+        finalization: &Finalization,
+    ) -> Result<Self, ArchiveError> {
+        self.recent = store::Certificates::put(self.recent, height, digest, finalization).await?;
+        Ok(self)
+    }
+
+    async fn sync(mut self) -> Result<Self, ArchiveError> {
+        self.recent = store::Certificates::sync(self.recent).await?;
+        Ok(self)
+    }
+
+    async fn start_sync(mut self) -> Result<(Self, Handle<()>), ArchiveError> {
+        let (recent, synced) = store::Certificates::start_sync(self.recent).await?;
+        self.recent = recent;
+        Ok((self, synced))
+    }
+
+    async fn get(&self, id: Identifier<'_, Digest>) -> Result<Option<Finalization>, ArchiveError> {
+        let recent = store::Certificates::get(&self.recent, same(&id)).await?;
+        Ok(recent.or_else(|| sound(self.stored(id))))
+    }
+
+    async fn has(&self, height: Height) -> Result<bool, ArchiveError> {
+        Ok(store::Certificates::has(&self.recent, height).await?)
+    }
+
+    async fn prune(mut self, min: Height) -> Result<Self, ArchiveError> {
+        self.recent = self.recent.prune(min.get()).await?;
+        Ok(self)
+    }
+
+    fn last_index(&self) -> Option<Height> {
+        store::Certificates::last_index(&self.recent)
+    }
+
+    fn ranges_from(&self, from: Height) -> impl Iterator<Item = (Height, Height)> {
+        store::Certificates::ranges_from(&self.recent, from)
+    }
+}
+
+impl<E: Storage + Metrics + Clock> store::Blocks for Blocks<E> {
+    type Block = Arc<Block>;
+    type Error = ArchiveError;
+
+    async fn put(mut self, digest: Digest, block: &Arc<Block>) -> Result<Self, ArchiveError> {
+        self.recent = store::Blocks::put(self.recent, digest, block).await?;
+        Ok(self)
+    }
+
+    async fn sync(mut self) -> Result<Self, ArchiveError> {
+        self.recent = store::Blocks::sync(self.recent).await?;
+        Ok(self)
+    }
+
+    async fn start_sync(mut self) -> Result<(Self, Handle<()>), ArchiveError> {
+        let (recent, synced) = store::Blocks::start_sync(self.recent).await?;
+        self.recent = recent;
+        Ok((self, synced))
+    }
+
+    async fn get(&self, id: Identifier<'_, Digest>) -> Result<Option<Arc<Block>>, ArchiveError> {
+        let recent = store::Blocks::get(&self.recent, same(&id)).await?;
+        Ok(recent.or_else(|| sound(self.stored(id))))
+    }
+
+    async fn prune(mut self, min: Height) -> Result<Self, ArchiveError> {
+        self.recent = self.recent.prune(min.get()).await?;
+        Ok(self)
+    }
+
+    fn missing_items(&self, start: Height, max: usize) -> Vec<Height> {
+        store::Blocks::missing_items(&self.recent, start, max)
+    }
+
+    fn next_gap(&self, value: Height) -> (Option<Height>, Option<Height>) {
+        store::Blocks::next_gap(&self.recent, value)
+    }
+
+    fn last_index(&self) -> Option<Height> {
+        store::Blocks::last_index(&self.recent)
+    }
+}

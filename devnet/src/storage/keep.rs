@@ -1,0 +1,93 @@
+//! How much of a chain is kept, and dropping what is beyond.
+
+use super::{StorageError, segment, timers::End};
+use cowboy_engine::primitives::Height;
+use rusqlite::{Transaction, params};
+
+/// How much of its chain a validator keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The newest blocks: so many, [`Keep::MIN_BLOCKS`] at least.
+    Blocks(u64),
+    /// What fits in so many bytes of its file, [`Keep::MIN_BYTES`] at least.
+    Bytes(u64),
+}
+
+impl Keep {
+    /// Of fewer blocks a restart could miss some.
+    pub const MIN_BLOCKS: u64 = segment::RECENT;
+    /// A recent chain's rows and two snapshots fit in it.
+    pub const MIN_BYTES: u64 = 64_000_000;
+}
+
+impl Default for Keep {
+    /// All blocks of a chain whose file is below 4 GB: about 8 million empty blocks.
+    fn default() -> Self {
+        Self::Bytes(4_000_000_000)
+    }
+}
+
+/// Segments that one block may drop: more than it can add, so that a lowered limit is reached
+/// step by step while the chain goes on.
+const SEGMENTS: usize = 4;
+
+/// Drops the oldest segments that are not to be kept, with all rows of other tables about their
+/// blocks. Yields the first block that is kept, where that changed.
+pub(super) fn drop_oldest(
+    transaction: &Transaction<'_>,
+    keep: Keep,
+    head: Height,
+) -> Result<Option<Height>, StorageError> {
+    let mut kept_from = None;
+    for _ in 0..SEGMENTS {
+        let oldest = "SELECT first, last FROM segment ORDER BY first LIMIT 1";
+        let mut statement = transaction.prepare_cached(oldest)?;
+        let mut rows = statement.query([])?;
+        let Some(row) = rows.next()? else { break };
+        let (first, last): (u64, u64) = (row.get(0)?, row.get(1)?);
+        let beyond = match keep {
+            Keep::Blocks(blocks) => last + blocks <= head.get(),
+            Keep::Bytes(bytes) => used(transaction)? > bytes,
+        };
+        if !beyond {
+            break;
+        }
+        segment::remove(transaction, first)?;
+        // Of the block after the last one that goes, the block alone is left: a parent.
+        drop_rows(transaction, last + 1)?;
+        kept_from = Some(Height::new(last + 2));
+    }
+    if let Some(height) = kept_from {
+        transaction.execute("UPDATE meta SET kept_from = ?", params![height.get()])?;
+    }
+    Ok(kept_from)
+}
+
+/// Bytes of the file that are in use. What is dropped is used again: the file does not shrink.
+fn used(transaction: &Transaction<'_>) -> Result<u64, StorageError> {
+    let pragma = |name: &str| -> rusqlite::Result<u64> {
+        transaction.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
+    };
+    Ok((pragma("page_count")? - pragma("freelist_count")?) * pragma("page_size")?)
+}
+
+/// Drops what the blocks up to `last` did.
+fn drop_rows(transaction: &Transaction<'_>, last: u64) -> Result<(), StorageError> {
+    let drop = |sql: &str| -> Result<(), StorageError> {
+        transaction.prepare_cached(sql)?.execute(params![last])?;
+        Ok(())
+    };
+    for table in
+        ["epoch_end", "tx", "event", "presence", "lane", "draw", "result", "actor_log", "fire"]
+    {
+        drop(&format!("DELETE FROM {table} WHERE height <= ?"))?;
+    }
+    for end in End::ALL {
+        let ended = format!("status = '{}' AND ended_at <= ?", end.name());
+        drop(&format!(
+            "DELETE FROM timer_payload WHERE seq IN (SELECT seq FROM timer WHERE {ended})"
+        ))?;
+        drop(&format!("DELETE FROM timer WHERE {ended}"))?;
+    }
+    Ok(())
+}

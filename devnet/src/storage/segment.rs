@@ -1,0 +1,319 @@
+//! Segments: older blocks, many to a row and compressed.
+//!
+//! What blocks say alike takes no room in a segment, and a block's certificate, which the block
+//! after it embeds, is in it once. What is left of an empty block are its hashes and signatures.
+
+use super::{
+    StorageError, Store,
+    query::{self, EventRow, signed},
+};
+use cowboy_engine::{
+    primitives::{
+        Hash, Height,
+        codec::{DecodeError, from_slice, to_vec},
+    },
+    record,
+};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
+use std::sync::Arc;
+
+/// Blocks of a segment.
+pub(super) const BLOCKS: u64 = 128;
+/// Bytes of a segment, before it is compressed, after which no block is added to it.
+const BYTES: usize = 4 << 20;
+/// Bytes that a stored segment may decompress to: [`BYTES`] and the largest block.
+const MAX_BYTES: usize = 64 << 20;
+/// Smaller, and about as fast as the disk: a chain's blocks come one by one.
+const LEVEL: i32 = 9;
+/// The newest blocks are rows of their own: so many at least, and [`BLOCKS`] more at most.
+pub(super) const RECENT: u64 = 512;
+
+/// The kind of the one event that each block has. It is moved with the block, all others stay.
+pub(super) const ROUTINE: &str = "PresenceDerived";
+
+/// A block's rows in the tables of recent blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Archived {
+    pub(super) hash: Hash,
+    pub(super) state_root: Hash,
+    pub(super) executed_ms: u64,
+    pub(super) body: Vec<u8>,
+    pub(super) presence: Option<PresenceRow>,
+    pub(super) lane: Option<LaneRow>,
+    pub(super) routine: Vec<RoutineRow>,
+}
+
+/// The columns of `event` of an event that is [`ROUTINE`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RoutineRow {
+    pub(super) position: u32,
+    pub(super) body: Vec<u8>,
+}
+
+/// The columns of `presence` but its height.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PresenceRow {
+    pub(super) embedded_at: Height,
+    pub(super) certificate: Vec<u8>,
+    pub(super) bit_length: u32,
+    pub(super) bitmap: Vec<u8>,
+    pub(super) registry: Vec<u8>,
+}
+
+/// The columns of `lane` but its height.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LaneRow {
+    pub(super) basefee_cycle: [u8; 16],
+    pub(super) cap: u64,
+    pub(super) report: Vec<u8>,
+}
+
+record!(Archived { hash, state_root, executed_ms, body, presence, lane, routine });
+record!(RoutineRow { position, body });
+record!(PresenceRow { embedded_at, certificate, bit_length, bitmap, registry });
+record!(LaneRow { basefee_cycle, cap, report });
+
+impl PresenceRow {
+    /// From the five columns, in their order.
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            embedded_at: query::height(row, 0)?,
+            certificate: row.get(1)?,
+            bit_length: row.get(2)?,
+            bitmap: row.get(3)?,
+            registry: row.get(4)?,
+        })
+    }
+}
+
+impl LaneRow {
+    /// From the three columns, in their order, the first of them the one at `at`.
+    pub(super) fn read(row: &Row<'_>, at: usize) -> rusqlite::Result<Self> {
+        Ok(Self { basefee_cycle: row.get(at)?, cap: row.get(at + 1)?, report: row.get(at + 2)? })
+    }
+}
+
+impl Archived {
+    fn size(&self) -> usize {
+        let presence = self.presence.as_ref().map_or(0, |presence| {
+            presence.certificate.len() + presence.bitmap.len() + presence.registry.len()
+        });
+        256 + self.body.len() + presence + self.lane.as_ref().map_or(0, |lane| lane.report.len())
+    }
+}
+
+/// A segment as read: its first block's height, and its blocks.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    first: u64,
+    blocks: Arc<Vec<Archived>>,
+}
+
+impl Segment {
+    fn at(&self, height: Height) -> Option<&Archived> {
+        let index = height.get().checked_sub(self.first)?;
+        self.blocks.get(usize::try_from(index).ok()?)
+    }
+}
+
+/// The events of a block in a segment that are [`ROUTINE`].
+pub(super) fn events(height: Height, block: &Archived) -> Vec<EventRow> {
+    block.routine.iter().map(|row| (height, row.position, row.body.clone())).collect()
+}
+
+fn pack(blocks: &Vec<Archived>) -> Result<Vec<u8>, StorageError> {
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    compressor.include_checksum(true)?;
+    Ok(compressor.compress(&to_vec(blocks))?)
+}
+
+fn unpack(first: u64, body: &[u8]) -> Result<Segment, StorageError> {
+    let corrupt = |error| StorageError::Corrupt { record: "segment", height: first, error };
+    let bytes = zstd::bulk::decompress(body, MAX_BYTES)
+        .map_err(|error| corrupt(DecodeError::Malformed(error.to_string())))?;
+    let blocks = from_slice(&bytes).map_err(corrupt)?;
+    Ok(Segment { first, blocks: Arc::new(blocks) })
+}
+
+/// Moves blocks that are no longer recent into segments.
+pub(super) fn archive(transaction: &Transaction<'_>, head: Height) -> Result<(), StorageError> {
+    let oldest = "SELECT min(height) FROM block";
+    let oldest: Option<u64> = transaction.query_row(oldest, [], |row| row.get(0))?;
+    let Some(mut first) = oldest else { return Ok(()) };
+    while first + BLOCKS + RECENT <= head.get() + 1 {
+        let mut blocks = Vec::new();
+        let mut bytes = 0;
+        for height in first..first + BLOCKS {
+            let block = row(transaction, Height::new(height))?;
+            bytes += block.size();
+            blocks.push(block);
+            if bytes >= BYTES {
+                break;
+            }
+        }
+        let last = first + blocks.len() as u64 - 1;
+        transaction
+            .prepare_cached("INSERT INTO segment (first, last, body) VALUES (?, ?, ?)")?
+            .execute(params![first, last, pack(&blocks)?])?;
+        let mut index =
+            transaction.prepare_cached("INSERT INTO archived (prefix, height) VALUES (?, ?)")?;
+        for (height, block) in (first..).zip(&blocks) {
+            index.execute(params![prefix(&block.hash), height])?;
+        }
+        for table in ["block", "presence", "lane"] {
+            let delete = format!("DELETE FROM {table} WHERE height BETWEEN ? AND ?");
+            transaction.prepare_cached(&delete)?.execute(params![first, last])?;
+        }
+        transaction
+            .prepare_cached("DELETE FROM event WHERE height BETWEEN ? AND ? AND kind = ?")?
+            .execute(params![first, last, ROUTINE])?;
+        first = last + 1;
+    }
+    Ok(())
+}
+
+/// Removes the segment that begins with a block.
+pub(super) fn remove(transaction: &Transaction<'_>, first: u64) -> Result<(), StorageError> {
+    let (_, body) = find(transaction, Height::new(first))?
+        .ok_or(StorageError::Sqlite(rusqlite::Error::QueryReturnedNoRows))?;
+    let mut unindex =
+        transaction.prepare_cached("DELETE FROM archived WHERE prefix = ? AND height = ?")?;
+    for (height, block) in (first..).zip(unpack(first, &body)?.blocks.iter()) {
+        unindex.execute(params![prefix(&block.hash), height])?;
+    }
+    transaction.prepare_cached("DELETE FROM segment WHERE first = ?")?.execute(params![first])?;
+    Ok(())
+}
+
+/// The rows of one recent block.
+fn row(transaction: &Transaction<'_>, height: Height) -> Result<Archived, StorageError> {
+    let at = params![signed(height)];
+    let presence = transaction
+        .prepare_cached(
+            "SELECT embedded_at, certificate, bit_length, bitmap, registry
+             FROM presence WHERE height = ?",
+        )?
+        .query_row(at, PresenceRow::read)
+        .optional()?;
+    let lane = transaction
+        .prepare_cached("SELECT basefee_cycle, cap, report FROM lane WHERE height = ?")?
+        .query_row(at, |row| LaneRow::read(row, 0))
+        .optional()?;
+    let mut routine = transaction
+        .prepare_cached("SELECT position, body FROM event WHERE height = ? AND kind = ?")?;
+    let routine = routine
+        .query_map(params![signed(height), ROUTINE], |row| {
+            Ok(RoutineRow { position: row.get(0)?, body: row.get(1)? })
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok(transaction
+        .prepare_cached("SELECT hash, state_root, executed_ms, body FROM block WHERE height = ?")?
+        .query_row(at, |row| {
+            Ok(Archived {
+                hash: query::hash(row, 0)?,
+                state_root: query::hash(row, 1)?,
+                executed_ms: row.get(2)?,
+                body: row.get(3)?,
+                presence,
+                lane,
+                routine,
+            })
+        })?)
+}
+
+/// The first 8 bytes of a hash, as SQLite keeps integers.
+fn prefix(hash: &Hash) -> i64 {
+    let (first, _) = hash.0.split_first_chunk().expect("a hash has 32 bytes");
+    i64::from_be_bytes(*first)
+}
+
+impl Store {
+    /// A block that is in a segment.
+    pub(super) fn archived(&self, height: Height) -> Result<Option<Archived>, StorageError> {
+        Ok(self.segment(height)?.and_then(|segment| segment.at(height).cloned()))
+    }
+
+    /// Blocks that are in segments, from one height to another, both included, in order.
+    pub(super) fn archived_between(
+        &self,
+        from: Height,
+        to: Height,
+    ) -> Result<Vec<(Height, Archived)>, StorageError> {
+        let mut found = Vec::new();
+        let mut next = from.max(self.kept_from());
+        while next <= to
+            && let Some(segment) = self.segment(next)?
+        {
+            while next <= to
+                && let Some(block) = segment.at(next)
+            {
+                found.push((next, block.clone()));
+                next = next.next();
+            }
+        }
+        Ok(found)
+    }
+
+    /// Events that are [`ROUTINE`] of blocks in segments, in order: from a block on, so many.
+    pub(super) fn archived_events(
+        &self,
+        from: Height,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StorageError> {
+        let mut events = Vec::new();
+        let mut next = from.max(self.kept_from());
+        while events.len() < limit
+            && let Some(segment) = self.segment(next)?
+        {
+            while events.len() < limit
+                && let Some(block) = segment.at(next)
+            {
+                events.extend(self::events(next, block));
+                next = next.next();
+            }
+        }
+        Ok(events)
+    }
+
+    /// The segment with a block. The one that was read last is kept: blocks are read in order.
+    fn segment(&self, height: Height) -> Result<Option<Segment>, StorageError> {
+        let mut last_read = self.last_read.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(segment) = last_read.as_ref().filter(|segment| segment.at(height).is_some()) {
+            return Ok(Some(segment.clone()));
+        }
+        let Some((first, body)) = find(&self.lock(), height)? else { return Ok(None) };
+        let segment = unpack(first, &body)?;
+        *last_read = Some(segment.clone());
+        Ok(Some(segment))
+    }
+
+    /// Height of the block with this hash, where it is in a segment.
+    pub(super) fn archived_height(&self, hash: &Hash) -> Result<Option<Height>, StorageError> {
+        let heights: Vec<Height> = {
+            let connection = self.lock();
+            let mut statement =
+                connection.prepare_cached("SELECT height FROM archived WHERE prefix = ?")?;
+            let rows = statement.query_map(params![prefix(hash)], |row| query::height(row, 0))?;
+            rows.collect::<Result<_, _>>()?
+        };
+        for height in heights {
+            if self.archived(height)?.is_some_and(|block| block.hash == *hash) {
+                return Ok(Some(height));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn find(connection: &Connection, height: Height) -> Result<Option<(u64, Vec<u8>)>, StorageError> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT first, body FROM segment WHERE first =
+               (SELECT max(first) FROM segment WHERE first <= ?1) AND last >= ?1",
+        )?
+        .query_row(params![signed(height)], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?)
+}
+
+#[cfg(test)]
+mod tests;
