@@ -496,6 +496,9 @@ pub fn answer(request: &Request) -> Answer {
             connected_runners: vec![],
             ..validator(2)
         }),
+        "POST /v1/validators/validator-2/resync" => {
+            Answer::json(&Validator { status: ValidatorState::Starting, ..validator(2) })
+        }
         "POST /v1/validators/validator-2/start" => {
             Answer::error(ErrorCode::Conflict, None, "validator-2 is running")
         }

@@ -15,7 +15,7 @@ use cowboy_engine::{
 use serde_json::Value;
 
 /// A command for each kind of output, as a table and as JSON.
-pub const SHOWN: [&[&str]; 23] = [
+pub const SHOWN: [&[&str]; 24] = [
     &["devnet", "status"],
     &["chain", "head"],
     &["chain", "block", "42"],
@@ -28,6 +28,7 @@ pub const SHOWN: [&[&str]; 23] = [
     &["validator", "ls"],
     &["validator", "show", "validator-2"],
     &["validator", "stop", "validator-2"],
+    &["validator", "resync", "validator-2"],
     &["job", "ls"],
     &["presence", "show"],
     &["presence", "show", "40"],

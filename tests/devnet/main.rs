@@ -8,6 +8,7 @@ mod advance;
 mod book;
 mod chain;
 mod committee;
+mod damage;
 mod dashboard;
 mod faults;
 mod folders;

@@ -3,7 +3,7 @@
 use commonware_cryptography::Signer as _;
 use commonware_runtime::{Runner as _, tokio};
 use cowboy_devnet::{
-    chain::known::Known,
+    chain::{known::Known, ledger::Ledger},
     consensus::{network::Loopback, presence::RunnerView, timing::Haste},
     orchestrator::ports::Ports,
     sample::{validator_keys, validator_name},
@@ -67,6 +67,7 @@ impl Devnet {
         let name = validator_name(index);
         let chain_id = self.genesis.chain_id();
         let store = Store::open(&self.folder.join(format!("{name}.db")), chain_id);
+        let store = Arc::new(store.expect("the store opens"));
         let (view, gateway) = match &self.serve {
             Some(serve) => serve(index),
             None => ((self.setup.view)(index), None),
@@ -87,7 +88,7 @@ impl Devnet {
             genesis: self.genesis.clone(),
             timing: self.setup.timing,
             haste: Haste::default(),
-            store: Arc::new(store.expect("the store opens")),
+            ledger: Ledger::open(&self.genesis, store).expect("the store is sound"),
             known: self.known.clone(),
             view,
             gateway,

@@ -122,6 +122,7 @@ const ALL: &[(&str, Prints)] = &[
     ("validator ls", Json(&[many::<api::Validator>()])),
     ("validator show", Json(&[one::<api::Validator>()])),
     ("validator stop", Json(&[one::<api::Validator>()])),
+    ("validator resync", Json(&[one::<api::Validator>()])),
     ("validator start", Json(&[one::<api::Validator>()])),
     ("validator add", Json(&[one::<validator::Changed>()])),
     ("validator remove", Json(&[one::<validator::Changed>()])),

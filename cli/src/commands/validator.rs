@@ -52,6 +52,15 @@ pub enum Validator {
         #[arg(add = ArgValueCandidates::new(complete::validators))]
         validator: String,
     },
+    /// Start a validator without what it has stored of the chain, which the others have
+    ///
+    /// For one whose files are damaged, as `doctor --deep` finds them. It runs or not, and at least
+    /// one other runs. What it has voted for is kept.
+    Resync {
+        /// The validator: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::validators))]
+        validator: String,
+    },
     /// Start one more validator, and have it vote from the next consensus epoch on
     ///
     /// It follows the chain at once. The committee takes it in with the first block of the next
@@ -112,6 +121,9 @@ impl Validator {
             Self::Show { validator } => cx.ui.document(&client.validator(&validator).await?),
             Self::Stop { validator } => cx.ui.document(&client.stop_validator(&validator).await?),
             Self::Start { validator } => cx.ui.document(&client.start_validator(&validator).await?),
+            Self::Resync { validator } => {
+                cx.ui.document(&client.resync_validator(&validator).await?)
+            }
             Self::Add { name, change } => add(cx, &client, name, change).await,
             Self::Remove { name, change } => remove(cx, &client, &name, change).await,
         }

@@ -5,7 +5,10 @@ use commonware_p2p::simulated;
 use commonware_runtime::{Clock as _, Quota, Supervisor as _, deterministic::Context};
 use commonware_utils::NZUsize;
 use cowboy_devnet::{
-    chain::known::Known,
+    chain::{
+        known::Known,
+        ledger::{Ledger, LedgerError},
+    },
     consensus::{
         channels::{CHANNELS, Channels, Endpoint, max_message_size},
         network::{EndpointOf, Network, NetworkError},
@@ -85,6 +88,9 @@ pub enum ClusterError {
     /// A validator does not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// A validator's chain cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// The simulated network refuses.
     #[error("the simulated network refuses: {0}")]
     Network(#[from] simulated::Error),
@@ -190,7 +196,7 @@ impl Cluster {
             genesis: self.genesis.clone(),
             timing: self.setup.timing,
             haste: Haste::default(),
-            store: slot.store.clone(),
+            ledger: Ledger::open(&self.genesis, slot.store.clone())?,
             known: Known::default(),
             view: (self.setup.view)(index),
             gateway: (self.setup.gateway)(index),
@@ -210,6 +216,12 @@ impl Cluster {
         if let Some(running) = self.validators[index].running.take() {
             running.stop().await;
         }
+    }
+
+    /// A stopped validator's store is gone.
+    pub fn lose_store(&mut self, index: usize) -> Result<(), ClusterError> {
+        self.validators[index].store = Arc::new(Store::in_memory(self.genesis.chain_id())?);
+        Ok(())
     }
 
     /// A running validator.

@@ -59,6 +59,8 @@ pub enum Switch {
     Stop,
     /// End at once, as a crash would: a validator or a runner of the process.
     Kill,
+    /// Run without what it has stored, which it takes from the others: a validator.
+    Resync,
 }
 
 /// Starts, stops or kills the node of this name; resolves once that is done and the backend says

@@ -52,10 +52,17 @@ pub(super) async fn switch(
             None => None,
         };
         let verb = match wanted {
-            Switch::Start => "running",
+            Switch::Start | Switch::Resync => "running",
             Switch::Stop | Switch::Kill => "stopped",
         };
-        if runs(&backend, &name) == (wanted == Switch::Start) {
+        let others =
+            || backend.slots().iter().any(|slot| slot.name() != name && slot.running().is_some());
+        if wanted == Switch::Resync && !others() {
+            let message = format!("no validator but `{name}` runs: nobody has the chain but it");
+            return Err(ApiError::conflict(message)
+                .hint("start others first: cowboyctl validator start NAME"));
+        }
+        if wanted != Switch::Resync && runs(&backend, &name) == (wanted == Switch::Start) {
             return Err(ApiError::conflict(format!("{what} `{name}` is {verb} already")));
         }
         (backend.hooks.switch)(&name, wanted).await.map_err(|reason| {

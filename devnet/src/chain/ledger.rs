@@ -15,7 +15,7 @@
 use crate::storage::{BlockRecord, StorageError, Store};
 use commonware_utils::{channel::oneshot, sync::Mutex};
 use cowboy_engine::{
-    chain::{Block, Execution, ExecutionError, Genesis, GenesisError, State, execute},
+    chain::{Block, Certificate, Execution, ExecutionError, Genesis, GenesisError, State, execute},
     primitives::{Hash, Height},
 };
 use std::{
@@ -80,6 +80,17 @@ pub enum LedgerError {
         /// The last height stored.
         stored: Height,
     },
+}
+
+impl LedgerError {
+    /// Whether the store is at fault.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Storage(error) => error.is_damage(),
+            Self::Missing { .. } | Self::Diverged { .. } | Self::Execution(_) => true,
+            Self::Genesis(_) | Self::Conflict { .. } | Self::TooFarAhead { .. } => false,
+        }
+    }
 }
 
 /// A block names another state root for an ancestor than this validator computed: one of the two
@@ -317,6 +328,16 @@ impl Ledger {
         block: &Arc<Block>,
         now_ms: u64,
     ) -> Result<Option<Arc<ExecutedBlock>>, LedgerError> {
+        self.commit_proved(block, now_ms, None)
+    }
+
+    /// As [`Ledger::commit`], with proof that the block is final.
+    pub fn commit_proved(
+        &self,
+        block: &Arc<Block>,
+        now_ms: u64,
+        proof: Option<&Certificate>,
+    ) -> Result<Option<Arc<ExecutedBlock>>, LedgerError> {
         self.execute(block, now_ms)?;
         let height = block.header.height;
         let (executed, parent) = {
@@ -330,6 +351,7 @@ impl Ledger {
             parent: &parent,
             execution: &executed.execution,
             executed_ms: executed.executed_ms,
+            proof,
         })?;
         let mut chain = self.0.chain.lock();
         chain.ahead.remove(&height);

@@ -313,6 +313,11 @@ impl Client {
         self.post(&["validators", validator, "start"], &()).await
     }
 
+    /// Starts a validator, running or not, without what it has stored: the others have it.
+    pub async fn resync_validator(&self, validator: &str) -> Result<Validator, ClientError> {
+        self.post(&["validators", validator, "resync"], &()).await
+    }
+
     /// Starts a validator that follows the chain; `None`: under any free name.
     pub async fn add_validator(&self, name: Option<&str>) -> Result<Validator, ClientError> {
         let request = JoinRequest { name: name.map(str::to_owned) };

@@ -4,8 +4,8 @@
 //! Journals have a file for each so many blocks, and all of them are open: what is behind is
 //! pruned ([`trim`]), so that a long chain needs no more files than a short one. A peer that asks
 //! for an older block is given the one that the store has, with the certificate that the chain has
-//! of it. The last block of an epoch can do without one on the chain, and a validator that was away
-//! cannot do without the certificate: it proves the next epoch's committee. Those are kept.
+//! of it, or that this validator held: without one of an epoch's last block, a validator that was
+//! away could not tell the next epoch's committee.
 
 use super::{
     Digest, Finalization,
@@ -15,13 +15,10 @@ use super::{
     scheme::Scheme,
 };
 use crate::storage::{StorageError, Store};
-use commonware_consensus::{
-    marshal::store,
-    types::{Epocher as _, FixedEpocher, Height},
-};
+use commonware_consensus::{marshal::store, types::Height};
 use commonware_runtime::{Clock, Handle, Metrics, Storage};
 use commonware_storage::{
-    archive::{self, Identifier, prunable},
+    archive::{self, Archive, Identifier, prunable},
     translator::EightCap,
 };
 use cowboy_engine::primitives;
@@ -34,33 +31,48 @@ pub(super) const SECTION: NonZeroU64 = NonZeroU64::new(512).expect("not zero");
 const RECENT: u64 = 512;
 
 /// Prunes what is no longer recent, after each [`SECTION`] of blocks.
-pub(super) async fn trim(
+pub(super) fn trim(
     marshal: &Marshal,
     store: &Store,
-    epocher: &FixedEpocher,
     stored: primitives::Height,
 ) -> Result<(), StorageError> {
     let stored = stored.get();
-    if !stored.is_multiple_of(SECTION.get()) || stored <= RECENT {
-        return Ok(());
+    if stored.is_multiple_of(SECTION.get()) && stored > RECENT {
+        // From here on the store alone has them.
+        store.sync()?;
+        marshal.prune(Height::new(stored - RECENT));
     }
-    let first = Height::new(stored - RECENT);
-    // Those before were kept when the blocks before were pruned.
-    let mut next = Height::new(first.get().saturating_sub(SECTION.get()));
-    while let Some(last) = epocher.containing(next).map(|epoch| epoch.last())
-        && last < first
-    {
-        if let Some(finalization) = marshal.get_finalization(last).await {
-            let height = primitives::Height::new(last.get());
-            store.keep_certificate(height, &certificate::from_finalization(&finalization))?;
-        }
-        next = last.next();
-    }
-    // From here on the store alone has them.
-    store.sync()?;
-    marshal.prune(first);
     Ok(())
 }
+
+/// Whether the archive does not go on where the store ends: the store lost blocks that are behind
+/// the archive, or is a copy of another one that has more. What is stored is in the archive before.
+pub(super) async fn is_elsewhere<E: Storage + Metrics + Clock>(
+    recent: &Recent<E, Arc<Block>>,
+    stored: u64,
+) -> Result<bool, ArchiveError> {
+    let last = store::Blocks::last_index(recent).map_or(0, Height::get);
+    if last <= stored {
+        return Ok(last < stored);
+    }
+    Ok(!Archive::has(recent, Identifier::Index(stored + 1)).await?)
+}
+
+/// Proof that a block is final, of the newest stored one that has such: of one of the last few.
+pub(super) fn newest_certificate(
+    store: &Store,
+    head: primitives::Height,
+) -> Result<Option<Finalization>, StorageError> {
+    for height in (head.get().saturating_sub(PROOF_WITHIN)..=head.get()).rev() {
+        if let Some(certificate) = store.certificate(primitives::Height::new(height))? {
+            return Ok(Some(certificate::to_finalization(&certificate)));
+        }
+    }
+    Ok(None)
+}
+
+/// Blocks below the newest among which one that is proved final is looked for.
+const PROOF_WITHIN: u64 = 64;
 
 type Recent<E, V> = prunable::Archive<EightCap, E, Digest, V>;
 

@@ -5,18 +5,17 @@ use super::{
     application::{Marshal, now_ms},
     archive,
     block::Block,
+    certificate,
     engine::EngineError,
+    held::Held,
     scheme::Schemes,
 };
-use crate::chain::{
-    ledger::{Ledger, LedgerError},
-    mempool::Mempool,
-};
+use crate::chain::{ledger::Ledger, mempool::Mempool};
 use commonware_actor::Feedback;
 use commonware_consensus::{
     Reporter,
     marshal::{Update, core::Processed},
-    types::{FixedEpocher, Height},
+    types::Height,
 };
 use commonware_cryptography::{Digested, Digestible as _};
 use commonware_runtime::Clock;
@@ -111,7 +110,7 @@ pub(super) struct Delivering {
     pub(super) incoming: Incoming,
     /// Learns the committee of each epoch from the last block of the one before.
     pub(super) schemes: Schemes,
-    pub(super) epocher: FixedEpocher,
+    pub(super) held: Held,
     /// Told how far the chain is stored, and the block there.
     pub(super) stored: watch::Sender<(u64, Digest)>,
 }
@@ -125,25 +124,27 @@ impl Delivering {
         for height in stored + 1..=acknowledged {
             let block = self.marshal.get_block(Height::new(height)).await;
             let block = block.ok_or(EngineError::Archive(primitives::Height::new(height)))?;
-            self.commit(&context, block.inner()).await?;
+            self.commit(&context, block.inner())?;
         }
         while let Some((block, acknowledgement)) = self.incoming.recv().await {
-            self.commit(&context, block.inner()).await?;
+            self.commit(&context, block.inner())?;
             acknowledgement.acknowledge();
         }
         Ok(())
     }
 
-    async fn commit<E: Clock>(&self, context: &E, block: &Block) -> Result<(), EngineError> {
-        let committed = self.ledger.commit(block.chain(), now_ms(context))?;
+    fn commit<E: Clock>(&self, context: &E, block: &Block) -> Result<(), EngineError> {
+        let proof =
+            self.held.get(&block.digest()).map(|held| certificate::from_finalization(&held));
+        let now = now_ms(context);
+        let committed = self.ledger.commit_proved(block.chain(), now, proof.as_ref())?;
         if let Some(executed) = committed {
             self.mempool.settle(&executed.execution.state);
             self.schemes.learn(&executed.execution.state)?;
         }
         let height = block.chain().header.height;
         self.stored.send_replace((height.get(), block.digest()));
-        let trimmed = archive::trim(&self.marshal, self.ledger.store(), &self.epocher, height);
-        trimmed.await.map_err(LedgerError::from)?;
+        archive::trim(&self.marshal, self.ledger.store(), height)?;
         Ok(())
     }
 }

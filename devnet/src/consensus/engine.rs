@@ -12,7 +12,7 @@
 
 use super::{
     application::Application,
-    archive,
+    archive::{self, ArchiveError},
     block::{Block, BlockConfig},
     certificate,
     channels::Endpoint,
@@ -30,6 +30,7 @@ use crate::chain::{
     mempool::Mempool,
     reveals,
 };
+use crate::storage::StorageError;
 use commonware_broadcast::buffered;
 use commonware_consensus::{
     marshal::{self, Start, core::Actor, resolver::p2p as resolver, standard::Inline},
@@ -47,7 +48,10 @@ use commonware_runtime::{
     Clock, Error as RuntimeError, Handle, Metrics, Spawner, Storage,
     buffer::paged::{CacheRef, page_size},
 };
-use commonware_storage::{archive::prunable, translator::EightCap};
+use commonware_storage::{
+    archive::{Archive as _, prunable},
+    translator::EightCap,
+};
 use commonware_utils::{NZDuration, NZU64, NZUsize};
 use cowboy_engine::{chain, primitives};
 use rand_core::CryptoRng;
@@ -92,6 +96,9 @@ pub enum EngineError {
     /// It has no network.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// Its store refuses.
+    #[error(transparent)]
+    Store(#[from] StorageError),
     /// Its chain cannot go on.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -109,6 +116,14 @@ pub enum EngineError {
     /// A block that the archive counts as delivered is not in it.
     #[error("block {0} is missing from the archive")]
     Archive(primitives::Height),
+    /// The only validator has lost a block.
+    #[error(
+        "block {0} is lost: the store is damaged or gone, and no other validator has the block"
+    )]
+    Lost(primitives::Height),
+    /// The archives refuse.
+    #[error("the archive: {0}")]
+    Recent(#[from] ArchiveError),
     /// A part that should run as long as the validator ended.
     #[error("{part} ended: {error}")]
     Ended {
@@ -209,14 +224,13 @@ where
     let fetch_timeout = NZDuration!(timing.fetch_timeout);
     let fetch_retry_delay = Duration::from_millis(50);
 
-    let archive_partitions =
-        |part: &str| ["meta", "key", "value"].map(|kind| format!("{name}-{part}-{kind}"));
     let marshal_partition = format!("{name}-marshal");
+    let metadata = metadata(&name);
     let stored = head.height().get();
     let journal = Epochs::<E, B>::journal(&name, Epochs::<E, B>::epoch_after(&epocher, stored));
-    let mut partitions = vec![journal, format!("{marshal_partition}-application-metadata")];
-    partitions.extend(archive_partitions("blocks"));
-    partitions.extend(archive_partitions("finalizations"));
+    let mut partitions = vec![journal.clone(), metadata.clone()];
+    partitions.extend(archive_partitions(&name, "blocks"));
+    partitions.extend(archive_partitions(&name, "finalizations"));
     released(&context, &partitions).await?;
 
     let (resolver_receiver, resolver) = {
@@ -248,7 +262,8 @@ where
 
     macro_rules! archive {
         ($part:literal, $codec:expr) => {{
-            let [metadata_partition, key_partition, value_partition] = archive_partitions($part);
+            let [metadata_partition, key_partition, value_partition] =
+                archive_partitions(&name, $part);
             let config = prunable::Config {
                 translator: EightCap,
                 metadata_partition,
@@ -270,10 +285,37 @@ where
             })?
         }};
     }
-    let recent = archive!("finalizations", Scheme::certificate_codec_config_unbounded());
-    let finalizations = archive::Certificates::new(recent, ledger.store().clone());
-    let recent = archive!("blocks", blocks.clone());
-    let block_archive = archive::Blocks::new(recent, ledger.store().clone());
+    let mut recent_certificates =
+        archive!("finalizations", Scheme::certificate_codec_config_unbounded());
+    let mut recent_blocks = archive!("blocks", blocks.clone());
+    let mut begun = is_there(&context, &metadata).await?;
+    if begun && archive::is_elsewhere(&recent_blocks, stored).await? {
+        if schemes.newest().is_some_and(|scheme| scheme.committee().validators().len() == 1) {
+            return Err(EngineError::Lost(primitives::Height::new(stored + 1)));
+        }
+        tracing::warn!(stored, "the archive is not of this store: the others have what is missing");
+        recent_blocks.destroy().await.map_err(ArchiveError::from)?;
+        recent_certificates.destroy().await.map_err(ArchiveError::from)?;
+        context.remove(&metadata, None).await.map_err(|error| EngineError::Storage {
+            partition: metadata.clone(),
+            error: error.to_string(),
+        })?;
+        recent_certificates =
+            archive!("finalizations", Scheme::certificate_codec_config_unbounded());
+        recent_blocks = archive!("blocks", blocks.clone());
+        begun = false;
+    }
+    let finalizations = archive::Certificates::new(recent_certificates, ledger.store().clone());
+    let block_archive = archive::Blocks::new(recent_blocks, ledger.store().clone());
+    // Whatever consensus kept is lost where the store has blocks and consensus knows of none: it
+    // goes on from the newest block that is proved final.
+    let proof = archive::newest_certificate(ledger.store(), head.height())?;
+    let start = match &proof {
+        Some(proof) if !begun => Start::Floor(proof.clone()),
+        _ => Start::Genesis(genesis.digested()),
+    };
+    let lost_journal = !is_there(&context, &journal).await?;
+    let floor_of_epoch = proof.filter(|_| lost_journal);
     let (marshal_actor, marshal, floor) = Actor::init(
         context.child("marshal"),
         finalizations,
@@ -281,7 +323,7 @@ where
         marshal::Config {
             provider: schemes.clone(),
             epocher: epocher.clone(),
-            start: Start::Genesis(genesis.digested()),
+            start,
             partition_prefix: marshal_partition,
             mailbox_size: MAILBOX,
             view_retention: VIEWS_KEPT,
@@ -322,7 +364,7 @@ where
         processed: floor.processed(),
         incoming,
         schemes: schemes.clone(),
-        epocher: epocher.clone(),
+        held: held.clone(),
         stored: storing,
     };
     // On a thread of its own: it executes blocks and writes to SQLite.
@@ -355,6 +397,7 @@ where
         page_cache,
         stored: storage,
         begun: stored.max(floor.processed().map_or(0, |processed| processed.height().get())),
+        floor: floor_of_epoch,
         genesis: root,
     };
     let consensus = ConsensusChannels {
@@ -377,6 +420,34 @@ where
             ("reveals", passing),
         ],
     })
+}
+
+/// The partitions of a validator's archives of final blocks, and of how far they were delivered:
+/// all that follows from the chain. The journals of its votes are others.
+pub fn archives(name: &str) -> Vec<String> {
+    let archives = ["blocks", "finalizations"];
+    let parts = archives.into_iter().flat_map(|part| archive_partitions(name, part));
+    parts.chain([metadata(name)]).collect()
+}
+
+fn archive_partitions(name: &str, part: &str) -> [String; 3] {
+    ["meta", "key", "value"].map(|kind| format!("{name}-{part}-{kind}"))
+}
+
+/// The name is the library's.
+fn metadata(name: &str) -> String {
+    format!("{name}-marshal-application-metadata")
+}
+
+/// Whether anything is stored in a partition.
+async fn is_there<E: Storage>(context: &E, partition: &str) -> Result<bool, EngineError> {
+    match context.scan(partition).await {
+        Ok(blobs) => Ok(!blobs.is_empty()),
+        Err(RuntimeError::PartitionMissing(_)) => Ok(false),
+        Err(error) => {
+            Err(EngineError::Storage { partition: partition.to_owned(), error: error.to_string() })
+        }
+    }
 }
 
 /// Waits until no blob of `partitions` is open: a validator that was stopped lets go of its files

@@ -19,7 +19,7 @@
 //! apart, and a first view whose proposal half of them missed would cost a timeout.
 
 use super::{
-    Digest,
+    Digest, Finalization,
     application::{Application, Marshal},
     block::Block,
     delivery::Progress,
@@ -88,6 +88,8 @@ where
     pub(super) stored: watch::Receiver<(u64, Digest)>,
     /// How far it was stored or delivered when the validator started.
     pub(super) begun: u64,
+    /// Where the journal of the first epoch is lost: a final block of that epoch to go on from.
+    pub(super) floor: Option<Finalization>,
     pub(super) genesis: Digest,
 }
 
@@ -206,7 +208,11 @@ where
         if self.stored.wait_for(|(stored, _)| *stored >= decided).await.is_err() {
             return "ledger";
         }
-        let Some(mut genesis) = self.genesis_of(epoch).await else { return "archive" };
+        let Some(genesis) = self.genesis_of(epoch).await else { return "archive" };
+        let mut floor = match self.floor.take().filter(|floor| floor.round().epoch() == epoch) {
+            Some(proof) => Floor::Finalized(proof),
+            None => Floor::Genesis(genesis),
+        };
         let greeting = Greeting::none();
         let mut gate = Some(Gate::new(gate, greeting.clone()));
         let Ok(mut next) = muxes.register(epoch).await else { return "votes channel" };
@@ -230,7 +236,7 @@ where
                 self.warm_up(&context, epoch);
             }
             tracing::debug!(%epoch, validators = scheme.committee().validators().len(), "epoch");
-            let simplex = self.engine(&context, epoch, &scheme, genesis).start(
+            let simplex = self.engine(&context, epoch, &scheme, floor).start(
                 current.votes,
                 current.certificates,
                 current.resolver,
@@ -246,7 +252,7 @@ where
             };
             drop(simplex);
             epoch = epoch.next();
-            genesis = last;
+            floor = Floor::Genesis(last);
         }
     }
 
@@ -326,7 +332,13 @@ where
         }
     }
 
-    fn engine(&self, context: &E, epoch: Epoch, scheme: &Scheme, genesis: Digest) -> Simplex<E, B> {
+    fn engine(
+        &self,
+        context: &E,
+        epoch: Epoch,
+        scheme: &Scheme,
+        floor: Floor<Scheme, Digest>,
+    ) -> Simplex<E, B> {
         let Timing { leader_timeout, certification_timeout, timeout_retry, .. } = self.timing;
         Engine::new(
             context.child("simplex").with_attribute("epoch", epoch),
@@ -342,7 +354,7 @@ where
                 partition: Self::journal(&self.name, epoch),
                 mailbox_size: MAILBOX,
                 epoch,
-                floor: Floor::Genesis(genesis),
+                floor,
                 replay_buffer: BUFFER,
                 write_buffer: BUFFER,
                 page_cache: self.page_cache.clone(),

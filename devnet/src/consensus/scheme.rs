@@ -528,6 +528,12 @@ impl Schemes {
         Ok(())
     }
 
+    /// The scheme of the newest committee that is known.
+    pub fn newest(&self) -> Option<Arc<Scheme>> {
+        let newest = self.0.known.lock().newest;
+        self.of(Epoch::new(newest))
+    }
+
     /// The scheme whose committee votes in `epoch`; `None` where that is not decided yet, as far
     /// as is known here.
     pub fn of(&self, epoch: Epoch) -> Option<Arc<Scheme>> {

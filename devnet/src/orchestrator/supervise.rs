@@ -19,10 +19,13 @@ use crate::{
         },
         types::Snapshot,
     },
-    chain::{known::Known, ledger::ExecutedBlock},
+    chain::{
+        known::Known,
+        ledger::{ExecutedBlock, Ledger},
+    },
     client::Client,
     consensus::{
-        engine::EngineError,
+        engine::{self, EngineError},
         faulty::{self, Faulty},
         network::Loopback,
         timing::Timing,
@@ -31,13 +34,13 @@ use crate::{
     executor::{self, Executor},
     faults::{Faults, Tap},
     runner::Targets,
-    storage::Store,
     topology::{Name, Plan},
     transport::{quic::Listener, tls::Identity},
     validator::{
         gateway::{self, Connected, Gateway},
         limiter::Limits,
         node::{ValidatorConfig, ValidatorHandle, start_validator},
+        rebuild::{self, RebuildError, Rebuilt},
         service,
     },
 };
@@ -46,7 +49,7 @@ use ::tokio::sync::{
     mpsc, oneshot, watch,
 };
 use commonware_cryptography::Signer as _;
-use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
+use commonware_runtime::{Handle, Spawner as _, Storage as _, Supervisor as _, tokio};
 use cowboy_engine::{
     chain::Genesis,
     primitives::{Address, Height},
@@ -56,6 +59,7 @@ use futures::{FutureExt as _, future::select_all};
 use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
+    path::Path,
     sync::Arc,
     time::Duration,
 };
@@ -302,9 +306,7 @@ impl Nodes {
         let folder = config.home.validator_path(name);
         super::home::create_private_dir(&folder).map_err(|error| error.to_string())?;
         let chain_id = config.genesis.chain_id();
-        let store = Store::open(&folder.join("index.db"), chain_id)
-            .map_err(|error| format!("{}: {error}", folder.display()))?
-            .keeping(config.plan.keep);
+        let ledger = self.chain(member, &folder)?;
         let identity = Identity::new(&keys.identity).map_err(|error| error.to_string())?;
         let faults = config.backend.faults().clone();
         let tap = Tap::new(faults.clone(), name.as_str());
@@ -328,7 +330,7 @@ impl Nodes {
                 genesis: config.genesis.clone(),
                 timing: Timing::new(config.plan.block_time),
                 haste: config.backend.haste().clone(),
-                store: Arc::new(store),
+                ledger,
                 known: self.known.clone(),
                 view: Arc::new(gateway.clone()),
                 gateway: Some(service::serve(
@@ -366,6 +368,48 @@ impl Nodes {
             agent.joined(name.as_str(), services.clone(), gateway.clone());
         }
         self.validators.insert(name.clone(), Validator { handle, gateway, tap });
+        Ok(())
+    }
+
+    /// A validator's chain, from its store. A damaged store is made again, and one that no longer
+    /// can be from what others keep is a copy of another one's.
+    fn chain(&self, member: &Member, folder: &Path) -> Result<Ledger, String> {
+        let (genesis, keep, name) = (&self.config.genesis, self.config.plan.keep, &member.name);
+        let told = |error: RebuildError| format!("{}: {error}", folder.display());
+        let path = folder.join("index.db");
+        let (ledger, rebuilt) = rebuild::open(&path, genesis, keep).map_err(told)?;
+        if let Some(Rebuilt { damage, aside, up_to, .. }) = rebuilt {
+            let aside = aside.display();
+            tracing::warn!(
+                validator = %name, %damage, %aside,
+                "its store is damaged: made again up to block {up_to}, the others have the rest"
+            );
+        }
+        let others = self.config.members.all().iter().filter(|other| other.name != *name);
+        let others: Vec<_> = others
+            .map(|other| self.config.home.validator_path(&other.name).join("index.db"))
+            .collect();
+        match rebuild::copied(&path, &ledger, genesis, keep, &others).map_err(told)? {
+            Some((copy, from)) => {
+                let (height, from) = (copy.head().height(), from.display());
+                tracing::warn!(
+                    validator = %name, %from,
+                    "the others have dropped the blocks that it lacks: a copy up to block {height}"
+                );
+                Ok(copy)
+            }
+            None => Ok(ledger),
+        }
+    }
+
+    /// Removes what a stopped validator has stored of the chain. What it has voted for stays.
+    async fn forget(&self, name: &Name) -> Result<(), HomeError> {
+        rebuild::remove_store(&self.config.home.validator_path(name).join("index.db"))
+            .map_err(HomeError::io(self.config.home.path()))?;
+        for partition in engine::archives(name.as_str()) {
+            // An error: there is none, as after a start that failed early.
+            let _ = self.context.remove(&partition, None).await;
+        }
         Ok(())
     }
 
@@ -460,6 +504,12 @@ impl Nodes {
                     self.kill(&member.name).await;
                     Self::released(&member).await
                 }
+                Switch::Resync => {
+                    self.stop(&member.name).await;
+                    Self::released(&member).await?;
+                    self.forget(&member.name).await.map_err(|error| error.to_string())?;
+                    self.start(&member)
+                }
             };
         }
         let plan = &self.config.plan;
@@ -473,6 +523,7 @@ impl Nodes {
                 self.runners.kill(plan, &runner).await;
                 Ok(())
             }
+            Switch::Resync => Err(format!("`{node}` is a runner: it stores no chain")),
             Switch::Stop => {
                 self.runners.stop_one(plan, &runner).await;
                 Ok(())

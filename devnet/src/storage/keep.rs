@@ -77,9 +77,7 @@ fn drop_rows(transaction: &Transaction<'_>, last: u64) -> Result<(), StorageErro
         transaction.prepare_cached(sql)?.execute(params![last])?;
         Ok(())
     };
-    for table in
-        ["epoch_end", "tx", "event", "presence", "lane", "draw", "result", "actor_log", "fire"]
-    {
+    for table in ["tx", "event", "presence", "lane", "draw", "result", "actor_log", "fire"] {
         drop(&format!("DELETE FROM {table} WHERE height <= ?"))?;
     }
     for end in End::ALL {

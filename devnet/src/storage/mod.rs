@@ -34,7 +34,7 @@ use cowboy_engine::{
     },
     timer::Policy,
 };
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
 use std::{
     collections::BTreeMap,
     io,
@@ -101,6 +101,29 @@ pub enum StorageError {
     },
 }
 
+impl StorageError {
+    /// Whether the file itself is at fault, as opposed to the disk, the machine or whoever gave it.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => !matches!(
+                error.sqlite_error_code(),
+                Some(
+                    ErrorCode::CannotOpen
+                        | ErrorCode::DatabaseBusy
+                        | ErrorCode::DatabaseLocked
+                        | ErrorCode::DiskFull
+                        | ErrorCode::OutOfMemory
+                        | ErrorCode::PermissionDenied
+                        | ErrorCode::ReadOnly
+                        | ErrorCode::SystemIoFailure
+                )
+            ),
+            Self::Corrupt { .. } | Self::Gap { .. } => true,
+            Self::Compression(_) | Self::Format { .. } | Self::Chain { .. } => false,
+        }
+    }
+}
+
 /// The last block of a file whose chain is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredHead {
@@ -148,6 +171,8 @@ pub struct BlockRecord<'a> {
     pub execution: &'a Execution,
     /// When this validator executed it, Unix ms.
     pub executed_ms: u64,
+    /// Proof that it is final, where this validator holds one.
+    pub proof: Option<&'a Certificate>,
 }
 
 impl Store {
@@ -191,21 +216,24 @@ impl Store {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes what is stored outlast a power failure: until then the newest blocks may not.
-    pub fn sync(&self) -> Result<(), StorageError> {
-        self.lock().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+    /// Writes a copy of the file, as of now, to a path at which there is nothing.
+    pub fn copy(&self, to: &Path) -> Result<(), StorageError> {
+        self.lock().execute("VACUUM INTO ?", params![to.to_string_lossy()])?;
         Ok(())
     }
 
-    /// Keeps a certificate of the last block of an epoch, whether or not the chain has one.
-    pub fn keep_certificate(
-        &self,
-        height: Height,
-        certificate: &Certificate,
-    ) -> Result<(), StorageError> {
-        self.lock()
-            .prepare_cached("INSERT OR IGNORE INTO epoch_end (height, certificate) VALUES (?, ?)")?
-            .execute(params![height.get(), to_vec(certificate)])?;
+    /// What SQLite finds wrong with the file's pages and indexes: a line for each, some at most.
+    pub fn integrity(&self) -> Result<Vec<String>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare("PRAGMA integrity_check(5)")?;
+        let lines = statement.query_map([], |row| row.get(0))?;
+        let lines = lines.collect::<Result<Vec<String>, _>>()?;
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    /// Makes what is stored outlast a power failure: until then the newest blocks may not.
+    pub fn sync(&self) -> Result<(), StorageError> {
+        self.lock().query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
         Ok(())
     }
 
@@ -267,20 +295,30 @@ impl Store {
 
     /// The newest snapshot.
     pub fn load_snapshot(&self) -> Result<Option<State>, StorageError> {
-        let stored: Option<(u64, Vec<u8>)> = self
-            .lock()
-            .prepare_cached("SELECT height, state FROM snapshot ORDER BY height DESC LIMIT 1")?
-            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        stored
-            .map(|(height, bytes)| {
-                State::from_bytes(&bytes).map_err(|error| StorageError::Corrupt {
-                    record: "snapshot",
-                    height,
-                    error,
-                })
+        Ok(self.newest_snapshots(1)?.pop())
+    }
+
+    /// All snapshots, the newest first.
+    pub fn snapshots(&self) -> Result<Vec<State>, StorageError> {
+        self.newest_snapshots(u32::MAX)
+    }
+
+    fn newest_snapshots(&self, count: u32) -> Result<Vec<State>, StorageError> {
+        let connection = self.lock();
+        let mut statement = connection
+            .prepare_cached("SELECT height, state FROM snapshot ORDER BY height DESC LIMIT ?")?;
+        let rows = statement.query_map(params![count], |row| {
+            Ok((row.get::<_, u64>(0)?, row.get::<_, Vec<u8>>(1)?))
+        })?;
+        rows.map(|row| {
+            let (height, bytes) = row?;
+            State::from_bytes(&bytes).map_err(|error| StorageError::Corrupt {
+                record: "snapshot",
+                height,
+                error,
             })
-            .transpose()
+        })
+        .collect()
     }
 }
 
@@ -288,18 +326,20 @@ fn insert(
     transaction: &rusqlite::Transaction<'_>,
     record: &BlockRecord<'_>,
 ) -> Result<(), StorageError> {
-    let BlockRecord { block, execution, executed_ms, .. } = record;
+    let BlockRecord { block, execution, executed_ms, proof, .. } = record;
     let height = block.header.height.get();
     transaction
         .prepare_cached(
-            "INSERT INTO block (height, hash, state_root, executed_ms, body) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO block (height, hash, state_root, executed_ms, body, proof)
+             VALUES (?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             height,
             execution.state.head_hash().0,
             execution.state.root().0,
             executed_ms,
-            block.to_bytes()
+            block.to_bytes(),
+            proof.map(to_vec)
         ])?;
     let mut statement = transaction.prepare_cached(
         "INSERT OR REPLACE INTO tx (hash, height, position, receipt) VALUES (?, ?, ?, ?)",
@@ -448,4 +488,4 @@ fn insert_snapshot(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -362,12 +362,16 @@ impl Store {
         if let Some(presence) = self.presence(height)? {
             return presence.certificate().map(Some);
         }
-        let kept: Option<Vec<u8>> = self
+        let recent: Option<Option<Vec<u8>>> = self
             .lock()
-            .prepare_cached("SELECT certificate FROM epoch_end WHERE height = ?")?
+            .prepare_cached("SELECT proof FROM block WHERE height = ?")?
             .query_row(params![signed(height)], |row| row.get(0))
             .optional()?;
-        kept.map(|bytes| decode("certificate", height, &bytes)).transpose()
+        let proof = match recent {
+            None => self.archived(height)?.and_then(|block| block.proof),
+            Some(proof) => proof,
+        };
+        proof.map(|bytes| decode("certificate", height, &bytes)).transpose()
     }
 
     /// The draws of a job, one for each attempt at it, the first in front; the last may have found

@@ -9,18 +9,17 @@ pub(super) const FORMAT: i64 = 7;
 const TABLES: &str = "
 -- kept_from: the first block that is kept with its parent; 1 until blocks are dropped.
 CREATE TABLE meta (chain_id BLOB NOT NULL, kept_from INTEGER NOT NULL);
--- The newest finalized blocks. body: the block.
+-- The newest finalized blocks. body: the block. proof: a certificate of it that this validator held,
+-- which need not be the one on the chain.
 CREATE TABLE block (
   height INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, state_root BLOB NOT NULL,
-  executed_ms INTEGER NOT NULL, body BLOB NOT NULL);
--- Older blocks, consecutive ones in one row, with their rows of presence and lane: a frame of
--- Zstandard with a checksum over deterministic CBOR.
+  executed_ms INTEGER NOT NULL, body BLOB NOT NULL, proof BLOB);
+-- Older blocks, consecutive ones in one row, with their rows of presence and lane, and with their
+-- proofs where they have no presence: a frame of Zstandard with a checksum over deterministic CBOR.
 CREATE TABLE segment (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, body BLOB NOT NULL);
 -- Heights of the blocks in segments. prefix: the first 8 bytes of the block's hash, big-endian.
 CREATE TABLE archived (
   prefix INTEGER NOT NULL, height INTEGER NOT NULL, PRIMARY KEY (prefix, height)) WITHOUT ROWID;
--- Certificates that the chain need not have: of the last block of each epoch.
-CREATE TABLE epoch_end (height INTEGER PRIMARY KEY, certificate BLOB NOT NULL);
 -- Where each transaction stands, and its receipt.
 CREATE TABLE tx (
   hash BLOB PRIMARY KEY, height INTEGER NOT NULL, position INTEGER NOT NULL,

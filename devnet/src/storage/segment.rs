@@ -38,6 +38,7 @@ pub(super) struct Archived {
     pub(super) state_root: Hash,
     pub(super) executed_ms: u64,
     pub(super) body: Vec<u8>,
+    pub(super) proof: Option<Vec<u8>>,
     pub(super) presence: Option<PresenceRow>,
     pub(super) lane: Option<LaneRow>,
     pub(super) routine: Vec<RoutineRow>,
@@ -68,7 +69,7 @@ pub(super) struct LaneRow {
     pub(super) report: Vec<u8>,
 }
 
-record!(Archived { hash, state_root, executed_ms, body, presence, lane, routine });
+record!(Archived { hash, state_root, executed_ms, body, proof, presence, lane, routine });
 record!(RoutineRow { position, body });
 record!(PresenceRow { embedded_at, certificate, bit_length, bitmap, registry });
 record!(LaneRow { basefee_cycle, cap, report });
@@ -207,13 +208,16 @@ fn row(transaction: &Transaction<'_>, height: Height) -> Result<Archived, Storag
         })?
         .collect::<Result<_, _>>()?;
     Ok(transaction
-        .prepare_cached("SELECT hash, state_root, executed_ms, body FROM block WHERE height = ?")?
+        .prepare_cached(
+            "SELECT hash, state_root, executed_ms, body, proof FROM block WHERE height = ?",
+        )?
         .query_row(at, |row| {
             Ok(Archived {
                 hash: query::hash(row, 0)?,
                 state_root: query::hash(row, 1)?,
                 executed_ms: row.get(2)?,
                 body: row.get(3)?,
+                proof: if presence.is_none() { row.get(4)? } else { None },
                 presence,
                 lane,
                 routine,

@@ -21,7 +21,7 @@ fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"storage", name)
 }
 
-pub(super) fn genesis() -> Genesis {
+pub(crate) fn genesis() -> Genesis {
     Genesis {
         name: "storage".into(),
         timestamp_ms: 0,
@@ -40,8 +40,18 @@ pub(super) fn genesis() -> Genesis {
     }
 }
 
+/// A certificate of `state`'s head that nobody has signed.
+fn unsigned(state: &State) -> Certificate {
+    let vote = Vote { validator: 0, presence: Bitmap::from_fn(1, |_| true), signature: [7; 64] };
+    Certificate { block: state.head_hash(), round: state.head().round, votes: vec![vote] }
+}
+
 /// The child of `state`'s head with one transfer in it, and with its parent's certificate.
 fn child(state: &State) -> Block {
+    child_with(state, unsigned)
+}
+
+fn child_with(state: &State, certificate: impl Fn(&State) -> Certificate) -> Block {
     let payload = Payload::Transfer(Transfer { to: key("bob").address(), amount: Wei::new(1) });
     let nonce = state.account(&key("alice").address()).nonce;
     let signed: SignedTransaction = Transaction::with_limits(
@@ -52,19 +62,22 @@ fn child(state: &State) -> Block {
         payload,
     )
     .sign(&key("alice"));
-    block_of(state, vec![signed])
+    block_with(state, vec![signed], certificate)
 }
 
 /// The child of `state`'s head with these transactions, and with its parent's certificate.
 fn block_of(state: &State, transactions: Vec<SignedTransaction>) -> Block {
+    block_with(state, transactions, unsigned)
+}
+
+fn block_with(
+    state: &State,
+    transactions: Vec<SignedTransaction>,
+    certificate: impl Fn(&State) -> Certificate,
+) -> Block {
     let head = state.head();
-    let certificates = if head.height == Height::GENESIS {
-        vec![]
-    } else {
-        let vote =
-            Vote { validator: 0, presence: Bitmap::from_fn(1, |_| true), signature: [7; 64] };
-        vec![Certificate { block: state.head_hash(), round: head.round, votes: vec![vote] }]
-    };
+    let certified = head.height > Height::GENESIS;
+    let certificates = Vec::from_iter(certified.then(|| certificate(state)));
     let candidates = head.candidates(state.head_hash());
     let (_, open) = certify(&candidates, certificates.iter().map(|c| c.block)).unwrap();
     let header = Header {
@@ -82,9 +95,19 @@ fn block_of(state: &State, transactions: Vec<SignedTransaction>) -> Block {
     Block { header, certificates, transactions }
 }
 
-pub(super) fn extend(store: &Store, state: &mut State, blocks: u64) {
+pub(crate) fn extend(store: &Store, state: &mut State, blocks: u64) {
+    extend_with(store, state, blocks, unsigned);
+}
+
+/// Stores so many blocks, with certificates that somebody else makes.
+pub(crate) fn extend_with(
+    store: &Store,
+    state: &mut State,
+    blocks: u64,
+    certificate: impl Fn(&State) -> Certificate,
+) {
     for _ in 0..blocks {
-        let block = child(state);
+        let block = child_with(state, &certificate);
         let execution = execute(state, &block).unwrap();
         store
             .commit(&BlockRecord {
@@ -92,6 +115,7 @@ pub(super) fn extend(store: &Store, state: &mut State, blocks: u64) {
                 parent: state,
                 execution: &execution,
                 executed_ms: 5,
+                proof: None,
             })
             .unwrap();
         *state = execution.state;
@@ -137,8 +161,13 @@ fn a_block_is_stored_once_and_in_order() {
     let mut state = genesis().state().unwrap();
     let first = child(&state);
     let execution = execute(&state, &first).unwrap();
-    let record =
-        BlockRecord { block: &first, parent: &state, execution: &execution, executed_ms: 5 };
+    let record = BlockRecord {
+        block: &first,
+        parent: &state,
+        execution: &execution,
+        executed_ms: 5,
+        proof: None,
+    };
     store.commit(&record).unwrap();
     store.commit(&record).unwrap();
     state = execution.state;
@@ -150,6 +179,7 @@ fn a_block_is_stored_once_and_in_order() {
         parent: &second.state,
         execution: &execution,
         executed_ms: 5,
+        proof: None,
     });
     assert!(matches!(gap, Err(StorageError::Gap { got, .. }) if got == Height::new(3)));
 }
@@ -267,7 +297,13 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
         assert!(execution.receipts.iter().all(|receipt| receipt.status == Status::Success));
         let commit = |store: &Store, parent: &State, execution: &Execution| {
             store
-                .commit(&BlockRecord { block: &block, parent, execution, executed_ms: 5 })
+                .commit(&BlockRecord {
+                    block: &block,
+                    parent,
+                    execution,
+                    executed_ms: 5,
+                    proof: None,
+                })
                 .unwrap();
         };
         commit(&once, &state, &execution);

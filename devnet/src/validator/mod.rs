@@ -1,5 +1,6 @@
 //! A validator, as it is started and stopped, and its side of its runners' connections.
 
+pub mod check;
 pub mod committees;
 pub mod errands;
 pub mod gateway;
@@ -7,6 +8,7 @@ mod handed;
 pub mod keys;
 pub mod limiter;
 pub mod node;
+pub mod rebuild;
 pub mod service;
 mod stage;
 pub mod submitter;

@@ -21,7 +21,6 @@ use crate::{
         scheme::{Committee, CommitteeError},
         timing::{Haste, Timing},
     },
-    storage::Store,
 };
 use commonware_cryptography::ed25519::PrivateKey;
 use commonware_macros::select;
@@ -47,8 +46,8 @@ pub struct ValidatorConfig<E> {
     pub timing: Timing,
     /// Lifts the pace; validators in one process may share it.
     pub haste: Haste,
-    /// Where its chain is kept.
-    pub store: Arc<Store>,
+    /// Its chain, read from its store.
+    pub ledger: Ledger,
     /// Copies of transactions; validators in one process may share them.
     pub known: Known,
     /// Its view of the runners.
@@ -147,9 +146,9 @@ where
     E: Clock + CryptoRng + Spawner + Storage + Metrics,
     N: Network<E>,
 {
-    let ValidatorConfig { name, key, genesis, timing, haste, store, known, view, gateway } = config;
+    let ValidatorConfig { name, key, genesis, timing, haste, ledger, known, view, gateway } =
+        config;
     Committee::of(genesis.chain_id(), &genesis.validators)?;
-    let ledger = Ledger::open(&genesis, store)?;
     let (exchange, port) = reveals::exchange();
     let services = Services {
         name: name.as_str().into(),

@@ -1,5 +1,6 @@
 //! `doctor`: what is wrong with this machine or devnet, and what to do about it.
 
+mod deep;
 pub(super) mod finding;
 mod folder;
 mod machine;
@@ -24,6 +25,12 @@ pub struct Doctor {
     #[arg(long, env = "COWBOYCTL_FIX", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     fix: bool,
+    /// Check all that validators have stored: blocks, certificates, state roots, records, indexes
+    ///
+    /// Every block is executed again: some thousand a second.
+    #[arg(long, env = "COWBOYCTL_DEEP", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    deep: bool,
     /// How long each running devnet has to answer at most
     #[arg(long, value_parser = args::duration, value_name = "DURATION", default_value = "5s")]
     #[arg(env = "COWBOYCTL_TIMEOUT", hide_env_values = true)]
@@ -43,6 +50,9 @@ impl Doctor {
         findings.extend(machine::check(&devnets));
         for devnet in &devnets {
             findings.extend(folder::of_devnet(devnet));
+            if self.deep {
+                findings.extend(deep::of_devnet(devnet));
+            }
             if let Ok(DevnetState::Running(record)) = devnet.state() {
                 block_on(async {
                     findings.extend(running::check(cx, devnet, &record, self.timeout).await);

@@ -308,6 +308,52 @@ fn a_validator_that_comes_late_gets_blocks_that_consensus_has_dropped() {
     });
 }
 
+#[test]
+fn a_validator_goes_on_without_its_store() {
+    for (seed, height) in [(1, 90), (2, 1_700)] {
+        run(seed, async |context| {
+            let mut cluster = cluster(context, Setup::new(4, 4, BLOCK_TIME)).await;
+            cluster.start_all().expect("they start");
+            assert!(cluster.reach(height, 20 * MINUTE).await, "stuck at {:?}", cluster.heights());
+            cluster.stop(1).await;
+            cluster.lose_store(1).expect("SQLite opens");
+            cluster.start(1).expect("it starts");
+            assert!(cluster.reach(height + 20, MINUTE).await, "behind: {:?}", cluster.heights());
+            settle(&cluster).await;
+        });
+    }
+}
+
+#[test]
+fn a_validator_goes_on_without_what_consensus_kept() {
+    for (seed, height) in [(1, 90), (2, 300), (3, 1_700)] {
+        run(seed, async |context| {
+            let within = commonware_runtime::Supervisor::child(&context, "cluster");
+            let mut cluster = cluster(within, Setup::new(4, 4, BLOCK_TIME)).await;
+            cluster.start_all().expect("they start");
+            assert!(cluster.reach(height, 20 * MINUTE).await, "stuck at {:?}", cluster.heights());
+            cluster.stop(1).await;
+            let archives = ["blocks", "finalizations"].into_iter().flat_map(|archive| {
+                ["meta", "key", "value"].map(|part| format!("validator-1-{archive}-{part}"))
+            });
+            let journals = (0..=height / 256).map(|epoch| format!("validator-1-simplex-{epoch}"));
+            let metadata = "validator-1-marshal-application-metadata".to_owned();
+            for partition in archives.chain(journals).chain([metadata]) {
+                // An epoch's journal goes with the epoch after it.
+                let _ = context.remove(&partition, None).await;
+            }
+            let before = cluster.store(1).head().expect("the store answers").expect("blocks").0;
+            cluster.start(1).expect("it starts");
+            assert!(cluster.reach(height + 20, MINUTE).await, "behind: {:?}", cluster.heights());
+            assert!(before.get() >= height);
+            settle(&cluster).await;
+            // It votes again, and nobody has been cut off for it.
+            cluster.stop(0).await;
+            assert!(cluster.reach(height + 40, MINUTE).await, "stuck at {:?}", cluster.heights());
+        });
+    }
+}
+
 /// Four validators and eight runners, 300 blocks: the scenario that 50 seeds pass.
 const SCENARIO: Scenario = Scenario { validators: 4, runners: 8, blocks: 300 };
 

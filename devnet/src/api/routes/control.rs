@@ -182,6 +182,15 @@ pub(super) async fn start(
     switch(shared, validator, Switch::Start).await
 }
 
+/// `POST /v1/validators/{validator}/resync`
+pub(super) async fn resync(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InPath(validator): InPath<String>,
+) -> Result<Json<Validator>, ApiError> {
+    switch(shared, validator, Switch::Resync).await
+}
+
 async fn switch(
     shared: Arc<Shared>,
     validator: String,

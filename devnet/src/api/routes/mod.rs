@@ -267,6 +267,16 @@ fn others() -> Vec<Route> {
             operation: Operation::new("Starts a stopped validator", Answer::one::<Validator>())
                 .needs_token(),
         },
+        Route {
+            method: Method::POST,
+            path: "/v1/validators/{validator}/resync",
+            handler: post(control::resync),
+            operation: Operation::new(
+                "Starts a validator, running or not, without the chain that it has stored",
+                Answer::one::<Validator>(),
+            )
+            .needs_token(),
+        },
         glance(
             "/v1/faults",
             "What was broken on purpose and is in force, the oldest first",

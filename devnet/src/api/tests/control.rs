@@ -39,6 +39,7 @@ async fn changing_state_needs_the_token() {
             "/v1/transactions",
             "/v1/validators/validator-0/stop",
             "/v1/validators/validator-0/start",
+            "/v1/validators/validator-0/resync",
             "/v1/runners/runner-0/stop",
             "/v1/runners/runner-0/start",
             "/v1/runners/runner-0/pause",

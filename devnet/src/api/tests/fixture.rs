@@ -265,12 +265,10 @@ impl Devnet {
                 }
                 match (wanted, name) {
                     (Switch::Stop | Switch::Kill, _) => slot.set_stopped(),
-                    (Switch::Start, "validator-0") => slot.set_running(parts[0].clone()),
-                    (Switch::Start, "validator-1") => slot.set_running(parts[1].clone()),
-                    (Switch::Start, "validator-3") => return pending().boxed(),
-                    (Switch::Start, _) => {
-                        return async { Err("its port is taken".to_owned()) }.boxed();
-                    }
+                    (_, "validator-0") => slot.set_running(parts[0].clone()),
+                    (_, "validator-1") => slot.set_running(parts[1].clone()),
+                    (_, "validator-3") => return pending().boxed(),
+                    _ => return async { Err("its port is taken".to_owned()) }.boxed(),
                 }
                 async { Ok(()) }.boxed()
             };

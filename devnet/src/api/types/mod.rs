@@ -34,6 +34,7 @@
 //! | `GET /v1/validators/{validator}` (a name or an address) | | [`Validator`] |
 //! | `POST /v1/validators/{validator}/stop` * | | [`Validator`] |
 //! | `POST /v1/validators/{validator}/start` * | | [`Validator`] |
+//! | `POST /v1/validators/{validator}/resync` * | | [`Validator`] |
 //! | `GET /v1/faults` | | `[`[`Fault`]`]` in force, the oldest first |
 //! | `POST /v1/faults` * | body [`FaultRequest`] | [`Fault`] |
 //! | `DELETE /v1/faults` * | | `[`[`Fault`]`]`: all, healed |

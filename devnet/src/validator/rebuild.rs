@@ -1,0 +1,311 @@
+//! A validator's store at its start: read, or made again where it is damaged.
+//!
+//! What a store holds follows from its blocks. A damaged one is set aside, and a new one is made by
+//! executing the blocks that can still be read, in order, up to the first that cannot. The others
+//! have the rest, and consensus fetches it with the proof that it is final.
+
+use super::check;
+use crate::{
+    chain::ledger::{Ledger, LedgerError},
+    storage::{Keep, StorageError, Store},
+};
+use cowboy_engine::{
+    chain::Genesis,
+    primitives::{Hash, Height},
+};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// What was done about a damaged store.
+#[derive(Debug)]
+pub struct Rebuilt {
+    /// What was wrong with it.
+    pub damage: LedgerError,
+    /// The file it is now.
+    pub aside: PathBuf,
+    /// The last block that could be read.
+    pub up_to: Height,
+    /// The last block that it said it had.
+    pub of: Option<Height>,
+}
+
+/// Why a validator has no store.
+#[derive(Debug, thiserror::Error)]
+pub enum RebuildError {
+    /// The store cannot be read, and that is no damage.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The damaged file cannot be set aside.
+    #[error("{path}: {error}")]
+    Aside {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+}
+
+/// Opens the store at `path`, made again where it is damaged, and the chain in it.
+pub fn open(
+    path: &Path,
+    genesis: &Genesis,
+    keep: Keep,
+) -> Result<(Ledger, Option<Rebuilt>), RebuildError> {
+    let damage = match read(path, genesis, keep) {
+        Ok(ledger) => return Ok((ledger, None)),
+        Err(error) if error.is_damage() => error,
+        Err(error) => return Err(error.into()),
+    };
+    let aside = set_aside(path)?;
+    let ledger = read(path, genesis, keep)?;
+    let damaged = Store::open(&aside, genesis.chain_id()).ok();
+    let of = damaged.as_ref().and_then(|store| store.head().ok()?).map(|(height, _)| height);
+    let up_to = match &damaged {
+        Some(damaged) => salvage(damaged, &ledger)?,
+        None => Height::GENESIS,
+    };
+    Ok((ledger, Some(Rebuilt { damage, aside, up_to, of })))
+}
+
+fn read(path: &Path, genesis: &Genesis, keep: Keep) -> Result<Ledger, LedgerError> {
+    let store = Store::open(path, genesis.chain_id())?.keeping(keep);
+    Ledger::open(genesis, Arc::new(store))
+}
+
+/// Renames the file, and what SQLite keeps beside it, to `index.db.damaged`. One that was set aside
+/// before makes room.
+fn set_aside(path: &Path) -> Result<PathBuf, RebuildError> {
+    let aside = with_suffix(path, ".damaged");
+    for suffix in ["-shm", "-wal", ""] {
+        let (from, to) = (with_suffix(path, suffix), with_suffix(&aside, suffix));
+        remove(&to)?;
+        match fs::rename(&from, &to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(RebuildError::Aside { path: from, error });
+            }
+            _ => {}
+        }
+    }
+    Ok(aside)
+}
+
+/// Executes what can be read of `damaged`, from its first block on; the last of those blocks.
+fn salvage(damaged: &Store, ledger: &Ledger) -> Result<Height, LedgerError> {
+    let mut up_to = Height::GENESIS;
+    loop {
+        let height = up_to.next();
+        let (Ok(Some(block)), Ok(Some((_, executed_ms)))) =
+            (damaged.block(height), damaged.executed(height))
+        else {
+            return Ok(up_to);
+        };
+        // Its bytes say what they said when it was stored; what comes of it follows from them.
+        if !is_sound(damaged, height, &block.hash()) {
+            return Ok(up_to);
+        }
+        let block = Arc::new(block);
+        match ledger.commit(&block, executed_ms) {
+            Ok(_) => up_to = height,
+            Err(LedgerError::Execution(_)) => return Ok(up_to),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_sound(store: &Store, height: Height, hash: &Hash) -> bool {
+    matches!(store.height_of(hash), Ok(Some(stored)) if stored == height)
+}
+
+/// Where no other validator has the block after the ledger's head any more: a copy of the store of
+/// the one of `others` (their files) that is furthest, in place of the one at `path`. A copy that
+/// does not hold together is not taken.
+pub fn copied(
+    path: &Path,
+    ledger: &Ledger,
+    genesis: &Genesis,
+    keep: Keep,
+    others: &[PathBuf],
+) -> Result<Option<(Ledger, PathBuf)>, RebuildError> {
+    let next = ledger.head().height().next();
+    let mut heads = Vec::new();
+    for other in others.iter().filter(|other| other.exists()) {
+        let Ok(store) = Store::open(other, genesis.chain_id()) else { continue };
+        let Ok(Some((head, _))) = store.head() else { continue };
+        if store.kept_from() <= next {
+            return Ok(None);
+        }
+        heads.push((head, other));
+    }
+    heads.sort_unstable_by_key(|(head, _)| *head);
+    let new = path.with_extension("db.new");
+    for (_, other) in heads.into_iter().rev() {
+        remove(&new)?;
+        let copy = Store::open(other, genesis.chain_id()).and_then(|store| store.copy(&new));
+        if copy.is_err() {
+            continue;
+        }
+        let checked = read(&new, genesis, keep).map(|copy| check::all(copy.store(), genesis));
+        if !matches!(checked, Ok(faults) if faults.is_empty()) {
+            tracing::warn!(from = %other.display(), "a store that does not hold together");
+            continue;
+        }
+        remove_store(path).map_err(|error| RebuildError::Aside { path: path.to_owned(), error })?;
+        fs::rename(&new, path)
+            .map_err(|error| RebuildError::Aside { path: path.to_owned(), error })?;
+        for suffix in ["-shm", "-wal"] {
+            remove(&with_suffix(&new, suffix))?;
+        }
+        return Ok(Some((read(path, genesis, keep)?, other.clone())));
+    }
+    Ok(None)
+}
+
+/// Removes a store that nothing has open.
+pub fn remove_store(path: &Path) -> io::Result<()> {
+    for suffix in ["-shm", "-wal", ""] {
+        match fs::remove_file(with_suffix(path, suffix)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn remove(path: &Path) -> Result<(), RebuildError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(RebuildError::Aside { path: path.to_owned(), error })
+        }
+        _ => Ok(()),
+    }
+}
+
+impl From<StorageError> for RebuildError {
+    fn from(error: StorageError) -> Self {
+        Self::Ledger(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        consensus::{
+            Digest, Finalization, certificate,
+            scheme::{Committee, Scheme, Source},
+        },
+        storage::tests::extend_with,
+    };
+    use commonware_consensus::{
+        simplex::types::{Finalize, Proposal},
+        types::{Epoch, Round, View},
+    };
+    use commonware_cryptography::{Signer as _, ed25519::PrivateKey};
+    use commonware_parallel::Sequential;
+    use commonware_utils::non_empty;
+    use cowboy_engine::presence::Bitmap;
+
+    struct Everybody;
+
+    impl Source for Everybody {
+        fn presence(&self, _: &[u8]) -> Bitmap {
+            Bitmap::from_fn(1, |_| true)
+        }
+    }
+
+    fn key() -> PrivateKey {
+        PrivateKey::from_seed(1)
+    }
+
+    fn genesis() -> Genesis {
+        let mut genesis = crate::storage::tests::genesis();
+        genesis.validators[0].consensus_key = key().public_key().as_ref().try_into().unwrap();
+        genesis
+    }
+
+    /// A store of so many blocks at a path.
+    fn chain(path: &Path, keep: Keep, blocks: u64) {
+        let mut state = genesis().state().unwrap();
+        let store = Store::open(path, state.chain_id()).unwrap().keeping(keep);
+        let committee = Committee::of(state.chain_id(), &genesis().validators).unwrap();
+        let scheme = Scheme::new(Arc::new(committee), key(), Arc::new(Everybody));
+        extend_with(&store, &mut state, blocks, |state| {
+            let round = state.head().round;
+            let proposal = Proposal::<Digest>::new(
+                Round::new(Epoch::new(round.epoch), View::new(round.view)),
+                View::new(round.parent_view),
+                certificate::digest(state.head_hash()),
+            );
+            let vote = Finalize::sign(&scheme, proposal).unwrap();
+            let finalization: Finalization =
+                Finalization::from_finalizes(&scheme, non_empty![&vote], &Sequential).unwrap();
+            certificate::from_finalization(&finalization)
+        });
+        store.snapshot(&state).unwrap();
+    }
+
+    const KEEP: Keep = Keep::Blocks(Keep::MIN_BLOCKS);
+
+    fn head(ledger: &Ledger) -> u64 {
+        ledger.head().height().get()
+    }
+
+    #[test]
+    fn what_can_be_read_of_a_damaged_store_is_executed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index.db");
+        chain(&path, Keep::default(), 300);
+        let store = rusqlite::Connection::open(&path).unwrap();
+        store.execute("UPDATE block SET body = x'00' WHERE height = 290", []).unwrap();
+        store.execute("DELETE FROM snapshot WHERE height = 300", []).unwrap();
+        drop(store);
+        let (ledger, rebuilt) = open(&path, &genesis(), Keep::default()).unwrap();
+        let rebuilt = rebuilt.unwrap();
+        let expected = (289, Height::new(289), Some(Height::new(300)));
+        assert_eq!((head(&ledger), rebuilt.up_to, rebuilt.of), expected);
+        assert!(rebuilt.aside.exists());
+        assert_eq!(check::all(ledger.store(), &genesis()), []);
+        drop(ledger);
+        assert!(open(&path, &genesis(), Keep::default()).unwrap().1.is_none());
+        fs::write(&path, "no database, and nothing to be read of it").unwrap();
+        for suffix in ["-wal", "-shm"] {
+            remove(&with_suffix(&path, suffix)).unwrap();
+        }
+        let (ledger, rebuilt) = open(&path, &genesis(), Keep::default()).unwrap();
+        assert_eq!((head(&ledger), rebuilt.unwrap().of), (0, None));
+    }
+
+    #[test]
+    fn what_others_have_dropped_is_copied_from_a_sound_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let (mine, short, long) = (path("mine"), path("short"), path("long"));
+        chain(&short, KEEP, 1_300);
+        chain(&long, KEEP, 1_400);
+        let (ledger, _) = open(&mine, &genesis(), KEEP).unwrap();
+        let copy = |others: &[PathBuf]| {
+            copied(&mine, &ledger, &genesis(), KEEP, others).unwrap().map(|(copy, from)| {
+                assert!(copy.store().kept_from() > Height::new(1));
+                (head(&copy), from)
+            })
+        };
+        rusqlite::Connection::open(&long)
+            .unwrap()
+            .execute("UPDATE event SET body = zeroblob(3) WHERE height = 1399", [])
+            .unwrap();
+        let others = [short.clone(), long.clone(), path("none")];
+        assert_eq!(copy(&others), Some((1_300, short.clone())), "the other one is damaged");
+        chain(&path("whole"), Keep::default(), 10);
+        assert_eq!(copy(&[short, path("whole")]), None, "its blocks can be fetched");
+        assert_eq!(copy(&[]), None);
+    }
+}

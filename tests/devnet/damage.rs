@@ -1,0 +1,152 @@
+//! Damaged and missing files of validators: named, and healed at the next start or by hand.
+
+use crate::support::Home;
+use rusqlite::Connection;
+use serde_json::Value;
+use std::{
+    fs::{self, OpenOptions},
+    os::unix::fs::FileExt as _,
+    path::Path,
+};
+
+/// A stopped devnet with some blocks, with what is in the log at validators' stops in its store.
+fn stopped(blocks: &str) -> Home {
+    let home = Home::new();
+    home.up(&["--wait", blocks]);
+    home.json(&["job", "submit", "custom", "--wait", "--", "echo", "hi"]);
+    home.json(&["devnet", "down"]);
+    home
+}
+
+fn store(home: &Home, validator: u32) -> std::path::PathBuf {
+    home.path(&format!("local/validators/validator-{validator}/index.db"))
+}
+
+/// The findings of `doctor --deep` about what is stored that are not well.
+fn faults(home: &Home) -> Vec<String> {
+    let outcome = home.run(&["--output", "json", "doctor", "--deep"]);
+    let findings = outcome.json();
+    let stored = findings.as_array().unwrap().iter().filter(|f| f["check"] == "stored");
+    let found: Vec<_> = stored.collect();
+    assert!(found.len() >= 4, "a finding for each validator at least: {found:?}");
+    let bad = found.into_iter().filter(|finding| finding["state"] != "ok");
+    bad.map(|finding| format!("{}: {}", finding["subject"], finding["what"])).collect()
+}
+
+/// Starts the devnet and sees all four validators go on together.
+fn goes_on(home: &Home) {
+    home.up(&[]);
+    let head = home.json(&["chain", "head"])["height"].as_u64().unwrap();
+    home.json(&["chain", "wait", &(head + 5).to_string(), "--timeout", "60s"]);
+    crate::support::wait_until("all validators run", || {
+        let status = home.json(&["devnet", "status"]);
+        let validators = status["validators"].as_array().unwrap();
+        validators.iter().all(|v| v["status"] == "running" && v["height"].as_u64() >= Some(head))
+    });
+}
+
+fn flip_every_page(path: &Path) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let length = file.metadata().unwrap().len();
+    for page in 1..length / 4096 {
+        let mut bytes = [0; 512];
+        let at = page * 4096 + 1024;
+        file.read_exact_at(&mut bytes, at).unwrap();
+        for byte in &mut bytes {
+            *byte ^= 0x55;
+        }
+        file.write_all_at(&bytes, at).unwrap();
+    }
+}
+
+#[test]
+fn damaged_and_missing_stores_are_made_again() {
+    let home = stopped("40");
+    assert_eq!(faults(&home), Vec::<String>::new());
+    flip_every_page(&store(&home, 0));
+    OpenOptions::new().write(true).open(store(&home, 1)).unwrap().set_len(20_000).unwrap();
+    fs::remove_file(store(&home, 2)).unwrap();
+    let found = faults(&home);
+    for validator in ["validator-0", "validator-1", "validator-2"] {
+        let named = found.iter().filter(|line| line.contains(validator)).count();
+        assert!(named >= 1, "{validator}: {found:?}");
+    }
+    assert!(!found.iter().any(|line| line.contains("validator-3")), "{found:?}");
+    goes_on(&home);
+    let log = fs::read_to_string(home.path("local/log/devnet.log")).unwrap();
+    for validator in ["validator-0", "validator-1"] {
+        let told = log
+            .lines()
+            .any(|line| line.contains("its store is damaged") && line.contains(validator));
+        assert!(told, "{validator}: {log}");
+    }
+    assert_eq!(faults(&home), Vec::<String>::new());
+}
+
+#[test]
+fn what_consensus_kept_may_be_missing() {
+    let home = stopped("300");
+    let consensus = home.path("local/data/consensus");
+    for entry in fs::read_dir(&consensus).unwrap().flatten() {
+        if entry.file_name().to_string_lossy().starts_with("validator-1-") {
+            fs::remove_dir_all(entry.path()).unwrap();
+        }
+    }
+    goes_on(&home);
+    home.json(&["devnet", "down"]);
+    // All of it: every validator goes on from its newest block that is proved final.
+    fs::remove_dir_all(&consensus).unwrap();
+    goes_on(&home);
+    assert_eq!(faults(&home), Vec::<String>::new());
+}
+
+#[test]
+fn a_changed_record_is_found_and_a_resync_heals_it() {
+    let home = stopped("20");
+    let change = |sql: &str| {
+        assert_eq!(
+            Connection::open(store(&home, 1)).unwrap().execute(sql, []).unwrap(),
+            1,
+            "{sql}"
+        );
+    };
+    change("UPDATE event SET body = (SELECT body FROM event WHERE height = 4) WHERE height = 5");
+    change("UPDATE block SET state_root = zeroblob(32) WHERE height = 6");
+    change("UPDATE presence SET bitmap = x'00' WHERE height = 7");
+    let found = faults(&home);
+    for (place, what) in [("block 5", "events"), ("block 6", "root"), ("block 8", "presence")] {
+        let named = |line: &&String| line.contains(place) && line.contains(what);
+        assert!(found.iter().find(named).is_some(), "{place}: {found:?}");
+    }
+    assert!(found.iter().all(|line| line.contains("validator-1")), "{found:?}");
+    goes_on(&home);
+    let after: Value = home.json(&["validator", "resync", "validator-1"]);
+    assert_eq!(after["name"], "validator-1");
+    goes_on_running(&home);
+    assert_eq!(faults(&home), Vec::<String>::new());
+    let error = home.fails(3, &["validator", "resync", "validator-9"]);
+    assert!(error.contains("validator-9"), "{error}");
+}
+
+fn goes_on_running(home: &Home) {
+    crate::support::wait_until("all validators run", || {
+        let status = home.json(&["devnet", "status"]);
+        let validators = status["validators"].as_array().unwrap();
+        let head = status["head"]["height"].as_u64().unwrap();
+        validators
+            .iter()
+            .all(|v| v["status"] == "running" && v["height"].as_u64() >= Some(head - 3))
+    });
+}
+
+#[test]
+fn the_only_validator_says_what_it_has_lost() {
+    let home = Home::new();
+    let size = ["--validators", "1", "--runners", "0", "--block-time", "0ms", "--wait", "1700"];
+    home.json(&[&["devnet", "up", "--detach"], &size[..]].concat());
+    home.json(&["devnet", "down"]);
+    fs::remove_file(store(&home, 0)).unwrap();
+    let outcome = home.run(&["devnet", "up", "--detach"]);
+    assert_eq!(outcome.code, 1, "{outcome:?}");
+    assert!(outcome.stderr.contains("validator-0: block 1 is lost"), "{outcome:?}");
+}
