@@ -5,13 +5,14 @@ use crate::{
     output::{Progress, Ui},
 };
 use cowboy_devnet::{
-    client::Client,
+    api::types::BlockNotice,
+    client::{Client, EventStream},
     duration::Plain,
     orchestrator::home::{DevnetHome, Home, State},
     topology::Name,
 };
-use std::{cell::RefCell, time::Duration};
-use tokio::time::{Instant, timeout_at};
+use std::{cell::RefCell, pin::pin, time::Duration};
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// What the global options say.
 #[derive(Debug, Clone)]
@@ -115,15 +116,48 @@ pub struct Deadline {
 pub struct Wait<'a> {
     awaited: &'a str,
     last: RefCell<String>,
+    reason: RefCell<String>,
     progress: Progress,
 }
+
+/// How long nothing comes before it is asked why.
+const SILENCE: Duration = Duration::from_secs(2);
 
 impl Wait<'_> {
     /// Says what was seen last.
     pub fn saw(&self, text: impl Into<String>) {
-        let text = text.into();
-        self.progress.show(format!("waiting for {}: {text}", self.awaited));
-        *self.last.borrow_mut() = text;
+        *self.last.borrow_mut() = text.into();
+        self.progress.show(format!("waiting for {}: {}", self.awaited, self.seen()));
+    }
+
+    fn seen(&self) -> String {
+        format!("{}{}", self.last.borrow(), self.reason.borrow())
+    }
+
+    /// The next block. Where none comes for a while, why is asked, and shown with what was seen.
+    pub async fn next(
+        &self,
+        client: &Client,
+        blocks: &mut EventStream,
+    ) -> Result<BlockNotice, CliError> {
+        let mut next = pin!(blocks.next());
+        loop {
+            tokio::select! {
+                notice = &mut next => {
+                    self.reason.borrow_mut().clear();
+                    return Ok(notice?);
+                }
+                () = sleep(SILENCE) => {
+                    // An error: it is told by the stream.
+                    let Ok(status) = client.status().await else { continue };
+                    let why = status.validators.into_iter().find_map(|v| v.reason);
+                    *self.reason.borrow_mut() =
+                        why.map_or(String::new(), |why| format!("; validators stand still: {why}"));
+                    let last = self.last.borrow().clone();
+                    self.saw(last);
+                }
+            }
+        }
     }
 }
 
@@ -142,12 +176,17 @@ impl Deadline {
         work: impl AsyncFnOnce(&Wait<'_>) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
         let progress = ui.progress(format!("waiting for {awaited}"));
-        let wait = Wait { awaited, last: RefCell::new("nothing".to_owned()), progress };
+        let wait = Wait {
+            awaited,
+            last: RefCell::new("nothing".to_owned()),
+            reason: RefCell::default(),
+            progress,
+        };
         let outcome = timeout_at(self.at, work(&wait)).await;
         outcome.unwrap_or_else(|_| {
             let timeout = Plain(self.timeout);
             Err(CliError::new(Exit::TimedOut, format!("{awaited}: not within {timeout}"))
-                .detail(format!("last seen: {}", wait.last.borrow()))
+                .detail(format!("last seen: {}", wait.seen()))
                 .hint("give it longer with --timeout, or see: cowboyctl devnet status"))
         })
     }

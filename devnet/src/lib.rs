@@ -11,6 +11,7 @@
 //! | [`duration`] | durations as people read them |
 //! | [`spelling`] | names that were probably meant |
 //! | [`nofollow`] | files and directories opened without following links |
+//! | [`last_words`] | what panicking tasks said last |
 //! | [`open_files`] | the limit of open files |
 //! | [`sse`] | the text of event streams, read |
 //! | [`http`] | servers: connections, their places, TLS |
@@ -44,6 +45,7 @@ pub mod executor;
 pub mod faults;
 pub mod home;
 pub mod http;
+mod last_words;
 pub mod lease;
 mod nofollow;
 mod open_files;

@@ -62,6 +62,7 @@ fn status() -> Status {
         } else {
             ValidatorState::Running
         },
+        reason: None,
         name,
     };
     let runner = |name: String| RunnerStatus {
@@ -227,6 +228,7 @@ fn validator(index: usize) -> Validator {
         consensus_key: Text(Bytes(vec![index as u8; 32])),
         index: Some(index as u32),
         status: ValidatorState::Running,
+        reason: None,
         height: 42,
         quic: Some(format!("127.0.0.1:2100{index}")),
         p2p: Some(format!("127.0.0.1:2000{index}")),

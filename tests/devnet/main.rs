@@ -29,6 +29,7 @@ mod scripts;
 #[path = "../shape/mod.rs"]
 mod shape;
 mod snapshots;
+mod space;
 mod speculation;
 mod storm;
 mod support;

@@ -39,6 +39,11 @@ impl Home {
         Self(tempfile::tempdir().unwrap())
     }
 
+    /// A home within a folder that is there.
+    pub fn within(folder: &Path) -> Self {
+        Self(tempfile::tempdir_in(folder).unwrap())
+    }
+
     pub fn path(&self, relative: &str) -> PathBuf {
         self.0.path().join(relative)
     }

@@ -131,7 +131,7 @@ pub async fn settle(
             let hash = hash.to_string();
             wait.saw(format!("{hash} in the mempool"));
             loop {
-                let notice = blocks.next().await?;
+                let notice = wait.next(client, &mut blocks).await?;
                 let transaction = client.transaction(&hash).await?;
                 let status = transaction.status;
                 wait.saw(format!("{hash} {} at block {}", name_of(status), notice.height));

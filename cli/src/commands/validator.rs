@@ -228,7 +228,9 @@ pub fn state(state: ValidatorState) -> &'static str {
         ValidatorState::Starting => "starting",
         ValidatorState::Running => "running",
         ValidatorState::CatchingUp => "catching_up",
+        ValidatorState::Paused => "paused",
         ValidatorState::Stopped => "stopped",
+        ValidatorState::Died => "died",
     }
 }
 
@@ -257,7 +259,13 @@ impl Document for Entry {
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         fields(&[
             ("validator", named(Some(&self.name), &self.address)),
-            ("status", state(self.status).to_owned()),
+            (
+                "status",
+                match &self.reason {
+                    Some(reason) => format!("{}: {reason}", state(self.status)),
+                    None => state(self.status).to_owned(),
+                },
+            ),
             ("height", self.height.to_string()),
             (
                 "index",

@@ -325,14 +325,17 @@ pub struct Running {
 struct Run {
     running: Running,
     from: Height,
+    /// Why it is paused, where it is.
+    paused: Option<String>,
 }
 
 /// What a slot holds.
 #[derive(Clone)]
 enum Occupant {
     Running(Run),
-    /// The state it stopped at: the genesis state before the first start.
-    Stopped(State),
+    /// The state it stopped at: the genesis state before the first start. What it died of, where it
+    /// has ended by itself.
+    Stopped(State, Option<String>),
 }
 
 /// A validator's place in the API, whether it runs or not.
@@ -346,7 +349,7 @@ pub struct ValidatorSlot {
 
 impl ValidatorSlot {
     fn stopped(name: String, identity: Validator, state: State) -> Self {
-        let occupant = watch::Sender::new(Occupant::Stopped(state));
+        let occupant = watch::Sender::new(Occupant::Stopped(state, None));
         Self { name, identity, occupant, switching: Arc::default() }
     }
 
@@ -368,24 +371,58 @@ impl ValidatorSlot {
     /// The validator runs from now on: reads may be answered from it.
     pub fn set_running(&self, running: Running) {
         let from = running.ledger.head().height();
-        self.occupant.send_replace(Occupant::Running(Run { running, from }));
+        self.occupant.send_replace(Occupant::Running(Run { running, from, paused: None }));
     }
 
-    /// The validator has stopped or failed: nothing of it is touched any more, event streams from
-    /// it end.
+    /// The validator has stopped: nothing of it is touched any more, event streams from it end.
     pub fn set_stopped(&self) {
+        self.end(None);
+    }
+
+    /// The validator has ended by itself.
+    pub fn set_died(&self, reason: String) {
+        self.end(Some(reason));
+    }
+
+    fn end(&self, reason: Option<String>) {
+        self.occupant.send_modify(|occupant| match occupant {
+            Occupant::Running(run) => {
+                *occupant = Occupant::Stopped(run.running.ledger.head(), reason);
+            }
+            Occupant::Stopped(_, died) => *died = reason,
+        });
+    }
+
+    /// The validator decides nothing for now. What it has stored is read as before.
+    pub fn set_paused(&self, reason: String) {
         self.occupant.send_modify(|occupant| {
             if let Occupant::Running(run) = occupant {
-                *occupant = Occupant::Stopped(run.running.ledger.head());
+                run.paused = Some(reason);
             }
         });
+    }
+
+    /// Why it is paused, where it is.
+    pub(super) fn paused(&self) -> Option<String> {
+        match &*self.occupant.borrow() {
+            Occupant::Running(run) => run.paused.clone(),
+            Occupant::Stopped(..) => None,
+        }
+    }
+
+    /// What it died of, where it has ended by itself.
+    pub(super) fn died(&self) -> Option<String> {
+        match &*self.occupant.borrow() {
+            Occupant::Running(_) => None,
+            Occupant::Stopped(_, reason) => reason.clone(),
+        }
     }
 
     /// The validator, where it runs.
     pub fn running(&self) -> Option<Running> {
         match &*self.occupant.borrow() {
             Occupant::Running(run) => Some(run.running.clone()),
-            Occupant::Stopped(_) => None,
+            Occupant::Stopped(..) => None,
         }
     }
 
@@ -393,7 +430,7 @@ impl ValidatorSlot {
     pub fn head(&self) -> State {
         match &*self.occupant.borrow() {
             Occupant::Running(run) => run.running.ledger.head(),
-            Occupant::Stopped(state) => state.clone(),
+            Occupant::Stopped(state, _) => state.clone(),
         }
     }
 
@@ -401,7 +438,7 @@ impl ValidatorSlot {
     pub(super) fn started_from(&self) -> Option<Height> {
         match &*self.occupant.borrow() {
             Occupant::Running(run) => Some(run.from),
-            Occupant::Stopped(_) => None,
+            Occupant::Stopped(..) => None,
         }
     }
 

@@ -13,6 +13,7 @@ mod readiness;
 mod run;
 mod runners;
 mod saving;
+pub mod space;
 mod supervise;
 
 pub use crate::home;

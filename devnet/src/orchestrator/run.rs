@@ -7,6 +7,7 @@ use super::{
     members::Members,
     ports::PortError,
     readiness,
+    space::{self, Short},
     supervise::{Supervisor, SupervisorConfig},
 };
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
     },
     chain::ledger::ExecutedBlock,
     faults::Faults,
+    last_words,
     lease::{
         client::{Client, Tls},
         pool::Pool,
@@ -94,6 +96,9 @@ pub enum OrchestratorError {
     /// The lease server cannot be started.
     #[error("the lease server: {0}")]
     Lease(#[from] lease::ServerError),
+    /// Its disk has less free than the reserve.
+    #[error(transparent)]
+    Space(Short),
     /// The system does not let its process open enough files.
     #[error(
         "the devnet needs up to {needed} open files and sockets, this process is allowed {limit}"
@@ -126,10 +131,16 @@ pub fn run(
     // Held until the runtime has ended with all its threads: who waits for it finds nothing left.
     let DevnetConfig { plan, lock } = config;
     super::files::prepare(&plan)?;
+    last_words::keep();
+    if let Some(short) = space::short(lock.home(), plan.reserve.0, 0) {
+        return Err(OrchestratorError::Space(short));
+    }
     let data = lock.home().data_path();
     super::home::create_private_dir(&data)?;
     let runtime = tokio::Config::new()
         .with_storage_directory(data.join("consensus"))
+        // A task that panics ends its validator, which is told, and not the process.
+        .with_catch_panics(true)
         .with_worker_threads(std::thread::available_parallelism().map_or(2, usize::from))
         .with_tcp_nodelay(Some(true));
     tokio::Runner::new(runtime).start(|context| live(context, plan, &lock, started, stop, observe))

@@ -8,7 +8,7 @@ use super::{
     readiness,
     run::OrchestratorError,
     runners::Runners,
-    saving,
+    saving, space,
 };
 use crate::{
     agent::Agent,
@@ -33,6 +33,7 @@ use crate::{
     duration::Plain,
     executor::{self, Executor},
     faults::{Faults, Tap},
+    last_words,
     runner::Targets,
     topology::{Name, Plan},
     transport::{quic::Listener, tls::Identity},
@@ -44,9 +45,12 @@ use crate::{
         service,
     },
 };
-use ::tokio::sync::{
-    broadcast::{Receiver, error::RecvError},
-    mpsc, oneshot, watch,
+use ::tokio::{
+    sync::{
+        broadcast::{Receiver, error::RecvError},
+        mpsc, oneshot, watch,
+    },
+    time::MissedTickBehavior,
 };
 use commonware_cryptography::Signer as _;
 use commonware_runtime::{Handle, Spawner as _, Storage as _, Supervisor as _, tokio};
@@ -57,7 +61,7 @@ use cowboy_engine::{
 };
 use futures::{FutureExt as _, future::select_all};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::Arc,
@@ -73,6 +77,12 @@ const FAILURES: usize = 64;
 const RUNNERS_REQUESTS: usize = 16;
 /// How long a stopping devnet waits for its nodes.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often free space is looked at.
+const SPACE_LOOK: Duration = Duration::from_secs(1);
+/// How much more than the reserve has to be free before validators go on, in percent of it.
+const SPACE_MORE: u64 = 10;
+/// How long before a validator's end the panic was that ended it.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How often a stopped validator's port is looked at; nothing tells when the system frees it.
 const RELEASE_POLL: Duration = Duration::from_millis(10);
 
@@ -220,6 +230,7 @@ impl Requests {
         let mut nodes = Nodes {
             known: Known::default(),
             validators: BTreeMap::new(),
+            paused: BTreeSet::new(),
             runners,
             targets,
             context: context.child("nodes"),
@@ -290,6 +301,8 @@ pub(super) struct Nodes {
     known: Known,
     /// Those that run.
     pub(super) validators: BTreeMap<Name, Validator>,
+    /// Those that wait for space on their disk.
+    paused: BTreeSet<Name>,
     runners: Runners,
     targets: Targets,
 }
@@ -413,6 +426,15 @@ impl Nodes {
         Ok(())
     }
 
+    /// A validator that waits for space is to wait no longer.
+    fn forget_pause(&mut self, name: &Name) {
+        if self.paused.remove(name)
+            && let Some(slot) = self.config.backend.slot(name.as_str())
+        {
+            slot.set_stopped();
+        }
+    }
+
     /// A validator that is to end: nobody uses it any more.
     fn take(&mut self, name: &Name) -> Option<Validator> {
         if let Some(agent) = &self.config.agent {
@@ -421,8 +443,65 @@ impl Nodes {
         self.validators.remove(name)
     }
 
+    /// Pauses all validators while a disk is short of space, and has them go on once it is not.
+    async fn look_at_space(&mut self) {
+        let (home, reserve) = (&self.config.home, self.config.plan.reserve.0);
+        let more = if self.paused.is_empty() { 0 } else { SPACE_MORE };
+        match space::short(home, reserve, more) {
+            Some(short) => {
+                let names: Vec<_> = self.validators.keys().cloned().collect();
+                if !names.is_empty() {
+                    tracing::error!(%short, "validators pause");
+                }
+                for name in names {
+                    self.pause(&name, &short.to_string()).await;
+                }
+            }
+            None => {
+                for name in std::mem::take(&mut self.paused) {
+                    tracing::info!(validator = %name, "there is space again");
+                    if let Err(error) = self.resume(&name).await {
+                        self.died(&name, error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends all of a validator that writes. What it has stored is read as before.
+    async fn pause(&mut self, name: &Name, reason: &str) {
+        let Some(validator) = self.take(name) else { return };
+        if let Some(slot) = self.config.backend.slot(name.as_str()) {
+            slot.set_paused(reason.to_owned());
+        }
+        validator.gateway.close(&self.context).await;
+        validator.handle.stop().await;
+        self.paused.insert(name.clone());
+    }
+
+    async fn resume(&mut self, name: &Name) -> Result<(), String> {
+        let Some(member) = self.member(name.as_str()) else { return Ok(()) };
+        Self::released(&member).await?;
+        self.start(&member)
+    }
+
+    /// A validator has ended by itself, or cannot go on.
+    fn died(&mut self, name: &Name, error: String) {
+        let last_words = last_words::first(name.as_str(), LAST_WORDS);
+        let reason = match last_words {
+            Some(words) if !error.contains(&words) => format!("{error}; first: {words}"),
+            _ => error,
+        };
+        tracing::error!(validator = %name, %reason, "died");
+        self.take(name);
+        if let Some(slot) = self.config.backend.slot(name.as_str()) {
+            slot.set_died(reason);
+        }
+    }
+
     /// Stops a validator: runners are told, the state is kept for the next start.
     pub(super) async fn stop(&mut self, name: &Name) {
+        self.forget_pause(name);
         let Some(validator) = self.take(name) else { return };
         validator.gateway.close(&self.context).await;
         let ledger = validator.handle.services().ledger.clone();
@@ -440,6 +519,7 @@ impl Nodes {
     /// Ends a validator as a crash would: nobody is told, nothing is kept for the next start but
     /// what was on the disk already.
     async fn kill(&mut self, name: &Name) {
+        self.forget_pause(name);
         let Some(validator) = self.take(name) else { return };
         validator.tap.silence();
         validator.handle.stop().await;
@@ -495,7 +575,11 @@ impl Nodes {
         if let Some(member) = self.member(node) {
             return match to {
                 Switch::Start if self.validators.contains_key(&member.name) => Ok(()),
-                Switch::Start => self.start(&member),
+                Switch::Start => {
+                    // One that has just died may still have it.
+                    Self::released(&member).await?;
+                    self.start(&member)
+                }
                 Switch::Stop => {
                     self.stop(&member.name).await;
                     Self::released(&member).await
@@ -628,6 +712,8 @@ async fn supervise(
     failed: mpsc::Sender<OrchestratorError>,
 ) {
     let mut stop = shutdown.subscribe();
+    let mut looks = ::tokio::time::interval(SPACE_LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ::tokio::select! {
             // An error: nobody is left to stop it otherwise.
@@ -636,13 +722,10 @@ async fn supervise(
                 let Some(request) = request else { break };
                 nodes.answer(request).await;
             }
+            _ = looks.tick() => nodes.look_at_space().await,
             (name, error) = nodes.ended() => {
-                tracing::error!(validator = %name, %error, "ended by itself");
-                nodes.take(&name);
                 let node = name.to_string();
-                if let Some(slot) = nodes.config.backend.slot(&node) {
-                    slot.set_stopped();
-                }
+                nodes.died(&name, error.to_string());
                 // Full: as many failures as validators wait already.
                 let _ = failed.try_send(OrchestratorError::Node { node, error: error.to_string() });
             }

@@ -29,7 +29,7 @@ pub use plan::{
     AGENT, AccountPlan, FAUCET, GOVERNANCE, Overrides, Plan, RunnerPlan, ValidatorPlan,
 };
 pub use speculation::{Options, SpeculationSection, Standing};
-pub use storage::{Size, SizeError, StorageSection};
+pub use storage::{Reserve, Size, SizeError, StorageSection};
 pub use timers::{ActivationSection, FairnessSection, Policy, Scope, TiersSection, TimersSection};
 pub use value::{Amount, BlockTime, DurationError, Kind, Name, NameError, Within, parse_duration};
 

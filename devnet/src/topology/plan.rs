@@ -2,7 +2,7 @@
 
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ExtraAccount, Feasibility, Kind,
-    LeaseSection, MigrationSection, Name, Nodes, Options, PresenceSection, RunnerSection,
+    LeaseSection, MigrationSection, Name, Nodes, Options, PresenceSection, Reserve, RunnerSection,
     SpeculationSection, StorageSection, TimersSection, Topology, TopologyError, ValidatorSection,
     Visibility, Within,
     locate::{self, Step},
@@ -71,6 +71,8 @@ pub struct Plan {
     pub lease_port: Option<u16>,
     /// How much of its chain each validator keeps.
     pub keep: Keep,
+    /// What has to be free on the disk for validators to go on.
+    pub reserve: Reserve,
     /// The validators, in the set's order: at least one.
     pub validators: Vec<ValidatorPlan>,
     /// The runners, in the order they register.
@@ -220,6 +222,7 @@ impl Topology {
             lease,
             lease_port: Some(self.lease.port.get() as u16).filter(|port| *port != 0),
             keep: self.storage.keep,
+            reserve: self.storage.reserve,
             validators,
             runners,
             accounts: [faucet, governance, agent]
@@ -370,7 +373,7 @@ impl Plan {
             timers: TimersSection::of(&self.timers),
             speculation: SpeculationSection::of(&self.speculation),
             lease: LeaseSection::of(&self.lease, self.lease_port),
-            storage: StorageSection { keep: self.keep },
+            storage: StorageSection { keep: self.keep, reserve: self.reserve },
             validators: Some(Nodes::List(self.validators.iter().map(validator).collect())),
             runners: Some(Nodes::List(self.runners.iter().map(runner).collect())),
             accounts: AccountsSection {

@@ -13,6 +13,54 @@ use std::{fmt, str::FromStr};
 pub struct StorageSection {
     /// How much of its chain each validator keeps.
     pub keep: Keep,
+    /// What has to be free on the disk for validators to go on, or a twentieth of the disk, if that
+    /// is less; 0: they go on until it is full.
+    pub reserve: Reserve,
+}
+
+/// `storage.reserve`: what has to be free on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reserve(pub Size);
+
+impl Default for Reserve {
+    /// Some minutes of blocks, and what databases write while they are closed.
+    fn default() -> Self {
+        Self(Size(256_000_000))
+    }
+}
+
+impl Serialize for Reserve {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Size(0) => serializer.serialize_u64(0),
+            size => serializer.collect_str(&size),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Reserve {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reserved;
+
+        impl Visitor<'_> for Reserved {
+            type Value = Reserve;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a size, as `256MB`, or 0")
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Reserve, E> {
+                let other = || E::invalid_value(Unexpected::Unsigned(number), &self);
+                (number == 0).then_some(Reserve(Size(0))).ok_or_else(other)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Reserve, E> {
+                text.parse().map(Reserve).map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_any(Reserved)
+    }
 }
 
 /// Units of sizes, and their bytes.

@@ -50,7 +50,7 @@ validators: [{name: alpha}, {name: beta}]
 runners:
   - {name: worker, kinds: [http], stake: 20000cby, price_per_second: 5, max_concurrent_jobs: 1}
 accounts: {count: 1, balance: 3cby, extra: [{name: alice, balance: 340282366920938463463}]}
-storage: {keep: 1000}
+storage: {keep: 1000, reserve: 0}
 api: {port: 20123}
 ",
     )
@@ -64,7 +64,7 @@ api: {port: 20123}
     assert_eq!(worker.stake, Wei::cby(20_000));
     assert_eq!(plan.accounts[3].balance, Wei::new(3 * CBY));
     assert_eq!(plan.accounts[4].balance, Wei::new(340_282_366_920_938_463_463));
-    assert_eq!(plan.keep, Keep::Blocks(1_000));
+    assert_eq!((plan.keep, plan.reserve), (Keep::Blocks(1_000), Reserve(Size(0))));
     assert_eq!(plan.api_port, Some(20_123));
     assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
 }
@@ -184,6 +184,11 @@ fn errors_name_file_line_field_and_allowed_values() {
                 more, as `4GB`";
     check("storage:\n  keep: 511\n", &format!("{keep}integer `511`, {kept}"));
     check("storage:\n  keep: 63MB\n", &format!("{keep}string \"63MB\", {kept}"));
+    check(
+        "storage:\n  reserve: 5\n",
+        "devnet.yaml:2: storage.reserve: invalid value: integer `5`, expected a size, as `256MB`, \
+         or 0",
+    );
     check(
         "storage:\n  keep: much\n",
         "devnet.yaml:2: storage.keep: `much` is no size: expected a whole number and MB, GB, TB, \

@@ -116,7 +116,7 @@ pub async fn reach(
             let mut head = client.head().await?;
             while head.height < height {
                 wait.saw(format!("block {}", head.height));
-                let notice = blocks.next().await?;
+                let notice = wait.next(client, &mut blocks).await?;
                 // The stream may have begun before the head was asked for.
                 if notice.height > head.height {
                     head = Head {

@@ -208,6 +208,8 @@ fn failure(error: OrchestratorError) -> CliError {
         }
         OrchestratorError::Ports(PortError::Taken { .. }) => CliError::new(Exit::Conflict, what)
             .hint("free the port, or choose another in the topology: api.port"),
+        OrchestratorError::Space(_) => CliError::failed(what)
+            .hint("make room there, or set another reserve in the topology: storage.reserve"),
         OrchestratorError::Files { needed, .. } => CliError::failed(what).hint(format!(
             "raise the hard limit to {needed} (`ulimit -Hn`; nofile in limits.conf), or start fewer \
              nodes"

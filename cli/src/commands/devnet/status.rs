@@ -15,7 +15,7 @@ use cowboy_devnet::{
 };
 use jiff::Timestamp;
 use serde::Serialize;
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 /// How long a devnet in a list has to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -147,6 +147,7 @@ fn stopped(devnet: &DevnetHome) -> Status {
             address: address(plan, &validator.name),
             height: 0,
             status: ValidatorState::Stopped,
+            reason: None,
         })
     });
     let runners = plan.iter().flat_map(|plan| {
@@ -199,6 +200,16 @@ impl Document for Status {
         if !self.faults.is_empty() {
             let faults: Vec<_> = self.faults.iter().map(fault::words).collect();
             lines.push(("faults", faults.join("\n")));
+        }
+        let mut reasons = BTreeMap::<_, Vec<_>>::new();
+        for validator in &self.validators {
+            if let Some(reason) = &validator.reason {
+                let state = state(validator.status);
+                reasons.entry((state, reason)).or_default().push(validator.name.as_str());
+            }
+        }
+        for ((state, reason), names) in reasons {
+            lines.push((state, format!("{}: {reason}", names.join(", "))));
         }
         let validators = self.validators.iter().map(|validator| {
             vec![

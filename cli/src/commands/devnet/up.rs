@@ -140,6 +140,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         lease: saved.lease,
         lease_port: saved.lease_port,
         keep: saved.keep,
+        reserve: saved.reserve,
         ..plan.clone()
     };
     let generator = |plan: &Plan| plan.speculation.config.generator;

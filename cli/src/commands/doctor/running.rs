@@ -1,7 +1,10 @@
 //! Checks of a running devnet: what it says of itself, and what its process has open.
 
 use super::finding::Finding;
-use crate::{commands::fault, context::Context};
+use crate::{
+    commands::{fault, validator::state},
+    context::Context,
+};
 use cowboy_devnet::{
     api::types::{RunnerState, SpeculationStatus, Status, ValidatorState},
     home::{DevnetHome, Record},
@@ -57,7 +60,10 @@ pub async fn check(
 
 fn validators(status: &Status) -> Finding {
     let name = &status.name;
-    let runs = |state| !matches!(state, ValidatorState::Stopped);
+    let runs = |state| {
+        use ValidatorState::{Died, Paused, Stopped};
+        !matches!(state, Stopped | Died | Paused)
+    };
     let highest = status.validators.iter().map(|v| v.height).max().unwrap_or(0);
     let behind = status.validators.iter().filter(|v| {
         !runs(v.status) || v.status == ValidatorState::CatchingUp || v.height + BEHIND < highest
@@ -65,7 +71,10 @@ fn validators(status: &Status) -> Finding {
     let behind: Vec<_> = behind
         .map(|v| match runs(v.status) {
             true => format!("{} is at {} of {highest}", v.name, v.height),
-            false => format!("{} is stopped at {}", v.name, v.height),
+            false => {
+                let reason = v.reason.as_ref().map_or(String::new(), |why| format!(" ({why})"));
+                format!("{} is {} at {}{reason}", v.name, state(v.status), v.height)
+            }
         })
         .collect();
     let (all, running) =
@@ -178,6 +187,7 @@ mod tests {
         let validators = heights.iter().enumerate().map(|(index, (height, status))| {
             let key = cowboy_engine::primitives::SecretKey::derive(b"x", "v");
             cowboy_devnet::api::types::ValidatorStatus {
+                reason: None,
                 name: format!("validator-{index}"),
                 address: key.address().into(),
                 height: *height,

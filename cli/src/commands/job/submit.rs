@@ -334,7 +334,7 @@ pub async fn wait_until_final(
                     return Ok(job);
                 }
                 wait.saw(state(&job));
-                blocks.next().await?;
+                wait.next(client, &mut blocks).await?;
             }
         })
         .await

@@ -99,7 +99,7 @@ async fn wait_until_final(
                     return Ok(pipeline);
                 }
                 wait.saw(state(&pipeline));
-                blocks.next().await?;
+                wait.next(client, &mut blocks).await?;
             }
         })
         .await

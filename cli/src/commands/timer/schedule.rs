@@ -404,7 +404,7 @@ async fn until_ended(
                     return Ok(timer);
                 }
                 wait.saw(standing(&timer));
-                blocks.next().await?;
+                wait.next(client, &mut blocks).await?;
             }
         })
         .await

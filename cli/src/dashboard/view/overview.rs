@@ -108,7 +108,9 @@ pub const fn state(state: ValidatorState) -> &'static str {
         ValidatorState::Starting => "starting",
         ValidatorState::Running => "running",
         ValidatorState::CatchingUp => "catching up",
+        ValidatorState::Paused => "paused",
         ValidatorState::Stopped => "stopped",
+        ValidatorState::Died => "died",
     }
 }
 
@@ -116,7 +118,7 @@ fn style(state: ValidatorState, look: Look) -> Style {
     match state {
         ValidatorState::Running => look.good(),
         ValidatorState::Starting | ValidatorState::CatchingUp => look.warn(),
-        ValidatorState::Stopped => look.bad(),
+        ValidatorState::Paused | ValidatorState::Stopped | ValidatorState::Died => look.bad(),
     }
 }
 

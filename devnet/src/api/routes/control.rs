@@ -83,6 +83,7 @@ fn decode(request: &TransactionRequest) -> Result<SignedTransaction, ApiError> {
 /// that is in a block already was accepted before: whoever lost the first answer gets the same
 /// again.
 fn accept(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted, ApiError> {
+    takes_part(view)?;
     let hash: Hash = signed.hash();
     let (sender, nonce) = (signed.sender().ok(), signed.transaction.nonce);
     let _turn = view.backend.submissions.lock();
@@ -98,6 +99,21 @@ fn accept(view: &View, signed: SignedTransaction) -> Result<TransactionAccepted,
         Err(error) => return Err(error.into()),
     };
     Ok(TransactionAccepted { hash: Text(hash), known })
+}
+
+/// Refused while every validator that runs waits for space on its disk.
+pub(super) fn takes_part(view: &View) -> Result<(), ApiError> {
+    let slots = view.backend.slots();
+    let running: Vec<_> = slots.iter().filter(|slot| slot.running().is_some()).collect();
+    match running.iter().map(|slot| slot.paused()).collect::<Option<Vec<_>>>() {
+        Some(reasons) if !reasons.is_empty() => {
+            let message = format!("validators are paused: {}", reasons[0]);
+            Err(ApiError::unavailable(message).hint(
+                "make room there, and they go on; `storage.reserve` in the topology is the reserve",
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `POST /v1/chain/advance`

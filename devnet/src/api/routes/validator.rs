@@ -27,6 +27,7 @@ pub(super) fn status(glance: &Glance) -> Result<Status, ApiError> {
             address: slot.address().into(),
             height: slot.head().height().get(),
             status: state(&network, slot),
+            reason: slot.paused().or_else(|| slot.died()),
         })
         .collect();
     let decides = |status| matches!(status, ValidatorState::Running | ValidatorState::CatchingUp);
@@ -118,7 +119,13 @@ fn index(glance: &Glance, slot: &ValidatorSlot) -> Option<u32> {
 }
 
 fn state(network: &Network, slot: &ValidatorSlot) -> ValidatorState {
-    let Some(from) = slot.started_from() else { return ValidatorState::Stopped };
+    if slot.paused().is_some() {
+        return ValidatorState::Paused;
+    }
+    let Some(from) = slot.started_from() else {
+        let died = slot.died().is_some();
+        return if died { ValidatorState::Died } else { ValidatorState::Stopped };
+    };
     let height = slot.head().height();
     if height <= from {
         ValidatorState::Starting
@@ -138,6 +145,7 @@ fn describe(glance: &Glance, network: &Network, slot: &ValidatorSlot) -> Validat
         consensus_key: Text(Bytes(slot.identity().consensus_key.to_vec())),
         index: index(glance, slot),
         status: state(network, slot),
+        reason: slot.paused().or_else(|| slot.died()),
         height: slot.head().height().get(),
         quic: running.as_ref().map(|running| running.quic.to_string()),
         p2p: running.as_ref().map(|running| running.p2p.to_string()),

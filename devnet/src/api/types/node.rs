@@ -76,6 +76,8 @@ pub struct ValidatorStatus {
     pub height: u64,
     /// Whether it runs.
     pub status: ValidatorState,
+    /// Why it is paused, or what it died of; absent otherwise.
+    pub reason: Option<String>,
 }
 
 /// Whether a validator runs.
@@ -88,8 +90,12 @@ pub enum ValidatorState {
     Running,
     /// It runs and is more than two blocks behind the highest validator.
     CatchingUp,
-    /// It was stopped, or has failed.
+    /// It waits for space on its disk, and goes on by itself: until then it can be read.
+    Paused,
+    /// It was stopped.
     Stopped,
+    /// It has ended by itself.
+    Died,
 }
 
 /// A runner at a glance.
@@ -133,6 +139,8 @@ pub struct Validator {
     pub index: Option<u32>,
     /// Whether it runs.
     pub status: ValidatorState,
+    /// Why it is paused, or what it died of; absent otherwise.
+    pub reason: Option<String>,
     /// Its newest finalized and executed block; the last known one when it is stopped.
     pub height: u64,
     /// Where runners reach it over QUIC, as `127.0.0.1:29001`; absent when it is stopped.
