@@ -33,6 +33,7 @@ mod space;
 mod speculation;
 mod storm;
 mod support;
+mod surroundings;
 mod terminal;
 #[path = "../../examples/timeline.rs"]
 mod timeline;

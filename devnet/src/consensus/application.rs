@@ -8,12 +8,13 @@
 //!
 //! **Verifying**: everything about a block that depends on it and its ancestors alone is checked,
 //! and one that fails is refused for good. A block whose timestamp is more than [`MAX_LEAD`] ahead
-//! of the validator's clock waits until it no longer is. A certificate that the validator holds
-//! bit for bit is not verified again; a new one that verifies is given to the archive, so that a
-//! validator that missed the votes learns from the block that its parent is final. Last, the state
-//! root that the header names is compared with the validator's own: another one is refused and
-//! raises an alarm. While the validator cannot execute that far it gives no verdict, and the view
-//! passes without its vote.
+//! of the validator's clock waits until it no longer is; one that is a millisecond after its
+//! parent's does not, so that a clock that was set back stops no chain. A certificate that the
+//! validator holds bit for bit is not verified again; a new one that verifies is given to the
+//! archive, so that a validator that missed the votes learns from the block that its parent is
+//! final. Last, the state root that the header names is compared with the validator's own: another
+//! one is refused and raises an alarm. While the validator cannot execute that far it gives no
+//! verdict, and the view passes without its vote.
 
 use super::{
     Context, Digest, Finalization,
@@ -55,7 +56,8 @@ use std::{
 };
 use tracing::{Instrument as _, Span};
 
-/// How far ahead of a validator's clock a block's timestamp may be.
+/// How far ahead of a validator's clock a block's timestamp may be, unless it is the least that
+/// follows its parent's.
 pub const MAX_LEAD: Duration = Duration::from_secs(5);
 /// How long a proposer waits until it has executed up to the newest certified ancestor; then it
 /// proposes without the certificates beyond.
@@ -210,9 +212,12 @@ impl Application {
         let (block, parent) = (block.inner().clone(), parent.inner().clone());
         self.sightings.saw(&block);
         let header = block.header();
-        let earliest = since_epoch(header.timestamp_ms).checked_sub(MAX_LEAD);
-        if let Some(earliest) = earliest.filter(|earliest| *earliest > runtime.current()) {
-            runtime.sleep_until(earliest).await;
+        // The least that a timestamp can be is never too much: the clock may have been set back.
+        if header.timestamp_ms > parent.header().timestamp_ms.saturating_add(1) {
+            let earliest = since_epoch(header.timestamp_ms).checked_sub(MAX_LEAD);
+            if let Some(earliest) = earliest.filter(|earliest| *earliest > runtime.current()) {
+                runtime.sleep_until(earliest).await;
+            }
         }
         match self.check(&mut runtime, context, &block, &parent, above).await {
             Ok(()) => true,

@@ -4,6 +4,7 @@
 //! every runner and the control API, says when all of it is ready, and ends when it is told to or
 //! when a node dies before that. Everything it keeps lies in the folder that [`home`] describes.
 
+mod clock;
 mod expiry;
 pub mod files;
 pub mod genesis;

@@ -2,6 +2,7 @@
 //! notices when one ends by itself.
 
 use super::{
+    clock::Watched,
     home::{DevnetHome, HomeError},
     members::{Member, MemberError, Members},
     ports::{self, Transport},
@@ -77,6 +78,8 @@ const FAILURES: usize = 64;
 const RUNNERS_REQUESTS: usize = 16;
 /// How long a stopping devnet waits for its nodes.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often the clock is looked at: one that is set forward and back in between is not seen.
+const CLOCK_LOOK: Duration = Duration::from_millis(100);
 /// How often free space is looked at.
 const SPACE_LOOK: Duration = Duration::from_secs(1);
 /// How much more than the reserve has to be free before validators go on, in percent of it.
@@ -231,6 +234,7 @@ impl Requests {
             known: Known::default(),
             validators: BTreeMap::new(),
             paused: BTreeSet::new(),
+            clock: Watched::new(),
             runners,
             targets,
             context: context.child("nodes"),
@@ -303,6 +307,7 @@ pub(super) struct Nodes {
     pub(super) validators: BTreeMap<Name, Validator>,
     /// Those that wait for space on their disk.
     paused: BTreeSet<Name>,
+    clock: Watched,
     runners: Runners,
     targets: Targets,
 }
@@ -464,6 +469,24 @@ impl Nodes {
                         self.died(&name, error);
                     }
                 }
+            }
+        }
+    }
+
+    /// Starts all validators again where the clock was set back. What they wait for, and what they
+    /// allow their peers, goes by that clock: they would stand still until it is where it was.
+    async fn look_at_clock(&mut self) {
+        let Some(by) = self.clock.set_back() else { return };
+        let by = Plain(by);
+        tracing::warn!("the clock was set back by {by}: validators start again");
+        let names: Vec<_> = self.validators.keys().cloned().collect();
+        for name in &names {
+            self.pause(name, &format!("the clock was set back by {by}")).await;
+        }
+        for name in &names {
+            self.paused.remove(name);
+            if let Err(error) = self.resume(name).await {
+                self.died(name, error);
             }
         }
     }
@@ -714,6 +737,8 @@ async fn supervise(
     let mut stop = shutdown.subscribe();
     let mut looks = ::tokio::time::interval(SPACE_LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut clock_looks = ::tokio::time::interval(CLOCK_LOOK);
+    clock_looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ::tokio::select! {
             // An error: nobody is left to stop it otherwise.
@@ -722,6 +747,7 @@ async fn supervise(
                 let Some(request) = request else { break };
                 nodes.answer(request).await;
             }
+            _ = clock_looks.tick() => nodes.look_at_clock().await,
             _ = looks.tick() => nodes.look_at_space().await,
             (name, error) = nodes.ended() => {
                 let node = name.to_string();
