@@ -150,3 +150,25 @@ fn the_only_validator_says_what_it_has_lost() {
     assert_eq!(outcome.code, 1, "{outcome:?}");
     assert!(outcome.stderr.contains("validator-0: block 1 is lost"), "{outcome:?}");
 }
+
+#[test]
+fn who_lacks_what_all_have_dropped_takes_a_copy() {
+    let home = Home::new();
+    let file = home.path("topology.yaml");
+    let text = "storage: {keep: 512}\nrunners: 0\nchain: {block_time: 0ms, epoch_blocks: 64}\n";
+    fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    home.json(&["devnet", "up", "--detach", "--file", file, "--wait", "1300"]);
+    let kept_from = home.json(&["devnet", "status"])["kept_from"].as_u64().unwrap();
+    assert!(kept_from > 1);
+    let error = home.fails(1, &["chain", "block", "1"]);
+    assert!(error.contains("no longer kept"), "{error}");
+    home.json(&["validator", "resync", "validator-1"]);
+    goes_on_running(&home);
+    home.json(&["validator", "add", "late"]);
+    goes_on_running(&home);
+    let log = fs::read_to_string(home.path("local/log/devnet.log")).unwrap();
+    assert_eq!(log.matches("the others have dropped the blocks").count(), 2, "{log}");
+    home.json(&["devnet", "down"]);
+    assert_eq!(faults(&home), Vec::<String>::new());
+}

@@ -96,18 +96,20 @@ fn block_with(
 }
 
 pub(crate) fn extend(store: &Store, state: &mut State, blocks: u64) {
-    extend_with(store, state, blocks, unsigned);
+    extend_with(store, state, blocks, unsigned, |_| ());
 }
 
-/// Stores so many blocks, with certificates that somebody else makes.
+/// Stores so many blocks, with certificates that another makes and changes to their headers.
 pub(crate) fn extend_with(
     store: &Store,
     state: &mut State,
     blocks: u64,
     certificate: impl Fn(&State) -> Certificate,
+    change: impl Fn(&mut Header),
 ) {
     for _ in 0..blocks {
-        let block = child_with(state, &certificate);
+        let mut block = child_with(state, &certificate);
+        change(&mut block.header);
         let execution = execute(state, &block).unwrap();
         store
             .commit(&BlockRecord {

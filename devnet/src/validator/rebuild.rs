@@ -67,6 +67,13 @@ pub fn open(
         Some(damaged) => salvage(damaged, &ledger)?,
         None => Height::GENESIS,
     };
+    if ledger.alarm().is_some() {
+        // The chain itself says that its blocks gave something else: the program has changed, and
+        // the file is as it was.
+        drop((ledger, damaged));
+        shift(&aside, path)?;
+        return Err(damage.into());
+    }
     Ok((ledger, Some(Rebuilt { damage, aside, up_to, of })))
 }
 
@@ -79,8 +86,14 @@ fn read(path: &Path, genesis: &Genesis, keep: Keep) -> Result<Ledger, LedgerErro
 /// before makes room.
 fn set_aside(path: &Path) -> Result<PathBuf, RebuildError> {
     let aside = with_suffix(path, ".damaged");
+    shift(path, &aside)?;
+    Ok(aside)
+}
+
+/// Moves a store from one path to another, in place of what is there.
+fn shift(from: &Path, to: &Path) -> Result<(), RebuildError> {
     for suffix in ["-shm", "-wal", ""] {
-        let (from, to) = (with_suffix(path, suffix), with_suffix(&aside, suffix));
+        let (from, to) = (with_suffix(from, suffix), with_suffix(to, suffix));
         remove(&to)?;
         match fs::rename(&from, &to) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -89,7 +102,7 @@ fn set_aside(path: &Path) -> Result<PathBuf, RebuildError> {
             _ => {}
         }
     }
-    Ok(aside)
+    Ok(())
 }
 
 /// Executes what can be read of `damaged`, from its first block on; the last of those blocks.
@@ -203,7 +216,7 @@ mod tests {
             Digest, Finalization, certificate,
             scheme::{Committee, Scheme, Source},
         },
-        storage::tests::extend_with,
+        storage::{head_of, tests::extend_with},
     };
     use commonware_consensus::{
         simplex::types::{Finalize, Proposal},
@@ -212,7 +225,10 @@ mod tests {
     use commonware_cryptography::{Signer as _, ed25519::PrivateKey};
     use commonware_parallel::Sequential;
     use commonware_utils::non_empty;
-    use cowboy_engine::presence::Bitmap;
+    use cowboy_engine::{
+        chain::{Header, State},
+        presence::Bitmap,
+    };
 
     struct Everybody;
 
@@ -234,11 +250,15 @@ mod tests {
 
     /// A store of so many blocks at a path.
     fn chain(path: &Path, keep: Keep, blocks: u64) {
+        changed_chain(path, keep, blocks, |_| ());
+    }
+
+    fn changed_chain(path: &Path, keep: Keep, blocks: u64, change: impl Fn(&mut Header)) {
         let mut state = genesis().state().unwrap();
         let store = Store::open(path, state.chain_id()).unwrap().keeping(keep);
         let committee = Committee::of(state.chain_id(), &genesis().validators).unwrap();
         let scheme = Scheme::new(Arc::new(committee), key(), Arc::new(Everybody));
-        extend_with(&store, &mut state, blocks, |state| {
+        let certificate = |state: &State| {
             let round = state.head().round;
             let proposal = Proposal::<Digest>::new(
                 Round::new(Epoch::new(round.epoch), View::new(round.view)),
@@ -249,7 +269,8 @@ mod tests {
             let finalization: Finalization =
                 Finalization::from_finalizes(&scheme, non_empty![&vote], &Sequential).unwrap();
             certificate::from_finalization(&finalization)
-        });
+        };
+        extend_with(&store, &mut state, blocks, certificate, change);
         store.snapshot(&state).unwrap();
     }
 
@@ -282,6 +303,25 @@ mod tests {
         }
         let (ledger, rebuilt) = open(&path, &genesis(), Keep::default()).unwrap();
         assert_eq!((head(&ledger), rebuilt.unwrap().of), (0, None));
+    }
+
+    #[test]
+    fn a_store_of_another_program_is_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index.db");
+        // Its blocks say that those before gave another root than this program finds.
+        changed_chain(&path, Keep::default(), 20, |header| {
+            header.executed.state_root = Hash([9; 32]);
+        });
+        let change = |sql: &str| {
+            rusqlite::Connection::open(&path).unwrap().execute(sql, []).unwrap();
+        };
+        change("DELETE FROM snapshot");
+        change("UPDATE block SET state_root = zeroblob(32) WHERE height = 7");
+        let error = open(&path, &genesis(), Keep::default()).err().unwrap();
+        assert!(matches!(error, RebuildError::Ledger(LedgerError::Diverged { .. })), "{error}");
+        assert!(!with_suffix(&path, ".damaged").exists());
+        assert_eq!(head_of(&path).unwrap().unwrap().height, Height::new(20));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Polling says nothing about presence: no request here reaches a validator's view. From phase
 //! `sunset` on all these routes are gone.
 
+use super::control::takes_part;
 use crate::{
     api::{
         error::ApiError,
@@ -186,6 +187,7 @@ fn report(view: &View, runner: &str, request: FailureRequest) -> Result<ResultAc
 }
 
 fn hand_in(view: &View, handed: Handed) -> Result<(), ApiError> {
+    takes_part(view)?;
     view.running.handed_in.try_send(handed).map_err(|_| {
         ApiError::unavailable("too many results wait to be submitted").hint("send it again")
     })
