@@ -472,11 +472,15 @@ def sign_result(chain_id: int, key: SecretKey, job_id: bytes, result: bytes) -> 
     return wire.JobResult(job_id=job_id, result_data=result, runner_signed=signed)
 
 
-def sign_commit(chain_id: int, key: SecretKey, result: wire.JobResult) -> wire.JobCommit:
+def sign_commit(
+    chain_id: int, key: SecretKey, result: wire.JobResult, deadline: int
+) -> wire.JobCommit:
     """The signed frame with a commitment to a result, which takes as long."""
-    commitment = keccak256(result.result_data, result.runner_signed)
-    signed = key.sign(wire.digest(chain_id, "JobCommit", result.job_id, commitment))
-    return wire.JobCommit(job_id=result.job_id, commitment=commitment, runner_signed=signed)
+    job_id, commitment = result.job_id, keccak256(result.result_data, result.runner_signed)
+    signed = key.sign(wire.digest(chain_id, "JobCommit", job_id, deadline, commitment))
+    return wire.JobCommit(
+        job_id=job_id, deadline_block=deadline, commitment=commitment, runner_signed=signed
+    )
 
 
 def sign_failure(chain_id: int, key: SecretKey, job_id: bytes, reason: str) -> wire.JobFailure:

@@ -248,7 +248,9 @@ class Runner:
             )
             commit = None
             if command.runners > 1:
-                commit = await asyncio.to_thread(sign_commit, self.chain_id, self.key, result)
+                commit = await asyncio.to_thread(
+                    sign_commit, self.chain_id, self.key, result, job.deadline
+                )
             job.result, job.commit, job.delivered = result, commit, False
             log.info("job %s: %d bytes", job_id.hex()[:16], len(output))
         except work.Failed as failed:

@@ -98,7 +98,7 @@ class Document(unittest.TestCase):
             ("0x21 JobAck: reject", RUNNER, (job, "reject(at_capacity)")),
             ("0x23 JobResult", RUNNER, (job, keccak256(b"hi\n"))),
             ("0x24 JobCancel", VALIDATOR, (job, "reassigned")),
-            ("0x80 JobCommit", RUNNER, (job, commitment)),
+            ("0x80 JobCommit", RUNNER, (job, 82, commitment)),
             ("0x81 JobReveal", VALIDATOR, (job,)),
             ("0x82 JobAggregate", VALIDATOR, (job, revealed)),
             ("0x83 JobAggregated", RUNNER, (job, revealed)),
@@ -117,7 +117,7 @@ class Document(unittest.TestCase):
         job = dataclasses.asdict(frame("0x23 JobResult"))["job_id"]
         result = sign_result(CHAIN, RUNNER, job, b"hi\n")
         self.assertEqual(result, frame("0x23 JobResult"))
-        self.assertEqual(sign_commit(CHAIN, RUNNER, result), frame("0x80 JobCommit"))
+        self.assertEqual(sign_commit(CHAIN, RUNNER, result, 82), frame("0x80 JobCommit"))
         aggregate = frame("0x82 JobAggregate")
         assert isinstance(aggregate, wire.JobAggregate)
         revealed, are_signed = check_reveals(CHAIN, aggregate)

@@ -222,6 +222,7 @@ class JobCancel(Frame, kind=0x24, channel=JOB):
 @dataclass(frozen=True, kw_only=True)
 class JobCommit(Frame, kind=0x80, channel=JOB):
     job_id: bytes = data(32)
+    deadline_block: int = uint()
     commitment: bytes = data(32)
     runner_signed: bytes = data(65)
 

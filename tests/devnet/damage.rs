@@ -143,7 +143,8 @@ fn goes_on_running(home: &Home) {
 fn the_only_validator_says_what_it_has_lost() {
     let home = Home::new();
     let size = ["--validators", "1", "--runners", "0", "--block-time", "0ms", "--wait", "1700"];
-    home.json(&[&["devnet", "up", "--detach"], &size[..]].concat());
+    let patient = ["--timeout", "4m"];
+    home.json(&[&["devnet", "up", "--detach"], &size[..], &patient].concat());
     home.json(&["devnet", "down"]);
     fs::remove_file(store(&home, 0)).unwrap();
     let outcome = home.run(&["devnet", "up", "--detach"]);
@@ -158,7 +159,8 @@ fn who_lacks_what_all_have_dropped_takes_a_copy() {
     let text = "storage: {keep: 512}\nrunners: 0\nchain: {block_time: 0ms, epoch_blocks: 64}\n";
     fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
-    home.json(&["devnet", "up", "--detach", "--file", file, "--wait", "1300"]);
+    // Twelve blocks a second, and fewer, where tests share two cores.
+    home.json(&["devnet", "up", "--detach", "--file", file, "--wait", "900", "--timeout", "4m"]);
     let kept_from = home.json(&["devnet", "status"])["kept_from"].as_u64().unwrap();
     assert!(kept_from > 1);
     let error = home.fails(1, &["chain", "block", "1"]);

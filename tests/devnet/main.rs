@@ -15,6 +15,7 @@ mod folders;
 mod jobs;
 mod kill;
 mod leases;
+mod liars;
 mod migration;
 mod on_purpose;
 mod policies;

@@ -21,7 +21,7 @@ use std::{
 };
 
 /// Boots a devnet in phase `shadow`, with presence known.
-fn shadow(home: &Home, runners: &str) -> Value {
+pub fn shadow(home: &Home, runners: &str) -> Value {
     let file = home.path("shadow.yaml");
     fs::write(&file, "migration: {phase: shadow}\n").unwrap();
     let up = home.up(&["-f", file.to_str().unwrap(), "--runners", runners, "--wait", "4"]);
@@ -117,7 +117,7 @@ fn a_chain_goes_from_polling_to_push_and_leaves_polling_behind() {
 }
 
 /// Registers the account `dev-0` as a runner: nobody runs it, so that it is never present.
-fn register_nobody(home: &Home, up: &Value) {
+pub fn register_nobody(home: &Home, up: &Value) {
     let key = SecretKey::derive(&0_u64.to_be_bytes(), "dev-0");
     let token = fs::read_to_string(home.path("local/token")).unwrap();
     let client = Client::new(text(&up["rpc_url"])).unwrap().with_token(token.trim().to_owned());

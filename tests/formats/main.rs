@@ -121,7 +121,7 @@ fn frames() -> String {
         Reveal { runner: key.address(), result_data, runner_signed }
     };
     let own = reveal(&runner);
-    let frame = JobCommit::signed(CHAIN, &runner, job_id, own.commitment());
+    let frame = JobCommit::signed(CHAIN, &runner, job_id, Height::new(82), own.commitment());
     section("0x80 JobCommit", "To the JobResult above.", &frame.to_frame());
     let frame = JobReveal::signed(CHAIN, &validator, job_id);
     section("0x81 JobReveal", "Of the job above.", &frame.to_frame());

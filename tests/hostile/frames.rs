@@ -79,7 +79,9 @@ pub fn of_runner() -> Vec<Vec<u8>> {
         frames.push(JobProgress { job_id, fraction, detail }.to_frame());
         let body = Body::new(b"result".to_vec()).expect("it is short");
         let result = JobResult::signed(CHAIN, &key, job_id, body);
-        frames.push(JobCommit::signed(CHAIN, &key, job_id, result.commitment()).to_frame());
+        let commitment = result.commitment();
+        let commit = JobCommit::signed(CHAIN, &key, job_id, Height::new(40), commitment);
+        frames.push(commit.to_frame());
         frames.push(result.to_frame());
         let reason = Reason::truncated("exited with 3");
         frames.push(JobFailure::signed(CHAIN, &key, job_id, reason).to_frame());

@@ -293,7 +293,10 @@ fn a_runner_takes_no_job_that_was_not_signed() {
         JobResult::signed(CHAIN, &own, job_id, body)
     };
     let done = JOBS.map(result);
-    let commit = |job_id| JobCommit::signed(CHAIN, &own, job_id, result(job_id).commitment());
+    let commit = |job_id| {
+        let commitment = result(job_id).commitment();
+        JobCommit::signed(CHAIN, &own, job_id, Height::new(40), commitment)
+    };
     let committed = JOBS.map(commit);
     let fail = |job_id| JobFailure::signed(CHAIN, &own, job_id, Reason::truncated("exited with 3"));
     let failed = JOBS.map(fail);

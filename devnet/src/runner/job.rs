@@ -96,7 +96,8 @@ impl Core {
         let running = self.shared.lock().table.deadline(&job_id);
         let commit = match running {
             Some(deadline) if in_committee => {
-                let commit = JobCommit::signed(chain_id, key, job_id, result.commitment());
+                let commitment = result.commitment();
+                let commit = JobCommit::signed(chain_id, key, job_id, deadline, commitment);
                 let pledge = Pledge { result: result.clone(), commit: commit.clone(), deadline };
                 if let Err(error) = self.keep(pledge).await {
                     return self.failed(job_id, format!("the commitment is not kept: {error}"));

@@ -92,6 +92,7 @@ impl Pledges {
         let whole = chain == self.chain
             && *path == self.path(&commit.job_id)
             && result.job_id == commit.job_id
+            && commit.deadline_block == deadline
             && result.commitment() == commit.commitment
             && result.verify(chain_id, runner)
             && commit.verify(chain_id, runner);
@@ -147,8 +148,9 @@ mod tests {
         let key = SecretKey::derive(b"pledges", "runner");
         let (job_id, body) = (Hash([job; 32]), Body::new(result.to_vec()).unwrap());
         let result = JobResult::signed(CHAIN_ID, &key, job_id, body);
-        let commit = JobCommit::signed(CHAIN_ID, &key, job_id, result.commitment());
-        Pledge { result, commit, deadline: Height::new(20) }
+        let deadline = Height::new(20);
+        let commit = JobCommit::signed(CHAIN_ID, &key, job_id, deadline, result.commitment());
+        Pledge { result, commit, deadline }
     }
 
     fn load(folder: &Path, chain: Hash, runner: &str) -> Vec<Pledge> {

@@ -1,8 +1,10 @@
 //! What committees have revealed, and whom a validator asks for the rest (spec jobs.md §5).
 //!
 //! Upon a block in which a committee has committed, and each one after it:
-//! * who has committed and whose result is not here is asked for it, where it is connected;
-//! * once all results are here, the aggregator is asked to sign them, where it is connected;
+//! * a connected runner that has committed and whose result is not here is asked for it, also when
+//!   the job was verified without it;
+//! * once all results are here, or from the block on in which fewer count enough of them, the
+//!   aggregator is asked to sign them, where it is connected;
 //! * from the block on in which runners' own reveals count, each result that is here and not on the
 //!   chain is submitted alone. The validators of the runner's subset take turns, the nearest first:
 //!   one transaction is enough.
@@ -25,7 +27,7 @@ use cowboy_engine::{
         transaction::{Reveal, RevealResults},
         transition::{check_reveal, check_reveals},
     },
-    job::spec::{Job, JobStatus, Round},
+    job::spec::{Commitment, Job, JobStatus, Round},
     primitives::{Address, Hash, Height, PublicKey, Signature},
     wire::{self, Body, Reveals, reveals_digest},
 };
@@ -94,8 +96,8 @@ struct Collected {
     /// When its commitments were closed, which tells a job's attempts apart.
     closed: Height,
     held: BTreeMap<Address, Held>,
-    /// When the aggregator was last asked.
-    asked: Option<Height>,
+    /// When the aggregator was last asked, and for whose results.
+    asked: Option<(Height, Vec<Address>)>,
     /// The aggregator's signature is on its way to the chain.
     signed: bool,
 }
@@ -123,21 +125,22 @@ impl Committees {
         for revealed in std::mem::take(&mut self.early) {
             self.keep(state, revealed, Source::Validator);
         }
-        for (job_id, job) in state.open_jobs() {
-            if let Some((round, ..)) = closed(job) {
-                let collected = self.jobs.get_mut(job_id);
-                for commitment in round.commitments.iter().filter(|c| c.result.is_none()) {
-                    let runner = commitment.runner;
-                    let held = collected.as_ref().is_some_and(|c| c.held.contains_key(&runner));
-                    if !held {
-                        actions.push(Action::AskReveal { runner, job_id: *job_id });
-                    }
+        let verified = state.withheld().map(|(job_id, _)| job_id);
+        for job_id in state.open_jobs().map(|(job_id, _)| job_id).chain(verified) {
+            let Some(job) = state.job(job_id) else { continue };
+            let Some((commitments, _)) = awaited(state, job_id) else { continue };
+            let collected = self.jobs.get_mut(job_id);
+            for commitment in commitments.iter().filter(|c| c.result.is_none()) {
+                let runner = commitment.runner;
+                let held = collected.as_ref().is_some_and(|c| c.held.contains_key(&runner));
+                if !held {
+                    actions.push(Action::AskReveal { runner, job_id: *job_id });
                 }
-                if let Some(collected) = collected {
-                    collected.pass_again(state.height(), &mut actions);
-                    collected.submit_alone(state, job, &self.public, &mut actions);
-                    actions.extend(collected.ask_aggregate(state.height(), *job_id, job));
-                }
+            }
+            if let Some(collected) = collected {
+                collected.pass_again(state.height(), &mut actions);
+                collected.submit_alone(state, job, &self.public, &mut actions);
+                actions.extend(collected.ask_aggregate(state.height(), *job_id, job));
             }
         }
         actions
@@ -152,7 +155,7 @@ impl Committees {
     ) -> Vec<Action> {
         let job_id = revealed.job_id;
         let Some(job) = state.job(&job_id) else { return Vec::new() };
-        if closed(job).is_none() {
+        if awaited(state, &job_id).is_none() {
             let waits = matches!(job.status, JobStatus::Assigned(_) | JobStatus::Running(_));
             if source == Source::Validator && waits {
                 self.keep_early(revealed);
@@ -170,15 +173,15 @@ impl Committees {
         actions
     }
 
-    /// All results of a committee, for its aggregator; `None`: some are not here, or they are too
-    /// long for a frame, which no job's are.
-    pub fn reveals(&self, state: &State, job_id: &Hash) -> Option<Reveals> {
+    /// The results that a committee's aggregator was last asked for; `None`: some are not here, or
+    /// they are too long for a frame, which no job's are.
+    pub fn reveals(&self, job_id: &Hash) -> Option<Reveals> {
         let reveal = |reveal: &Reveal| {
             let Reveal { runner, result, runner_signature } = reveal;
             let result_data = Body::new(result.clone()).ok()?;
             Some(wire::Reveal { runner: *runner, result_data, runner_signed: *runner_signature })
         };
-        let all = self.all(state, job_id)?;
+        let all = self.asked(job_id)?;
         Reveals::new(all.iter().map(|found| reveal(found)).collect::<Option<_>>()?).ok()
     }
 
@@ -190,10 +193,10 @@ impl Committees {
         digest: &Hash,
         signature: Signature,
     ) -> Vec<Action> {
-        let Some(all) = self.all(state, &job_id) else { return Vec::new() };
+        let Some(all) = self.asked(&job_id) else { return Vec::new() };
         let results = all.iter().map(|reveal| (reveal.runner, reveal.result.as_slice()));
         if reveals_digest(results) != *digest {
-            // Of another attempt.
+            // Of another attempt, or asked for before more came.
             return Vec::new();
         }
         let reveals = all.into_iter().cloned().collect();
@@ -206,18 +209,18 @@ impl Committees {
         if first { vec![Action::Submit(submit)] } else { Vec::new() }
     }
 
-    /// All results of a committee in its order, where all are here.
-    fn all(&self, state: &State, job_id: &Hash) -> Option<Vec<&Reveal>> {
-        let (round, ..) = closed(state.job(job_id)?)?;
-        let held = &self.jobs.get(job_id)?.held;
+    /// The results that the aggregator was last asked for, in the committee's order.
+    fn asked(&self, job_id: &Hash) -> Option<Vec<&Reveal>> {
+        let Collected { held, asked, .. } = self.jobs.get(job_id)?;
+        let (_, runners) = asked.as_ref()?;
         let reveal = |runner| held.get(runner).map(|held| &held.revealed.reveal);
-        round.commitments.iter().map(|commitment| reveal(&commitment.runner)).collect()
+        runners.iter().map(reveal).collect()
     }
 
     /// Keeps a result that the chain would take; false where it is known, wrong or one too many.
     fn keep(&mut self, state: &State, revealed: Arc<Revealed>, source: Source) -> bool {
         let Revealed { job_id, reveal } = &*revealed;
-        let Some((_, closed, _)) = state.job(job_id).and_then(closed) else { return false };
+        let Some((_, closed)) = awaited(state, job_id) else { return false };
         let known = self.jobs.get(job_id);
         if known.is_some_and(|collected| collected.held.contains_key(&reveal.runner)) {
             return false;
@@ -261,8 +264,7 @@ impl Committees {
     /// Forgets committees that no longer reveal.
     fn forget(&mut self, state: &State) {
         self.jobs.retain(|job_id, collected| {
-            let closed = state.job(job_id).and_then(closed).map(|(_, closed, _)| closed);
-            closed == Some(collected.closed)
+            awaited(state, job_id).is_some_and(|(_, closed)| closed == collected.closed)
         });
         let held = self.jobs.values().flat_map(|collected| collected.held.values());
         self.bytes = held.map(|held| held.revealed.reveal.result.len()).sum();
@@ -272,16 +274,27 @@ impl Committees {
 impl Collected {
     /// The aggregator's turn has come, or has come again.
     fn ask_aggregate(&mut self, head: Height, job_id: Hash, job: &Job) -> Option<Action> {
-        let (round, _, aggregator) = closed(job)?;
-        let all = round.commitments.iter().all(|commitment| {
-            commitment.result.is_none() && self.held.contains_key(&commitment.runner)
+        let JobStatus::Committed(Round { commitments, closing: Some(closing), .. }) = &job.status
+        else {
+            return None;
+        };
+        let missing = commitments.iter().filter(|commitment| commitment.result.is_none());
+        let here: Vec<Address> = missing
+            .map(|commitment| commitment.runner)
+            .filter(|runner| self.held.contains_key(runner))
+            .collect();
+        let shown = commitments.iter().filter(|commitment| commitment.result.is_some()).count();
+        let all = here.len() == commitments.len();
+        let enough = here.len() + shown >= job.spec.verification.needed() as usize
+            && job.partial_reveals_from().is_some_and(|from| head.next() >= from);
+        let lately = self.asked.as_ref().is_some_and(|(asked, runners)| {
+            head.since(*asked) < ASK_AGAIN && (!all || *runners == here)
         });
-        let lately = self.asked.is_some_and(|asked| head.since(asked) < ASK_AGAIN);
-        if !all || self.signed || lately {
+        if !(all || enough) || here.is_empty() || self.signed || lately {
             return None;
         }
-        self.asked = Some(head);
-        Some(Action::AskAggregate { aggregator, job_id })
+        self.asked = Some((head, here));
+        Some(Action::AskAggregate { aggregator: closing.aggregator, job_id })
     }
 
     fn pass_again(&mut self, head: Height, actions: &mut Vec<Action>) {
@@ -303,7 +316,8 @@ impl Collected {
         validator: &PublicKey,
         actions: &mut Vec<Action>,
     ) {
-        let Some(from) = job.own_reveals_from() else { return };
+        // What a verified job lacks is shown at once.
+        let from = job.own_reveals_from().unwrap_or(self.closed);
         let next = state.height().next();
         for held in self.held.values_mut().filter(|held| !held.submitted) {
             let Revealed { job_id, reveal } = &*held.revealed;
@@ -323,11 +337,13 @@ impl Collected {
     }
 }
 
-/// A committee that reveals: what it has committed to, when that was closed, who aggregates.
-fn closed(job: &Job) -> Option<(&Round, Height, Address)> {
-    let JobStatus::Committed(round) = &job.status else { return None };
-    let closing = round.closing?;
-    Some((round, closing.height, closing.aggregator))
+/// What a committee has committed to, of which results still count, and when that was closed.
+fn awaited<'a>(state: &'a State, job_id: &Hash) -> Option<(&'a [Commitment], Height)> {
+    let closed = match &state.job(job_id)?.status {
+        JobStatus::Committed(round) => round.closing?.height,
+        _ => state.withheld_of(job_id)?.closed,
+    };
+    Some((state.commitments(job_id)?, closed))
 }
 
 /// The validator's place in the runner's subset; `None`: it is not in it.

@@ -41,7 +41,7 @@ use cowboy_engine::{
     chain::{
         State,
         transaction::{CommitResult, ReportFailure, Reveal, SubmitResult},
-        transition::{check_commit, check_failure},
+        transition::check_failure,
     },
     job::spec::{Job, JobStatus, MAX_TIMEOUT_BLOCKS},
     presence::{Bitmap, LocalView, view::Label},
@@ -456,11 +456,17 @@ impl RunnerView for Gateway {
     }
 }
 
-/// Each assignment of an open job to a runner.
+/// Each assignment to a runner from which the chain waits for something: of an open job, or of a
+/// verified one whose result the runner has committed to and not shown.
 pub fn assigned(state: &State) -> impl Iterator<Item = (&Hash, &Job, Address)> {
-    state.open_jobs().flat_map(|(job_id, job)| {
+    let open = state.open_jobs().flat_map(|(job_id, job)| {
         job.status.at_work().iter().map(move |runner| (job_id, job, *runner))
-    })
+    });
+    let withheld = state.withheld().filter_map(|(job_id, withheld)| {
+        let job = state.job(job_id)?;
+        Some(withheld.commitments.iter().map(move |commitment| (job_id, job, commitment.runner)))
+    });
+    open.chain(withheld.flatten())
 }
 
 /// Whether a job is open and assigned to a runner.
@@ -688,22 +694,18 @@ impl RunnerLink {
         self.hand_in(job_id, Handed::Result(submission));
     }
 
-    /// Passes a commitment on where the chain still waits for it.
+    /// Passes a commitment on, also where the chain does not wait for it: two different ones of one
+    /// attempt are evidence. The session has checked that the runner signed it.
     fn committed(&self, commit: &JobCommit) {
-        let JobCommit { job_id, commitment, runner_signed } = *commit;
-        let submission = CommitResult {
-            job_id,
-            runner: self.runner,
-            commitment,
-            runner_signature: runner_signed,
-        };
-        let state = self.gateway.0.shared.lock().state.clone();
-        match check_commit(&state, &submission) {
-            Ok(_) => self.hand_in(job_id, Handed::Commit(submission)),
-            Err(error) => {
-                tracing::debug!(runner = %self.runner, %job_id, %error, "commitment not wanted");
-            }
+        let JobCommit { job_id, deadline_block, commitment, runner_signed } = *commit;
+        let runner = self.runner;
+        let known = self.gateway.0.shared.lock().state.job(&job_id).map(Job::deadline);
+        if known != Some(deadline_block) {
+            tracing::debug!(%runner, %job_id, deadline = %deadline_block, "of no attempt of the job");
+            return;
         }
+        let commit = CommitResult { job_id, runner, commitment, runner_signature: runner_signed };
+        self.hand_in(job_id, Handed::Commit { commit, deadline_block });
     }
 
     /// Passes a report of failed work on where the chain still waits for the runner.

@@ -2,16 +2,22 @@
 
 use cowboy_engine::{
     chain::transaction::{CommitResult, ReportFailure, Reveal, SubmitResult},
-    primitives::{Hash, Signature},
+    primitives::{Hash, Height, Signature},
 };
 
-/// What a runner hands in. Whether the chain takes it has been checked but for reveals.
+/// What a runner hands in. Whether the chain takes it has been checked but for reveals and
+/// commitments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handed {
     /// The result of a job that it works on alone.
     Result(SubmitResult),
-    /// A committee member's commitment.
-    Commit(CommitResult),
+    /// A committee member's commitment, which it has signed.
+    Commit {
+        /// The commitment.
+        commit: CommitResult,
+        /// The deadline of its attempt.
+        deadline_block: Height,
+    },
     /// The word of one that cannot do its work.
     Failure(ReportFailure),
     /// A committee member's result, which it was asked for.

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod committees;
 pub mod errands;
+mod evidence;
 pub mod gateway;
 mod handed;
 pub mod keys;

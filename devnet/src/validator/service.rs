@@ -2,18 +2,26 @@
 
 use super::{
     committees::{Action, Committees, Source},
+    evidence::Evidence,
     gateway::{Gateway, Handed},
     node,
     submitter::{Submission, Submitter},
 };
-use crate::{chain::reveals::Revealed, transport::Listen};
+use crate::{
+    chain::{ledger::ExecutedBlock, reveals::Revealed},
+    transport::Listen,
+};
 use commonware_macros::select;
 use commonware_runtime::{Clock, Spawner, reschedule};
 use cowboy_engine::{
-    chain::{Payload, State},
+    chain::{
+        Payload, State,
+        transaction::{CommitResult, ReportEquivocation},
+        transition::check_commit,
+    },
     job::spec::{JobSpec, JobStatus},
     presence::view::Label,
-    primitives::SecretKey,
+    primitives::{Height, SecretKey},
 };
 use futures::future::OptionFuture;
 use rand_core::CryptoRng;
@@ -49,6 +57,7 @@ where
             let desk = Desk {
                 gateway: gateway.clone(),
                 committees: Committees::new(key.public_key()),
+                evidence: Evidence::default(),
                 submitter: Submitter::new(key, services.clone()),
                 services,
             };
@@ -66,6 +75,7 @@ where
 struct Desk {
     gateway: Gateway,
     committees: Committees,
+    evidence: Evidence,
     submitter: Submitter,
     services: node::Services,
 }
@@ -75,18 +85,46 @@ impl Desk {
     fn advance(&mut self, state: &State) {
         self.gateway.advance(state.clone());
         let actions = self.committees.advance(state);
-        self.act(state, actions);
+        self.act(actions);
         self.submitter.settle(state);
         if self.gateway.has_withdrawals() {
             self.gateway.needed(needs(&self.services, state));
         }
     }
 
+    /// A block was executed.
+    fn executed(&mut self, block: &ExecutedBlock) {
+        let reports = self.evidence.advance(&block.execution.state, &block.block);
+        for report in reports {
+            self.accuse(report);
+        }
+    }
+
+    /// A commitment arrived that its runner has signed.
+    fn committed(&mut self, commit: CommitResult, deadline_block: Height) {
+        if let Some(report) = self.evidence.see(&commit, deadline_block) {
+            self.accuse(report);
+        }
+        match check_commit(&self.services.ledger.head(), &commit) {
+            Ok(_) => self.submitter.take(Submission::Commit(commit)),
+            Err(error) => {
+                let CommitResult { job_id, runner, .. } = commit;
+                tracing::debug!(%runner, %job_id, %error, "commitment not wanted");
+            }
+        }
+    }
+
+    fn accuse(&mut self, report: ReportEquivocation) {
+        let ReportEquivocation { job_id, runner, .. } = report;
+        tracing::warn!(%runner, %job_id, "runner has signed two commitments");
+        self.submitter.take(Submission::Equivocation(report));
+    }
+
     /// A runner has handed something in.
     fn take(&mut self, handed: Handed) {
         match handed {
             Handed::Result(result) => self.submitter.take(Submission::Result(result)),
-            Handed::Commit(commit) => self.submitter.take(Submission::Commit(commit)),
+            Handed::Commit { commit, deadline_block } => self.committed(commit, deadline_block),
             Handed::Failure(report) => self.submitter.take(Submission::Failure(report)),
             Handed::Reveal { job_id, reveal } => {
                 self.revealed(Arc::new(Revealed { job_id, reveal }), Source::Runner);
@@ -94,7 +132,7 @@ impl Desk {
             Handed::Aggregated { job_id, digest, signature } => {
                 let state = self.services.ledger.head();
                 let actions = self.committees.aggregated(&state, job_id, &digest, signature);
-                self.act(&state, actions);
+                self.act(actions);
             }
         }
     }
@@ -102,15 +140,15 @@ impl Desk {
     fn revealed(&mut self, revealed: Arc<Revealed>, source: Source) {
         let state = self.services.ledger.head();
         let actions = self.committees.revealed(&state, revealed, source);
-        self.act(&state, actions);
+        self.act(actions);
     }
 
-    fn act(&mut self, state: &State, actions: Vec<Action>) {
+    fn act(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
                 Action::AskReveal { runner, job_id } => self.gateway.ask_reveal(&runner, job_id),
                 Action::AskAggregate { aggregator, job_id } => {
-                    let reveals = || self.committees.reveals(state, &job_id);
+                    let reveals = || self.committees.reveals(&job_id);
                     self.gateway.ask_aggregate(&aggregator, job_id, reveals);
                 }
                 Action::Pass(revealed) => self.services.reveals.send(revealed),
@@ -136,10 +174,12 @@ async fn follow(
         tokio::select! {
             biased;
             block = blocks.recv() => {
-                if let Err(RecvError::Closed) = block {
-                    return;
+                match &block {
+                    Ok(block) => desk.executed(block),
+                    // The newest state says all the rest.
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return,
                 }
-                // Also where some were missed: the newest state says it all.
                 let state = desk.services.ledger.head();
                 tell = tell.or_else(|| Some(clock.current() + tell_after));
                 desk.advance(&state);

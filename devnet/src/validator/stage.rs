@@ -27,6 +27,8 @@ pub fn stage(job: &Job, runner: &Address) -> Stage {
         }
         _ if job.attempt.reported.contains(runner) => Stage::Done,
         JobStatus::Committed(_) => Stage::Late,
+        // It keeps the result that the chain still lacks.
+        JobStatus::Verified(..) => Stage::Done,
         _ => Stage::AtWork,
     }
 }

@@ -1,5 +1,5 @@
-//! Brings results of runners, commitments to them and reports of failed work onto the chain (spec
-//! connectivity.md §6, jobs.md §5, §7).
+//! Brings results of runners, commitments to them, reports of failed work and evidence against
+//! runners onto the chain (spec connectivity.md §6, jobs.md §5, §7).
 //!
 //! Each is submitted as a transaction of the validator's own account, and again whenever its
 //! transaction is gone or priced out while the chain still waits for it. Nothing is kept across a
@@ -10,8 +10,10 @@ use super::node::Services;
 use cowboy_engine::{
     chain::{
         Payload, SignedTransaction, State, Transaction,
-        transaction::{CommitResult, ReportFailure, RevealResults, SubmitResult},
-        transition::{check_commit, check_failure, check_reveals},
+        transaction::{
+            CommitResult, ReportEquivocation, ReportFailure, RevealResults, SubmitResult,
+        },
+        transition::{check_commit, check_equivocation, check_failure, check_reveals},
     },
     job::spec::JobStatus,
     primitives::{Address, Hash, Height, SecretKey},
@@ -36,6 +38,8 @@ pub enum Submission {
     Reveals(RevealResults),
     /// The word of a runner that cannot do its work.
     Failure(ReportFailure),
+    /// Two commitments of one runner.
+    Equivocation(ReportEquivocation),
 }
 
 /// What tells submissions apart: their job, their kind, and whose they are; an aggregator's are
@@ -52,6 +56,7 @@ impl Submission {
                 (*job_id, 2, alone.map(|reveal| reveal.runner))
             }
             Self::Failure(report) => (report.job_id, 3, Some(report.runner)),
+            Self::Equivocation(report) => (report.job_id, 4, Some(report.runner)),
         }
     }
 
@@ -61,6 +66,7 @@ impl Submission {
             Self::Commit(commit) => Payload::CommitResult(commit),
             Self::Reveals(reveals) => Payload::RevealResults(reveals),
             Self::Failure(report) => Payload::ReportFailure(report),
+            Self::Equivocation(report) => Payload::ReportEquivocation(report),
         }
     }
 
@@ -78,6 +84,7 @@ impl Submission {
             Self::Commit(commit) => check_commit(state, commit).is_ok(),
             Self::Reveals(reveals) => check_reveals(state, state.height().next(), reveals).is_ok(),
             Self::Failure(report) => check_failure(state, report).is_ok(),
+            Self::Equivocation(report) => check_equivocation(state, report).is_ok(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What happened in a block, for those who watch.
 
 use crate::{
-    job::spec::FailureReason,
+    job::spec::{FailureReason, SlashReason},
     presence::Phase,
     primitives::{
         Address, Hash, Height, Wei,
@@ -445,7 +445,7 @@ events! {
         /// What it is.
         after: u32,
     }
-    /// A system deployer took a runner's bond for a wrong result: it is burned.
+    /// A part of a runner's stake was burned.
     42 RunnerSlashed {
         /// Whose.
         runner: Address,
@@ -453,6 +453,8 @@ events! {
         job_id: Hash,
         /// How much.
         amount: Wei,
+        /// Why.
+        reason: SlashReason,
     }
     /// The actor that a job names was told of its end.
     43 CallbackMade {

@@ -11,7 +11,10 @@ use super::{
     validators::{SubsetEpoch, Validators},
 };
 use crate::{
-    job::{mru::MruRecord, spec::Job},
+    job::{
+        mru::MruRecord,
+        spec::{Commitment, Job, JobStatus, Withheld},
+    },
     presence::{self, Bitmap, Migration, Phase, ThresholdRule, subset},
     primitives::{
         Address, Hash, Height, InCby, PublicKey, Wei,
@@ -116,6 +119,8 @@ pub struct State {
     pub(super) entitlements: Entitlements,
     pub(super) jobs: Map<Hash, Job>,
     pub(super) open_jobs: Map<Hash, Height>,
+    /// What runners have committed to and not shown, of jobs that were verified without.
+    pub(super) withheld: Map<Hash, Withheld>,
     pub(super) mru: Map<(Address, JobKind), MruRecord>,
     /// Jobs that have ended and whose actors are not told yet, in the order of their ends.
     pub(super) callbacks: Arc<Vec<Callback>>,
@@ -180,6 +185,7 @@ impl State {
             entitlements: Entitlements::default(),
             jobs: Map::default(),
             open_jobs: Map::default(),
+            withheld: Map::default(),
             mru: Map::default(),
             callbacks: Arc::default(),
             actors: Map::default(),
@@ -259,6 +265,25 @@ impl State {
     /// Jobs that have not ended, by id.
     pub fn open_jobs(&self) -> impl Iterator<Item = (&Hash, &Job)> {
         self.open_jobs.iter().filter_map(|(id, _)| Some((id, self.jobs.get(id)?)))
+    }
+
+    /// Verified jobs of which results are missing that runners have committed to, by id.
+    pub fn withheld(&self) -> impl Iterator<Item = (&Hash, &Withheld)> {
+        self.withheld.iter()
+    }
+
+    /// What is missing of a verified job.
+    pub fn withheld_of(&self, job_id: &Hash) -> Option<&Withheld> {
+        self.withheld.get(job_id)
+    }
+
+    /// The commitments to results of a job that may be shown now, shown ones included; `None`: more
+    /// may still be made, or no result counts any more.
+    pub fn commitments(&self, job_id: &Hash) -> Option<&[Commitment]> {
+        match &self.jobs.get(job_id)?.status {
+            JobStatus::Committed(round) => Some(&round.commitments),
+            _ => Some(&self.withheld.get(job_id)?.commitments),
+        }
     }
 
     /// Every MRU record, also those past their time that nobody has read since.
@@ -477,6 +502,7 @@ impl State {
             &self.entitlements.root().0,
             &self.jobs.root().0,
             &self.open_jobs.root().0,
+            &self.withheld.root().0,
             &self.mru.root().0,
             &self.actors.root().0,
             &self.code.root().0,
@@ -586,6 +612,7 @@ record!(State {
     entitlements,
     jobs,
     open_jobs,
+    withheld,
     mru,
     callbacks,
     actors,

@@ -82,6 +82,8 @@ pub enum Payload {
     SubmitResult(SubmitResult),
     /// Brings a runner's word that it cannot do the work.
     ReportFailure(ReportFailure),
+    /// Proves that a runner has signed two commitments in one attempt at a job; anybody may.
+    ReportEquivocation(ReportEquivocation),
     /// Puts a task up, which may depend on others.
     CreateTask(CreateTask),
     /// Claims a task.
@@ -319,6 +321,32 @@ pub struct ReportFailure {
 }
 record!(ReportFailure { job_id, runner, reason, runner_signature });
 
+/// See [`Payload::ReportEquivocation`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportEquivocation {
+    /// The job.
+    pub job_id: Hash,
+    /// Who signed both.
+    pub runner: Address,
+    /// The deadline of the attempt.
+    pub deadline_block: Height,
+    /// One commitment, the smaller one.
+    pub first: SignedCommitment,
+    /// The other.
+    pub second: SignedCommitment,
+}
+record!(ReportEquivocation { job_id, runner, deadline_block, first, second });
+
+/// A commitment as its runner signed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedCommitment {
+    /// keccak256(result ‖ signature\[65\]).
+    pub commitment: Hash,
+    /// The runner's signature, as in its `JobCommit` frame.
+    pub runner_signature: Signature,
+}
+record!(SignedCommitment { commitment, runner_signature });
+
 /// See [`Payload::SlashRunner`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlashRunner {
@@ -349,6 +377,7 @@ impl Payload {
             Self::RevealResults(_) => "reveal_results",
             Self::SubmitResult(_) => "job_result_submit",
             Self::ReportFailure(_) => "report_failure",
+            Self::ReportEquivocation(_) => "report_equivocation",
             Self::CreateTask(task) if task.depends_on.is_empty() => "create_task",
             Self::CreateTask(_) => "create_dependent_task",
             Self::ClaimTask(_) => "claim_task",
@@ -388,6 +417,7 @@ impl Payload {
             Self::RevealResults(_) => 35,
             Self::SubmitResult(_) => 36,
             Self::ReportFailure(_) => 37,
+            Self::ReportEquivocation(_) => 38,
             Self::SysCancelTimer(_) => 48,
             Self::SysUpdateTimerConfig(_) => 49,
             Self::SysExtendTimer(_) => 50,
@@ -421,6 +451,7 @@ impl Payload {
             Self::RevealResults(reveal) => meter::reveals(reveal.reveals.len()),
             Self::SubmitResult(_) => meter::SUBMIT_RESULT,
             Self::ReportFailure(_) => meter::REPORT_FAILURE,
+            Self::ReportEquivocation(_) => meter::REPORT_EQUIVOCATION,
             Self::CreateTask(task) => meter::create_task(task.depends_on.len()),
             Self::ClaimTask(_) => meter::CLAIM_TASK,
             Self::CreateCommitment(_) => meter::CREATE_COMMITMENT,
@@ -476,6 +507,7 @@ impl Encode for Payload {
             Self::RevealResults(body) => Some(body),
             Self::SubmitResult(body) => Some(body),
             Self::ReportFailure(body) => Some(body),
+            Self::ReportEquivocation(body) => Some(body),
             Self::CreateTask(body) => Some(body),
             Self::ClaimTask(body) => Some(body),
             Self::CreateCommitment(body) => Some(body),
@@ -518,6 +550,7 @@ impl Decode for Payload {
             (35, 2) => Decode::decode(r).map(Self::RevealResults),
             (36, 2) => Decode::decode(r).map(Self::SubmitResult),
             (37, 2) => Decode::decode(r).map(Self::ReportFailure),
+            (38, 2) => Decode::decode(r).map(Self::ReportEquivocation),
             (48, 2) => Decode::decode(r).map(Self::SysCancelTimer),
             (49, 2) => Decode::decode(r).map(Self::SysUpdateTimerConfig),
             (50, 2) => Decode::decode(r).map(Self::SysExtendTimer),

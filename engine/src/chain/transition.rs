@@ -31,8 +31,8 @@ pub(super) use callbacks::Callback;
 pub use callbacks::{CALLBACK_CELLS, CALLBACK_CYCLES, DISPATCHER};
 pub use jobs::{JobError, candidates_root};
 pub use results::{
-    Awaited, Claim, ResultError, check_commit, check_failure, check_result, check_reveal,
-    check_reveals,
+    Awaited, Claim, ResultError, check_commit, check_equivocation, check_failure, check_result,
+    check_reveal, check_reveals,
 };
 pub use tasks::{TaskError, check_completion};
 
@@ -63,7 +63,7 @@ use crate::{
 };
 use actors::{Delivery, Done, Place};
 use lane::OpenLane;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Bytes of an error's text that a receipt keeps: an actor may say anything where it fails.
 const MAX_ERROR_BYTES: usize = 4_096;
@@ -210,6 +210,7 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
         proofs: tasks::verify_proofs(parent, block),
         fires: Vec::new(),
         results: Vec::new(),
+        revealed: BTreeMap::new(),
         told: Vec::new(),
     };
     run.state.head = Arc::new(header.clone());
@@ -258,6 +259,8 @@ struct Run<'a> {
     proofs: tasks::Verdicts,
     fires: Vec<Fire>,
     results: Vec<(Hash, Address, Arc<Vec<u8>>)>,
+    /// Jobs of which results were revealed, and whether by their aggregator.
+    revealed: BTreeMap<Hash, bool>,
     told: Vec<Told>,
 }
 
@@ -423,6 +426,7 @@ impl Run<'_> {
             Payload::RevealResults(reveals) => self.reveal_results(reveals)?,
             Payload::SubmitResult(result) => self.submit_result(result)?,
             Payload::ReportFailure(report) => self.report_failure(report)?,
+            Payload::ReportEquivocation(report) => self.report_equivocation(report)?,
             Payload::SlashRunner(slash) => self.slash_runner(sender, slash)?,
             Payload::CreateTask(create) => self.create_task(sender, create)?,
             Payload::ClaimTask(claim) => self.claim_task(sender, claim)?,

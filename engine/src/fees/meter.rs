@@ -56,6 +56,8 @@ pub const CANCEL_JOB: Charge = Charge { cycles: 20_000, cells: 200 };
 pub const COMMIT_RESULT: Charge = Charge { cycles: 30_000, cells: 200 };
 /// A report of work that failed: a signature check, a field of the job's record.
 pub const REPORT_FAILURE: Charge = Charge { cycles: 30_000, cells: 200 };
+/// Evidence against a runner: two signature checks, a field of the job's record, the runner's.
+pub const REPORT_EQUIVOCATION: Charge = Charge { cycles: 60_000, cells: 400 };
 /// Reveals: a signature check and a field of the record for each, and their comparison.
 pub const fn reveals(count: usize) -> Charge {
     Charge { cycles: 30_000 * (count as u64 + 1), cells: 500 }

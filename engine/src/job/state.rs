@@ -15,6 +15,7 @@
 
 use super::spec::JobSpec;
 use crate::{
+    names,
     primitives::{
         Address, Hash, Height, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
@@ -25,6 +26,13 @@ use std::sync::Arc;
 
 /// Draws after the first (jobs.md §6).
 pub const MAX_RETRIES: u32 = 3;
+
+/// Blocks after the commitments are closed in which the aggregator brings all results or none: one
+/// to ask for them, one for the transaction.
+pub const WHOLE_BLOCKS: u64 = 2;
+/// Blocks after the commitments are closed in which only the aggregator brings results: as many
+/// again for those of which some are missing.
+pub const AGGREGATOR_BLOCKS: u64 = 4;
 
 /// Where a job stands. Every change is an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +95,21 @@ pub struct Commitment {
 }
 record!(Commitment { runner, hash, timestamp_ms, result });
 
+/// Runners that have committed to results of a job that was verified without these: each stays
+/// assigned until it shows its result or pays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// When the committee's commitments were closed.
+    pub closed: Height,
+    /// The last block in which the results may be shown: the attempt's deadline.
+    pub due: Height,
+    /// What each of them pays at most that has not shown its result by then.
+    pub fine: Wei,
+    /// What they have committed to, in the order of the committee.
+    pub commitments: Vec<Commitment>,
+}
+record!(Withheld { closed, due, fine, commitments });
+
 /// The end of the time for commitments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closing {
@@ -141,36 +164,29 @@ pub enum FailureReason {
     WorkFailed,
 }
 
-impl FailureReason {
-    const ALL: [Self; 4] =
-        [Self::NoCandidates, Self::NoResult, Self::NoAgreement, Self::WorkFailed];
+names!(FailureReason:
+    NoCandidates = "no_candidates",
+    NoResult = "no_result",
+    NoAgreement = "no_agreement",
+    WorkFailed = "work_failed",
+);
 
-    /// The reason's name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NoCandidates => "no_candidates",
-            Self::NoResult => "no_result",
-            Self::NoAgreement => "no_agreement",
-            Self::WorkFailed => "work_failed",
-        }
-    }
+/// Why a part of a runner's stake was burned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlashReason {
+    /// A system deployer found its bonded result wrong.
+    WrongResult,
+    /// It committed to a result and showed no valid one.
+    Withheld,
+    /// It signed two commitments in one attempt.
+    Equivocation,
 }
 
-impl Encode for FailureReason {
-    fn encode(&self, w: &mut Writer) {
-        w.text(self.name());
-    }
-}
-
-impl Decode for FailureReason {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let name = r.text(32)?;
-        Self::ALL
-            .into_iter()
-            .find(|reason| reason.name() == name)
-            .ok_or(DecodeError::Invalid("unknown reason of a failure"))
-    }
-}
+names!(SlashReason:
+    WrongResult = "wrong_result",
+    Withheld = "withheld",
+    Equivocation = "equivocation",
+);
 
 /// The end of a job that was taken back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -313,8 +329,10 @@ pub struct Job {
     pub status: JobStatus,
     /// How often it was tried.
     pub attempt: Attempt,
+    /// Runners proved to have signed two commitments for one attempt; each pays once.
+    pub equivocated: Vec<Address>,
 }
-record!(Job { spec, submitter, submitted_at, status, attempt });
+record!(Job { spec, submitter, submitted_at, status, attempt, equivocated });
 
 impl Job {
     /// A job that a block records.
@@ -326,7 +344,14 @@ impl Job {
             excluded: Vec::new(),
             reported: Vec::new(),
         };
-        Self { spec, submitter, submitted_at, status: JobStatus::Pending, attempt }
+        Self {
+            spec,
+            submitter,
+            submitted_at,
+            status: JobStatus::Pending,
+            attempt,
+            equivocated: Vec::new(),
+        }
     }
 
     /// The last block of the attempt: results count up to it.
@@ -339,13 +364,22 @@ impl Job {
         self.attempt.since.after(self.spec.timeout_blocks / 2)
     }
 
+    /// The first block in which the aggregator may bring fewer results than were committed to;
+    /// `None`: commitments still count, or the job has ended.
+    pub fn partial_reveals_from(&self) -> Option<Height> {
+        let JobStatus::Committed(Round { closing: Some(closing), .. }) = &self.status else {
+            return None;
+        };
+        Some(closing.height.after(WHOLE_BLOCKS.min(self.spec.timeout_blocks / 4) + 1))
+    }
+
     /// The first block in which a runner's own reveal counts, where the aggregator has brought
-    /// none; `None`: commitments still count, or nothing does any more.
+    /// none; `None`: commitments still count, or the job has ended.
     pub fn own_reveals_from(&self) -> Option<Height> {
         let JobStatus::Committed(Round { closing: Some(closing), .. }) = &self.status else {
             return None;
         };
-        Some(closing.height.after(self.spec.timeout_blocks / 4 + 1))
+        Some(closing.height.after(AGGREGATOR_BLOCKS.min(self.spec.timeout_blocks / 4) + 1))
     }
 
     /// Members of the committee at work that have not said that they cannot do the work.

@@ -266,12 +266,14 @@ message!(0x24 Job JobCancel { job_id, reason, validator_signed });
 pub struct JobCommit {
     /// The job.
     pub job_id: Hash,
+    /// The deadline of the assignment, which tells a job's attempts apart.
+    pub deadline_block: Height,
     /// [`commitment`](super::commitment) of the result that the runner will reveal.
     pub commitment: Hash,
-    /// The runner's, over job and commitment.
+    /// The runner's, over job, deadline and commitment.
     pub runner_signed: Signature,
 }
-message!(0x80 Job JobCommit { job_id, commitment, runner_signed });
+message!(0x80 Job JobCommit { job_id, deadline_block, commitment, runner_signed });
 
 /// A committee has committed: the runner is to show its result. The first frame of a stream that
 /// the validator opens; the answer is the runner's [`JobResult`].

@@ -250,20 +250,29 @@ impl JobCancel {
 }
 
 impl JobCommit {
-    /// What the runner signs: the chain checks the same signature in `CommitResult`.
-    pub fn digest(chain_id: u64, job_id: &Hash, commitment: &Hash) -> Hash {
-        digest::<Self>(chain_id, &[job_id.as_bytes(), commitment.as_bytes()])
+    /// What the runner signs: the chain checks the same signature in `CommitResult` and
+    /// `ReportEquivocation`.
+    pub fn digest(chain_id: u64, job_id: &Hash, deadline_block: Height, commitment: &Hash) -> Hash {
+        let deadline = deadline_block.to_be_bytes();
+        digest::<Self>(chain_id, &[job_id.as_bytes(), &deadline, commitment.as_bytes()])
     }
 
-    /// A runner's commitment.
-    pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, commitment: Hash) -> Self {
-        let runner_signed = key.sign(&Self::digest(chain_id, &job_id, &commitment));
-        Self { job_id, commitment, runner_signed }
+    /// A runner's commitment in the attempt that ends with `deadline_block`.
+    pub fn signed(
+        chain_id: u64,
+        key: &SecretKey,
+        job_id: Hash,
+        deadline_block: Height,
+        commitment: Hash,
+    ) -> Self {
+        let digest = Self::digest(chain_id, &job_id, deadline_block, &commitment);
+        Self { job_id, deadline_block, commitment, runner_signed: key.sign(&digest) }
     }
 
     /// Whether `runner` signed it.
     pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
-        runner.verify(&Self::digest(chain_id, &self.job_id, &self.commitment), &self.runner_signed)
+        let Self { job_id, deadline_block, commitment, runner_signed } = self;
+        runner.verify(&Self::digest(chain_id, job_id, *deadline_block, commitment), runner_signed)
     }
 }
 

@@ -85,7 +85,13 @@ fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
         sample(JobProgress { job_id: job_id(), fraction: Percent::new(50).unwrap(), detail: None }),
         sample(JobResult::signed(CHAIN, &r, job_id(), body(b"result"))),
         sample(JobCancel::signed(CHAIN, &v, job_id(), CancelReason::Reassigned)),
-        sample(JobCommit::signed(CHAIN, &r, job_id(), keccak256(&[b"commitment"]))),
+        sample(JobCommit::signed(
+            CHAIN,
+            &r,
+            job_id(),
+            Height::new(120),
+            keccak256(&[b"commitment"]),
+        )),
         sample(JobReveal::signed(CHAIN, &v, job_id())),
         sample(JobAggregate::signed(CHAIN, &v, job_id(), reveals())),
         sample(JobAggregated::signed(CHAIN, &r, job_id(), &reveals().digest())),
@@ -108,7 +114,7 @@ const FORMATS: [(&str, &str); 18] = [
     ("JobProgress", "0xbb77b4b870e0e1f7c8d39aef220c231490651caeeb30ee8d8dd1b25a1fe7a674"),
     ("JobResult", "0x33734f3ae641c60f3273da5f1f77077f3cc34f63eecae045d3637e710fb8de51"),
     ("JobCancel", "0x93ba91926fdff733f64d749ba542c7c4a83917b236e3876dd85557a9ff44fc1f"),
-    ("JobCommit", "0x507c1cf407e631caeb9cd0ded4f95e791faebf1ab07833b7f60bc01cca69b503"),
+    ("JobCommit", "0x9b1bcdef0e1a3bda7940a0234d1ec90ca6aba9ad691c94ccc1e6b1723bca5023"),
     ("JobReveal", "0x93b0035b3997ae92f80b52b03bd354399c0a1492c16d5ef888e8f99f3c90ad02"),
     ("JobAggregate", "0xf426ac683f138be6d35aa53cb181773e2a19b4cf797f927f1258a8672cb8f0c1"),
     ("JobAggregated", "0x08216fa40586e5c31c1bad39c135e990d3a39998d96cff52a2084aff8184773b"),
@@ -360,9 +366,10 @@ fn what_a_committee_signs_cannot_be_taken_for_something_else() {
     let (r, v) = (runner(), validator());
     let (rk, vk) = (r.public_key(), v.public_key());
     let result = JobResult::signed(CHAIN, &r, job_id(), body(b"result"));
-    let commit = JobCommit::signed(CHAIN, &r, job_id(), result.commitment());
+    let commit = JobCommit::signed(CHAIN, &r, job_id(), Height::new(120), result.commitment());
     assert!(commit.verify(CHAIN, &rk) && !commit.verify(CHAIN + 1, &rk));
     assert!(!JobCommit { commitment: Hash::ZERO, ..commit.clone() }.verify(CHAIN, &rk));
+    assert!(!JobCommit { deadline_block: Height::new(121), ..commit.clone() }.verify(CHAIN, &rk));
     assert!(!JobCommit { job_id: Hash::ZERO, ..commit }.verify(CHAIN, &rk));
     let other = JobResult::signed(CHAIN, &v, job_id(), body(b"result"));
     assert_ne!(other.commitment(), result.commitment(), "a copy is of no use to another");
@@ -416,8 +423,10 @@ fn a_digest_is_the_one_the_specification_spells() {
     let signature = Signature([7; 65]);
     let commitment = commitment(b"result", &signature);
     assert_eq!(commitment, keccak256(&[b"result", &[7; 65]]));
-    let spelled = keccak256(&[b"cowboy-cip11/JobCommit/v1", &chain_id, &job.0, &commitment.0]);
-    assert_eq!(JobCommit::digest(CHAIN, &job, &commitment), spelled);
+    let deadline = 120u64.to_be_bytes();
+    let domain = b"cowboy-cip11/JobCommit/v1";
+    let spelled = keccak256(&[domain, &chain_id, &job.0, &deadline, &commitment.0]);
+    assert_eq!(JobCommit::digest(CHAIN, &job, Height::new(120), &commitment), spelled);
     let [first, second] = [reveal("runner-0", b"result"), reveal("runner-1", b"other")];
     let hashes = [keccak256(&[b"result"]), keccak256(&[b"other"])];
     let list = [&first.runner.0[..], &hashes[0].0, &second.runner.0, &hashes[1].0];

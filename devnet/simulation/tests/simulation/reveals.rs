@@ -167,16 +167,32 @@ fn a_runner_that_is_cut_off_between_commitment_and_reveal_reveals_when_it_is_bac
         for validator in 0..VALIDATORS {
             devnet.cut_runner(0, validator);
         }
-        let closed = |status: &JobStatus| matches!(status, JobStatus::Committed(_));
-        let at = until(&devnet, &job_id, closed).await;
-        reach(&devnet, height(&devnet) + 3).await;
-        assert_eq!(job(&devnet, &job_id), Some(at), "one result lacks");
+        let (job, outcome) = verified(&devnet, &job_id).await;
+        assert_eq!(outcome.agreeing.len(), RUNNERS - 1, "two of three are enough");
+        assert!(outcome.height < job.commit_deadline(), "nobody waited for a deadline");
+        assert_eq!(withheld(&devnet, &job_id), [runner_key(0).address()]);
         for validator in 0..VALIDATORS {
             devnet.restore_runner(0, validator);
         }
-        let (_, outcome) = verified(&devnet, &job_id).await;
-        assert_eq!(outcome.agreeing.len(), RUNNERS);
+        while !withheld(&devnet, &job_id).is_empty() {
+            assert!(height(&devnet) < job.deadline().get(), "it is asked for its result");
+            devnet.cluster.pass(BLOCK_TIME / 5).await;
+        }
+        reach(&devnet, job.deadline().get() + 2).await;
+        assert_eq!(reputation(&devnet, 0), 100, "it has shown what it committed to");
     });
+}
+
+/// Who has not shown a result that it committed to, of a verified job.
+fn withheld(devnet: &Devnet, job_id: &Hash) -> Vec<Address> {
+    let state = devnet.state(0).expect("it runs");
+    let withheld = state.withheld_of(job_id).into_iter().flat_map(|withheld| &withheld.commitments);
+    withheld.map(|commitment| commitment.runner).collect()
+}
+
+fn reputation(devnet: &Devnet, runner: usize) -> u32 {
+    let state = devnet.state(0).expect("it runs");
+    state.registry().get(&runner_key(runner).address()).expect("it is registered").reputation
 }
 
 /// Counts how often it works.
@@ -260,19 +276,16 @@ fn without_the_aggregator_the_others_reveal_for_themselves() {
         let job_id = devnet.submit(0, shared()).expect("a mempool with room");
         committed(&devnet, &job_id, runner_key(aggregator).address()).await;
         devnet.runners.remove(&aggregator).expect("it runs").kill().await;
-        let revealed = |status: &JobStatus| match status {
-            JobStatus::Committed(round) => {
-                round.commitments.iter().filter(|c| c.result.is_some()).count() == RUNNERS - 1
-            }
-            _ => false,
-        };
-        let at = until(&devnet, &job_id, revealed).await;
+        let closed = |status: &JobStatus| matches!(status, JobStatus::Committed(_));
+        let at = until(&devnet, &job_id, closed).await;
         let from = at.own_reveals_from().expect("it is closed");
-        let height = height(&devnet);
-        assert!(height >= from.get() && height < at.deadline().get(), "{height}");
-        let (_, outcome) = verified(&devnet, &job_id).await;
+        let (job, outcome) = verified(&devnet, &job_id).await;
         assert_eq!(outcome.agreeing.len(), RUNNERS - 1);
+        let waited = outcome.height.since(from);
+        assert!(outcome.height >= from && waited <= 3, "{waited} blocks after {from}");
         assert!(!is_aggregated(&devnet, &job_id));
+        reach(&devnet, job.deadline().get() + 2).await;
+        assert_eq!(reputation(&devnet, aggregator), 95, "it never showed its result");
         settle(&devnet.cluster).await;
     });
 }

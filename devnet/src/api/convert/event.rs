@@ -152,11 +152,14 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
                 "after": after,
             })
         }
-        EventKind::RunnerSlashed(RunnerSlashed { runner, job_id, amount: taken }) => json!({
-            "runner": address(runner),
-            "job_id": hex(&job_id.0),
-            "amount": amount(*taken),
-        }),
+        EventKind::RunnerSlashed(RunnerSlashed { runner, job_id, amount: taken, reason }) => {
+            json!({
+                "runner": address(runner),
+                "job_id": hex(&job_id.0),
+                "amount": amount(*taken),
+                "reason": reason.name(),
+            })
+        }
         EventKind::CallbackMade(CallbackMade {
             job_id,
             actor,

@@ -8,9 +8,9 @@ use cowboy_engine::{
         SignedTransaction, Status, Validator,
         transaction::{
             CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, ExtendTimer,
-            GrantEntitlement, RegisterRunner, RemoveValidator, ReportFailure, Reveal,
-            RevealResults, RevokeEntitlement, SetParameter, SetPhase, SlashRunner, SubmitResult,
-            Transfer, UpdateRunner,
+            GrantEntitlement, RegisterRunner, RemoveValidator, ReportEquivocation, ReportFailure,
+            Reveal, RevealResults, RevokeEntitlement, SetParameter, SetPhase, SignedCommitment,
+            SlashRunner, SubmitResult, Transfer, UpdateRunner,
         },
     },
     primitives::{Address, Hash},
@@ -109,6 +109,27 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
                 "runner": address(runner),
                 "reason": reason.as_str(),
                 "runner_signature": hex(runner_signature.as_bytes()),
+            })
+        }
+        Payload::ReportEquivocation(ReportEquivocation {
+            job_id,
+            runner,
+            deadline_block,
+            first,
+            second,
+        }) => {
+            let signed = |SignedCommitment { commitment, runner_signature }: &_| {
+                json!({
+                    "commitment": hex(&commitment.0),
+                    "runner_signature": hex(runner_signature.as_bytes()),
+                })
+            };
+            json!({
+                "job_id": hex(&job_id.0),
+                "runner": address(runner),
+                "deadline_block": deadline_block.get(),
+                "first": signed(first),
+                "second": signed(second),
             })
         }
         Payload::ScheduleTimer(request) => timer(request),

@@ -26,8 +26,8 @@ use cowboy_engine::{
         transition::{ResultError, check_commit, check_failure, check_result, check_reveal},
     },
     job::spec::{Job, JobStatus},
-    primitives::{Address, Hash, Signature, codec::to_vec, keccak256},
-    wire::Reason,
+    primitives::{Address, Hash, Height, Signature, codec::to_vec, keccak256},
+    wire::{JobCommit, Reason},
 };
 use std::sync::Arc;
 
@@ -74,6 +74,7 @@ fn wanted(job: &Job, runner: &Address) -> Option<Wanted> {
         _ if job.attempt.reported.contains(runner) => Wanted::Nothing,
         _ if !job.spec.is_committee() => Wanted::Result,
         JobStatus::Running(round) if round.commitment(runner).is_some() => Wanted::Nothing,
+        JobStatus::Verified(..) => Wanted::Reveal,
         JobStatus::Committed(round) => match round.commitment(runner)?.result {
             None => Wanted::Reveal,
             Some(_) => Wanted::Nothing,
@@ -123,8 +124,7 @@ fn take(view: &View, runner: &str, request: ResultRequest) -> Result<ResultAccep
     let runner = registered(view, runner)?;
     let ResultRequest { job_id, result, runner_signature } = request;
     let runner_signature = signature(&runner_signature)?;
-    let status = view.state.job(&job_id.0).map(|job| &job.status);
-    if let Some(JobStatus::Committed(_)) = status {
+    if view.state.commitments(&job_id.0).is_some() {
         let reveal = Reveal { runner, result: result.0.0, runner_signature };
         match check_reveal(&view.state, &job_id.0, &reveal) {
             Ok(()) => hand_in(view, Handed::Reveal { job_id: job_id.0, reveal })?,
@@ -152,13 +152,32 @@ fn commit(view: &View, runner: &str, request: CommitRequest) -> Result<ResultAcc
     let commit =
         CommitResult { job_id: job_id.0, runner, commitment: commitment.0, runner_signature };
     match check_commit(&view.state, &commit) {
-        Ok(_) => hand_in(view, Handed::Commit(commit))?,
+        Ok(job) => {
+            let deadline_block = job.deadline();
+            hand_in(view, Handed::Commit { commit, deadline_block })?;
+        }
         // Whoever lost the first answer gets the same again.
         Err(ResultError::AlreadyCommitted(_) | ResultError::WrongState { .. })
             if is_committed(&view.state, &commit) => {}
-        Err(error) => return Err(refused(&view.state, &job_id.0, error)),
+        Err(error) => {
+            // A second commitment that the runner has signed is evidence, whatever it hoped for.
+            let signed = view.state.job(&job_id.0).map(Job::deadline);
+            if let Some(deadline_block) =
+                signed.filter(|deadline| is_signed(&view.state, &commit, *deadline))
+            {
+                hand_in(view, Handed::Commit { commit, deadline_block })?;
+            }
+            return Err(refused(&view.state, &job_id.0, error));
+        }
     }
     Ok(ResultAccepted { job_id })
+}
+
+/// Whether the runner has signed this commitment in the attempt that ends with `deadline`.
+fn is_signed(state: &chain::State, commit: &CommitResult, deadline: Height) -> bool {
+    let digest = JobCommit::digest(state.chain_id(), &commit.job_id, deadline, &commit.commitment);
+    let record = state.registry().get(&commit.runner);
+    record.is_some_and(|record| record.pubkey.verify(&digest, &commit.runner_signature))
 }
 
 /// Checks a report of failed work as one from a connection, and submits it the same way.

@@ -119,7 +119,8 @@ async fn a_result_is_checked_like_a_frame_and_submitted() {
 fn committed(devnet: &Devnet, job_id: Hash, signer: &str, bytes: &[u8]) -> CommitRequest {
     let digest = Frame::digest(devnet.state.chain_id(), &job_id, bytes);
     let hash = commitment(bytes, &key(signer).sign(&digest));
-    let frame = JobCommit::signed(devnet.state.chain_id(), &key(signer), job_id, hash);
+    let deadline = devnet.state.job(&job_id).unwrap().deadline();
+    let frame = JobCommit::signed(devnet.state.chain_id(), &key(signer), job_id, deadline, hash);
     CommitRequest {
         job_id: Text(job_id),
         commitment: Text(hash),
@@ -151,7 +152,8 @@ async fn a_committee_commits_and_then_shows_what_it_has() {
         assert_eq!(wants(&devnet, name).await, [Wanted::Commitment]);
         let request = committed(&devnet, id, name, b"hi\n");
         devnet.client.commit(name, &request).await.unwrap();
-        let Handed::Commit(commit) = devnet.handed_in.try_recv().unwrap() else { panic!() };
+        let handed = devnet.handed_in.try_recv().unwrap();
+        let Handed::Commit { commit, .. } = handed else { panic!() };
         let signed = devnet.sign("dev-0", Payload::CommitResult(commit));
         devnet.push(vec![signed]);
         // Whoever lost the answer is told the same, as long as it is the same.
@@ -159,6 +161,9 @@ async fn a_committee_commits_and_then_shows_what_it_has() {
         assert!(devnet.handed_in.try_recv().is_err());
         let other = committed(&devnet, id, name, b"ho\n");
         let name_of_error = error(&devnet, name, &other).await;
+        let handed = devnet.handed_in.try_recv().unwrap();
+        let Handed::Commit { commit, .. } = handed else { panic!("it is evidence: {handed:?}") };
+        assert_eq!(commit.commitment, other.commitment.0);
         match i {
             0 => {
                 assert_eq!(name_of_error, "AlreadyCommitted");

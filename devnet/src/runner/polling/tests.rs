@@ -318,7 +318,8 @@ fn a_committees_result_is_committed_to_and_shown_when_it_is_wanted() {
         let signature = Signature(shown.runner_signature.0.0.as_slice().try_into().unwrap());
         assert_eq!(committed.commitment.0, commitment(&bytes, &signature));
         let own = Signature(committed.runner_signature.0.0.as_slice().try_into().unwrap());
-        let digest = JobCommit::digest(CHAIN, &Hash([1; 32]), &committed.commitment.0);
+        let (job_id, deadline) = (Hash([1; 32]), cowboy_engine::primitives::Height::new(100));
+        let digest = JobCommit::digest(CHAIN, &job_id, deadline, &committed.commitment.0);
         assert!(key().public_key().verify(&digest, &own));
         // The validator that took it may have forgotten it.
         assert_eq!(net.result().await, shown);

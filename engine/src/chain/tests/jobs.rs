@@ -4,10 +4,13 @@ use super::*;
 use crate::{
     chain::transition::DISPATCHER,
     chain::{
-        event::{CallbackMade, JobCommitted, JobRetried, RunnerPaid},
-        transaction::{CancelJob, CommitResult, DeployActor, Reveal, RevealResults, SlashRunner},
+        event::{CallbackMade, JobCommitted, JobRetried, RunnerPaid, RunnerSlashed},
+        transaction::{
+            CancelJob, CommitResult, DeployActor, ReportEquivocation, Reveal, RevealResults,
+            SignedCommitment, SlashRunner,
+        },
     },
-    job::spec::{Callback, Job, Outcome, VerificationMode, aggregation},
+    job::spec::{Callback, Job, Outcome, SlashReason, VerificationMode, aggregation},
     wire::{JobAggregated, JobCommit, commitment, reveals_digest},
 };
 
@@ -37,6 +40,14 @@ impl Chain {
         self.state.registry().get(&key(name).address()).unwrap().reputation
     }
 
+    fn stake(&self, name: &str) -> Wei {
+        self.state.registry().get(&key(name).address()).unwrap().stake
+    }
+
+    fn active_jobs(&self, name: &str) -> u32 {
+        self.state.registry().get(&key(name).address()).unwrap().active_jobs
+    }
+
     pub(super) fn reveal(&self, job_id: Hash, name: &str, result: &[u8]) -> Reveal {
         let digest = JobResult::digest(self.state.chain_id(), &job_id, result);
         let runner_signature = key(name).sign(&digest);
@@ -44,14 +55,17 @@ impl Chain {
     }
 
     pub(super) fn commit(&self, job_id: Hash, name: &str, result: &[u8]) -> Payload {
+        let SignedCommitment { commitment, runner_signature } =
+            self.signed_commitment(job_id, name, result);
+        let runner = key(name).address();
+        Payload::CommitResult(CommitResult { job_id, runner, commitment, runner_signature })
+    }
+
+    fn signed_commitment(&self, job_id: Hash, name: &str, result: &[u8]) -> SignedCommitment {
         let commitment = self.reveal(job_id, name, result).commitment();
-        let digest = JobCommit::digest(self.state.chain_id(), &job_id, &commitment);
-        Payload::CommitResult(CommitResult {
-            job_id,
-            runner: key(name).address(),
-            commitment,
-            runner_signature: key(name).sign(&digest),
-        })
+        let deadline = self.state.job(&job_id).map_or(Height::GENESIS, Job::deadline);
+        let digest = JobCommit::digest(self.state.chain_id(), &job_id, deadline, &commitment);
+        SignedCommitment { commitment, runner_signature: key(name).sign(&digest) }
     }
 
     pub(super) fn reveals(
@@ -128,7 +142,7 @@ fn a_committee_commits_reveals_and_is_paid() {
     assert_eq!(committed, chain.committee(&id));
     // All have a reputation of 100: the lowest address.
     assert_eq!(aggregator, *chain.committee(&id).iter().min().unwrap());
-    assert_eq!(own_reveals_from, chain.state.height().after(40 / 4 + 1));
+    assert_eq!(own_reveals_from, chain.state.height().after(4 + 1));
     let by = name_of(&aggregator);
     let before: Vec<Wei> = names.iter().map(|name| chain.balance(name)).collect();
     let all: [(&str, &[u8]); 3] = [(a, b"x"), (b, b"x"), (c, b"x")];
@@ -181,15 +195,15 @@ fn what_does_not_fit_the_protocol_is_refused() {
         chain.push(vec![]);
     }
     assert_eq!(chain.state.height(), chain.job(&id).commit_deadline());
-    chain.turned_down(chain.commit(id, c, b"x"), "JobNotAssigned: the job is Committed");
     let by = [a, b].into_iter().min_by_key(|name| key(name).address()).unwrap();
     let other = if by == a { b } else { a };
     let both: [(&str, &[u8]); 2] = [(a, b"x"), (b, b"x")];
-    chain.turned_down(chain.reveals(id, &both, None), "TooEarly: until block ");
     chain.turned_down(
         chain.reveals(id, &both[..1], Some(by)),
-        "IncompleteReveal: 1 results, 2 were",
+        "IncompleteReveal: 1 results, 2 were committed to; fewer count from block ",
     );
+    chain.turned_down(chain.reveals(id, &both, None), "TooEarly: until block ");
+    chain.turned_down(chain.commit(id, c, b"x"), "JobNotAssigned: the job is Committed");
     chain.turned_down(chain.reveals(id, &[both[1], both[0]], Some(by)), "IncompleteReveal");
     chain.turned_down(chain.reveals(id, &[(a, b"x"), (b, b"z")], Some(by)), "CommitmentMismatch");
     chain.turned_down(chain.reveals(id, &both, Some(other)), "BadAggregatorSignature");
@@ -197,7 +211,7 @@ fn what_does_not_fit_the_protocol_is_refused() {
     chain.accepted(chain.reveals(id, &both, Some(by)));
     let JobStatus::Verified(_, outcome) = &chain.job(&id).status else { panic!() };
     assert_eq!(outcome.agreeing.len(), 2);
-    assert_eq!(chain.reputation(c), 100, "the job is verified: nobody was needed beside");
+    assert_eq!(chain.reputation(c), 95, "half of the time was spent waiting for it");
 }
 
 #[test]
@@ -213,17 +227,149 @@ fn a_dead_aggregator_is_replaced_by_the_runners_themselves() {
     for name in &names[..2] {
         chain.accepted(chain.reveals(id, &[(name, b"x")], None));
     }
-    chain.turned_down(chain.reveals(id, &[(&names[0], b"x")], None), "AlreadyRevealed");
-    assert_eq!(chain.job(&id).status.name(), "Committed");
-    // The third never reveals: what there is counts at the deadline.
-    while chain.state.open_jobs().next().is_some() {
-        chain.push(vec![]);
-    }
-    assert_eq!(chain.state.height(), chain.job(&id).deadline());
+    // Two of three agree: the third is not waited for.
+    assert_eq!(chain.job(&id).status.name(), "Verified");
     let outcome = chain.outcome(&id).clone();
     let agreeing: Vec<String> = outcome.agreeing.iter().map(name_of).collect();
     assert_eq!(agreeing, names[..2]);
-    assert_eq!(chain.state.registry().iter().map(|(_, r)| r.active_jobs).max(), Some(0));
+    chain.turned_down(chain.reveals(id, &[(&names[0], b"x")], None), "NotCommitted");
+    chain.turned_down(chain.reveals(id, &[(&names[2], b"y")], None), "CommitmentMismatch");
+    let stake = chain.stake(&names[2]);
+    assert_eq!(chain.active_jobs(&names[2]), 1, "its stake stays until it has shown its result");
+    chain.accepted(chain.reveals(id, &[(&names[2], b"x")], None));
+    chain.turned_down(chain.reveals(id, &[(&names[2], b"x")], None), "JobNotCommitted");
+    while chain.state.height() <= chain.job(&id).deadline() {
+        chain.push(vec![]);
+    }
+    assert!(names.iter().all(|name| chain.active_jobs(name) == 0));
+    assert_eq!((chain.reputation(&names[2]), chain.stake(&names[2])), (100, stake));
+}
+
+/// Parts of stakes that a block burned.
+fn slashed(execution: &Execution) -> Vec<(String, Wei, SlashReason)> {
+    let slashed = |event: &Event| match &event.kind {
+        EventKind::RunnerSlashed(RunnerSlashed { runner, amount, reason, .. }) => {
+            Some((name_of(runner), *amount, *reason))
+        }
+        _ => None,
+    };
+    execution.events.iter().filter_map(slashed).collect()
+}
+
+#[test]
+fn who_commits_and_shows_nothing_is_done_without_and_pays() {
+    let (mut chain, id, names) = drawn(5, committee_spec());
+    for name in &names {
+        chain.accepted(chain.commit(id, name, b"x"));
+    }
+    let by = names.iter().min_by_key(|name| key(name).address()).unwrap().clone();
+    let liar = names.iter().find(|name| **name != by).unwrap().clone();
+    let honest: Vec<(&str, &[u8])> =
+        names.iter().filter(|name| **name != liar).map(|name| (name.as_str(), &b"x"[..])).collect();
+    let from = chain.job(&id).partial_reveals_from().unwrap();
+    assert_eq!(from, chain.state.height().after(3));
+    chain.turned_down(chain.reveals(id, &honest, Some(&by)), "IncompleteReveal: 2 results, 3 were");
+    while chain.state.height().next() < from {
+        chain.push(vec![]);
+    }
+    let before = (chain.stake(&liar), chain.state.supply().burned);
+    let reversed: Vec<_> = honest.iter().rev().copied().collect();
+    chain.turned_down(chain.reveals(id, &reversed, Some(&by)), "IncompleteReveal");
+    chain.accepted(chain.reveals(id, &honest, Some(&by)));
+    let outcome = chain.outcome(&id).clone();
+    assert_eq!(outcome.agreeing.len(), 2);
+    assert_eq!(chain.reputation(&liar), 100, "it has until the deadline");
+    assert!(chain.active_jobs(&liar) == 1 && chain.active_jobs(&by) == 0);
+    // It does not get away.
+    let leave = chain.one(&liar, Payload::DeregisterRunner);
+    assert!(leave.receipts.is_empty() || leave.receipts[0].status.error().is_some());
+    let deadline = chain.job(&id).deadline();
+    let mut last = Vec::new();
+    while chain.state.height() < deadline {
+        last = slashed(&chain.push(vec![]));
+    }
+    let share = Wei::new(Wei::cby(10).get() / 3);
+    assert_eq!(last, [(liar.clone(), share, SlashReason::Withheld)]);
+    assert_eq!((chain.reputation(&liar), chain.active_jobs(&liar)), (95, 0));
+    assert_eq!(chain.stake(&liar), before.0.saturating_sub(share));
+    assert!(chain.state.supply().burned >= before.1.saturating_add(share));
+    chain.turned_down(chain.reveals(id, &[(&liar, b"x")], None), "JobNotCommitted");
+}
+
+#[test]
+fn who_withholds_what_the_others_need_pays_with_the_attempt() {
+    let (mut chain, id, names) = drawn(5, committee_spec());
+    for (name, result) in names.iter().zip([b"x", b"y", b"x"]) {
+        chain.accepted(chain.commit(id, name, result));
+    }
+    while chain.state.height().next() < chain.job(&id).own_reveals_from().unwrap() {
+        chain.push(vec![]);
+    }
+    chain.accepted(chain.reveals(id, &[(&names[0], b"x"), (&names[1], b"y")], None));
+    assert_eq!(chain.job(&id).status.name(), "Committed", "the third decides");
+    let mut paid = Vec::new();
+    while chain.job(&id).attempt.number == 0 {
+        paid = slashed(&chain.push(vec![]));
+    }
+    let share = Wei::new(Wei::cby(10).get() / 3);
+    assert_eq!(paid, [(names[2].clone(), share, SlashReason::Withheld)]);
+    assert_eq!(chain.reputation(&names[2]), 95);
+    assert_eq!(chain.reputation(&names[0]), 100);
+}
+
+#[test]
+fn two_commitments_of_one_attempt_cost_the_bond_and_all_reputation() {
+    let (mut chain, id, names) = drawn(5, committee_spec());
+    let liar = names[0].clone();
+    let deadline_block = chain.job(&id).deadline();
+    let mut signed = [b"x", b"y"].map(|result| chain.signed_commitment(id, &liar, result));
+    signed.sort_by_key(|signed| signed.commitment);
+    let [first, second] = signed;
+    let runner = key(&liar).address();
+    let report = ReportEquivocation { job_id: id, runner, deadline_block, first, second };
+    let send = Payload::ReportEquivocation;
+    let swapped = ReportEquivocation {
+        first: report.second.clone(),
+        second: report.first.clone(),
+        ..report.clone()
+    };
+    chain.turned_down(send(swapped), "NoEquivocation");
+    let same = ReportEquivocation { second: report.first.clone(), ..report.clone() };
+    chain.turned_down(send(same), "NoEquivocation");
+    let later = ReportEquivocation { deadline_block: deadline_block.next(), ..report.clone() };
+    chain.turned_down(send(later), "BadResultSignature");
+    let other = key(&names[1]).address();
+    chain.turned_down(
+        send(ReportEquivocation { runner: other, ..report.clone() }),
+        "BadResultSignature",
+    );
+    let nobody = key("nobody").address();
+    chain.turned_down(
+        send(ReportEquivocation { runner: nobody, ..report.clone() }),
+        "UnknownRunner",
+    );
+    chain.turned_down(
+        send(ReportEquivocation { job_id: Hash::ZERO, ..report.clone() }),
+        "UnknownJob",
+    );
+    // Also after the job has ended.
+    for name in &names {
+        chain.accepted(chain.commit(id, name, b"x"));
+    }
+    let by = names.iter().min_by_key(|name| key(name).address()).unwrap().clone();
+    let all: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b"x"[..])).collect();
+    chain.accepted(chain.reveals(id, &all, Some(&by)));
+    let stake = chain.stake(&liar);
+    let execution = chain.accepted(send(report.clone()));
+    assert_eq!(slashed(&execution), [(liar.clone(), Wei::cby(15), SlashReason::Equivocation)]);
+    assert_eq!(chain.stake(&liar), stake.saturating_sub(Wei::cby(15)));
+    assert_eq!(chain.reputation(&liar), 0);
+    chain.turned_down(send(report), "AlreadyProved");
+    let id = chain.submit(JobSpec {
+        verification: Verification { runners: 4, ..committee_spec().verification },
+        ..committee_spec()
+    });
+    assert!(!chain.names(&id).contains(&liar), "it is not drawn any more");
 }
 
 #[test]
@@ -474,7 +620,10 @@ fn an_actor_submits_a_job_and_gets_the_answer() {
 /// belongs.
 #[test]
 fn money_adds_up_whatever_the_runners_do() {
-    let (mut verified, mut reports) = ([0; 4], 0);
+    let burned = |execution: &Execution| {
+        slashed(execution).iter().fold(Wei::ZERO, |sum, (_, amount, _)| sum.saturating_add(*amount))
+    };
+    let (mut verified, mut reports, mut fined) = ([0; 4], 0, 0);
     let mut ends = std::collections::BTreeMap::<&str, u32>::new();
     let cases = modes::cases();
     for seed in 0..48u8 {
@@ -495,6 +644,7 @@ fn money_adds_up_whatever_the_runners_do() {
         spec.max_price = Wei::new(u128::from(draw(20_000_000_000)) + 1);
         let honest = 50 + draw(51);
         let supply = chain.state.supply();
+        let mut stakes = supply.stakes;
         let id = chain.submit(spec);
         let mut said: std::collections::BTreeMap<(u32, String), Vec<u8>> = [].into();
         while chain.state.open_jobs().next().is_some() {
@@ -548,6 +698,7 @@ fn money_adds_up_whatever_the_runners_do() {
             let signed = signed.map(|(payload, nonce)| chain.sign_at("bob", nonce, payload));
             let signed = signed.collect();
             let execution = chain.push(signed);
+            stakes = stakes.saturating_sub(burned(&execution));
             let paid: Wei =
                 execution.events.iter().fold(Wei::ZERO, |sum, event| match &event.kind {
                     EventKind::RunnerPaid(RunnerPaid { work, tip, aggregation, .. }) => {
@@ -565,13 +716,18 @@ fn money_adds_up_whatever_the_runners_do() {
                 _ => assert_eq!(paid, Wei::ZERO),
             }
         }
+        while chain.state.withheld().next().is_some() {
+            stakes = stakes.saturating_sub(burned(&chain.push(vec![])));
+        }
         let end = chain.state.supply();
         assert_eq!(end.total(), supply.total());
-        assert_eq!((end.escrow, end.stakes), (Wei::ZERO, supply.stakes));
+        assert_eq!((end.escrow, end.stakes), (Wei::ZERO, stakes));
+        fined += usize::from(stakes < supply.stakes);
         assert!(chain.state.registry().iter().all(|(_, runner)| runner.active_jobs == 0));
         *ends.entry(chain.job(&id).status.name()).or_default() += 1;
     }
     assert!(verified.iter().all(|ended| *ended > 3), "every mode comes to results: {verified:?}");
     assert!(ends.len() > 1, "both ends are reached: {ends:?}");
     assert!(reports > 9, "{reports}");
+    assert!(fined > 3, "{fined}");
 }

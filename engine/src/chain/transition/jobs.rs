@@ -1,6 +1,6 @@
 //! Jobs: recorded, drawn, tried again, ended (spec jobs.md §2–4, §6).
 
-use super::{DrawRecord, Refusal, Run};
+use super::{DrawRecord, Refusal, Run, results::SILENCE};
 use crate::{
     chain::{
         event::{
@@ -18,8 +18,6 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Reputation that a silent runner loses per attempt.
-const SILENCE: i32 = 5;
 /// What it loses beside that where the job fails.
 const PERSISTENT_SILENCE: i32 = 10;
 
@@ -130,8 +128,10 @@ impl Run<'_> {
         self.state.open_jobs.remove(&job_id);
     }
 
-    /// Does what is due with this block: commitments close, reveals are compared, attempts end.
+    /// Does what is due with this block: reveals are compared, commitments close, attempts end.
     pub(super) fn pass_deadlines(&mut self) {
+        self.compare_revealed();
+        self.fine_withheld();
         let height = self.height();
         let due: Vec<Hash> = self
             .state

@@ -1,12 +1,24 @@
 //! Results of jobs: alone, or committed to, revealed and compared (spec jobs.md §5).
 //!
-//! A single runner's result is final when it is included. Of a committee each runner commits first,
+//! A single runner's result is final when it is included. Each runner of a committee commits first,
 //! within half of the attempt's time. Once all have, or that time is over, the aggregator reveals
-//! all results in one transaction; after a quarter of the time without that, runners reveal for
-//! themselves. When every commitment is revealed, or the time is up, the results are compared.
+//! all results in one transaction, or after [`WHOLE_BLOCKS`] those that it has. After
+//! [`AGGREGATOR_BLOCKS`] runners reveal for themselves. At the end of each block with reveals the
+//! results are compared: the job is verified as soon as enough agree, whatever is still missing.
+//! When every commitment is revealed, or the time is up, an attempt without agreement is over.
 //!
-//! Who cannot do the work says so. That ends the attempt where the others are too few, and else
-//! nobody waits for its commitment.
+//! A runner that cannot do the work says so. The attempt ends when the others are too few to agree;
+//! otherwise the chain no longer waits for that runner's commitment.
+//!
+//! What dishonesty costs:
+//! * A member that neither commits nor reports loses reputation, also when the job is verified.
+//! * A member that commits and shows no valid result by the attempt's deadline loses reputation and
+//!   its share of the job's price ([`Withheld`]). It stays assigned until then, so its stake stays.
+//! * Two signed commitments to different results of one attempt are evidence that anybody may
+//!   submit: the runner loses its whole reputation and 1.5 times the job's price.
+//!
+//! [`WHOLE_BLOCKS`]: crate::job::state::WHOLE_BLOCKS
+//! [`AGGREGATOR_BLOCKS`]: crate::job::state::AGGREGATOR_BLOCKS
 
 use super::{Refusal, Run};
 use crate::{
@@ -17,21 +29,27 @@ use crate::{
         },
         state::State,
         transaction::{
-            CommitResult, ReportFailure, Reveal, RevealResults, SlashRunner, SubmitResult,
+            CommitResult, ReportEquivocation, ReportFailure, Reveal, RevealResults, SlashRunner,
+            SubmitResult,
         },
     },
     job::{
         mru::MruRecord,
         spec::{
-            Assignment, Closing, Commitment, FailureReason, Job, JobStatus, Outcome, Round,
-            VerificationMode, aggregation,
+            Assignment, Closing, Commitment, FailureReason, Job, JobSpec, JobStatus, Outcome,
+            Round, SlashReason, VerificationMode, Withheld, aggregation,
         },
+        verification::Agreement,
     },
     primitives::{Address, Hash, Height, Wei, keccak256},
-    registry::Runner,
+    registry::{MAX_REPUTATION, Runner},
     wire,
 };
 use std::sync::Arc;
+
+/// Reputation that a runner loses in an attempt to which it brings nothing, or less than it
+/// committed to.
+pub(super) const SILENCE: i32 = 5;
 
 /// Why a result, a commitment or a reveal does not count. The variant's name opens the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -82,13 +100,18 @@ pub enum ResultError {
         /// What the runner committed to.
         committed: Hash,
     },
-    /// The aggregator reveals everything at once.
-    #[error("IncompleteReveal: {got} results, {committed} were committed to")]
+    /// The aggregator reveals everything at once, at first.
+    #[error(
+        "IncompleteReveal: {got} results, {committed} were committed to; \
+         fewer count from block {from} on, in the committee's order"
+    )]
     Incomplete {
         /// Results in the transaction.
         got: usize,
         /// Commitments.
         committed: usize,
+        /// The first block in which fewer count.
+        from: Height,
     },
     /// It is the aggregator's turn.
     #[error("TooEarly: until block {from} only {aggregator} reveals")]
@@ -118,6 +141,15 @@ pub enum ResultError {
     /// There is no bond to take.
     #[error("NotSlashable: {0}")]
     NotSlashable(&'static str),
+    /// No two different commitments, the smaller first.
+    #[error("NoEquivocation: two different commitments are needed, in ascending order")]
+    NoEquivocation,
+    /// A runner pays once for a job.
+    #[error("AlreadyProved: {0} has paid for two commitments in this job")]
+    AlreadyProved(Address),
+    /// Not on the chain.
+    #[error("UnknownRunner: {0} is not a registered runner")]
+    UnknownRunner(Address),
 }
 
 /// What a job waits for.
@@ -260,9 +292,34 @@ pub fn check_commit<'a>(state: &'a State, commit: &CommitResult) -> Result<&'a J
     if !job.spec.is_committee() {
         return Err(ResultError::NoCommittee);
     }
-    let digest = wire::JobCommit::digest(state.chain_id, job_id, commitment);
+    let digest = wire::JobCommit::digest(state.chain_id, job_id, job.deadline(), commitment);
     if !record.pubkey.verify(&digest, runner_signature) {
         return Err(ResultError::BadSignature(*runner));
+    }
+    Ok(job)
+}
+
+/// Whether `state` takes this evidence, and about which job.
+pub fn check_equivocation<'a>(
+    state: &'a State,
+    report: &ReportEquivocation,
+) -> Result<&'a Job, ResultError> {
+    let ReportEquivocation { job_id, runner, deadline_block, first, second } = report;
+    let job = job(state, job_id)?;
+    if first.commitment >= second.commitment {
+        return Err(ResultError::NoEquivocation);
+    }
+    if job.equivocated.contains(runner) {
+        return Err(ResultError::AlreadyProved(*runner));
+    }
+    let record = state.registry.get(runner).filter(|record| !record.deregistered);
+    let record = record.ok_or(ResultError::UnknownRunner(*runner))?;
+    for signed in [first, second] {
+        let commitment = &signed.commitment;
+        let digest = wire::JobCommit::digest(state.chain_id, job_id, *deadline_block, commitment);
+        if !record.pubkey.verify(&digest, &signed.runner_signature) {
+            return Err(ResultError::BadSignature(*runner));
+        }
     }
     Ok(job)
 }
@@ -270,12 +327,13 @@ pub fn check_commit<'a>(state: &'a State, commit: &CommitResult) -> Result<&'a J
 /// Whether `state` takes one revealed result, whoever brings it and whenever.
 pub fn check_reveal(state: &State, job_id: &Hash, reveal: &Reveal) -> Result<(), ResultError> {
     let job = job(state, job_id)?;
-    let JobStatus::Committed(round) = &job.status else {
+    let Some(commitments) = state.commitments(job_id) else {
         let got = job.status.name();
         return Err(ResultError::WrongState { got, expected: Awaited::Reveals });
     };
     let runner = reveal.runner;
-    let commitment = round.commitment(&runner).ok_or(ResultError::NotCommitted(runner))?;
+    let commitment = commitments.iter().find(|commitment| commitment.runner == runner);
+    let commitment = commitment.ok_or(ResultError::NotCommitted(runner))?;
     if commitment.result.is_some() {
         return Err(ResultError::AlreadyRevealed(runner));
     }
@@ -284,7 +342,7 @@ pub fn check_reveal(state: &State, job_id: &Hash, reveal: &Reveal) -> Result<(),
     if got != committed {
         return Err(ResultError::CommitmentMismatch { runner, got, committed });
     }
-    let record = member(state, &round.assignment, &runner)?;
+    let record = state.registry.get(&runner).ok_or(ResultError::NotInCommittee(runner))?;
     let digest = wire::JobResult::digest(state.chain_id, job_id, &reveal.result);
     if !record.pubkey.verify(&digest, &reveal.runner_signature) {
         return Err(ResultError::BadSignature(runner));
@@ -301,27 +359,35 @@ pub fn check_reveals<'a>(
 ) -> Result<&'a Job, ResultError> {
     let RevealResults { job_id, reveals, aggregator_signature } = reveals;
     let job = job(state, job_id)?;
-    let (round, closing, from) = match (&job.status, job.own_reveals_from()) {
-        (JobStatus::Committed(round @ Round { closing: Some(closing), .. }), Some(from)) => {
-            (round, closing, from)
-        }
-        (other, _) => {
-            let got = other.name();
-            return Err(ResultError::WrongState { got, expected: Awaited::Reveals });
-        }
+    let wrong = || {
+        let got = job.status.name();
+        Err(ResultError::WrongState { got, expected: Awaited::Reveals })
     };
     if reveals.is_empty() {
         return Err(ResultError::Nothing);
     }
-    let aggregator = closing.aggregator;
-    match aggregator_signature {
-        None if height < from => return Err(ResultError::TooEarly { from, aggregator }),
-        None => {}
-        Some(signature) => {
+    let turn = match &job.status {
+        JobStatus::Committed(round) => round.closing.as_ref().map(|closing| (round, closing)),
+        // Results that a verified job lacks are shown by their runners.
+        _ if state.withheld.contains_key(job_id) && aggregator_signature.is_none() => None,
+        _ => return wrong(),
+    };
+    match (turn, aggregator_signature) {
+        (None, _) => {}
+        (Some((_, closing)), None) => {
+            let from = job.own_reveals_from().unwrap_or_default();
+            if height < from {
+                return Err(ResultError::TooEarly { from, aggregator: closing.aggregator });
+            }
+        }
+        (Some((round, closing)), Some(signature)) => {
+            let aggregator = closing.aggregator;
             let (got, committed) = (reveals.len(), round.commitments.len());
-            let same = round.commitments.iter().map(|c| &c.runner);
-            if !same.eq(reveals.iter().map(|reveal| &reveal.runner)) {
-                return Err(ResultError::Incomplete { got, committed });
+            let from = job.partial_reveals_from().unwrap_or_default();
+            let mut order = round.commitments.iter().map(|commitment| commitment.runner);
+            let ordered = reveals.iter().all(|reveal| order.any(|runner| runner == reveal.runner));
+            if !ordered || (got < committed && height < from) {
+                return Err(ResultError::Incomplete { got, committed, from });
             }
             let results = reveals.iter().map(|r| (r.runner, r.result.as_slice()));
             let all = wire::reveals_digest(results);
@@ -430,27 +496,37 @@ impl Run<'_> {
     pub(super) fn reveal_results(&mut self, revealed: &RevealResults) -> Result<(), Refusal> {
         let job_id = revealed.job_id;
         let mut job = check_reveals(&self.state, self.height(), revealed)?.clone();
-        let JobStatus::Committed(mut round) = job.status.clone() else {
-            unreachable!("only of a committed job a reveal is taken")
-        };
         for Reveal { runner, result, .. } in &revealed.reveals {
             let result_hash = keccak256(&[result]);
-            let commitment = round.commitments.iter_mut().find(|c| c.runner == *runner);
-            commitment.expect("it was checked").result = Some(Arc::new(result.clone()));
             self.emit(ResultRevealed { job_id, runner: *runner, result_hash });
         }
-        let complete = round.commitments.iter().all(|c| c.result.is_some());
-        let aggregated = revealed.aggregator_signature.is_some();
-        job.status = JobStatus::Committed(round.clone());
-        if complete {
-            self.compare(job_id, job, &round, aggregated);
-        } else {
-            self.put(job_id, job);
+        let JobStatus::Committed(round) = &mut job.status else {
+            self.show_withheld(job_id, &revealed.reveals);
+            return Ok(());
+        };
+        for Reveal { runner, result, .. } in &revealed.reveals {
+            let commitment = round.commitments.iter_mut().find(|c| c.runner == *runner);
+            commitment.expect("it was checked").result = Some(Arc::new(result.clone()));
         }
+        let aggregated = revealed.aggregator_signature.is_some();
+        *self.revealed.entry(job_id).or_default() |= aggregated;
+        self.put(job_id, job);
         Ok(())
     }
 
-    /// Compares what was revealed: the job is verified, or this attempt has come to nothing.
+    /// Compares what this block has revealed, once for each job however many transactions there
+    /// were: comparing costs more than what one reveal pays for.
+    pub(super) fn compare_revealed(&mut self) {
+        for (job_id, aggregated) in std::mem::take(&mut self.revealed) {
+            let job = self.state.jobs.get(&job_id).expect("a job does not go").clone();
+            if let JobStatus::Committed(round) = job.status.clone() {
+                self.compare(job_id, job, &round, aggregated);
+            }
+        }
+    }
+
+    /// Compares what was revealed: the job is verified, or this attempt has come to nothing, or
+    /// what is missing decides.
     pub(super) fn compare(&mut self, job_id: Hash, job: Job, round: &Round, aggregated: bool) {
         let shares: Vec<Share> = round
             .commitments
@@ -461,20 +537,125 @@ impl Run<'_> {
             })
             .collect();
         let results: Vec<&[u8]> = shares.iter().map(|share| share.result.as_slice()).collect();
-        let Some(agreement) = job.spec.verification.agree(&results) else {
-            let reason = match shares.len() < job.spec.verification.needed() as usize {
-                true => FailureReason::NoResult,
-                false => FailureReason::NoAgreement,
-            };
-            let revealed = |runner: &Address| shares.iter().any(|s| s.runner == *runner);
-            let committee = &round.assignment.committee;
-            let silent = committee.iter().filter(|r| !revealed(r)).copied().collect();
-            return self.try_again(job_id, job, reason, silent);
-        };
+        let enough = shares.len() >= job.spec.verification.needed() as usize;
+        let agreement = enough.then(|| job.spec.verification.agree(&results)).flatten();
+        let last = shares.len() == round.commitments.len() || self.height() >= job.deadline();
+        match agreement {
+            Some(agreement) => {
+                self.agreed(job_id, &job, round, (&shares, &agreement), aggregated);
+            }
+            None if last => {
+                let reason = match enough {
+                    true => FailureReason::NoAgreement,
+                    false => FailureReason::NoResult,
+                };
+                let revealed = |runner: &Address| shares.iter().any(|s| s.runner == *runner);
+                let committee = &round.assignment.committee;
+                let silent = committee.iter().filter(|r| !revealed(r)).copied().collect();
+                let fine = share_of_price(&job.spec);
+                for commitment in round.commitments.iter().filter(|c| c.result.is_none()) {
+                    self.slash(job_id, &commitment.runner, fine, SlashReason::Withheld);
+                }
+                self.try_again(job_id, job, reason, silent);
+            }
+            None => {}
+        }
+    }
+
+    /// Enough of a committee's results agree. Members that committed and have not shown theirs have
+    /// until the deadline; those that brought nothing were silent.
+    fn agreed(
+        &mut self,
+        job_id: Hash,
+        job: &Job,
+        round: &Round,
+        (shares, agreement): (&[Share], &Agreement),
+        aggregated: bool,
+    ) {
         let agreeing: Vec<Share> = agreement.agreeing.iter().map(|i| shares[*i].clone()).collect();
-        let aggregator = round.closing.map(|closing| closing.aggregator).filter(|_| aggregated);
+        let closing = round.closing.expect("nothing is compared before");
+        let aggregator = aggregated.then_some(closing.aggregator);
+        let missing = round.commitments.iter().filter(|c| c.result.is_none()).cloned();
+        let withheld = Withheld {
+            closed: closing.height,
+            due: job.deadline(),
+            fine: share_of_price(&job.spec),
+            commitments: missing.collect(),
+        };
+        // Verifying the job releases all of the committee; these are assigned for longer.
+        for commitment in &withheld.commitments {
+            let assigned = self.state.registry.assign(&commitment.runner);
+            assigned.expect("a runner with a job cannot deregister");
+        }
+        let silent = round.silent();
         let parts = (agreeing.as_slice(), &shares[agreement.winner]);
-        self.verified(&job_id, &job, round.assignment.clone(), parts, aggregator);
+        self.verified(&job_id, job, round.assignment.clone(), parts, aggregator);
+        for runner in silent.iter().filter(|runner| !job.attempt.reported.contains(runner)) {
+            self.repute(job_id, runner, -SILENCE);
+        }
+        if !withheld.commitments.is_empty() {
+            self.state.withheld.insert(job_id, withheld);
+        }
+    }
+
+    /// Runners have shown what a verified job lacked.
+    fn show_withheld(&mut self, job_id: Hash, reveals: &[Reveal]) {
+        let mut withheld = self.state.withheld.get(&job_id).expect("it was checked").clone();
+        withheld.commitments.retain(|c| !reveals.iter().any(|reveal| reveal.runner == c.runner));
+        for reveal in reveals {
+            let released = self.state.registry.release(&reveal.runner);
+            released.expect("a runner with a job cannot deregister");
+        }
+        match withheld.commitments.is_empty() {
+            true => self.state.withheld.remove(&job_id),
+            false => self.state.withheld.insert(job_id, withheld),
+        };
+    }
+
+    /// Runners whose time to show a result is over pay.
+    pub(super) fn fine_withheld(&mut self) {
+        let height = self.height();
+        let due: Vec<(Hash, Withheld)> = self
+            .state
+            .withheld
+            .iter()
+            .filter(|(_, withheld)| withheld.due <= height)
+            .map(|(job_id, withheld)| (*job_id, withheld.clone()))
+            .collect();
+        for (job_id, withheld) in due {
+            self.state.withheld.remove(&job_id);
+            for commitment in &withheld.commitments {
+                let runner = &commitment.runner;
+                let released = self.state.registry.release(runner);
+                released.expect("a runner with a job cannot deregister");
+                self.repute(job_id, runner, -SILENCE);
+                self.slash(job_id, runner, withheld.fine, SlashReason::Withheld);
+            }
+        }
+    }
+
+    /// Two signed commitments of one attempt: their runner pays.
+    pub(super) fn report_equivocation(
+        &mut self,
+        report: &ReportEquivocation,
+    ) -> Result<(), Refusal> {
+        let ReportEquivocation { job_id, runner, .. } = *report;
+        let mut job = check_equivocation(&self.state, report)?.clone();
+        let fine = bond(&job.spec);
+        job.equivocated.push(runner);
+        self.state.jobs.insert(job_id, job);
+        let all = i32::try_from(MAX_REPUTATION).expect("it is a hundred");
+        self.repute(job_id, &runner, -all);
+        self.slash(job_id, &runner, fine, SlashReason::Equivocation);
+        Ok(())
+    }
+
+    /// Burns up to `most` of a registered runner's stake, and says so.
+    fn slash(&mut self, job_id: Hash, runner: &Address, most: Wei, reason: SlashReason) {
+        let slashed = self.state.registry.slash(runner, most);
+        let amount = slashed.expect("the caller has seen that it is registered");
+        self.state.burned = self.state.burned.saturating_add(amount);
+        self.emit(RunnerSlashed { runner: *runner, job_id, amount, reason });
     }
 
     /// Pays those that agree, in draw order, and ends the job with the result of one of them.
@@ -488,7 +669,7 @@ impl Run<'_> {
     ) {
         let (job_id, height) = (*job_id, self.height());
         let spec = &job.spec;
-        let most = Wei::new(spec.max_price.get() / u128::from(spec.verification.runners.max(1)));
+        let most = share_of_price(spec);
         let shares = agreeing.len() as u128;
         let tip_each = Wei::new(spec.tip.get() / shares);
         let tip_rest = Wei::new(spec.tip.get() % shares);
@@ -576,14 +757,12 @@ impl Run<'_> {
         if outcome.slashed.is_some() {
             return refuse("the bond was taken before");
         }
-        let price = job.spec.max_price;
-        let bond = price.saturating_add(Wei::new(price.get().div_ceil(2)));
-        let runner = outcome.runner;
+        let (runner, bond) = (outcome.runner, bond(&job.spec));
         let amount = self.state.registry.slash(&runner, bond)?;
         outcome.slashed = Some(amount);
         self.state.burned = self.state.burned.saturating_add(amount);
         self.state.jobs.insert(job_id, job);
-        self.emit(RunnerSlashed { runner, job_id, amount });
+        self.emit(RunnerSlashed { runner, job_id, amount, reason: SlashReason::WrongResult });
         Ok(())
     }
 }
@@ -595,6 +774,17 @@ struct Share {
     /// Until when its time counts, Unix ms.
     until_ms: u64,
     result: Arc<Vec<u8>>,
+}
+
+/// What one runner of a job gets for its time at most.
+fn share_of_price(spec: &JobSpec) -> Wei {
+    Wei::new(spec.max_price.get() / u128::from(spec.verification.runners.max(1)))
+}
+
+/// 1.5 times a job's price: the stake that its candidates must have.
+const fn bond(spec: &JobSpec) -> Wei {
+    let price = spec.max_price;
+    price.saturating_add(Wei::new(price.get().div_ceil(2)))
 }
 
 /// Price of `ms` of computing, rounded up, at most `most`.

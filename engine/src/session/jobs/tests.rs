@@ -184,7 +184,9 @@ fn results_are_bounded_and_delivered_ones_go_first() {
 /// Does job `i`, which is a committee's.
 fn commit(table: &mut JobTable, i: u32) -> (JobResult, Delivery) {
     let done = result(i, 3);
-    let commit = JobCommit::signed(CHAIN, &validator("runner"), job(i), done.commitment());
+    let deadline = table.deadline(&job(i)).unwrap();
+    let key = validator("runner");
+    let commit = JobCommit::signed(CHAIN, &key, job(i), deadline, done.commitment());
     let delivery = Delivery::Commit(table.commit(done.clone(), commit).unwrap());
     (done, delivery)
 }
@@ -266,7 +268,8 @@ fn another_attempt_is_work_again_and_the_result_before_is_kept_until_it_is_done(
     assert_eq!(offer_until(&mut table, "a", 30), Offer::Duplicate);
     assert_eq!(table.reveal(&job(0)).as_deref(), Some(&first));
     let second = result(0, 5);
-    let signed = JobCommit::signed(CHAIN, &validator("runner"), job(0), second.commitment());
+    let (key, deadline) = (validator("runner"), Height::new(30));
+    let signed = JobCommit::signed(CHAIN, &key, job(0), deadline, second.commitment());
     let signed = table.commit(second.clone(), signed).unwrap();
     assert_eq!(table.undelivered().collect::<Vec<_>>(), [Delivery::Commit(signed)]);
     assert_eq!((table.result_bytes, table.finished.len()), (5, 1));
@@ -285,8 +288,8 @@ fn another_attempt_is_work_again_and_the_result_before_is_kept_until_it_is_done(
 fn a_restored_commitment_is_delivered_and_shown_and_not_worked_for_again() {
     let mut table = JobTable::new(1);
     let done = result(0, 3);
-    let commit = JobCommit::signed(CHAIN, &validator("runner"), job(0), done.commitment());
-    let deadline = Height::new(20);
+    let (key, deadline) = (validator("runner"), Height::new(20));
+    let commit = JobCommit::signed(CHAIN, &key, job(0), deadline, done.commitment());
     table.restore(Pledge { result: done.clone(), commit: commit.clone(), deadline });
     let made = Delivery::Commit(commit);
     assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&made));

@@ -7,7 +7,7 @@ use crate::wire::{
 };
 
 fn commit(i: u32) -> JobCommit {
-    JobCommit::signed(CHAIN, &key("runner"), job(i), result(i).commitment())
+    JobCommit::signed(CHAIN, &key("runner"), job(i), Height::new(20), result(i).commitment())
 }
 
 fn failure(i: u32) -> JobFailure {
@@ -305,8 +305,10 @@ fn a_validator_refuses_each_wrong_answer() {
     };
     let (bad, malformed) = (Some(GoodbyeReason::BadSignature), Some(GoodbyeReason::MalformedFrame));
     let nothing: fn(&mut Validator) = |_| {};
-    let forged = JobCommit::signed(CHAIN, &key("other"), job(0), Hash::ZERO).to_frame();
-    check(nothing, &forged, bad);
+    let forged = JobCommit::signed(CHAIN, &key("other"), job(0), Height::new(20), Hash::ZERO);
+    check(nothing, &forged.to_frame(), bad);
+    let moved = JobCommit { deadline_block: Height::new(21), ..commit(0) }.to_frame();
+    check(nothing, &moved, bad);
     check(nothing, &commit(0).to_frame(), None);
     check(nothing, &aggregated().to_frame(), malformed);
     check(nothing, &failure(0).to_frame(), None);
