@@ -252,8 +252,9 @@ impl From<HomeError> for CliError {
             HomeError::InUse { name, .. } => Self::new(Exit::Conflict, what)
                 .hint(format!("stop it: cowboyctl devnet down {name}")),
             HomeError::NoHome | HomeError::Io { .. } => Self::failed(what),
-            HomeError::NotFolder(_) => Self::failed(what)
-                .hint("move it away: what is in that folder is removed and made private"),
+            HomeError::NotFolder(_) => Self::failed(what).hint(
+                "move it away or remove it: a devnet's folder has real files and folders only",
+            ),
             HomeError::Malformed { .. } => {
                 Self::failed(what).hint("remove the file and start the devnet again")
             }

@@ -26,6 +26,7 @@
 
 use crate::{
     api::types::{ChainId, Text},
+    nofollow,
     topology::Name,
 };
 use cowboy_engine::primitives::SecretKey;
@@ -72,8 +73,9 @@ pub enum HomeError {
         /// What was got, and what was expected.
         reason: String,
     },
-    /// A link or a file in the place of a folder.
-    #[error("{}: a link or a file where a devnet keeps a folder of its own", .0.display())]
+    /// A link, a device, a pipe or a socket in a devnet's folder, or a file in the place of a
+    /// folder.
+    #[error("{}: a link, or not the kind of file that a devnet keeps there", .0.display())]
     NotFolder(PathBuf),
     /// Another process runs the devnet.
     #[error("devnet `{name}` is in use{}", .pid.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
@@ -299,38 +301,40 @@ impl DevnetHome {
 
     /// Whether the chain has begun: a validator has a folder. One that is being reset is gone.
     pub fn has_chain(&self) -> bool {
-        !self.resetting_path().exists()
+        !self.is_resetting()
             && fs::read_dir(self.validators_path())
                 .is_ok_and(|mut entries| entries.next().is_some())
     }
 
-    /// Refuses a link or a file in the place of a folder of the devnet: what is in those folders is
-    /// removed and made private, and that must not happen elsewhere.
-    fn check_folders(&self) -> Result<(), HomeError> {
-        let folders = [
-            self.accounts_path(),
-            self.path.join("log"),
-            self.validators_path(),
-            self.runners_path(),
-            self.data_path(),
-            self.lease_path(),
-            self.jobs_path(),
-            self.processes_path(),
-        ];
-        for path in folders {
-            match fs::symlink_metadata(&path) {
-                Ok(found) if !found.is_dir() => return Err(HomeError::NotFolder(path)),
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(HomeError::io(&path)(error));
-                }
-                _ => {}
-            }
+    /// Whether a reset has begun and is not finished: one is under way, or was killed.
+    pub fn is_resetting(&self) -> bool {
+        self.resetting_path().exists()
+    }
+
+    /// Refuses links, devices, pipes and sockets in the devnet's folder, and a link in its place:
+    /// what is in the folder is removed, replaced and made private, and that must not happen
+    /// elsewhere. Directories that jobs work in, and artifacts of lease jobs, are not entered:
+    /// their contents are the jobs'.
+    pub fn check(&self) -> Result<(), HomeError> {
+        self.check_folders()?;
+        match nofollow::stranger(&self.path, is_of_jobs) {
+            Ok(None) => Ok(()),
+            Ok(Some(path)) => Err(HomeError::NotFolder(path)),
+            Err((path, source)) => Err(HomeError::Io { path, source }),
         }
-        Ok(())
+    }
+
+    /// The same, of the devnet's folder and those in it that it always has.
+    fn check_folders(&self) -> Result<(), HomeError> {
+        let folders =
+            ["accounts", "log", "validators", "runners", "data", "lease", "jobs", "processes"];
+        let folders = folders.map(|folder| self.path.join(folder));
+        let mut all = [&self.path].into_iter().chain(&folders);
+        all.try_for_each(|path| refuse_other_than_folder(path))
     }
 
     /// Takes the devnet for this process, making its folder where there is none, and finishes a
-    /// reset that was interrupted. A link in the place of one of its folders is refused.
+    /// reset that was interrupted. A folder that fails [`Self::check`] is refused.
     pub fn lock(&self) -> Result<Lock, HomeError> {
         self.check_folders()?;
         for folder in [self.path.clone(), self.accounts_path(), self.path.join("log")] {
@@ -339,6 +343,7 @@ impl DevnetHome {
         match take_lock(&self.lock_path())? {
             Some(file) => {
                 let lock = Lock { home: self.clone(), _file: file };
+                self.check()?;
                 lock.finish_reset()?;
                 Ok(lock)
             }
@@ -406,6 +411,7 @@ impl DevnetHome {
     /// Saves the key of a new account, whether a process runs the devnet or not. `false`: there is
     /// an account of this name.
     pub fn add_account(&self, account: &Name, key: &SecretKey) -> Result<bool, HomeError> {
+        self.check_folders()?;
         let (folder, path) = (self.accounts_path(), self.account_key_path(account));
         let fresh = tempfile::NamedTempFile::new_in(&folder).and_then(|mut file| {
             writeln!(file, "{}", hex::encode(key.to_bytes()))?;
@@ -422,6 +428,7 @@ impl DevnetHome {
 
     /// Forgets the key of an account.
     pub fn remove_account(&self, account: &Name) -> Result<(), HomeError> {
+        self.check_folders()?;
         remove_file(&self.account_key_path(account))
     }
 
@@ -491,7 +498,7 @@ impl Lock {
     /// Goes on with a reset that was begun.
     fn finish_reset(&self) -> Result<(), HomeError> {
         let home = &self.home;
-        if !home.resetting_path().exists() {
+        if !home.is_resetting() {
             return Ok(());
         }
         self.clean()?;
@@ -513,13 +520,30 @@ pub fn part_before(log: &Path) -> PathBuf {
     name.into()
 }
 
+/// Whether the contents of a directory, by its path in a devnet's folder, are those of jobs.
+fn is_of_jobs(path: &Path) -> bool {
+    let parts: Vec<_> = path.iter().map(|part| part.to_str().unwrap_or_default()).collect();
+    // Artifacts have the names that a job gave them, below its run, its id and its attempt.
+    matches!(parts[..], ["jobs"] | ["processes", _, "jobs"] | ["lease", "artifacts", _, _, _])
+}
+
+/// Refuses a path that something other than a real folder has.
+pub(crate) fn refuse_other_than_folder(path: &Path) -> Result<(), HomeError> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_dir() => Err(HomeError::NotFolder(path.to_owned())),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(HomeError::io(path)(error)),
+        _ => Ok(()),
+    }
+}
+
 /// Takes a lock file for this process, making it where there is none, and writes the process' id
 /// into it; `None` where another process holds it.
 pub(crate) fn take_lock(path: &Path) -> Result<Option<File>, HomeError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
-    // It is emptied: a link may name a file that somebody wants to keep.
-    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    // It is emptied: a link may name a file that somebody wants to keep. Opening a pipe would wait
+    // for its reader.
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     let file = options.open(path).map_err(HomeError::io(path))?;
     for _ in 0..LOCK_ATTEMPTS {
         match file.try_lock() {
@@ -545,7 +569,7 @@ pub(crate) fn holder(lock: &Path) -> Option<u32> {
 /// Whether a process holds a lock. Looking takes a shared lock for a moment: two who look do not
 /// see each other, and [`take_lock`] tries for longer than a look takes.
 pub(crate) fn is_held(path: &Path) -> Result<bool, HomeError> {
-    let file = match File::open(path) {
+    let file = match open_at_once(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(HomeError::io(path)(error)),
@@ -587,9 +611,19 @@ pub(crate) fn read_if_there(path: &Path) -> Result<Option<String>, HomeError> {
 
 fn read(path: &Path) -> Result<String, HomeError> {
     let mut text = String::new();
-    let file = File::open(path).map_err(HomeError::io(path))?;
+    let file = open_at_once(path).and_then(|file| match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file")),
+    });
+    let file = file.map_err(HomeError::io(path))?;
     file.take(FILE_LIMIT).read_to_string(&mut text).map_err(HomeError::io(path))?;
     Ok(text)
+}
+
+/// Opens what is at a path to read it. A pipe is opened, too, without waiting for its writer.
+fn open_at_once(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 /// Removes a file where there is one.
@@ -611,7 +645,7 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     fn devnet(home: &Home, name: &str) -> DevnetHome {
         home.devnet(&name.parse().unwrap())
@@ -715,6 +749,34 @@ mod tests {
         for path in [devnet.validators_path(), devnet.jobs_path(), devnet.resetting_path()] {
             assert!(!path.exists(), "{}", path.display());
         }
+    }
+
+    #[test]
+    fn what_a_devnet_does_not_put_into_its_folder_is_refused() {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let devnet = devnet(&Home::at(folder.path()), "one");
+        drop(devnet.lock().unwrap());
+        let refuses = |path: &Path| {
+            let error = devnet.lock().unwrap_err();
+            assert!(matches!(&error, HomeError::NotFolder(named) if named == path), "{error}");
+        };
+        for place in ["token", "runners/runner-0", "data/consensus", "lease/logs/run/job/1.log"] {
+            let path = devnet.path().join(place);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            symlink(elsewhere.path(), &path).unwrap();
+            refuses(&path);
+            fs::remove_file(&path).unwrap();
+        }
+        for place in ["jobs/x/link", "processes/own/jobs/link", "lease/artifacts/r/j/1/link"] {
+            let path = devnet.path().join(place);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            symlink(elsewhere.path(), &path).unwrap();
+            devnet.lock().unwrap();
+        }
+        let linked = folder.path().join("two");
+        symlink(devnet.path(), &linked).unwrap();
+        let error = devnet.home().devnet(&"two".parse().unwrap()).lock().unwrap_err();
+        assert!(matches!(&error, HomeError::NotFolder(named) if *named == linked), "{error}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::{
     fs::{self, OpenOptions},
     os::unix::fs::FileExt as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// A stopped devnet with some blocks, with what is in the log at validators' stops in its store.
@@ -18,7 +18,7 @@ fn stopped(blocks: &str) -> Home {
     home
 }
 
-fn store(home: &Home, validator: u32) -> std::path::PathBuf {
+fn store(home: &Home, validator: u32) -> PathBuf {
     home.path(&format!("local/validators/validator-{validator}/index.db"))
 }
 
@@ -98,6 +98,74 @@ fn what_consensus_kept_may_be_missing() {
     fs::remove_dir_all(&consensus).unwrap();
     goes_on(&home);
     assert_eq!(faults(&home), Vec::<String>::new());
+}
+
+/// The files of a validator's partition of consensus, or of all whose names begin so.
+fn partition(home: &Home, begins: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(home.path("local/data/consensus")).unwrap().flatten();
+    let found = entries.filter(|e| e.file_name().to_string_lossy().starts_with(begins));
+    let files = found.flat_map(|entry| fs::read_dir(entry.path()).unwrap().flatten());
+    let files: Vec<_> = files.map(|entry| entry.path()).collect();
+    assert!(!files.is_empty(), "{begins}");
+    files
+}
+
+#[test]
+fn what_consensus_kept_may_be_damaged() {
+    let home = stopped("30");
+    let kinds = [
+        "validator-1-blocks-meta",
+        "validator-1-finalizations-key",
+        "validator-1-marshal-application-metadata",
+        "validator-1-marshal-cache-metadata",
+        "validator-1-simplex-",
+        "validator-",
+    ];
+    for kind in kinds {
+        for file in partition(&home, kind) {
+            let length = fs::metadata(&file).unwrap().len();
+            let file = OpenOptions::new().write(true).open(&file).unwrap();
+            for at in [0, length / 2, length.saturating_sub(1)] {
+                file.write_all_at(&[0xff], at).unwrap();
+            }
+        }
+        goes_on(&home);
+        home.json(&["devnet", "down"]);
+    }
+    let journal = partition(&home, "validator-2-simplex-")[0].parent().unwrap().to_owned();
+    fs::remove_dir_all(&journal).unwrap();
+    fs::write(&journal, "no folder").unwrap();
+    goes_on(&home);
+    assert_eq!(faults(&home), Vec::<String>::new());
+}
+
+#[test]
+fn a_store_that_cannot_be_used_costs_its_validator_only() {
+    let home = stopped("20");
+    Connection::open(store(&home, 1)).unwrap().execute_batch("PRAGMA user_version = 3").unwrap();
+    let outcome = home.run(&["devnet", "up", "--detach"]);
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let told = "validator resync validator-1";
+    assert!(outcome.stderr.contains(told), "{outcome:?}");
+    let head = home.height();
+    home.wait_height(head + 5);
+    let status = home.json(&["devnet", "status"]);
+    let states: Vec<_> = crate::support::list(&status["validators"])
+        .iter()
+        .map(|validator| validator["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(states.iter().filter(|state| **state == "died").count(), 1, "{status}");
+    home.json(&["validator", "resync", "validator-1"]);
+    goes_on_running(&home);
+    home.json(&["devnet", "down"]);
+    // Two of four are too few.
+    for validator in [1, 2] {
+        let store = Connection::open(store(&home, validator)).unwrap();
+        store.execute_batch("PRAGMA user_version = 3").unwrap();
+    }
+    let outcome = home.run(&["devnet", "up", "--detach"]);
+    assert_eq!(outcome.code, 1, "{outcome:?}");
+    assert!(outcome.stderr.contains("validator-1"), "{outcome:?}");
 }
 
 #[test]

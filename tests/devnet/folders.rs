@@ -1,12 +1,14 @@
 //! A devnet's folder with something unexpected in it, and commands that are killed while they
 //! change it.
 
-use crate::support::Home;
+use crate::support::{Home, list};
+use rusqlite::Connection;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::{
     env,
     fs::{self, Permissions},
     os::unix::fs::{PermissionsExt as _, symlink},
-    path::Path,
+    path::{Path, PathBuf},
     thread,
     time::Duration,
 };
@@ -68,7 +70,7 @@ fn a_link_in_the_place_of_a_folder_is_refused_and_what_it_names_is_left() {
         for command in ["up", "reset"] {
             let detach = (command == "up").then_some("--detach");
             let error = home.fails(1, &[&["devnet", command], detach.as_slice()].concat());
-            let named = format!("local/{part}: a link or a file where a devnet keeps a folder");
+            let named = format!("local/{part}: a link, or not the kind of file");
             assert!(error.contains(&named), "{command}: {error}");
         }
         assert_untouched(elsewhere);
@@ -95,6 +97,181 @@ fn a_link_in_the_place_of_a_folder_is_refused_and_what_it_names_is_left() {
     assert!(jobs.join("cowboy-job-linked").is_symlink());
     assert_eq!(fs::read(jobs.join("mine.txt")).unwrap(), b"mine");
     assert_untouched(elsewhere);
+}
+
+/// Puts a link or a pipe in the place of what is at `path`; what was there comes back when this is
+/// dropped.
+struct Replaced {
+    path: PathBuf,
+    aside: Option<PathBuf>,
+}
+
+impl Replaced {
+    fn by_link(home: &Home, place: &str, to: &Path) -> Self {
+        let replaced = Self::removed(home, place);
+        symlink(to, &replaced.path).unwrap();
+        replaced
+    }
+
+    fn by_pipe(home: &Home, place: &str) -> Self {
+        let replaced = Self::removed(home, place);
+        let mode = Mode::RUSR | Mode::WUSR;
+        mknodat(CWD, &replaced.path, FileType::Fifo, mode, 0).unwrap();
+        replaced
+    }
+
+    fn removed(home: &Home, place: &str) -> Self {
+        let (path, aside) = (home.path(place), home.path("aside"));
+        let moved = fs::rename(&path, &aside).is_ok();
+        Self { path, aside: moved.then_some(aside) }
+    }
+}
+
+impl Drop for Replaced {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        if let Some(aside) = &self.aside {
+            fs::rename(aside, &self.path).unwrap();
+        }
+    }
+}
+
+/// What the doctor says is not well, of one check.
+fn unwell(home: &Home, args: &[&str], check: &str) -> Vec<String> {
+    let outcome = home.run(&[&["--output", "json", "doctor"], args].concat());
+    let report = outcome.json();
+    let found = list(&report).iter().filter(|it| it["check"] == check && it["state"] != "ok");
+    found.map(|it| format!("{} {}: {}", it["state"], it["subject"], it["what"])).collect()
+}
+
+#[test]
+fn a_link_anywhere_in_the_folder_is_refused_and_what_it_names_is_left() {
+    let home = Home::new();
+    home.up(&["--wait", "2"]);
+    home.json(&["devnet", "down"]);
+    let elsewhere_folder = tempfile::tempdir().unwrap();
+    let elsewhere = elsewhere_folder.path();
+    photos(elsewhere);
+    fs::write(elsewhere.join("index.db"), "a photo").unwrap();
+    fs::copy(home.path("local/topology.yaml"), elsewhere.join("topology.yaml")).unwrap();
+    for file in ["index.db", "topology.yaml"] {
+        fs::set_permissions(elsewhere.join(file), Permissions::from_mode(0o644)).unwrap();
+    }
+    let count = || fs::read_dir(elsewhere).unwrap().count();
+    let had = count();
+    let refused = |place: &str| {
+        for args in [&["devnet", "up", "--detach"][..], &["devnet", "reset"]] {
+            let error = home.fails(1, args);
+            assert!(error.contains(&format!("{place}: a link, or not")), "{args:?}: {error}");
+        }
+    };
+    let folders = [
+        "local/runners/runner-0/commitments",
+        "local/runners/runner-0",
+        "local/validators/validator-0",
+        "local/data/consensus",
+        "local",
+    ];
+    for place in folders {
+        let _replaced = Replaced::by_link(&home, place, elsewhere);
+        if place == "local" {
+            let error = home.fails(1, &["devnet", "up", "--detach"]);
+            assert!(error.contains("local: a link, or not"), "{error}");
+        } else {
+            refused(place);
+        }
+    }
+    let files = [
+        ("local/token", "index.db"),
+        ("local/topology.yaml", "topology.yaml"),
+        ("local/lease/lease.db", "index.db"),
+        ("local/accounts/zz.key", "index.db"),
+    ];
+    for (place, file) in files {
+        let _replaced = Replaced::by_link(&home, place, &elsewhere.join(file));
+        refused(place);
+        home.run(&["doctor", "--fix"]);
+        let found = unwell(&home, &["--fix"], "folder");
+        assert!(found.iter().any(|line| line.contains(place)), "{found:?}");
+        assert!(home.path(place).is_symlink());
+    }
+    for place in ["local/devnet.json", "local/data/pipe"] {
+        let _replaced = Replaced::by_pipe(&home, place);
+        let error = home.fails(1, &["devnet", "up", "--detach"]);
+        assert!(error.contains("local/d"), "{error}");
+    }
+    assert_untouched(elsewhere);
+    assert_eq!(count(), had, "nothing was made or removed there");
+    assert_eq!(fs::read(elsewhere.join("index.db")).unwrap(), b"a photo");
+    for file in ["index.db", "topology.yaml"] {
+        let mode = fs::metadata(elsewhere.join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644, "{file}");
+    }
+    home.up(&["--wait", "3"]);
+}
+
+#[test]
+fn only_commitments_are_removed_from_among_commitments() {
+    let home = Home::new();
+    home.up(&["--wait", "2"]);
+    home.json(&["devnet", "down"]);
+    let folder = home.path("local/runners/runner-0/commitments");
+    fs::write(folder.join("winter.jpg"), "snow").unwrap();
+    let damaged = folder.join("ab".repeat(32));
+    fs::write(&damaged, "nothing that was ever signed").unwrap();
+    home.up(&["--wait", "3"]);
+    assert_eq!(fs::read(folder.join("winter.jpg")).unwrap(), b"snow");
+    assert!(!damaged.exists());
+    let log = fs::read_to_string(home.path("local/log/devnet.log")).unwrap();
+    let named = log.lines().any(|line| line.contains("winter.jpg") && line.contains("left as it"));
+    assert!(named, "{log}");
+}
+
+#[test]
+fn the_doctor_sees_what_is_missing() {
+    let home = Home::new();
+    home.up(&["--wait", "4"]);
+    home.json(&["devnet", "down"]);
+    let fine = Vec::<String>::new();
+    assert_eq!(unwell(&home, &["--deep"], "stored"), fine);
+    for (place, named) in [
+        ("local/validators/validator-2", "local/validator-2"),
+        ("local/validators", "no validator has a chain"),
+        ("local/data", "local/data is missing"),
+        ("local/topology.yaml", "cannot be checked"),
+    ] {
+        let _removed = Replaced::removed(&home, place);
+        let found = unwell(&home, &["--deep"], "stored");
+        assert!(found.iter().any(|line| line.contains(named)), "{place}: {found:?}");
+    }
+    for place in ["local/data/speculation.db", "local/lease/lease.db"] {
+        let path = home.path(place);
+        let had = fs::read(&path).unwrap();
+        fs::write(&path, "garbage".repeat(1000)).unwrap();
+        let found = unwell(&home, &["--deep"], "stored");
+        assert!(found.iter().any(|line| line.contains(place)), "{place}: {found:?}");
+        fs::write(&path, had).unwrap();
+    }
+    let store = home.path("local/validators/validator-1/index.db");
+    let store = Connection::open(store).unwrap();
+    assert_eq!(store.execute("UPDATE meta SET chain_id = x'0000000000000001'", []).unwrap(), 1);
+    drop(store);
+    let found = unwell(&home, &["--deep"], "stored");
+    let named = |line: &String| line.contains("validator-1") && line.contains("is of chain");
+    assert!(found.iter().any(named), "{found:?}");
+
+    fs::write(home.path("local/resetting"), "").unwrap();
+    assert_eq!(unwell(&home, &[], "stale").len(), 1);
+    assert_eq!(unwell(&home, &["--deep"], "stored").len(), 1);
+    home.json(&["devnet", "reset"]);
+    assert_eq!(unwell(&home, &["--deep"], "stored"), fine);
+
+    fs::remove_file(home.path("local/lock")).unwrap();
+    fs::create_dir(home.path("local/lock")).unwrap();
+    for args in [&[] as &[&str], &["--devnet", "local"]] {
+        let found = unwell(&home, args, "folder");
+        assert!(found.iter().any(|line| line.contains("local/lock is not a file")), "{found:?}");
+    }
 }
 
 #[test]

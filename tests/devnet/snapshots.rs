@@ -4,11 +4,14 @@ use crate::{
     shape,
     support::{Home, list},
 };
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 use std::{
     fs,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 fn balance(home: &Home, account: &str) -> String {
@@ -197,4 +200,106 @@ fn snapshots_are_listed_kept_to_their_owner_and_deleted() {
     assert!(leftovers(&home).is_empty(), "{:?}", leftovers(&home));
     home.fails(4, &["--devnet", "absent", "devnet", "snapshot", "save"]);
     shape::seen(&["devnet snapshot ls", "devnet snapshot rm"]);
+}
+
+fn pipe(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+#[test]
+fn what_is_no_file_or_folder_is_damage_that_stops_nothing_else() {
+    let home = Home::new();
+    home.up(&["--wait", "2"]);
+    home.json(&["devnet", "down"]);
+    for name in ["bad", "good"] {
+        home.json(&["devnet", "snapshot", "save", name]);
+    }
+    let load = ["devnet", "snapshot", "load", "bad", "--name", "new"];
+    let (bad, aside) = (home.path(".snapshots/bad"), home.path("aside"));
+    for place in ["", "snapshot.json", "SHA256SUMS", "devnet"] {
+        // Joined to nothing, a path ends in a slash, which follows a link.
+        let path = if place.is_empty() { bad.clone() } else { bad.join(place) };
+        fs::rename(&path, &aside).unwrap();
+        for is_pipe in [true, false] {
+            match is_pipe {
+                true => pipe(&path),
+                false => symlink(&aside, &path).unwrap(),
+            }
+            let error = home.fails(7, &load);
+            assert!(error.contains("is damaged"), "{place}: {error}");
+            assert!(error.contains("delete it: cowboyctl devnet snapshot rm bad"), "{error}");
+            let listed = home.run(&["--quiet", "devnet", "snapshot", "ls"]);
+            assert!(listed.code == 0 && listed.stdout.contains("good\n"), "{place}: {listed:?}");
+            if ["", "snapshot.json"].contains(&place) {
+                assert_eq!(listed.stdout, "good\n", "{place}");
+                assert!(listed.stderr.contains("`bad` is damaged"), "{place}: {listed:?}");
+            }
+            fs::remove_file(&path).unwrap();
+        }
+        fs::rename(&aside, &path).unwrap();
+    }
+    let stray = bad.join("devnet/accounts/more.key");
+    fs::write(&stray, "mine").unwrap();
+    let error = home.fails(7, &load);
+    assert!(error.contains(&format!("remove it: {}", stray.display())), "{error}");
+    fs::remove_file(stray).unwrap();
+    home.json(&load);
+
+    // The devnet's own folder: the same whether it runs or not.
+    for is_running in [false, true] {
+        if is_running {
+            home.up(&["--wait", "3"]);
+        }
+        let link = home.path("local/data/link");
+        symlink(&aside, &link).unwrap();
+        let error = home.fails(7, &["--devnet", "local", "devnet", "snapshot", "save", "more"]);
+        assert!(error.contains("local/data/link"), "{error}");
+        assert!(error.contains("move it out of the devnet's folder"), "{error}");
+        fs::remove_file(link).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::rename(home.path(".snapshots"), &aside).unwrap();
+    symlink(folder.path(), home.path(".snapshots")).unwrap();
+    home.json(&["--devnet", "local", "devnet", "down"]);
+    home.fails(1, &["--devnet", "local", "devnet", "snapshot", "save", "more"]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_a_killed_removal_left_is_told_and_removed() {
+    let home = Home::new();
+    home.up(&["--wait", "2"]);
+    home.json(&["devnet", "down"]);
+    let save = |name: &str| home.json(&["devnet", "snapshot", "save", name]);
+    for round in 0..4_u64 {
+        save("big");
+        for number in 0..2000 {
+            fs::write(home.path(&format!(".snapshots/big/file-{number}")), "").unwrap();
+        }
+        let mut rm = home.command(&["devnet", "snapshot", "rm", "big"]).spawn().unwrap();
+        thread::park_timeout(Duration::from_millis(5 + 10 * round));
+        rm.kill().unwrap();
+        rm.wait().unwrap();
+        save("next");
+        assert!(leftovers(&home).is_empty(), "{:?}", leftovers(&home));
+        home.json(&["devnet", "snapshot", "rm", "next"]);
+        home.run(&["devnet", "snapshot", "rm", "big"]);
+    }
+    // However far the removal came.
+    for files in [&["lock", "snapshot"] as &[&str], &["snapshot"], &[]] {
+        for left in [".snapshots/.unfinished-left", ".loading-left"] {
+            fs::create_dir(home.path(left)).unwrap();
+            for file in files {
+                fs::write(home.path(left).join(file), "1").unwrap();
+            }
+            let doctor = home.run(&["--output", "json", "doctor"]);
+            let told = |finding: &Value| {
+                let subject = finding["subject"].as_str().unwrap_or_default();
+                finding["check"] == "stale" && subject.ends_with(left)
+            };
+            assert!(list(&doctor.json()).iter().any(told), "{doctor:?}");
+        }
+        home.run(&["doctor", "--fix"]);
+        assert!(leftovers(&home).is_empty(), "{files:?}: {:?}", leftovers(&home));
+    }
 }

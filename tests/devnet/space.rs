@@ -118,35 +118,44 @@ fn without_reserve(folder: &Path, small: &str, megabytes: u32) -> (Home, PathBuf
     (home, at)
 }
 
-/// Every validator that died starts again, and the chain goes on.
-fn start_again(home: &Home) {
-    for validator in 0..4 {
-        let name = format!("validator-{validator}");
-        if states(home)[validator].0 == "died" {
-            home.json(&["validator", "start", &name]);
-        }
-    }
-    wait_until("no validator is dead", || states(home).iter().all(|(state, _)| state == "running"));
-    home.wait_height(home.height() + 5);
-}
-
 #[test]
-fn a_full_journal_ends_validators_visibly() {
-    let test = "space::a_full_journal_ends_validators_visibly";
+fn validators_that_end_on_a_full_disk_go_on_once_there_is_space() {
+    let test = "space::validators_that_end_on_a_full_disk_go_on_once_there_is_space";
     let Some(folder) = in_a_namespace(test) else { return };
     let (home, consensus) = without_reserve(&folder, "data/consensus", 40);
     let filled = fill(&consensus, 0);
-    wait_until("all have died", || states(&home).iter().all(|(state, _)| state == "died"));
+    wait_until("all wait", || states(&home).iter().all(|(state, _)| state == "paused"));
     for (_, reason) in states(&home) {
-        assert!(reason.contains("ended") || reason.contains("storage"), "{reason}");
+        assert!(reason.contains("MB are free at") && reason.contains("consensus"), "{reason}");
     }
-    home.fails(1, &["chain", "head", "--node", "validator-0"]);
+    let at = home.height();
     fs::remove_file(filled).unwrap();
-    let names = ["validator-0", "validator-1", "validator-2", "validator-3"];
-    for name in names {
-        home.json(&["validator", "start", name]);
+    wait_until("all go on", || states(&home).iter().all(|(state, _)| state == "running"));
+    home.wait_height(at + 5);
+}
+
+#[test]
+fn a_disk_that_holds_no_more_files_pauses_validators_too() {
+    let test = "space::a_disk_that_holds_no_more_files_pauses_validators_too";
+    let Some(folder) = in_a_namespace(test) else { return };
+    let options = "size=200m,mode=700,nr_inodes=1500";
+    let mut command = Command::new("mount");
+    let mounted = command.args(["-t", "tmpfs", "-o", options, "none"]).arg(&folder).status();
+    assert!(mounted.unwrap().success());
+    let home = Home::within(&folder);
+    home.up(&["--wait", "5"]);
+    let many = folder.join("many");
+    fs::create_dir(&many).unwrap();
+    let mut made = 0;
+    while fs::File::create(many.join(made.to_string())).is_ok() {
+        made += 1;
     }
-    start_again(&home);
+    wait_until("all wait", || states(&home).iter().all(|(state, _)| state == "paused"));
+    assert!(states(&home)[0].1.contains("more files fit at"), "{:?}", states(&home));
+    let at = home.height();
+    fs::remove_dir_all(many).unwrap();
+    wait_until("all go on", || states(&home).iter().all(|(state, _)| state == "running"));
+    home.wait_height(at + 5);
 }
 
 #[test]
@@ -155,14 +164,15 @@ fn a_full_store_costs_its_own_validator_only() {
     let Some(folder) = in_a_namespace(test) else { return };
     let (home, store) = without_reserve(&folder, "validators/validator-1", 8);
     let filled = fill(&store, 0);
-    let one_died = |states: Vec<(String, String)>| {
-        let dead: Vec<_> = states.iter().filter(|(state, _)| state == "died").collect();
-        dead.len() == 1 && dead[0].1.contains("full")
+    let one_waits = |states: Vec<(String, String)>| {
+        let waiting: Vec<_> = states.iter().filter(|(state, _)| state == "paused").collect();
+        // Of the disk, or of SQLite.
+        let told = |reason: &str| reason.contains("validator-1") || reason.contains("disk is full");
+        waiting.len() == 1 && told(&waiting[0].1)
     };
-    wait_until("one has died", || one_died(states(&home)));
+    wait_until("one waits", || one_waits(states(&home)));
     home.wait_height(home.height() + 5);
     fs::remove_file(filled).unwrap();
-    home.json(&["validator", "start", "validator-1"]);
     wait_until("it has caught up", || states(&home).iter().all(|(state, _)| state == "running"));
 }
 

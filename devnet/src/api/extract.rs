@@ -1,8 +1,13 @@
 //! What handlers take from a request, refused with the API's own error bodies.
 
-use super::{error::ApiError, server::Shared, view};
+use super::{
+    error::ApiError,
+    server::{BODY_LIMIT, Shared},
+    view,
+};
 use axum::{
     Json,
+    body::{Body, to_bytes},
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{HeaderMap, header::AUTHORIZATION, request::Parts},
 };
@@ -33,13 +38,22 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Shared>> for InQuery<T> {
     }
 }
 
-/// The body, as JSON.
+/// The body, as a JSON object. Serde would take an array for a structure too, field by field.
 pub(super) struct InBody<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for InBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let body = to_bytes(body, BODY_LIMIT).await;
+        let body =
+            body.map_err(|error| ApiError::bad_request(format!("the body breaks off: {error}")))?;
+        let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+        if first.is_some_and(|first| *first != b'{') {
+            return Err(ApiError::bad_request("the body is not a JSON object"));
+        }
+        let request = Request::from_parts(parts, Body::from(body));
         let Json(value) = Json::from_request(request, shared).await?;
         Ok(Self(value))
     }

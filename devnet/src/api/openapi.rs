@@ -1,7 +1,8 @@
 //! The OpenAPI document: from the table of routes and the types of their answers.
 
 use super::{routes, types::ErrorBody};
-use axum::http::Method;
+use axum::{body::Bytes, http::Method};
+use std::sync::LazyLock;
 use utoipa::{
     IntoParams, ToSchema,
     openapi::{
@@ -136,6 +137,14 @@ impl Operation {
         }
         (operation.build(), answer.components)
     }
+}
+
+/// The document's JSON, which is made once: making it takes longer than most requests.
+pub(super) fn text() -> Bytes {
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
+        serde_json::to_vec(&document()).expect("the document is plain data").into()
+    });
+    TEXT.clone()
 }
 
 /// The document.

@@ -11,7 +11,7 @@ use crate::{
     http::{self, Serving},
 };
 use axum::{
-    Router,
+    Json, Router,
     body::{Body, Bytes},
     extract::{Request, State},
     http::{
@@ -23,6 +23,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::StreamExt as _;
+use serde::Serialize;
 use std::{
     net::IpAddr,
     sync::Arc,
@@ -95,6 +96,14 @@ impl Shared {
         let backend = self.backend.clone();
         let done = spawn_blocking(move || read(backend)).await;
         done.map_err(|error| ApiError::internal(format!("the request's task failed: {error}")))?
+    }
+
+    /// What such a read comes to, as JSON that is written there too: a long answer takes its time.
+    pub async fn answer<T: Serialize + 'static>(
+        &self,
+        read: impl FnOnce(Arc<Backend>) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<Response, ApiError> {
+        self.blocking(move |backend| Ok(Json(read(backend)?).into_response())).await
     }
 
     /// Resolves once the server stops.

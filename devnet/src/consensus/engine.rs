@@ -134,6 +134,21 @@ pub enum EngineError {
     },
 }
 
+impl EngineError {
+    /// Whether damaged files of consensus may be the cause, as opposed to the network, the chain
+    /// itself or what no other validator has.
+    pub const fn may_be_damage(&self) -> bool {
+        match self {
+            Self::Storage { .. } | Self::Archive(_) | Self::Recent(_) | Self::Ended { .. } => true,
+            Self::Network(_)
+            | Self::Store(_)
+            | Self::Ledger(_)
+            | Self::Committee(_)
+            | Self::Lost(_) => false,
+        }
+    }
+}
+
 /// Runs consensus of one validator until a part of it fails. Ending the task that runs this ends
 /// all of it.
 pub async fn run<E, S, R, B, P>(

@@ -3,13 +3,24 @@
 //! Connections have places ([`places`]). When all are taken, the next client gets that of the
 //! connection whose client has made no progress for longest: clients that are idle, that send a
 //! head or a body slowly, or that do not read their answers keep no other client out. A connection
-//! whose request is worked on is never closed for another.
+//! whose request is worked on is never closed for another; when all are such, connections end with
+//! their next answers until the newcomer has a place.
+//!
+//! A connection's requests are worked on one after the other. hyper takes the next one when the
+//! system has taken the whole answer to the last, so answers that are not read do not pile up here.
+//! Before each request all other connections get a turn, however many requests wait on this one.
 
 mod places;
 pub mod tls;
 mod watched;
 
-use axum::{Router, body::Body, extract::Request, response::Response};
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    http::{HeaderValue, header::CONNECTION},
+    response::Response,
+};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use places::{Place, Places, Turn};
@@ -27,7 +38,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::{oneshot, watch},
-    task::{JoinHandle, JoinSet},
+    task::{JoinHandle, JoinSet, yield_now},
     time::{sleep, timeout},
 };
 use tower_service::Service as _;
@@ -176,11 +187,15 @@ async fn connection(
     let talk = async {
         match tls {
             None => talk(stream, patience, router, closing, &place).await,
-            Some(tls) => match timeout(patience, tls.accept(stream)).await {
-                Ok(Ok(stream)) => talk(stream, patience, router, closing, &place).await,
-                Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
-                Err(_) => tracing::debug!("a TLS handshake took too long"),
-            },
+            Some(tls) => {
+                // The handshake waits for the client.
+                place.seat().drained();
+                match timeout(patience, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => talk(stream, patience, router, closing, &place).await,
+                    Ok(Err(error)) => tracing::debug!(%error, "no TLS"),
+                    Err(_) => tracing::debug!("a TLS handshake took too long"),
+                }
+            }
         }
     };
     tokio::select! {
@@ -202,9 +217,14 @@ async fn talk(
         let mut request = request.map(|body| Arriving::new(body, patience, turn.clone()));
         request.extensions_mut().insert(place.reader());
         let answer = router.clone().call(request.map(Body::new));
+        let seat = place.seat();
         async move {
-            let response: Response = answer.await?;
+            yield_now().await;
+            let mut response: Response = answer.await?;
             turn.begin();
+            if seat.is_wanted() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             Ok::<_, Infallible>(response.map(|body| Body::new(Answering { body, _turn: turn })))
         }
     });

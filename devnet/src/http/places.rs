@@ -3,7 +3,10 @@
 //! A connection *waits* while the server waits for its client: for the head of a request, for the
 //! body, or for the client to read an answer. It waits since the client's last progress. A newcomer
 //! gets a free place, else that of the connection which has waited longest. A connection whose
-//! request is being worked on, or whose answer is being read, does not wait.
+//! request is being worked on, or whose answer is being read, does not wait, nor does a new one
+//! before the server has looked for its first request. While none waits, a newcomer *wants* a
+//! place: connections are to end with their next answers, so that clients who always have another
+//! request keep no one out.
 
 use std::{
     collections::BTreeMap,
@@ -26,6 +29,8 @@ pub(super) struct Places {
 struct Taken {
     /// Numbers the moments in which a place was taken, or a client made progress.
     next: u64,
+    /// A newcomer wants a place, and no connection waits.
+    wanted: bool,
     /// By the moment it was taken in.
     places: BTreeMap<u64, State>,
     /// Those that wait, by the moment of their last progress: which they are, and whom to tell to
@@ -37,6 +42,8 @@ struct Taken {
 struct State {
     /// Requests that have come whole and whose answer is not written.
     requests: u32,
+    /// No read has found yet that the client has sent nothing more.
+    new: bool,
     /// The client does not read.
     stalled: bool,
     /// It was told to go.
@@ -88,12 +95,13 @@ impl Places {
                 let mut taken = self.taken();
                 if taken.places.len() < self.limit {
                     let number = taken.tick();
-                    taken.places.insert(number, State::default());
+                    taken.places.insert(number, State { new: true, ..State::default() });
+                    taken.wanted = false;
                     let seat = Seat { places: self.clone(), number, go: Arc::default() };
-                    taken.update(&seat, |_| ());
                     return Place { seat: Arc::new(seat) };
                 }
                 told = told || taken.evict();
+                taken.wanted = !told;
             }
             freed.await;
         }
@@ -128,7 +136,8 @@ impl Taken {
         // The connection may have ended before the last of its answer was dropped.
         let Some(state) = self.places.get_mut(&seat.number) else { return false };
         change(state);
-        let waits = !state.told && (state.requests == 0 || state.stalled);
+        let idle = state.requests == 0 && !state.new;
+        let waits = !state.told && (idle || state.stalled);
         let before = std::mem::replace(&mut state.since, waits.then_some(now));
         if let Some(before) = before {
             self.waiting.remove(&before);
@@ -150,6 +159,16 @@ impl Seat {
     /// The client reads, or does not.
     pub(super) fn stalled(&self, stalled: bool) {
         self.update(|state| state.stalled = stalled);
+    }
+
+    /// All has been read that the client has sent so far.
+    pub(super) fn drained(&self) {
+        self.update(|state| state.new = false);
+    }
+
+    /// Whether the connection is to end with its next answer.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.places.taken().wanted
     }
 }
 
@@ -229,7 +248,11 @@ mod tests {
         let places = Arc::new(Places::new(3));
         let take = || places.take().now_or_never();
         let stalled = |place: &Place| place.reader().stalled();
-        let [uploads, drips, works] = [(); 3].map(|()| take().unwrap());
+        let [uploads, drips, works] = [(); 3].map(|()| {
+            let place = take().unwrap();
+            place.seat().drained();
+            place
+        });
         let (upload, drip, work) = (uploads.turn(), drips.turn(), works.turn());
         work.begin();
         drip.progress();
@@ -255,5 +278,34 @@ mod tests {
         drop(works);
         drop(work);
         assert!(take().is_some());
+    }
+
+    #[test]
+    fn a_new_connection_keeps_its_place_until_its_request_has_been_looked_for() {
+        let places = Arc::new(Places::new(1));
+        let place = places.take().now_or_never().unwrap();
+        assert!(places.take().now_or_never().is_none());
+        assert!(place.evicted().now_or_never().is_none());
+        place.seat().drained();
+        assert!(places.take().now_or_never().is_none());
+        assert!(place.evicted().now_or_never().is_some());
+    }
+
+    #[test]
+    fn a_place_is_wanted_while_no_connection_waits() {
+        let places = Arc::new(Places::new(1));
+        let place = places.take().now_or_never().unwrap();
+        place.seat().drained();
+        let turn = place.turn();
+        turn.begin();
+        assert!(!place.seat().is_wanted());
+        assert!(places.take().now_or_never().is_none());
+        assert!(place.seat().is_wanted());
+        drop(turn);
+        assert!(places.take().now_or_never().is_none());
+        assert!(!place.seat().is_wanted(), "this one goes");
+        drop(place);
+        let next = places.take().now_or_never().unwrap();
+        assert!(!next.seat().is_wanted());
     }
 }

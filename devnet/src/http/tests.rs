@@ -1,4 +1,4 @@
-//! Connections beyond the limit, and TLS.
+//! Connections beyond the limit, clients that ask much, and TLS.
 
 use super::*;
 use axum::{
@@ -8,8 +8,9 @@ use axum::{
 };
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncReadExt as _, AsyncWriteExt as _, copy, duplex, sink, split},
     sync::Notify,
 };
 
@@ -77,8 +78,13 @@ async fn slow_bodies_and_unread_answers_keep_nobody_out() {
     let mut slow = Vec::new();
     for _ in 0..PATIENT.connections {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        let head = b"POST /take HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx";
-        stream.write_all(head).await.unwrap();
+        let head = "POST /take HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n";
+        stream.write_all(format!("{head}Expect: 100-continue\r\n\r\n").as_bytes()).await.unwrap();
+        // The server waits for the body from here on.
+        let mut go_on = [0; 25];
+        stream.read_exact(&mut go_on).await.unwrap();
+        assert_eq!(go_on, *b"HTTP/1.1 100 Continue\r\n\r\n");
+        stream.write_all(b"x").await.unwrap();
         slow.push(stream);
     }
     probe().await;
@@ -98,6 +104,66 @@ async fn slow_bodies_and_unread_answers_keep_nobody_out() {
     let mut rest = Vec::new();
     let read = timeout(LONG, unread[0].read_to_end(&mut rest)).await.expect("in time");
     assert!(read.is_err() || rest.len() < 64 << 20, "the first makes room");
+}
+
+#[tokio::test]
+async fn clients_that_always_have_another_request_keep_no_other_out() {
+    let (address, _go, _serving) = server(PATIENT, None).await;
+    let requests = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
+    for _ in 0..2 * PATIENT.connections {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let (mut reads, mut writes) = stream.into_split();
+        let requests = requests.clone();
+        // Both end with the connection.
+        tokio::spawn(async move { while writes.write_all(requests.as_bytes()).await.is_ok() {} });
+        tokio::spawn(async move { copy(&mut reads, &mut sink()).await });
+    }
+    for _ in 0..10 {
+        let mut probe = TcpStream::connect(address).await.unwrap();
+        send(&mut probe, "/").await;
+        assert_eq!(status(&mut probe).await.as_deref(), Some("HTTP/1.1 200"));
+    }
+}
+
+#[tokio::test]
+async fn the_next_request_waits_until_the_answers_before_it_are_read() {
+    const REQUESTS: usize = 1_000;
+    let answered = Arc::new(AtomicUsize::new(0));
+    let count = {
+        let answered = answered.clone();
+        async move || {
+            answered.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let router = Router::new().route("/", get(count));
+    let (_close, closing) = watch::channel(false);
+    let place = Arc::new(Places::new(1)).take().await;
+    // The system takes in a thousand bytes for the client: some ten answers.
+    let (client, stream) = duplex(1_000);
+    let (mut reads, mut writes) = split(client);
+    tokio::spawn(async move { talk(stream, LONG, router, closing, &place).await });
+    let requests = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(REQUESTS);
+    let writing = tokio::spawn(async move {
+        writes.write_all(requests.as_bytes()).await.unwrap();
+        writes
+    });
+    // Everything goes as far as it can: here all tasks share one thread and take turns.
+    for _ in 0..10 * REQUESTS {
+        yield_now().await;
+    }
+    let unread = answered.load(Ordering::Relaxed);
+    assert!((1..100).contains(&unread), "{unread} answers wait for the client");
+    let read = async {
+        let (mut text, mut part) = (String::new(), [0; 4096]);
+        while text.matches("HTTP/1.1 200").count() < REQUESTS {
+            let length = reads.read(&mut part).await.unwrap();
+            assert_ne!(length, 0, "the connection ended");
+            text.push_str(std::str::from_utf8(&part[..length]).unwrap());
+        }
+    };
+    timeout(LONG, read).await.expect("in time");
+    assert_eq!(answered.load(Ordering::Relaxed), REQUESTS);
+    writing.await.unwrap();
 }
 
 #[tokio::test]

@@ -42,18 +42,21 @@ impl Patience {
     }
 }
 
-/// A connection whose writes say whether the client reads. One that does not for too long breaks
-/// off.
+/// A connection that tells its seat whether the client reads, and when the server has first read
+/// all that the client had sent. It breaks off when the client does not read for too long.
 pub(super) struct Watched<S> {
     stream: S,
     seat: Arc<Seat>,
+    /// A read has found nothing more to read.
+    drained: bool,
     stalled: bool,
     patience: Patience,
 }
 
 impl<S> Watched<S> {
     pub(super) fn new(stream: S, patience: Duration, seat: Arc<Seat>) -> Self {
-        Self { stream, seat, stalled: false, patience: Patience::new(patience) }
+        let patience = Patience::new(patience);
+        Self { stream, seat, drained: false, stalled: false, patience }
     }
 
     /// What a write came to.
@@ -81,7 +84,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if read.is_pending() && !self.drained {
+            self.drained = true;
+            self.seat.drained();
+        }
+        read
     }
 }
 

@@ -1,7 +1,7 @@
 //! When a devnet is ready, and what happens on it from then on.
 
 use crate::{
-    api::backend::Backend,
+    api::backend::{Backend, ValidatorSlot},
     chain::ledger::{ExecutedBlock, Ledger},
     topology::{Plan, Visibility},
 };
@@ -13,22 +13,31 @@ use tokio::sync::broadcast::error::RecvError;
 /// not by then is ready all the same, and `runner ls` shows who is missing.
 const PATIENCE_BLOCKS: u64 = 12;
 
-/// Resolves once every validator has executed a block and, where the threshold rule makes it
-/// certain, every runner is present.
+/// Resolves once every validator that runs has executed a block and, where the threshold rule makes
+/// it certain, every runner is present.
 pub(super) async fn wait(backend: &Backend, plan: &Plan) {
     let certain = plan.feasibility().visibility == Visibility::Always;
     let wanted = if certain { plan.runners.len() } else { 0 };
-    join_all(
-        backend
-            .slots()
-            .iter()
-            .filter_map(|slot| slot.running())
-            .map(|running| wait_for(running.ledger, wanted)),
-    )
-    .await;
+    join_all(backend.slots().iter().map(|slot| wait_for(slot, wanted))).await;
+    if backend.running().is_empty() {
+        // Who supervises them says so.
+        std::future::pending::<()>().await;
+    }
 }
 
-async fn wait_for(ledger: Ledger, runners: usize) {
+/// Resolves when the validator is ready, or has ended and is not started again.
+async fn wait_for(slot: &ValidatorSlot, runners: usize) {
+    loop {
+        let changed = slot.changes();
+        let Some(running) = slot.running() else { return };
+        tokio::select! {
+            () = follow(running.ledger, runners) => return,
+            () = changed => {}
+        }
+    }
+}
+
+async fn follow(ledger: Ledger, runners: usize) {
     let mut blocks = ledger.subscribe();
     let from = ledger.head().height();
     loop {

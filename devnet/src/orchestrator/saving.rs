@@ -60,7 +60,7 @@ pub(super) async fn save(nodes: &mut Nodes, name: Option<Name>) -> Result<Saved,
     let mut dead = Vec::new();
     for validator in &running {
         if let Err(reason) = restart(nodes, validator).await {
-            tracing::error!(%validator, reason, "not started again after it was saved");
+            nodes.died(validator, reason.clone());
             dead.push(format!("validator `{validator}` does not start again: {reason}"));
         }
     }

@@ -15,27 +15,48 @@ use std::{
 /// The reserve is at most this part of a disk: small ones have room for something else.
 const SHARE: u64 = 20;
 
+/// How many files of a disk are kept in reserve, on a disk that counts them: a devnet makes some
+/// dozens for each validator and epoch.
+const FILES: u64 = 2_000;
+/// They are at most this part of those that it can hold.
+const FILES_SHARE: u64 = 5;
+
 /// A disk with less free than the reserve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Short {
     /// A folder on it.
     pub path: PathBuf,
-    /// Bytes that are free.
+    /// What is short.
+    pub of: Resource,
+    /// How much is free.
     pub free: u64,
-    /// Bytes that should be.
+    /// How much should be.
     pub reserve: u64,
+}
+
+/// What a disk has only so much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// Room, in bytes.
+    Bytes,
+    /// Files that it can hold (inodes).
+    Files,
 }
 
 impl fmt::Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mb = |bytes: u64| bytes / 1_000_000;
-        write!(
-            f,
-            "{} MB are free at {}, and {} MB are kept in reserve",
-            mb(self.free),
-            self.path.display(),
-            mb(self.reserve)
-        )
+        let path = self.path.display();
+        match self.of {
+            Resource::Bytes => {
+                let mb = |bytes: u64| bytes / 1_000_000;
+                let (free, reserve) = (mb(self.free), mb(self.reserve));
+                write!(f, "{free} MB are free at {path}, and {reserve} MB are kept in reserve")
+            }
+            Resource::Files => {
+                let Self { free, reserve, .. } = self;
+                write!(f, "{free} more files fit at {path}, and {reserve} are kept in reserve")
+            }
+        }
     }
 }
 
@@ -62,10 +83,15 @@ pub(super) fn short(home: &DevnetHome, reserve: Size, more: u64) -> Option<Short
 fn of(path: &Path, Size(reserve): Size, more: u64) -> Option<Short> {
     let it = statvfs(path).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(it.f_frsize);
-    let reserve = reserve.min(bytes(it.f_blocks) / SHARE);
-    let wanted = reserve.saturating_add(reserve / 100 * more);
-    let free = bytes(it.f_bavail);
-    (free < wanted).then(|| Short { path: path.to_owned(), free, reserve })
+    let short = |of, free: u64, reserve: u64| {
+        let wanted = reserve.saturating_add(reserve / 100 * more);
+        (free < wanted).then(|| Short { path: path.to_owned(), of, free, reserve })
+    };
+    let room = reserve.min(bytes(it.f_blocks) / SHARE);
+    // Without a reserve nothing is kept; a disk that counts no files says that it holds none.
+    let files = if reserve == 0 { 0 } else { FILES.min(it.f_files / FILES_SHARE) };
+    short(Resource::Bytes, bytes(it.f_bavail), room)
+        .or_else(|| short(Resource::Files, it.f_favail, files))
 }
 
 #[cfg(test)]

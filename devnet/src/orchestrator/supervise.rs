@@ -1,6 +1,8 @@
 //! The nodes of a devnet: one task owns them all, starts and stops validators on request and
 //! notices when one ends by itself.
 
+mod ends;
+
 use super::{
     clock::Watched,
     home::{DevnetHome, HomeError},
@@ -9,7 +11,7 @@ use super::{
     readiness,
     run::OrchestratorError,
     runners::Runners,
-    saving, space,
+    saving,
 };
 use crate::{
     agent::Agent,
@@ -82,10 +84,9 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 const CLOCK_LOOK: Duration = Duration::from_millis(100);
 /// How often free space is looked at.
 const SPACE_LOOK: Duration = Duration::from_secs(1);
-/// How much more than the reserve has to be free before validators go on, in percent of it.
-const SPACE_MORE: u64 = 10;
-/// How long before a validator's end the panic was that ended it.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long a validator's port may take to be free: one that has just stopped answers its last
+/// connections for a few round trips, and a busy machine takes its time.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a stopped validator's port is looked at; nothing tells when the system frees it.
 const RELEASE_POLL: Duration = Duration::from_millis(10);
 
@@ -234,17 +235,25 @@ impl Requests {
             known: Known::default(),
             validators: BTreeMap::new(),
             paused: BTreeSet::new(),
+            starved: BTreeSet::new(),
+            repairs: BTreeMap::new(),
             clock: Watched::new(),
             runners,
             targets,
             context: context.child("nodes"),
             config,
         };
+        let mut first = None;
         for member in &members {
-            nodes.start(member).map_err(|error| OrchestratorError::Node {
-                node: member.name.to_string(),
-                error,
-            })?;
+            if let Err(error) = nodes.start(member) {
+                let node = member.name.to_string();
+                nodes.died(&member.name, error.clone());
+                first.get_or_insert(OrchestratorError::Node { node, error });
+            }
+        }
+        // What one cannot read costs that one only, while the others can decide without it.
+        if let Some(failure) = first.filter(|_| nodes.lacks_quorum()) {
+            return Err(failure);
         }
         for runner in nodes.config.plan.runners.clone() {
             nodes.runners.start(&nodes.config.plan, &runner).map_err(|error| {
@@ -297,6 +306,8 @@ pub(super) struct Validator {
     pub(super) handle: ValidatorHandle,
     gateway: Gateway,
     tap: Tap,
+    /// The height that it started from.
+    from: Height,
 }
 
 pub(super) struct Nodes {
@@ -305,8 +316,12 @@ pub(super) struct Nodes {
     known: Known,
     /// Those that run.
     pub(super) validators: BTreeMap<Name, Validator>,
-    /// Those that wait for space on their disk.
+    /// Those that wait until the reserve is free.
     paused: BTreeSet<Name>,
+    /// Those that have ended on a full disk, and wait for space on it.
+    starved: BTreeSet<Name>,
+    /// How much was removed of those that did not get to a block, since they last got to one.
+    repairs: BTreeMap<Name, ends::Repair>,
     clock: Watched,
     runners: Runners,
     targets: Targets,
@@ -381,11 +396,12 @@ impl Nodes {
                 p2p: *p2p,
             });
         }
-        tracing::info!(validator = %name, height = %services.ledger.head().height(), "started");
+        let from = services.ledger.head().height();
+        tracing::info!(validator = %name, height = %from, "started");
         if let Some(agent) = &config.agent {
             agent.joined(name.as_str(), services.clone(), gateway.clone());
         }
-        self.validators.insert(name.clone(), Validator { handle, gateway, tap });
+        self.validators.insert(name.clone(), Validator { handle, gateway, tap, from });
         Ok(())
     }
 
@@ -431,95 +447,12 @@ impl Nodes {
         Ok(())
     }
 
-    /// A validator that waits for space is to wait no longer.
-    fn forget_pause(&mut self, name: &Name) {
-        if self.paused.remove(name)
-            && let Some(slot) = self.config.backend.slot(name.as_str())
-        {
-            slot.set_stopped();
-        }
-    }
-
     /// A validator that is to end: nobody uses it any more.
     fn take(&mut self, name: &Name) -> Option<Validator> {
         if let Some(agent) = &self.config.agent {
             agent.left(name.as_str());
         }
         self.validators.remove(name)
-    }
-
-    /// Pauses all validators while a disk is short of space, and has them go on once it is not.
-    async fn look_at_space(&mut self) {
-        let (home, reserve) = (&self.config.home, self.config.plan.reserve.0);
-        let more = if self.paused.is_empty() { 0 } else { SPACE_MORE };
-        match space::short(home, reserve, more) {
-            Some(short) => {
-                let names: Vec<_> = self.validators.keys().cloned().collect();
-                if !names.is_empty() {
-                    tracing::error!(%short, "validators pause");
-                }
-                for name in names {
-                    self.pause(&name, &short.to_string()).await;
-                }
-            }
-            None => {
-                for name in std::mem::take(&mut self.paused) {
-                    tracing::info!(validator = %name, "there is space again");
-                    if let Err(error) = self.resume(&name).await {
-                        self.died(&name, error);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Starts all validators again where the clock was set back. What they wait for, and what they
-    /// allow their peers, goes by that clock: they would stand still until it is where it was.
-    async fn look_at_clock(&mut self) {
-        let Some(by) = self.clock.set_back() else { return };
-        let by = Plain(by);
-        tracing::warn!("the clock was set back by {by}: validators start again");
-        let names: Vec<_> = self.validators.keys().cloned().collect();
-        for name in &names {
-            self.pause(name, &format!("the clock was set back by {by}")).await;
-        }
-        for name in &names {
-            self.paused.remove(name);
-            if let Err(error) = self.resume(name).await {
-                self.died(name, error);
-            }
-        }
-    }
-
-    /// Ends all of a validator that writes. What it has stored is read as before.
-    async fn pause(&mut self, name: &Name, reason: &str) {
-        let Some(validator) = self.take(name) else { return };
-        if let Some(slot) = self.config.backend.slot(name.as_str()) {
-            slot.set_paused(reason.to_owned());
-        }
-        validator.gateway.close(&self.context).await;
-        validator.handle.stop().await;
-        self.paused.insert(name.clone());
-    }
-
-    async fn resume(&mut self, name: &Name) -> Result<(), String> {
-        let Some(member) = self.member(name.as_str()) else { return Ok(()) };
-        Self::released(&member).await?;
-        self.start(&member)
-    }
-
-    /// A validator has ended by itself, or cannot go on.
-    fn died(&mut self, name: &Name, error: String) {
-        let last_words = last_words::first(name.as_str(), LAST_WORDS);
-        let reason = match last_words {
-            Some(words) if !error.contains(&words) => format!("{error}; first: {words}"),
-            _ => error,
-        };
-        tracing::error!(validator = %name, %reason, "died");
-        self.take(name);
-        if let Some(slot) = self.config.backend.slot(name.as_str()) {
-            slot.set_died(reason);
-        }
     }
 
     /// Stops a validator: runners are told, the state is kept for the next start.
@@ -561,8 +494,8 @@ impl Nodes {
                 ::tokio::time::sleep(RELEASE_POLL).await;
             }
         };
-        ::tokio::time::timeout(STOP_TIMEOUT, released).await.map_err(|_| {
-            format!("stopped, but port {port} is still in use after {}", Plain(STOP_TIMEOUT))
+        ::tokio::time::timeout(RELEASE_TIMEOUT, released).await.map_err(|_| {
+            format!("stopped, but port {port} is still in use after {}", Plain(RELEASE_TIMEOUT))
         })
     }
 
@@ -599,6 +532,7 @@ impl Nodes {
             return match to {
                 Switch::Start if self.validators.contains_key(&member.name) => Ok(()),
                 Switch::Start => {
+                    self.repairs.remove(&member.name);
                     // One that has just died may still have it.
                     Self::released(&member).await?;
                     self.start(&member)
@@ -750,10 +684,15 @@ async fn supervise(
             _ = clock_looks.tick() => nodes.look_at_clock().await,
             _ = looks.tick() => nodes.look_at_space().await,
             (name, error) = nodes.ended() => {
-                let node = name.to_string();
-                nodes.died(&name, error.to_string());
-                // Full: as many failures as validators wait already.
-                let _ = failed.try_send(OrchestratorError::Node { node, error: error.to_string() });
+                if !nodes.goes_on(&name, &error).await {
+                    let node = name.to_string();
+                    nodes.died(&name, error.to_string());
+                    if nodes.lacks_quorum() {
+                        let error = error.to_string();
+                        // Full: as many failures as validators wait already.
+                        let _ = failed.try_send(OrchestratorError::Node { node, error });
+                    }
+                }
             }
         }
     }

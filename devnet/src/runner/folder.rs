@@ -126,8 +126,12 @@ impl RunnerFolder {
     }
 
     /// Takes the runner for this process, making its folder where there is none. `None`: another
-    /// process has it.
+    /// process has it. A link on the way is refused.
     pub fn lock(&self) -> Result<Option<RunnerLock>, HomeError> {
+        // The devnet's folder, that of all runners in processes of their own, and this one's.
+        for folder in self.path.ancestors().take(3) {
+            home::refuse_other_than_folder(folder)?;
+        }
         home::create_private_dir(&self.path)?;
         let file = home::take_lock(&self.lock_path())?;
         Ok(file.map(|file| RunnerLock { folder: self.clone(), _file: file }))

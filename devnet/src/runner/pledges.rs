@@ -10,10 +10,14 @@
 //! takes the job back or its deadline passes; another attempt of the job replaces it. Their number
 //! and bytes are bounded as those of the job table are.
 //!
-//! What cannot be read, or is of another chain or runner, is removed: nothing of it was sent by
-//! this runner on this chain.
+//! What has one of these names and cannot be read, or is of another chain or runner, is removed:
+//! nothing of it was sent by this runner on this chain. Anything else in the folder, links and
+//! folders included, is left and named in the log; a link in the folder's own place is refused.
 
-use crate::home::{self, HomeError};
+use crate::{
+    home::{self, HomeError},
+    nofollow,
+};
 use cowboy_engine::{
     job::spec::MAX_RETURN_BYTES,
     primitives::{
@@ -25,10 +29,16 @@ use cowboy_engine::{
     session::jobs::{MAX_RESULTS, Pledge},
     wire::{JobCommit, JobResult},
 };
+use rustix::{
+    fd::OwnedFd,
+    fs::{AtFlags, CWD},
+    io::Errno,
+};
 use std::{
+    ffi::{CStr, OsStr},
     fs::{self, File, OpenOptions},
     io::{self, Read as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -37,6 +47,8 @@ use std::{
 const FILE_LIMIT: u64 = MAX_RETURN_BYTES as u64 + 4_096;
 /// Bytes of the checksum.
 const CHECKSUM: usize = 32;
+/// Hex digits of a job's id, which names its file.
+const JOB_DIGITS: usize = 64;
 
 /// A file's contents.
 struct Record {
@@ -58,32 +70,51 @@ pub struct Pledges {
 }
 
 impl Pledges {
-    /// The commitments in `folder`, which is made where there is none. `chain` is a hash that no
-    /// other chain has whose commitments may be left there.
+    /// The commitments in `folder`, which is made where there is none and is not a link. `chain` is
+    /// a hash that no other chain has whose commitments may be left there.
     pub fn open(folder: PathBuf, chain: Hash) -> Result<Self, HomeError> {
+        home::refuse_other_than_folder(&folder)?;
         home::create_private_dir(&folder)?;
         Ok(Self { folder, chain, written: AtomicU64::new(0) })
     }
 
-    /// What is kept of this runner's. Everything else in the folder is removed.
+    /// What is kept of this runner's. Other files that are named as commitments are removed.
     pub fn load(&self, chain_id: u64, runner: &PublicKey) -> io::Result<Vec<Pledge>> {
         let mut pledges = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let path = entry?.path();
-            match self.read(&path, chain_id, runner) {
+        let folder = nofollow::directory(CWD, &self.folder)?;
+        for entry in nofollow::entries(&folder)? {
+            let (name, kind) = entry?;
+            let path = self.folder.join(OsStr::from_bytes(name.to_bytes()));
+            if !kind.is_file() || !is_own_name(name.to_bytes()) {
+                tracing::warn!(path = %path.display(), "not a commitment, left as it is");
+                continue;
+            }
+            match self.read(&folder, &name, &path, chain_id, runner) {
                 Some(pledge) if pledges.len() < MAX_RESULTS => pledges.push(pledge),
                 _ => {
                     tracing::warn!(path = %path.display(), "no commitment of this runner; removed");
-                    fs::remove_file(&path)?;
+                    match rustix::fs::unlinkat(&folder, &*name, AtFlags::empty()) {
+                        Ok(()) | Err(Errno::NOENT) => {}
+                        Err(error) => return Err(error.into()),
+                    }
                 }
             }
         }
         Ok(pledges)
     }
 
-    fn read(&self, path: &Path, chain_id: u64, runner: &PublicKey) -> Option<Pledge> {
+    /// The commitment in the file `name` of the open folder, which is at `path`.
+    fn read(
+        &self,
+        folder: &OwnedFd,
+        name: &CStr,
+        path: &Path,
+        chain_id: u64,
+        runner: &PublicKey,
+    ) -> Option<Pledge> {
         let mut bytes = Vec::new();
-        File::open(path).ok()?.take(FILE_LIMIT).read_to_end(&mut bytes).ok()?;
+        let file = nofollow::file(folder, name).ok()?;
+        file.take(FILE_LIMIT).read_to_end(&mut bytes).ok()?;
         let (checksum, bytes) = bytes.split_at_checked(CHECKSUM)?;
         if keccak256(&[bytes]).0 != checksum {
             return None;
@@ -135,11 +166,20 @@ impl Pledges {
     }
 }
 
+/// Whether this module gives files this name: `JOB` or `JOB.N.new`.
+fn is_own_name(name: &[u8]) -> bool {
+    let Some((job, rest)) = name.split_at_checked(JOB_DIGITS) else { return false };
+    let number = rest.strip_prefix(b".").and_then(|rest| rest.strip_suffix(b".new"));
+    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    job.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+        && (rest.is_empty() || number.is_some_and(is_number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use cowboy_engine::{primitives::SecretKey, wire::Body};
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     const CHAIN_ID: u64 = 7;
     const CHAIN: Hash = Hash([1; 32]);
@@ -178,6 +218,42 @@ mod tests {
         pledges.remove(&Hash([1; 32]));
         pledges.remove(&Hash([1; 32]));
         assert_eq!(load(&path, CHAIN, "runner"), [two]);
+    }
+
+    #[test]
+    fn only_files_named_as_commitments_are_removed() {
+        let (folder, photos) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let photo = photos.path().join(hex::encode([9; 32]));
+        fs::write(&photo, "snow").unwrap();
+        let job = |digit: &str| digit.repeat(JOB_DIGITS);
+        let left = [
+            "winter.jpg".to_owned(),
+            job("A"),
+            job("1") + ".new",
+            job("1") + ".x.new",
+            job("1") + ".2.new.jpg",
+            job("1") + "1",
+        ];
+        for name in &left {
+            fs::write(folder.path().join(name), "snow").unwrap();
+        }
+        symlink(&photo, folder.path().join(job("2"))).unwrap();
+        fs::create_dir(folder.path().join(job("3"))).unwrap();
+        for name in [job("4"), job("5") + ".17.new"] {
+            fs::write(folder.path().join(name), "snow").unwrap();
+        }
+        assert_eq!(load(folder.path(), CHAIN, "runner"), []);
+        let has = |name: &str| folder.path().join(name).symlink_metadata().is_ok();
+        for name in left.iter().chain(&[job("2"), job("3")]) {
+            assert!(has(name), "{name}");
+        }
+        assert!(!has(&job("4")) && !has(&(job("5") + ".17.new")));
+
+        let linked = folder.path().join("linked");
+        symlink(photos.path(), &linked).unwrap();
+        let error = Pledges::open(linked, CHAIN).unwrap_err();
+        assert!(matches!(error, HomeError::NotFolder(_)), "{error}");
+        assert_eq!(fs::read_to_string(photo).unwrap(), "snow");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{SnapshotError, sums};
 use crate::home::{self, HomeError};
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions},
@@ -188,9 +188,38 @@ fn database(from: &Path, to: &Path) -> Result<(), SnapshotError> {
     Ok(())
 }
 
+/// What SQLite finds wrong with a file that is there: a line for each fault, some at most. Other
+/// processes may have it open.
+pub fn faults_of(database: &Path) -> Vec<String> {
+    let lines = integrity(database).unwrap_or_else(|error| vec![error.to_string()]);
+    lines.into_iter().filter(|line| line != "ok").collect()
+}
+
+fn integrity(database: &Path) -> rusqlite::Result<Vec<String>> {
+    let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let mut statement = connection.prepare("PRAGMA integrity_check(5)")?;
+    let lines = statement.query_map([], |row| row.get(0))?;
+    let lines = lines.collect::<rusqlite::Result<Vec<String>>>()?;
+    Ok(lines)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_damaged_database_has_faults() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let made = Connection::open(&path).unwrap();
+        made.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE a (b);").unwrap();
+        assert!(faults_of(&path).is_empty());
+        drop(made);
+        assert!(faults_of(&path).is_empty());
+        fs::write(&path, "garbage".repeat(1000)).unwrap();
+        assert_eq!(faults_of(&path).len(), 1);
+    }
 
     #[test]
     fn databases_go_before_what_they_tell_of() {

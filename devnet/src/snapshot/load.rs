@@ -19,7 +19,7 @@ use std::{
 };
 
 /// What devnets that are not whole yet are called.
-const UNFINISHED: &str = ".loading-";
+pub(super) const UNFINISHED: &str = ".loading-";
 
 /// A devnet that was brought back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,11 +43,9 @@ impl Snapshots {
         force: bool,
     ) -> Result<Loaded, SnapshotError> {
         let (snapshot, text) = self.read(name)?;
-        let damaged = |reason: String| SnapshotError::Damaged { name: name.clone(), reason };
-        let of: Name = snapshot
-            .devnet
-            .parse()
-            .map_err(|_| damaged(format!("`{}` is no devnet's name", snapshot.devnet)))?;
+        let of: Name = snapshot.devnet.parse().map_err(|_| {
+            SnapshotError::damaged(name, format!("`{}` is no devnet's name", snapshot.devnet))
+        })?;
         let devnet = self.home.devnet(to.unwrap_or(&of));
         let replaced = check(&devnet, force)?;
         create_private_dir(self.home.path())?;

@@ -15,7 +15,11 @@
 //!
 //! Whatever is made is made in a folder beside ([`scratch`]) and renamed when it is whole and on
 //! the disk: a process that is killed, or a machine that fails, leaves a snapshot, or a devnet, as
-//! it was before or as it is to be.
+//! it was before or as it is to be. What such a process leaves is removed by the next one that
+//! needs a folder there.
+//!
+//! A snapshot may come from a stranger: it is read without following links, what is read into
+//! memory is bounded, and nothing waits for the other end of a pipe.
 
 mod copy;
 mod load;
@@ -25,6 +29,7 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
+pub use copy::faults_of;
 pub use load::Loaded;
 
 use crate::{
@@ -38,7 +43,8 @@ use jiff::Timestamp;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use scratch::Scratch;
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -57,6 +63,9 @@ const SUMS: &str = "SHA256SUMS";
 const DEVNET: &str = "devnet";
 /// What snapshots that are not whole yet are called.
 const UNFINISHED: &str = ".unfinished-";
+
+/// The longest [`MANIFEST`], in bytes: its fields take less than a thousand.
+const MAX_MANIFEST: u64 = 64 << 10;
 
 /// What of a devnet's folder is saved.
 const SAVED: [&str; 6] = ["topology.yaml", "accounts", "validators", "runners", "data", "lease"];
@@ -111,6 +120,8 @@ pub enum SnapshotError {
         name: Name,
         /// How.
         reason: String,
+        /// What was not saved with it and would not be missed, where that is all.
+        stray: Option<PathBuf>,
     },
     /// The devnet that it should be loaded into runs.
     #[error("devnet `{name}` is running{}", .pid.map(|p| format!(" (process {p})")).unwrap_or_default())]
@@ -165,6 +176,36 @@ impl Snapshots {
         self.folder.join(name.as_str())
     }
 
+    /// Refuses a devnet whose folder has what a snapshot cannot have. [`Self::copy`] looks itself;
+    /// this says so before anything is stopped or locked for it.
+    pub fn check_source(&self, devnet: &DevnetHome) -> Result<(), SnapshotError> {
+        match devnet.check() {
+            Err(HomeError::NotFolder(path)) => Err(SnapshotError::Strange(path)),
+            checked => Ok(checked?),
+        }
+    }
+
+    /// What killed processes left, sorted: snapshots and devnets that were not whole yet, or were
+    /// being deleted.
+    pub fn leftovers(&self) -> Result<Vec<PathBuf>, SnapshotError> {
+        self.check()?;
+        let mut left = scratch::abandoned(&self.folder, UNFINISHED)?;
+        left.extend(scratch::abandoned(self.home.path(), load::UNFINISHED)?);
+        Ok(left)
+    }
+
+    /// Removes the [`Self::leftovers`].
+    pub fn sweep(&self) -> Result<(), SnapshotError> {
+        self.check()?;
+        scratch::sweep(&self.folder, UNFINISHED)?;
+        Ok(scratch::sweep(self.home.path(), load::UNFINISHED)?)
+    }
+
+    /// Refuses a link in the place of the folder of snapshots.
+    fn check(&self) -> Result<(), SnapshotError> {
+        Ok(home::refuse_other_than_folder(&self.folder)?)
+    }
+
     /// Copies a devnet that no process runs, or whose validators are stopped. `name`: what to call
     /// it, else devnet and height.
     pub fn copy(
@@ -173,6 +214,7 @@ impl Snapshots {
         name: Option<&Name>,
         now: Timestamp,
     ) -> Result<Draft, SnapshotError> {
+        self.check()?;
         if let Some(name) = name {
             self.vacant(name)?;
         }
@@ -216,6 +258,7 @@ impl Snapshots {
 
     /// Every snapshot, by name, and why some cannot be read.
     pub fn list(&self) -> Result<(Vec<Snapshot>, Vec<SnapshotError>), SnapshotError> {
+        self.check()?;
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -246,13 +289,16 @@ impl Snapshots {
 
     /// The snapshot of this name, and the text that says so.
     fn read(&self, name: &Name) -> Result<(Snapshot, String), SnapshotError> {
+        self.check()?;
         let folder = self.path(name);
-        if !folder.is_dir() {
-            return Err(SnapshotError::Missing(name.clone()));
-        }
-        let damaged = |reason: String| SnapshotError::Damaged { name: name.clone(), reason };
-        let text = home::read_if_there(&folder.join(MANIFEST))?
-            .ok_or_else(|| damaged(format!("it has no {MANIFEST}")))?;
+        match fs::symlink_metadata(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(SnapshotError::Missing(name.clone()));
+            }
+            found => found.map_err(HomeError::io(&folder))?,
+        };
+        let damaged = |reason| SnapshotError::damaged(name, reason);
+        let text = manifest(&folder).map_err(|error| error.of(name))?;
         let value: serde_json::Value =
             serde_json::from_str(&text).map_err(|e| damaged(format!("{MANIFEST}: {e}")))?;
         // Looked at first: the rest of another format may be anything.
@@ -269,6 +315,7 @@ impl Snapshots {
 
     /// Deletes the snapshot of this name, whatever is in it.
     pub fn remove(&self, name: &Name) -> Result<(), SnapshotError> {
+        self.check()?;
         let folder = self.path(name);
         let scratch = match fs::symlink_metadata(&folder) {
             Ok(_) => Scratch::new(&self.folder, UNFINISHED)?,
@@ -316,9 +363,29 @@ impl SumsError {
     fn of(self, name: &Name) -> SnapshotError {
         match self {
             Self::Home(error) => error.into(),
-            Self::Refused(reason) => SnapshotError::Damaged { name: name.clone(), reason },
+            Self::Refused(reason) => SnapshotError::damaged(name, reason),
+            Self::Stray { what: reason, path } => {
+                SnapshotError::Damaged { name: name.clone(), reason, stray: Some(path) }
+            }
         }
     }
+}
+
+impl SnapshotError {
+    fn damaged(name: &Name, reason: String) -> Self {
+        Self::Damaged { name: name.clone(), reason, stray: None }
+    }
+}
+
+/// The text of [`MANIFEST`] in a snapshot's folder.
+fn manifest(folder: &Path) -> Result<String, SumsError> {
+    let top = sums::open_folder(CWD, folder, "its folder", folder)?;
+    let path = folder.join(MANIFEST);
+    let file = sums::open_file(&top, MANIFEST, MANIFEST, &path)?;
+    let mut text = Vec::new();
+    file.take(MAX_MANIFEST + 1).read_to_end(&mut text).map_err(HomeError::io(&path))?;
+    let text = String::from_utf8(text).ok().filter(|text| text.len() as u64 <= MAX_MANIFEST);
+    text.ok_or_else(|| SumsError::Refused(format!("{MANIFEST} is not as it was written")))
 }
 
 /// Renames to a name that nothing has.

@@ -1,19 +1,29 @@
-//! Folders for what is not whole yet, in the folder that it is to be renamed into.
+//! Folders for what is not whole yet, in the folder that it is to be renamed into, and for what is
+//! being deleted.
+//!
+//! The process that makes a folder holds its lock until the folder is gone. The lock is removed
+//! last, so a folder that a killed process left has a lock that no process holds, or no lock at
+//! all. A sweep takes the lock, making it where there is none, before it removes the folder. A
+//! process whose new folder is swept before it has the lock makes another.
 
 use crate::home::{self, HomeError};
 use std::{
     fs::{self, File},
+    io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
-use tempfile::TempDir;
 
-/// The lock of a folder: who finds it free may remove the folder, its maker is gone.
+/// The lock of a folder.
 const LOCK: &str = "lock";
+
+/// How often a folder is made that is swept before it has its lock.
+const ATTEMPTS: u32 = 8;
 
 /// A folder of this process, removed with all that is in it when it is dropped.
 #[derive(Debug)]
 pub(super) struct Scratch {
-    folder: TempDir,
+    folder: PathBuf,
     _lock: File,
 }
 
@@ -22,36 +32,167 @@ impl Scratch {
     /// killed.
     pub(super) fn new(parent: &Path, prefix: &str) -> Result<Self, HomeError> {
         sweep(parent, prefix)?;
-        let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent);
-        let folder = folder.map_err(HomeError::io(parent))?;
-        let path = folder.path().join(LOCK);
-        let lock = home::take_lock(&path)?.ok_or_else(|| HomeError::Malformed {
-            path,
-            reason: "another process has taken it".to_owned(),
-        })?;
-        Ok(Self { folder, _lock: lock })
+        for _ in 0..ATTEMPTS {
+            let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent);
+            let folder = folder.map_err(HomeError::io(parent))?.keep();
+            if let Some(lock) = take(&folder)? {
+                return Ok(Self { folder, _lock: lock });
+            }
+        }
+        Err(HomeError::Malformed {
+            path: parent.to_owned(),
+            reason: "other processes remove the folders that are made in it".to_owned(),
+        })
     }
 
     /// A place in it.
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.join(name)
     }
 }
 
-fn sweep(parent: &Path, prefix: &str) -> Result<(), HomeError> {
-    for entry in fs::read_dir(parent).map_err(HomeError::io(parent))? {
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        clear(&self.folder);
+    }
+}
+
+/// The folders in `parent` that no process holds, whose names begin with `prefix`.
+pub(super) fn abandoned(parent: &Path, prefix: &str) -> Result<Vec<PathBuf>, HomeError> {
+    let entries = match fs::read_dir(parent) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(HomeError::io(parent))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
         let entry = entry.map_err(HomeError::io(parent))?;
         let path = entry.path();
-        let lock = path.join(LOCK);
-        // Without a lock it is being made.
+        // A link is not ours, whatever it is called.
         if entry.file_name().to_string_lossy().starts_with(prefix)
-            && lock.is_file()
-            && !home::is_held(&lock)?
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && !home::is_held(&path.join(LOCK)).unwrap_or(false)
         {
-            tracing::info!(path = %path.display(), "removing what a killed process left");
-            // Somebody else may be at it, too.
-            let _ = fs::remove_dir_all(&path);
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Removes the [`abandoned`] folders. One that cannot be removed is left.
+pub(super) fn sweep(parent: &Path, prefix: &str) -> Result<(), HomeError> {
+    for path in abandoned(parent, prefix)? {
+        match take(&path) {
+            Ok(Some(_lock)) => {
+                tracing::info!(path = %path.display(), "removing what a killed process left");
+                clear(&path);
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "left as it is"),
         }
     }
     Ok(())
+}
+
+/// Takes a folder for this process, making its lock where there is none. `None`: another process
+/// has it, or has removed it just now.
+fn take(folder: &Path) -> Result<Option<File>, HomeError> {
+    let path = folder.join(LOCK);
+    let lock = match home::take_lock(&path) {
+        Ok(Some(lock)) => lock,
+        Ok(None) => return Ok(None),
+        Err(HomeError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    // Another process may have had it until it removed the folder.
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    let held = lock.metadata().map(identity).map_err(HomeError::io(&path))?;
+    let named = fs::symlink_metadata(&path).map(identity);
+    Ok(named.is_ok_and(|named| named == held).then_some(lock))
+}
+
+/// Removes a folder whose lock this process holds. What cannot be removed is left, with the lock:
+/// the next sweep finds it.
+fn clear(folder: &Path) {
+    if let Err(error) = remove(folder) {
+        tracing::warn!(path = %folder.display(), %error, "left behind");
+    }
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name() == LOCK {
+            continue;
+        }
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    fs::remove_file(folder.join(LOCK))?;
+    // Another process that sweeps may have made a lock: then it removes the rest.
+    match fs::remove_dir(folder) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
+            ) =>
+        {
+            Ok(())
+        }
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{os::unix::fs::symlink, thread};
+
+    #[test]
+    fn what_is_left_goes_however_far_its_removal_came() {
+        let parent = tempfile::tempdir().unwrap();
+        let held = Scratch::new(parent.path(), ".x-").unwrap();
+        let photos = parent.path().join("photos");
+        fs::create_dir(&photos).unwrap();
+        fs::write(photos.join("winter.jpg"), "snow").unwrap();
+        symlink(&photos, parent.path().join(".x-link")).unwrap();
+        let check = |files: &[&str]| {
+            let left = parent.path().join(".x-left");
+            fs::create_dir_all(left.join("deep")).unwrap();
+            for file in files {
+                fs::write(left.join(file), "").unwrap();
+            }
+            assert_eq!(abandoned(parent.path(), ".x-").unwrap(), std::slice::from_ref(&left));
+            sweep(parent.path(), ".x-").unwrap();
+            assert!(!left.exists(), "{files:?}");
+        };
+        check(&["lock", "deep/file"]);
+        check(&["deep/file"]);
+        check(&[]);
+        assert!(held.path("lock").exists());
+        assert_eq!(fs::read_to_string(photos.join("winter.jpg")).unwrap(), "snow");
+        drop(held);
+        let left: Vec<_> = fs::read_dir(parent.path()).unwrap().collect();
+        assert_eq!(left.len(), 2, "the photos and the link to them: {left:?}");
+    }
+
+    #[test]
+    fn those_who_make_and_those_who_sweep_do_not_disturb_each_other() {
+        let parent = tempfile::tempdir().unwrap();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let scratch = Scratch::new(parent.path(), ".x-").unwrap();
+                        fs::write(scratch.path("file"), "").unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
 }

@@ -11,16 +11,17 @@ use crate::{
 };
 use commonware_cryptography::{Hasher as _, Sha256, sha256::Digest};
 use rustix::{
-    fd::OwnedFd,
+    fd::{AsFd, OwnedFd},
     fs::{CWD, FileType},
     io::Errno,
+    path::Arg,
 };
 use std::{
     collections::BTreeMap,
     fs::{self, File, OpenOptions},
     io::{self, Read as _},
     os::unix::fs::OpenOptionsExt as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// The longest list that is written and read, in bytes: half a million files.
@@ -35,9 +36,17 @@ pub(super) enum SumsError {
     /// A file or folder cannot be read or written.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// It has something that a snapshot does not have, or lacks what it should have.
+    /// It lacks what was saved, or has something else in its place.
     #[error("{0}")]
     Refused(String),
+    /// It has something that was not saved.
+    #[error("{what}")]
+    Stray {
+        /// What.
+        what: String,
+        /// Where.
+        path: PathBuf,
+    },
 }
 
 /// Hashes by path, relative to the snapshot's folder.
@@ -91,10 +100,7 @@ impl Sums {
     /// Reads the list of a snapshot.
     pub(super) fn read(snapshot: &Path) -> Result<Self, SumsError> {
         let path = snapshot.join(SUMS);
-        let file = nofollow::file(CWD, &path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => SumsError::Refused(format!("it has no {SUMS}")),
-            _ => HomeError::io(&path)(error).into(),
-        })?;
+        let file = open_file(CWD, &path, SUMS, &path)?;
         let mut text = Vec::new();
         file.take(MAX_LIST + 1).read_to_end(&mut text).map_err(HomeError::io(&path))?;
         String::from_utf8(text)
@@ -122,7 +128,7 @@ impl Sums {
         match self.0.get(path) {
             Some(hash) if *hash == Sha256::hash(&[text.as_bytes()]) => Ok(()),
             Some(_) => Err(changed(path)),
-            None => Err(unlisted(path, "file")),
+            None => Err(SumsError::Refused(format!("{SUMS} does not list {path}"))),
         }
     }
 
@@ -140,15 +146,14 @@ impl Sums {
         if let Some(path) = self.0.keys().find(|path| !saved(path)) {
             return Err(SumsError::Refused(format!("{path} is not part of a snapshot")));
         }
-        let failed = |path| move |error: Errno| HomeError::io(path)(error.into());
-        let top = nofollow::directory(CWD, snapshot).map_err(failed(snapshot))?;
+        let top = open_folder(CWD, snapshot, "its folder", snapshot)?;
         for (name, _) in entries(&top, snapshot)? {
             if ![DEVNET, MANIFEST, SUMS].contains(&&*name) {
-                return Err(unlisted(&name, "name"));
+                return Err(unlisted(&name, "name", &snapshot.join(&name)));
             }
         }
         let folder = snapshot.join(DEVNET);
-        let devnet = nofollow::directory(&top, DEVNET).map_err(failed(&folder))?;
+        let devnet = open_folder(&top, DEVNET, DEVNET, &folder)?;
         let mut missing: BTreeMap<&str, &Digest> =
             self.0.iter().map(|(path, hash)| (path.as_str(), hash)).collect();
         missing.remove(MANIFEST);
@@ -172,18 +177,19 @@ fn bring_folder(
     home::create_private_dir(to)?;
     for (name, kind) in entries(from, path)? {
         let (path, place, to) = (path.join(&name), format!("{place}/{name}"), to.join(&name));
+        let below = format!("{place}/");
+        let next = missing.range(below.as_str()..).next();
+        let is_folder = next.is_some_and(|(path, _)| path.starts_with(&below));
         if kind.is_dir() {
-            let below = format!("{place}/");
-            let next = missing.range(below.as_str()..).next();
-            if !next.is_some_and(|(path, _)| path.starts_with(&below)) {
-                return Err(unlisted(&place, "folder"));
+            if !is_folder {
+                return Err(unlisted(&place, "folder", &path));
             }
-            let inner = nofollow::directory(from, &*name);
-            let inner = inner.map_err(|error| HomeError::io(&path)(error.into()))?;
+            let inner = open_folder(from, &*name, &place, &path)?;
             bring_folder(&path, &inner, &place, &to, missing)?;
         } else if kind.is_file() {
-            let expected = missing.remove(&*place).ok_or_else(|| unlisted(&place, "file"))?;
-            let mut file = nofollow::file(from, &*name).map_err(HomeError::io(&path))?;
+            let expected =
+                missing.remove(&*place).ok_or_else(|| unlisted(&place, "file", &path))?;
+            let mut file = open_file(from, &*name, &place, &path)?;
             let mut options = OpenOptions::new();
             let copy = options.write(true).create_new(true).mode(0o600).open(&to);
             let mut copy = copy.map_err(HomeError::io(&to))?;
@@ -193,7 +199,11 @@ fn bring_folder(
             }
         } else {
             let what = if kind.is_symlink() { "a link" } else { "neither file nor folder" };
-            return Err(SumsError::Refused(format!("{place} is {what}")));
+            let what = format!("{place} is {what}");
+            return Err(match is_folder || missing.contains_key(&*place) {
+                true => SumsError::Refused(what),
+                false => SumsError::Stray { what, path },
+            });
         }
     }
     Ok(())
@@ -203,8 +213,41 @@ fn changed(path: &str) -> SumsError {
     SumsError::Refused(format!("{path} is not what was saved"))
 }
 
-fn unlisted(path: &str, what: &str) -> SumsError {
-    SumsError::Refused(format!("{path} is a {what} that {SUMS} does not list"))
+/// `path` is where `place` of the snapshot is.
+fn unlisted(place: &str, what: &str, path: &Path) -> SumsError {
+    let what = format!("{place} is a {what} that {SUMS} does not list");
+    SumsError::Stray { what, path: path.to_owned() }
+}
+
+/// Opens a folder of a snapshot that is `place` in it, and at `path`.
+pub(super) fn open_folder(
+    at: impl AsFd,
+    name: impl Arg,
+    place: &str,
+    path: &Path,
+) -> Result<OwnedFd, SumsError> {
+    nofollow::directory(at, name).map_err(|error| match error {
+        Errno::NOENT => SumsError::Refused(format!("{place} is missing")),
+        Errno::NOTDIR | Errno::LOOP => SumsError::Refused(format!("{place} is not a folder")),
+        _ => HomeError::io(path)(error.into()).into(),
+    })
+}
+
+/// Opens a file of a snapshot that is `place` in it, and at `path`. It may still be long.
+pub(super) fn open_file(
+    at: impl AsFd,
+    name: impl Arg,
+    place: &str,
+    path: &Path,
+) -> Result<File, SumsError> {
+    nofollow::file(at, name).map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::NOENT) => SumsError::Refused(format!("{place} is missing")),
+        // A link, a socket; or it could be opened, and is no file.
+        Some(Errno::LOOP | Errno::NXIO) | None => {
+            SumsError::Refused(format!("{place} is not a file"))
+        }
+        Some(_) => HomeError::io(path)(error).into(),
+    })
 }
 
 /// Whether a line can list a name.

@@ -283,6 +283,98 @@ fn what_a_snapshot_cannot_have_is_refused() {
 }
 
 #[test]
+fn only_real_files_and_folders_are_a_snapshot_s() {
+    let lab = Lab::new();
+    let before = name("before");
+    lab.save("one", Some("before")).unwrap();
+    lab.save("one", Some("good")).unwrap();
+    let folder = lab.snapshots().path(&before);
+    let aside = lab.folder.path().join("aside");
+    let check = |path: &Path, is_read: bool, expected: &str| {
+        let load = lab.snapshots().load(&before, Some(&name("two")), false).unwrap_err();
+        assert!(matches!(load, SnapshotError::Damaged { .. }), "{}: {load}", path.display());
+        assert!(load.to_string().contains(expected), "{load}");
+        let (snapshots, damaged) = lab.snapshots().list().unwrap();
+        assert_eq!(snapshots.len(), 2 - usize::from(is_read), "{}", path.display());
+        assert_eq!(damaged.len(), usize::from(is_read), "{damaged:?}");
+        assert!(damaged.iter().all(|error| error.to_string().contains("`before`")));
+    };
+    let places = [
+        (folder.clone(), true, "its folder is not a folder"),
+        (folder.join(MANIFEST), true, "snapshot.json is not a file"),
+        (folder.join(SUMS), false, "SHA256SUMS is not a file"),
+        (folder.join(DEVNET), false, "devnet is not a folder"),
+    ];
+    for (path, is_read, expected) in places {
+        fs::rename(&path, &aside).unwrap();
+        symlink(&aside, &path).unwrap();
+        check(&path, is_read, expected);
+        fs::remove_file(&path).unwrap();
+        // Nothing waits for its writer.
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        check(&path, is_read, expected);
+        fs::remove_file(&path).unwrap();
+        fs::rename(&aside, &path).unwrap();
+    }
+    let manifest = folder.join(MANIFEST);
+    fs::rename(&manifest, &aside).unwrap();
+    // A hole takes no disk.
+    fs::File::create(&manifest).unwrap().set_len(1 << 36).unwrap();
+    check(&manifest, true, "snapshot.json is not as it was written");
+    fs::rename(&aside, &manifest).unwrap();
+    lab.snapshots().load(&before, Some(&name("two")), false).unwrap();
+}
+
+#[test]
+fn what_would_not_be_missed_is_told_apart_from_damage() {
+    let lab = Lab::new();
+    let before = name("before");
+    lab.save("one", Some("before")).unwrap();
+    let folder = lab.snapshots().path(&before);
+    let stray = || match lab.snapshots().load(&before, Some(&name("two")), false).unwrap_err() {
+        SnapshotError::Damaged { stray, .. } => stray,
+        error => panic!("{error}"),
+    };
+    for place in ["notes.txt", "devnet/token", "devnet/accounts/more.key"] {
+        fs::write(folder.join(place), "mine").unwrap();
+        assert_eq!(stray(), Some(folder.join(place)));
+        fs::remove_file(folder.join(place)).unwrap();
+    }
+    for place in ["devnet/jobs", "devnet/data/link"] {
+        symlink("/", folder.join(place)).unwrap();
+        assert_eq!(stray(), Some(folder.join(place)));
+        fs::remove_file(folder.join(place)).unwrap();
+    }
+    for place in ["devnet/accounts", "devnet/topology.yaml"] {
+        let aside = lab.folder.path().join("aside");
+        fs::rename(folder.join(place), &aside).unwrap();
+        symlink(&aside, folder.join(place)).unwrap();
+        assert_eq!(stray(), None, "{place}");
+        fs::remove_file(folder.join(place)).unwrap();
+        fs::rename(&aside, folder.join(place)).unwrap();
+    }
+}
+
+#[test]
+fn a_linked_folder_of_snapshots_is_refused() {
+    let lab = Lab::new();
+    let elsewhere = lab.folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let linked = lab.home.path().join(FOLDER);
+    symlink(&elsewhere, &linked).unwrap();
+    let refused = |error: SnapshotError| match error {
+        SnapshotError::Home(HomeError::NotFolder(path)) => assert_eq!(path, linked),
+        error => panic!("{error}"),
+    };
+    refused(lab.save("one", Some("a")).unwrap_err());
+    refused(lab.snapshots().list().unwrap_err());
+    refused(lab.snapshots().load(&name("a"), None, false).unwrap_err());
+    refused(lab.snapshots().remove(&name("a")).unwrap_err());
+    assert_eq!(fs::read_dir(elsewhere).unwrap().count(), 0);
+}
+
+#[test]
 fn links_are_not_saved() {
     let lab = Lab::new();
     let one = lab.devnet("one");
@@ -300,9 +392,17 @@ fn what_a_killed_process_left_goes_with_the_next_snapshot() {
     let left = lab.home.path().join(FOLDER).join(format!("{UNFINISHED}left"));
     fs::create_dir(&left).unwrap();
     fs::write(left.join("lock"), "1").unwrap();
+    let deleted = lab.home.path().join(FOLDER).join(format!("{UNFINISHED}deleted"));
+    fs::create_dir_all(deleted.join("snapshot/devnet")).unwrap();
+    let loading = lab.home.path().join(".loading-left");
+    fs::create_dir(&loading).unwrap();
     assert_eq!(lab.snapshots().list().unwrap().0.len(), 1);
+    let leftovers = [deleted.clone(), left.clone(), loading.clone()];
+    assert_eq!(lab.snapshots().leftovers().unwrap(), leftovers);
     lab.save("one", Some("b")).unwrap();
-    assert!(!left.exists());
+    assert!(!left.exists() && !deleted.exists());
+    assert_eq!(lab.snapshots().leftovers().unwrap(), [loading]);
+    lab.snapshots().sweep().unwrap();
     assert!(held.path("").exists(), "another process is at it");
     drop(held);
     assert!(lab.leftovers().is_empty());

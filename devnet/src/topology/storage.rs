@@ -74,7 +74,7 @@ const UNITS: [(&str, u64); 6] = [
 ];
 
 /// A number of bytes, written with its unit: `500MB`, `4GB`, `1TiB`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
 /// Why a text is no size.

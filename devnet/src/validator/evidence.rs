@@ -1,10 +1,10 @@
-//! Signed commitments that a validator has seen, to prove that a runner signed two different ones in
-//! one attempt at a job (spec jobs.md §5).
+//! Signed commitments that a validator has seen, to prove that a runner signed two different ones
+//! in one attempt at a job (spec jobs.md §5).
 //!
 //! They come from the runners that are connected here and from the transactions of blocks, also of
-//! those that failed: a runner that tells validators different things has all of it on the chain, or
-//! here and on the chain. What was seen is kept until its attempt's deadline, [`MAX_SEEN`] of them
-//! at most, and forgotten in a restart.
+//! those that failed: all that a runner tells different validators is on the chain, or here and on
+//! the chain. What was seen is kept until its attempt's deadline, [`MAX_SEEN`] of them at most, and
+//! forgotten in a restart.
 
 use cowboy_engine::{
     chain::{

@@ -2,7 +2,7 @@
 
 use super::{
     launch,
-    up::{Up, UpReport},
+    up::{Up, UpReport, warn_of_dead},
 };
 use crate::{
     commands::chain,
@@ -77,6 +77,7 @@ pub async fn start(
             head = chain::reach(cx.ui, &client, height, deadline) => head?,
         },
     };
+    warn_of_dead(&client).await?;
     let nodes = (plan.validators.len(), plan.runners.len());
     Ok(UpReport::new(record, devnet.path().to_owned(), head, nodes, started.elapsed()))
 }

@@ -1,6 +1,9 @@
 //! A devnet in this process: its log, its signals, and the lines about its blocks.
 
-use super::{rotating::Rotating, up::UpReport};
+use super::{
+    rotating::Rotating,
+    up::{UpReport, warn_of_dead},
+};
 use crate::{
     commands::{runtime, to_end},
     context::Context,
@@ -89,6 +92,7 @@ fn report(cx: &Context, devnet: &DevnetHome, nodes: (usize, usize), ready: &Read
         let client = Client::of_devnet(devnet)?;
         let head = client.head().await?;
         let mut blocks = client.follow(Some(head.height.saturating_add(1)));
+        warn_of_dead(&client).await?;
         let (record, home) = (ready.record.clone(), devnet.path().to_owned());
         cx.ui.document(&UpReport::new(record, home, head, nodes, ready.after))?;
         loop {

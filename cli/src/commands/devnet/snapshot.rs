@@ -112,10 +112,11 @@ impl Save {
     async fn run(self, cx: &Context) -> Result<(), CliError> {
         let devnet = cx.existing(None)?;
         let progress = cx.ui.progress(format!("saving devnet {}", devnet.name()));
+        let snapshots = Snapshots::beside(&devnet);
+        snapshots.check_source(&devnet)?;
         let saved = match devnet.state()? {
             State::Absent | State::Stopped => {
-                let lock = devnet.lock()?;
-                let snapshots = Snapshots::beside(lock.home());
+                let _lock = devnet.lock()?;
                 let draft = snapshots.copy(&devnet, self.snapshot.as_ref(), Timestamp::now())?;
                 draft.finish(None)?
             }
@@ -207,6 +208,8 @@ impl From<SnapshotError> for CliError {
             SnapshotError::Strange(_) => {
                 Self::new(Exit::Invalid, what).hint("move it out of the devnet's folder")
             }
+            SnapshotError::Damaged { stray: Some(path), .. } => Self::new(Exit::Invalid, what)
+                .hint(format!("that was not saved with it; remove it: {}", path.display())),
             SnapshotError::Damaged { name, .. } => Self::new(Exit::Invalid, what)
                 .hint(format!("delete it: cowboyctl devnet snapshot rm {name}")),
             SnapshotError::Running { name, .. } => Self::new(Exit::Conflict, what).hint(format!(

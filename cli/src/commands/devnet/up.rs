@@ -10,7 +10,8 @@ use crate::{
 };
 use clap::{Args, builder::FalseyValueParser};
 use cowboy_devnet::{
-    api::types::{ChainIdText, Head},
+    api::types::{ChainIdText, Head, ValidatorState, ValidatorStatus},
+    client::Client,
     orchestrator::home::{DevnetHome, Home, HomeError, Record, State},
     topology::{
         BlockTime, MAX_RUNNERS, MAX_VALIDATORS, Name, Overrides, Plan, Topology, Visibility,
@@ -168,6 +169,21 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
             plan.name
         ),
     ))
+}
+
+/// Says which validators did not start, of a devnet that goes on without them.
+pub(super) async fn warn_of_dead(client: &Client) -> Result<(), CliError> {
+    for validator in client.status().await?.validators {
+        if validator.status == ValidatorState::Died {
+            let ValidatorStatus { name, reason, .. } = validator;
+            let reason = reason.unwrap_or_default();
+            warn(&format!(
+                "{name} does not run: {reason}\n  the others go on; to have it take the chain from \
+                 them: cowboyctl validator resync {name}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A devnet that is up.

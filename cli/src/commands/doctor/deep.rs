@@ -1,51 +1,151 @@
-//! Checks of all that a devnet's validators have stored.
+//! Checks of all that a devnet has stored: what should be there is, and holds together.
 
 use super::finding::Finding;
 use crate::commands::devnet::saved_plan;
 use cowboy_devnet::{
     home::DevnetHome,
     orchestrator::genesis::genesis,
+    snapshot::faults_of,
     storage::{StorageError, Store},
-    validator::check,
+    topology::Plan,
+    validator::check::{self, Fault},
 };
-use std::fs;
+use cowboy_engine::chain::Genesis;
+use serde::Deserialize;
+use std::{collections::BTreeSet, fs, io, path::Path};
+
+/// What a devnet keeps of its validators' changes since the topology.
+#[derive(Default, Deserialize)]
+struct Changes {
+    /// Those that left.
+    left: Vec<String>,
+}
 
 /// A finding for each fault, or one for a validator without.
 pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
-    let Ok(Some(plan)) = saved_plan(devnet) else { return Vec::new() };
-    let genesis = genesis(&plan);
-    let Ok(entries) = fs::read_dir(devnet.validators_path()) else { return Vec::new() };
-    let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    folders.sort();
+    let name = devnet.name();
+    if devnet.is_resetting() {
+        let what = "its reset is not finished: there is no chain to check";
+        let fix = format!("finish it: cowboyctl devnet reset {name}");
+        return vec![Finding::warning("stored", name, what).fix(fix)];
+    }
+    let (validators, data) = (devnet.validators_path(), devnet.data_path());
+    let lease = devnet.lease_path();
+    // A devnet that never started has none of these, and one that was reset.
+    if ![&validators, &data, &lease].into_iter().any(|path| is_there(path)) {
+        return Vec::new();
+    }
+    let plan = match saved_plan(devnet) {
+        Ok(Some(plan)) => plan,
+        Ok(None) => {
+            let path = devnet.topology_path();
+            let what = format!("{} is missing: the chain cannot be checked", path.display());
+            return vec![Finding::problem("stored", name, what).fix(restore(devnet))];
+        }
+        // Told by another check.
+        Err(_) => return Vec::new(),
+    };
     let mut findings = Vec::new();
-    for folder in folders {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let subject = format!("{}/{name}", devnet.name());
-        let fix = format!("cowboyctl --devnet {} validator resync {name}", devnet.name());
-        let path = folder.join("index.db");
-        if !path.exists() {
-            let what = "it has no store: its next start takes the chain from the others";
-            findings.push(Finding::warning("stored", &subject, what));
-            continue;
+    if is_there(&validators) {
+        let genesis = genesis(&plan);
+        for validator in members(devnet, &plan) {
+            findings.extend(of_validator(devnet, &validator, &genesis));
         }
-        match Store::open(&path, genesis.chain_id()) {
-            Ok(store) => {
-                let faults = check::all(&store, &genesis);
-                let head = store.head().ok().flatten().map_or(0, |(height, _)| height.get());
-                if faults.is_empty() {
-                    let what = format!("blocks {} to {head} hold together", store.kept_from());
-                    findings.push(Finding::ok("stored", &subject, what));
-                }
-                findings.extend(faults.into_iter().map(|fault| {
-                    Finding::problem("stored", &subject, fault.to_string()).fix(fix.clone())
-                }));
-            }
-            // Told by another check.
-            Err(StorageError::Format { .. } | StorageError::Chain { .. }) => {}
-            Err(error) => {
-                findings.push(Finding::problem("stored", &subject, error.to_string()).fix(fix));
-            }
+    } else {
+        let what = format!("{} is missing: no validator has a chain", validators.display());
+        findings.push(Finding::problem("stored", name, what).fix(restore(devnet)));
+    }
+    if !is_there(&data) {
+        let data = data.display();
+        let what = format!("{data} is missing: ports, pipelines and the newest votes are lost");
+        findings.push(Finding::problem("stored", name, what).fix(restore(devnet)));
+    }
+    findings.extend(database(devnet, &devnet.speculation_path(), "pipelines"));
+    findings.extend(database(devnet, &lease.join("lease.db"), "lease jobs"));
+    findings
+}
+
+/// The validators that have a folder, and those that should have one.
+fn members(devnet: &DevnetHome, plan: &Plan) -> BTreeSet<String> {
+    let path = devnet.data_path().join("validators.json");
+    let text = path.is_file().then(|| fs::read_to_string(&path).ok()).flatten();
+    let changes: Option<Changes> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let left = changes.unwrap_or_default().left;
+    let planned = plan.validators.iter().map(|validator| validator.name.to_string());
+    let there = fs::read_dir(devnet.validators_path()).into_iter().flatten().flatten();
+    let there = there.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    planned.filter(|name| !left.contains(name)).chain(there).collect()
+}
+
+fn of_validator(devnet: &DevnetHome, name: &str, genesis: &Genesis) -> Vec<Finding> {
+    let subject = format!("{}/{name}", devnet.name());
+    let fix = format!("cowboyctl --devnet {} validator resync {name}", devnet.name());
+    let path = devnet.validators_path().join(name).join("index.db");
+    if !is_there(&path) {
+        let what = "it has no store: its next start takes the chain from the others";
+        return vec![Finding::warning("stored", subject, what)];
+    }
+    if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
+        let what = format!("{} is not a file", path.display());
+        return vec![Finding::problem("stored", subject, what).fix("move it away")];
+    }
+    let store = match Store::open(&path, genesis.chain_id()) {
+        Ok(store) => store,
+        // Told by another check.
+        Err(StorageError::Format { .. }) => return Vec::new(),
+        Err(StorageError::Chain { got, expected }) => {
+            let path = path.display();
+            let what = format!("its store is of chain {got:#x}, the topology is of {expected:#x}");
+            let fix = format!(
+                "move it away, and the next start takes the chain from the others: {path}; where \
+                 all stores say so, the topology or the program has changed"
+            );
+            return vec![Finding::problem("stored", subject, what).fix(fix)];
         }
+        Err(error) => {
+            return vec![Finding::problem("stored", subject, error.to_string()).fix(fix)];
+        }
+    };
+    let faults = check::all(&store, genesis);
+    if faults.is_empty() {
+        let head = store.head().ok().flatten().map_or(0, |(height, _)| height.get());
+        let what = format!("blocks {} to {head} hold together", store.kept_from());
+        return vec![Finding::ok("stored", subject, what)];
+    }
+    let problem = |fault: Fault| Finding::problem("stored", &subject, fault.to_string());
+    faults.into_iter().map(|fault| problem(fault).fix(fix.clone())).collect()
+}
+
+/// What is wrong with the SQLite file of `what`; nothing where there is no such file.
+fn database(devnet: &DevnetHome, path: &Path, what: &str) -> Vec<Finding> {
+    let faults = match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
+        Err(error) => vec![error.to_string()],
+        Ok(found) if !found.is_file() => vec!["it is not a file".to_owned()],
+        Ok(_) => faults_of(path),
+    };
+    let path = path.display();
+    let fix = format!(
+        "move it away while the devnet is stopped; its {what} are lost: {path}; or {}",
+        restore(devnet)
+    );
+    let mut findings = Vec::new();
+    for fault in faults {
+        let found = Finding::problem("stored", devnet.name(), format!("{path}: {fault}"));
+        findings.push(found.fix(fix.clone()));
     }
     findings
+}
+
+/// How a devnet gets a chain again.
+fn restore(devnet: &DevnetHome) -> String {
+    let name = devnet.name();
+    format!(
+        "bring a snapshot back: cowboyctl devnet snapshot load SNAPSHOT --name {name} --force; or \
+         begin a new chain: cowboyctl devnet reset {name}"
+    )
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }

@@ -1,13 +1,19 @@
 //! What the doctor finds: one line each, with what to do, and what it may repair by itself.
 
 use crate::output::{DONE, Document, FAILED, Row, UNDONE};
-use cowboy_devnet::{home::DevnetHome, lease::folder::LeaseFolder, runner::folder::RunnerFolder};
+use cowboy_devnet::{
+    home::{DevnetHome, Home},
+    lease::folder::LeaseFolder,
+    runner::folder::RunnerFolder,
+    snapshot::Snapshots,
+};
+use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 use std::{
-    fs::{self, Permissions},
+    fs::{self, File, Permissions},
     io,
     os::unix::fs::PermissionsExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 /// How bad it is.
@@ -58,8 +64,10 @@ pub struct Finding {
 /// What `--fix` does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Repair {
-    /// Closes a file or a folder to everybody else.
+    /// Closes a file or a folder, and not what a link names, to everybody else.
     Mode(PathBuf, u32),
+    /// Removes the parts of snapshots and devnets that killed processes left.
+    Sweep(Home),
     /// Removes a file that an ended process left, while nobody can start another.
     Remove(Owner, PathBuf),
 }
@@ -123,6 +131,11 @@ impl Finding {
         }
     }
 
+    /// Whether it is what a check found about this subject.
+    pub fn is_of(&self, check: &str, subject: &str) -> bool {
+        self.check == check && self.subject == subject
+    }
+
     /// Whether something is wrong still.
     pub fn remains(&self) -> bool {
         self.state != State::Ok && !self.fixed
@@ -133,9 +146,16 @@ impl Repair {
     fn run(self) -> Result<String, String> {
         match self {
             Self::Mode(path, mode) => {
-                fs::set_permissions(&path, Permissions::from_mode(mode))
-                    .map_err(|error| error.to_string())?;
+                close(&path, mode).map_err(|error| error.to_string())?;
                 Ok(format!("did: chmod {mode:o} {}", path.display()))
+            }
+            Self::Sweep(home) => {
+                let snapshots = Snapshots::of(&home);
+                let left = snapshots.sweep().and_then(|()| snapshots.leftovers());
+                match left.map_err(|error| error.to_string())?.first() {
+                    Some(path) => Err(format!("{} is still there", path.display())),
+                    None => Ok("did: removed it".to_owned()),
+                }
             }
             Self::Remove(owner, path) => {
                 let busy = || "another process has taken the folder".to_owned();
@@ -160,6 +180,18 @@ impl Repair {
                 }
             }
         }
+    }
+}
+
+/// Sets the mode of a file or a folder; a link in its place is an error.
+fn close(path: &Path, mode: u32) -> io::Result<()> {
+    // Opening a pipe would wait for its writer.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let found = file.metadata()?;
+    match found.is_file() || found.is_dir() {
+        true => file.set_permissions(Permissions::from_mode(mode)),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "neither a file nor a folder")),
     }
 }
 

@@ -6,8 +6,9 @@ use cowboy_devnet::{
     lease::folder::LeaseFolder,
     orchestrator::ports::{self, Ports, Transport},
     runner::folder::RunnerFolder,
+    snapshot::Snapshots,
     storage::{FORMAT, stored_format},
-    topology::{Overrides, Topology},
+    topology::{Name, Overrides, Topology},
 };
 use jiff::Timestamp;
 use std::{
@@ -41,8 +42,52 @@ pub fn of_home(home: &Home) -> (Vec<Finding>, Vec<DevnetHome>) {
             Vec::new()
         }
     };
+    findings.extend(unusable(home));
+    findings.extend(unfinished(home));
     findings.extend(lease(&LeaseFolder::of(home)));
     (findings, devnets)
+}
+
+/// Folders of devnets that no command finds, because they have no lock that is a file.
+fn unusable(home: &Home) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for entry in fs::read_dir(home.path()).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_str().and_then(|name| name.parse::<Name>().ok());
+        let Some(devnet) = name.map(|name| home.devnet(&name)) else { continue };
+        if devnet.exists() {
+            continue;
+        }
+        let (name, lock) = (devnet.name(), devnet.lock_path());
+        if lock.symlink_metadata().is_ok() {
+            let what = format!("{} is not a file: the devnet cannot be used", lock.display());
+            let fix = format!("move it away, then: cowboyctl devnet up --detach --name {name}");
+            findings.push(Finding::problem("folder", name, what).fix(fix));
+        } else if devnet.topology_path().is_file() {
+            let what = format!("{} is missing: no command finds the devnet", lock.display());
+            let fix = format!("cowboyctl devnet up --detach --name {name}");
+            findings.push(Finding::warning("folder", name, what).fix(fix));
+        }
+    }
+    findings.sort_by(|a, b| a.subject.cmp(&b.subject));
+    findings
+}
+
+/// Parts of snapshots and devnets that a killed process did not finish, or not finish deleting.
+fn unfinished(home: &Home) -> Vec<Finding> {
+    let left = match Snapshots::of(home).leftovers() {
+        Ok(left) => left,
+        Err(error) => {
+            let found = Finding::problem("folder", home.path().display(), error.to_string());
+            return vec![found.fix("move it away or remove it")];
+        }
+    };
+    let what = "a killed command left this part of a snapshot or a devnet";
+    let found = |path: PathBuf| {
+        Finding::warning("stale", path.display(), what)
+            .fix(format!("rm -r {}", path.display()))
+            .repair(Repair::Sweep(home.clone()))
+    };
+    left.into_iter().map(found).collect()
 }
 
 fn writable(path: &Path) -> Finding {
@@ -70,7 +115,9 @@ fn writable(path: &Path) -> Finding {
                 0 => Finding::warning("home", &subject, what),
                 _ => Finding::problem("home", &subject, what),
             };
-            found.fix(format!("chmod 700 {subject}")).repair(Repair::Mode(path.to_owned(), 0o700))
+            // The home may be a link; what is repaired may not.
+            let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            found.fix(format!("chmod 700 {subject}")).repair(Repair::Mode(real, 0o700))
         }
     }
 }
@@ -102,6 +149,10 @@ fn room(path: &Path, free: u64) -> Finding {
 /// What a lease server that stands alone left.
 fn lease(folder: &LeaseFolder) -> Vec<Finding> {
     let subject = folder.path().display();
+    if folder.path().is_symlink() {
+        let found = Finding::warning("folder", subject, "it is a link, and is not looked into");
+        return vec![found.fix("put the folder itself there")];
+    }
     let mut findings = Vec::new();
     match (folder.record(), folder.last_record()) {
         (Ok(None), Ok(Some(record))) => {
@@ -125,23 +176,45 @@ pub fn of_devnet(devnet: &DevnetHome) -> Vec<Finding> {
         Ok(state) => state,
         Err(error) => return vec![unreadable("lock", devnet.name(), &error)],
     };
+    let strange = devnet.check().err();
     let mut findings = vec![topology(devnet)];
     findings.extend(record(devnet, &state));
     findings.extend(runners(devnet));
     if state == State::Stopped {
+        findings.extend(resetting(devnet));
         findings.extend(leftovers(devnet));
         findings.extend(kept_ports(devnet));
     }
     findings.push(format(devnet));
     findings.extend(keys(devnet));
     findings.push(logs(devnet));
+    if let Some(error) = strange {
+        // A link may lead out of the folder: nothing is changed through one.
+        for finding in &mut findings {
+            finding.repair = None;
+        }
+        let fix = "move it away or remove it; until then nothing of the devnet is repaired";
+        findings.push(Finding::problem("folder", devnet.name(), error.to_string()).fix(fix));
+    }
     findings
+}
+
+/// A reset that a killed process did not finish.
+fn resetting(devnet: &DevnetHome) -> Option<Finding> {
+    let what = "a reset was begun and never finished: the chain is gone, or a part of it";
+    let fix = format!("finish it: cowboyctl devnet reset {}", devnet.name());
+    devnet.is_resetting().then(|| Finding::warning("stale", devnet.name(), what).fix(fix))
 }
 
 fn topology(devnet: &DevnetHome) -> Finding {
     let path = devnet.topology_path();
     let text = match devnet.topology() {
         Ok(Some(text)) => text,
+        Ok(None) if devnet.has_chain() => {
+            let what = format!("{} is missing, and there is a chain", path.display());
+            return Finding::problem("topology", devnet.name(), what)
+                .fix("put it back, from a snapshot for example");
+        }
         Ok(None) => return Finding::ok("topology", devnet.name(), "it never started"),
         Err(error) => return unreadable("topology", devnet.name(), &error),
     };
@@ -226,9 +299,10 @@ fn leftovers(devnet: &DevnetHome) -> Vec<Finding> {
 /// The ports that a stopped devnet will take again.
 fn kept_ports(devnet: &DevnetHome) -> Vec<Finding> {
     let path = devnet.data_path().join("ports.json");
-    let kept = match fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str::<Ports>(&text),
-        Err(_) => return Vec::new(),
+    // Reading a pipe would wait for its writer.
+    let kept = match path.is_file().then(|| fs::read_to_string(&path)) {
+        Some(Ok(text)) => serde_json::from_str::<Ports>(&text),
+        _ => return Vec::new(),
     };
     let Ok(ports) = kept else {
         let what = format!("{} cannot be read: other ports will be chosen", path.display());
@@ -265,6 +339,10 @@ fn format(devnet: &DevnetHome) -> Finding {
     let mut stored = 0;
     for entry in fs::read_dir(devnet.validators_path()).into_iter().flatten().flatten() {
         let path = entry.path().join("index.db");
+        if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+            let what = format!("{} is not a file", path.display());
+            return Finding::problem("format", name, what).fix("move it away");
+        }
         let reset = format!("the chain begins anew: cowboyctl devnet reset {name}");
         match stored_format(&path) {
             Ok(Some(FORMAT) | None) => stored += 1,
@@ -303,7 +381,13 @@ fn keys(devnet: &DevnetHome) -> Vec<Finding> {
 fn exposed(paths: &[PathBuf]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for path in paths {
-        let Ok(it) = fs::metadata(path) else { continue };
+        let Ok(it) = fs::symlink_metadata(path) else { continue };
+        if !it.is_file() {
+            let what = "it is not a file, but a link or something else";
+            let found = Finding::problem("keys", path.display(), what);
+            findings.push(found.fix("move it away or remove it"));
+            continue;
+        }
         let others = it.permissions().mode() & 0o077;
         if others != 0 {
             let file = path.display();

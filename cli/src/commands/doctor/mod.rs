@@ -44,7 +44,12 @@ impl Doctor {
         let home = context::home()?;
         let (mut findings, listed) = folder::of_home(&home);
         let devnets = match &cx.devnet {
-            Some(_) => vec![cx.existing(None)?],
+            Some(name) => match cx.existing(None) {
+                Ok(devnet) => vec![devnet],
+                // Why it cannot be used has been found.
+                Err(_) if findings.iter().any(|it| it.is_of("folder", name.as_str())) => Vec::new(),
+                Err(error) => return Err(error),
+            },
             None => listed,
         };
         findings.extend(machine::check(&devnets));

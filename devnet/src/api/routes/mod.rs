@@ -42,9 +42,8 @@ use super::{
     view::{Glance, View},
 };
 use axum::{
-    Json,
     extract::State,
-    http::Method,
+    http::{Method, header::CONTENT_TYPE},
     routing::{MethodRouter, delete, get, post},
 };
 use openapi::{Answer, Operation};
@@ -534,7 +533,7 @@ fn others() -> Vec<Route> {
         Route {
             method: Method::GET,
             path: "/openapi.json",
-            handler: get(async || Json(openapi::document())),
+            handler: get(async || ([(CONTENT_TYPE, "application/json")], openapi::text())),
             operation: Operation::new("This document", Answer::any()),
         },
     ]
@@ -561,7 +560,7 @@ where
                               InQuery(node): InQuery<NodeQuery>,
                               InQuery(query): InQuery<Q>| {
         let read = move |backend| read(&View::of(backend, node.node.as_deref())?, path, query);
-        shared.blocking(read).await.map(Json)
+        shared.answer(read).await
     };
     let operation = Operation::new(summary, answer).query::<NodeQuery>().query::<Q>();
     Route { method: Method::GET, path, handler: get(handler), operation }
@@ -582,7 +581,7 @@ where
                               InPath(path): InPath<P>,
                               InQuery(node): InQuery<NodeQuery>| {
         let read = move |backend| read(&Glance::of(backend, node.node.as_deref())?, path);
-        shared.blocking(read).await.map(Json)
+        shared.answer(read).await
     };
     let operation = Operation::new(summary, answer).query::<NodeQuery>();
     Route { method: Method::GET, path, handler: get(handler), operation }

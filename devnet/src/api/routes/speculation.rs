@@ -140,7 +140,7 @@ where
     let handler = async move |State(shared): State<Arc<Shared>>,
                               InPath(path): InPath<P>,
                               InQuery(query): InQuery<Q>| {
-        ask(&shared, move |agent| read(agent, path, query)).await.map(Json)
+        ask(&shared, move |agent| Ok(Json(read(agent, path, query)?).into_response())).await
     };
     let operation = Operation::new(summary, answer).query::<Q>();
     Route { method: Method::GET, path, handler: get(handler), operation }

@@ -2,13 +2,19 @@
 
 use super::fixture::*;
 use crate::api::{
+    openapi,
     server::{BODY_LIMIT, Limits},
     types::{ErrorBody, ErrorCode},
 };
 use std::time::Duration;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{
+        TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    task::JoinHandle,
+    time::timeout,
 };
 
 /// Sends bytes as they are and reads the answer up to the connection's end.
@@ -17,7 +23,7 @@ async fn raw(devnet: &Devnet, bytes: &[u8]) -> String {
     stream.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
     let read = stream.read_to_end(&mut answer);
-    tokio::time::timeout(Duration::from_secs(20), read).await.unwrap().unwrap();
+    timeout(Duration::from_secs(20), read).await.unwrap().unwrap();
     String::from_utf8(answer).unwrap()
 }
 
@@ -88,6 +94,28 @@ async fn every_body_is_refused_that_has_an_unknown_field() {
     check("/v1/faults", "{\"kind\": \"pause\", \"at\": \"runner-0\", \"mistake\": 1}").await;
     for kind in ["result", "commit", "failure"] {
         check(&format!("/runner/{runner}/job_{kind}"), "{\"mistake\": 1}").await;
+    }
+}
+
+#[tokio::test]
+async fn every_body_is_refused_that_is_not_an_object() {
+    let devnet = Devnet::new().await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let document = serde_json::to_value(openapi::document()).unwrap();
+    let paths = document["paths"].as_object().unwrap().iter();
+    let paths: Vec<_> =
+        paths.filter(|(_, item)| item["post"]["requestBody"].is_object()).map(|p| p.0).collect();
+    assert!(paths.iter().any(|path| *path == "/v1/snapshots"));
+    for path in paths {
+        let url = format!("{}{}", devnet.url, path.replace(['{', '}'], "-"));
+        for body in ["[]", " \r\n\t[null]", "[{}]", "5", "null", "true", "\"{}\""] {
+            let request = client.post(&url).bearer_auth(TOKEN);
+            let request = request.header("content-type", "application/json");
+            let response = request.body(body).send().await.unwrap();
+            assert_eq!(response.status(), 400, "{path}: {body}");
+            let error = response.json::<ErrorBody>().await.unwrap().error;
+            assert_eq!(error.message, "the body is not a JSON object", "{path}: {body}");
+        }
     }
 }
 
@@ -178,7 +206,7 @@ async fn what_is_no_request_ends_its_connection_only() {
         let _ = stream.shutdown().await;
         let mut answer = Vec::new();
         let read = stream.read_to_end(&mut answer);
-        let _ = tokio::time::timeout(Duration::from_secs(20), read).await.unwrap();
+        let _ = timeout(Duration::from_secs(20), read).await.unwrap();
         let answer = String::from_utf8_lossy(&answer);
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
     }
@@ -240,22 +268,54 @@ async fn clients_that_do_not_go_on_keep_no_probe_out() {
         ("streams that are not read", streams, true),
     ] {
         let devnet = Devnet::within(limits).await;
-        let address = devnet.url.strip_prefix("http://").unwrap();
         let mut clients = Vec::new();
         for _ in 0..2 * limits.connections {
-            let (reads, mut writes) = TcpStream::connect(address).await.unwrap().into_split();
-            let bytes = bytes.clone();
-            let writing = tokio::spawn(async move {
-                // All of it where the server takes it; it may close the connection as well.
-                let _ = writes.write_all(bytes.as_bytes()).await;
-                writes
-            });
+            let (reads, writing) = ask(&devnet, bytes.clone()).await;
             if answered {
                 reads.readable().await.unwrap();
             }
             clients.push((reads, writing));
         }
-        let probe = tokio::time::timeout(Duration::from_secs(20), devnet.client.status()).await;
+        let probe = timeout(Duration::from_secs(20), devnet.client.status()).await;
         assert!(probe.expect(what).is_ok(), "{what}");
     }
+}
+
+#[tokio::test]
+async fn clients_that_ask_much_and_read_nothing_keep_no_probe_out() {
+    let long = Duration::from_secs(60);
+    let few = Limits { connections: 16, streams: 3, client: long, request: long };
+    for (limits, clients, path, requests) in [
+        (None, 20, "/openapi.json", 3_000),
+        (None, 60, "/v1/status", 500),
+        (Some(few), 24, "/v1/status", 500),
+    ] {
+        let devnet = match limits {
+            None => Devnet::new().await,
+            Some(limits) => Devnet::within(limits).await,
+        };
+        let bytes = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(requests);
+        let mut asking = Vec::new();
+        for _ in 0..clients {
+            asking.push(ask(&devnet, bytes.clone()).await);
+        }
+        asking[0].0.readable().await.unwrap();
+        for _ in 0..3 {
+            let probe = devnet.get("/v1/status");
+            let answer = timeout(Duration::from_secs(10), probe).await;
+            assert_eq!(answer.expect(path).status(), 200, "{path}");
+        }
+    }
+}
+
+/// A client that sends bytes and reads nothing.
+async fn ask(devnet: &Devnet, bytes: String) -> (OwnedReadHalf, JoinHandle<OwnedWriteHalf>) {
+    let address = devnet.url.strip_prefix("http://").unwrap();
+    let (reads, mut writes) = TcpStream::connect(address).await.unwrap().into_split();
+    let writing = tokio::spawn(async move {
+        // All of it where the server takes it; it may close the connection as well.
+        let _ = writes.write_all(bytes.as_bytes()).await;
+        writes
+    });
+    (reads, writing)
 }

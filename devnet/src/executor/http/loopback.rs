@@ -17,7 +17,7 @@ use reqwest::{
 use std::{
     error::Error,
     iter,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
 /// A host that leads to the loopback.
@@ -42,10 +42,27 @@ impl From<Refused> for ExecutorError {
 /// Whether connecting to this address leads to the machine itself: `127.0.0.0/8` and `::1`, and
 /// what the system takes for them, `0.0.0.0/8` and `::`; IPv4 in IPv6 as well.
 fn is_loopback(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.is_loopback() || address.octets()[0] == 0,
-        IpAddr::V6(address) => address.is_loopback() || address.is_unspecified(),
-    }
+    let address = match address {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(address) => embedded(address),
+    };
+    address.is_some_and(|address| address.is_loopback() || address.octets()[0] == 0)
+}
+
+/// The IPv4 address that an IPv6 address carries. The first form has `::` and `::1` too, as
+/// `0.0.0.0` and `0.0.0.1`.
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    // IPv4-compatible and -mapped (RFC 4291 section 2.5.5), IPv4-translated (RFC 2765 section 2.1),
+    // NAT64 (RFC 6052 section 2.1) and its local prefix (RFC 8215), 6to4 (RFC 3056 section 2).
+    let ([0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+    | [0, 0, 0, 0, 0xffff, 0, high, low]
+    | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+    | [0x64, 0xff9b, 1, _, _, _, high, low]
+    | [0x2002, high, low, ..]) = address.segments()
+    else {
+        return None;
+    };
+    Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
 }
 
 /// Why a URL is not asked; `None`: it is, as far as the URL says. Names are left to [`Resolver`].
@@ -108,10 +125,23 @@ mod tests {
         check("http://[::]:1/", Some("[::]"));
         check("http://[::ffff:127.0.0.1]/", Some("[::ffff:7f00:1]"));
         check("http://[::ffff:0.0.0.0]/", Some("[::ffff:0:0]"));
+        check("http://[::127.0.0.1]/", Some("[::7f00:1]"));
+        check("http://[::ffff:0:127.0.0.1]/", Some("[::ffff:0:7f00:1]"));
+        check("http://[64:ff9b::7f00:1]/", Some("[64:ff9b::7f00:1]"));
+        check("http://[64:ff9b::0.0.0.0]/", Some("[64:ff9b::]"));
+        check("http://[64:ff9b:1::127.9.9.9]/", Some("[64:ff9b:1::7f09:909]"));
+        check("http://[2002:7f00:1::]/", Some("[2002:7f00:1::]"));
+        check("http://[2002:7f09:909::5:6]/", Some("[2002:7f09:909::5:6]"));
         check("http://user@127.0.0.1/", Some("127.0.0.1"));
         check("http://128.0.0.1/", None);
         check("http://192.168.0.1/", None);
         check("http://[2001:db8::1]/", None);
+        check("http://[2001:db8::127.0.0.1]/", None);
+        check("http://[::192.0.2.1]/", None);
+        check("http://[::ffff:192.0.2.1]/", None);
+        check("http://[::ffff:0:192.0.2.1]/", None);
+        check("http://[64:ff9b::192.0.2.1]/", None);
+        check("http://[2002:c000:201::127.0.0.1]/", None);
         // Known when it is resolved.
         check("http://localhost/", None);
     }
@@ -128,6 +158,7 @@ mod tests {
         check(&["127.0.0.1:0"], None);
         check(&["[::1]:0", "127.0.0.1:0"], None);
         check(&["0.0.0.0:0", "[::ffff:127.0.0.1]:0"], None);
+        check(&["[64:ff9b::127.0.0.1]:0", "[2002:7f00:1::]:0"], None);
         check(&["127.0.0.1:0", "192.0.2.1:0"], Some(&["192.0.2.1:0"]));
         check(&["192.0.2.1:0"], Some(&["192.0.2.1:0"]));
         check(&[], Some(&[]));

@@ -218,12 +218,12 @@ async fn progress_is_told_where_the_length_is_known() {
 
 #[tokio::test]
 async fn time_is_limited() {
-    let (address, mut silent) = server().await;
+    let (address, _silent) = server().await;
     let limits = Limits { timeout: Duration::from_millis(200), ..LIMITS };
     let timed_out = Err(ExecutorError::TimedOut { after: limits.timeout });
     assert_eq!(execute(request(address, "/stalling"), limits).await, timed_out);
-    let (result, _) = tokio::join!(execute(request(address, "/silent"), limits), silent.recv());
-    assert_eq!(result, timed_out);
+    // On a busy machine the time is over before the request arrives.
+    assert_eq!(execute(request(address, "/silent"), limits).await, timed_out);
 }
 
 #[tokio::test]

@@ -4,14 +4,20 @@ use super::{
     Context, Route,
     error::Refused,
     extract::{Access, Asked, Takes},
-    json,
 };
 use crate::{
     api::openapi::{Components, reference},
     lease::messages::{ErrorBody, LEASE_HEADER, LOG_BYTES_HEADER, LOG_ENDED_HEADER, StaleLease},
 };
-use axum::{http::Method, response::Response};
-use std::{collections::BTreeMap, sync::Arc};
+use axum::{
+    body::Bytes,
+    http::{Method, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 use utoipa::{
     IntoParams, ToSchema,
     openapi::{
@@ -269,7 +275,15 @@ pub(super) fn table() -> Vec<Route> {
 }
 
 async fn show(_: Arc<Context>, _: Asked) -> Result<Response, Refused> {
-    Ok(json(&document()))
+    Ok(([(CONTENT_TYPE, JSON)], text()).into_response())
+}
+
+/// The document's JSON, which is made once: making it takes longer than most requests.
+fn text() -> Bytes {
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
+        serde_json::to_vec(&document()).expect("the document is plain data").into()
+    });
+    TEXT.clone()
 }
 
 /// The document.

@@ -1,0 +1,218 @@
+//! What becomes of validators that cannot go on as they are: their disk is full, their files are
+//! damaged, the clock was set back.
+
+use super::{super::space, Name, Nodes, Plain, last_words};
+use crate::{consensus::engine::EngineError, topology::Size};
+use std::{fmt, fs, io, time::Duration};
+
+/// How much more than the reserve has to be free before validators go on, in percent of it.
+const SPACE_MORE: u64 = 10;
+/// What has to be free, in bytes, for a validator that ended on a full disk to start again, however
+/// small the reserve is.
+const LEAST_SPACE: u64 = 1_000_000;
+/// How long before a validator's end the panic was that ended it.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// What is removed of a validator that ends before its first block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repair {
+    /// All but the journals of its votes.
+    Archives,
+    /// The journals too.
+    All,
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Archives => "its archives are",
+            Self::All => "its archives and the journals of its votes are",
+        })
+    }
+}
+
+impl Nodes {
+    /// Whether those that run, or wait for space, are too few to decide anything.
+    pub(super) fn lacks_quorum(&self) -> bool {
+        let members = self.config.members.all().len();
+        let quorum = members - members.saturating_sub(1) / 3;
+        self.validators.len() + self.paused.len() + self.starved.len() < quorum
+    }
+
+    /// A validator has ended by itself. With a full disk it waits for space. If it has executed no
+    /// block since its start, what consensus keeps of it may be damaged, and it starts again without
+    /// that. `false`: neither helps.
+    pub(super) async fn goes_on(&mut self, name: &Name, error: &EngineError) -> bool {
+        let (home, reserve) = (&self.config.home, self.config.plan.reserve.0);
+        let short = space::short(home, reserve.max(Size(LEAST_SPACE)), 0);
+        // What a failed write leaves is removed, so that there may be some space again.
+        let full = || Some(error.to_string()).filter(|error| is_of_full_disk(error));
+        if let Some(reason) = short.map(|short| short.to_string()).or_else(full) {
+            tracing::error!(validator = %name, %error, %reason, "ended, and waits for space");
+            self.bury(name).await;
+            if let Some(slot) = self.config.backend.slot(name.as_str()) {
+                slot.set_paused(reason);
+            }
+            self.starved.insert(name.clone());
+            return true;
+        }
+        let began = self.validators.get(name).is_some_and(|validator| {
+            validator.handle.services().ledger.head().height() > validator.from
+        });
+        if began {
+            self.repairs.remove(name);
+        }
+        let repair = match self.repairs.get(name) {
+            _ if began || !error.may_be_damage() => return false,
+            None => Repair::Archives,
+            Some(Repair::Archives) => Repair::All,
+            Some(Repair::All) => return false,
+        };
+        self.repairs.insert(name.clone(), repair);
+        tracing::warn!(
+            validator = %name, %error,
+            "ended before its first block: {repair} removed, the others have the rest"
+        );
+        self.bury(name).await;
+        let again = match self.clear(name, repair) {
+            Ok(()) => self.resume(name).await,
+            Err(error) => Err(error.to_string()),
+        };
+        match again {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::error!(validator = %name, %error, "not started again");
+                false
+            }
+        }
+    }
+
+    /// Ends what is left of a validator that has ended by itself.
+    async fn bury(&mut self, name: &Name) {
+        if let Some(validator) = self.take(name) {
+            validator.gateway.close(&self.context).await;
+        }
+    }
+
+    /// Removes what consensus keeps of a stopped validator. All of it is in its store, or comes
+    /// from the others.
+    fn clear(&self, name: &Name, repair: Repair) -> io::Result<()> {
+        let members: Vec<_> = self.config.members.all().iter().map(|member| &member.name).collect();
+        for entry in fs::read_dir(self.config.home.data_path().join("consensus"))? {
+            let entry = entry?;
+            let file = entry.file_name();
+            let Some(file) = file.to_str() else { continue };
+            let owner = |member: &&&Name| {
+                file.strip_prefix(member.as_str()).is_some_and(|rest| rest.starts_with('-'))
+            };
+            if members.iter().filter(owner).max_by_key(|member| member.as_str().len())
+                != Some(&name)
+            {
+                continue;
+            }
+            let journal = file[name.as_str().len()..].starts_with("-simplex-");
+            if journal && repair == Repair::Archives {
+                continue;
+            }
+            match entry.file_type()?.is_dir() {
+                true => fs::remove_dir_all(entry.path())?,
+                false => fs::remove_file(entry.path())?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A validator that waits for space is to wait no longer.
+    pub(super) fn forget_pause(&mut self, name: &Name) {
+        if (self.paused.remove(name) || self.starved.remove(name))
+            && let Some(slot) = self.config.backend.slot(name.as_str())
+        {
+            slot.set_stopped();
+        }
+    }
+
+    /// Pauses all validators while a disk is short of space, and has them go on once it is not.
+    pub(super) async fn look_at_space(&mut self) {
+        let (home, reserve) = (&self.config.home, self.config.plan.reserve.0);
+        let more = if self.paused.is_empty() { 0 } else { SPACE_MORE };
+        let room = |least: Size| space::short(home, reserve.max(least), SPACE_MORE).is_none();
+        let fed = !self.starved.is_empty() && room(Size(LEAST_SPACE));
+        match space::short(home, reserve, more) {
+            Some(short) => {
+                let names: Vec<_> = self.validators.keys().cloned().collect();
+                if !names.is_empty() {
+                    tracing::error!(%short, "validators pause");
+                }
+                for name in names {
+                    self.pause(&name, &short.to_string()).await;
+                }
+            }
+            None => {
+                let mut waiting = std::mem::take(&mut self.paused);
+                if fed {
+                    waiting.append(&mut self.starved);
+                }
+                for name in waiting {
+                    tracing::info!(validator = %name, "there is space again");
+                    if let Err(error) = self.resume(&name).await {
+                        self.died(&name, error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Starts all validators again where the clock was set back. What they wait for, and what they
+    /// allow their peers, goes by that clock: they would stand still until it is where it was.
+    pub(super) async fn look_at_clock(&mut self) {
+        let Some(by) = self.clock.set_back() else { return };
+        let by = Plain(by);
+        tracing::warn!("the clock was set back by {by}: validators start again");
+        let names: Vec<_> = self.validators.keys().cloned().collect();
+        for name in &names {
+            self.pause(name, &format!("the clock was set back by {by}")).await;
+        }
+        for name in &names {
+            self.paused.remove(name);
+            if let Err(error) = self.resume(name).await {
+                self.died(name, error);
+            }
+        }
+    }
+
+    /// Ends all of a validator that writes. What it has stored is read as before.
+    async fn pause(&mut self, name: &Name, reason: &str) {
+        let Some(validator) = self.take(name) else { return };
+        if let Some(slot) = self.config.backend.slot(name.as_str()) {
+            slot.set_paused(reason.to_owned());
+        }
+        validator.gateway.close(&self.context).await;
+        validator.handle.stop().await;
+        self.paused.insert(name.clone());
+    }
+
+    async fn resume(&mut self, name: &Name) -> Result<(), String> {
+        let Some(member) = self.member(name.as_str()) else { return Ok(()) };
+        Self::released(&member).await?;
+        self.start(&member)
+    }
+
+    /// A validator has ended by itself, or cannot go on.
+    pub(in crate::orchestrator) fn died(&mut self, name: &Name, error: String) {
+        let last_words = last_words::first(name.as_str(), LAST_WORDS);
+        let reason = match last_words {
+            Some(words) if !error.contains(&words) => format!("{error}; first: {words}"),
+            _ => error,
+        };
+        tracing::error!(validator = %name, %reason, "died");
+        self.take(name);
+        if let Some(slot) = self.config.backend.slot(name.as_str()) {
+            slot.set_died(reason);
+        }
+    }
+}
+
+/// Whether an error is that of the system, or of SQLite, about a full disk.
+fn is_of_full_disk(error: &str) -> bool {
+    ["No space left", "disk is full"].iter().any(|words| error.contains(words))
+}
