@@ -39,9 +39,9 @@ impl Nodes {
         self.validators.len() + self.paused.len() + self.starved.len() < quorum
     }
 
-    /// A validator has ended by itself. With a full disk it waits for space. If it has executed no
-    /// block since its start, what consensus keeps of it may be damaged, and it starts again without
-    /// that. `false`: neither helps.
+    /// A validator has ended by itself. With a full disk it waits for space. If it has executed
+    /// no block since its start, what consensus keeps of it may be damaged, and it starts again
+    /// without that. `false`: neither helps.
     pub(super) async fn goes_on(&mut self, name: &Name, error: &EngineError) -> bool {
         let (home, reserve) = (&self.config.home, self.config.plan.reserve.0);
         let short = space::short(home, reserve.max(Size(LEAST_SPACE)), 0);
