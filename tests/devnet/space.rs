@@ -124,9 +124,12 @@ fn validators_that_end_on_a_full_disk_go_on_once_there_is_space() {
     let Some(folder) = in_a_namespace(test) else { return };
     let (home, consensus) = without_reserve(&folder, "data/consensus", 40);
     let filled = fill(&consensus, 0);
-    wait_until("all wait", || states(&home).iter().all(|(state, _)| state == "paused"));
-    for (_, reason) in states(&home) {
-        assert!(reason.contains("MB are free at") && reason.contains("consensus"), "{reason}");
+    // Without two of four the others decide nothing, and may need no space.
+    let waiting = || states(&home).into_iter().filter(|(state, _)| state == "paused");
+    wait_until("two wait", || waiting().count() >= 2);
+    for (_, reason) in waiting() {
+        let told = reason.contains("MB are free at") && reason.contains("consensus");
+        assert!(told || reason.contains("a disk was full"), "{reason}");
     }
     let at = home.height();
     fs::remove_file(filled).unwrap();
@@ -167,7 +170,7 @@ fn a_full_store_costs_its_own_validator_only() {
     let one_waits = |states: Vec<(String, String)>| {
         let waiting: Vec<_> = states.iter().filter(|(state, _)| state == "paused").collect();
         // Of the disk, or of SQLite.
-        let told = |reason: &str| reason.contains("validator-1") || reason.contains("disk is full");
+        let told = |reason: &str| reason.contains("validator-1") || reason.contains("full");
         waiting.len() == 1 && told(&waiting[0].1)
     };
     wait_until("one waits", || one_waits(states(&home)));

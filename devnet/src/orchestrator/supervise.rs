@@ -68,7 +68,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Requests that wait; each comes from an API request, whose number is limited there.
@@ -236,6 +236,7 @@ impl Requests {
             validators: BTreeMap::new(),
             paused: BTreeSet::new(),
             starved: BTreeSet::new(),
+            short_at: None,
             repairs: BTreeMap::new(),
             clock: Watched::new(),
             runners,
@@ -320,6 +321,8 @@ pub(super) struct Nodes {
     paused: BTreeSet<Name>,
     /// Those that have ended on a full disk, and wait for space on it.
     starved: BTreeSet<Name>,
+    /// When one last ended on a full disk.
+    short_at: Option<Instant>,
     /// How much was removed of those that did not get to a block, since they last got to one.
     repairs: BTreeMap<Name, ends::Repair>,
     clock: Watched,

@@ -445,7 +445,7 @@ events! {
         /// What it is.
         after: u32,
     }
-    /// A part of a runner's stake was burned.
+    /// A part of a runner's stake, or of its balance, was burned.
     42 RunnerSlashed {
         /// Whose.
         runner: Address,

@@ -22,6 +22,7 @@ mod governance;
 mod jobs;
 mod lane;
 mod migration;
+mod penalties;
 mod results;
 mod tasks;
 mod timers;
@@ -30,9 +31,10 @@ pub use actors::{Failure, FailureKind, MAX_DELIVERIES, MAX_WAITING_BYTES, Messag
 pub(super) use callbacks::Callback;
 pub use callbacks::{CALLBACK_CELLS, CALLBACK_CYCLES, DISPATCHER};
 pub use jobs::{JobError, candidates_root};
+pub use penalties::check_equivocation;
 pub use results::{
-    Awaited, Claim, ResultError, check_commit, check_equivocation, check_failure, check_result,
-    check_reveal, check_reveals,
+    Awaited, Claim, ResultError, check_commit, check_failure, check_result, check_reveal,
+    check_reveals,
 };
 pub use tasks::{TaskError, check_completion};
 

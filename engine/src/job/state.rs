@@ -171,7 +171,7 @@ names!(FailureReason:
     WorkFailed = "work_failed",
 );
 
-/// Why a part of a runner's stake was burned.
+/// Why something of a runner's was burned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlashReason {
     /// A system deployer found its bonded result wrong.

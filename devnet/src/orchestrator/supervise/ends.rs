@@ -3,7 +3,10 @@
 
 use super::{super::space, Name, Nodes, Plain, last_words};
 use crate::{consensus::engine::EngineError, topology::Size};
-use std::{fmt, fs, io, time::Duration};
+use std::{
+    fmt, fs, io,
+    time::{Duration, Instant},
+};
 
 /// How much more than the reserve has to be free before validators go on, in percent of it.
 const SPACE_MORE: u64 = 10;
@@ -45,8 +48,16 @@ impl Nodes {
     pub(super) async fn goes_on(&mut self, name: &Name, error: &EngineError) -> bool {
         let (home, reserve) = (&self.config.home, self.config.plan.reserve.0);
         let short = space::short(home, reserve.max(Size(LEAST_SPACE)), 0);
-        // What a failed write leaves is removed, so that there may be some space again.
-        let full = || Some(error.to_string()).filter(|error| is_of_full_disk(error));
+        if short.is_some() {
+            self.short_at = Some(Instant::now());
+        }
+        // There may be space again by now: others were seen to first, and what a failed write leaves
+        // is removed.
+        let lately = self.short_at.is_some_and(|at| at.elapsed() < LAST_WORDS);
+        let full = || {
+            let error = error.to_string();
+            (lately || is_of_full_disk(&error)).then(|| format!("a disk was full: {error}"))
+        };
         if let Some(reason) = short.map(|short| short.to_string()).or_else(full) {
             tracing::error!(validator = %name, %error, %reason, "ended, and waits for space");
             self.bury(name).await;

@@ -10,12 +10,7 @@
 //! A runner that cannot do the work says so. The attempt ends when the others are too few to agree;
 //! otherwise the chain no longer waits for that runner's commitment.
 //!
-//! What dishonesty costs:
-//! * A member that neither commits nor reports loses reputation, also when the job is verified.
-//! * A member that commits and shows no valid result by the attempt's deadline loses reputation and
-//!   its share of the job's price ([`Withheld`]). It stays assigned until then, so its stake stays.
-//! * Two signed commitments to different results of one attempt are evidence that anybody may
-//!   submit: the runner loses its whole reputation and 1.5 times the job's price.
+//! What dishonesty costs is in [`super::penalties`].
 //!
 //! [`WHOLE_BLOCKS`]: crate::job::state::WHOLE_BLOCKS
 //! [`AGGREGATOR_BLOCKS`]: crate::job::state::AGGREGATOR_BLOCKS
@@ -25,24 +20,21 @@ use crate::{
     chain::{
         event::{
             JobCommitted, JobRunning, JobVerified, MruUpdated, ReputationChanged, ResultCommitted,
-            ResultRevealed, RunnerPaid, RunnerSlashed, WorkFailed,
+            ResultRevealed, RunnerPaid, WorkFailed,
         },
         state::State,
-        transaction::{
-            CommitResult, ReportEquivocation, ReportFailure, Reveal, RevealResults, SlashRunner,
-            SubmitResult,
-        },
+        transaction::{CommitResult, ReportFailure, Reveal, RevealResults, SubmitResult},
     },
     job::{
         mru::MruRecord,
         spec::{
             Assignment, Closing, Commitment, FailureReason, Job, JobSpec, JobStatus, Outcome,
-            Round, SlashReason, VerificationMode, Withheld, aggregation,
+            Round, Withheld, aggregation,
         },
         verification::Agreement,
     },
     primitives::{Address, Hash, Height, Wei, keccak256},
-    registry::{MAX_REPUTATION, Runner},
+    registry::Runner,
     wire,
 };
 use std::sync::Arc;
@@ -204,7 +196,7 @@ pub struct Claim<'a> {
     pub runner: &'a Runner,
 }
 
-fn job<'a>(state: &'a State, id: &Hash) -> Result<&'a Job, ResultError> {
+pub(super) fn job<'a>(state: &'a State, id: &Hash) -> Result<&'a Job, ResultError> {
     state.jobs.get(id).ok_or(ResultError::UnknownJob(*id))
 }
 
@@ -295,31 +287,6 @@ pub fn check_commit<'a>(state: &'a State, commit: &CommitResult) -> Result<&'a J
     let digest = wire::JobCommit::digest(state.chain_id, job_id, job.deadline(), commitment);
     if !record.pubkey.verify(&digest, runner_signature) {
         return Err(ResultError::BadSignature(*runner));
-    }
-    Ok(job)
-}
-
-/// Whether `state` takes this evidence, and about which job.
-pub fn check_equivocation<'a>(
-    state: &'a State,
-    report: &ReportEquivocation,
-) -> Result<&'a Job, ResultError> {
-    let ReportEquivocation { job_id, runner, deadline_block, first, second } = report;
-    let job = job(state, job_id)?;
-    if first.commitment >= second.commitment {
-        return Err(ResultError::NoEquivocation);
-    }
-    if job.equivocated.contains(runner) {
-        return Err(ResultError::AlreadyProved(*runner));
-    }
-    let record = state.registry.get(runner).filter(|record| !record.deregistered);
-    let record = record.ok_or(ResultError::UnknownRunner(*runner))?;
-    for signed in [first, second] {
-        let commitment = &signed.commitment;
-        let digest = wire::JobCommit::digest(state.chain_id, job_id, *deadline_block, commitment);
-        if !record.pubkey.verify(&digest, &signed.runner_signature) {
-            return Err(ResultError::BadSignature(*runner));
-        }
     }
     Ok(job)
 }
@@ -554,7 +521,7 @@ impl Run<'_> {
                 let silent = committee.iter().filter(|r| !revealed(r)).copied().collect();
                 let fine = share_of_price(&job.spec);
                 for commitment in round.commitments.iter().filter(|c| c.result.is_none()) {
-                    self.slash(job_id, &commitment.runner, fine, SlashReason::Withheld);
+                    self.fine(job_id, &commitment.runner, fine);
                 }
                 self.try_again(job_id, job, reason, silent);
             }
@@ -596,66 +563,6 @@ impl Run<'_> {
         if !withheld.commitments.is_empty() {
             self.state.withheld.insert(job_id, withheld);
         }
-    }
-
-    /// Runners have shown what a verified job lacked.
-    fn show_withheld(&mut self, job_id: Hash, reveals: &[Reveal]) {
-        let mut withheld = self.state.withheld.get(&job_id).expect("it was checked").clone();
-        withheld.commitments.retain(|c| !reveals.iter().any(|reveal| reveal.runner == c.runner));
-        for reveal in reveals {
-            let released = self.state.registry.release(&reveal.runner);
-            released.expect("a runner with a job cannot deregister");
-        }
-        match withheld.commitments.is_empty() {
-            true => self.state.withheld.remove(&job_id),
-            false => self.state.withheld.insert(job_id, withheld),
-        };
-    }
-
-    /// Runners whose time to show a result is over pay.
-    pub(super) fn fine_withheld(&mut self) {
-        let height = self.height();
-        let due: Vec<(Hash, Withheld)> = self
-            .state
-            .withheld
-            .iter()
-            .filter(|(_, withheld)| withheld.due <= height)
-            .map(|(job_id, withheld)| (*job_id, withheld.clone()))
-            .collect();
-        for (job_id, withheld) in due {
-            self.state.withheld.remove(&job_id);
-            for commitment in &withheld.commitments {
-                let runner = &commitment.runner;
-                let released = self.state.registry.release(runner);
-                released.expect("a runner with a job cannot deregister");
-                self.repute(job_id, runner, -SILENCE);
-                self.slash(job_id, runner, withheld.fine, SlashReason::Withheld);
-            }
-        }
-    }
-
-    /// Two signed commitments of one attempt: their runner pays.
-    pub(super) fn report_equivocation(
-        &mut self,
-        report: &ReportEquivocation,
-    ) -> Result<(), Refusal> {
-        let ReportEquivocation { job_id, runner, .. } = *report;
-        let mut job = check_equivocation(&self.state, report)?.clone();
-        let fine = bond(&job.spec);
-        job.equivocated.push(runner);
-        self.state.jobs.insert(job_id, job);
-        let all = i32::try_from(MAX_REPUTATION).expect("it is a hundred");
-        self.repute(job_id, &runner, -all);
-        self.slash(job_id, &runner, fine, SlashReason::Equivocation);
-        Ok(())
-    }
-
-    /// Burns up to `most` of a registered runner's stake, and says so.
-    fn slash(&mut self, job_id: Hash, runner: &Address, most: Wei, reason: SlashReason) {
-        let slashed = self.state.registry.slash(runner, most);
-        let amount = slashed.expect("the caller has seen that it is registered");
-        self.state.burned = self.state.burned.saturating_add(amount);
-        self.emit(RunnerSlashed { runner: *runner, job_id, amount, reason });
     }
 
     /// Pays those that agree, in draw order, and ends the job with the result of one of them.
@@ -737,34 +644,6 @@ impl Run<'_> {
             self.emit(ReputationChanged { runner: *runner, job_id, before, after });
         }
     }
-
-    /// Takes the bond, 1.5 × the job's price, of a runner whose result was wrong.
-    pub(super) fn slash_runner(
-        &mut self,
-        sender: Address,
-        slash: &SlashRunner,
-    ) -> Result<(), Refusal> {
-        self.check_system(sender)?;
-        let job_id = slash.job_id;
-        let mut job = job(&self.state, &job_id)?.clone();
-        let refuse = |why| Err(ResultError::NotSlashable(why).into());
-        if job.spec.verification.mode != VerificationMode::EconomicBond {
-            return refuse("only results of mode economic_bond are bonded");
-        }
-        let JobStatus::Verified(_, outcome) = &mut job.status else {
-            return refuse("the job has no verified result");
-        };
-        if outcome.slashed.is_some() {
-            return refuse("the bond was taken before");
-        }
-        let (runner, bond) = (outcome.runner, bond(&job.spec));
-        let amount = self.state.registry.slash(&runner, bond)?;
-        outcome.slashed = Some(amount);
-        self.state.burned = self.state.burned.saturating_add(amount);
-        self.state.jobs.insert(job_id, job);
-        self.emit(RunnerSlashed { runner, job_id, amount, reason: SlashReason::WrongResult });
-        Ok(())
-    }
 }
 
 /// A runner's part in a job.
@@ -779,12 +658,6 @@ struct Share {
 /// What one runner of a job gets for its time at most.
 fn share_of_price(spec: &JobSpec) -> Wei {
     Wei::new(spec.max_price.get() / u128::from(spec.verification.runners.max(1)))
-}
-
-/// 1.5 times a job's price: the stake that its candidates must have.
-const fn bond(spec: &JobSpec) -> Wei {
-    let price = spec.max_price;
-    price.saturating_add(Wei::new(price.get().div_ceil(2)))
 }
 
 /// Price of `ms` of computing, rounded up, at most `most`.
