@@ -51,8 +51,8 @@ impl Nodes {
         if short.is_some() {
             self.short_at = Some(Instant::now());
         }
-        // There may be space again by now: others were seen to first, and what a failed write leaves
-        // is removed.
+        // There may be space again by now: others were seen to first, and what a failed write
+        // leaves is removed.
         let lately = self.short_at.is_some_and(|at| at.elapsed() < LAST_WORDS);
         let full = || {
             let error = error.to_string();
