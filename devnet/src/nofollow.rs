@@ -61,9 +61,9 @@ pub(crate) fn entries(
     }))
 }
 
-/// A path below `top`, or `top` itself, that is neither a real file nor a real directory; `None`:
-/// there is none. Directories for which `is_others` holds, by their path relative to `top`, are not
-/// entered. What goes meanwhile is no error; the error is of the path with it.
+/// Finds a path below `top`, or `top` itself, that is neither a real file nor a real directory.
+/// Does not enter directories whose path relative to `top` satisfies `is_others`. An entry that is
+/// removed during the walk is not an error. An error comes with its path.
 pub(crate) fn stranger(
     top: &Path,
     is_others: impl Fn(&Path) -> bool,

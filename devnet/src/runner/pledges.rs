@@ -70,8 +70,8 @@ pub struct Pledges {
 }
 
 impl Pledges {
-    /// The commitments in `folder`, which is made where there is none and is not a link. `chain` is
-    /// a hash that no other chain has whose commitments may be left there.
+    /// Opens the commitments in `folder`, and creates the folder if it is missing. Refuses a link.
+    /// `chain` is a hash that tells this chain from earlier ones whose commitments may be there.
     pub fn open(folder: PathBuf, chain: Hash) -> Result<Self, HomeError> {
         home::refuse_other_than_folder(&folder)?;
         home::create_private_dir(&folder)?;

@@ -3,8 +3,8 @@
 //!
 //! The process that makes a folder holds its lock until the folder is gone. The lock is removed
 //! last, so a folder that a killed process left has a lock that no process holds, or no lock at
-//! all. A sweep takes the lock, making it where there is none, before it removes the folder. A
-//! process whose new folder is swept before it has the lock makes another.
+//! all. Before a sweep removes a folder, it takes the lock, and creates the lock if it is missing.
+//! A process whose new folder is swept before it has the lock makes another.
 
 use crate::home::{self, HomeError};
 use std::{
@@ -94,7 +94,7 @@ pub(super) fn sweep(parent: &Path, prefix: &str) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// Takes a folder for this process, making its lock where there is none. `None`: another process
+/// Takes a folder for this process, and creates its lock if it is missing. `None`: another process
 /// has it, or has removed it just now.
 fn take(folder: &Path) -> Result<Option<File>, HomeError> {
     let path = folder.join(LOCK);

@@ -127,7 +127,7 @@ fn three_runners_commit_reveal_and_agree() {
                 let (job, outcome) = verified(&devnet, job_id).await;
                 assert_eq!((outcome.agreeing.len(), job.attempt.number), (RUNNERS, 0));
                 assert!(is_aggregated(&devnet, job_id));
-                assert!(outcome.height < job.commit_deadline(), "nobody waited for a deadline");
+                assert!(outcome.height < job.commit_deadline(), "no one waits for a deadline");
             }
             for runner in devnet.runners.values() {
                 assert_eq!(runner.load().active_jobs, 0);
@@ -169,7 +169,7 @@ fn a_runner_that_is_cut_off_between_commitment_and_reveal_reveals_when_it_is_bac
         }
         let (job, outcome) = verified(&devnet, &job_id).await;
         assert_eq!(outcome.agreeing.len(), RUNNERS - 1, "two of three are enough");
-        assert!(outcome.height < job.commit_deadline(), "nobody waited for a deadline");
+        assert!(outcome.height < job.commit_deadline(), "no one waits for a deadline");
         assert_eq!(withheld(&devnet, &job_id), [runner_key(0).address()]);
         for validator in 0..VALIDATORS {
             devnet.restore_runner(0, validator);
@@ -239,7 +239,7 @@ fn a_runner_that_is_killed_between_commitment_and_reveal_reveals_what_it_committ
             let (job, outcome) = verified(&devnet, &job_id).await;
             assert_eq!((outcome.agreeing.len(), job.attempt.number), (RUNNERS, 0));
             assert_eq!(works.load(Ordering::Relaxed), 1, "the work was done");
-            assert!(outcome.height < job.commit_deadline(), "nobody waited for a deadline");
+            assert!(outcome.height < job.commit_deadline(), "no one waits for a deadline");
         });
     }
 }
