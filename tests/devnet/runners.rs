@@ -112,6 +112,8 @@ fn a_runner_of_its_own_works_outlives_the_devnets_process_and_says_goodbye() {
     wait_until("it has noticed", || log().contains("asked again"));
     home.json(&["devnet", "up", "--detach"]);
     until_present(&home, "worker");
+    // It may be connected again, and have worked, before it looks at the devnet again.
+    wait_until("it has seen that the devnet is back", || log().contains("the devnet is back"));
     run_job(&home, "after");
 
     let paused = home.json(&["runner", "pause", "worker"]);
