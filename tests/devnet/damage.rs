@@ -169,6 +169,21 @@ fn a_store_that_cannot_be_used_costs_its_validator_only() {
 }
 
 #[test]
+fn a_store_without_one_of_its_tables_is_made_again() {
+    let home = stopped("20");
+    for statement in ["DROP TABLE presence", "DROP INDEX timer_ended"] {
+        Connection::open(store(&home, 1)).unwrap().execute_batch(statement).unwrap();
+        let found = faults(&home);
+        let name = statement.rsplit(' ').next().unwrap();
+        let named = |line: &String| line.contains("validator-1") && line.contains(name);
+        assert!(found.iter().any(named), "{statement}: {found:?}");
+        goes_on(&home);
+        assert_eq!(faults(&home), Vec::<String>::new(), "{statement}");
+        home.json(&["devnet", "down"]);
+    }
+}
+
+#[test]
 fn a_changed_record_is_found_and_a_resync_heals_it() {
     let home = stopped("20");
     let change = |sql: &str| {

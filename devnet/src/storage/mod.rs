@@ -91,6 +91,12 @@ pub enum StorageError {
         /// What is wanted.
         expected: u64,
     },
+    /// A table or an index is missing or another one.
+    #[error("storage: `{name}` is missing, or defined otherwise than in format {FORMAT}")]
+    Definition {
+        /// Its name.
+        name: String,
+    },
     /// A block does not follow the last one stored.
     #[error("storage: block {got} does not follow {head}")]
     Gap {
@@ -118,7 +124,7 @@ impl StorageError {
                         | ErrorCode::SystemIoFailure
                 )
             ),
-            Self::Corrupt { .. } | Self::Gap { .. } => true,
+            Self::Corrupt { .. } | Self::Definition { .. } | Self::Gap { .. } => true,
             Self::Compression(_) | Self::Format { .. } | Self::Chain { .. } => false,
         }
     }
@@ -178,6 +184,13 @@ pub struct BlockRecord<'a> {
 impl Store {
     /// Opens or creates the file of the chain with this id.
     pub fn open(path: &Path, chain_id: u64) -> Result<Self, StorageError> {
+        let store = Self::open_damaged(path, chain_id)?;
+        schema::complete(&store.lock())?;
+        Ok(store)
+    }
+
+    /// Opens a file of the chain with this id which may lack tables, for what can be read of it.
+    pub fn open_damaged(path: &Path, chain_id: u64) -> Result<Self, StorageError> {
         Self::with(Connection::open(path)?, chain_id)
     }
 

@@ -2,6 +2,7 @@
 
 use super::StorageError;
 use rusqlite::Connection;
+use std::collections::BTreeMap;
 
 /// The version of the tables below; another version is refused.
 pub(super) const FORMAT: i64 = 7;
@@ -108,4 +109,23 @@ pub(super) fn prepare(connection: &Connection, chain_id: u64) -> Result<(), Stor
         return Err(StorageError::Chain { got, expected: chain_id });
     }
     Ok(())
+}
+
+/// Checks that all of this format's tables and indexes are there and as they should be. Others may
+/// stand beside them.
+pub(super) fn complete(connection: &Connection) -> Result<(), StorageError> {
+    let new = Connection::open_in_memory()?;
+    new.execute_batch(TABLES)?;
+    let got = definitions(connection)?;
+    match definitions(&new)?.into_iter().find(|(name, sql)| got.get(name) != Some(sql)) {
+        Some((name, _)) => Err(StorageError::Definition { name }),
+        None => Ok(()),
+    }
+}
+
+/// How each table and index was made; `None`: by SQLite itself.
+fn definitions(connection: &Connection) -> Result<BTreeMap<String, Option<String>>, StorageError> {
+    let mut statement = connection.prepare("SELECT name, sql FROM sqlite_schema")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }

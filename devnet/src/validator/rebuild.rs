@@ -61,7 +61,7 @@ pub fn open(
     };
     let aside = set_aside(path)?;
     let ledger = read(path, genesis, keep)?;
-    let damaged = Store::open(&aside, genesis.chain_id()).ok();
+    let damaged = Store::open_damaged(&aside, genesis.chain_id()).ok();
     let of = damaged.as_ref().and_then(|store| store.head().ok()?).map(|(height, _)| height);
     let up_to = match &damaged {
         Some(damaged) => salvage(damaged, &ledger)?,
@@ -297,6 +297,15 @@ mod tests {
         assert_eq!(check::all(ledger.store(), &genesis()), []);
         drop(ledger);
         assert!(open(&path, &genesis(), Keep::default()).unwrap().1.is_none());
+        let store = rusqlite::Connection::open(&path).unwrap();
+        store.execute_batch("DROP TABLE presence; DROP INDEX timer_ended").unwrap();
+        drop(store);
+        let (ledger, rebuilt) = open(&path, &genesis(), Keep::default()).unwrap();
+        let rebuilt = rebuilt.unwrap();
+        assert!(rebuilt.damage.to_string().contains("`presence` is missing"), "{rebuilt:?}");
+        assert_eq!((head(&ledger), rebuilt.up_to), (289, Height::new(289)));
+        assert_eq!(check::all(ledger.store(), &genesis()), []);
+        drop(ledger);
         fs::write(&path, "no database, and nothing to be read of it").unwrap();
         for suffix in ["-wal", "-shm"] {
             remove(&with_suffix(&path, suffix)).unwrap();

@@ -8,7 +8,7 @@ use crate::{
 };
 use syn::Item;
 
-/// The table in `lib.rs` or `main.rs` is the order; what stands lower may use what stands higher.
+/// The table in `lib.rs` is the order; what stands lower may use what stands higher.
 pub const LAYERS: Rule = Rule {
     name: "layers",
     check,
@@ -33,7 +33,7 @@ pub const LAYERS: Rule = Rule {
         Sample {
             files: &[
                 (
-                    "cli/src/main.rs",
+                    "cli/src/lib.rs",
                     concat!(
                         "//! | module | subject |\n//! |---|---|\n//! | `low` | x |\n//! | `high` | x |\n",
                         "mod high;\nmod low;\nfn main() { high::run(); }\n"
@@ -82,14 +82,14 @@ pub const LAYERS: Rule = Rule {
 
 fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for root in ["engine/src/lib.rs", "devnet/src/lib.rs", "cli/src/main.rs"] {
+    for root in ["engine/src/lib.rs", "devnet/src/lib.rs", "cli/src/lib.rs"] {
         let Some((file, rust)) = tree.get(root).and_then(|file| Some((file, file.rust.as_ref()?)))
         else {
             continue;
         };
         let order = table(rust);
         complete(file, rust, &order, &mut findings);
-        let source = root.trim_end_matches("lib.rs").trim_end_matches("main.rs");
+        let source = root.trim_end_matches("lib.rs");
         for module in tree.modules() {
             let Some(layer) = (module.path.starts_with(source) && !module.test)
                 .then(|| module.names.first())
