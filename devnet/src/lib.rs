@@ -14,6 +14,7 @@
 //! | [`last_words`] | what panicking tasks said last |
 //! | [`open_files`] | the limit of open files |
 //! | [`sse`] | the text of event streams, read |
+//! | [`openmetrics`] | metrics as Prometheus reads them: their text, rows of series |
 //! | [`http`] | servers: connections, their places, TLS |
 //! | [`executor`] | the work of jobs: commands, HTTP requests, language models |
 //! | [`storage`] | what a validator keeps beside consensus' archives |
@@ -49,6 +50,7 @@ mod last_words;
 pub mod lease;
 mod nofollow;
 mod open_files;
+mod openmetrics;
 pub mod orchestrator;
 pub mod report;
 pub mod runner;

@@ -9,7 +9,7 @@ use cowboy_engine::{
     timer::{
         Auction, Config, Due, Fairness, Policy,
         auction::Standing,
-        lane::{Accounts, Buffers, Prices, scan},
+        lane::{Accounts, Buffers, Prices, Room, scan},
     },
 };
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -35,7 +35,7 @@ fn timer(n: u32, actors: u32) -> Due {
     let actor = random(n.into()) as u32 % actors;
     let max_fee = 50 + random(u64::from(n) << 32) % 500;
     Due {
-        id: random(u64::from(n) << 16),
+        id_and_cells: random(u64::from(n) << 16) & !0xffff | 0x12c,
         max_fee,
         max_priority: random(u64::from(n) << 8) % max_fee,
         seq: n,
@@ -85,9 +85,9 @@ fn block(
 ) -> u32 {
     let mut picks = 0;
     let mut scan = scan(due, Height::new(NOW.into()), prices, world, buffers);
-    scan.ranking.fill(LANE.into(), |pick| {
+    scan.ranking.fill(prices.room(), |pick| {
         picks += 1;
-        Some(uses(due[pick.index as usize].gas_limit).into())
+        Some(Room { cycles: uses(due[pick.index as usize].gas_limit).into(), cells: 100 })
     });
     picks
 }
@@ -116,7 +116,7 @@ fn policies(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("read", timers), |b| {
             b.iter(|| {
                 black_box(&due).iter().fold(0, |sum, due| {
-                    let wide = due.id ^ due.max_fee ^ due.max_priority;
+                    let wide = due.id() ^ due.max_fee ^ due.max_priority;
                     let narrow = due.seq ^ due.height ^ due.expires_at ^ due.gas_limit;
                     sum ^ wide ^ u64::from(narrow ^ due.actor ^ due.payer)
                 })

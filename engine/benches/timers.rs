@@ -92,6 +92,8 @@ fn timer(n: u64, span: u64, actors: &[Address]) -> Timer {
         handler: None,
         fee_payer: actor,
         gas_limit: 250_000,
+        cell_limit: 50_048,
+        promised: None,
         expires_at: Height::new(2_592_000),
         max_fee_per_cycle: Wei::new(2_000),
         max_priority_fee_per_cycle: Wei::new(u128::from(n % 1_000)),
@@ -138,7 +140,7 @@ impl Places for Ours {
             for index in 0..self.0.due().len() {
                 let entry = &self.0.due()[index];
                 if entry.is_live() {
-                    sum ^= entry.id;
+                    sum ^= entry.id();
                     self.0.kill(index as u32);
                 }
             }
@@ -169,7 +171,7 @@ impl Places for Tree {
             while let Some(first) = self.first_entry()
                 && first.key().0 <= height
             {
-                sum ^= first.remove().id;
+                sum ^= first.remove().id();
             }
         }
         sum
@@ -208,12 +210,12 @@ impl Places for QuadWheelWithOverflow<Entry> {
 
     fn schedule(&mut self, notice: &Notice) {
         let delay = Duration::from_millis(notice.position.height.get());
-        let entry = Entry { id: notice.due.id, delay, due: notice.due };
+        let entry = Entry { id: notice.due.id(), delay, due: notice.due };
         self.insert(entry).expect("its height is to come");
     }
 
     fn fire(&mut self, span: u64) -> u64 {
-        (1..=span).fold(0, |sum, _| self.tick().iter().fold(sum, |sum, entry| sum ^ entry.due.id))
+        (1..=span).fold(0, |sum, _| self.tick().iter().fold(sum, |sum, entry| sum ^ entry.due.id()))
     }
 
     fn cancel(&mut self, timer: &Named) -> bool {
@@ -235,13 +237,13 @@ impl Kept for Due {
     }
 
     fn id(&self) -> u64 {
-        self.id
+        self.id()
     }
 }
 
 impl Kept for (u64, u64) {
     fn of(notice: &Notice) -> Self {
-        (notice.due.id, notice.position.height.get())
+        (notice.due.id(), notice.position.height.get())
     }
 
     fn id(&self) -> u64 {
@@ -292,10 +294,10 @@ impl Input {
         let notices: Vec<Notice> =
             (0..size as u64).map(|n| Notice::of(&timer(n, span, &actors))).collect();
         let named =
-            |Notice { due, position, .. }: &Notice| Named { id: due.id, position: *position };
+            |Notice { due, position, .. }: &Notice| Named { id: due.id(), position: *position };
         let mut shuffled: Vec<Named> = notices.iter().map(named).collect();
         shuffled.sort_unstable_by_key(|timer| random(timer.position.seq << 20));
-        let sum = notices.iter().fold(0, |sum, notice| sum ^ notice.due.id);
+        let sum = notices.iter().fold(0, |sum, notice| sum ^ notice.due.id());
         Self { span, notices, shuffled, sum }
     }
 }

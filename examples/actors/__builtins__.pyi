@@ -97,6 +97,7 @@ class _Host:
         gba: str | None = None,
         priority_tier_hint: str | None = None,
         bid: Any = None,
+        cell_limit: int | None = None,
     ) -> str:
         """Has a handler called at a height; the timer's id. 200 cycles, a cell per byte."""
     def schedule_timer_ex(
@@ -112,6 +113,7 @@ class _Host:
         gba: str | None = None,
         priority_tier_hint: str | None = None,
         bid: Any = None,
+        cell_limit: int | None = None,
     ) -> str:
         """The same under its longer name. 200 cycles, a cell per byte."""
     def cancel_timer(self, timer_id: str) -> None:

@@ -163,6 +163,7 @@ pub fn transaction(hash: HashText, status: TransactionStatus) -> Transaction {
         index: Some(0),
         fee: Some(Fee {
             cycles: 26_000,
+            unused: 0,
             cells: 800,
             burned: Text(Wei::new(26_800_000)),
             tip: Text(Wei::new(26_000)),
@@ -170,6 +171,7 @@ pub fn transaction(hash: HashText, status: TransactionStatus) -> Transaction {
         error: failed.then(|| "InsufficientBalance".to_owned()),
         message: failed
             .then(|| "InsufficientBalance: 2.5 CBY are needed, 1 CBY are there".to_owned()),
+        timer_allowance: None,
         actor: None,
         events: vec![],
     }

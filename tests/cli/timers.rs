@@ -68,6 +68,8 @@ fn scheduled_event(height: u64) -> Event {
         "expires_at": 1_050,
         "max_fee_per_cycle": "2000",
         "max_priority_fee_per_cycle": "7",
+        "fee_payer": Text(actor()).to_string(),
+        "max_cost": "1050000000",
     });
     event(height, 0, "TimerScheduled", data)
 }
@@ -102,6 +104,8 @@ fn timer(status: TimerStatus) -> Timer {
         payload_text: Some("hello".to_owned()),
         fee_payer: Text(actor()),
         gas_limit: 250_000,
+        cell_limit: 50_048,
+        promised: None,
         max_fee_per_cycle: wei(2_000),
         max_priority_fee_per_cycle: wei(7),
         gba: None,
@@ -149,7 +153,9 @@ fn summary(id: u8, status: TimerStatus) -> TimerSummary {
         status,
         tier: timer.tier,
         fired_at: timer.fired_at,
+        fee_payer: timer.fee_payer,
         gas_limit: timer.gas_limit,
+        cell_limit: timer.cell_limit,
         max_fee_per_cycle: timer.max_fee_per_cycle,
         max_priority_fee_per_cycle: timer.max_priority_fee_per_cycle,
     }
@@ -163,6 +169,10 @@ fn lane(height: u64) -> LaneBlock {
         capacity: 200_000,
         consumed: 187_500,
         utilisation_per_mille: 937,
+        cell_capacity: 1_000_000,
+        cells: 4_000,
+        asked: 3,
+        questions: wei(60_000),
         fired: 12,
         deferred: 30,
         priced_out: 2,
@@ -434,9 +444,14 @@ fn every_option_is_said_to_the_chain() {
         "urgent",
         "--gba",
         "0xac",
+        "--cells",
+        "6400",
+        "--timer-allowance",
+        "2cby",
         "--from",
         "dev-0",
     ]);
+    assert_eq!(sent(&fake).transaction.timer_allowance, Some(Wei::cby(2)));
     let expected = TimerRequest {
         actor: actor(),
         height: Height::new(51),
@@ -444,6 +459,7 @@ fn every_option_is_said_to_the_chain() {
         handler: Some("handle_every".to_owned()),
         fee_payer: Some(sender()),
         gas_limit: Some(5_000),
+        cell_limit: Some(6_400),
         expires_at: Some(Height::new(62)),
         max_fee_per_cycle: Some(Wei::new(3_000)),
         max_priority_fee_per_cycle: None,

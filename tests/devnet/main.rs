@@ -18,6 +18,7 @@ mod leases;
 mod liars;
 mod migration;
 mod on_purpose;
+mod payers;
 mod policies;
 mod presence;
 #[path = "../../examples/price_feed.rs"]

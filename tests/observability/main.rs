@@ -1,10 +1,11 @@
 //! Rules, dashboard, runbooks and docs speak of metrics and alerts that there are.
 //!
-//! What there is comes from the text that a devnet exports ([`Metrics::encode`]) and from the rules
-//! themselves (`examples/observability/alerts.yml`). `promtool` judges the rules too where it is on
-//! the PATH; where it is not, that is said and nothing else of this is left out.
+//! What there is comes from the text that a devnet exports ([`Metrics::encode`],
+//! [`LaneMetrics::encode`]) and from the rules themselves (`examples/observability/alerts.yml`).
+//! `promtool` judges the rules too where it is on the PATH; where it is not, that is said and
+//! nothing else of this is left out.
 
-use cowboy_devnet::speculation::metrics::Metrics;
+use cowboy_devnet::{api::LaneMetrics, speculation::metrics::Metrics};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +19,10 @@ use std::{
 const ADDED: [&str; 3] = ["job", "instance", "devnet"];
 
 /// What begins every name of ours.
-const PREFIX: &str = "speculation_";
+const PREFIXES: [&str; 2] = ["speculation_", "timer_lane_"];
+
+/// The sections of the docs that list metrics.
+const LISTS: [&str; 2] = ["Metrics of speculation", "Metrics of the timer lane"];
 
 fn path(below_top: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(below_top)
@@ -63,7 +67,7 @@ struct Exported {
 
 impl Exported {
     fn new() -> Self {
-        let encoded = Metrics::new().encode();
+        let encoded = Metrics::new().encode() + &LaneMetrics::new().encode();
         let mut exported = Self { metrics: BTreeMap::new(), samples: BTreeMap::new() };
         let mut current = (String::new(), String::new());
         for line in encoded.lines() {
@@ -101,7 +105,7 @@ impl Exported {
             let end = from.find(|c| !name_part(c)).unwrap_or(from.len());
             let (name, after) = from.split_at(end);
             rest = after;
-            if !name.starts_with(PREFIX) {
+            if !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
                 continue;
             }
             let Some(metric) = self.samples.get(name) else {
@@ -302,8 +306,9 @@ fn known(expression: &str, variables: &BTreeMap<&str, &str>) -> String {
 #[test]
 fn the_docs_list_what_is_exported() {
     let document = read("docs/observability.md");
-    let documented: BTreeMap<_, _> = table(&document, "Metrics")
-        .into_iter()
+    let documented: BTreeMap<_, _> = LISTS
+        .iter()
+        .flat_map(|heading| table(&document, heading))
         .map(|row| {
             let labels = Some(&row[2]).filter(|label| !label.is_empty());
             (row[0].clone(), (row[1].clone(), labels.cloned().into_iter().collect()))

@@ -34,7 +34,7 @@ fn help_is_as_people_see_it() {
 
 /// Flags that mean one thing in one command and another in the next: a variable would set both.
 /// `devnet env` sets COWBOYCTL_RPC_URL for other programs; a runner follows the devnet by its name.
-const AMBIGUOUS: [&str; 3] = ["from", "wait", "rpc-url"];
+const AMBIGUOUS: [&str; 4] = ["from", "payer", "wait", "rpc-url"];
 
 #[test]
 fn every_flag_has_its_variable() {
@@ -84,6 +84,10 @@ fn command_lines_parse() {
     check("cowboyctl actor call 0x12ab bump");
     check("cowboyctl actor call 0x12ab bump @- --value 1.5cby --cycles 5000 --cells 10");
     check("cowboyctl actor call 0x12ab bump 0x00 --dry-run --at 7");
+    check("cowboyctl actor call 0x12ab bump --timer-allowance 1.5cby");
+    check("cowboyctl timer schedule 0x12ab --in 3 --payer sender --cells 640");
+    check("cowboyctl timer schedule 0x12ab --in 3 --payer sender --timer-allowance 2cby");
+    check("cowboyctl timer ls --payer dev-0 --all");
     check("cowboyctl actor logs 0x12ab --from +0 --follow");
     check("cowboyctl fault partition a,b c --for +10");
     check("cowboyctl fault latency a..b 50ms --jitter 5ms --seed 7 --for 2m");

@@ -18,7 +18,7 @@ use cowboy_devnet::{
 use cowboy_engine::{
     actor::Budget,
     chain::transaction::{Payload, Transaction as Unsigned},
-    primitives::{Address, Hash, SecretKey},
+    primitives::{Address, Hash, SecretKey, Wei},
 };
 
 /// How often a transaction is signed anew because another one took its nonce meanwhile.
@@ -80,6 +80,15 @@ pub async fn address_of(client: &Client, account: &str) -> Result<Address, CliEr
     }
 }
 
+/// What a transaction may use and take beside what its payload says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// What it may use beside the intrinsic part, where its use is metered.
+    pub budget: Option<Budget>,
+    /// The most that timers scheduled under it may ever take from the sender; `None`: nothing.
+    pub timer_allowance: Option<Wei>,
+}
+
 /// A transaction that is in a finalized block, or never will be.
 #[derive(Debug)]
 pub struct Executed {
@@ -108,26 +117,25 @@ pub async fn execute(
     payload: Payload,
     deadline: Deadline,
 ) -> Result<Executed, CliError> {
-    let executed = settle(ui, client, signer, payload, None, deadline).await?;
+    let executed = settle(ui, client, signer, payload, Limits::default(), deadline).await?;
     executed.succeeded()?;
     Ok(executed)
 }
 
-/// Signs, submits, and waits until it is known what came of the transaction. One whose use is
-/// metered may use as much as `budget` beside the intrinsic part.
+/// Signs, submits, and waits until it is known what came of the transaction.
 pub async fn settle(
     ui: Ui,
     client: &Client,
     signer: &Signer,
     payload: Payload,
-    budget: Option<Budget>,
+    limits: Limits,
     deadline: Deadline,
 ) -> Result<Executed, CliError> {
     deadline
         .wait_for(ui, "the transaction's block", async |wait| {
             let mut blocks = client.follow(None);
             blocks.connect().await?;
-            let (hash, nonce) = submit(client, signer, payload, budget).await?;
+            let (hash, nonce) = submit(client, signer, payload, limits).await?;
             let hash = hash.to_string();
             wait.saw(format!("{hash} in the mempool"));
             loop {
@@ -179,24 +187,26 @@ async fn submit(
     client: &Client,
     signer: &Signer,
     payload: Payload,
-    budget: Option<Budget>,
+    limits: Limits,
 ) -> Result<(Hash, u64), CliError> {
     let parameters = client.parameters().await?;
     let address = AddressText::from(signer.address()).to_string();
     let mut attempt = 1;
     loop {
         let Account { next_nonce: nonce, name, .. } = client.account(&address).await?;
-        let transaction = Unsigned::with_limits(
+        let mut transaction = Unsigned::with_limits(
             parameters.chain_id.0.0,
             nonce,
             *parameters.cycle_basefee,
             *parameters.cell_basefee,
             payload.clone(),
         );
-        let transaction = match budget {
-            Some(budget) => transaction.buying(budget),
-            None => transaction,
-        };
+        if let Some(budget) = limits.budget {
+            transaction = transaction.buying(budget);
+        }
+        if let Some(allowance) = limits.timer_allowance {
+            transaction = transaction.allowing(allowance);
+        }
         let signed = transaction.sign(&signer.key);
         let request = TransactionRequest { transaction: Text(Bytes(signed.to_bytes())) };
         match client.submit(&request).await {

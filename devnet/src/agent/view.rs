@@ -18,7 +18,7 @@ use crate::{
             TaskTransaction, TasksCancelled, Text, TimeText,
         },
     },
-    speculation::metrics::{self, Standing},
+    speculation::metrics::Standing,
 };
 use cowboy_engine::{
     primitives::{Hash, Wei},
@@ -202,13 +202,13 @@ impl Speculation for Agent {
         Ok(self.options())
     }
 
-    fn metrics(&self) -> (&'static str, String) {
+    fn metrics(&self) -> String {
         let standing = self.act(|core, now| {
             core.advance(now);
             Standing::of(&core.machine)
         });
         self.0.metrics.set(&standing);
-        (metrics::CONTENT_TYPE, self.0.metrics.encode())
+        self.0.metrics.encode()
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::{
     error::ApiError,
+    lane_metrics::LaneMetrics,
     types::{
         ConfigureRequest, LimitRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
         PipelineRequest, PipelineSummary, Rollback, Snapshot, SpeculationOption, SpeculationStatus,
@@ -40,7 +41,7 @@ use std::{
     fmt,
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -181,8 +182,8 @@ pub trait Speculation: Send + Sync {
     fn options(&self) -> Vec<SpeculationOption>;
     /// Changes options, all or none.
     fn configure(&self, request: &ConfigureRequest) -> Result<Vec<SpeculationOption>, ApiError>;
-    /// Metrics as text, and its content type.
-    fn metrics(&self) -> (&'static str, String);
+    /// Its metrics, as a part of an OpenMetrics text.
+    fn metrics(&self) -> String;
 }
 
 /// What a backend is made from.
@@ -343,14 +344,21 @@ pub struct ValidatorSlot {
     name: String,
     identity: Validator,
     occupant: watch::Sender<Occupant>,
+    /// [`Backend::begun`].
+    begun: Arc<OnceLock<Height>>,
     /// Held by the request that starts or stops it.
     pub(super) switching: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl ValidatorSlot {
-    fn stopped(name: String, identity: Validator, state: State) -> Self {
+    fn stopped(
+        name: String,
+        identity: Validator,
+        state: State,
+        begun: Arc<OnceLock<Height>>,
+    ) -> Self {
         let occupant = watch::Sender::new(Occupant::Stopped(state, None));
-        Self { name, identity, occupant, switching: Arc::default() }
+        Self { name, identity, occupant, begun, switching: Arc::default() }
     }
 
     /// The validator's name.
@@ -371,6 +379,8 @@ impl ValidatorSlot {
     /// The validator runs from now on: reads may be answered from it.
     pub fn set_running(&self, running: Running) {
         let from = running.ledger.head().height();
+        // The first start of any validator counts.
+        let _ = self.begun.set(from);
         self.occupant.send_replace(Occupant::Running(Run { running, from, paused: None }));
     }
 
@@ -478,6 +488,9 @@ pub struct Backend {
     faults: Faults,
     haste: Haste,
     slots: watch::Sender<Vec<Arc<ValidatorSlot>>>,
+    begun: Arc<OnceLock<Height>>,
+    /// What is counted of the timer lane.
+    pub(super) lane: LaneMetrics,
     runners: BTreeMap<Address, AtomicBool>,
     /// Held while a transaction is taken: of two that are the same, one is new.
     pub(super) submissions: Mutex<()>,
@@ -499,9 +512,11 @@ impl Backend {
         if config.validators.is_empty() {
             return Err(BackendError::NoValidators);
         }
+        let begun = Arc::<OnceLock<_>>::default();
         let mut slots = Vec::with_capacity(config.validators.len());
         for (name, identity) in config.validators {
-            slots.push(Arc::new(ValidatorSlot::stopped(name, identity, state.clone())));
+            let slot = ValidatorSlot::stopped(name, identity, state.clone(), begun.clone());
+            slots.push(Arc::new(slot));
         }
         Ok(Self {
             name: config.name,
@@ -520,6 +535,8 @@ impl Backend {
             faults: config.faults,
             haste: Haste::default(),
             slots: watch::Sender::new(slots),
+            begun,
+            lane: LaneMetrics::new(),
             runners: config.runners.into_iter().map(|(_, a)| (a, AtomicBool::new(false))).collect(),
             submissions: Mutex::default(),
         })
@@ -580,13 +597,19 @@ impl Backend {
     /// Makes room for a validator that joins while the devnet runs; it is stopped at first.
     pub fn add_validator(&self, name: &str, identity: Validator) {
         self.names.insert(name, identity.pubkey.address());
-        let slot = Arc::new(ValidatorSlot::stopped(name.to_owned(), identity, self.newest()));
-        self.slots.send_modify(|slots| slots.push(slot));
+        let (newest, begun) = (self.newest(), self.begun.clone());
+        let slot = ValidatorSlot::stopped(name.to_owned(), identity, newest, begun);
+        self.slots.send_modify(|slots| slots.push(Arc::new(slot)));
     }
 
     /// Forgets a validator that has left. Its name goes on standing for its address.
     pub fn remove_validator(&self, name: &str) {
         self.slots.send_modify(|slots| slots.retain(|slot| slot.name != name));
+    }
+
+    /// The height that the first validator of this process started from; genesis before that.
+    pub(super) fn begun(&self) -> Height {
+        self.begun.get().copied().unwrap_or(Height::GENESIS)
     }
 
     /// What goes wrong between the nodes.

@@ -15,6 +15,7 @@ pub mod error;
 mod events;
 pub(crate) mod extract;
 pub(crate) mod faults;
+mod lane_metrics;
 mod nodes;
 pub(crate) mod openapi;
 mod routes;
@@ -25,6 +26,7 @@ mod view;
 
 pub use crate::http::{Serving, bind};
 pub use backend::{Backend, BackendError, Config, Hooks, Link, Running, Switch, ValidatorSlot};
+pub use lane_metrics::LaneMetrics;
 pub use server::start;
 pub(crate) use view::{same_hash, shows_token};
 

@@ -8,6 +8,7 @@ mod faults;
 mod fixture;
 mod jobs;
 mod limits;
+mod metrics;
 mod openapi;
 mod polling;
 mod presence;

@@ -3,7 +3,9 @@
 //! Each sender has a queue of its own, by nonce; gaps may fill later. A transaction enters once:
 //! its signature is checked then and remembered, and it is offered to gossip then. A proposer
 //! takes from all senders in turn, the one who pays the most per unit first, so that nobody's
-//! queue holds up another's.
+//! queue holds up another's. Prices per unit are compared in whole wei, and where they are equal
+//! the transaction that takes fewer cycles goes first: the cells of a small one weigh more, and
+//! would otherwise put it behind one that fills the block.
 //!
 //! A queue holds [`PER_SENDER`], the pool [`CAPACITY`] transactions and [`CAPACITY_BYTES`]; when
 //! the pool is full, the longest queue gives up its last transaction to a shorter one. A
@@ -183,10 +185,10 @@ impl Entry {
         Some(cycles.saturating_add(cells))
     }
 
-    /// Tip per unit of gas, in thousandths of a wei: who goes first in a round.
+    /// Tip per unit of gas, in whole wei, rounded up: who goes first in a round.
     fn rate(&self, tip: Wei) -> u128 {
         let units = self.cycles.get().saturating_add(self.cells.get()).max(1);
-        tip.get().saturating_mul(1_000) / u128::from(units)
+        tip.get().div_ceil(units.into())
     }
 }
 
@@ -317,7 +319,7 @@ impl Pool {
     /// Transactions for a block, in order: those that can be executed on `state` after the
     /// transactions in `in_flight` (senders and nonces of blocks between the state and the new
     /// block), within the limits of a block. Senders take turns; within a turn the one that pays
-    /// the proposer the most per unit comes first.
+    /// the proposer the most per unit comes first, then the one that takes fewer cycles.
     pub fn pick(
         &self,
         state: &State,
@@ -341,12 +343,12 @@ impl Pool {
             let mut round = Vec::with_capacity(cursors.len());
             for mut cursor in std::mem::take(&mut cursors) {
                 if let Some((entry, tip)) = cursor.take(cycle, cell) {
-                    let rate = entry.rate(tip);
-                    round.push((Reverse(rate), *cursor.sender, entry, cursor));
+                    let order = (Reverse(entry.rate(tip)), entry.cycles, *cursor.sender);
+                    round.push((order, entry, cursor));
                 }
             }
-            round.sort_by_key(|(rate, sender, ..)| (*rate, *sender));
-            for (_, _, entry, cursor) in round {
+            round.sort_by_key(|(order, ..)| *order);
+            for (_, entry, cursor) in round {
                 // Whoever does not fit any more is done: a later nonce cannot go before.
                 if room.take(entry) {
                     picked.push(entry.transaction.clone());

@@ -22,6 +22,7 @@
 //! expects that of a restart. Series of all reasons are there from the start, so that the first
 //! event of a kind is a growth from 0 and not a new series, which no rate would see.
 
+use crate::openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount};
 use cowboy_engine::{
     primitives::Wei,
     speculation::{
@@ -30,18 +31,10 @@ use cowboy_engine::{
     },
 };
 use prometheus_client::{
-    encoding::{EncodeMetric, MetricEncoder, text},
-    metrics::{MetricType, TypedMetric, counter::Counter, gauge::Gauge, histogram::Histogram},
+    metrics::{counter::Counter, histogram::Histogram},
     registry::Registry,
 };
-use std::{
-    fmt,
-    sync::{Arc, atomic::AtomicU64},
-    time::Duration,
-};
-
-/// The type of what [`Metrics::encode`] yields.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use std::{sync::Arc, time::Duration};
 
 /// Upper ends of the buckets for proofs and confirmations, in milliseconds: below a proof's 34 ms
 /// (docs/performance.md) and up to the longest `confirmationTimeoutMs` (§7.1), with an end at the
@@ -55,11 +48,6 @@ const LATENCY_MS: [f64; 15] = [
 /// one, with an end at the 500 ms that §9.4 allows for a hundred tasks.
 const ROLLBACK_MS: [f64; 12] =
     [0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 5_000.0];
-
-/// A gauge or counter of amounts, which are beyond an integer's range: rounded above 2^53.
-type AmountGauge = Gauge<f64, AtomicU64>;
-type AmountCounter = Counter<f64, AtomicU64>;
-type CountGauge = Gauge<u64, AtomicU64>;
 
 /// What stands at a moment, for the gauges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,11 +207,9 @@ impl Metrics {
         }
     }
 
-    /// All of it as OpenMetrics text, of the type [`CONTENT_TYPE`].
+    /// All of it as a part of an OpenMetrics text.
     pub fn encode(&self) -> String {
-        let mut text = String::new();
-        text::encode(&mut text, &self.registry).expect("a string takes what is written to it");
-        text
+        openmetrics::part(&self.registry)
     }
 
     /// Counters are registered without `_total`, which the text gets.
@@ -310,43 +296,8 @@ impl Metrics {
     }
 }
 
-/// One series for each value of a label, in the order of the values.
-#[derive(Clone, Debug)]
-struct Row<M> {
-    label: &'static str,
-    series: Vec<(&'static str, M)>,
-}
-
-impl<M: Default> Row<M> {
-    fn new(label: &'static str, values: impl Iterator<Item = &'static str>) -> Self {
-        Self { label, series: values.map(|value| (value, M::default())).collect() }
-    }
-
-    /// The series of the value at that place among all values.
-    fn at(&self, place: usize) -> &M {
-        &self.series[place].1
-    }
-}
-
-impl<M: EncodeMetric + TypedMetric> EncodeMetric for Row<M> {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        for (value, series) in &self.series {
-            series.encode(encoder.encode_family(&[(self.label, *value)])?)?;
-        }
-        Ok(())
-    }
-
-    fn metric_type(&self) -> MetricType {
-        M::TYPE
-    }
-}
-
 fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
-}
-
-fn amount(wei: Wei) -> f64 {
-    wei.get() as f64
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use std::collections::BTreeMap;
 
 /// The version of the tables below; another version is refused.
-pub(super) const FORMAT: i64 = 7;
+pub(super) const FORMAT: i64 = 8;
 
 const TABLES: &str = "
 -- kept_from: the first block that is kept with its parent; 1 until blocks are dropped.
@@ -33,7 +33,7 @@ CREATE INDEX event_kind ON event (kind, height);
 CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
 -- Where a timer was scheduled and where it ended is known: only what happens between is looked for.
 CREATE INDEX event_timer ON event (timer_id)
-  WHERE kind IN ('GbaFailed', 'TimerCancelled', 'TimerExtended');
+  WHERE kind IN ('GbaFailed', 'TimerCancelled', 'TimerExtended', 'TimerGasClamped');
 -- The canonical certificate of each block of `block` that has one, and P(H) as derived from it.
 -- registry: the addresses that the bits stand for.
 CREATE TABLE presence (
@@ -56,19 +56,21 @@ CREATE TABLE actor_log (
   job BLOB, kind TEXT NOT NULL, name TEXT, body TEXT NOT NULL,
   PRIMARY KEY (actor, height, line)) WITHOUT ROWID;
 CREATE INDEX actor_log_height ON actor_log (height);
--- Every timer that a block left in the queue. seq: the chain's count of timers. height: when it is
--- due. status: waiting, fired, failed, expired, cancelled or insufficient_funds. ended_at: where;
--- position: of its fire there. body: its record, without the payload and with the handler that it
--- calls. Ids are hashes: but for one index nothing is in their order, so that a block changes few
--- pages.
+-- Every timer that a block left in the queue. seq: the chain's count of timers. payer: who pays
+-- for its fire. height: when it is due. status: waiting, fired, failed, expired, cancelled or
+-- insufficient_funds. ended_at: where; position: of its fire there. body: its record, without the
+-- payload and with the handler that it calls. Ids are hashes: but for one index nothing is in their
+-- order, so that a block changes few pages.
 CREATE TABLE timer (
   seq INTEGER PRIMARY KEY, timer_id BLOB NOT NULL UNIQUE, actor BLOB NOT NULL,
-  scheduled_at INTEGER NOT NULL, height INTEGER NOT NULL, status TEXT NOT NULL, ended_at INTEGER,
-  position INTEGER, body BLOB NOT NULL);
+  payer BLOB NOT NULL, scheduled_at INTEGER NOT NULL, height INTEGER NOT NULL, status TEXT NOT NULL,
+  ended_at INTEGER, position INTEGER, body BLOB NOT NULL);
 CREATE INDEX timer_waiting ON timer (height) WHERE ended_at IS NULL;
 CREATE INDEX timer_waiting_of ON timer (actor, height) WHERE ended_at IS NULL;
+CREATE INDEX timer_waiting_by ON timer (payer, height) WHERE ended_at IS NULL;
 CREATE INDEX timer_ended ON timer (status, ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX timer_ended_of ON timer (actor, status, ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX timer_ended_by ON timer (payer, status, ended_at) WHERE ended_at IS NOT NULL;
 -- What timers' handlers are given, where that is something: written once, and read for one timer.
 CREATE TABLE timer_payload (seq INTEGER PRIMARY KEY, payload BLOB NOT NULL);
 -- The timers that fired in each block, and their receipts.

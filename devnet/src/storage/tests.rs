@@ -282,6 +282,12 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
             schedule("", 2, None),
             schedule("asked", 9, Some(clock)),
             schedule("y", 900, None),
+            Payload::ScheduleTimer(Arc::new(Request {
+                actor: clock,
+                height: Height::new(800),
+                fee_payer: Some(alice),
+                ..Request::default()
+            })),
         ],
         vec![],
     ];
@@ -292,6 +298,7 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
             let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
             Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload)
                 .buying(budget)
+                .allowing(Wei::cby(2))
                 .sign(&key("alice"))
         });
         let block = block_of(&state, signed.collect());
@@ -326,6 +333,14 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
         assert_eq!(stored.timer, Timer { payload: vec![], handler, ..timer.clone() });
         assert_eq!(once.timer_payload(&timer.id).unwrap(), timer.payload);
     }
+    let of = |payer| TimerFilter { actor: None, payer: Some(payer), limit: 1_000 };
+    let heights = (Height::GENESIS, Height::new(u64::from(u32::MAX)));
+    let paid_by_alice = once.waiting_timers(of(alice), heights).unwrap();
+    let payers: Vec<_> = paid_by_alice.iter().map(|stored| stored.timer.fee_payer).collect();
+    assert_eq!(payers, [alice]);
+    assert_eq!(once.waiting_timers(of(clock), heights).unwrap().len(), waiting.len() - 1);
+    assert_eq!(once.ended_timers(of(clock), End::Failed).unwrap().len(), 1);
+    assert_eq!(once.ended_timers(of(alice), End::Failed).unwrap().len(), 0);
     let fires: usize = (1..=20).map(|h| once.fires(Height::new(h)).unwrap().len()).sum();
     assert_eq!(fires, ended.len());
     let failed = ended.iter().filter(|s| matches!(s.ended, Some((_, End::Failed)))).count();

@@ -1,8 +1,9 @@
 //! Timers: what was scheduled, what became of it, and what the lane of each block did.
 //!
-//! A block writes about a timer where it is scheduled, extended or ended, and one row about its
-//! lane. A timer that is due and waits costs nothing: why it waited follows from the lanes' rows,
-//! and the last bid of an agent is in the state before the block that ends its timer.
+//! A block writes about a timer where it is scheduled, extended, held to lower limits or ended, and
+//! one row about its lane. A timer that is due and waits costs nothing: why it waited follows from
+//! the lanes' rows, and the last bid of an agent is in the state before the block that ends its
+//! timer.
 
 use super::{
     BlockRecord, StorageError, Store,
@@ -14,7 +15,7 @@ use cowboy_engine::{
         EventKind, Fire, LaneReport, Status,
         event::{
             TimerCancelled, TimerCancelledInsufficientFunds, TimerExpired, TimerExtended,
-            TimerScheduled,
+            TimerGasClamped, TimerScheduled,
         },
     },
     primitives::{Address, Hash, Height, Wei, codec::to_vec},
@@ -85,8 +86,21 @@ pub struct StoredLane {
 pub struct TimerFilter {
     /// Of this actor only.
     pub actor: Option<Address>,
+    /// Paid for by this account or actor only.
+    pub payer: Option<Address>,
     /// At most so many.
     pub limit: u32,
+}
+
+impl TimerFilter {
+    /// The condition on `?1`, the actor, and `?2`, the payer: written so that each has its index.
+    fn condition(&self) -> String {
+        let is = |column: &str, given: Option<Address>, number: u32| match given {
+            Some(_) => format!("{column} = ?{number}"),
+            None => format!("?{number} IS NULL"),
+        };
+        format!("{} AND {}", is("actor", self.actor, 1), is("payer", self.payer, 2))
+    }
 }
 
 pub(super) fn insert(
@@ -98,8 +112,9 @@ pub(super) fn insert(
     let height = block.header.height;
     let state = &execution.state;
     let mut add = transaction.prepare_cached(
-        "INSERT OR REPLACE INTO timer (seq, timer_id, actor, scheduled_at, height, status, body)
-         VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO timer
+           (seq, timer_id, actor, payer, scheduled_at, height, status, body)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     )?;
     let mut add_payload = transaction
         .prepare_cached("INSERT OR REPLACE INTO timer_payload (seq, payload) VALUES (?, ?)")?;
@@ -122,15 +137,16 @@ pub(super) fn insert(
             EventKind::TimerScheduled(TimerScheduled { timer_id, .. }) => {
                 // One that the same block cancelled is in no state, and gets no row.
                 let Some(timer) = state.timer(timer_id) else { continue };
-                let Timer { seq, actor, scheduled_at, height: due, .. } = timer;
+                let Timer { seq, actor, fee_payer, scheduled_at, height: due, .. } = timer;
                 let (id, at, due) = (timer_id.0, scheduled_at.get(), due.get());
                 let (body, payload) = body(timer);
-                add.execute(params![seq, id, actor.0, at, due, WAITING, body])?;
+                add.execute(params![seq, id, actor.0, fee_payer.0, at, due, WAITING, body])?;
                 if !payload.is_empty() {
                     add_payload.execute(params![seq, payload])?;
                 }
             }
-            EventKind::TimerExtended(TimerExtended { timer_id, .. }) => {
+            EventKind::TimerExtended(TimerExtended { timer_id, .. })
+            | EventKind::TimerGasClamped(TimerGasClamped { timer_id, .. }) => {
                 if let Some(timer) = state.timer(timer_id) {
                     let seq = timer.seq;
                     change.execute(params![seq, body(timer).0])?;
@@ -221,15 +237,14 @@ impl Store {
         filter: TimerFilter,
         (from, to): (Height, Height),
     ) -> Result<Vec<StoredTimer>, StorageError> {
-        // An index for each.
-        let of_actor = if filter.actor.is_some() { "actor = ?1" } else { "?1 IS NULL" };
+        let condition = filter.condition();
         let sql = format!(
             "SELECT height, status, ended_at, body FROM timer
-             WHERE {of_actor} AND height BETWEEN ?2 AND ?3 AND ended_at IS NULL
-             ORDER BY height, seq LIMIT ?4"
+             WHERE {condition} AND height BETWEEN ?3 AND ?4 AND ended_at IS NULL
+             ORDER BY height, seq LIMIT ?5"
         );
-        let actor = filter.actor.map(|actor| actor.0);
-        self.read_timers(&sql, params![actor, signed(from), signed(to), filter.limit])
+        let (actor, payer) = (filter.actor.map(|a| a.0), filter.payer.map(|a| a.0));
+        self.read_timers(&sql, params![actor, payer, signed(from), signed(to), filter.limit])
     }
 
     /// Timers that ended so, the newest end first.
@@ -238,14 +253,14 @@ impl Store {
         filter: TimerFilter,
         end: End,
     ) -> Result<Vec<StoredTimer>, StorageError> {
-        let of_actor = if filter.actor.is_some() { "actor = ?1" } else { "?1 IS NULL" };
+        let condition = filter.condition();
         let sql = format!(
             "SELECT height, status, ended_at, body FROM timer
-             WHERE {of_actor} AND status = ?2 AND ended_at IS NOT NULL
-             ORDER BY ended_at DESC, seq DESC LIMIT ?3"
+             WHERE {condition} AND status = ?3 AND ended_at IS NOT NULL
+             ORDER BY ended_at DESC, seq DESC LIMIT ?4"
         );
-        let actor = filter.actor.map(|actor| actor.0);
-        self.read_timers(&sql, params![actor, end.name(), filter.limit])
+        let (actor, payer) = (filter.actor.map(|a| a.0), filter.payer.map(|a| a.0));
+        self.read_timers(&sql, params![actor, payer, end.name(), filter.limit])
     }
 
     fn read_timers(
@@ -320,7 +335,7 @@ impl Store {
                               UNION SELECT ended_at FROM timer WHERE timer_id = ?1)
              UNION
              SELECT height, position, body FROM event WHERE timer_id = ?1
-               AND kind IN ('GbaFailed', 'TimerCancelled', 'TimerExtended')
+               AND kind IN ('GbaFailed', 'TimerCancelled', 'TimerExtended', 'TimerGasClamped')
              ORDER BY height DESC, position DESC LIMIT ?2",
         )?;
         let rows = statement.query_map(params![timer.0, limit], query::stored_event)?;

@@ -347,8 +347,11 @@ fn timers_are_as_written() {
   max_timers_per_actor: 4
   gc_cycles_per_block: 5
   lane_timer_cycles: 6
+  lane_timer_cells: 640
   max_cycles_per_fire_auction_phase: 7
   priority_tier_multipliers: {economy: 8, standard: 9, fast: 10, urgent: 11}
+  priority_tier_floor: 13
+  least_share_of_bought_cycles: 14
 ",
     )
     .unwrap();
@@ -368,6 +371,7 @@ fn timers_are_as_written() {
             max_timers_per_actor: 4,
             gc_cycles_per_block: 5,
             lane_timer_cycles: 6,
+            lane_timer_cells: 640,
             max_cycles_per_fire_auction_phase: 7,
             fairness_window_blocks: 50,
             priority_tier_multipliers: timer::Tiers {
@@ -376,6 +380,8 @@ fn timers_are_as_written() {
                 fast: 10,
                 urgent: 11,
             },
+            priority_tier_floor: 13,
+            least_share_of_bought_cycles: 14,
         },
     };
     assert_eq!(plan.timers, expected);

@@ -4,13 +4,16 @@
 
 use super::{Amount, Within};
 use cowboy_engine::{
+    fees::meter,
     primitives::{Height, Wei},
     timer::{self, Config, Tiers},
 };
 use serde::{Deserialize, Serialize};
 
-/// Cycles, or cells, of a governed limit at most.
+/// Cycles of a governed limit at most.
 const MOST: u64 = 1_000_000_000;
+/// Cells of a governed limit at most.
+const MOST_CELLS: u64 = meter::MAX_BLOCK_CELLS;
 /// Blocks of a year at a block a second.
 const YEAR: u64 = 31_536_000;
 /// A height that no devnet reaches, and the most that a timer can name.
@@ -34,18 +37,24 @@ pub struct TimersSection {
     pub max_ttl_blocks: Within<1, YEAR>,
     /// Cycles that a timer may ask for.
     pub max_cycles_per_fire: Within<1, MOST>,
-    /// Cells that a fire may use, set aside at its start.
-    pub max_cells_per_fire: Within<0, MOST>,
+    /// Cells that a timer may ask for.
+    pub max_cells_per_fire: Within<0, MOST_CELLS>,
     /// Timers that an actor may have.
     pub max_timers_per_actor: Within<0, 1_000_000>,
     /// Cycles per block for removing timers.
     pub gc_cycles_per_block: Within<0, MOST>,
     /// Cycles per block for firing timers.
     pub lane_timer_cycles: Within<1, MOST>,
+    /// Cells per block for firing timers.
+    pub lane_timer_cells: Within<64, MOST_CELLS>,
     /// Cycles above which a timer is not attempted under `eip1559`.
     pub max_cycles_per_fire_auction_phase: Within<1, MOST>,
     /// What tiers make of the median tip.
     pub priority_tier_multipliers: TiersSection,
+    /// What stands for the median tip of a tier where that is less, in wei per cycle.
+    pub priority_tier_floor: Within<1, 1_000_000_000_000>,
+    /// What a call or deployment pays at least of the cycles that it bought, per mille.
+    pub least_share_of_bought_cycles: Within<0, 1_000>,
 }
 
 /// How due timers compete; [`timer::Policy`] as written.
@@ -174,6 +183,7 @@ impl TimersSection {
             max_timers_per_actor: within(config.max_timers_per_actor),
             gc_cycles_per_block: within(config.gc_cycles_per_block),
             lane_timer_cycles: within(config.lane_timer_cycles),
+            lane_timer_cells: within(config.lane_timer_cells),
             max_cycles_per_fire_auction_phase: within(config.max_cycles_per_fire_auction_phase),
             priority_tier_multipliers: TiersSection {
                 economy: within(config.priority_tier_multipliers.economy),
@@ -181,6 +191,8 @@ impl TimersSection {
                 fast: within(config.priority_tier_multipliers.fast),
                 urgent: within(config.priority_tier_multipliers.urgent),
             },
+            priority_tier_floor: within(config.priority_tier_floor),
+            least_share_of_bought_cycles: within(config.least_share_of_bought_cycles),
         }
     }
 
@@ -203,6 +215,7 @@ impl TimersSection {
                 max_timers_per_actor: self.max_timers_per_actor.get(),
                 gc_cycles_per_block: self.gc_cycles_per_block.get(),
                 lane_timer_cycles: self.lane_timer_cycles.get(),
+                lane_timer_cells: self.lane_timer_cells.get(),
                 max_cycles_per_fire_auction_phase: self.max_cycles_per_fire_auction_phase.get(),
                 fairness_window_blocks: self.fairness.window_blocks.get(),
                 priority_tier_multipliers: Tiers {
@@ -211,6 +224,8 @@ impl TimersSection {
                     fast: tiers.fast.get(),
                     urgent: tiers.urgent.get(),
                 },
+                priority_tier_floor: self.priority_tier_floor.get(),
+                least_share_of_bought_cycles: self.least_share_of_bought_cycles.get(),
             },
         }
     }

@@ -9,6 +9,11 @@ use crate::primitives::{Address, Hash, Height, Wei};
 pub trait World {
     /// A value of the actor's store.
     fn state(&self, key: &str) -> Option<Vec<u8>>;
+    /// How many bytes a value of the actor's store has: a call pays for them before it reads them,
+    /// so a world that can say without copying the value does.
+    fn state_len(&self, key: &str) -> Option<usize> {
+        self.state(key).map(|value| value.len())
+    }
     /// What an account can spend.
     fn balance(&self, account: &Address) -> Wei;
     /// The runner that last served `submitter` with work of this kind, while the record lives.
@@ -53,6 +58,8 @@ pub struct Timer {
     pub fee_payer: Option<Address>,
     /// Cycles that a fire may use.
     pub gas_limit: Option<u64>,
+    /// Cells that a fire may use.
+    pub cell_limit: Option<u64>,
     /// Height after which it is dropped.
     pub expires_at: Option<Height>,
     /// Most wei per cycle.

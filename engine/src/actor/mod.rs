@@ -28,6 +28,8 @@ mod module;
 mod syntax;
 mod value;
 
+#[doc(hidden)]
+pub use builtin::catalog;
 pub use effect::{Call, Effect, JobRequest, Outcome, Timer, World};
 pub use error::{Error, ErrorKind, Frame, Position};
 pub use gas::{Budget, Limits, Params, Schedule, Usage};

@@ -738,6 +738,28 @@ fn what_is_kept_or_found_is_paid_for() {
 }
 
 #[test]
+fn arguments_by_name_find_their_parameters() {
+    let call = |arguments: &str| {
+        let g = "def g(a = 0, *b, **c):\n    return [a, list(b), c]\n";
+        run(&format!("{g}def f(ctx, payload):\n    return g({arguments})\n"))
+    };
+    assert_eq!(call("1, 2, x = 3, **{'y': 4}"), r#"[1,[2],{"x":3,"y":4}]"#);
+    assert_eq!(call("**{'a': 1, 'z': 2}"), r#"[1,[],{"z":2}]"#);
+    for (arguments, error) in [
+        ("a = 1, **{'a': 2}", "an argument is given by name and after ** too"),
+        ("1, **{'a': 2}", "parameter a is given more than once"),
+    ] {
+        assert!(call(arguments).contains(error), "{}", call(arguments));
+    }
+    check("print(x = 1)", "ActorError: print() has no parameter x; by name it takes sep (at 2:12)");
+    check("len(x = 1)", "ActorError: len() has no parameter x; by name it takes none (at 2:12)");
+    check(
+        "print(sep = 1)",
+        "ActorError: print() got int for its parameter sep, want string (at 2:12)",
+    );
+}
+
+#[test]
 fn text_is_written_with_its_escapes() {
     check("repr('\\x00\\x7f\u{e9}\\\\\"\\t')", r#""\"\\x00\\x7fé\\\\\\\"\\t\"""#);
     check("json_encode('\\x00\\x1f\\x7f\\r')", "\"\\\"\\\\u0000\\\\u001f\u{7f}\\\\r\\\"\"");

@@ -4,6 +4,11 @@
 //! Code is kept by its hash, so that actors with equal source share it. A state holds sources and
 //! commits to them; the module of a source is loaded where it is first called, and what that gives
 //! follows from the source and the chain's parameters alone.
+//!
+//! Loading costs what it cost at deployment, and is paid for again by whoever first calls an actor
+//! after [`RELOAD_BLOCKS`], whatever a validator has in memory. So one that starts anew loads no
+//! more, uncharged, than was paid for in that many blocks, and small modules: those stay loaded as
+//! long as they are called, so that an actor that runs often needs cycles for its work alone.
 
 use super::state::State;
 use crate::{
@@ -28,8 +33,38 @@ pub struct Actor {
     pub deployed_at: Height,
     /// Bytes of heap that its module's globals keep, paid for as cells at deployment.
     pub retained: u64,
+    /// Cycles that loading its module takes.
+    pub loading: u64,
+    /// The last block in which loading it was paid for, or in which it was kept loaded.
+    pub loaded_at: Height,
 }
-record!(Actor { deployer, code, deployed_at, retained });
+record!(Actor { deployer, code, deployed_at, retained, loading, loaded_at });
+
+/// Blocks after which loading a module is paid for again.
+pub const RELOAD_BLOCKS: u64 = 256;
+
+/// Cycles of loading up to which a module stays loaded as long as it is called.
+pub const SMALL_LOADING: u64 = 50_000;
+
+impl Actor {
+    /// The same after a call at `height`, where that changes it.
+    pub const fn called_at(self, height: Height) -> Option<Self> {
+        let since = height.since(self.loaded_at);
+        let kept = self.loading <= SMALL_LOADING && since >= RELOAD_BLOCKS / 2;
+        match kept || since >= RELOAD_BLOCKS {
+            true => Some(Self { loaded_at: height, ..self }),
+            false => None,
+        }
+    }
+
+    /// Cycles that a call at `height` pays for loading the module.
+    pub const fn loading_at(&self, height: Height) -> u64 {
+        match height.since(self.loaded_at) < RELOAD_BLOCKS {
+            true => 0,
+            false => self.loading,
+        }
+    }
+}
 
 /// The source of actors, and their module once one of them was called. Cloning shares both.
 #[derive(Clone, Debug)]

@@ -31,6 +31,8 @@ pub struct Trial {
     pub value: Wei,
     /// What it may use beside the intrinsic part of a transaction.
     pub budget: Budget,
+    /// What timers that it schedules may take from the sender.
+    pub timer_allowance: Wei,
 }
 
 /// What a call would do.
@@ -67,7 +69,7 @@ pub struct Change {
 
 /// What `trial` would do in the block after `state`'s head.
 pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
-    let Trial { sender, actor, ref handler, ref payload, value, budget } = *trial;
+    let Trial { sender, actor, ref handler, ref payload, value, budget, timer_allowance } = *trial;
     let place = Place {
         parent: state.head_hash(),
         height: state.height().next(),
@@ -76,7 +78,7 @@ pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
         sender: Some(sender),
         terms: state.timer_terms(state.height().next()),
     };
-    let ids = Ids::of_transaction(state.account(&sender).nonce, Hash::ZERO);
+    let ids = Ids::of_transaction(state.account(&sender).nonce, Hash::ZERO, timer_allowance);
     let (handler, payload) = (handler.clone(), payload.clone());
     let mut after = state.clone();
     let first = Delivery { sender, to: actor, handler, payload, value };

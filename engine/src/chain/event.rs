@@ -243,6 +243,11 @@ events! {
         max_fee_per_cycle: Wei,
         /// Most wei per cycle for the proposer.
         max_priority_fee_per_cycle: Wei,
+        /// Who pays.
+        fee_payer: Address,
+        /// What the fire may cost: the most where the payer is not the actor, else the most while
+        /// neither basefee is more than twice what it is now.
+        max_cost: Wei,
     }
     /// A timer's priority was cut to what its fee cap leaves above the lane basefee.
     20 TimerPriorityClampedAtSchedule {
@@ -285,15 +290,17 @@ events! {
         /// The last height at which it could have fired.
         expires_at: Height,
     }
-    /// A due timer's payer cannot pay: it is gone.
+    /// A due timer's payer cannot pay, or has not promised to pay so much: it is gone.
     24 TimerCancelledInsufficientFunds {
         /// The timer.
         timer_id: Hash,
+        /// Its owner.
+        actor: Address,
         /// The payer.
         fee_payer: Address,
         /// The most that the fire would have cost.
         required: Wei,
-        /// The payer's balance.
+        /// The payer's balance, or what it promised, whichever is less.
         available: Wei,
     }
     /// A timer was cancelled.
@@ -302,7 +309,7 @@ events! {
         timer_id: Hash,
         /// Its owner.
         actor: Address,
-        /// Who cancelled it: the owner, its deployer, or a system deployer.
+        /// Who cancelled it: the owner, its deployer, the payer, or a system deployer.
         by: Address,
     }
     /// A timer lives longer.
@@ -312,10 +319,13 @@ events! {
         /// The last height at which it may fire.
         expires_at: Height,
     }
-    /// A gas bidding agent gave no bid; the default bid stands for it.
+    /// A gas bidding agent gave no bid; the default bid stands for it. Told once, until it has
+    /// given one again.
     27 GbaFailed {
         /// The timer.
         timer_id: Hash,
+        /// Its owner, who pays for the question.
+        actor: Address,
         /// The agent.
         gba: Address,
         /// Why.
@@ -538,6 +548,33 @@ events! {
         /// What the creator got back.
         refunded: Wei,
     }
+    /// The agents of an owner's due timers were asked for bids, and the owner paid for it.
+    52 AgentsAsked {
+        /// The owner.
+        actor: Address,
+        /// Of how many timers.
+        timers: u64,
+        /// Cycles paid for.
+        cycles: u64,
+        /// What was paid, wei: all of it is burned.
+        paid: Wei,
+    }
+    /// A due timer asked for more than fires get since the policy or a limit changed after it had
+    /// been scheduled: it gets what they get.
+    51 TimerGasClamped {
+        /// The timer.
+        timer_id: Hash,
+        /// Its owner.
+        actor: Address,
+        /// The cycles that it asked for.
+        gas_limit: u64,
+        /// The cells that it asked for.
+        cell_limit: u64,
+        /// The cycles that it may use now.
+        gas_cap: u64,
+        /// The cells that it may use now.
+        cell_cap: u64,
+    }
 }
 
 /// Something that happened in a block, and through what.
@@ -585,6 +622,13 @@ impl Event {
             | EventKind::TimerScheduled(TimerScheduled { actor, .. })
             | EventKind::TimerFired(TimerFired { actor, .. })
             | EventKind::TimerExpired(TimerExpired { actor, .. })
+            | EventKind::TimerGasClamped(TimerGasClamped { actor, .. })
+            | EventKind::TimerCancelledInsufficientFunds(TimerCancelledInsufficientFunds {
+                actor,
+                ..
+            })
+            | EventKind::GbaFailed(GbaFailed { actor, .. })
+            | EventKind::AgentsAsked(AgentsAsked { actor, .. })
             | EventKind::TimerCancelled(TimerCancelled { actor, .. }) => Some(*actor),
             _ => None,
         }
@@ -607,6 +651,7 @@ impl Event {
             })
             | EventKind::TimerCancelled(TimerCancelled { timer_id, .. })
             | EventKind::TimerExtended(TimerExtended { timer_id, .. })
+            | EventKind::TimerGasClamped(TimerGasClamped { timer_id, .. })
             | EventKind::GbaFailed(GbaFailed { timer_id, .. }) => Some(*timer_id),
             _ => self.timer,
         }

@@ -75,6 +75,9 @@ pub struct Receipt {
     pub status: Status,
     /// Cycles paid for.
     pub cycles: Cycles,
+    /// Those of them that were not used: a call or deployment pays for a part of what it buys at
+    /// least.
+    pub unused: Cycles,
     /// Cells paid for.
     pub cells: Cells,
     /// Basefees, in wei: gone.
@@ -84,7 +87,7 @@ pub struct Receipt {
     /// What actors did; absent where none was deployed or called.
     pub actor: Option<ActorReceipt>,
 }
-record!(Receipt { transaction, sender, status, cycles, cells, burned, tip, actor });
+record!(Receipt { transaction, sender, status, cycles, unused, cells, burned, tip, actor });
 
 /// What became of one timer that fired.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,13 +169,21 @@ pub struct LaneReport {
     pub capacity: u64,
     /// Cycles that fires used.
     pub consumed: u64,
+    /// Cells that the lane has.
+    pub cell_capacity: u64,
+    /// Cells that fires used.
+    pub cells: u64,
+    /// Gas bidding agents that were asked for a bid.
+    pub asked: u64,
+    /// What their timers' owners paid for that.
+    pub questions: Wei,
     /// Timers that fired.
     pub fired: u64,
     /// Timers that are due and wait, for whichever reason.
     pub deferred: u64,
     /// Of them, those whose cap does not cover the price.
     pub priced_out: u64,
-    /// Of them, those that ask for more cycles than a fire gets.
+    /// Of them, those that ask for more cycles or cells than a fire gets.
     pub over_cap: u64,
     /// Timers removed past their time.
     pub expired: u64,
@@ -188,6 +199,10 @@ record!(LaneReport {
     basefee,
     capacity,
     consumed,
+    cell_capacity,
+    cells,
+    asked,
+    questions,
     fired,
     deferred,
     priced_out,

@@ -39,8 +39,13 @@ pub struct Lane {
     pub last_cycles: u64,
     /// Lane basefees burned since genesis: part of what is burned in all.
     pub burned: Wei,
+    /// The block from which on limits are lower than before: timers scheduled before it are held to
+    /// them when they are due.
+    pub capped_from: Height,
+    /// The last owner whose agent was asked for a bid: the next block begins after it.
+    pub asked: Address,
 }
-record!(Lane { config, basefee, p50, last_cycles, burned });
+record!(Lane { config, basefee, p50, last_cycles, burned, capped_from, asked });
 
 impl Lane {
     /// Before block 1.
@@ -51,6 +56,8 @@ impl Lane {
             p50: Wei::ZERO,
             last_cycles: 0,
             burned: Wei::ZERO,
+            capped_from: Height::GENESIS,
+            asked: Address::default(),
         }
     }
 }
@@ -241,6 +248,8 @@ impl State {
                 Policy::Eip1559 => self.timers.lane.basefee,
                 Policy::Fifo | Policy::GbaAuction => self.basefee_cycle,
             },
+            basefee_cycle: self.basefee_cycle,
+            basefee_cell: self.basefee_cell,
             p50: self.timers.lane.p50,
             takes_bid: params.takes_bid(height),
         }
@@ -268,6 +277,8 @@ impl State {
                 expires_at: timer.expires_at,
                 max_fee_per_cycle: timer.max_fee_per_cycle,
                 max_priority_fee_per_cycle: timer.max_priority_fee_per_cycle,
+                fee_payer: timer.fee_payer,
+                max_cost: timer.promised.unwrap_or_else(|| terms.worst_cost(&timer)),
             }
             .into(),
         );

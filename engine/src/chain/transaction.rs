@@ -54,7 +54,7 @@ pub enum Payload {
     CallActor(CallActor),
     /// Schedules a timer of an actor that the sender deployed.
     ScheduleTimer(Arc<timer::Request>),
-    /// Cancels a timer of an actor that the sender deployed.
+    /// Cancels a timer of an actor that the sender deployed, or that the sender pays for.
     CancelTimer(CancelTimer),
     /// Lets a timer of an actor that the sender deployed live longer.
     ExtendTimer(ExtendTimer),
@@ -582,10 +582,12 @@ pub struct Transaction {
     pub cycle_limit: Cycles,
     /// The most cells it may use.
     pub cell_limit: Cells,
+    /// The most that timers scheduled under it may ever take from the sender; `None`: nothing.
+    pub timer_allowance: Option<Wei>,
     /// What it does.
     pub payload: Payload,
 }
-record!(Transaction { chain_id, nonce, fees, cycle_limit, cell_limit, payload });
+record!(Transaction { chain_id, nonce, fees, cycle_limit, cell_limit, timer_allowance, payload });
 
 impl Transaction {
     /// What the sender signs.
@@ -617,10 +619,19 @@ impl Transaction {
         };
         let (cycle_limit, cell_limit) = (Cycles::new(u64::MAX), Cells::new(u64::MAX));
         // Limits of the longest encoding, then the exact cost of that: never too little.
-        let mut sized = Self { chain_id, nonce, fees, cycle_limit, cell_limit, payload };
+        let timer_allowance = Some(Wei::new(u128::MAX));
+        let mut sized =
+            Self { chain_id, nonce, fees, cycle_limit, cell_limit, timer_allowance, payload };
         let bytes = to_vec(&sized).len() + SIGNATURE_OVERHEAD;
         (sized.cycle_limit, sized.cell_limit) = meter::total(bytes, sized.payload.charge());
+        sized.timer_allowance = None;
         sized
+    }
+
+    /// The same, but that timers scheduled under it may take so much from the sender.
+    pub const fn allowing(mut self, timer_allowance: Wei) -> Self {
+        self.timer_allowance = Some(timer_allowance);
+        self
     }
 
     /// The same with limits raised by `budget`: what an actor's deployment or call may use, as far

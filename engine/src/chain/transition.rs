@@ -321,6 +321,7 @@ impl Run<'_> {
             sender: Address::default(),
             status: Status::Success,
             cycles: Cycles::ZERO,
+            unused: Cycles::ZERO,
             cells: Cells::ZERO,
             burned: Wei::ZERO,
             tip: Wei::ZERO,
@@ -352,6 +353,7 @@ impl Run<'_> {
     /// Does what the transaction says. On failure the state is left half changed.
     fn apply(&mut self, signed: &SignedTransaction, receipt: &mut Receipt) -> Result<(), Refusal> {
         let (sender, nonce) = (receipt.sender, signed.transaction.nonce);
+        let allowance = signed.transaction.timer_allowance.unwrap_or(Wei::ZERO);
         match &signed.transaction.payload {
             Payload::Transfer(Transfer { to, amount }) => {
                 self.state.debit(sender, *amount)?;
@@ -366,7 +368,7 @@ impl Run<'_> {
             }
             Payload::CallActor(CallActor { actor, handler, payload, value }) => {
                 let place = self.place(receipt.transaction, Some(sender));
-                let ids = Ids::of_transaction(nonce, receipt.transaction);
+                let ids = Ids::of_transaction(nonce, receipt.transaction, allowance);
                 let (to, value) = (*actor, *value);
                 let (handler, payload) = (handler.clone(), payload.clone());
                 let first = Delivery { sender, to, handler, payload, value };
@@ -374,7 +376,7 @@ impl Run<'_> {
                 self.told(done, receipt)?;
             }
             Payload::ScheduleTimer(request) => {
-                let ids = Ids::of_transaction(nonce, receipt.transaction);
+                let ids = Ids::of_transaction(nonce, receipt.transaction, allowance);
                 self.schedule_timer(sender, request, &ids)?;
             }
             Payload::CancelTimer(CancelTimer { timer_id }) => {

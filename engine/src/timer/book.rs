@@ -6,7 +6,7 @@
 //! absent.
 
 use super::{
-    Bid, Timer,
+    Bid, Due, Timer,
     pages::{Key, Pages},
 };
 use crate::primitives::{
@@ -15,7 +15,7 @@ use crate::primitives::{
 };
 
 /// Fields of a body.
-const FIELDS: usize = 13;
+const FIELDS: usize = 15;
 
 /// Timers by id. Clones are O(1) and independent; finding and changing one is O(log n).
 #[derive(Clone, Default)]
@@ -47,10 +47,11 @@ impl Book {
         self.0.get(id.as_bytes()).is_some()
     }
 
-    /// The timer whose id begins with `prefix` and whose place in the order of insertion ends in
-    /// `seq`: what a [`Due`](super::Due) says of its timer.
-    pub fn find(&self, prefix: u64, seq: u32) -> Option<Timer> {
-        let alike = self.0.with_prefix(prefix.to_be_bytes());
+    /// The timer whose id begins as `due` says and whose place in the order of insertion ends as it
+    /// says.
+    pub fn find(&self, due: &Due) -> Option<Timer> {
+        let [prefix @ .., _, _] = due.id().to_be_bytes();
+        let (alike, seq) = (self.0.with_prefix(prefix), due.seq);
         alike.map(|(id, body)| timer(id, body)).find(|timer| timer.seq as u32 == seq)
     }
 
@@ -87,6 +88,8 @@ pub fn write(timer: &Timer, w: &mut Writer) {
     optional(timer.handler.as_ref(), w);
     optional(Some(&timer.fee_payer).filter(|payer| **payer != timer.actor), w);
     timer.gas_limit.encode(w);
+    timer.cell_limit.encode(w);
+    optional(timer.promised.as_ref(), w);
     timer.expires_at.encode(w);
     timer.max_fee_per_cycle.encode(w);
     timer.max_priority_fee_per_cycle.encode(w);
@@ -96,14 +99,14 @@ pub fn write(timer: &Timer, w: &mut Writer) {
     if let Some(bid) = &timer.bid {
         bid.max_fee_per_cycle.encode(w);
         bid.max_priority_fee_per_cycle.encode(w);
-        bid.cycles.encode(w);
+        bid.failed.encode(w);
     }
 }
 
 /// Reads the body of the timer `id`.
 pub fn read(id: Hash, r: &mut Reader<'_>) -> Result<Timer, DecodeError> {
     if r.list(FIELDS)? != FIELDS {
-        return Err(DecodeError::Invalid("a timer has 13 fields"));
+        return Err(DecodeError::Invalid("a timer has 15 fields"));
     }
     let seq = Decode::decode(r)?;
     let actor = Decode::decode(r)?;
@@ -116,6 +119,8 @@ pub fn read(id: Hash, r: &mut Reader<'_>) -> Result<Timer, DecodeError> {
         handler: read_optional(r)?,
         fee_payer: read_optional(r)?.unwrap_or(actor),
         gas_limit: Decode::decode(r)?,
+        cell_limit: Decode::decode(r)?,
+        promised: read_optional(r)?,
         expires_at: Decode::decode(r)?,
         max_fee_per_cycle: Decode::decode(r)?,
         max_priority_fee_per_cycle: Decode::decode(r)?,
@@ -126,7 +131,7 @@ pub fn read(id: Hash, r: &mut Reader<'_>) -> Result<Timer, DecodeError> {
             3 => Some(Bid {
                 max_fee_per_cycle: Decode::decode(r)?,
                 max_priority_fee_per_cycle: Decode::decode(r)?,
-                cycles: Decode::decode(r)?,
+                failed: Decode::decode(r)?,
             }),
             _ => return Err(DecodeError::Invalid("a bid has 3 parts")),
         },
@@ -161,6 +166,8 @@ mod tests {
             handler: (n % 2 == 1).then(|| "tick".to_owned()),
             fee_payer: if n % 3 == 1 { Address([255; 20]) } else { actor },
             gas_limit: 100_000,
+            cell_limit: 64 * n,
+            promised: (n % 3 == 1).then_some(Wei::new(u128::from(n) << 40)),
             expires_at: Height::new(n + 1_000),
             max_fee_per_cycle: Wei::new(u128::from(n) << 30),
             max_priority_fee_per_cycle: Wei::new(7),
@@ -169,7 +176,7 @@ mod tests {
             bid: (n % 10 == 1).then_some(Bid {
                 max_fee_per_cycle: Wei::new(1 << 100),
                 max_priority_fee_per_cycle: Wei::ZERO,
-                cycles: 20_000,
+                failed: n % 20 == 1,
             }),
         }
     }
@@ -182,11 +189,12 @@ mod tests {
         }
         for n in 0..100 {
             let timer = sample(n);
-            let [prefix, ..] = timer.id.0.as_chunks().0 else { panic!("32 bytes") };
-            let prefix = u64::from_be_bytes(*prefix);
+            let id_and_cells = Due::id_and_cells(&timer.id, timer.cell_limit);
+            let due = Due { id_and_cells, seq: n as u32, ..Due::default() };
+            assert_eq!(due.cell_limit(), timer.cell_limit);
             assert_eq!(book.get(&timer.id), Some(timer.clone()));
-            assert_eq!(book.find(prefix, n as u32), Some(timer.clone()));
-            assert_eq!(book.find(prefix, n as u32 + 1), None);
+            assert_eq!(book.find(&due), Some(timer.clone()));
+            assert_eq!(book.find(&Due { seq: n as u32 + 1, ..due }), None);
         }
         let mut expected: Vec<_> = (0..100).map(sample).collect();
         expected.sort_unstable_by_key(|timer| timer.id);

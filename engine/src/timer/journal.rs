@@ -56,7 +56,6 @@ pub struct Notice {
 impl Notice {
     /// What a calendar has to know of `timer`.
     pub fn of(timer: &Timer) -> Self {
-        let [id, ..] = timer.id.0.as_chunks::<8>().0 else { unreachable!("an id has 32 bytes") };
         let most = u128::from(Due::DEFAULT_BID - 1);
         let (max_fee, max_priority) = match (timer.gba, timer.bid) {
             (None, _) => (timer.max_fee_per_cycle, timer.max_priority_fee_per_cycle),
@@ -65,7 +64,7 @@ impl Notice {
         };
         let awaits_bid = timer.gba.is_some() && timer.bid.is_none();
         let due = Due {
-            id: u64::from_be_bytes(*id),
+            id_and_cells: Due::id_and_cells(&timer.id, timer.cell_limit),
             max_fee: if awaits_bid { Due::DEFAULT_BID } else { max_fee.get().min(most) as u64 },
             max_priority: max_priority.get().min(most) as u64,
             seq: timer.seq as u32,

@@ -63,6 +63,8 @@ pub const EPOCH_BLOCKS: u64 = 3_600;
 pub const EPOCH_QUEUE_LEN: u64 = 720;
 const _: () = assert!(EPOCH_BLOCKS < RING_BUFFER_SIZE, "an epoch's timers fit the ring");
 
+/// Cells that a fire may use where its timer does not say.
+pub const DEFAULT_CELL_LIMIT: u64 = 50_000;
 /// Cycles of the GC budget that removing one timer takes (timers.md §1).
 pub const GC_CYCLES: u64 = 200;
 /// Cycles that one call of a gas bidding agent may use (timers.md §4).

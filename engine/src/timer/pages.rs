@@ -115,7 +115,10 @@ impl Pages {
     }
 
     /// The records whose keys begin with `prefix`, in ascending order.
-    pub fn with_prefix(&self, prefix: [u8; 8]) -> impl Iterator<Item = (&Key, &[u8])> {
+    pub fn with_prefix<const N: usize>(
+        &self,
+        prefix: [u8; N],
+    ) -> impl Iterator<Item = (&Key, &[u8])> {
         let mut from = [0; KEY_BYTES];
         from[..prefix.len()].copy_from_slice(&prefix);
         // Branches whose digit is beyond the prefix have on all sides what it may stand for.

@@ -1,6 +1,8 @@
 //! Policies, limits, and the keys under which they are governed.
 
+use super::Due;
 use crate::{
+    fees::meter,
     names,
     primitives::{Height, Wei},
     record,
@@ -106,7 +108,7 @@ impl Default for Params {
             activation: None,
             deprecation_blocks: 1_000,
             scope: Scope::Actor,
-            genesis_lane_basefee: Wei::new(crate::fees::meter::GENESIS_BASEFEE),
+            genesis_lane_basefee: Wei::new(meter::GENESIS_BASEFEE),
             config: Config::default(),
         }
     }
@@ -129,14 +131,14 @@ impl Params {
     }
 }
 
-/// `TimerConfig`: what is governed (timers.md §1). Read once per block.
+/// `TimerConfig`: what is governed (timers.md §1), and a share of fees. Read once per block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Blocks from scheduling to the last height at which a timer may fire.
     pub max_ttl_blocks: u64,
     /// Cycles that a timer may ask for.
     pub max_cycles_per_fire: u64,
-    /// Cells that a fire may use, and that are set aside for it.
+    /// Cells that a timer may ask for.
     pub max_cells_per_fire: u64,
     /// Timers that an actor may have.
     pub max_timers_per_actor: u64,
@@ -144,12 +146,18 @@ pub struct Config {
     pub gc_cycles_per_block: u64,
     /// Cycles per block for firing timers.
     pub lane_timer_cycles: u64,
+    /// Cells per block for firing timers.
+    pub lane_timer_cells: u64,
     /// Cycles above which a timer is not attempted under `eip1559`.
     pub max_cycles_per_fire_auction_phase: u64,
     /// Blocks whose fires count for fairness.
     pub fairness_window_blocks: u64,
     /// Multipliers of the median tip.
     pub priority_tier_multipliers: Tiers,
+    /// What stands for the median tip of a tier where that is less, in wei per cycle.
+    pub priority_tier_floor: u64,
+    /// What a transaction pays at least of the cycles that it bought, per mille.
+    pub least_share_of_bought_cycles: u64,
 }
 record!(Config {
     max_ttl_blocks,
@@ -158,9 +166,12 @@ record!(Config {
     max_timers_per_actor,
     gc_cycles_per_block,
     lane_timer_cycles,
+    lane_timer_cells,
     max_cycles_per_fire_auction_phase,
     fairness_window_blocks,
     priority_tier_multipliers,
+    priority_tier_floor,
+    least_share_of_bought_cycles,
 });
 
 impl Default for Config {
@@ -172,6 +183,7 @@ impl Default for Config {
             max_timers_per_actor: 1_024,
             gc_cycles_per_block: 5_000_000,
             lane_timer_cycles: 2_000_000,
+            lane_timer_cells: meter::MAX_BLOCK_CELLS,
             max_cycles_per_fire_auction_phase: 250_000,
             fairness_window_blocks: 1_000,
             priority_tier_multipliers: Tiers {
@@ -180,6 +192,8 @@ impl Default for Config {
                 fast: 1_500,
                 urgent: 2_500,
             },
+            priority_tier_floor: 100,
+            least_share_of_bought_cycles: 125,
         }
     }
 }
@@ -244,6 +258,8 @@ keys! {
         "blocks whose fires count for the fairness weight";
     max_cycles_per_fire_auction_phase: "system:cip1:max_cycles_per_fire_auction_phase",
         1..=MOST_CYCLES, "cycles above which a timer is not attempted under eip1559";
+    priority_tier_floor: "system:cip1:priority_tier_floor", 1..=1_000_000_000_000,
+        "what stands for the median tip of a tier where that is less, wei per cycle";
     priority_tier_multipliers.economy: "system:cip1:priority_tier_multipliers.economy", 0..=1_000_000,
         "what tier economy makes of the median tip, per mille";
     priority_tier_multipliers.fast: "system:cip1:priority_tier_multipliers.fast", 0..=1_000_000,
@@ -254,19 +270,47 @@ keys! {
         "what tier urgent makes of the median tip, per mille";
     gc_cycles_per_block: "system:cip5:gc_cycles_per_block", 0..=MOST_CYCLES,
         "cycles per block for removing timers, 200 each";
+    lane_timer_cells: "system:cip5:lane_timer_cells", 64..=meter::MAX_BLOCK_CELLS,
+        "cells per block for firing timers";
     lane_timer_cycles: "system:cip5:lane_timer_cycles", 1..=MOST_CYCLES,
         "cycles per block for firing timers";
-    max_cells_per_fire: "system:cip5:max_cells_per_fire", 0..=MOST_CYCLES,
-        "cells that a fire may use, set aside at its start";
+    max_cells_per_fire: "system:cip5:max_cells_per_fire", 0..=meter::MAX_BLOCK_CELLS,
+        "cells that a timer may ask for";
     max_cycles_per_fire: "system:cip5:max_cycles_per_fire", 1..=MOST_CYCLES,
         "cycles that a timer may ask for";
     max_timers_per_actor: "system:cip5:max_timers_per_actor", 0..=1_000_000,
         "timers that an actor may have";
     max_ttl_blocks: "system:cip5:max_ttl_blocks", 1..=YEAR_BLOCKS,
         "blocks from scheduling to the last height at which a timer may fire";
+    least_share_of_bought_cycles: "system:fees:least_share_of_bought_cycles", 0..=1_000,
+        "what a call or deployment pays at least of the cycles that it bought, per mille";
 }
 
 impl Config {
+    /// Cells that a fire gets at most: a multiple of [`Due::CELLS`].
+    pub const fn cell_cap(&self) -> u64 {
+        let most = match self.max_cells_per_fire < self.lane_timer_cells {
+            true => self.max_cells_per_fire,
+            false => self.lane_timer_cells,
+        };
+        most - most % Due::CELLS
+    }
+
+    /// Cycles that a fire gets at most under `policy`.
+    pub const fn cycle_cap(&self, policy: Policy) -> u64 {
+        match policy {
+            Policy::Eip1559 => self.max_cycles_per_fire_auction_phase,
+            Policy::Fifo | Policy::GbaAuction => self.max_cycles_per_fire,
+        }
+    }
+
+    /// Whether a timer that fits `before` may not fit this.
+    pub fn is_tighter_than(&self, before: &Self) -> bool {
+        self.cell_cap() < before.cell_cap()
+            || self.lane_timer_cycles < before.lane_timer_cycles
+            || Policy::ALL.iter().any(|policy| self.cycle_cap(*policy) < before.cycle_cap(*policy))
+    }
+
     /// The first parameter that is out of its bounds.
     pub fn check(&self) -> Result<(), ParameterError> {
         Self::KEYS.iter().try_for_each(|key| {

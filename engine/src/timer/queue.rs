@@ -13,7 +13,7 @@
 //! the journal with it, and a calendar takes it before each block.
 
 use super::{
-    EPOCH_BLOCKS, EPOCH_QUEUE_LEN, RING_BUFFER_SIZE, Timer,
+    Due, EPOCH_BLOCKS, EPOCH_QUEUE_LEN, RING_BUFFER_SIZE, Timer,
     book::{self, Book},
     journal::{Change, Journal, Notice, Position},
     overflow::Overflow,
@@ -120,8 +120,8 @@ impl Queue {
     }
 
     /// The timer of an entry of the calendar; see [`Book::find`].
-    pub fn find(&self, prefix: u64, seq: u32) -> Option<Timer> {
-        self.book.find(prefix, seq)
+    pub fn find(&self, due: &Due) -> Option<Timer> {
+        self.book.find(due)
     }
 
     /// Whether there is a timer `id`.

@@ -1,9 +1,8 @@
 //! A timer, its id, and what can be wrong with one.
 
-use super::Config;
 use crate::{
     actor::effect::called,
-    primitives::{Address, Hash, Height, Wei, keccak256},
+    primitives::{Address, Hash, Height, InCby, Wei, keccak256},
     record,
 };
 
@@ -12,18 +11,18 @@ pub const MAX_HANDLER_BYTES: usize = 256;
 /// The longest payload, in bytes (timers.md §1).
 pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
-/// What a gas bidding agent answered last (CIP-1 §7.2). Its fields for cells are ignored: a fire
-/// pays the basefee for them.
+/// What a gas bidding agent answered last (CIP-1 §7.2), or the default bid where it failed to. Its
+/// fields for cells are ignored: a fire pays the basefee for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bid {
     /// Most wei per cycle.
     pub max_fee_per_cycle: Wei,
     /// Most wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: Wei,
-    /// Cycles that the answer took: the fire that follows pays for them.
-    pub cycles: u64,
+    /// Whether the agent failed: that is told once, until it answers again.
+    pub failed: bool,
 }
-record!(Bid { max_fee_per_cycle, max_priority_fee_per_cycle, cycles });
+record!(Bid { max_fee_per_cycle, max_priority_fee_per_cycle, failed });
 
 /// A scheduled call of an actor by itself (timers.md §1).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +43,10 @@ pub struct Timer {
     pub fee_payer: Address,
     /// Cycles that a fire may use.
     pub gas_limit: u64,
+    /// Cells that a fire may use: a multiple of [`Due::CELLS`](super::Due::CELLS).
+    pub cell_limit: u64,
+    /// The most that a fire may cost a payer who is not the actor.
+    pub promised: Option<Wei>,
     /// The last height at which it may fire.
     pub expires_at: Height,
     /// Most wei per cycle, lane basefee and priority together. At most 2^64 − 2: nobody can pay
@@ -68,6 +71,8 @@ record!(Timer {
     handler,
     fee_payer,
     gas_limit,
+    cell_limit,
+    promised,
     expires_at,
     max_fee_per_cycle,
     max_priority_fee_per_cycle,
@@ -111,6 +116,27 @@ pub enum TimerError {
     /// Somebody who did not agree to pay.
     #[error("InvalidFeePayer: {0} is neither the actor nor the sender of the transaction")]
     InvalidFeePayer(Address),
+    /// A sender who pays for no timers, or not for so much.
+    #[error(
+        "PayerNotWilling: {payer} may have to pay {cost} for this timer; the transaction allows \
+         timers another {left} (timer_allowance)"
+    )]
+    PayerNotWilling {
+        /// The sender.
+        payer: Address,
+        /// The most that the fire may cost.
+        cost: InCby,
+        /// What is left of the allowance.
+        left: InCby,
+    },
+    /// More cells than a fire may use.
+    #[error("CellLimitTooHigh: a fire uses at most {limit} cells, {got} are asked for")]
+    CellLimitTooHigh {
+        /// What was asked for.
+        got: u64,
+        /// The bound.
+        limit: u64,
+    },
     /// More cycles than a fire may use.
     #[error("GasLimitTooHigh: a fire uses at most {limit} cycles, {got} are asked for")]
     GasLimitTooHigh {
@@ -176,8 +202,8 @@ impl Timer {
     }
 
     /// The most that a fire costs (timers.md §3); saturates beyond 2^128 wei, which nobody has.
-    pub fn max_cost(&self, cycle_price: Wei, basefee_cell: Wei, config: &Config) -> Wei {
-        max_cost(self.gas_limit, cycle_price, config.max_cells_per_fire, basefee_cell)
+    pub const fn max_cost(&self, cycle_price: Wei, basefee_cell: Wei) -> Wei {
+        max_cost(self.gas_limit, cycle_price, self.cell_limit, basefee_cell)
     }
 }
 

@@ -7,18 +7,23 @@
 //! 3. Under `eip1559` a cap below the lane basefee is refused, a priority above what the cap
 //!    leaves is cut, and a gas limit above the auction-phase cap is told of.
 //!
-//! Nothing is escrowed: a fire is paid for when it happens.
+//! Nothing is escrowed: a fire is paid for when it happens. A payer other than the actor is the
+//! sender of the transaction, and only as far as the transaction says so: what each such timer may
+//! cost is promised out of its allowance, and a fire that costs more does not happen.
 
 use super::{
-    Config, Policy, Tier, eip1559,
+    Config, DEFAULT_CELL_LIMIT, Due, Policy, Tier, eip1559,
     record::{MAX_HANDLER_BYTES, MAX_PAYLOAD_BYTES, Timer, TimerError},
 };
 use crate::{
-    primitives::{Address, Hash, Height, Wei},
+    primitives::{Address, Hash, Height, InCby, Wei},
     record,
 };
 use sha3::{Digest as _, Keccak256};
-use std::{cell::RefCell, collections::BTreeMap};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+};
 
 /// System actors have the addresses 0x01 to this; nobody pays from there or from zero.
 const LAST_SYSTEM_ACTOR: u8 = 0x0f;
@@ -40,6 +45,8 @@ pub struct Request {
     pub fee_payer: Option<Address>,
     /// Cycles that a fire may use (default: as many as it may).
     pub gas_limit: Option<u64>,
+    /// Cells that a fire may use (default: [`DEFAULT_CELL_LIMIT`]).
+    pub cell_limit: Option<u64>,
     /// The last height at which it may fire (default: as late as it may).
     pub expires_at: Option<Height>,
     /// Most wei per cycle.
@@ -60,6 +67,7 @@ record!(Request {
     handler,
     fee_payer,
     gas_limit,
+    cell_limit,
     expires_at,
     max_fee_per_cycle,
     max_priority_fee_per_cycle,
@@ -79,6 +87,10 @@ pub struct Terms {
     pub config: Config,
     /// The lane basefee, or what stands for it where the policy has none: the cycle basefee.
     pub lane_price: Wei,
+    /// Its cycle basefee.
+    pub basefee_cycle: Wei,
+    /// Its cell basefee.
+    pub basefee_cell: Wei,
     /// Median tip of the timers that fired in the previous block.
     pub p50: Wei,
     /// Whether `bid` is still accepted.
@@ -151,6 +163,11 @@ impl Terms {
         if gas_limit > limit {
             return Err(TimerError::GasLimitTooHigh { got: gas_limit, limit });
         }
+        let limit = self.config.cell_cap();
+        let cell_limit = request.cell_limit.unwrap_or_else(|| limit.min(DEFAULT_CELL_LIMIT));
+        if cell_limit > limit {
+            return Err(TimerError::CellLimitTooHigh { got: cell_limit, limit });
+        }
         // A height beyond every lifetime is told as what it is.
         let expires_at = expires_at.unwrap_or_else(|| self.latest().max(height));
         self.check_expiry(height, expires_at)?;
@@ -161,7 +178,8 @@ impl Terms {
         let stated = request.max_priority_fee_per_cycle.unwrap_or_else(|| match request.tier {
             Some(tier) => {
                 let multipliers = &self.config.priority_tier_multipliers;
-                eip1559::tier_priority(self.p50, tier, multipliers)
+                let floor = Wei::new(self.config.priority_tier_floor.into());
+                eip1559::tier_priority(self.p50.max(floor), tier, multipliers)
             }
             None => default.max_priority_fee_per_cycle,
         });
@@ -174,7 +192,7 @@ impl Terms {
             let cap = self.config.max_cycles_per_fire_auction_phase;
             exceeds_cap = (gas_limit > cap).then_some(cap);
         }
-        let timer = Timer {
+        let mut timer = Timer {
             id: Hash::ZERO,
             seq: 0,
             actor,
@@ -183,6 +201,8 @@ impl Terms {
             handler,
             fee_payer,
             gas_limit,
+            cell_limit: cell_limit.next_multiple_of(Due::CELLS),
+            promised: None,
             expires_at,
             max_fee_per_cycle: max_fee.min(MAX_FEE),
             max_priority_fee_per_cycle: priority.min(MAX_FEE),
@@ -190,7 +210,19 @@ impl Terms {
             gba: request.gba,
             bid: None,
         };
+        timer.promised = (fee_payer != actor).then(|| self.worst_cost(&timer));
         Ok(Admitted { timer, clamped_from: (priority != stated).then_some(stated), exceeds_cap })
+    }
+
+    /// The most that a timer's fire costs while neither basefee is more than twice what it is now.
+    pub fn worst_cost(&self, timer: &Timer) -> Wei {
+        let twice = self.basefee_cycle.saturating_mul(2);
+        let cycle = match self.policy {
+            Policy::Eip1559 => twice.saturating_add(timer.max_fee_per_cycle),
+            Policy::Fifo => twice,
+            Policy::GbaAuction => twice.max(timer.max_fee_per_cycle),
+        };
+        timer.max_cost(cycle, self.basefee_cell.saturating_mul(2))
     }
 
     /// Moves a timer's expiry, never to an earlier height.
@@ -206,7 +238,8 @@ fn is_system(address: &Address) -> bool {
     *last <= LAST_SYSTEM_ACTOR && rest.iter().all(|byte| *byte == 0)
 }
 
-/// Hands out the ids of the timers that one transaction, or one fire, schedules.
+/// Hands out the ids of the timers that one transaction, or one fire, schedules, and what the
+/// transaction allows them to take from its sender.
 ///
 /// The nonce in the id is the transaction's. A second timer with the same inputs gets a counter in
 /// the nonce's upper 16 bits, from 1. Where an id is taken by a timer of another transaction (of
@@ -218,6 +251,8 @@ pub struct Ids {
     hash: Hash,
     /// The counter after the last one used, by the id with counter 0.
     next: RefCell<BTreeMap<Hash, u64>>,
+    /// What is left of the allowance.
+    allowance: Cell<Wei>,
 }
 
 /// Bits of a nonce below the counter.
@@ -229,13 +264,26 @@ const COUNTERS: u64 = 1 << (u64::BITS - NONCE_BITS);
 
 impl Ids {
     /// For a transaction with this nonce and hash.
-    pub fn of_transaction(nonce: u64, hash: Hash) -> Self {
-        Self { nonce, hash, next: RefCell::default() }
+    pub fn of_transaction(nonce: u64, hash: Hash, allowance: Wei) -> Self {
+        Self { nonce, hash, next: RefCell::default(), allowance: Cell::new(allowance) }
     }
 
     /// For the fire of this timer in the block at `height`.
     pub fn of_fire(height: Height, timer: Hash) -> Self {
-        Self::of_transaction(height.get() | FIRE, timer)
+        Self::of_transaction(height.get() | FIRE, timer, Wei::ZERO)
+    }
+
+    /// Takes what a timer may cost the sender out of the allowance.
+    pub fn promise(&self, timer: &Timer) -> Result<(), TimerError> {
+        let Some(cost) = timer.promised else { return Ok(()) };
+        let left = self.allowance.get();
+        let rest = left.checked_sub(cost).ok_or(TimerError::PayerNotWilling {
+            payer: timer.fee_payer,
+            cost: InCby(cost),
+            left: InCby(left),
+        })?;
+        self.allowance.set(rest);
+        Ok(())
     }
 
     /// The next id for these inputs that is not taken.
@@ -287,8 +335,10 @@ mod tests {
         Terms {
             now: Height::new(100),
             policy,
-            config: Config::default(),
+            config: Config { priority_tier_floor: 1, ..Config::default() },
             lane_price: Wei::new(50),
+            basefee_cycle: Wei::new(30),
+            basefee_cell: Wei::new(3),
             p50: Wei::new(8),
             takes_bid: false,
         }
@@ -327,6 +377,44 @@ mod tests {
     }
 
     #[test]
+    fn where_nobody_tips_a_tier_is_a_floor() {
+        let mut quiet = terms(Policy::Eip1559);
+        (quiet.p50, quiet.config.priority_tier_floor) = (Wei::ZERO, 10);
+        let check = |tier, expected: u128| {
+            let request = Request { tier, ..request() };
+            let admitted = quiet.admit(request, None).unwrap();
+            assert_eq!(admitted.timer.max_priority_fee_per_cycle, Wei::new(expected), "{tier:?}");
+        };
+        check(None, 0);
+        check(Some(Tier::Economy), 8);
+        check(Some(Tier::Urgent), 25);
+    }
+
+    #[test]
+    fn a_sender_pays_what_it_allows_and_no_more() {
+        let request = Request {
+            fee_payer: Some(SENDER),
+            gas_limit: Some(1_000),
+            cell_limit: Some(100),
+            ..request()
+        };
+        let timer = terms(Policy::Eip1559).admit(request, Some(SENDER)).unwrap().timer;
+        assert_eq!(timer.cell_limit, 128, "in steps of 64");
+        // Twice the basefee of 30 and the cap of 100, a thousand times; twice 3, 128 times.
+        let cost = Wei::new(160 * 1_000 + 6 * 128);
+        assert_eq!(timer.promised, Some(cost));
+        let ids = Ids::of_transaction(0, Hash::ZERO, cost.saturating_mul(2));
+        ids.promise(&timer).unwrap();
+        ids.promise(&timer).unwrap();
+        let error = ids.promise(&timer).unwrap_err().to_string();
+        assert!(error.starts_with("PayerNotWilling: "), "{error}");
+        assert!(error.contains("another 0 CBY"), "{error}");
+        let fire = Ids::of_fire(Height::new(7), Hash::ZERO);
+        assert!(fire.promise(&timer).is_err(), "a fire has no sender");
+        fire.promise(&Timer { promised: None, ..timer }).unwrap();
+    }
+
+    #[test]
     fn bounds_are_held_by_name() {
         let check = |change: &dyn Fn(&mut Request), expected: &str| {
             let mut request = request();
@@ -338,6 +426,7 @@ mod tests {
         check(&|r| r.payload = vec![0; (1 << 20) + 1], "PayloadTooLarge: ");
         check(&|r| r.handler = Some("h".repeat(257)), "HandlerNameTooLong: ");
         check(&|r| r.fee_payer = Some(Address([1; 20])), "InvalidFeePayer: ");
+        check(&|r| r.cell_limit = Some(550_001), "CellLimitTooHigh: a fire uses at most 549952");
         check(&|r| r.gas_limit = Some(550_001), "GasLimitTooHigh: a fire uses at most 550000");
         check(&|r| r.expires_at = Some(Height::new(100)), "ExpiryOutOfRange: 100 is not from 101");
         check(&|r| r.expires_at = Some(Height::new(2_592_101)), "ExpiryOutOfRange: 2592101 is ");
@@ -384,7 +473,7 @@ mod tests {
 
     #[test]
     fn equal_timers_of_a_transaction_are_counted_in_the_nonces_upper_bits() {
-        let ids = Ids::of_transaction(7, Hash([9; 32]));
+        let ids = Ids::of_transaction(7, Hash([9; 32]), Wei::ZERO);
         let height = Height::new(200);
         let next = |ids: &Ids, payload: &[u8]| ids.next(&ACTOR, height, payload, |_| false);
         let expected = |payload: &[u8], counter: u64| {
@@ -403,8 +492,8 @@ mod tests {
         let mut asked = 0;
         for sender in 0..300u64 {
             let hash = crate::primitives::keccak256(&[&sender.to_be_bytes()]);
-            let count = std::cell::Cell::new(0);
-            let ids = Ids::of_transaction(7, hash);
+            let count = Cell::new(0);
+            let ids = Ids::of_transaction(7, hash, Wei::ZERO);
             let is_taken = |id: &Hash| {
                 count.set(count.get() + 1);
                 taken.contains(id)
@@ -416,7 +505,7 @@ mod tests {
         assert!(asked < 700, "{asked} ids were tried for 300 timers");
         assert_ne!(
             Ids::of_fire(Height::new(7), Hash::ZERO).next(&ACTOR, height, b"a", |_| false),
-            Ids::of_transaction(7, Hash::ZERO).next(&ACTOR, height, b"a", |_| false),
+            Ids::of_transaction(7, Hash::ZERO, Wei::ZERO).next(&ACTOR, height, b"a", |_| false),
         );
     }
 }

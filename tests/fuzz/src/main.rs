@@ -1,6 +1,8 @@
 //! Fuzzing of the actors' evaluator: see README.md.
 
 mod attacks;
+#[path = "../../metering/calls.rs"]
+mod calls;
 #[cfg(feature = "oracle")]
 mod compare;
 mod costs;
@@ -12,6 +14,7 @@ mod rng;
 mod run;
 mod soup;
 mod suite;
+mod sweep;
 #[cfg(feature = "oracle")]
 mod typed;
 
@@ -22,6 +25,7 @@ cowboy-fuzz soup --count N [--seed N] [--from N] [--corpus FILE] [--show]
 cowboy-fuzz compare --count N [--seed N] [--from N] [--show]
 cowboy-fuzz suite FOLDER [--show]
 cowboy-fuzz costs [NAME]
+cowboy-fuzz sweep [CALL]
 cowboy-fuzz peers
 cowboy-fuzz attacks FILE";
 
@@ -62,6 +66,7 @@ impl Arguments {
             "compare" => compare::compare(self.options()?),
             "suite" => suite::suite(word(1)?, self.has("--show")),
             "costs" => costs::costs(word(1).unwrap_or_default()),
+            "sweep" => sweep::sweep(word(1).unwrap_or_default()),
             #[cfg(feature = "oracle")]
             "peers" => peers::peers(),
             "attacks" => attacks::attacks(word(1)?.to_owned()),

@@ -1,4 +1,8 @@
 //! `actor call`: a call tried on a state, or sent as a transaction, and what it did.
+//!
+//! A call may schedule timers that its sender pays for, as far as the transaction allows. The trial
+//! before a call runs with the allowance that the call will have, so that one without is not sent;
+//! a dry run without one has no bound, and shows what the call would need.
 
 use super::{address_of, failure, with_margin};
 use crate::{
@@ -6,11 +10,13 @@ use crate::{
     commands::{
         account::Inclusion,
         chain::reason,
-        transaction::{self, Signer},
+        timer::allowance,
+        transaction::{self, Limits, Signer},
     },
     complete,
     context::{Context, Deadline},
     error::{CliError, nearest},
+    output::{amount, warn},
 };
 use clap::{Args, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
@@ -52,6 +58,10 @@ pub struct Call {
     /// Cells it may use, beside one per byte of the transaction [default: as tried]
     #[arg(long, value_name = "N", env = "COWBOYCTL_CELLS", hide_env_values = true)]
     cells: Option<u64>,
+    /// Most that timers scheduled by it may ever take from the caller: 1.5cby, or wei [default:
+    /// nothing; without a bound with --dry-run]
+    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_TIMER_ALLOWANCE", hide_env_values = true)]
+    timer_allowance: Option<Wei>,
     /// Say what the call would do, and send nothing; --from may be any address
     #[arg(long, env = "COWBOYCTL_DRY_RUN", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
@@ -71,21 +81,30 @@ impl Call {
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
         if self.dry_run {
-            let tried = self.try_on(&client, &payload).await?;
+            let tried = self.try_on(&client, &payload, self.timer_allowance).await?;
             cx.ui.document(&tried)?;
-            return match succeeded(&tried) {
-                Ok(()) => Ok(()),
-                Err(error) => Err(self.meant(&client, &tried, error).await),
-            };
+            if let Err(error) = succeeded(&tried) {
+                return Err(self.meant(&client, &payload, &tried, error).await);
+            }
+            let cost = cost_to_caller(&tried);
+            if self.timer_allowance.is_none() && !cost.is_zero() {
+                warn(&format!(
+                    "the caller would pay for timers, {} at most, which the call has to allow: {}",
+                    amount(cost),
+                    allowance::hint(cost),
+                ));
+            }
+            return Ok(());
         }
         let signer = Signer::find(&devnet, &self.from)?;
         let actor = address_of(&client, &self.actor).await?;
-        let budget = self.budget(&client, &payload).await?;
+        let budget = Some(self.budget(&client, &payload).await?);
+        let limits = Limits { budget, timer_allowance: self.timer_allowance };
         let (handler, value) = (self.handler, self.value);
         let payload = Payload::CallActor(CallActor { actor, handler, payload, value });
         let deadline = Deadline::after(self.inclusion.timeout);
         let executed =
-            transaction::settle(cx.ui, &client, &signer, payload, Some(budget), deadline).await?;
+            transaction::settle(cx.ui, &client, &signer, payload, limits, deadline).await?;
         // A call that failed in its block has a receipt that says how far it got.
         if executed.transaction.status == TransactionStatus::Failed {
             cx.ui.document(&executed.transaction)?;
@@ -102,20 +121,35 @@ impl Call {
         if let (Some(cycles), Some(cells)) = (self.cycles, self.cells) {
             return Ok(Budget { cycles, cells });
         }
-        let tried = self.try_on(client, payload).await?;
+        let allowance = self.timer_allowance.unwrap_or(Wei::ZERO);
+        let tried = self.try_on(client, payload, Some(allowance)).await?;
         if let Err(error) = succeeded(&tried) {
             let nothing = "nothing was sent; to send it nevertheless, give --cycles and --cells";
-            return Err(self.meant(client, &tried, error.hint(nothing)).await);
+            return Err(self.meant(client, payload, &tried, error.hint(nothing)).await);
         }
         let Budget { cycles, cells } = with_margin(tried.usage.cycles, tried.usage.cells);
         Ok(Budget { cycles: self.cycles.unwrap_or(cycles), cells: self.cells.unwrap_or(cells) })
     }
 
     /// The same error; of a handler that the actor does not have, with the one that was probably
-    /// meant.
-    async fn meant(&self, client: &Client, tried: &DryRun, error: CliError) -> CliError {
-        let mut said = [&tried.error, &tried.message].into_iter().flatten();
-        if !said.any(|text| text.contains("UnknownHandler")) {
+    /// meant; of timers that were not allowed, with what they need.
+    async fn meant(
+        &self,
+        client: &Client,
+        payload: &[u8],
+        tried: &DryRun,
+        error: CliError,
+    ) -> CliError {
+        let said = |name: &str| {
+            [&tried.error, &tried.message].into_iter().flatten().any(|text| text.contains(name))
+        };
+        if said("PayerNotWilling") {
+            // Without an answer the error stays as it is.
+            let free = self.try_on(client, payload, None).await;
+            let cost = free.map_or(Wei::ZERO, |free| cost_to_caller(&free));
+            return if cost.is_zero() { error } else { error.hint(allowance::hint(cost)) };
+        }
+        if !said("UnknownHandler") {
             return error;
         }
         // Without an answer the error stays as it is: it is about the call.
@@ -128,7 +162,13 @@ impl Call {
         })
     }
 
-    async fn try_on(&self, client: &Client, payload: &[u8]) -> Result<DryRun, CliError> {
+    /// What the call would do, with so much for timers: without a bound where it is not said.
+    async fn try_on(
+        &self,
+        client: &Client,
+        payload: &[u8],
+        timer_allowance: Option<Wei>,
+    ) -> Result<DryRun, CliError> {
         let at = match self.at {
             None => None,
             Some(at) => match at.resolve(client).await? {
@@ -143,10 +183,16 @@ impl Call {
             value: Text(self.value),
             cycles: self.cycles,
             cells: self.cells,
+            timer_allowance: timer_allowance.map(Text),
             at,
         };
         Ok(client.dry_run(&self.actor, &request).await?)
     }
+}
+
+/// The most that timers of a call that was tried may cost the caller together.
+fn cost_to_caller(tried: &DryRun) -> Wei {
+    allowance::cost(&allowance::told(&tried.events), tried.sender)
 }
 
 /// A failure for a call that would fail.

@@ -5,7 +5,7 @@ use crate::{
     commands::{
         account::Inclusion,
         chain::named,
-        transaction::{self, Signer},
+        transaction::{self, Limits, Signer},
     },
     complete,
     context::{Context, Deadline},
@@ -79,8 +79,9 @@ impl Deploy {
         let code = Code::hash(&source.text);
         let payload = Payload::DeployActor(DeployActor { source: source.text });
         let deadline = Deadline::after(self.inclusion.timeout);
+        let limits = Limits { budget: Some(budget), timer_allowance: None };
         let executed =
-            transaction::settle(cx.ui, &client, &signer, payload, Some(budget), deadline).await?;
+            transaction::settle(cx.ui, &client, &signer, payload, limits, deadline).await?;
         let transaction = executed.succeeded()?;
         let actor = Address::of_actor(&signer.address(), executed.nonce);
         cx.ui.document(&Deployed {

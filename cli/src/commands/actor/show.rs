@@ -1,8 +1,11 @@
 //! What people see of actors and of what their calls did.
 
 use crate::{
-    commands::chain::{event_table, named, reason},
-    output::{Document, Row, amount, fields, table},
+    commands::{
+        chain::{event_table, named, reason},
+        timer::allowance,
+    },
+    output::{Document, Row, amount, fields, short, table},
 };
 use cowboy_devnet::api::types::{
     Actor, ActorReceipt, ActorSummary, CyclesByCause, DryRun, Fee, LogLine, Usage,
@@ -79,12 +82,23 @@ impl Document for DryRun {
         if !self.changes.is_empty() {
             let value = |value: Option<&Value>| value.map_or_else(|| "-".to_owned(), brief);
             let rows = self.changes.iter().map(|change| {
-                let actor = crate::output::short(&change.actor);
+                let actor = short(&change.actor);
                 let (before, after) = (value(change.before.as_ref()), value(change.after.as_ref()));
                 vec![actor, change.key.clone(), before, after]
             });
             text += "\n\n";
             text += &table(&["actor", "key", "before", "after"], rows);
+        }
+        let timers = allowance::told(&self.events);
+        if !timers.is_empty() {
+            let rows = timers.iter().map(|timer| {
+                let payer = if timer.fee_payer == timer.actor { "the actor" } else { "the caller" };
+                let (id, actor) = (short(&timer.timer_id), short(&timer.actor));
+                let cost = amount(*timer.max_cost);
+                vec![id, actor, timer.height.to_string(), payer.to_owned(), cost]
+            });
+            text += "\n\n";
+            text += &table(&["timer", "actor", ">height", "payer", ">costs at most"], rows);
         }
         text += &receipt_log(&self.log);
         if !self.events.is_empty() {
@@ -99,7 +113,7 @@ impl Document for DryRun {
     }
 }
 
-/// What actors did, as fields of their transaction, which used all this.
+/// What actors did, as fields of their transaction, which paid for all this.
 pub fn receipt_fields(
     receipt: &ActorReceipt,
     success: bool,
@@ -114,8 +128,10 @@ pub fn receipt_fields(
     }
     let usage = &receipt.usage;
     let (cycles, cells) = fee.map_or((usage.cycles, usage.cells), |fee| (fee.cycles, fee.cells));
-    let intrinsic = cycles.saturating_sub(usage.cycles);
+    let unused = fee.map_or(0, |fee| fee.unused);
+    let intrinsic = cycles.saturating_sub(usage.cycles).saturating_sub(unused);
     let causes = [("intrinsic", intrinsic)].into_iter().chain(causes(usage));
+    let causes = causes.chain([("bought and not used", unused)]);
     lines.push(("cycles", divided(cycles, causes)));
     let bytes = cells.saturating_sub(usage.cells);
     lines.push(("cells", divided(cells, [("transaction", bytes), ("actors", usage.cells)])));
@@ -127,7 +143,7 @@ pub fn receipt_log(lines: &[LogLine]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let rows = lines.iter().map(|line| vec![crate::output::short(&line.actor), line.text.clone()]);
+    let rows = lines.iter().map(|line| vec![short(&line.actor), line.text.clone()]);
     format!("\n\n{}", table(&["actor", "log"], rows))
 }
 

@@ -14,7 +14,9 @@ use crate::{
 use clap::{Subcommand, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{Block, BlockNotice, Event, EventQuery, Head, Transaction, TransactionStatus},
+    api::types::{
+        Block, BlockNotice, Event, EventQuery, Fee, Head, Transaction, TransactionStatus,
+    },
     client::{BlockAt, Client},
 };
 use std::{collections::BTreeSet, time::Duration};
@@ -287,15 +289,25 @@ impl Document for Transaction {
             ("nonce", self.nonce.to_string()),
             ("payload", data(&self.payload)),
         ];
+        if let Some(allowance) = &self.timer_allowance {
+            lines.push(("timers may take", amount(**allowance)));
+        }
         if let Some(height) = self.height {
             lines.push(("block", height.to_string()));
         }
         if let Some(fee) = &self.fee {
             let paid = amount(fee.burned.saturating_add(*fee.tip));
+            let unused = match fee.unused {
+                0 => String::new(),
+                unused => format!(", {unused} of them bought and not used"),
+            };
             lines.push(match self.actor {
                 // Their own fields say it, and what it was used for.
                 Some(_) => ("fee", paid),
-                None => ("fee", format!("{paid} ({} cycles, {} cells)", fee.cycles, fee.cells)),
+                None => {
+                    let Fee { cycles, cells, .. } = fee;
+                    ("fee", format!("{paid} ({cycles} cycles{unused}, {cells} cells)"))
+                }
             });
         }
         if let Some(reason) = reason(self.error.as_deref(), self.message.as_deref()) {

@@ -1,4 +1,5 @@
-//! `timer cancel` and `timer extend`: by whoever deployed the actor, or by those who govern.
+//! `timer cancel` and `timer extend`: by the account that deployed the actor, or by those who
+//! govern; `timer cancel` also by the account that pays.
 
 use super::{actor_of, height_of, signer_of};
 use crate::{
@@ -32,7 +33,8 @@ struct Target {
     /// The timer: its id, enough of the beginning, or latest
     #[arg(add = ArgValueCandidates::new(complete::timers))]
     timer: String,
-    /// The account that asks and pays for that [default: the actor's deployer]
+    /// The account that asks and pays for that [default: the actor's deployer; to cancel, the
+    /// timer's payer where only that account's key is here]
     #[arg(long, value_name = "ACCOUNT")]
     #[arg(add = ArgValueCandidates::new(complete::accounts))]
     from: Option<String>,
@@ -96,7 +98,13 @@ impl Target {
             (None, true) => Signer::find(devnet, GOVERNANCE)?,
             (from, _) => {
                 let actor = actor_of(client, &timer.actor.to_string()).await?;
-                signer_of(devnet, from.as_deref(), actor.deployer)?
+                let deployer = signer_of(devnet, from.as_deref(), actor.deployer);
+                match (&payload, from) {
+                    (Payload::CancelTimer(_), None) => deployer.or_else(|error| {
+                        Signer::find(devnet, &timer.fee_payer.to_string()).map_err(|_| error)
+                    })?,
+                    _ => deployer?,
+                }
             }
         };
         let deadline = Deadline::after(self.inclusion.timeout);

@@ -1,6 +1,7 @@
 //! `timer`: calls that the chain makes by itself: what is scheduled, what became of it, and what
 //! the lane charges.
 
+pub(super) mod allowance;
 pub(super) mod change;
 mod chart;
 mod fees;
@@ -27,8 +28,9 @@ use cowboy_devnet::{
 pub enum Timer {
     /// Have an actor's handler called at a height
     ///
-    /// Whoever deployed the actor schedules for it, and the actor pays when the timer fires. Fees
-    /// that are left out are what the chain's default agent bids at that moment.
+    /// Whoever deployed the actor schedules for it, and the actor pays when the timer fires; with
+    /// --payer sender the account that schedules pays, up to an allowance. Fees that are left out
+    /// are what the chain's default agent bids at that moment.
     Schedule(schedule::Schedule),
     /// Timers that wait, by height
     Ls {
@@ -36,6 +38,10 @@ pub enum Timer {
         #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
         #[arg(add = ArgValueCandidates::new(complete::actors))]
         actor: Option<String>,
+        /// Only timers that this account or actor pays for: a name or an address
+        #[arg(long, value_name = "ACCOUNT")]
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        payer: Option<String>,
         /// Only timers that stand so: scheduled, due, fired, failed, expired, cancelled or
         /// insufficient_funds
         #[arg(long, value_parser = args::timer_status, env = "COWBOYCTL_STATUS")]
@@ -56,6 +62,8 @@ pub enum Timer {
         timer: String,
     },
     /// Cancel a timer that has not fired
+    ///
+    /// The account that deployed its actor may, and the account that pays for it.
     Cancel(change::Cancel),
     /// Let a timer live longer
     Extend(change::Extend),
@@ -84,9 +92,9 @@ impl Timer {
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         match self {
             Self::Schedule(schedule) => schedule.run(cx).await,
-            Self::Ls { actor, status, all, limit } => {
+            Self::Ls { actor, payer, status, all, limit } => {
                 let all = all.then_some(true);
-                let query = TimerQuery { actor, status, all, limit: Some(limit) };
+                let query = TimerQuery { actor, payer, status, all, limit: Some(limit) };
                 cx.ui.list(&cx.client()?.timers(&query).await?)
             }
             Self::Show { timer } => cx.ui.document(&cx.client()?.timer(&timer).await?),

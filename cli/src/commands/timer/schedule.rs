@@ -1,12 +1,16 @@
 //! `timer schedule`: a timer from the command line, its transaction, and the wait for its fire.
 
-use super::{actor_of, height_of, signer_of};
+use super::{
+    actor_of,
+    allowance::{self, Told},
+    height_of, signer_of,
+};
 use crate::{
     args::{self, HeightArg},
     commands::{
         chain::reason,
         timer::show::{charge_fields, standing},
-        transaction::{self, Executed, Signer},
+        transaction::{self, Executed, Limits, Signer},
     },
     complete,
     context::{Context, Deadline},
@@ -28,7 +32,7 @@ use cowboy_engine::{
     primitives::{Address, Height, Wei},
     timer::{self, Request, record::MAX_PAYLOAD_BYTES},
 };
-use serde::{Deserialize as _, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
@@ -68,10 +72,16 @@ pub struct Schedule {
     /// Cycles that the fire may use [default: as many as it may]
     #[arg(long, value_name = "CYCLES", env = "COWBOYCTL_GAS_LIMIT", hide_env_values = true)]
     gas_limit: Option<u64>,
+    /// Cells that the fire may use [default: 50000, or as many as it may if that is less]
+    #[arg(long, value_name = "N", env = "COWBOYCTL_CELLS", hide_env_values = true)]
+    cells: Option<u64>,
     /// Who pays for the fire: the actor, or the sender of this transaction
     #[arg(long, value_enum, value_name = "WHO", default_value = "actor")]
-    #[arg(env = "COWBOYCTL_PAYER", hide_env_values = true)]
     payer: Payer,
+    /// Most that the fire may ever take from the sender, where the sender pays: 1.5cby, or wei
+    /// [default: half more than it could cost now]
+    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_TIMER_ALLOWANCE", hide_env_values = true)]
+    timer_allowance: Option<Wei>,
     /// The last height at which it may fire: 120 or +10 (from now) [default: as late as it may]
     #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_EXPIRES", hide_env_values = true)]
     expires: Option<HeightArg>,
@@ -152,6 +162,10 @@ pub struct Scheduled {
     expires_at: u64,
     max_fee_per_cycle: AmountText,
     max_priority_fee_per_cycle: AmountText,
+    fee_payer: AddressText,
+    /// The most that the fire may cost: of a payer other than the actor ever, else while neither
+    /// basefee is more than twice what it was.
+    max_cost: AmountText,
     /// The transaction that scheduled it, and its block.
     transaction: HashText,
     scheduled_at: Option<u64>,
@@ -172,16 +186,6 @@ pub struct Waited {
     cells: Option<u64>,
     result: Option<Value>,
     error: Option<String>,
-}
-
-/// The event that scheduled it.
-#[derive(Debug, serde::Deserialize)]
-struct Told {
-    timer_id: HashText,
-    height: u64,
-    expires_at: u64,
-    max_fee_per_cycle: AmountText,
-    max_priority_fee_per_cycle: AmountText,
 }
 
 impl Schedule {
@@ -223,6 +227,8 @@ impl Schedule {
             expires_at: told.expires_at,
             max_fee_per_cycle: told.max_fee_per_cycle,
             max_priority_fee_per_cycle: told.max_priority_fee_per_cycle,
+            fee_payer: told.fee_payer,
+            max_cost: told.max_cost,
             transaction: transaction.hash,
             scheduled_at: transaction.height,
             end: ended.as_ref().map(Waited::of),
@@ -302,6 +308,7 @@ impl Schedule {
                 handler: self.handler.clone().or(self.every.map(|_| REPEATING.to_owned())),
                 fee_payer: (self.payer == Payer::Sender).then(|| signer.address()),
                 gas_limit: self.gas_limit,
+                cell_limit: self.cells,
                 expires_at,
                 max_fee_per_cycle: self.max_fee,
                 max_priority_fee_per_cycle: self.max_priority,
@@ -309,8 +316,16 @@ impl Schedule {
                 gba,
                 bid: false,
             };
+            let timer_allowance = match (self.timer_allowance, self.payer) {
+                (None, Payer::Sender) => {
+                    Some(allowance::for_one(client, &request, signer.address()).await?)
+                }
+                (given, _) => given,
+            };
+            let limits = Limits { budget: None, timer_allowance };
             let payload = Payload::ScheduleTimer(Arc::new(request));
-            let executed = transaction::settle(ui, client, signer, payload, None, deadline).await?;
+            let executed =
+                transaction::settle(ui, client, signer, payload, limits, deadline).await?;
             let late = executed.transaction.error.as_deref() == Some("HeightNotInFuture");
             if !late || self.at.is_some() || attempt == ATTEMPTS {
                 return Ok(executed);
@@ -322,9 +337,7 @@ impl Schedule {
 
 /// What the chain said of the timer that a transaction scheduled.
 fn told(transaction: &Transaction) -> Result<Told, CliError> {
-    let event = transaction.events.iter().find(|event| event.kind == "TimerScheduled");
-    let told = event.and_then(|event| Told::deserialize(&event.data).ok());
-    told.ok_or_else(|| {
+    allowance::told(&transaction.events).into_iter().next().ok_or_else(|| {
         CliError::failed(format!("transaction {} tells of no timer", transaction.hash))
             .hint("the devnet may be of another version: restart it with this cowboyctl")
     })
@@ -423,11 +436,14 @@ fn fired(timer: &Timer) -> Result<(), CliError> {
             (Exit::Rejected, what)
         }
         TimerStatus::InsufficientFunds => {
-            let what = format!(
-                "TimerCancelledInsufficientFunds: {} could not pay for the fire",
-                timer.fee_payer
-            );
-            (Exit::Rejected, what)
+            let why = match timer.promised {
+                Some(promised) if promised <= timer.payer_balance => {
+                    format!("promised {} at most, and the fire could cost more", amount(*promised))
+                }
+                _ => "could not pay for the fire".to_owned(),
+            };
+            let payer = timer.fee_payer;
+            (Exit::Rejected, format!("TimerCancelledInsufficientFunds: {payer} {why}"))
         }
         TimerStatus::Cancelled => (Exit::Failed, "it was cancelled".to_owned()),
     };
@@ -460,6 +476,10 @@ impl Document for Scheduled {
             ("fee at most", format!("{} per cycle", wei(*self.max_fee_per_cycle))),
             ("priority", format!("{} per cycle at most", wei(*self.max_priority_fee_per_cycle))),
         ];
+        if self.fee_payer != self.actor {
+            lines.push(("payer", self.fee_payer.to_string()));
+            lines.push(("promised", format!("{} at most", amount(*self.max_cost))));
+        }
         if let Some(height) = self.scheduled_at {
             lines.push(("scheduled at", height.to_string()));
         }

@@ -118,9 +118,11 @@ impl Document for Timer {
             lines.push((name, format!("{height}{late}")));
         }
         lines.push(("gas limit", format!("{} cycles", self.gas_limit)));
+        lines.push(("cell limit", format!("{} cells", self.cell_limit)));
         match (&self.gba, &self.bid) {
             (Some(gba), Some(bid)) => {
-                lines.push(("bids", format!("{gba} ({} cycles)", bid.cycles)));
+                let failed = if bid.failed { " (failed: the default bid)" } else { "" };
+                lines.push(("bids", format!("{gba}{failed}")));
                 lines.push(("fee", per_cycle(*bid.max_fee_per_cycle)));
                 lines.push(("priority", per_cycle(*bid.max_priority_fee_per_cycle)));
             }
@@ -133,6 +135,9 @@ impl Document for Timer {
             }
         }
         lines.push(("payer", self.fee_payer.to_string()));
+        if let Some(promised) = &self.promised {
+            lines.push(("promised", format!("{} at most", amount(**promised))));
+        }
         if let Some(max_cost) = &self.max_cost {
             let has = amount(*self.payer_balance);
             lines.push(("costs at most", format!("{} (the payer has {has})", amount(**max_cost))));

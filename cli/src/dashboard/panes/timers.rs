@@ -147,12 +147,12 @@ impl Timers {
                             let weight_or_even = u128::from(weight.unwrap_or(EVEN));
                             let key = match policy {
                                 Some(Policy::Eip1559) => {
-                                    (priority.saturating_mul(weight_or_even), 0)
+                                    (priority.saturating_mul(weight_or_even), weight_or_even)
                                 }
                                 Some(Policy::GbaAuction) => (priority, weight_or_even),
                                 Some(Policy::Fifo) | None => (0, 0),
                             };
-                            ranked.push((Reverse(key), timer.timer_id, timer, weight));
+                            ranked.push((Reverse(key), timer, weight));
                         }
                     }
                 }
@@ -161,10 +161,12 @@ impl Timers {
         }
         // First come, first served is the order in which they are listed.
         if !matches!(policy, Some(Policy::Fifo) | None) {
-            ranked.sort_by_key(|(key, id, ..)| (*key, *id));
+            ranked.sort_by_key(|(key, timer, _)| (*key, timer.height, timer.timer_id));
         }
-        let ranked = ranked.into_iter().enumerate().map(|(index, (_, _, timer, weight))| {
-            Standing { timer, place: Place::Rank(index + 1), weight }
+        let ranked = ranked.into_iter().enumerate().map(|(index, (_, timer, weight))| Standing {
+            timer,
+            place: Place::Rank(index + 1),
+            weight,
         });
         ranked.chain(stuck).chain(rest).collect()
     }

@@ -21,7 +21,8 @@ fn actor(number: u64) -> String {
 fn timer(number: u64, owner: u64, (at, to): (u64, u64), fees: (u64, u64), status: &str) -> Value {
     json!({
         "timer_id": id(number), "actor": actor(owner), "height": at, "expires_at": to,
-        "handler": "beat", "status": status, "tier": null, "fired_at": null, "gas_limit": 1000,
+        "handler": "beat", "status": status, "tier": null, "fired_at": null,
+        "fee_payer": actor(owner), "gas_limit": 1000, "cell_limit": 640,
         "max_fee_per_cycle": fees.0.to_string(),
         "max_priority_fee_per_cycle": fees.1.to_string(),
     })
@@ -36,9 +37,9 @@ fn timers(timers: &[Value]) -> News {
 fn lane(policy: &str, basefee: u64, weights: &[(u64, u64)]) -> [News; 2] {
     let lane: Vec<LaneBlock> = serde_json::from_value(json!([{
         "height": 100, "policy": policy, "lane_basefee": basefee.to_string(), "capacity": 4000,
-        "consumed": 3000, "utilisation_per_mille": 750, "fired": 3, "deferred": 4,
-        "priced_out": 1, "over_cap": 0, "expired": 0, "insolvent": 0, "p50_tip": "7",
-        "least_priority": null,
+        "consumed": 3000, "utilisation_per_mille": 750, "cell_capacity": 1_000_000, "cells": 900,
+        "asked": 0, "questions": "0", "fired": 3, "deferred": 4, "priced_out": 1, "over_cap": 0,
+        "expired": 0, "insolvent": 0, "p50_tip": "7", "least_priority": null,
     }]))
     .unwrap();
     let members = weights.iter().map(|(owner, weight)| {
@@ -168,9 +169,9 @@ fn a_timer_says_why_it_was_deferred() {
             "timer_id": id(1), "actor": actor(1), "height": 90, "tier": "carry_over",
             "status": status, "scheduled_at": 80, "expires_at": 200, "fired_at": null,
             "ended_at": null, "handler": "beat", "payload": "0x", "payload_text": "",
-            "fee_payer": actor(1), "gas_limit": 1000, "max_fee_per_cycle": "120",
-            "max_priority_fee_per_cycle": "15", "gba": null, "bid": null, "max_cost": "135000",
-            "payer_balance": "4", "deferrals": [
+            "fee_payer": actor(1), "gas_limit": 1000, "cell_limit": 640, "promised": null,
+            "max_fee_per_cycle": "120", "max_priority_fee_per_cycle": "15", "gba": null,
+            "bid": null, "max_cost": "135000", "payer_balance": "4", "deferrals": [
                 {"from": 90, "to": 90, "reason": "lane_full", "explanation": "3 came first"},
                 {"from": 91, "to": 100, "reason": "priced_out", "explanation": "120 is too little"},
             ],

@@ -110,15 +110,16 @@ fn terms(timer: &Timer, cx: &Cx<'_>, page: &mut Page) {
     if !payload.is_empty() && payload != "0x" {
         page.plain("payload", &cut(&payload.replace(char::is_control, " "), PAYLOAD));
     }
-    page.plain("gas limit", &format!("{} cycles", grouped(timer.gas_limit.into())));
+    let (cycles, cells) = (grouped(timer.gas_limit.into()), grouped(timer.cell_limit.into()));
+    page.plain("gas limit", &format!("{cycles} cycles, {cells} cells"));
     let fees = |max_fee, priority| {
         format!("{} per cycle at most, {} of it as priority", wei(max_fee), wei(priority))
     };
     match (&timer.gba, &timer.bid) {
         (Some(gba), Some(bid)) => {
             page.plain("bid", &fees(*bid.max_fee_per_cycle, *bid.max_priority_fee_per_cycle));
-            let cycles = grouped(bid.cycles.into());
-            page.plain("bidding agent", &format!("{gba} ({cycles} cycles)"));
+            let failed = if bid.failed { " (failed; this is the default bid)" } else { "" };
+            page.plain("bidding agent", &format!("{gba}{failed}"));
         }
         (Some(gba), None) => page.plain("bidding agent", &format!("{gba} (not asked yet)")),
         (None, _) => {
@@ -127,6 +128,9 @@ fn terms(timer: &Timer, cx: &Cx<'_>, page: &mut Page) {
         }
     }
     page.plain("payer", &timer.fee_payer.to_string());
+    if let Some(promised) = &timer.promised {
+        page.plain("promised", &format!("{} at most", amount(**promised)));
+    }
     let has = amount(*timer.payer_balance);
     match &timer.max_cost {
         Some(cost) if **cost > *timer.payer_balance => {

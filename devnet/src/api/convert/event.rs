@@ -17,9 +17,9 @@ use cowboy_engine::{
             RunnerDeregistered, RunnerPaid, RunnerRegistered, RunnerSlashed, RunnerUpdated,
             SubsetEpochAdvanced, TaskClaimed, TaskCompleted, TaskCreated, TaskExpired,
             TimerCancelled, TimerCancelledInsufficientFunds, TimerConfigUpdated,
-            TimerExceedsAuctionCap, TimerExpired, TimerExtended, TimerFired, TimerPolicyActivated,
-            TimerPriorityClampedAtSchedule, TimerScheduled, Transferred, ValidatorAdded,
-            ValidatorRemoved, WorkFailed,
+            TimerExceedsAuctionCap, TimerExpired, TimerExtended, TimerFired, TimerGasClamped,
+            TimerPolicyActivated, TimerPriorityClampedAtSchedule, TimerScheduled, Transferred,
+            ValidatorAdded, ValidatorRemoved, WorkFailed,
         },
     },
     primitives::Address,
@@ -256,6 +256,8 @@ fn of_timer(kind: &EventKind) -> Value {
             expires_at,
             max_fee_per_cycle,
             max_priority_fee_per_cycle,
+            fee_payer,
+            max_cost,
         }) => json!({
             "timer_id": hex(&timer_id.0),
             "actor": address(actor),
@@ -263,6 +265,8 @@ fn of_timer(kind: &EventKind) -> Value {
             "expires_at": expires_at.get(),
             "max_fee_per_cycle": amount(*max_fee_per_cycle),
             "max_priority_fee_per_cycle": amount(*max_priority_fee_per_cycle),
+            "fee_payer": address(fee_payer),
+            "max_cost": amount(*max_cost),
         }),
         EventKind::TimerPriorityClampedAtSchedule(TimerPriorityClampedAtSchedule {
             timer_id,
@@ -276,6 +280,21 @@ fn of_timer(kind: &EventKind) -> Value {
         EventKind::TimerExceedsAuctionCap(TimerExceedsAuctionCap { timer_id, gas_limit, cap }) => {
             json!({ "timer_id": hex(&timer_id.0), "gas_limit": gas_limit, "cap": cap })
         }
+        EventKind::TimerGasClamped(TimerGasClamped {
+            timer_id,
+            actor,
+            gas_limit,
+            cell_limit,
+            gas_cap,
+            cell_cap,
+        }) => json!({
+            "timer_id": hex(&timer_id.0),
+            "actor": address(actor),
+            "gas_limit": gas_limit,
+            "cell_limit": cell_limit,
+            "gas_cap": gas_cap,
+            "cell_cap": cell_cap,
+        }),
         EventKind::TimerFired(TimerFired {
             timer_id,
             actor,
@@ -296,11 +315,13 @@ fn of_timer(kind: &EventKind) -> Value {
         }),
         EventKind::TimerCancelledInsufficientFunds(TimerCancelledInsufficientFunds {
             timer_id,
+            actor,
             fee_payer,
             required,
             available,
         }) => json!({
             "timer_id": hex(&timer_id.0),
+            "actor": address(actor),
             "fee_payer": address(fee_payer),
             "required": amount(*required),
             "available": amount(*available),
@@ -313,8 +334,9 @@ fn of_timer(kind: &EventKind) -> Value {
         EventKind::TimerExtended(TimerExtended { timer_id, expires_at }) => {
             json!({ "timer_id": hex(&timer_id.0), "expires_at": expires_at.get() })
         }
-        EventKind::GbaFailed(GbaFailed { timer_id, gba, reason }) => json!({
+        EventKind::GbaFailed(GbaFailed { timer_id, actor, gba, reason }) => json!({
             "timer_id": hex(&timer_id.0),
+            "actor": address(actor),
             "gba": address(gba),
             "reason": reason,
         }),

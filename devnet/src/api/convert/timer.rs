@@ -43,7 +43,7 @@ pub(in crate::api) fn bid(bid: Bid) -> TimerBid {
     TimerBid {
         max_fee_per_cycle: bid.max_fee_per_cycle.into(),
         max_priority_fee_per_cycle: bid.max_priority_fee_per_cycle.into(),
-        cycles: bid.cycles,
+        failed: bid.failed,
     }
 }
 
@@ -90,6 +90,10 @@ pub(in crate::api) fn lane(stored: &StoredLane) -> LaneBlock {
         capacity: report.capacity,
         consumed: report.consumed,
         utilisation_per_mille: u64::try_from(share).unwrap_or(u64::MAX),
+        cell_capacity: report.cell_capacity,
+        cells: report.cells,
+        asked: report.asked,
+        questions: report.questions.into(),
         fired: report.fired,
         deferred: report.deferred,
         priced_out: report.priced_out,

@@ -21,7 +21,7 @@ use cowboy_engine::{
     actor::Budget,
     chain::{self, Trial, dry_run as engine_dry_run},
     fees::meter,
-    primitives::{Address, Height},
+    primitives::{Address, Height, Wei},
 };
 use std::sync::Arc;
 
@@ -136,7 +136,8 @@ pub(super) async fn dry_run(
 }
 
 fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, ApiError> {
-    let DryRunRequest { sender, handler, payload, value, cycles, cells, at } = request;
+    let DryRunRequest { sender, handler, payload, value, cycles, cells, timer_allowance, at } =
+        request;
     let state = match at {
         None => view.state.clone(),
         Some(at) => past(view, Height::new(at))?,
@@ -152,7 +153,8 @@ fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, A
         cells: cells.unwrap_or(most.cells).min(most.cells),
     };
     let (payload, value) = (payload.0.0, value.0);
-    let trial = Trial { sender, actor, handler, payload, value, budget };
+    let timer_allowance = timer_allowance.map_or(Wei::new(u128::MAX), |amount| amount.0);
+    let trial = Trial { sender, actor, handler, payload, value, budget, timer_allowance };
     let ran = engine_dry_run(&state, &trial);
     let (result, failure) = match ran.result {
         Ok(result) => (Some(convert::actor::value(&result)), None),

@@ -160,6 +160,7 @@ fn included(view: &View, hash: Hash, stored: StoredTransaction) -> Result<Transa
     transaction.index = Some(position);
     transaction.fee = (status != TransactionStatus::Skipped).then(|| Fee {
         cycles: receipt.cycles.get(),
+        unused: receipt.unused.get(),
         cells: receipt.cells.get(),
         burned: receipt.burned.into(),
         tip: receipt.tip.into(),
@@ -188,6 +189,7 @@ fn describe(
         sender: sender.into(),
         sender_name: view.backend.names.get(&sender),
         nonce: signed.transaction.nonce,
+        timer_allowance: signed.transaction.timer_allowance.map(Text),
         payload: convert::transaction::payload(signed, &sender),
         height: None,
         index: None,

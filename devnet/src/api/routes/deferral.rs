@@ -3,13 +3,13 @@
 //! Nothing is stored of a timer that waits. What the chain did with it follows from its record and
 //! the block's lane, in the order in which the chain looks (timers.md §3 to §6): its time has
 //! passed and it waits for the GC budget; its cap is below the block's price; it asks for more
-//! cycles than a fire gets; its gas limit still fitted what the lane used, so that only its payer
-//! can have held it back; else the lane was full.
+//! cycles than a fire gets, or for more cells than the lane has; its limits still fitted what the
+//! lane used, so that only its payer can have held it back; else the lane was full.
 //!
-//! That is exact but for two things. Whether the payer could pay is told only where there was room:
-//! where the lane was full it is not asked about. And the bids of an agent are known as of the last
-//! one: for blocks before, it is held against how many timers the block priced out, and otherwise
-//! taken as it is, which the explanation says.
+//! That is exact but for two things. Whether the payer could pay is told only where there was room
+//! and the price was covered: else it is not asked about. And the bids of an agent are known as of
+//! the last one: for blocks before, it is held against how many timers the block priced out, and
+//! otherwise taken as it is, which the explanation says.
 
 use crate::{
     api::types::{Deferral, DeferralReason},
@@ -17,7 +17,7 @@ use crate::{
 };
 use cowboy_engine::{
     primitives::Height,
-    timer::{Policy, Timer},
+    timer::{Policy, Timer, lane::Room},
 };
 use std::collections::BTreeSet;
 
@@ -31,8 +31,22 @@ pub(super) struct Subject<'a> {
     /// Its extensions, ascending: from which block on it lived until when. Before the first of
     /// them, or without any, the record tells.
     pub lives: &'a [(Height, Height)],
-    /// Blocks in which its agent gave no bid.
+    /// Where it was held to lower limits, ascending.
+    pub clamps: &'a [Clamp],
+    /// Blocks in which it was told that its agent gave no bid: it is told once, until the agent
+    /// answers again.
     pub unanswered: &'a BTreeSet<Height>,
+}
+
+/// A due timer was held to lower limits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clamp {
+    /// The first block with the new limits.
+    pub at: Height,
+    /// What it asked for before.
+    pub before: Room,
+    /// What it asks for since.
+    pub after: Room,
 }
 
 /// Why the timer did not fire in these blocks, in all of which it was due: ascending.
@@ -65,15 +79,26 @@ impl Subject<'_> {
         life.map_or(self.timer.expires_at, |(_, expires_at)| *expires_at)
     }
 
+    /// What it asked for in the block at this height.
+    fn asks(&self, at: Height) -> Room {
+        let since = self.clamps.partition_point(|clamp| clamp.at <= at);
+        let last = since.checked_sub(1).and_then(|index| self.clamps.get(index));
+        match (last, self.clamps.get(since)) {
+            (Some(clamp), _) => clamp.after,
+            (None, Some(clamp)) => clamp.before,
+            (None, None) => Room { cycles: self.timer.gas_limit, cells: self.timer.cell_limit },
+        }
+    }
+
     fn reason(&self, lane: &StoredLane) -> DeferralReason {
-        let report = &lane.report;
+        let (asks, left) = (self.asks(lane.height), left(lane));
         if lane.height > self.expires_at(lane.height) {
             DeferralReason::GcWaiting
         } else if self.is_priced_out(lane) {
             DeferralReason::PricedOut
-        } else if self.timer.gas_limit > lane.cap {
+        } else if asks.cycles > lane.cap || asks.cells > lane.report.cell_capacity {
             DeferralReason::OverCap
-        } else if report.consumed.saturating_add(self.timer.gas_limit) <= report.capacity {
+        } else if asks.cycles <= left.cycles && asks.cells <= left.cells {
             DeferralReason::InsufficientFunds
         } else {
             DeferralReason::LaneFull
@@ -96,15 +121,19 @@ impl Subject<'_> {
         if report.priced_out == 0 || self.unanswered.contains(&lane.height) {
             return false;
         }
+        // From the last time that it was told on, the agent has failed whenever it was asked, and a
+        // default bid covers the price of its own block.
+        let told = self.unanswered.last();
+        let failing = bid.failed && told.is_some_and(|told| *told < lane.height);
         let all = report.priced_out.saturating_add(report.over_cap) >= report.deferred;
-        bid.max_fee_per_cycle < price || (all && self.timer.gas_limit <= lane.cap)
+        let is_below = bid.max_fee_per_cycle < price && !failing;
+        is_below || (all && self.asks(lane.height).cycles <= lane.cap)
     }
 
     fn in_words(&self, reason: DeferralReason, lane: &StoredLane) -> String {
         let StoredLane { height, report, cap, .. } = lane;
         let policy = report.policy.name();
-        let gas_limit = self.timer.gas_limit;
-        let left = report.capacity.saturating_sub(report.consumed);
+        let (Room { cycles, cells }, left) = (self.asks(*height), left(lane));
         match reason {
             DeferralReason::PricedOut => {
                 let (price, what) = match report.policy {
@@ -112,6 +141,11 @@ impl Subject<'_> {
                     _ => (report.basefee, "the lane basefee"),
                 };
                 match self.timer.bid.filter(|_| self.timer.gba.is_some()) {
+                    Some(bid) if bid.failed => format!(
+                        "its agent failed, and the default bid is below {what} of {price} wei per \
+                         cycle; the last one known is {} wei, earlier ones may have been others",
+                        bid.max_fee_per_cycle
+                    ),
                     Some(bid) => format!(
                         "its agent's bid is below {what} of {price} wei per cycle; the last bid \
                          known is {} wei, earlier ones may have been others",
@@ -123,26 +157,35 @@ impl Subject<'_> {
                     ),
                 }
             }
+            DeferralReason::OverCap if cycles > *cap => {
+                format!("it asks for {cycles} cycles, and under {policy} a fire gets {cap} at most")
+            }
             DeferralReason::OverCap => format!(
-                "it asks for {gas_limit} cycles, and under {policy} a fire gets {cap} at most"
+                "it asks for {cells} cells, and the lane has {} in all",
+                report.cell_capacity
             ),
-            DeferralReason::LaneFull if gas_limit > report.capacity => format!(
-                "it asks for {gas_limit} cycles, and the lane has {} in all",
-                report.capacity
-            ),
+            DeferralReason::LaneFull if cycles > report.capacity => {
+                format!("it asks for {cycles} cycles, and the lane has {} in all", report.capacity)
+            }
             DeferralReason::LaneFull => {
                 let least = match (report.policy, report.least_priority) {
                     (Policy::Fifo, _) | (_, None) => String::new(),
                     (_, Some(least)) => format!(" with a priority of {least} wei or more"),
                 };
+                let (left, of, gas, asked) = match cycles > left.cycles {
+                    true => (left.cycles, report.capacity, "cycles", cycles),
+                    false => (left.cells, report.cell_capacity, "cells", cells),
+                };
                 format!(
-                    "{} others{least} came first and left {left} of {} cycles; it asks for \
-                     {gas_limit}",
-                    report.fired, report.capacity
+                    "{} others{least} came first and left {left} of {of} {gas}; it asks for \
+                     {asked}",
+                    report.fired
                 )
             }
             DeferralReason::InsufficientFunds => format!(
-                "{left} cycles were left, and its payer could not cover the most that it may cost"
+                "{} cycles and {} cells were left, and its payer could not cover the most that it \
+                 may cost",
+                left.cycles, left.cells
             ),
             DeferralReason::GcWaiting => format!(
                 "its time passed at {}; block {height} removed {} other timers, which was all \
@@ -152,6 +195,13 @@ impl Subject<'_> {
             ),
         }
     }
+}
+
+/// What the lane of a block had left in the end.
+const fn left(lane: &StoredLane) -> Room {
+    let report = &lane.report;
+    let all = Room { cycles: report.capacity, cells: report.cell_capacity };
+    all.less(Room { cycles: report.consumed, cells: report.cells })
 }
 
 #[cfg(test)]
@@ -173,6 +223,8 @@ mod tests {
             handler: None,
             fee_payer: Address([1; 20]),
             gas_limit: 100,
+            cell_limit: 64,
+            promised: None,
             expires_at: Height::new(30),
             max_fee_per_cycle: Wei::new(50),
             max_priority_fee_per_cycle: Wei::new(5),
@@ -182,13 +234,17 @@ mod tests {
         }
     }
 
-    /// A full lane of 1,000 cycles whose basefee is 20.
+    /// A full lane of 1,000 cycles and 640 cells whose basefee is 20.
     fn lane(height: u64) -> StoredLane {
         let report = LaneReport {
             policy: Policy::Eip1559,
             basefee: Wei::new(20),
             capacity: 1_000,
             consumed: 950,
+            cell_capacity: 640,
+            cells: 500,
+            asked: 0,
+            questions: Wei::ZERO,
             fired: 9,
             deferred: 3,
             priced_out: 1,
@@ -209,7 +265,7 @@ mod tests {
     }
 
     fn check(timer: &Timer, lanes: &[StoredLane], expected: &[(u64, u64, DeferralReason, &str)]) {
-        let subject = Subject { timer, lives: &[], unanswered: &BTreeSet::new() };
+        let subject = Subject { timer, lives: &[], clamps: &[], unanswered: &BTreeSet::new() };
         let runs = explain(&subject, lanes);
         let told: Vec<_> =
             runs.iter().map(|d| (d.from, d.to, d.reason, d.explanation.as_str())).collect();
@@ -258,7 +314,8 @@ mod tests {
         let priced = "its cap of 50 wei per cycle is below the lane basefee of 51 wei";
         check(&over, &[dear(10, 51)], &[(10, 10, DeferralReason::PricedOut, priced)]);
         let small = Timer { gas_limit: 50, ..timer() };
-        let poor = "50 cycles were left, and its payer could not cover the most that it may cost";
+        let poor = "50 cycles and 140 cells were left, and its payer could not cover the most that \
+                    it may cost";
         check(&small, &[lane(10)], &[(10, 10, DeferralReason::InsufficientFunds, poor)]);
         let mut wide = lane(10);
         wide.cap = 9_999;
@@ -283,12 +340,12 @@ mod tests {
     fn an_agents_bid_is_held_against_what_the_block_priced_out() {
         let bid = |max_fee| {
             let (max_fee_per_cycle, max_priority_fee_per_cycle) = (Wei::new(max_fee), Wei::ZERO);
-            Some(Bid { max_fee_per_cycle, max_priority_fee_per_cycle, cycles: 9 })
+            Some(Bid { max_fee_per_cycle, max_priority_fee_per_cycle, failed: false })
         };
         let asking = |bid| Timer { gba: Some(Address([2; 20])), bid, ..timer() };
         let reason = |timer: &Timer, lane: &StoredLane, unanswered: &[u64]| {
             let unanswered = unanswered.iter().copied().map(Height::new).collect();
-            let subject = Subject { timer, lives: &[], unanswered: &unanswered };
+            let subject = Subject { timer, lives: &[], clamps: &[], unanswered: &unanswered };
             explain(&subject, std::slice::from_ref(lane))[0].reason
         };
         use DeferralReason::{LaneFull, PricedOut};
@@ -302,12 +359,43 @@ mod tests {
         (none.report.priced_out, all.report.priced_out) = (0, 3);
         assert_eq!(reason(&asking(bid(19)), &none, &[]), LaneFull);
         assert_eq!(reason(&asking(bid(20)), &all, &[]), PricedOut);
+        // It fails since block 9: a default bid covers the price of its own block.
+        let failing = asking(bid(19).map(|bid| Bid { failed: true, ..bid }));
+        assert_eq!(reason(&failing, &lane(10), &[9]), LaneFull);
+        assert_eq!(reason(&failing, &all, &[9]), PricedOut);
+        assert_eq!(reason(&failing, &lane(10), &[11]), PricedOut);
+    }
+
+    #[test]
+    fn cells_run_out_as_cycles_do() {
+        let of = |cell_limit| Timer { gas_limit: 50, cell_limit, ..timer() };
+        let full = "9 others with a priority of 4 wei or more came first and left 140 of 640 \
+                    cells; it asks for 192";
+        check(&of(192), &[lane(10)], &[(10, 10, DeferralReason::LaneFull, full)]);
+        let over = "it asks for 704 cells, and the lane has 640 in all";
+        check(&of(704), &[lane(10)], &[(10, 10, DeferralReason::OverCap, over)]);
+    }
+
+    #[test]
+    fn a_block_before_lower_limits_is_explained_with_the_limits_of_then() {
+        let room = |cycles| Room { cycles, cells: 64 };
+        let timer = Timer { gas_limit: 40, ..timer() };
+        let clamps = [Clamp { at: Height::new(11), before: room(100), after: room(40) }];
+        let unanswered = BTreeSet::new();
+        let subject =
+            Subject { timer: &timer, lives: &[], clamps: &clamps, unanswered: &unanswered };
+        let runs = explain(&subject, &[lane(10), lane(11)]);
+        let reasons: Vec<_> = runs.iter().map(|run| (run.from, run.reason)).collect();
+        use DeferralReason::{InsufficientFunds, LaneFull};
+        assert_eq!(reasons, [(10, LaneFull), (11, InsufficientFunds)]);
     }
 
     #[test]
     fn an_extension_counts_from_its_block_on() {
         let lives = [(Height::new(5), Height::new(11)), (Height::new(13), Height::new(30))];
-        let subject = Subject { timer: &timer(), lives: &lives, unanswered: &BTreeSet::new() };
+        let (timer, unanswered) = (timer(), BTreeSet::new());
+        let subject =
+            Subject { timer: &timer, lives: &lives, clamps: &[], unanswered: &unanswered };
         let runs = explain(&subject, &[lane(11), lane(12), lane(13)]);
         let reasons: Vec<_> = runs.iter().map(|run| (run.from, run.reason)).collect();
         use DeferralReason::{GcWaiting, LaneFull};

@@ -12,6 +12,7 @@ mod control;
 mod deferral;
 mod fault;
 mod job;
+mod metrics;
 mod mru;
 mod polling;
 mod pool;
@@ -65,6 +66,7 @@ pub(super) struct Route {
 /// Every route, in the order of the documentation.
 pub(super) fn table() -> Vec<Route> {
     let mut table = speculation::table();
+    table.push(metrics::route());
     table.extend(others());
     table
 }

@@ -16,7 +16,7 @@ use crate::api::{
 use axum::{
     Json,
     extract::State,
-    http::{Method, StatusCode, header},
+    http::{Method, StatusCode},
     response::IntoResponse,
     routing::{get, post},
 };
@@ -116,12 +116,6 @@ pub(super) fn table() -> Vec<Route> {
             .body::<ConfigureRequest>()
             .needs_token(),
         },
-        Route {
-            method: Method::GET,
-            path: "/metrics",
-            handler: get(metrics),
-            operation: Operation::new("Metrics of speculation", Answer::metrics()),
-        },
     ]
 }
 
@@ -203,10 +197,4 @@ async fn configure(
     InBody(request): InBody<ConfigureRequest>,
 ) -> Result<Json<Vec<SpeculationOption>>, ApiError> {
     ask(&shared, move |agent| agent.configure(&request)).await.map(Json)
-}
-
-/// `GET /metrics`
-async fn metrics(State(shared): State<Arc<Shared>>) -> Result<impl IntoResponse, ApiError> {
-    let (content_type, text) = ask(&shared, |agent| Ok(agent.metrics())).await?;
-    Ok(([(header::CONTENT_TYPE, content_type)], text))
 }

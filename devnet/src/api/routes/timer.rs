@@ -5,7 +5,7 @@
 
 use super::{
     actor,
-    deferral::{self, Subject},
+    deferral::{self, Clamp, Subject},
 };
 use crate::{
     api::{
@@ -23,12 +23,14 @@ use crate::{
 use cowboy_engine::{
     chain::{
         EventKind, Fire, State,
-        event::{TimerCancelled, TimerExtended, TimerScheduled},
+        event::{TimerCancelled, TimerExtended, TimerGasClamped, TimerScheduled},
     },
     presence::Phase,
     primitives::{Address, Hash, Height, Wei},
     timer::{
-        self, Config, EPOCH_BLOCKS, Notice, Policy, fairness::weight_numerator, lane::Prices,
+        self, Config, EPOCH_BLOCKS, Notice, Policy,
+        fairness::weight_numerator,
+        lane::{Prices, Room},
         queue::epoch,
     },
 };
@@ -45,8 +47,9 @@ const MEMBERS: usize = 1_000;
 pub(super) fn list(view: &View, query: &TimerQuery) -> Result<Vec<TimerSummary>, ApiError> {
     let actor = query.actor.as_deref().map(|text| actor::find(view, &view.state, text));
     let actor = actor.transpose()?.map(|(address, _)| address);
+    let payer = query.payer.as_deref().map(|text| view.resolve("account", text)).transpose()?;
     let limit = convert::timer::limit(query.limit, TIMER_PAGE, TIMER_PAGE_LIMIT);
-    let (filter, head) = (TimerFilter { actor, limit }, view.head());
+    let (filter, head) = (TimerFilter { actor, payer, limit }, view.head());
     let wanted = |status| match query.status {
         Some(only) => only == status,
         None => {
@@ -84,7 +87,9 @@ fn summary(stored: &StoredTimer, head: Height) -> TimerSummary {
         status,
         tier: ended.is_none().then(|| convert::timer::tier(timer, head)),
         fired_at,
+        fee_payer: timer.fee_payer.into(),
         gas_limit: timer.gas_limit,
+        cell_limit: timer.cell_limit,
         max_fee_per_cycle: timer.max_fee_per_cycle.into(),
         max_priority_fee_per_cycle: timer.max_priority_fee_per_cycle.into(),
     }
@@ -129,6 +134,8 @@ pub(super) fn show(view: &View, text: &str) -> Result<Timer, ApiError> {
         payload: Text(Bytes(payload)),
         fee_payer: timer.fee_payer.into(),
         gas_limit: timer.gas_limit,
+        cell_limit: timer.cell_limit,
+        promised: timer.promised.map(Text),
         max_fee_per_cycle: timer.max_fee_per_cycle.into(),
         max_priority_fee_per_cycle: timer.max_priority_fee_per_cycle.into(),
         gba: timer.gba.map(Text),
@@ -241,7 +248,7 @@ fn deferrals(
     };
     let oldest = Height::new(last.get().saturating_sub(DEFERRED_BLOCKS - 1));
     let lanes = view.store().lanes(timer.height.max(oldest), last)?;
-    let (mut lives, mut unanswered) = (Vec::new(), BTreeSet::new());
+    let (mut lives, mut clamps, mut unanswered) = (Vec::new(), Vec::new(), BTreeSet::new());
     for StoredEvent { height, event, .. } in events {
         match &event.kind {
             EventKind::TimerScheduled(TimerScheduled { timer_id, expires_at, .. })
@@ -250,13 +257,21 @@ fn deferrals(
             {
                 lives.push((*height, *expires_at));
             }
+            EventKind::TimerGasClamped(clamped) => {
+                let TimerGasClamped { gas_limit, cell_limit, gas_cap, cell_cap, .. } = *clamped;
+                clamps.push(Clamp {
+                    at: *height,
+                    before: Room { cycles: gas_limit, cells: cell_limit },
+                    after: Room { cycles: gas_cap, cells: cell_cap },
+                });
+            }
             EventKind::GbaFailed(_) => {
                 unanswered.insert(*height);
             }
             _ => {}
         }
     }
-    let subject = Subject { timer, lives: &lives, unanswered: &unanswered };
+    let subject = Subject { timer, lives: &lives, clamps: &clamps, unanswered: &unanswered };
     Ok((deferral::explain(&subject, &lanes), last.since(timer.height) + 1))
 }
 
@@ -287,7 +302,7 @@ fn max_cost(view: &View, timer: &timer::Timer) -> Option<Wei> {
         config: state.lane().config,
     };
     let priority = prices.priority(&Notice::of(timer).due)?;
-    Some(prices.max_cost(timer.gas_limit, priority))
+    Some(prices.max_cost(timer.gas_limit, timer.cell_limit, priority))
 }
 
 /// `GET /v1/timers/queue`: at most 4,095 heights and 720 epochs.

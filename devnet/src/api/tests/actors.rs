@@ -78,6 +78,7 @@ fn trial(handler: &str, at: Option<u64>) -> DryRunRequest {
         value: AmountText::default(),
         cycles: None,
         cells: None,
+        timer_allowance: None,
         at,
     }
 }
@@ -183,7 +184,10 @@ async fn a_receipt_tells_what_actors_did() {
     assert_eq!((*receipt.actor, receipt.log[0].text.as_str()), (actor, "bumped to 1"));
     let causes = receipt.usage.by_cause;
     assert!(causes.evaluation > 0 && causes.storage > 0 && causes.effects > 0);
-    assert_eq!(transaction.fee.unwrap().cycles, 21_000 + receipt.usage.cycles);
+    // An eighth of what was bought is paid for, used or not.
+    let fee = transaction.fee.unwrap();
+    assert_eq!(fee.cycles, (21_000 + BUDGET.cycles) / 8);
+    assert_eq!(fee.cycles - fee.unused, 21_000 + receipt.usage.cycles);
     let emitted = transaction.events.iter().find(|event| event.kind == "ActorEmitted").unwrap();
     let data = json!({"n": 1, "big": "1180591620717411303424"});
     assert_eq!(emitted.data, json!({"actor": actor.to_string(), "name": "bumped", "data": data}));

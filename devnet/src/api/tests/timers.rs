@@ -2,8 +2,9 @@
 
 use super::fixture::*;
 use crate::api::types::{
-    ActorLineKind, BlockFire, DeferralReason, ErrorCode, LaneQuery, LogQuery, Timer, TimerBucket,
-    TimerQuery, TimerStatus, TimerSummary, TimerTier,
+    ActorLineKind, AmountText, BlockFire, Bytes, DeferralReason, DryRunRequest, ErrorCode,
+    LaneQuery, LogQuery, Text, Timer, TimerBucket, TimerQuery, TimerStatus, TimerSummary,
+    TimerTier,
 };
 use crate::client::BlockAt;
 use cowboy_engine::{
@@ -34,6 +35,9 @@ def other(ctx, payload):
 
 def fleeting(ctx, payload):
     pvm_host.cancel_timer(pvm_host.schedule_timer(ctx.height + 5, payload))
+
+def at_your_expense(ctx, payload):
+    return pvm_host.schedule_timer(ctx.height + 9, payload, fee_payer = ctx.sender)
 
 def getGasBid(context: GBAContext) -> TxFeeParams:
     fail("no bid today")
@@ -107,6 +111,7 @@ async fn a_timer_is_shown_from_its_scheduling_to_its_fire() {
     assert_eq!((timer.height, timer.scheduled_at), (at, at - 4));
     assert_eq!(timer.payload_text.as_deref(), Some("again"));
     assert_eq!((timer.handler.as_str(), *timer.fee_payer), ("handle_timer", clock));
+    assert_eq!((timer.gas_limit, timer.cell_limit, timer.promised), (250_000, 50_048, None));
     assert!(timer.max_cost.is_some_and(|cost| cost.get() > 0));
     assert_eq!(timer.events.len(), 1);
     assert_eq!(timer.events[0].timer_id.as_deref(), Some(&id));
@@ -187,8 +192,12 @@ async fn lists_are_by_height_then_by_end_and_bounded() {
     assert_eq!((listed[2].status, listed[2].fired_at), (TimerStatus::Failed, Some(here + 3)));
     let limited = TimerQuery { limit: Some(3), ..all.clone() };
     assert_eq!(ids(&devnet.listed(limited).await), ids(&listed)[..3]);
-    let of = TimerQuery { actor: Some(other.to_string()[..14].to_owned()), ..all };
+    let of = TimerQuery { actor: Some(other.to_string()[..14].to_owned()), ..all.clone() };
     assert_eq!(ids(&devnet.listed(of).await), [new[3]]);
+    let by = |payer: Address| TimerQuery { payer: Some(payer.to_string()), ..all.clone() };
+    assert_eq!(ids(&devnet.listed(by(other)).await), [new[3]]);
+    assert_eq!(ids(&devnet.listed(by(clock)).await).len(), 4);
+    assert_eq!(ids(&devnet.listed(by(address("dev-0"))).await), []);
     for (status, expected) in [
         (TimerStatus::Cancelled, vec![new[0]]),
         (TimerStatus::Failed, vec![new[1]]),
@@ -317,7 +326,7 @@ async fn a_cap_that_the_lane_outgrew_is_explained() {
 }
 
 #[tokio::test]
-async fn an_auction_lets_wait_who_cannot_pay_and_says_what_agents_bid() {
+async fn an_auction_lets_wait_who_cannot_pay_and_asks_the_agents_of_the_others() {
     let mut devnet = Devnet::of(|params| params.timers.policy = Policy::GbaAuction).await;
     let (clock, poor) = (devnet.clock(Wei::cby(1_000)), devnet.clock(Wei::new(1)));
     let at = devnet.here() + 3;
@@ -327,18 +336,105 @@ async fn an_auction_lets_wait_who_cannot_pay_and_says_what_agents_bid() {
     let fired = devnet.timer(&ids[0]).await;
     assert_eq!(fired.status, TimerStatus::Fired);
     assert!(fired.events.iter().any(|event| event.kind == "GbaFailed"));
+    let lanes = devnet.client.timer_fees(&LaneQuery { from: Some(at), limit: None }).await.unwrap();
+    assert_eq!(lanes.iter().map(|lane| lane.asked).collect::<Vec<_>>(), [1, 0, 0]);
+    assert!(lanes[0].questions.get() > 0 && lanes[0].cells <= lanes[0].cell_capacity);
     let waits = devnet.timer(&ids[1]).await;
     assert_eq!(runs(&waits), [(at, at + 2, DeferralReason::InsufficientFunds)]);
-    // The default bid stands for the agent's.
-    assert!(waits.bid.is_some() && waits.max_cost.is_some());
+    // The default bid of each block stands for that of an agent who was not asked.
+    assert!(waits.bid.is_none() && waits.max_cost.is_some());
     let cancel = Payload::CancelTimer(CancelTimer { timer_id: ids[1] });
     let cancel = devnet.sign("dev-0", cancel);
     devnet.push(vec![cancel]);
     let gone = devnet.timer(&ids[1]).await;
     assert_eq!((gone.status, gone.ended_at), (TimerStatus::Cancelled, Some(at + 3)));
-    assert!(gone.bid.is_some(), "its last bid is kept");
     // Timers came before the transactions, so that it was passed over once more.
     assert_eq!(gone.deferred_blocks, 4);
+}
+
+#[tokio::test]
+async fn the_last_bid_of_a_timer_is_kept() {
+    let mut devnet = Devnet::of(|params| {
+        params.timers.policy = Policy::GbaAuction;
+        params.timers.config.lane_timer_cycles = 20_000;
+    })
+    .await;
+    let clock = devnet.clock(Wei::cby(1_000));
+    let at = devnet.here() + 3;
+    let asking =
+        || Request { gba: Some(clock), gas_limit: Some(19_000), ..request(clock, at, "spin") };
+    let mut ids = devnet.schedule(vec![asking(), asking(), asking(), asking()]);
+    // With equal bids the lower id goes first, and one fits a block.
+    ids.sort_unstable();
+    let last = ids[3];
+    devnet.until(at + 1);
+    let waits = devnet.timer(&last).await;
+    assert_eq!(runs(&waits), [(at, at + 1, DeferralReason::LaneFull)]);
+    assert!(waits.bid.is_some_and(|bid| bid.failed));
+    let told = waits.events.iter().filter(|event| event.kind == "GbaFailed");
+    assert_eq!(told.count(), 1, "it is told once");
+    let cancel = devnet.sign("dev-0", Payload::CancelTimer(CancelTimer { timer_id: last }));
+    devnet.push(vec![cancel]);
+    let gone = devnet.timer(&last).await;
+    assert_eq!((gone.status, gone.ended_at), (TimerStatus::Cancelled, Some(at + 2)));
+    assert!(gone.bid.is_some_and(|bid| bid.failed));
+}
+
+#[tokio::test]
+async fn a_sender_pays_for_what_it_allowed() {
+    let mut devnet = Devnet::new().await;
+    let clock = devnet.clock(Wei::new(1));
+    let at = devnet.here() + 9;
+    let payer = address("dev-0");
+    let request = Request { fee_payer: Some(payer), ..request(clock, at, "x") };
+    let payload = Payload::ScheduleTimer(Arc::new(request));
+    let unwilling = devnet.sign("dev-0", payload.clone());
+    devnet.push(vec![unwilling.clone()]);
+    let refused = devnet.client.transaction(&unwilling.hash().to_string()).await.unwrap();
+    assert_eq!(refused.error.as_deref(), Some("PayerNotWilling"));
+    assert_eq!(refused.timer_allowance, None);
+
+    let unsigned = devnet.sign("dev-0", payload).transaction.clone().allowing(Wei::cby(3));
+    let willing = unsigned.sign(&key("dev-0"));
+    devnet.push(vec![willing.clone()]);
+    let done = devnet.client.transaction(&willing.hash().to_string()).await.unwrap();
+    assert_eq!(done.timer_allowance.map(|amount| amount.0), Some(Wei::cby(3)));
+    let told = &done.events.iter().find(|event| event.kind == "TimerScheduled").unwrap().data;
+    assert_eq!(told["fee_payer"], payer.to_string());
+    let timer = devnet.client.timer("latest").await.unwrap();
+    assert_eq!((*timer.fee_payer, timer.status), (payer, TimerStatus::Scheduled));
+    assert_eq!(told["max_cost"], timer.promised.unwrap().to_string());
+    let query = TimerQuery { payer: Some("dev-0".to_owned()), ..TimerQuery::default() };
+    assert_eq!(ids(&devnet.listed(query).await), [*timer.timer_id]);
+    let query = TimerQuery { payer: Some("dev-77".to_owned()), ..TimerQuery::default() };
+    let error = devnet.client.timers(&query).await.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::NotFound), "{error}");
+}
+
+#[tokio::test]
+async fn a_dry_run_shows_what_timers_would_take_from_the_caller() {
+    let mut devnet = Devnet::new().await;
+    let clock = devnet.clock(Wei::new(1)).to_string();
+    let run = async |timer_allowance: Option<Wei>| {
+        let request = DryRunRequest {
+            sender: "dev-0".to_owned(),
+            handler: "at_your_expense".to_owned(),
+            payload: Text(Bytes::default()),
+            value: AmountText::default(),
+            cycles: None,
+            cells: None,
+            timer_allowance: timer_allowance.map(Text),
+            at: None,
+        };
+        devnet.client.dry_run(&clock, &request).await.unwrap()
+    };
+    let free = run(None).await;
+    let told = &free.events.iter().find(|event| event.kind == "TimerScheduled").unwrap().data;
+    assert_eq!(told["fee_payer"], address("dev-0").to_string());
+    let cost: Wei = told["max_cost"].as_str().unwrap().parse().unwrap();
+    assert!(run(Some(cost)).await.success);
+    let short = run(Some(Wei::new(cost.get() - 1))).await;
+    assert!(!short.success && short.message.unwrap().contains("PayerNotWilling"));
 }
 
 #[tokio::test]
@@ -392,7 +488,7 @@ async fn governed_parameters_are_listed_with_their_bounds() {
     let set = devnet.sign("faucet", set);
     devnet.push(vec![set]);
     let parameters = devnet.client.governance().await.unwrap();
-    assert_eq!(parameters.len(), 13);
+    assert_eq!(parameters.len(), 16);
     let lane = parameters.iter().find(|parameter| parameter.key == key).unwrap();
     assert_eq!((lane.value.number(), lane.genesis.number()), (Some(77), Some(2_000_000)));
     assert_eq!(lane.min, Some(1));

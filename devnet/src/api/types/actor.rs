@@ -122,6 +122,10 @@ pub struct DryRunRequest {
     /// where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cells: Option<u64>,
+    /// The most that timers scheduled under it may ever take from the sender; without a bound where
+    /// absent, so that the events `TimerScheduled` show what they would need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer_allowance: Option<AmountText>,
     /// On the state after this block, one of the last 256; after the newest where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,

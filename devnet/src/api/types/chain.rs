@@ -119,9 +119,9 @@ pub struct Block {
     pub open: Vec<u64>,
     /// What happened in it, in order.
     pub events: Vec<Event>,
-    /// The cycles its transactions and timers used.
+    /// The cycles its transactions and fires paid for.
     pub cycles_used: u64,
-    /// The cells its transactions and timers used.
+    /// The cells its transactions and fires paid for.
     pub cells_used: u64,
 }
 
@@ -190,6 +190,9 @@ pub struct Transaction {
     pub sender_name: Option<String>,
     /// The sender's count of transactions before it.
     pub nonce: u64,
+    /// The most that timers scheduled under it may ever take from the sender; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer_allowance: Option<AmountText>,
     /// The payload's fields, amounts and byte strings as text.
     #[schema(value_type = Object)]
     pub payload: serde_json::Value,
@@ -210,11 +213,14 @@ pub struct Transaction {
     pub events: Vec<Event>,
 }
 
-/// What a transaction used and paid.
+/// What a transaction paid, and for what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fee {
-    /// Cycles used.
+    /// Cycles paid for.
     pub cycles: u64,
+    /// Those of them that were bought and not used: a deployment or a call pays for a part of what
+    /// it buys at least.
+    pub unused: u64,
     /// Cells used.
     pub cells: u64,
     /// The basefee part, burned.

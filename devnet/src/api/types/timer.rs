@@ -14,6 +14,9 @@ pub struct TimerQuery {
     /// Only timers of this actor, by its address or enough of the beginning of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
+    /// Only timers that this account or actor pays for, by name or address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payer: Option<String>,
     /// Only timers that stand so (default: those that wait, `scheduled` and `due`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<TimerStatus>,
@@ -41,7 +44,7 @@ pub enum TimerStatus {
     Expired,
     /// Somebody who may cancelled it.
     Cancelled,
-    /// Its payer could not pay, so that it was removed.
+    /// Its payer could not pay, or had not promised so much, so that it was removed.
     InsufficientFunds,
 }
 
@@ -88,8 +91,12 @@ pub struct TimerSummary {
     pub tier: Option<TimerTier>,
     /// When it fired.
     pub fired_at: Option<u64>,
+    /// Who pays.
+    pub fee_payer: AddressText,
     /// Cycles that a fire may use.
     pub gas_limit: u64,
+    /// Cells that a fire may use.
+    pub cell_limit: u64,
     /// Most wei per cycle.
     pub max_fee_per_cycle: AmountText,
     /// Most wei per cycle for the proposer.
@@ -127,6 +134,11 @@ pub struct Timer {
     pub fee_payer: AddressText,
     /// Cycles that a fire may use.
     pub gas_limit: u64,
+    /// Cells that a fire may use.
+    pub cell_limit: u64,
+    /// The most that a fire may ever cost its payer; absent where the actor pays, for whom the
+    /// prices of the fire's block are the only bound.
+    pub promised: Option<AmountText>,
     /// Most wei per cycle.
     pub max_fee_per_cycle: AmountText,
     /// Most wei per cycle for the proposer.
@@ -169,8 +181,8 @@ pub struct TimerBid {
     pub max_fee_per_cycle: AmountText,
     /// Most wei per cycle for the proposer.
     pub max_priority_fee_per_cycle: AmountText,
-    /// Cycles that the answer took; the fire pays for them.
-    pub cycles: u64,
+    /// Whether the agent failed, so that this is the default bid of that block.
+    pub failed: bool,
 }
 
 /// Where the money went that was set aside for a fire, in wei.
@@ -194,9 +206,10 @@ pub struct TimerCharge {
 pub enum DeferralReason {
     /// Its fee cap is below the price of a cycle.
     PricedOut,
-    /// It asks for more cycles than a fire gets under the policy.
+    /// It asks for more cycles than a fire gets under the policy, or for more cells than the lane
+    /// has.
     OverCap,
-    /// Others came first and it no longer fitted.
+    /// Others came first and left too few cycles or cells.
     LaneFull,
     /// There was room, and its payer could not cover the most that it may cost: under
     /// `gba-auction` it waits, under other policies until the GC budget reaches it.
@@ -277,17 +290,25 @@ pub struct LaneBlock {
     pub consumed: u64,
     /// consumed / capacity, per mille.
     pub utilisation_per_mille: u64,
+    /// Cells that the lane has.
+    pub cell_capacity: u64,
+    /// Cells that fires used.
+    pub cells: u64,
+    /// Gas bidding agents that were asked for a bid.
+    pub asked: u64,
+    /// What the owners of their timers paid for that, in wei: gone.
+    pub questions: AmountText,
     /// Timers that fired.
     pub fired: u64,
     /// Timers that were due and waited.
     pub deferred: u64,
     /// Of them, those whose cap did not cover the price.
     pub priced_out: u64,
-    /// Of them, those that ask for more cycles than a fire gets.
+    /// Of them, those that ask for more cycles or cells than a fire gets.
     pub over_cap: u64,
     /// Timers removed past their time.
     pub expired: u64,
-    /// Timers removed since their payer could not pay.
+    /// Timers removed since their payer could not pay, or had not promised so much.
     pub insolvent: u64,
     /// Median priority of the timers that fired, wei per cycle.
     pub p50_tip: AmountText,

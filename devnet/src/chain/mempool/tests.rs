@@ -143,14 +143,34 @@ fn a_block_holds_what_its_limits_hold() {
     assert!(cells <= meter::MAX_BLOCK_CELLS);
 }
 
-/// A call that may use so much beside the intrinsic part.
+/// A call of `account-1` that may use so much beside the intrinsic part.
 fn call(state: &State, nonce: u64, budget: Budget) -> SignedTransaction {
+    call_by(state, "account-1", nonce, budget)
+}
+
+fn call_by(state: &State, sender: &str, nonce: u64, budget: Budget) -> SignedTransaction {
     let (actor, handler, payload) = (key("account-0").address(), "h".to_owned(), vec![]);
     let payload = Payload::CallActor(CallActor { actor, handler, payload, value: Wei::new(5) });
     let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
     Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload)
         .buying(budget)
-        .sign(&key("account-1"))
+        .sign(&key(sender))
+}
+
+#[test]
+fn a_transfer_goes_before_calls_that_fill_a_block_at_the_same_price() {
+    let state = state();
+    let accounts = ["account-0", "account-1", "account-2", "account-3"];
+    let whole = Budget { cycles: meter::MAX_BLOCK_CYCLES, cells: 0 };
+    // Whichever address comes first.
+    for sender in accounts {
+        let mut pool = Pool::default();
+        for caller in accounts.into_iter().filter(|caller| *caller != sender) {
+            assert_eq!(pool.insert(call_by(&state, caller, 0, whole), &state), Ok(true));
+        }
+        assert_eq!(pool.insert(transfer(&state, sender, 0, |_| ()), &state), Ok(true));
+        assert_eq!(pick(&pool, &state), names(&[(sender, 0)]));
+    }
 }
 
 #[test]

@@ -210,9 +210,7 @@ impl Machine<'_> {
             }
         }
         for index in 0..self.named_count(args) {
-            let (name, value) = self.named(args, index);
-            let name = name.to_owned();
-            let key = self.new_text(&name)?;
+            let (key, value) = (self.named_text(args, index)?, self.named(args, index).1);
             self.dict_put(into, key, value)?;
         }
         Ok(())

@@ -3,15 +3,22 @@
 use crate::actor::{
     error::{Fault, failed},
     eval::{Args, Machine, shorten},
+    gas::Meter,
     value::{Id, Value},
 };
+
+/// Appends text that is there, within the limit of a string.
+pub(super) fn append(meter: &mut Meter, to: &mut String, text: &str) -> Result<(), Fault> {
+    meter.bytes(text.len())?;
+    meter.string_fits(to.len() + text.len())?;
+    to.push_str(text);
+    Ok(())
+}
+
 impl Machine<'_> {
-    /// Appends text that is there, within the limit of a string.
+    /// Appends text that is not on the heap; see [`append`].
     pub(super) fn push(&mut self, to: &mut String, text: &str) -> Result<(), Fault> {
-        self.meter.bytes(text.len())?;
-        self.meter.string_fits(to.len() + text.len())?;
-        to.push_str(text);
-        Ok(())
+        append(&mut self.meter, to, text)
     }
 
     /// Appends a value as `str` has it.
@@ -21,11 +28,7 @@ impl Machine<'_> {
         value: Value,
     ) -> Result<(), Fault> {
         let Value::Text(id) = value else { return self.write_repr(to, value, 1) };
-        let len = self.heap.str(id).len();
-        self.meter.bytes(len)?;
-        self.meter.string_fits(to.len() + len)?;
-        to.push_str(self.heap.str(id));
-        Ok(())
+        append(&mut self.meter, to, self.heap.str(id))
     }
 
     /// Appends a value as `repr` has it.
@@ -41,9 +44,8 @@ impl Machine<'_> {
             Value::Bool(true) => self.push(to, "True"),
             Value::Bool(false) => self.push(to, "False"),
             Value::Int(int) => self.push(to, &int.to_string()),
-            Value::Big(id) => {
-                let integer = self.heap.integer(id).clone();
-                let digits = self.decimal(&integer)?;
+            Value::Big(_) => {
+                let digits = self.decimal(value)?;
                 self.push(to, &digits)
             }
             Value::Text(id) => self.write_quoted(to, id),
@@ -65,13 +67,13 @@ impl Machine<'_> {
             Value::Record(id) => {
                 self.meter.depth_fits(depth)?;
                 let of = self.heap.record(id).of;
-                let name = self.heap.record_type(of).name.clone();
-                self.push(to, name.as_deref().unwrap_or("record"))?;
+                let name = self.heap.record_type(of).name.as_deref();
+                append(&mut self.meter, to, name.unwrap_or("record"))?;
                 self.push(to, "(")?;
                 for index in 0..self.heap.record(id).values.len() {
-                    let name = self.heap.record_type(of).fields[index].name.clone();
                     self.push(to, if index > 0 { ", " } else { "" })?;
-                    self.push(to, &name)?;
+                    let name = &self.heap.record_type(of).fields[index].name;
+                    append(&mut self.meter, to, name)?;
                     self.push(to, "=")?;
                     let value = self.heap.record(id).values[index];
                     self.write_repr(to, value, depth + 1)?;
@@ -188,8 +190,8 @@ impl Machine<'_> {
         format: Id,
         arguments: Value,
     ) -> Result<Value, Fault> {
+        self.meter.text(self.heap.str(format).len())?;
         let format = self.heap.str(format).to_owned();
-        self.meter.text(format.len())?;
         let all = match arguments {
             Value::Tuple(_) => self.items(arguments, "arguments of %")?,
             other => vec![other],
@@ -252,14 +254,14 @@ impl Machine<'_> {
             Some('s') => self.write_str(to, value),
             Some('r') => self.write_repr(to, value, 1),
             Some(letter @ ('d' | 'i' | 'o' | 'x' | 'X')) => {
-                let Some(integer) = self.big(value) else {
+                if !matches!(value, Value::Int(_) | Value::Big(_)) {
                     return failed(format!("%{letter} takes an int, not {}", value.kind()));
-                };
+                }
                 let digits = match letter {
-                    'o' => self.in_radix(&integer, 8)?,
-                    'x' => self.in_radix(&integer, 16)?,
-                    'X' => self.in_radix(&integer, 16)?.to_uppercase(),
-                    _ => self.decimal(&integer)?,
+                    'o' => self.in_radix(value, 8)?,
+                    'x' => self.in_radix(value, 16)?,
+                    'X' => self.in_radix(value, 16)?.to_uppercase(),
+                    _ => self.decimal(value)?,
                 };
                 self.push(to, &digits)
             }
@@ -281,8 +283,8 @@ impl Machine<'_> {
 
     /// `text.format(…)`
     pub(super) fn format(&mut self, text: Id, args: &Args) -> Result<Value, Fault> {
+        self.meter.text(self.heap.str(text).len())?;
         let format = self.heap.str(text).to_owned();
-        self.meter.text(format.len())?;
         let mut text = String::new();
         let (mut automatic, mut manual) = (0, false);
         let mut rest = format.as_str();

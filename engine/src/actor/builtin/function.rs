@@ -1,6 +1,6 @@
 //! Functions that every module finds, as the language's specification has them.
 
-use super::{Method, Namespace, flag};
+use super::{Method, Namespace, flag, no_parameter};
 use crate::actor::{
     error::{Fault, failed},
     eval::{Args, Machine, require_type, shorten},
@@ -20,13 +20,18 @@ impl Machine<'_> {
 
     pub(super) fn abs(&mut self, args: &Args) -> Result<Value, Fault> {
         let value = self.one(args, "abs")?;
-        match value {
-            Value::Int(int) if int != i64::MIN => Ok(Value::Int(int.abs())),
-            _ => match self.big(value) {
-                Some(big) => self.new_integer(big.abs()),
-                None => failed(format!("abs() takes an int, not {}", value.kind())),
-            },
+        if let Value::Int(int) = value
+            && let Some(positive) = int.checked_abs()
+        {
+            return Ok(Value::Int(positive));
         }
+        let Some(integer) = self.heap.big(value) else {
+            return failed(format!("abs() takes an int, not {}", value.kind()));
+        };
+        self.meter.bytes(integer.bits() as usize / 8)?;
+        let positive = integer.abs();
+        drop(integer);
+        self.new_integer(positive)
     }
 
     /// `all` looks for an element that is false, `any` for one that is true.
@@ -85,6 +90,7 @@ impl Machine<'_> {
         let mut names: Vec<String> = match of {
             Value::Record(id) => {
                 let fields = &self.heap.record_type(self.heap.record(id).of).fields;
+                self.meter.elements(fields.len())?;
                 // Each is copied, and compared with one per halving of their number.
                 let bytes: usize = fields.iter().map(|field| 32 + field.name.len()).sum();
                 for _ in 0..=fields.len().checked_ilog2().unwrap_or(0) {
@@ -122,17 +128,21 @@ impl Machine<'_> {
     }
 
     pub(super) fn fail(&mut self, args: &Args) -> Result<Value, Fault> {
-        let text = self.joined(args, " ")?;
+        let text = self.joined(args, None)?;
         let end = (0..=MAX_MESSAGE.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
         failed(format!("fail: {}", &text[..end.unwrap_or(0)]))
     }
 
-    /// The arguments by place, as `str` has them, one after the other.
-    fn joined(&mut self, args: &Args, separator: &str) -> Result<String, Fault> {
+    /// The arguments by place, as `str` has them, one after the other, with a string or a space
+    /// between them.
+    fn joined(&mut self, args: &Args, separator: Option<Id>) -> Result<String, Fault> {
         let mut text = String::new();
         for index in 0..args.positional {
             if index > 0 {
-                self.push(&mut text, separator)?;
+                match separator {
+                    Some(separator) => self.write_str(&mut text, Value::Text(separator))?,
+                    None => self.push(&mut text, " ")?,
+                }
             }
             let value = self.argument(args, index).unwrap_or(Value::None);
             self.write_str(&mut text, value)?;
@@ -141,14 +151,18 @@ impl Machine<'_> {
     }
 
     pub(super) fn print(&mut self, args: &Args) -> Result<Value, Fault> {
-        let mut separator = " ".to_owned();
+        let mut separator = None;
         for index in 0..self.named_count(args) {
             match self.named(args, index) {
-                ("sep", Value::Text(id)) => separator = self.heap.str(id).to_owned(),
-                _ => return failed("print() has one parameter by name: sep, a string"),
+                ("sep", Value::Text(id)) => separator = Some(id),
+                ("sep", other) => {
+                    let got = other.kind();
+                    return failed(format!("print() got {got} for its parameter sep, want string"));
+                }
+                (name, _) => return no_parameter("print", name, &["sep"]),
             }
         }
-        let line = self.joined(args, &separator)?;
+        let line = self.joined(args, separator)?;
         self.log_line(line)?;
         Ok(Value::None)
     }
@@ -325,7 +339,7 @@ impl Machine<'_> {
         for index in 0..self.named_count(args) {
             match self.named(args, index) {
                 ("key", value) => key = Some(value),
-                _ => return failed(format!("{function}() has one parameter by name: key")),
+                (name, _) => return no_parameter(function, name, &["key"]),
             }
         }
         let items = match self.argument(args, 0) {

@@ -68,17 +68,22 @@ impl Asked {
     pub(super) fn bytes(&self) -> usize {
         let written = self.state.values().flatten().map(Vec::len);
         let logged = self.log.iter().map(String::len);
-        let asked = self.effects.iter().map(|effect| match effect {
-            Effect::Message { payload, .. } => payload.len(),
-            Effect::Emit { data, .. } => data.len(),
-            Effect::ScheduleTimer { timer, .. } => timer.payload.len(),
-            Effect::SubmitJob { job, .. } => job.spec.len(),
-            Effect::SetState { .. }
-            | Effect::Transfer { .. }
-            | Effect::CancelTimer(_)
-            | Effect::ExtendTimer { .. } => 0,
-        });
+        let asked = self.effects.iter().map(bytes_of);
         written.chain(logged).chain(asked).sum()
+    }
+}
+
+/// Bytes of what is kept of an effect that can be long.
+pub(super) fn bytes_of(effect: &Effect) -> usize {
+    match effect {
+        Effect::Message { payload, .. } => payload.len(),
+        Effect::Emit { data, .. } => data.len(),
+        Effect::ScheduleTimer { timer, .. } => timer.payload.len(),
+        Effect::SubmitJob { job, .. } => job.spec.len(),
+        Effect::SetState { .. }
+        | Effect::Transfer { .. }
+        | Effect::CancelTimer(_)
+        | Effect::ExtendTimer { .. } => 0,
     }
 }
 
@@ -175,7 +180,9 @@ impl<'a> Machine<'a> {
     }
 
     pub(super) fn address_in(&self, value: Option<Value>, what: &str) -> Result<Address, Fault> {
+        // The error of a text that is none holds the text.
         if let Some(Value::Text(id)) = value
+            && self.heap.str(id).len() == "0x".len() + 2 * size_of::<Address>()
             && let Ok(address) = self.heap.str(id).parse()
         {
             return Ok(address);
@@ -195,14 +202,14 @@ impl<'a> Machine<'a> {
     }
 
     pub(super) fn wei_in(&self, value: Value, what: &str) -> Result<Wei, Fault> {
-        match self.big(value).and_then(|int| int.to_u128()) {
+        match self.heap.big(value).and_then(|int| int.to_u128()) {
             Some(wei) => Ok(Wei::new(wei)),
             None => failed(format!("{what} is an amount in wei: an int from 0 to 2^128 - 1")),
         }
     }
 
     pub(super) fn u64_in(&self, value: Value, what: &str) -> Result<u64, Fault> {
-        match self.big(value).and_then(|int| int.to_u64()) {
+        match self.heap.big(value).and_then(|int| int.to_u64()) {
             Some(int) => Ok(int),
             None => failed(format!("{what} is an int from 0 to 2^64 - 1")),
         }
@@ -292,13 +299,18 @@ impl<'a> Machine<'a> {
                 let key = self.key_in(key)?;
                 self.meter.pay(Cause::Storage, schedule.storage_read)?;
                 let host = self.host()?;
+                let len = match host.asked.state.get(&key) {
+                    Some(written) => written.as_ref().map(Vec::len),
+                    None => host.world.state_len(&key),
+                };
+                let Some(len) = len else { return Ok(default.unwrap_or(Value::None)) };
+                self.meter.bytes(len)?;
+                let host = self.host()?;
                 let stored = match host.asked.state.get(&key) {
                     Some(written) => written.clone(),
                     None => host.world.state(&key),
                 };
-                let Some(stored) = stored else { return Ok(default.unwrap_or(Value::None)) };
-                self.meter.bytes(stored.len())?;
-                match std::str::from_utf8(&stored) {
+                match std::str::from_utf8(&stored.unwrap_or_default()) {
                     Ok(json) => self.decode_json(json),
                     Err(_) => failed("what is stored is no JSON"),
                 }
@@ -379,15 +391,14 @@ impl<'a> Machine<'a> {
             Builtin::Randomness => {
                 let [domain] = self.parameters(args, name, ["domain"], 0)?;
                 let domain = match domain {
-                    None => String::new(),
-                    domain => {
-                        let id = text_argument(domain, name)?;
-                        self.heap.str(id).to_owned()
-                    }
+                    None => None,
+                    domain => Some(text_argument(domain, name)?),
                 };
-                self.meter.keccak(32 + domain.len())?;
                 let seed = self.host()?.seed;
-                self.hash_value(keccak256(&[&seed.0, domain.as_bytes()]))
+                let domain = domain.map_or("", |id| self.heap.str(id));
+                self.meter.keccak(32 + domain.len())?;
+                let drawn = keccak256(&[&seed.0, domain.as_bytes()]);
+                self.hash_value(drawn)
             }
             Builtin::GetMru => {
                 let [kind, submitter] = self.parameters(args, name, ["kind", "submitter"], 1)?;
@@ -458,10 +469,11 @@ impl<'a> Machine<'a> {
             "gba",
             "priority_tier_hint",
             "bid",
+            "cell_limit",
         ];
-        let [height, payload, payer, gas, expires, fee, priority, handler, gba, tier, bid] = self
-            .parameters(args, function.name(), names, 2)?
-            .map(|value| value.filter(|value| *value != Value::None));
+        let [height, payload, payer, gas, expires, fee, priority, handler, gba, tier, bid, cells] =
+            self.parameters(args, function.name(), names, 2)?
+                .map(|value| value.filter(|value| *value != Value::None));
         self.meter.pay(Cause::Effects, self.meter.schedule.timer)?;
         let payload = self.payload_in(payload)?;
         self.meter.cells(payload.len())?;
@@ -479,6 +491,7 @@ impl<'a> Machine<'a> {
         };
         let height = u64_of(height, "height")?.unwrap_or_default();
         let (gas_limit, expires_at) = (u64_of(gas, "gas_limit")?, u64_of(expires, "expires_at")?);
+        let cell_limit = u64_of(cells, "cell_limit")?;
         let max_fee_per_cycle = wei_of(fee, "max_fee_per_cycle")?;
         let max_priority_fee_per_cycle = wei_of(priority, "max_priority_fee_per_cycle")?;
         let (fee_payer, gba) = (address_of(payer, "fee_payer")?, address_of(gba, "gba")?);
@@ -496,6 +509,7 @@ impl<'a> Machine<'a> {
             handler,
             fee_payer,
             gas_limit,
+            cell_limit,
             expires_at: expires_at.map(Height::new),
             max_fee_per_cycle,
             max_priority_fee_per_cycle,

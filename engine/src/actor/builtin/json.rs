@@ -1,7 +1,7 @@
 //! JSON: how values leave a call and enter it. Integers of any length within the limit, no
 //! fractions; objects keep their order.
 
-use super::text::text_argument;
+use super::{format::append, text::text_argument};
 use crate::{
     actor::{
         error::{ErrorKind, Fault, failed},
@@ -22,8 +22,9 @@ impl Machine<'_> {
     pub(super) fn json_decode(&mut self, args: &Args) -> Result<Value, Fault> {
         let [text] = self.parameters(args, "json_decode", [""], 1)?;
         let id = text_argument(text, "json_decode")?;
+        self.meter.text(self.heap.str(id).len())?;
         let text = self.heap.str(id).to_owned();
-        self.decode_json(&text)
+        self.paid_json(&text)
     }
 
     /// A value as JSON.
@@ -40,9 +41,8 @@ impl Machine<'_> {
             Value::Bool(true) => self.push(to, "true"),
             Value::Bool(false) => self.push(to, "false"),
             Value::Int(int) => self.push(to, &int.to_string()),
-            Value::Big(id) => {
-                let integer = self.heap.integer(id).clone();
-                let digits = self.decimal(&integer)?;
+            Value::Big(_) => {
+                let digits = self.decimal(value)?;
                 self.push(to, &digits)
             }
             Value::Text(id) => self.write_json_text(to, id),
@@ -78,9 +78,9 @@ impl Machine<'_> {
                 let of = self.heap.record(id).of;
                 self.push(to, "{\"")?;
                 for index in 0..self.heap.record(id).values.len() {
-                    let name = self.heap.record_type(of).fields[index].name.clone();
                     self.push(to, if index > 0 { ",\"" } else { "" })?;
-                    self.push(to, &name)?;
+                    let name = &self.heap.record_type(of).fields[index].name;
+                    append(&mut self.meter, to, name)?;
                     self.push(to, "\":")?;
                     let value = self.heap.record(id).values[index];
                     self.write_json(to, value, depth + 1)?;
@@ -98,6 +98,11 @@ impl Machine<'_> {
     /// The value that a JSON text stands for.
     pub(in crate::actor) fn decode_json(&mut self, text: &str) -> Result<Value, Fault> {
         self.meter.text(text.len())?;
+        self.paid_json(text)
+    }
+
+    /// The value that a JSON text stands for, whose characters were paid for.
+    fn paid_json(&mut self, text: &str) -> Result<Value, Fault> {
         let mut reader = Scanner::new(text);
         let value = self.read_json(&mut reader, 1)?;
         reader.end()?;

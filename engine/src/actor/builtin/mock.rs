@@ -1,7 +1,11 @@
 //! `mock`: the chain that tests run on. Its height is virtual, its accounts have what a test gives
 //! them, timers fire when a test goes on, and what a handler asks for is there to be looked at.
 
-use super::{Builtin, host::is_ordinary, text::text_argument};
+use super::{
+    Builtin,
+    host::{bytes_of, is_ordinary},
+    text::text_argument,
+};
 use crate::{
     actor::{
         effect::{Effect, JobRequest, Timer, World},
@@ -11,11 +15,14 @@ use crate::{
     },
     primitives::{Address, Hash, Wei, keccak256},
 };
+use std::borrow::Cow;
 
 /// Milliseconds between blocks of a test.
 const BLOCK_MS: u64 = 1_000;
 /// The most blocks that one `advance` goes on.
 const MAX_ADVANCE: u64 = 1_000_000;
+/// Bytes of what was asked for that a function copies without a charge beside that of its call.
+const PAID_BYTES: usize = 1024;
 
 /// Timers that have not fired, by when they were scheduled.
 #[derive(Clone, Debug, Default)]
@@ -89,19 +96,24 @@ impl Machine<'_> {
             Builtin::MockFails => self.mock_fails(name, args),
             Builtin::MockAdvance => self.mock_advance(name, args),
             Builtin::MockLog => {
-                let lines = self.host()?.asked.log.clone();
-                self.meter.elements(4 * lines.len())?;
-                let mut items = Vec::with_capacity(lines.len());
-                for line in lines {
-                    items.push(self.new_text(&line)?);
+                let lines = self.host()?.asked.log.len();
+                self.meter.elements(4 * lines)?;
+                let mut items = Vec::with_capacity(lines);
+                for index in 0..lines {
+                    let len = self.host()?.asked.log[index].len();
+                    self.take_text(len)?;
+                    let line = self.host()?.asked.log[index].clone();
+                    items.push(self.paid_text(line));
                 }
                 self.new_list(items)
             }
             Builtin::MockTimers => {
                 self.note_timers()?;
-                let timers = self.host()?.mock.as_ref().map(|mock| mock.timers.clone());
                 let mut items = Vec::new();
-                for (id, timer) in timers.unwrap_or_default() {
+                for index in 0..self.mock()?.timers.len() {
+                    let len = self.mock()?.timers[index].1.payload.len();
+                    self.pay_copy(len)?;
+                    let (id, timer) = self.mock()?.timers[index].clone();
                     let id = self.hash_value(id)?;
                     let payload = self.text_of(&timer.payload)?;
                     let handler = self.new_text(&timer.call().0)?;
@@ -117,6 +129,18 @@ impl Machine<'_> {
             }
             _ => self.mock_effects(function),
         }
+    }
+
+    fn mock(&mut self) -> Result<&mut Mock, Fault> {
+        let Some(mock) = &mut self.host()?.mock else {
+            return failed("mock is there in `actor test` alone");
+        };
+        Ok(mock)
+    }
+
+    /// Pays for a copy of what was asked for.
+    fn pay_copy(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.meter.bytes(bytes.saturating_sub(PAID_BYTES))
     }
 
     /// A dict of text keys.
@@ -147,7 +171,9 @@ impl Machine<'_> {
             if !wanted {
                 continue;
             }
-            let effect = effect.clone();
+            let bytes = bytes_of(effect);
+            self.pay_copy(bytes)?;
+            let effect = self.host()?.asked.effects[index].clone();
             match (function, effect) {
                 (Builtin::MockEvents, Effect::Emit { name, data }) => {
                     let name = self.new_text(&name)?;
@@ -193,11 +219,14 @@ impl Machine<'_> {
         let names = ["handler", "payload", "sender", "value"];
         let [handler, payload, sender, value] = self.parameters(args, function, names, 1)?;
         let handler = match handler {
-            Some(Value::Text(id)) => self.heap.str(id).to_owned(),
+            Some(Value::Text(id)) => {
+                self.pay_copy(self.heap.str(id).len())?;
+                Cow::Owned(self.heap.str(id).to_owned())
+            }
             // A function of the module says its own name.
             Some(Value::Function(id)) => {
                 let code = &self.program.functions[self.heap.function(id).code as usize];
-                self.name(code.name).to_owned()
+                Cow::Borrowed(self.name(code.name))
             }
             _ => return failed("a handler is a function of the module, or its name"),
         };
@@ -233,10 +262,10 @@ impl Machine<'_> {
 
     /// A call that fails: the error's text. Nothing that it did is left.
     fn mock_fails(&mut self, function: &str, args: &Args) -> Result<Value, Fault> {
-        let asked = &self.host()?.asked;
-        let (entries, bytes) = (asked.entries(), asked.bytes());
         // A copy of each is made, and dropped.
+        let entries = self.host()?.asked.entries();
         self.meter.elements(4 * entries)?;
+        let bytes = self.host()?.asked.bytes();
         self.meter.bytes(bytes)?;
         let host = self.host()?;
         let before = (host.asked.clone(), host.sender, host.value);
@@ -259,6 +288,21 @@ impl Machine<'_> {
         let Some(mock) = &mut host.mock else { return Ok(()) };
         // A call that failed took its effects with it.
         mock.seen = mock.seen.min(host.asked.effects.len());
+        let (mut waiting, mut bytes) = (mock.timers.len(), 0);
+        for effect in &host.asked.effects[mock.seen..] {
+            match effect {
+                Effect::ScheduleTimer { .. } => {
+                    waiting += 1;
+                    bytes += bytes_of(effect);
+                }
+                // It is looked for among all that wait, by the first bytes of ids.
+                Effect::CancelTimer(_) | Effect::ExtendTimer { .. } => bytes += 8 * waiting,
+                _ => {}
+            }
+        }
+        self.pay_copy(bytes)?;
+        let host = self.host()?;
+        let Some(mock) = &mut host.mock else { return Ok(()) };
         for effect in &host.asked.effects[mock.seen..] {
             match effect {
                 Effect::ScheduleTimer { id, timer } => mock.timers.push((*id, timer.clone())),
@@ -296,10 +340,10 @@ impl Machine<'_> {
             let (height, this) = (host.height, host.this);
             let Some(mock) = &mut host.mock else { continue };
             mock.timers.retain(|(_, timer)| timer.expires_at.is_none_or(|at| height <= at));
-            let (due, later): (Vec<_>, Vec<_>) =
-                mock.timers.drain(..).partition(|(_, timer)| timer.height <= height);
-            mock.timers = later;
+            let is_due = |(_, timer): &mut (Hash, Timer)| timer.height <= height;
+            let due: Vec<_> = mock.timers.extract_if(.., is_due).collect();
             for (_, timer) in due {
+                self.pay_copy(timer.payload.len())?;
                 let (handler, payload) = timer.call();
                 self.call_as(this, Wei::ZERO, &handler, &payload)?;
             }

@@ -1,5 +1,6 @@
 //! What every module finds: functions, methods, the host.
 
+pub mod catalog;
 mod collection;
 mod format;
 mod function;
@@ -154,6 +155,10 @@ macro_rules! methods {
         }
 
         impl Method {
+            /// Kinds of values and the names of their methods.
+            const ALL: &'static [(&'static str, &'static [&'static str])] =
+                &[$((stringify!($kind), &[$($name),*]),)*];
+
             /// The method's name.
             pub(in crate::actor) const fn name(self) -> &'static str {
                 match self {
@@ -457,7 +462,7 @@ impl Machine<'_> {
         for index in 0..self.named_count(args) {
             let (name, value) = self.named(args, index);
             let Some(at) = names.iter().position(|known| *known == name && !name.is_empty()) else {
-                return failed(format!("{function}() has no parameter {}", shorten(name)));
+                return no_parameter(function, name, &names);
             };
             if parameters[at].is_some() {
                 return failed(format!("{function}() is given {name} twice"));
@@ -473,6 +478,14 @@ impl Machine<'_> {
         }
         Ok(parameters)
     }
+}
+
+/// The error of an argument whose name is none of the parameters'; those without a name are empty.
+fn no_parameter<T>(function: &str, name: &str, known: &[&str]) -> Result<T, Fault> {
+    let known: Vec<_> = known.iter().copied().filter(|known| !known.is_empty()).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let name = shorten(name);
+    failed(format!("{function}() has no parameter {name}; by name it takes {known}"))
 }
 
 /// A parameter that is true or false, and false where it is not given.

@@ -4,6 +4,7 @@ use super::{Method, flag};
 use crate::actor::{
     error::{Fault, failed},
     eval::{Args, Machine},
+    gas::Meter,
     value::{Id, Text, Value},
 };
 use memchr::memmem;
@@ -112,10 +113,9 @@ impl Machine<'_> {
         Ok(self.paid_text(part))
     }
 
-    /// A list of parts of a string.
+    /// A list of parts of a string, each of which was paid for when it was found.
     fn parts(&mut self, text: Id, ranges: Vec<std::ops::Range<usize>>) -> Result<Value, Fault> {
         self.take_sequence(ranges.len())?;
-        self.meter.elements(ranges.len())?;
         let mut items = Vec::with_capacity(ranges.len());
         for range in ranges {
             items.push(self.part(text, range)?);
@@ -126,6 +126,7 @@ impl Machine<'_> {
     fn elems(&mut self, text: Id) -> Result<Value, Fault> {
         let count = self.text_len(text)?;
         self.meter.entries_fit(count)?;
+        self.meter.elements(count)?;
         let starts = self.heap.str(text).char_indices();
         let ranges = starts.map(|(at, c)| at..at + c.len_utf8()).collect();
         self.parts(text, ranges)
@@ -235,7 +236,7 @@ impl Machine<'_> {
         let ranges = match separator {
             None | Some(Value::None) => {
                 self.meter.characters(self.heap.text(text))?;
-                split_white(self.heap.str(text), most, from_right, limit)
+                split_white(&mut self.meter, self.heap.str(text), most, from_right, limit)?
             }
             separator => {
                 let separator = text_argument(separator, name)?;
@@ -245,7 +246,7 @@ impl Machine<'_> {
                 }
                 self.meter.search(whole + len)?;
                 let (text, separator) = (self.heap.str(text), self.heap.str(separator));
-                split_at(text, separator, most, from_right, limit)
+                split_at(&mut self.meter, text, separator, most, from_right, limit)?
             }
         };
         self.parts(text, ranges)
@@ -270,6 +271,7 @@ impl Machine<'_> {
                 continue;
             }
             let kept = if keep { line.len() } else { line.trim_end_matches(['\n', '\r']).len() };
+            self.meter.elements(1)?;
             ranges.push(start..start + kept);
             start = end;
         }
@@ -419,8 +421,10 @@ impl Machine<'_> {
 
     /// Bytes from outside: text as it is, others as 0x-hex.
     pub(in crate::actor) fn text_of(&mut self, bytes: &[u8]) -> Result<Value, Fault> {
+        // Reading them costs what they cost as text.
+        self.take_text(bytes.len())?;
         match std::str::from_utf8(bytes) {
-            Ok(text) => self.new_text(text),
+            Ok(text) => Ok(self.paid_text(text.to_owned())),
             Err(_) => {
                 self.take_text(2 + 2 * bytes.len())?;
                 let text = format!("0x{}", hex::encode(bytes));
@@ -432,18 +436,22 @@ impl Machine<'_> {
 
 /// The parts between separators, at most `limit` of them.
 fn split_at(
+    meter: &mut Meter,
     text: &str,
     separator: &str,
     most: usize,
     from_right: bool,
     limit: usize,
-) -> Vec<std::ops::Range<usize>> {
+) -> Result<Vec<std::ops::Range<usize>>, Fault> {
     let (bytes, sought) = (text.as_bytes(), separator.as_bytes());
     let most = most.min(limit);
     let mut ranges = Vec::new();
+    // The last part.
+    meter.elements(1)?;
     if from_right {
         let mut end = text.len();
         for at in memmem::rfind_iter(bytes, sought).take(most) {
+            meter.elements(1)?;
             ranges.push(at + sought.len()..end);
             end = at;
         }
@@ -452,21 +460,23 @@ fn split_at(
     } else {
         let mut start = 0;
         for at in memmem::find_iter(bytes, sought).take(most) {
+            meter.elements(1)?;
             ranges.push(start..at);
             start = at + sought.len();
         }
         ranges.push(start..text.len());
     }
-    ranges
+    Ok(ranges)
 }
 
 /// The parts between runs of white space, at most `limit` of them.
 fn split_white(
+    meter: &mut Meter,
     text: &str,
     most: usize,
     from_right: bool,
     limit: usize,
-) -> Vec<std::ops::Range<usize>> {
+) -> Result<Vec<std::ops::Range<usize>>, Fault> {
     let most = most.min(limit);
     let mut ranges = Vec::new();
     let (mut start, mut end) = (0, text.len());
@@ -479,6 +489,7 @@ fn split_white(
         if rest.is_empty() {
             break;
         }
+        meter.elements(1)?;
         if ranges.len() == most {
             // What is left keeps the white space on its far side.
             let (first, last) = if from_right { (0, end) } else { (start, text.len()) };
@@ -501,7 +512,7 @@ fn split_white(
     if from_right {
         ranges.reverse();
     }
-    ranges
+    Ok(ranges)
 }
 
 fn capitalize(text: &str) -> String {

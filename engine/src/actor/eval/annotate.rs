@@ -10,6 +10,9 @@ use crate::actor::{
     value::{Field, Id, Record, RecordType, Type, Value},
 };
 
+/// How long an error's name of a type grows, in bytes, before parts are left out.
+const MAX_TYPE_NAME: usize = 256;
+
 /// Whether a value can stand where a type is expected.
 pub(super) const fn is_type(value: Value) -> bool {
     match value {
@@ -62,7 +65,7 @@ impl Machine<'_> {
         if self.is_of(value, annotation, 1)? {
             return Ok(());
         }
-        let (expected, got) = (self.type_name(annotation, 0), value.kind());
+        let (what, expected, got) = (shorten(what), self.type_name(annotation), value.kind());
         failed(format!("{what} is not of its type: expected {expected}, got {got}"))
     }
 
@@ -75,11 +78,11 @@ impl Machine<'_> {
             (Value::RecordType(_), _) => false,
             (Value::Type(id), _) => {
                 self.meter.depth_fits(depth)?;
-                let of = self.heap.type_(id).clone();
-                self.meter.elements(match &of {
+                self.meter.elements(match self.heap.type_(id) {
                     Type::Tuple(parts) | Type::Union(parts) => parts.len(),
                     _ => 0,
                 })?;
+                let of = self.heap.type_(id).clone();
                 self.is_of_type(value, &of, depth)?
             }
             _ => return failed("an annotation is a type"),
@@ -142,35 +145,45 @@ impl Machine<'_> {
     }
 
     /// A type as an author writes it, as far as an error needs it.
-    fn type_name(&self, of: Value, depth: u32) -> String {
-        if depth > 3 {
-            return "…".to_owned();
+    fn type_name(&self, of: Value) -> String {
+        let mut name = String::new();
+        self.write_type(&mut name, of, 0);
+        name
+    }
+
+    fn write_type(&self, to: &mut String, of: Value, depth: u32) {
+        if depth > 3 || to.len() > MAX_TYPE_NAME {
+            to.push('…');
+            return;
         }
-        let name = |of: Value| self.type_name(of, depth + 1);
-        let names = |parts: &[Value], separator: &str| {
-            let shown: Vec<_> = parts.iter().take(8).map(|part| name(*part)).collect();
-            shown.join(separator)
+        let mut parts = |open: &str, parts: &[Value], between: &str, close: &str| {
+            to.push_str(open);
+            for (index, part) in parts.iter().take(8).enumerate() {
+                to.push_str(if index > 0 { between } else { "" });
+                self.write_type(to, *part, depth + 1);
+            }
+            to.push_str(close);
         };
         match of {
-            Value::None => "None".to_owned(),
-            Value::Builtin(builtin) => builtin.name().to_owned(),
+            Value::None => to.push_str("None"),
+            Value::Builtin(builtin) => to.push_str(builtin.name()),
             Value::RecordType(id) => {
                 let name = self.heap.record_type(id).name.as_deref();
-                shorten(name.unwrap_or("record")).to_owned()
+                to.push_str(shorten(name.unwrap_or("record")));
             }
             Value::Type(id) => match self.heap.type_(id) {
-                Type::Any => "Any".to_owned(),
-                Type::Callable => "Callable".to_owned(),
-                Type::Iterable => "Iterable".to_owned(),
-                Type::Context => "Context".to_owned(),
-                Type::List(element) => format!("list[{}]", name(*element)),
-                Type::Dict(key, value) => format!("dict[{}, {}]", name(*key), name(*value)),
-                Type::Tuple(parts) => format!("tuple[{}]", names(parts, ", ")),
-                Type::TupleOf(element) => format!("tuple[{}, ...]", name(*element)),
-                Type::Union(parts) => names(parts, " | "),
-                Type::Field(of, _) => name(*of),
+                Type::Any => to.push_str("Any"),
+                Type::Callable => to.push_str("Callable"),
+                Type::Iterable => to.push_str("Iterable"),
+                Type::Context => to.push_str("Context"),
+                Type::List(element) => parts("list[", &[*element], "", "]"),
+                Type::Dict(key, value) => parts("dict[", &[*key, *value], ", ", "]"),
+                Type::Tuple(of) => parts("tuple[", of, ", ", "]"),
+                Type::TupleOf(element) => parts("tuple[", &[*element], "", ", ...]"),
+                Type::Union(of) => parts("", of, " | ", ""),
+                Type::Field(of, _) => self.write_type(to, *of, depth + 1),
             },
-            other => other.kind().to_owned(),
+            other => to.push_str(other.kind()),
         }
     }
 
@@ -183,9 +196,9 @@ impl Machine<'_> {
         self.take_sequence(4 * count)?;
         let mut fields = Vec::with_capacity(count);
         for index in 0..count {
+            self.meter.alloc(self.named(args, index).0.len() as u64)?;
             let (name, value) = self.named(args, index);
             let name: Box<str> = name.into();
-            self.meter.alloc(name.len() as u64)?;
             let field = match value {
                 Value::Type(id) => match self.heap.type_(id) {
                     Type::Field(annotation, default) => {
@@ -229,7 +242,7 @@ impl Machine<'_> {
             }
             let Some(at) = at else {
                 let name = shorten(self.named(args, index).0);
-                let of = self.type_name(Value::RecordType(of), 0);
+                let of = self.type_name(Value::RecordType(of));
                 return failed(format!("{of} has no field {name}"));
             };
             values[at] = value;
@@ -244,10 +257,10 @@ impl Machine<'_> {
             if value == Value::Unset || !self.is_of(value, annotation, 1)? {
                 let field = shorten(&self.heap.record_type(of).fields[index].name).to_owned();
                 if value == Value::Unset {
-                    let of = self.type_name(Value::RecordType(of), 0);
+                    let of = self.type_name(Value::RecordType(of));
                     return failed(format!("{of} lacks its field {field}"));
                 }
-                let (expected, got) = (self.type_name(annotation, 0), value.kind());
+                let (expected, got) = (self.type_name(annotation), value.kind());
                 return failed(format!(
                     "field {field} is not of its type: expected {expected}, got {got}"
                 ));

@@ -3,9 +3,12 @@
 use super::{Frame, Machine};
 use crate::actor::{
     error::{Depth, ErrorKind, Fault, failed},
-    syntax::{FunctionCode, ParameterKind},
+    syntax::{FunctionCode, ParameterKind, Symbol},
     value::{Id, Value},
 };
+
+/// Slots of a frame that the call's own charge pays for. Those beyond are bytes moved.
+const PAID_SLOTS: usize = 64;
 
 /// Where a call's arguments are on the stack: by place from `at` on, then those by name.
 #[derive(Clone, Debug, Default)]
@@ -91,22 +94,22 @@ impl<'a> Machine<'a> {
         let Value::Dict(id) = named else {
             return failed(format!("the argument after ** is a dict, not {}", named.kind()));
         };
+        let len = self.heap.dict(id).len();
+        self.meter.elements(len)?;
+        self.pay_stack(len)?;
         let entries: Vec<_> = self.heap.dict(id).iter().collect();
-        self.meter.elements(entries.len())?;
-        self.pay_stack(entries.len())?;
-        let mut given: Vec<&'a str> = Vec::new();
-        if let Some(site) = args.site {
-            given.extend(self.program.sites[site as usize].names.iter().map(|s| self.name(*s)));
-            given.sort_unstable();
-        }
+        let mut given = self.site_names(args).to_vec();
+        given.sort_unstable();
         debug_assert_eq!(given.len(), names, "a site's names are its own");
         for (key, value) in entries {
             let Value::Text(key) = key else {
                 return failed(format!("keys after ** are strings, not {}", key.kind()));
             };
-            let name = self.heap.str(key);
-            self.meter.bytes(name.len())?;
-            if given.binary_search(&name).is_ok() {
+            self.meter.bytes(self.heap.str(key).len())?;
+            if !given.is_empty()
+                && let Some(symbol) = self.symbol_of(key)?
+                && given.binary_search(&symbol).is_ok()
+            {
                 return failed("an argument is given by name and after ** too");
             }
             args.extra.push(key);
@@ -158,16 +161,55 @@ impl<'a> Machine<'a> {
         self.stack[args.at..args.at + args.positional].to_vec()
     }
 
+    /// The names that a call's site gives.
+    fn site_names(&self, args: &Args) -> &'a [Symbol] {
+        match args.site {
+            Some(site) => &self.program.sites[site as usize].names,
+            None => &[],
+        }
+    }
+
     /// How many arguments have names.
     pub(in crate::actor) fn named_count(&self, args: &Args) -> usize {
-        let of_site = args.site.map_or(0, |site| self.program.sites[site as usize].names.len());
-        of_site + args.extra.len()
+        self.site_names(args).len() + args.extra.len()
+    }
+
+    /// The name of an argument by name, as a value: a key given after `**` is one already.
+    pub(in crate::actor) fn named_text(
+        &mut self,
+        args: &Args,
+        index: usize,
+    ) -> Result<Value, Fault> {
+        let names = self.site_names(args);
+        match names.get(index) {
+            Some(symbol) => self.new_text(self.name(*symbol)),
+            None => Ok(Value::Text(args.extra[index - names.len()])),
+        }
+    }
+
+    /// The module's symbol for the name of an argument; absent: the module has no such name.
+    fn named_symbol(&mut self, args: &Args, index: usize) -> Result<Option<Symbol>, Fault> {
+        let names = self.site_names(args);
+        match names.get(index) {
+            Some(symbol) => Ok(Some(*symbol)),
+            None => self.symbol_of(args.extra[index - names.len()]),
+        }
+    }
+
+    /// The module's symbol for a string, which is looked for among all its names.
+    fn symbol_of(&mut self, text: Id) -> Result<Option<Symbol>, Fault> {
+        // No name is longer than the source. A halving of the names takes up to four comparisons:
+        // nodes of a tree have 5 to 11 keys, each of which may be looked at.
+        let compared = (self.heap.str(text).len() as u64).min(self.meter.limits.source);
+        for _ in 0..=self.program.names.len().checked_ilog2().unwrap_or(0) {
+            self.meter.bytes(4 * compared as usize)?;
+        }
+        Ok(self.program.symbol(self.heap.str(text)))
     }
 
     /// An argument by name, in the order in which they are given.
     pub(in crate::actor) fn named<'s>(&'s self, args: &Args, index: usize) -> (&'s str, Value) {
-        let names = args.site.map(|site| self.program.sites[site as usize].names.as_slice());
-        let names = names.unwrap_or_default();
+        let names = self.site_names(args);
         let name = match names.get(index) {
             Some(symbol) => self.name(*symbol),
             None => self.heap.str(args.extra[index - names.len()]),
@@ -188,6 +230,10 @@ impl<'a> Machine<'a> {
         }
         let function_code = &self.program.functions[code as usize];
         let slots = base + function_code.slots as usize;
+        let beyond = (function_code.slots as usize).saturating_sub(PAID_SLOTS);
+        if beyond > 0 {
+            self.meter.bytes(beyond * Value::COST as usize)?;
+        }
         self.pay_stack((slots + function_code.stack as usize).saturating_sub(self.stack.len()))?;
         self.stack.resize(slots, Value::Unset);
         for slot in &function_code.shared {
@@ -222,14 +268,24 @@ impl<'a> Machine<'a> {
         }
         self.meter.elements(function.parameters.len())?;
         self.meter.alloc(function.parameters.len() as u64 * Value::COST)?;
-        let mut slots = vec![Value::Unset; function.parameters.len()];
         let placed = args.positional.min(function.positional as usize);
+        let takes_rest = function.parameters.iter().any(|p| p.kind == ParameterKind::Rest);
+        if placed < args.positional && !takes_rest {
+            let (name, got) = (shorten(self.name(function.name)), args.positional);
+            let expected = function.positional;
+            return failed(format!(
+                "{name} takes at most {expected} arguments by place, got {got}"
+            ));
+        }
+        let mut slots = vec![Value::Unset; function.parameters.len()];
         slots[..placed].copy_from_slice(&self.stack[args.at..args.at + placed]);
-        let rest: Vec<Value> = self.stack[args.at + placed..args.at + args.positional].to_vec();
         let mut named_rest = None;
         for (slot, parameter) in slots.iter_mut().zip(&function.parameters) {
             match parameter.kind {
-                ParameterKind::Rest => *slot = self.new_tuple(rest.clone())?,
+                ParameterKind::Rest => {
+                    let rest = args.at + placed..args.at + args.positional;
+                    *slot = self.new_tuple(self.stack[rest].to_vec())?;
+                }
                 ParameterKind::NamedRest => {
                     *slot = self.new_dict()?;
                     named_rest = Some(*slot);
@@ -237,34 +293,26 @@ impl<'a> Machine<'a> {
                 ParameterKind::Normal | ParameterKind::Named => {}
             }
         }
-        let takes_rest = function.parameters.iter().any(|p| p.kind == ParameterKind::Rest);
-        if !rest.is_empty() && !takes_rest {
-            let (name, got) = (self.name(function.name), args.positional);
-            let expected = function.positional;
-            return failed(format!(
-                "{name} takes at most {expected} arguments by place, got {got}"
-            ));
-        }
         for index in 0..named {
-            let (name, value) = self.named(args, index);
-            let symbol = self.program.symbol(name);
+            let (symbol, value) = (self.named_symbol(args, index)?, self.named(args, index).1);
             let known = symbol.and_then(|symbol| {
                 let found = function.by_name.binary_search_by_key(&symbol, |(s, _)| *s).ok()?;
                 Some(function.by_name[found].1 as usize)
             });
             match (known, named_rest) {
                 (Some(slot), _) if slots[slot] != Value::Unset => {
-                    return failed(format!("parameter {} is given more than once", shorten(name)));
+                    let name = shorten(self.named(args, index).0);
+                    return failed(format!("parameter {name} is given more than once"));
                 }
                 (Some(slot), _) => slots[slot] = value,
                 (None, Some(Value::Dict(dict))) => {
-                    let name = name.to_owned();
-                    let key = self.new_text(&name)?;
+                    let key = self.named_text(args, index)?;
                     self.dict_put(dict, key, value)?;
                 }
                 (None, _) => {
-                    let function = self.name(function.name);
-                    return failed(format!("{function} has no parameter {}", shorten(name)));
+                    let function = shorten(self.name(function.name));
+                    let name = shorten(self.named(args, index).0);
+                    return failed(format!("{function} has no parameter {name}"));
                 }
             }
         }
@@ -290,7 +338,8 @@ impl<'a> Machine<'a> {
         for (slot, parameter) in slots.iter_mut().zip(&function.parameters) {
             if *slot == Value::Unset {
                 let Some(default) = parameter.default else {
-                    let (name, of) = (self.name(parameter.name), self.name(function.name));
+                    let name = shorten(self.name(parameter.name));
+                    let of = shorten(self.name(function.name));
                     return failed(format!("{of} lacks an argument for its parameter {name}"));
                 };
                 *slot = self.heap.function(id).defaults[default as usize];

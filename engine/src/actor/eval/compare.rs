@@ -24,9 +24,8 @@ impl Machine<'_> {
         match (a, b) {
             (Value::Big(x), Value::Big(y)) => {
                 let (x, y) = (self.heap.integer(x), self.heap.integer(y));
-                let (same, bytes) = (x == y, x.bits() as usize / 8);
-                self.meter.bytes(bytes)?;
-                Ok(same)
+                self.meter.bytes(x.bits() as usize / 8)?;
+                Ok(x == y)
             }
             (Value::Text(x), Value::Text(y)) => {
                 let (x, y) = (self.heap.str(x), self.heap.str(y));
@@ -99,7 +98,7 @@ impl Machine<'_> {
             (Value::Int(x), Value::Int(y)) => Ok(Some(x.cmp(&y))),
             (Value::Int(_) | Value::Big(_), Value::Int(_) | Value::Big(_)) => {
                 self.meter.bytes(self.meter.limits.bits as usize / 8)?;
-                Ok(self.big(a).zip(self.big(b)).map(|(x, y)| x.cmp(&y)))
+                Ok(self.heap.big(a).zip(self.heap.big(b)).map(|(x, y)| x.cmp(&y)))
             }
             (Value::Bool(x), Value::Bool(y)) => Ok(Some(x.cmp(&y))),
             (Value::Text(x), Value::Text(y)) => {

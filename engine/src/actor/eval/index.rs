@@ -1,6 +1,6 @@
 //! Indexes, slices and attributes.
 
-use super::{Machine, annotate::is_type};
+use super::{Machine, annotate::is_type, shorten};
 use crate::actor::{
     builtin::Method,
     error::{Fault, failed},
@@ -135,8 +135,11 @@ impl Machine<'_> {
         // All of it is read to find where characters begin.
         self.meter.text(bytes)?;
         let characters: Vec<char> = self.heap.str(id).chars().collect();
-        let part: String = (0..count as i64).map(|i| characters[range.at(i) as usize]).collect();
-        self.take_text(part.len())?;
+        let chosen = (0..count as i64).map(|i| characters[range.at(i) as usize]);
+        let len: usize = chosen.clone().map(char::len_utf8).sum();
+        self.take_text(len)?;
+        let mut part = String::with_capacity(len);
+        part.extend(chosen);
         Ok(self.paid_text(part))
     }
 
@@ -149,7 +152,7 @@ impl Machine<'_> {
                     Value::Namespace(namespace) => namespace.name(),
                     other => other.kind(),
                 };
-                failed(format!("{of} has no field or method {name}"))
+                failed(format!("{of} has no field or method {}", shorten(name)))
             }
         }
     }

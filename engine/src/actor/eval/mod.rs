@@ -152,7 +152,7 @@ impl<'a> Machine<'a> {
                 let pc = if index == innermost { pc } else { frame.pc };
                 let code = &self.program.functions[frame.code as usize];
                 let at = self.program.position(pc.saturating_sub(1));
-                Place { function: self.name(code.name).to_owned(), at }
+                Place { function: shorten(self.name(code.name)).to_owned(), at }
             })
             .collect();
         fault.at = fault.stack.last().map(|place| place.at);

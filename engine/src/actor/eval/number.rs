@@ -3,28 +3,31 @@
 use super::Machine;
 use crate::actor::{
     error::{ErrorKind, Fault, failed},
-    value::Value,
+    value::{Heap, Value},
 };
 use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{Signed, ToPrimitive, Zero};
 use starlark_syntax::syntax::ast::BinOp;
+use std::borrow::Cow;
 
 /// 64-bit words of an integer.
 fn words(integer: &BigInt) -> u64 {
     integer.bits().div_ceil(64).max(1)
 }
 
-impl Machine<'_> {
-    /// The integer that a value is.
-    pub(in crate::actor) fn big(&self, value: Value) -> Option<BigInt> {
+impl Heap<'_> {
+    /// The integer that a value is; a long one is not copied.
+    pub(in crate::actor) fn big(&self, value: Value) -> Option<Cow<'_, BigInt>> {
         match value {
-            Value::Int(small) => Some(small.into()),
-            Value::Big(id) => Some(self.heap.integer(id).clone()),
+            Value::Int(small) => Some(Cow::Owned(small.into())),
+            Value::Big(id) => Some(Cow::Borrowed(self.integer(id))),
             _ => None,
         }
     }
+}
 
+impl Machine<'_> {
     /// Arithmetic on two integers.
     pub(super) fn arithmetic(&mut self, op: BinOp, a: Value, b: Value) -> Result<Value, Fault> {
         if let (Value::Int(a), Value::Int(b)) = (a, b) {
@@ -53,12 +56,19 @@ impl Machine<'_> {
                 return Ok(Value::Int(small));
             }
         }
-        let (Some(a), Some(b)) = (self.big(a), self.big(b)) else {
+        let result = self.long_arithmetic(op, a, b)?;
+        self.new_integer(result)
+    }
+
+    /// Arithmetic on two integers of any length. Each operation is paid for before it is done.
+    fn long_arithmetic(&mut self, op: BinOp, a: Value, b: Value) -> Result<BigInt, Fault> {
+        let (Some(a), Some(b)) = (self.heap.big(a), self.heap.big(b)) else {
             unreachable!("the caller has looked at the kinds")
         };
-        let (wa, wb) = (words(&a), words(&b));
+        let (a, b) = (&*a, &*b);
+        let (wa, wb) = (words(a), words(b));
         let linear = (wa + wb) as usize * 8;
-        let result = match op {
+        Ok(match op {
             BinOp::Add => {
                 self.meter.bytes(linear)?;
                 a + b
@@ -78,7 +88,7 @@ impl Machine<'_> {
                     return division_by_zero();
                 }
                 self.meter.words(wa, wb)?;
-                let (quotient, rest) = a.div_mod_floor(&b);
+                let (quotient, rest) = a.div_mod_floor(b);
                 if op == BinOp::Percent { rest } else { quotient }
             }
             BinOp::BitAnd => {
@@ -98,7 +108,7 @@ impl Machine<'_> {
                     return failed("a shift count is not negative");
                 }
                 if a.is_zero() {
-                    return Ok(Value::Int(0));
+                    return Ok(BigInt::ZERO);
                 }
                 let limit = self.meter.limits.bits;
                 let count = b.to_u64().filter(|count| *count <= limit);
@@ -119,13 +129,13 @@ impl Machine<'_> {
                 a >> b.to_u64().unwrap_or(u64::MAX).min(self.meter.limits.bits + 1)
             }
             _ => unreachable!("the caller has looked at the operator"),
-        };
-        self.new_integer(result)
+        })
     }
 
     /// An integer in decimal.
-    pub(in crate::actor) fn decimal(&mut self, integer: &BigInt) -> Result<String, Fault> {
-        let words = words(integer);
+    pub(in crate::actor) fn decimal(&mut self, integer: Value) -> Result<String, Fault> {
+        let integer = self.heap.big(integer).expect("the caller has looked at the kind");
+        let words = words(&integer);
         self.meter.words(words, words)?;
         Ok(integer.to_i128().map_or_else(|| integer.to_string(), |small| small.to_string()))
     }
@@ -133,10 +143,11 @@ impl Machine<'_> {
     /// An integer written in `radix`, 2 to 36, without prefix.
     pub(in crate::actor) fn in_radix(
         &mut self,
-        integer: &BigInt,
+        integer: Value,
         radix: u32,
     ) -> Result<String, Fault> {
-        let words = words(integer);
+        let integer = self.heap.big(integer).expect("the caller has looked at the kind");
+        let words = words(&integer);
         self.meter.words(words, words)?;
         let sign = if integer.is_negative() { "-" } else { "" };
         Ok(match (radix, integer.magnitude().to_u128()) {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     actor::Budget,
-    chain::actors::load,
+    chain::actors::{RELOAD_BLOCKS, SMALL_LOADING, load},
     primitives::{Cells, Cycles},
 };
 
@@ -185,7 +185,8 @@ fn a_deployment_costs_what_loading_says_wherever_and_whenever() {
     assert!(usage.loading > 0 && usage.cells >= retained);
     for receipt in receipts {
         assert_eq!(receipt.actor.as_ref().unwrap().usage, usage);
-        assert_eq!(receipt.cycles.get(), meter::INTRINSIC_CYCLES + usage.cycles());
+        let used = receipt.cycles.get() - receipt.unused.get();
+        assert_eq!(used, meter::INTRINSIC_CYCLES + usage.cycles());
     }
     // A cycle less does not do, and what was used is paid.
     let short = Budget { cycles: usage.cycles() - 1, cells: usage.cells };
@@ -228,7 +229,8 @@ fn a_call_changes_the_store_and_pays_for_what_it_used() {
     assert_eq!(names, ["ActorCalled", "ActorEmitted"]);
     let EventKind::ActorEmitted(emitted) = &events[1] else { panic!("{events:?}") };
     assert_eq!((emitted.name.as_str(), emitted.data.as_slice()), ("bumped", &br#"{"n":1}"#[..]));
-    assert_eq!(receipt.cycles.get(), meter::INTRINSIC_CYCLES + done.usage.cycles());
+    let used = receipt.cycles.get() - receipt.unused.get();
+    assert_eq!(used, meter::INTRINSIC_CYCLES + done.usage.cycles());
     assert!(receipt.cycles.get() < PLENTY.cycles);
     let fee = receipt.burned.saturating_add(receipt.tip);
     assert_eq!(chain.balance("alice"), before.saturating_sub(fee));
@@ -336,7 +338,62 @@ fn limits_are_set_aside_and_given_back() {
     assert_eq!((bought, signed.reserve()), (most, most));
     let receipts = chain.push(vec![signed]).receipts;
     assert_eq!(receipts[0].status, Status::Success);
-    assert!(receipts[0].cycles.get() < 100_000);
+    assert!(receipts[0].cycles.get() - receipts[0].unused.get() < 100_000);
+}
+
+#[test]
+fn loading_a_module_is_paid_for_again_after_a_while_and_by_all_validators_alike() {
+    let mut chain = chain();
+    let actor = chain.deploy(COUNTER);
+    let loading = load(COUNTER, &chain.state.params().actors, PLENTY).0.cycles();
+    let paid = |chain: &mut Chain, budget: Budget| {
+        let (receipt, _) = chain.metered(calling(actor, "bump", "", Wei::ZERO), budget);
+        let usage = receipt.actor.unwrap().usage;
+        (receipt.status.error().map(str::to_owned), usage.loading, usage.cycles())
+    };
+    let (error, load, _) = paid(&mut chain, PLENTY);
+    assert_eq!((error, load), (None, 0), "the deployment has paid");
+    let wait = |chain: &mut Chain, blocks: u64| {
+        (0..blocks).for_each(|_| drop(chain.push(vec![])));
+    };
+    for _ in 0..3 {
+        wait(&mut chain, RELOAD_BLOCKS - 5);
+        assert_eq!(paid(&mut chain, PLENTY).1, 0, "it is small, and in use");
+    }
+    wait(&mut chain, RELOAD_BLOCKS);
+    // Who does not buy enough pays for that, and nothing is loaded; the next pays for it.
+    let small = Budget { cycles: loading - 1, cells: 1_000 };
+    let (error, load, all) = paid(&mut chain, small);
+    assert!(error.unwrap().starts_with("OutOfCycles: of"), "{load}");
+    assert_eq!((load, all), (loading - 1, loading - 1));
+    // A validator that has just started has nothing in memory, and finds the same.
+    let restarted = State::from_bytes(&chain.state.to_bytes()).unwrap();
+    let block =
+        chain.block(vec![metered(&chain, "alice", calling(actor, "bump", "", Wei::ZERO), PLENTY)]);
+    let [first, second] = [&chain.state, &restarted].map(|state| execute(state, &block).unwrap());
+    assert_eq!(first.receipts, second.receipts);
+    assert_eq!(first.state.root(), second.state.root());
+    let usage = first.receipts[0].actor.as_ref().unwrap().usage;
+    assert_eq!(usage.loading, loading);
+    chain.state = first.state;
+    let (_, load, all) = paid(&mut chain, PLENTY);
+    assert_eq!((load, all), (0, usage.cycles() - loading), "once");
+}
+
+#[test]
+fn a_module_that_takes_long_to_load_does_not_stay_loaded_by_being_called() {
+    let mut chain = chain();
+    let names: Vec<_> = (0..3_000).map(|n| format!("v{n} = {n}")).collect();
+    let actor = chain.deploy(&format!("{COUNTER}\n{}\n", names.join("\n")));
+    let loading = chain.state.actor(&actor).unwrap().loading;
+    assert!(loading > SMALL_LOADING, "{loading}");
+    let mut paid = Vec::new();
+    for _ in 0..RELOAD_BLOCKS / 32 * 2 {
+        let (receipt, _) = chain.metered(calling(actor, "bump", "", Wei::ZERO), PLENTY);
+        paid.push(receipt.actor.unwrap().usage.loading);
+        (0..31).for_each(|_| drop(chain.push(vec![])));
+    }
+    assert_eq!(paid.iter().filter(|cycles| **cycles == loading).count(), 1, "{paid:?}");
 }
 
 #[test]
@@ -434,6 +491,7 @@ fn a_dry_run_says_what_the_call_will_do() {
         payload: payload.as_bytes().to_vec(),
         value,
         budget: PLENTY,
+        timer_allowance: Wei::ZERO,
     };
     let order = format!(r#"{{"to":"{counter}","handler":"bump","payload":""}}"#);
     let (before, root) = (chain.state.clone(), chain.state.root());

@@ -10,6 +10,7 @@ use crate::{
     timer::{Activation, Config, Policy, Request},
 };
 use event::{TimerCancelledInsufficientFunds, TimerFired};
+mod attacks;
 mod conservation;
 
 const BUDGET: Budget = Budget { cycles: 2_000_000, cells: 100_000 };
@@ -379,14 +380,11 @@ fn a_payer_who_runs_out_loses_the_rest_in_rank_order() {
     chain.until(at - 2);
     // At the floor the next block's prices are known.
     let (cycle, cell) = (chain.state.basefee_cycle(), chain.state.basefee_cell());
-    let config = chain.state.lane().config;
     let price = |tip: u128| {
         let lane = chain.state.lane().basefee;
         cycle.saturating_add(lane).saturating_add(Wei::new(tip))
     };
-    let most = |tip: u128| {
-        crate::timer::record::max_cost(100_000, price(tip), config.max_cells_per_fire, cell)
-    };
+    let most = |tip: u128| crate::timer::record::max_cost(100_000, price(tip), 50_048, cell);
     // The dearest three use all their cycles; what is left does not cover the fourth.
     let spent = [109, 108].map(|tip| price(tip).saturating_mul(100_000));
     let enough = most(107).saturating_add(spent[0]).saturating_add(spent[1]);
@@ -403,6 +401,7 @@ fn a_payer_who_runs_out_loses_the_rest_in_rank_order() {
                 fee_payer,
                 required,
                 available,
+                ..
             }) => {
                 assert_eq!(*fee_payer, clock);
                 assert!(available < required);
@@ -433,7 +432,9 @@ fn an_agent_is_asked_when_its_timer_is_due() {
     let execution = chain.push(vec![]);
     let fire = &execution.fires[0];
     assert_eq!((fire.timer_id, fire.priority_per_cycle), (id, Wei::new(1)));
-    assert!(fire.cycles.get() > fire.outcome.usage.cycles(), "the question is paid for");
+    assert_eq!(fire.cycles.get(), fire.outcome.usage.cycles(), "the question is paid for apart");
+    assert_eq!(execution.lane.asked, 1);
+    assert!(execution.lane.questions > Wei::ZERO);
     assert_eq!(execution.lane.p50, Wei::new(1));
 
     // One that fails bids by default, and so does one that is not there.

@@ -17,7 +17,7 @@
 
 use super::jobs::{self, JobError};
 use crate::{
-    actor::{self, Budget, Call, Effect, JobRequest, Timer, Usage, World},
+    actor::{self, Budget, Call, Effect, ErrorKind, JobRequest, Timer, Usage, World},
     chain::{
         actors::{Actor, Code, load},
         event::{ActorCalled, ActorDeployed, ActorEmitted, EventKind, Transferred},
@@ -196,7 +196,11 @@ pub(in crate::chain) fn deploy(
             if !state.code.contains_key(&code) {
                 state.code.insert(code, Code::loaded(source, module));
             }
-            state.actors.insert(actor, Actor { deployer, code, deployed_at: height, retained });
+            let (loading, loaded_at) = (usage.cycles(), height);
+            let deployed_at = height;
+            state
+                .actors
+                .insert(actor, Actor { deployer, code, deployed_at, retained, loading, loaded_at });
             done.events.push(ActorDeployed { actor, deployer, code }.into());
         }
         Err(error) => done.result = Err(FailureKind::Actor(error).into()),
@@ -302,12 +306,13 @@ impl Calls<'_> {
 
     fn deliver(&mut self, delivery: &Delivery, index: u32) -> Result<Vec<u8>, FailureKind> {
         let Delivery { sender, to, ref handler, ref payload, value } = *delivery;
-        let actor = self.state.actor(&to).ok_or(FailureKind::UnknownActor(to))?;
+        let actor = *self.state.actor(&to).ok_or(FailureKind::UnknownActor(to))?;
         let code = self.state.code(&actor.code).expect("an actor has code").clone();
         self.state.credit(to, value)?;
         self.moved(sender, to, value);
         let called = ActorCalled { actor: to, sender, handler: handler.clone(), value };
         self.done.events.push(called.into());
+        self.pay_loading(to, actor)?;
         let params = self.state.params.actors;
         let module = code.module(&params).map_err(Clone::clone)?;
         let call = Call {
@@ -331,6 +336,22 @@ impl Calls<'_> {
             self.apply(to, effect)?;
         }
         Ok(returned)
+    }
+
+    /// Pays for loading a module that has not been paid for in a while, before it is loaded.
+    fn pay_loading(&mut self, address: Address, actor: Actor) -> Result<(), FailureKind> {
+        let (height, left) = (self.place.height, self.left().cycles);
+        let loading = actor.loading_at(height);
+        if let Some(short) = loading.checked_sub(left).filter(|short| *short > 0) {
+            self.done.usage.loading += left;
+            let limit = self.budget.cycles;
+            return Err(actor::Error::from(ErrorKind::OutOfCycles { limit, short }).into());
+        }
+        self.done.usage.loading += loading;
+        if let Some(called) = actor.called_at(height) {
+            self.state.actors.insert(address, called);
+        }
+        Ok(())
     }
 
     fn left(&self) -> Budget {
@@ -404,6 +425,7 @@ fn request(actor: Address, timer: Timer) -> Result<Request, TimerError> {
         handler: timer.handler,
         fee_payer: timer.fee_payer,
         gas_limit: timer.gas_limit,
+        cell_limit: timer.cell_limit,
         expires_at: timer.expires_at,
         max_fee_per_cycle: timer.max_fee_per_cycle,
         max_priority_fee_per_cycle: timer.max_priority_fee_per_cycle,
@@ -442,6 +464,10 @@ impl World for Seen<'_> {
         self.state.stored_at(&self.actor, key).map(<[u8]>::to_vec)
     }
 
+    fn state_len(&self, key: &str) -> Option<usize> {
+        self.state.stored_at(&self.actor, key).map(<[u8]>::len)
+    }
+
     fn balance(&self, account: &Address) -> Wei {
         self.state.account(account).balance
     }
@@ -456,7 +482,8 @@ impl World for Seen<'_> {
         let (place, ids) = self.asking.ok_or("a gas bidding agent schedules no timers")?;
         let admit = || -> Result<Hash, TimerError> {
             // What is wrong is told at the line that asks.
-            place.terms.admit(request(self.actor, timer.clone())?, place.sender)?;
+            let request = request(self.actor, timer.clone())?;
+            ids.promise(&place.terms.admit(request, place.sender)?.timer)?;
             let taken = |id: &Hash| self.state.timers.queue.contains(id);
             let limit = place.terms.config.max_timers_per_actor;
             ids.next(&self.actor, timer.height, &timer.payload, taken)

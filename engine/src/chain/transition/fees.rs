@@ -1,7 +1,9 @@
 //! What a transaction pays (spec chain.md, "Fees").
 //!
 //! Before it runs, the price of the most it may use is set aside, with its sender and in the block.
-//! Once it has run it pays for what it used, also where it failed, and the rest goes back.
+//! Once it has run it pays for what it used, also where it failed, and the rest goes back. A call
+//! or deployment keeps room in its block for all the cycles that it bought: it pays for a governed
+//! share of them at least.
 
 use super::Run;
 use crate::{
@@ -97,7 +99,11 @@ impl Run<'_> {
         cells: Cells,
         receipt: &mut Receipt,
     ) {
-        let (cycles, cells) = (cycles.min(reserved.cycles), cells.min(reserved.cells));
+        let (used, cells) = (cycles.min(reserved.cycles), cells.min(reserved.cells));
+        let share = u128::from(self.terms.config.least_share_of_bought_cycles);
+        let least = u128::from(reserved.cycles.get()) * share / 1_000;
+        let least = Cycles::new(u64::try_from(least).unwrap_or(u64::MAX)).min(reserved.cycles);
+        let cycles = used.max(least);
         let price = reserved.prices.of(cycles, cells);
         let (burned, tip) = price.expect("no more than was set aside, which has a price");
         let rest = reserved.fee.saturating_sub(burned).saturating_sub(tip);
@@ -107,6 +113,7 @@ impl Run<'_> {
         self.cycles = self.cycles.saturating_add(cycles);
         self.cells = self.cells.saturating_add(cells);
         (receipt.cycles, receipt.cells) = (cycles, cells);
+        receipt.unused = Cycles::new(cycles.get() - used.get());
         (receipt.burned, receipt.tip) = (burned, tip);
     }
 }

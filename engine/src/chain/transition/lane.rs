@@ -2,7 +2,8 @@
 //!
 //! Upon block H:
 //! 1. The calendar moves on: timers for H are due, beside those that were due before and wait.
-//! 2. Agents of due timers are asked for bids, those of the longest-waiting first, on a budget.
+//! 2. Timers scheduled before a limit was lowered are held to it. Agents of timers that could fire
+//!    are asked for bids on a budget, owners in turns; the owner pays for the answer.
 //! 3. Each due timer is classified. One past its time, or whose payer cannot pay, is removed, as
 //!    far as the GC budget goes; the others stay, and those that may run are ranked.
 //! 4. In the order of their rank, those that still fit the lane fire. The most that a fire may
@@ -20,25 +21,27 @@ use crate::{
     chain::{
         State,
         event::{
-            GbaFailed, TimerCancelledInsufficientFunds, TimerExpired, TimerFired,
-            TimerPolicyActivated,
+            AgentsAsked, GbaFailed, TimerCancelledInsufficientFunds, TimerExpired, TimerFired,
+            TimerGasClamped, TimerPolicyActivated,
         },
         receipt::{Charged, Fire, LaneReport, Status},
         timers::{Desk, Parked},
     },
     fees::basefee,
-    primitives::{Address, Cells, Cycles, Wei},
+    primitives::{Address, Cells, Cycles, Height, Wei},
     timer::{
         BID_CYCLES, BLOCK_BID_CYCLES, Bid, Calendar, EPOCH_BLOCKS, Ids, MIN_BID_CYCLES, Policy,
         Timer, eip1559,
         fairness::weight_numerator,
-        lane::{Accounts, Pick, Prices, scan},
+        lane::{Accounts, Pick, Prices, Room, scan},
     },
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The function that an agent is asked through (CIP-1 §7.2).
 const BID_HANDLER: &str = "getGasBid";
+/// Cycles that loading an agent's module may take, beside its answer, where that is to be paid for.
+const BID_LOADING_CYCLES: u64 = 80_000;
 /// Bytes of an agent's error that its event keeps.
 const MAX_REASON_BYTES: usize = 256;
 
@@ -94,6 +97,24 @@ impl Accounts for Known<'_> {
     }
 }
 
+impl Till {
+    /// An owner pays for a question to its agent: the price of a fire's cycles, all of it burned.
+    fn asked(&mut self, run: &mut Run<'_>, cycles: u64, bill: &mut AgentsAsked) {
+        let of = |price: Wei| price.saturating_mul(u128::from(cycles));
+        let lane = of(self.prices.lane());
+        let paid = of(self.prices.basefee_cycle).saturating_add(lane);
+        run.state.debit(bill.actor, paid).expect("it has what the dearest question costs");
+        run.state.burned = run.state.burned.saturating_add(paid);
+        run.state.timers.lane.burned = run.state.timers.lane.burned.saturating_add(lane);
+        self.used.cycles = self.used.cycles.saturating_add(Cycles::new(cycles));
+        self.report.asked += 1;
+        self.report.questions = self.report.questions.saturating_add(paid);
+        bill.timers += 1;
+        bill.cycles += cycles;
+        bill.paid = bill.paid.saturating_add(paid);
+    }
+}
+
 impl Run<'_> {
     /// Moves the calendar on to this block.
     pub(super) fn open_lane(&mut self) -> OpenLane {
@@ -120,6 +141,10 @@ impl Run<'_> {
             basefee: prices.basefee_lane,
             capacity: config.lane_timer_cycles,
             consumed: 0,
+            cell_capacity: config.lane_timer_cells,
+            cells: 0,
+            asked: 0,
+            questions: Wei::ZERO,
             fired: 0,
             deferred: 0,
             priced_out: 0,
@@ -146,14 +171,15 @@ impl Run<'_> {
         let OpenLane { desk, till } = lane;
         let Desk { calendar, buffers } = &mut **desk;
         calendar.apply(&mut self.state.timers.queue);
+        self.clamp(calendar, &till.prices);
         if policy == Policy::Eip1559 {
             let window = self.terms.config.fairness_window_blocks;
             self.state.timers.fairness.slide(height, window);
         }
         if policy != Policy::Fifo {
-            self.ask_agents(calendar);
-            calendar.apply(&mut self.state.timers.queue);
+            self.ask_agents(calendar, till);
         }
+        calendar.apply(&mut self.state.timers.queue);
 
         let twice_median = self.state.fairness().twice_median();
         let mut accounts = Known { state: &self.state, calendar, policy, twice_median };
@@ -170,14 +196,15 @@ impl Run<'_> {
             if let Some(timer) = self.due(calendar, index) {
                 let due = &calendar.due()[index as usize];
                 let priority = till.prices.priority(due).unwrap_or_default();
-                let required = till.prices.max_cost(timer.gas_limit, priority);
+                let required = till.prices.max_cost(timer.gas_limit, timer.cell_limit, priority);
                 self.give_up(&timer, required, till);
             }
         }
-        till.report.consumed = scanned.ranking.fill(till.report.capacity, |pick| {
+        let consumed = scanned.ranking.fill(till.prices.room(), |pick| {
             let timer = self.due(calendar, pick.index)?;
             self.fire(timer, pick, till)
         });
+        (till.report.consumed, till.report.cells) = (consumed.cycles, consumed.cells);
         if policy == Policy::GbaAuction {
             let standings = scanned.ranking.standings();
             let block = standings.map(|(number, standing)| (calendar.address(number), standing));
@@ -187,33 +214,115 @@ impl Run<'_> {
 
     /// The timer of a due entry; one that a fire before it cancelled is none.
     fn due(&self, calendar: &Calendar, index: u32) -> Option<Timer> {
-        let due = &calendar.due()[index as usize];
-        self.state.timers.queue.find(due.id, due.seq)
+        self.state.timers.queue.find(&calendar.due()[index as usize])
     }
 
-    /// Asks the agents of due timers for bids, as far as the budget goes.
-    fn ask_agents(&mut self, calendar: &Calendar) {
-        let mut budget = BLOCK_BID_CYCLES;
-        for index in calendar.agents() {
-            if budget < BID_CYCLES {
-                break;
+    /// Holds due timers to limits that have been lowered since they were scheduled: those that
+    /// are due from this block on, and all where the limits are new.
+    fn clamp(&mut self, calendar: &Calendar, prices: &Prices) {
+        let now = self.height();
+        let activation = self.parent.params.timers.activation.map(|a| a.height);
+        let activated = activation.filter(|height| *height <= now).unwrap_or(Height::GENESIS);
+        let from = self.state.timers.lane.capped_from.max(activated);
+        let (gas_cap, cell_cap) =
+            (prices.cap().min(prices.room().cycles), prices.config.cell_cap());
+        let due = calendar.due();
+        let first = match from == now {
+            true => 0,
+            false => due.partition_point(|due| u64::from(due.height) < now.get()),
+        };
+        for due in &due[first..] {
+            let over = u64::from(due.gas_limit) > gas_cap || due.cell_limit() > cell_cap;
+            if !due.is_live() || !over {
+                continue;
             }
+            let Some(mut timer) = self.state.timers.queue.find(due) else { continue };
+            if timer.scheduled_at >= from {
+                continue;
+            }
+            let Timer { id: timer_id, actor, gas_limit, cell_limit, .. } = timer;
+            timer.gas_limit = gas_limit.min(gas_cap);
+            timer.cell_limit = cell_limit.min(cell_cap);
+            self.state.timers.queue.replace(&timer);
+            self.emit(TimerGasClamped {
+                timer_id,
+                actor,
+                gas_limit,
+                cell_limit,
+                gas_cap: timer.gas_limit,
+                cell_cap: timer.cell_limit,
+            });
+        }
+    }
+
+    /// Asks agents for bids, as far as the budget goes: of timers that could fire in this block,
+    /// one of each owner in turn, each owner's longest waiting first. The first owner is the one
+    /// after the last that was asked.
+    fn ask_agents(&mut self, calendar: &Calendar, till: &mut Till) {
+        let prices = till.prices;
+        let price = prices.cycle_price(Wei::ZERO);
+        let most = BID_CYCLES + BID_LOADING_CYCLES;
+        let question = price.saturating_mul(u128::from(most));
+        let mut turns: VecDeque<(Address, VecDeque<u32>)> =
+            self.askable(calendar, &prices).into_iter().collect();
+        let last = self.state.timers.lane.asked;
+        turns.rotate_left(turns.partition_point(|(owner, _)| *owner <= last) % turns.len().max(1));
+        let mut bills = BTreeMap::new();
+        let mut budget = BLOCK_BID_CYCLES;
+        while budget >= most
+            && let Some((owner, mut timers)) = turns.pop_front()
+        {
+            let Some(index) = timers.pop_front() else { continue };
+            if self.state.account(&owner).balance < question {
+                continue;
+            }
+            turns.push_back((owner, timers));
             let Some(mut timer) = self.due(calendar, index) else { continue };
             let Some(gba) = timer.gba else { continue };
             let (cycles, answer) = self.ask(&timer, gba);
-            budget -= cycles.max(MIN_BID_CYCLES);
+            let cycles = cycles.max(MIN_BID_CYCLES);
+            budget -= cycles;
+            self.state.timers.lane.asked = owner;
+            let none = AgentsAsked { actor: owner, timers: 0, cycles: 0, paid: Wei::ZERO };
+            till.asked(self, cycles, bills.entry(owner).or_insert(none));
+            let failed = answer.is_err();
             let (max_fee_per_cycle, max_priority_fee_per_cycle) = answer.unwrap_or_else(|reason| {
-                let reason = shortened(reason, MAX_REASON_BYTES);
-                self.emit(GbaFailed { timer_id: timer.id, gba, reason });
+                if timer.bid.is_none_or(|bid| !bid.failed) {
+                    let reason = shortened(reason, MAX_REASON_BYTES);
+                    self.emit(GbaFailed { timer_id: timer.id, actor: owner, gba, reason });
+                }
                 let bid = self.default_bid();
                 (bid.max_fee_per_cycle, bid.max_priority_fee_per_cycle)
             });
-            let bid = Some(Bid { max_fee_per_cycle, max_priority_fee_per_cycle, cycles });
+            let bid = Some(Bid { max_fee_per_cycle, max_priority_fee_per_cycle, failed });
             if timer.bid != bid {
                 timer.bid = bid;
                 self.state.timers.queue.replace(&timer);
             }
         }
+        for bill in bills.into_values() {
+            self.emit(bill);
+        }
+    }
+
+    /// Due timers with agents that could fire in this block, whatever their agents say: by owner,
+    /// the longest waiting first.
+    fn askable(&self, calendar: &Calendar, prices: &Prices) -> BTreeMap<Address, VecDeque<u32>> {
+        let (now, room, cap) = (self.height().get(), prices.room(), prices.cap());
+        let mut owners: BTreeMap<u32, VecDeque<u32>> = BTreeMap::new();
+        for index in calendar.agents() {
+            let due = &calendar.due()[index as usize];
+            let gas_limit = u64::from(due.gas_limit);
+            let fits = gas_limit <= cap && gas_limit <= room.cycles;
+            if u64::from(due.expires_at) < now || !fits || due.cell_limit() > room.cells {
+                continue;
+            }
+            let least = prices.max_cost(gas_limit, due.cell_limit(), Wei::ZERO);
+            if self.state.account(&calendar.address(due.payer)).balance >= least {
+                owners.entry(due.actor).or_default().push_back(index);
+            }
+        }
+        owners.into_iter().map(|(number, due)| (calendar.address(number), due)).collect()
     }
 
     fn default_bid(&self) -> eip1559::TxFeeParams {
@@ -222,12 +331,25 @@ impl Run<'_> {
     }
 
     /// Asks one agent: what that used, and the most that it pays per cycle, in all and as
-    /// priority; or why it does not say.
-    fn ask(&self, timer: &Timer, gba: Address) -> (u64, Result<(Wei, Wei), String>) {
-        let state = &self.state;
-        let Some(actor) = state.actor(&gba) else {
+    /// priority; or why it does not say. A module that takes long to load has to be called
+    /// otherwise before.
+    fn ask(&mut self, timer: &Timer, gba: Address) -> (u64, Result<(Wei, Wei), String>) {
+        let Some(actor) = self.state.actor(&gba).copied() else {
             return (0, Err(format!("UnknownActor: no actor {gba}")));
         };
+        let loading = actor.loading_at(self.height());
+        if loading > BID_LOADING_CYCLES {
+            let what = "NotLoaded: its module takes";
+            let most = "an agent gets at most";
+            return (
+                0,
+                Err(format!("{what} {loading} cycles to load, {most} {BID_LOADING_CYCLES}")),
+            );
+        }
+        if let Some(called) = actor.called_at(self.height()) {
+            self.state.actors.insert(gba, called);
+        }
+        let state = &self.state;
         let code = state.code(&actor.code).expect("an actor has code");
         let params = &state.params.actors;
         let module = match code.module(params) {
@@ -262,7 +384,7 @@ impl Run<'_> {
         let (usage, bid) = module.bid(params, &context, &call, &seen, budget);
         let bid =
             bid.map(|[max_fee, max_priority, ..]| (Wei::new(max_fee), Wei::new(max_priority)));
-        (usage.cycles(), bid.map_err(|error| error.to_string()))
+        (usage.cycles().saturating_add(loading), bid.map_err(|error| error.to_string()))
     }
 
     /// Removes a timer past its time.
@@ -277,20 +399,27 @@ impl Run<'_> {
     fn give_up(&mut self, timer: &Timer, required: Wei, till: &mut Till) {
         self.state.timers.queue.remove(&timer.id);
         till.report.insolvent += 1;
-        let Timer { id: timer_id, fee_payer, .. } = *timer;
-        let available = self.state.account(&fee_payer).balance;
-        let gone = TimerCancelledInsufficientFunds { timer_id, fee_payer, required, available };
-        self.emit(gone);
+        let Timer { id: timer_id, actor, fee_payer, promised, .. } = *timer;
+        let balance = self.state.account(&fee_payer).balance;
+        let available = promised.map_or(balance, |promised| balance.min(promised));
+        self.emit(TimerCancelledInsufficientFunds {
+            timer_id,
+            actor,
+            fee_payer,
+            required,
+            available,
+        });
     }
 
-    /// Runs a timer's handler and has it paid. Yields the cycles paid for; `None` where its payer
-    /// can no longer pay.
-    fn fire(&mut self, timer: Timer, pick: Pick, till: &mut Till) -> Option<u64> {
+    /// Runs a timer's handler and has it paid. Yields what was paid for; `None` where its payer
+    /// can no longer pay, or has not promised so much.
+    fn fire(&mut self, timer: Timer, pick: Pick, till: &mut Till) -> Option<Room> {
         let (prices, priority) = (till.prices, pick.priority);
-        let required = prices.max_cost(timer.gas_limit, priority);
-        if self.state.debit(timer.fee_payer, required).is_err() {
-            // Under `gba-auction` it waits, as does what the GC budget cannot reach.
-            if prices.policy != Policy::GbaAuction && till.removals > 0 {
+        let required = prices.max_cost(timer.gas_limit, timer.cell_limit, priority);
+        let beyond = timer.promised.is_some_and(|promised| required > promised);
+        if beyond || self.state.debit(timer.fee_payer, required).is_err() {
+            // Under `gba-auction` it waits for funds, as does what the GC budget cannot reach.
+            if (beyond || prices.policy != Policy::GbaAuction) && till.removals > 0 {
                 till.removals -= 1;
                 self.give_up(&timer, required, till);
             }
@@ -299,7 +428,6 @@ impl Run<'_> {
         self.state.timers.queue.remove(&timer.id);
         self.timer = Some(timer.id);
         let height = self.height();
-        let asked = timer.bid.map_or(0, |bid| bid.cycles);
         let (handler, payload) = timer.call();
         let (place, ids) = (self.place(timer.id, None), Ids::of_fire(height, timer.id));
         let actor = timer.actor;
@@ -310,10 +438,7 @@ impl Run<'_> {
             payload,
             value: Wei::ZERO,
         };
-        let budget = Budget {
-            cycles: timer.gas_limit.saturating_sub(asked),
-            cells: prices.config.max_cells_per_fire,
-        };
+        let budget = Budget { cycles: timer.gas_limit, cells: timer.cell_limit };
         let before = self.state.clone();
         let done = actors::call(&mut self.state, (&place, &ids), first, budget);
         let (events, outcome, ended) = done.told();
@@ -327,8 +452,8 @@ impl Run<'_> {
                 Status::Failed(shortened(failure.to_string(), MAX_ERROR_BYTES))
             }
         };
-        let cycles = outcome.usage.cycles().saturating_add(asked).min(timer.gas_limit);
-        let cells = outcome.usage.cells.min(prices.config.max_cells_per_fire);
+        let cycles = outcome.usage.cycles().min(timer.gas_limit);
+        let cells = outcome.usage.cells.min(timer.cell_limit);
         let charged = self.charge(timer.fee_payer, required, &prices, (cycles, cells, priority));
         let success = status == Status::Success;
         self.emit(TimerFired {
@@ -361,7 +486,7 @@ impl Run<'_> {
         if prices.policy == Policy::Eip1559 {
             *till.fires.entry(self.state.fairness_key(actor)).or_default() += 1;
         }
-        Some(cycles)
+        Some(Room { cycles, cells })
     }
 
     /// Divides what was set aside for a fire between the burned, the proposer and the payer.
@@ -372,10 +497,7 @@ impl Run<'_> {
         prices: &Prices,
         (cycles, cells, priority): (u64, u64, Wei),
     ) -> Charged {
-        let lane = match prices.policy {
-            Policy::Eip1559 => prices.basefee_lane,
-            Policy::Fifo | Policy::GbaAuction => Wei::ZERO,
-        };
+        let lane = prices.lane();
         let of = |price: Wei, units: u64| price.saturating_mul(u128::from(units));
         let mut charged = Charged {
             burned_cycle: of(prices.basefee_cycle, cycles),

@@ -7,11 +7,12 @@
 use super::{Refusal, Run, actors::FailureKind};
 use crate::{
     chain::{
+        State,
         event::{ParameterSet, TimerConfigUpdated},
         transaction::SetParameter,
     },
     primitives::{Address, Hash, Height},
-    timer::{Config, Ids, Request, TimerError},
+    timer::{Config, Ids, Request, Timer, TimerError},
 };
 
 impl Run<'_> {
@@ -29,6 +30,7 @@ impl Run<'_> {
             return Err(TimerError::Unauthorized { who: sender, actor }.into());
         }
         let admitted = self.terms.admit(request.clone(), Some(sender))?;
+        ids.promise(&admitted.timer)?;
         let taken = |id: &Hash| self.state.timers.queue.contains(id);
         let limit = self.terms.config.max_timers_per_actor;
         let id = ids
@@ -42,7 +44,10 @@ impl Run<'_> {
 
     pub(super) fn cancel_timer(&mut self, sender: Address, id: &Hash) -> Result<(), Refusal> {
         let mut events = Vec::new();
-        self.state.cancel_timer(id, sender, |state, t| state.deployed(sender, t), &mut events)?;
+        let may = |state: &State, timer: &Timer| {
+            timer.fee_payer == sender || state.deployed(sender, timer)
+        };
+        self.state.cancel_timer(id, sender, may, &mut events)?;
         self.emit_all(events);
         Ok(())
     }
@@ -54,7 +59,7 @@ impl Run<'_> {
         expires_at: Height,
     ) -> Result<(), Refusal> {
         let (mut events, terms) = (Vec::new(), self.terms);
-        let may = |state: &crate::chain::State, timer: &_| state.deployed(sender, timer);
+        let may = |state: &State, timer: &Timer| state.deployed(sender, timer);
         self.state.extend_timer(&terms, (id, expires_at), sender, may, &mut events)?;
         self.emit_all(events);
         Ok(())
@@ -96,9 +101,20 @@ impl Run<'_> {
     ) -> Result<(), Refusal> {
         self.check_system(sender)?;
         config.check()?;
-        self.state.timers.lane.config = config;
+        self.govern(config);
         self.emit(TimerConfigUpdated { by: sender });
         Ok(())
+    }
+
+    /// Parameters for the next block on. What was scheduled before may ask for more than is given
+    /// then.
+    fn govern(&mut self, config: Config) {
+        let next = self.height().next();
+        let lane = &mut self.state.timers.lane;
+        if config.is_tighter_than(&lane.config) {
+            lane.capped_from = next;
+        }
+        lane.config = config;
     }
 
     pub(super) fn set_parameter(
@@ -107,9 +123,10 @@ impl Run<'_> {
         SetParameter { key, value }: &SetParameter,
     ) -> Result<(), Refusal> {
         self.check_system(sender)?;
-        let config = &mut self.state.timers.lane.config;
+        let mut config = self.state.timers.lane.config;
         let before = config.get(key).unwrap_or_default();
         config.set(key, *value)?;
+        self.govern(config);
         self.emit(ParameterSet { key: key.clone(), before, after: *value });
         Ok(())
     }

@@ -83,6 +83,8 @@ impl Chain {
             handler: (random.below(9) == 0).then(|| "tick".to_owned()),
             fee_payer: if random.below(4) == 0 { address(random.below(70)) } else { actor },
             gas_limit: 1 + random.below(550_000),
+            cell_limit: Due::CELLS * random.below(20),
+            promised: None,
             expires_at: height.after(random.below(1_000)),
             max_fee_per_cycle: Wei::new(u128::from(random.below(u64::MAX)) << random.below(40)),
             max_priority_fee_per_cycle: Wei::new(u128::from(random.below(1_000))),
@@ -92,7 +94,7 @@ impl Chain {
             bid: gba.filter(|_| random.below(4) == 0).map(|_| Bid {
                 max_fee_per_cycle: Wei::new(5_000),
                 max_priority_fee_per_cycle: Wei::new(11),
-                cycles: 1,
+                failed: false,
             }),
         }
     }
@@ -155,7 +157,7 @@ impl Chain {
             if timer.gba.is_some() {
                 let max_fee_per_cycle = Wei::new(u128::from(blocks));
                 let max_priority_fee_per_cycle = Wei::new(3);
-                let bid = Bid { max_fee_per_cycle, max_priority_fee_per_cycle, cycles: 9 };
+                let bid = Bid { max_fee_per_cycle, max_priority_fee_per_cycle, failed: true };
                 timer.bid = blocks.is_multiple_of(2).then_some(bid);
             }
             assert_eq!(self.queue.replace(timer), Some(before));
@@ -168,7 +170,7 @@ impl Chain {
         for index in 0..self.calendar.due().len() as u32 {
             let entry = self.calendar.due()[index as usize];
             if entry.is_live() && self.random.below(4) > 0 {
-                let timer = self.queue.find(entry.id, entry.seq).expect("it is due");
+                let timer = self.queue.find(&entry).expect("it is due");
                 self.calendar.kill(index);
                 self.queue.remove(&timer.id);
                 self.model.remove(&(timer.height, timer.seq));

@@ -4,18 +4,21 @@
 //! applies:
 //!
 //! 1. Its lifetime is over (now > expires_at): to be removed.
-//! 2. It is priced out: its cap is below the lane basefee (`eip1559`) or the basefee
+//! 2. Its payer has less than its max_cost, without priority where the next applies too: to be
+//!    removed; under `gba-auction` it waits.
+//! 3. It is priced out: its cap is below the lane basefee (`eip1559`) or the basefee
 //!    (`gba-auction`): it waits.
-//! 3. Its payer has less than its max_cost: to be removed; under `gba-auction` it waits.
-//! 4. It may use more cycles than the policy lets a fire use: it waits.
+//! 4. It may use more cycles than the policy lets a fire use, or more cells than the lane has: it
+//!    waits.
 //! 5. Else it is ranked.
 //!
 //! What is to be removed is so in due order while the GC budget lasts, and waits otherwise,
 //! unranked. The [`Ranking`] that the scan leaves yields the rest best first: `fifo` in due order,
-//! `eip1559` by priority × W, `gba-auction` by effective tip, then weight; ties go to the lower
-//! timer_id, then to the earlier insertion. (A [`Due`] has the first 8 bytes of the id. Two timers
-//! that share those and rank equal otherwise do not happen by chance, and whoever finds a pair on
-//! purpose gets an order that every validator agrees on: insertion is part of the state.)
+//! `eip1559` by priority × W, then W, `gba-auction` by effective tip, then weight; ties go to the
+//! lower height, then to the lower timer_id, which its owner can choose but not make count before
+//! the others, then to the earlier insertion. (A [`Due`] has the first 6 bytes of the id. Two
+//! timers that share those and rank equal otherwise do not happen by chance, and whoever finds a
+//! pair on purpose gets an order that every validator agrees on: insertion is part of the state.)
 //!
 //! A million timers are ranked for the hundred of them that fit. So nothing is sorted but a batch
 //! of the best ([`top`]), the next batch is looked for only where the first runs out, and accounts
@@ -27,7 +30,7 @@ mod ranking;
 mod table;
 mod top;
 
-pub use prices::Prices;
+pub use prices::{Prices, Room};
 pub use ranking::{Pick, Ranking};
 
 use super::{Due, GC_CYCLES, Policy};
@@ -84,7 +87,8 @@ pub struct Counts {
     pub priced_out: u64,
     /// Those that wait since their payer has too little (`gba-auction`).
     pub uncovered: u64,
-    /// Those that wait since they may use more cycles than a fire may.
+    /// Those that wait since they may use more cycles than a fire may, or more cells than there
+    /// are.
     pub over_cap: u64,
     /// Those that wait to be removed, beyond the GC budget.
     pub gc_waiting: u64,
@@ -100,14 +104,14 @@ pub fn scan<'a>(
 ) -> Scan<'a> {
     let rates = Rates::new(prices);
     let auction = prices.policy == Policy::GbaAuction;
-    let lane = prices.config.lane_timer_cycles;
+    let lane = prices.room();
     let mut gc_left = prices.config.gc_cycles_per_block / GC_CYCLES;
     // A height that no timer's is beyond: cut like theirs.
     let now = u32::try_from(now.get()).unwrap_or(u32::MAX);
 
     let (mut expired, mut insolvent) = (Vec::new(), Vec::new());
     let mut counts = Counts::default();
-    let mut least_gas = u64::MAX;
+    let mut least = Room { cycles: u64::MAX, cells: u64::MAX };
     let mut collect = |list: &mut Vec<u32>, waiting: &mut u64, index: u32| {
         if gc_left == 0 {
             *waiting += 1;
@@ -134,11 +138,8 @@ pub fn scan<'a>(
             let waited = now.saturating_sub(due.height);
             table.enter(due.actor, accounts).standing.note(waited, priority);
         }
-        let Some(priority) = priority else {
-            counts.priced_out += 1;
-            continue;
-        };
-        if table.balance(due.payer, accounts) < rates.max_cost(due.gas_limit, priority) {
+        let cost = rates.max_cost(due, priority.unwrap_or(0));
+        if table.balance(due.payer, accounts) < cost {
             if auction {
                 counts.uncovered += 1;
             } else {
@@ -146,23 +147,28 @@ pub fn scan<'a>(
             }
             continue;
         }
-        let gas_limit = u64::from(due.gas_limit);
-        if gas_limit > rates.cap {
+        let Some(priority) = priority else {
+            counts.priced_out += 1;
+            continue;
+        };
+        let asks = Room { cycles: u64::from(due.gas_limit), cells: due.cell_limit() };
+        if asks.cycles > rates.cap || asks.cells > lane.cells {
             counts.over_cap += 1;
             continue;
         }
         counts.ranked += 1;
-        least_gas = least_gas.min(gas_limit);
+        least.cycles = least.cycles.min(asks.cycles);
+        least.cells = least.cells.min(asks.cells);
         ready.set(index);
-        if gas_limit <= lane {
+        if asks.cycles <= lane.cycles {
             let weight = || table.weight(due.actor, accounts);
             top.offer(rates.rank(index, due, priority, weight));
         }
     }
     top.finish();
     // Where no slice has room for any timer, the first round is over before it begins.
-    let slices = auction && table.apportion(lane) >= least_gas;
-    let ranking = Ranking { due, now, rates, least_gas, slices, running: None, buffers };
+    let slices = auction && table.apportion(lane.cycles) >= least.cycles;
+    let ranking = Ranking { due, now, rates, least, slices, running: None, buffers };
     Scan { expired, insolvent, gc_left, counts, ranking }
 }
 

@@ -39,17 +39,53 @@ impl Prices {
         Rates::new(self).base.saturating_add(priority)
     }
 
-    /// The most that such a fire costs, in wei.
-    pub fn max_cost(&self, gas_limit: u64, priority: Wei) -> Wei {
-        let cells = self.config.max_cells_per_fire;
-        record::max_cost(gas_limit, self.cycle_price(priority), cells, self.basefee_cell)
+    /// The most that such a fire of a timer with these limits costs, in wei.
+    pub fn max_cost(&self, gas_limit: u64, cell_limit: u64, priority: Wei) -> Wei {
+        record::max_cost(gas_limit, self.cycle_price(priority), cell_limit, self.basefee_cell)
+    }
+
+    /// What a cycle of the lane costs beside the cycle basefee, in wei.
+    pub const fn lane(&self) -> Wei {
+        match self.policy {
+            Policy::Eip1559 => self.basefee_lane,
+            Policy::Fifo | Policy::GbaAuction => Wei::ZERO,
+        }
+    }
+
+    /// What the lane has.
+    pub const fn room(&self) -> Room {
+        Room { cycles: self.config.lane_timer_cycles, cells: self.config.lane_timer_cells }
     }
 
     /// Cycles beyond which a timer is not attempted.
     pub const fn cap(&self) -> u64 {
-        match self.policy {
-            Policy::Eip1559 => self.config.max_cycles_per_fire_auction_phase,
-            Policy::Fifo | Policy::GbaAuction => self.config.max_cycles_per_fire,
+        self.config.cycle_cap(self.policy)
+    }
+}
+
+/// What a lane has left for fires, or what one takes of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// In cycles.
+    pub cycles: u64,
+    /// In cells.
+    pub cells: u64,
+}
+
+impl Room {
+    /// What is left once `used` is taken.
+    pub const fn less(self, used: Self) -> Self {
+        Self {
+            cycles: self.cycles.saturating_sub(used.cycles),
+            cells: self.cells.saturating_sub(used.cells),
+        }
+    }
+
+    /// Both together.
+    pub const fn plus(self, more: Self) -> Self {
+        Self {
+            cycles: self.cycles.saturating_add(more.cycles),
+            cells: self.cells.saturating_add(more.cells),
         }
     }
 }
@@ -67,8 +103,8 @@ pub(super) struct Rates {
     most: u64,
     /// What a cycle costs without priority.
     base: Wei,
-    /// What the cells of a fire cost at most.
-    cells: Wei,
+    /// What a cell costs.
+    cell: Wei,
     /// See [`Prices::cap`].
     pub(super) cap: u64,
 }
@@ -91,7 +127,7 @@ impl Rates {
             default: cut(default).min(most),
             most,
             base: prices.basefee_cycle.saturating_add(lane),
-            cells: prices.basefee_cell.saturating_mul(u128::from(prices.config.max_cells_per_fire)),
+            cell: prices.basefee_cell,
             cap: prices.cap(),
         }
     }
@@ -108,9 +144,10 @@ impl Rates {
 
     /// See [`Prices::max_cost`].
     #[inline]
-    pub(super) fn max_cost(&self, gas_limit: u32, priority: u64) -> Wei {
+    pub(super) fn max_cost(&self, due: &Due, priority: u64) -> Wei {
         let price = self.base.saturating_add(Wei::new(u128::from(priority)));
-        price.saturating_mul(u128::from(gas_limit)).saturating_add(self.cells)
+        let cells = self.cell.saturating_mul(u128::from(due.cell_limit()));
+        price.saturating_mul(u128::from(due.gas_limit)).saturating_add(cells)
     }
 
     /// Where a timer stands among those of its block.
@@ -123,11 +160,14 @@ impl Rates {
         weight: impl FnOnce() -> u64,
     ) -> Rank {
         let priority = u128::from(priority);
+        if self.policy == Policy::Fifo {
+            return Rank::in_turn(index);
+        }
+        let weight = weight();
         let key = match self.policy {
-            Policy::Fifo => return Rank::in_turn(index),
-            Policy::Eip1559 => priority * u128::from(weight()),
-            Policy::GbaAuction => priority << 64 | u128::from(weight()),
+            Policy::Eip1559 => priority * u128::from(weight),
+            _ => priority,
         };
-        Rank::by_key(key, due, index)
+        Rank::by_key(key, weight, due, index)
     }
 }

@@ -11,7 +11,7 @@
 //! fires take what they use. In the second, all that did not fire compete for what the lane has
 //! left, slices or not.
 
-use super::{Buffers, prices::Rates, top::Rank};
+use super::{Buffers, Room, prices::Rates, top::Rank};
 use crate::{
     primitives::Wei,
     timer::{Due, Policy, auction::Standing},
@@ -28,7 +28,7 @@ pub struct Pick {
 
 /// The timers that may fire, best first.
 ///
-/// The caller asks [`next`](Self::next) with the cycles that the lane has left, runs what it is
+/// The caller asks [`next`](Self::next) with the room that the lane has left, runs what it is
 /// given, and tells [`used`](Self::used) what that took, until nothing comes any more;
 /// [`fill`](Self::fill) is that loop.
 #[derive(Debug)]
@@ -36,8 +36,8 @@ pub struct Ranking<'a> {
     pub(super) due: &'a [Due],
     pub(super) now: u32,
     pub(super) rates: Rates,
-    /// The smallest gas limit of all: with less room there is nothing to look for.
-    pub(super) least_gas: u64,
+    /// The smallest limits of all: with less room there is nothing to look for.
+    pub(super) least: Room,
     /// Whether this is the round of slices.
     pub(super) slices: bool,
     /// The pick that runs.
@@ -46,11 +46,11 @@ pub struct Ranking<'a> {
 }
 
 impl Ranking<'_> {
-    /// The best that has not been passed over and whose gas limit is within `room`, in cycles.
-    /// `room` is never more than the time before.
-    pub fn next(&mut self, room: u64) -> Option<Pick> {
+    /// The best that has not been passed over and whose limits are within `room`, which is never
+    /// more than the time before.
+    pub fn next(&mut self, room: Room) -> Option<Pick> {
         self.running = None;
-        if room < self.least_gas {
+        if room.cycles < self.least.cycles || room.cells < self.least.cells {
             return None;
         }
         loop {
@@ -88,27 +88,29 @@ impl Ranking<'_> {
         self.buffers.table.entrants().iter().map(|entrant| (entrant.number, entrant.standing))
     }
 
-    /// Fills a lane: `fire` runs a pick and yields the cycles that it took, or `None` where it did
-    /// not fire after all. Yields the sum.
-    pub fn fill(&mut self, lane: u64, mut fire: impl FnMut(Pick) -> Option<u64>) -> u64 {
-        let mut consumed = 0u64;
-        while let Some(pick) = self.next(lane.saturating_sub(consumed)) {
-            if let Some(cycles) = fire(pick) {
-                self.used(cycles);
-                consumed = consumed.saturating_add(cycles);
+    /// Fills a lane: `fire` runs a pick and yields what it took, or `None` where it did not fire
+    /// after all. Yields the sum.
+    pub fn fill(&mut self, lane: Room, mut fire: impl FnMut(Pick) -> Option<Room>) -> Room {
+        let mut consumed = Room::default();
+        while let Some(pick) = self.next(lane.less(consumed)) {
+            if let Some(used) = fire(pick) {
+                self.used(used.cycles);
+                consumed = consumed.plus(used);
             }
         }
         consumed
     }
 
-    fn fits(&self, due: &Due, room: u64) -> bool {
+    fn fits(&self, due: &Due, room: Room) -> bool {
         let gas_limit = u64::from(due.gas_limit);
         let slice = || self.buffers.table.entrant(due.actor).map_or(0, |entrant| entrant.slice);
-        gas_limit <= room && (!self.slices || gas_limit <= slice())
+        gas_limit <= room.cycles
+            && due.cell_limit() <= room.cells
+            && (!self.slices || gas_limit <= slice())
     }
 
     /// Looks for the next batch; false: there is none.
-    fn refill(&mut self, room: u64) -> bool {
+    fn refill(&mut self, room: Room) -> bool {
         let after = self.buffers.top.dropped_after();
         if after.is_some() {
             self.buffers.top.grow();

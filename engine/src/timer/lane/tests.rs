@@ -53,7 +53,7 @@ const NOW: u32 = 1_000;
 /// A block's worth of everything, with ties, misfits, expired and broke ones among it.
 struct Case {
     due: Vec<Due>,
-    uses: Vec<u64>,
+    uses: Vec<Room>,
     prices: Prices,
     balances: Vec<Wei>,
     weights: Vec<u64>,
@@ -76,7 +76,7 @@ fn case(policy: Policy, seed: u64) -> Case {
         max_cycles_per_fire: 150,
         max_cycles_per_fire_auction_phase: 110,
         gc_cycles_per_block: GC_CYCLES * random.of(&[0, 3, 100_000]) + 199,
-        max_cells_per_fire: 10,
+        lane_timer_cells: random.of(&[640, 6_400, 1_000_000]),
         ..Config::default()
     };
     let (mut due, mut uses) = (Vec::new(), Vec::new());
@@ -84,7 +84,7 @@ fn case(policy: Policy, seed: u64) -> Case {
         let gas_limit = random.of(gas) as u32;
         let ascending = if random.below(2) == 0 { seq } else { random.below(tips) };
         due.push(Due {
-            id: random.below(ids),
+            id_and_cells: random.below(ids) << 16 | random.of(&[0, 1, 1, 5, 11]),
             max_fee: random.of(&[Due::DEFAULT_BID, 9, 10, 30, 1 << 41]),
             max_priority: ascending,
             seq: seq as u32,
@@ -94,7 +94,11 @@ fn case(policy: Policy, seed: u64) -> Case {
             actor: random.below(actors) as u32,
             payer: random.below(actors) as u32,
         });
-        uses.push(random.below(u64::from(gas_limit) + 1));
+        let cells = due.last().map_or(0, Due::cell_limit);
+        uses.push(Room {
+            cycles: random.below(u64::from(gas_limit) + 1),
+            cells: random.below(cells + 1),
+        });
     }
     let balance = |random: &mut Random| Wei::new(u128::from(random.of(&[900, 5_000, 1 << 62])));
     Case {
@@ -119,7 +123,7 @@ struct Outcome {
     expired: Vec<u32>,
     insolvent: Vec<u32>,
     fired: Vec<(u32, u128)>,
-    consumed: u64,
+    consumed: Room,
     counts: Counts,
     standings: BTreeMap<u32, Standing>,
 }
@@ -129,11 +133,11 @@ fn run(case: &Case, buffers: &mut Buffers) -> (Outcome, World) {
     let now = Height::new(NOW.into());
     let mut scan = scan(&case.due, now, &case.prices, &mut world, buffers);
     let mut fired = Vec::new();
-    let consumed = scan.ranking.fill(case.prices.config.lane_timer_cycles, |pick| {
+    let consumed = scan.ranking.fill(case.prices.room(), |pick| {
         fired.push((pick.index, pick.priority.get()));
         Some(case.uses[pick.index as usize])
     });
-    assert_eq!(scan.ranking.next(0), None);
+    assert_eq!(scan.ranking.next(Room::default()), None);
     let standings = scan.ranking.standings().collect();
     let Scan { expired, insolvent, counts, gc_left, .. } = scan;
     let removed = (expired.len() + insolvent.len()) as u64;
@@ -144,7 +148,7 @@ fn run(case: &Case, buffers: &mut Buffers) -> (Outcome, World) {
 /// The same, as the spec says it.
 fn model(case: &Case) -> Outcome {
     let Case { due, uses, prices, balances, weights } = case;
-    let Config { lane_timer_cycles: lane, .. } = prices.config;
+    let lane = prices.room();
     let (fifo, auction) = (prices.policy == Policy::Fifo, prices.policy == Policy::GbaAuction);
     let floor = if auction { prices.basefee_cycle } else { prices.basefee_lane };
     let lane_basefee =
@@ -188,21 +192,24 @@ fn model(case: &Case) -> Outcome {
             standing.late += waited.min(32);
             standing.starved += u64::from(waited >= 7);
         }
-        let Some(priority) = priority else {
-            outcome.counts.priced_out += 1;
-            continue;
-        };
-        let price = prices.basefee_cycle.saturating_add(lane_basefee).saturating_add(priority);
-        let cells = prices.config.max_cells_per_fire;
+        let stated = priority.unwrap_or(Wei::ZERO);
+        let price = prices.basefee_cycle.saturating_add(lane_basefee).saturating_add(stated);
+        let cells = timer.cell_limit();
         let cost = record::max_cost(timer.gas_limit.into(), price, cells, prices.basefee_cell);
-        assert_eq!(prices.max_cost(timer.gas_limit.into(), priority), cost);
+        assert_eq!(prices.max_cost(timer.gas_limit.into(), cells, stated), cost);
         if balances[timer.payer as usize] < cost {
             if auction {
                 outcome.counts.uncovered += 1;
             } else {
                 remove(&mut outcome.insolvent);
             }
-        } else if u64::from(timer.gas_limit) > prices.cap() {
+            continue;
+        }
+        let Some(priority) = priority else {
+            outcome.counts.priced_out += 1;
+            continue;
+        };
+        if u64::from(timer.gas_limit) > prices.cap() || cells > lane.cells {
             outcome.counts.over_cap += 1;
         } else {
             outcome.counts.ranked += 1;
@@ -213,29 +220,32 @@ fn model(case: &Case) -> Outcome {
     match prices.policy {
         Policy::Fifo => {}
         Policy::Eip1559 => ranked.sort_by_key(|(_, timer, priority)| {
-            (Reverse(priority * weight(timer.actor)), timer.id, timer.seq)
+            let weight = weight(timer.actor);
+            (Reverse((priority * weight, weight)), timer.height, timer.id(), timer.seq)
         }),
         Policy::GbaAuction => ranked.sort_by_key(|(_, timer, priority)| {
-            (Reverse((*priority, weight(timer.actor))), timer.id, timer.seq)
+            (Reverse((*priority, weight(timer.actor))), timer.height, timer.id(), timer.seq)
         }),
     }
     let all: u128 = slices.keys().map(|actor| weight(*actor)).sum();
     for (actor, slice) in &mut slices {
-        *slice = (u128::from(lane) * weight(*actor) / all) as u64;
+        *slice = (u128::from(lane.cycles) * weight(*actor) / all) as u64;
     }
     let rounds: &[bool] = if auction { &[true, false] } else { &[false] };
     for sliced in rounds {
         ranked.retain(|(index, timer, priority)| {
             let (gas, used) = (u64::from(timer.gas_limit), uses[*index as usize]);
+            let room = lane.less(outcome.consumed);
             let slice = slices.entry(timer.actor).or_default();
-            let fires = outcome.consumed + gas <= lane && (!sliced || gas <= *slice);
+            let fits = gas <= room.cycles && timer.cell_limit() <= room.cells;
+            let fires = fits && (!sliced || gas <= *slice);
             if fires {
-                outcome.consumed += used;
-                *slice = slice.saturating_sub(used);
+                outcome.consumed = outcome.consumed.plus(used);
+                *slice = slice.saturating_sub(used.cycles);
                 outcome.fired.push((*index, *priority));
                 if let Some(standing) = outcome.standings.get_mut(&timer.actor) {
                     standing.fired += 1;
-                    standing.consumed += used;
+                    standing.consumed += used.cycles;
                     standing.starved -= u64::from(NOW - timer.height >= 7);
                 }
             }
@@ -265,7 +275,7 @@ proptest! {
 
 /// A timer of nothing, for tests to say more of.
 const TIMER: Due = Due {
-    id: 0,
+    id_and_cells: 0,
     max_fee: 0,
     max_priority: 0,
     seq: 0,
@@ -314,7 +324,7 @@ fn the_widest_products_order_and_nobody_pays_beyond_the_range() {
     let wide = Due { max_fee: u64::MAX - 1, max_priority: u64::MAX - 1, ..TIMER };
     case.due = vec![wide, Due { max_priority: u64::MAX - 2, actor: 1, ..wide }];
     case.due.push(Due { max_priority: u64::MAX - 2, ..wide });
-    case.uses = vec![0; 3];
+    case.uses = vec![Room::default(); 3];
     case.balances = vec![Wei::new(u128::MAX); 2];
     case.weights = vec![u64::MAX - 1, u64::MAX];
     case.prices.basefee_lane = Wei::ZERO;
@@ -341,9 +351,9 @@ fn what_did_not_fire_takes_nothing_from_the_lane() {
     let mut world = World::new(case.balances.clone(), vec![0]);
     let mut scan = scan(&case.due, Height::new(NOW.into()), &case.prices, &mut world, &mut buffers);
     let mut tried = Vec::new();
-    let consumed = scan.ranking.fill(199, |pick| {
+    let consumed = scan.ranking.fill(Room { cycles: 199, cells: 0 }, |pick| {
         tried.push(pick.index);
-        (pick.index > 0).then_some(100)
+        (pick.index > 0).then_some(Room { cycles: 100, cells: 0 })
     });
-    assert_eq!((tried, consumed), (vec![0, 1], 100));
+    assert_eq!((tried, consumed.cycles), (vec![0, 1], 100));
 }

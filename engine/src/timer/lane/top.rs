@@ -19,6 +19,9 @@ const SLACK: usize = 8;
 pub(super) struct Rank {
     /// How much the key lacks of the highest.
     lack: u128,
+    /// How much the weight does.
+    light: u64,
+    height: u32,
     id: u64,
     seq: u32,
     /// The timer's place among the due ones.
@@ -26,18 +29,27 @@ pub(super) struct Rank {
 }
 
 impl Rank {
-    const LAST: Self = Self { lack: u128::MAX, id: u64::MAX, seq: u32::MAX, index: u32::MAX };
+    const LAST: Self = Self {
+        lack: u128::MAX,
+        light: u64::MAX,
+        height: u32::MAX,
+        id: u64::MAX,
+        seq: u32::MAX,
+        index: u32::MAX,
+    };
 
-    /// By a key, the highest first; then by id, then by insertion.
+    /// By a key, then by weight, the highest first; then the longest waiting first; then by id,
+    /// then by insertion.
     #[inline]
-    pub(super) const fn by_key(key: u128, due: &Due, index: u32) -> Self {
-        Self { lack: u128::MAX - key, id: due.id, seq: due.seq, index }
+    pub(super) const fn by_key(key: u128, weight: u64, due: &Due, index: u32) -> Self {
+        let (lack, light) = (u128::MAX - key, u64::MAX - weight);
+        Self { lack, light, height: due.height, id: due.id(), seq: due.seq, index }
     }
 
     /// In due order.
     #[inline]
     pub(super) const fn in_turn(index: u32) -> Self {
-        Self { lack: 0, id: 0, seq: 0, index }
+        Self { lack: 0, light: 0, height: 0, id: 0, seq: 0, index }
     }
 }
 

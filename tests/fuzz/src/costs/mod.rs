@@ -5,6 +5,7 @@ mod loops;
 mod modules;
 
 use crate::run;
+use cowboy_engine::actor::{Error, Usage};
 use loops::LOOPS;
 use modules::built;
 use std::{fmt::Write as _, time::Duration};
@@ -19,7 +20,8 @@ pub const FEW_CYCLES_TIME: Duration = Duration::from_micros(100);
 /// How often each program runs; its fastest run counts.
 const ROUNDS: usize = 3;
 
-struct Row {
+/// What was measured of one kind of work.
+pub struct Row {
     name: String,
     rate: f64,
     elapsed: Duration,
@@ -29,7 +31,29 @@ struct Row {
 }
 
 impl Row {
-    fn is_finding(&self) -> bool {
+    /// A row of what took so long and used so much.
+    pub fn new(name: String, elapsed: Duration, usage: &Usage, error: Option<&Error>) -> Self {
+        let cycles = usage.cycles();
+        Self {
+            name,
+            rate: run::rate(elapsed, cycles),
+            elapsed,
+            cycles,
+            cause: run::main_cause(usage),
+            end: run::ending(error),
+        }
+    }
+
+    /// The row without the time and the cycles of `other`.
+    pub fn beyond(mut self, other: &Self) -> Self {
+        self.elapsed = self.elapsed.saturating_sub(other.elapsed);
+        self.cycles = self.cycles.saturating_sub(other.cycles);
+        self.rate = run::rate(self.elapsed, self.cycles);
+        self
+    }
+
+    /// Whether it took more than there may be for its cycles.
+    pub fn is_finding(&self) -> bool {
         if self.cycles < FEW_CYCLES {
             return self.elapsed > FEW_CYCLES_TIME;
         }
@@ -42,26 +66,16 @@ fn measure(name: &str, source: &str) -> Vec<Row> {
     let loads: Vec<_> = (0..ROUNDS).map(|_| run::load(source)).collect();
     let elapsed = loads.iter().map(|(_, _, elapsed)| *elapsed).min().unwrap_or_default();
     let (usage, module, _) = &loads[0];
-    let row = |name: String, elapsed, usage: &_, error: Option<&_>| {
-        let cycles = cowboy_engine::actor::Usage::cycles(usage);
-        Row {
-            name,
-            rate: run::rate(elapsed, cycles),
-            elapsed,
-            cycles,
-            cause: run::main_cause(usage),
-            end: run::ending(error),
-        }
-    };
     let is_load = name.starts_with("load:");
     match module {
-        Err(error) => rows.push(row(name.to_owned(), elapsed, usage, Some(error))),
-        Ok(_) if is_load => rows.push(row(name.to_owned(), elapsed, usage, None)),
+        Err(error) => rows.push(Row::new(name.to_owned(), elapsed, usage, Some(error))),
+        Ok(_) if is_load => rows.push(Row::new(name.to_owned(), elapsed, usage, None)),
         Ok(module) => {
             let tests: Vec<_> = (0..ROUNDS).map(|_| run::test(module, "f")).collect();
             let elapsed = tests.iter().map(|(_, elapsed)| *elapsed).min().unwrap_or_default();
             let report = &tests[0].0;
-            rows.push(row(name.to_owned(), elapsed, &report.usage, report.error.as_ref()));
+            let error = report.error.as_ref();
+            rows.push(Row::new(name.to_owned(), elapsed, &report.usage, error));
         }
     }
     rows
@@ -84,11 +98,23 @@ pub fn costs(filter: &str) -> usize {
             .filter(|(name, _)| name.contains(&filter))
             .flat_map(|(name, source)| measure(&name, &source))
             .collect();
-        rows.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+        worst_first(&mut rows);
         rows
     });
+    print(&rows);
+    summary(&rows);
+    rows.iter().filter(|row| row.is_finding()).count()
+}
+
+/// Sorts by nanoseconds per cycle.
+pub fn worst_first(rows: &mut [Row]) {
+    rows.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+}
+
+/// Prints a table.
+pub fn print(rows: &[Row]) {
     println!("{:>9} {:>10} {:>9}  {:<10} {:<42} end", "ns/cycle", "us", "cycles", "cause", "work");
-    for row in &rows {
+    for row in rows {
         let mark = if row.is_finding() { '*' } else { ' ' };
         println!(
             "{:>8.1}{mark} {:>10.1} {:>9}  {:<10} {:<42} {}",
@@ -100,11 +126,10 @@ pub fn costs(filter: &str) -> usize {
             row.end
         );
     }
-    summary(&rows);
-    rows.iter().filter(|row| row.is_finding()).count()
 }
 
-fn summary(rows: &[Row]) {
+/// Prints how many kinds of work each cause has, the median and the worst.
+pub fn summary(rows: &[Row]) {
     let causes = ["loading", "evaluation", "data", "heap", "storage", "effects", "hashing"];
     for cause in causes {
         let of_cause = |row: &&Row| row.cause == cause && row.cycles >= FEW_CYCLES;

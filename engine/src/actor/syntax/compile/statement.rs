@@ -4,6 +4,7 @@ use super::{Compiler, LoopBody, NO_DIVISION, function::Code};
 use crate::actor::{
     builtin,
     error::Fault,
+    eval::shorten,
     gas::Cause,
     syntax::{
         code::Op,
@@ -198,7 +199,7 @@ impl<'a> Compiler<'a, '_> {
         } else if let Some(value) = builtin::universe(name) {
             self.push_constant(value, span);
         } else {
-            return self.refuse(span, format!("undefined name {name}"));
+            return self.refuse(span, format!("undefined name {}", shorten(name)));
         }
         Ok(())
     }

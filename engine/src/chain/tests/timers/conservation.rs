@@ -46,6 +46,14 @@ impl Ledger {
             self.burned = self.burned.saturating_add(receipt.burned);
             tips = tips.saturating_add(receipt.tip);
         }
+        for event in &execution.events {
+            if let EventKind::AgentsAsked(asked) = &event.kind {
+                self.take(asked.actor, asked.paid);
+                let lane = execution.lane.basefee.saturating_mul(asked.cycles.into());
+                self.burned = self.burned.saturating_add(asked.paid);
+                self.lane = self.lane.saturating_add(lane);
+            }
+        }
         for Fire { fee_payer, charged, .. } in &execution.fires {
             let paid = charged
                 .burned_cycle
@@ -112,7 +120,9 @@ fn conserved(policy: Policy, blocks: u64) {
                 request.fee_payer = Some(key("alice").address());
             }
             let payload = Payload::ScheduleTimer(Arc::new(request));
-            transactions.push(chain.sign_at("alice", nonce + n, payload));
+            let signed = chain.sign_at("alice", nonce + n, payload);
+            let allowing = signed.transaction.clone().allowing(Wei::cby(1_000_000));
+            transactions.push(allowing.sign(&key("alice")));
         }
         if random.below(5) == 0 {
             let to = clocks[random.below(4) as usize];

@@ -1,0 +1,349 @@
+//! Gauges and counters of the timer lane, as Prometheus reads them (docs/observability.md).
+//!
+//! A scrape reads the store of the validator that answers. Counters grow by the blocks after the
+//! last one counted, up to that validator's head. Those blocks are final and the same on every
+//! validator: each counts once, also when another validator answers the next scrape, and one whose
+//! head is below the last block counted adds nothing.
+//!
+//! Counters begin at 0 with the process: the first block counted is the one after
+//! [`Backend::begun`](super::Backend::begun). Every value of a label is there from the start, so
+//! that a rate sees the first event.
+
+use super::{error::ApiError, view::View};
+use crate::openmetrics::{self, AmountCounter, AmountGauge, CountGauge, Row, amount};
+use commonware_utils::sync::Mutex;
+use cowboy_engine::{
+    chain::{LaneReport, State},
+    primitives::Height,
+};
+use prometheus_client::{metrics::counter::Counter, registry::Registry};
+
+/// Blocks that one scrape counts at most: half an hour of them at the default block time. To
+/// explain why one timer waited, a request reads five times as many.
+const BLOCKS: u64 = 2_000;
+
+/// Why a due timer waits, in the order of [`LaneMetrics::show_block`].
+const WAITS: [&str; 3] = ["priced_out", "over_cap", "other"];
+
+/// Why the lane removed a timer, in the order of [`LaneMetrics::count`].
+const REMOVALS: [&str; 2] = ["expired", "insufficient_funds"];
+
+/// What is counted of a devnet's timer lane.
+#[derive(Debug)]
+pub struct LaneMetrics {
+    registry: Registry,
+    /// The last block counted; genesis before the first.
+    counted: Mutex<Height>,
+    due: CountGauge,
+    deferred: Row<CountGauge>,
+    queued: CountGauge,
+    used_cycles: CountGauge,
+    free_cycles: CountGauge,
+    used_cells: CountGauge,
+    free_cells: CountGauge,
+    basefee: AmountGauge,
+    cycle_basefee: AmountGauge,
+    burned: AmountGauge,
+    fired: Counter,
+    cycles: Counter,
+    cells: Counter,
+    removed: Row<Counter>,
+    clamped: Counter,
+    agents_asked: Counter,
+    agents_failed: Counter,
+    questions: AmountCounter,
+}
+
+impl Default for LaneMetrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LaneMetrics {
+    /// Nothing counted yet, every series at 0.
+    pub fn new() -> Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            counted: Mutex::new(Height::GENESIS),
+            due: CountGauge::default(),
+            deferred: Row::new("reason", WAITS.into_iter()),
+            queued: CountGauge::default(),
+            used_cycles: CountGauge::default(),
+            free_cycles: CountGauge::default(),
+            used_cells: CountGauge::default(),
+            free_cells: CountGauge::default(),
+            basefee: AmountGauge::default(),
+            cycle_basefee: AmountGauge::default(),
+            burned: AmountGauge::default(),
+            fired: Counter::default(),
+            cycles: Counter::default(),
+            cells: Counter::default(),
+            removed: Row::new("reason", REMOVALS.into_iter()),
+            clamped: Counter::default(),
+            agents_asked: Counter::default(),
+            agents_failed: Counter::default(),
+            questions: AmountCounter::default(),
+        };
+        metrics.registry = metrics.register();
+        metrics
+    }
+
+    /// Counts up to the head of a validator, [`BLOCKS`] at most, and sets the gauges to that head.
+    pub(super) fn follow(&self, view: &View) -> Result<(), ApiError> {
+        let (store, head) = (view.store(), view.head());
+        // Held to the end: two scrapes at a time count no block twice.
+        let mut counted = self.counted.lock();
+        let done = (*counted).max(view.backend.begun());
+        if let Some((from, to)) = uncounted(done, store.kept_from(), head) {
+            let before = from.previous().unwrap_or_default();
+            let lanes = store.lanes(from, to)?;
+            let clamped = store.count_events("TimerGasClamped", before, to)?;
+            let failed = store.count_events("GbaFailed", before, to)?;
+            for lane in lanes {
+                self.count(&lane.report);
+            }
+            self.clamped.inc_by(clamped);
+            self.agents_failed.inc_by(failed);
+            *counted = to;
+        }
+        let newest = store.lanes(head, head)?.pop();
+        self.show_state(&view.state);
+        if let Some(newest) = newest {
+            self.show_block(&newest.report);
+        }
+        Ok(())
+    }
+
+    /// All of it as a part of an OpenMetrics text.
+    pub fn encode(&self) -> String {
+        openmetrics::part(&self.registry)
+    }
+
+    fn count(&self, report: &LaneReport) {
+        self.fired.inc_by(report.fired);
+        self.cycles.inc_by(report.consumed);
+        self.cells.inc_by(report.cells);
+        for (place, timers) in [report.expired, report.insolvent].into_iter().enumerate() {
+            self.removed.at(place).inc_by(timers);
+        }
+        self.agents_asked.inc_by(report.asked);
+        self.questions.inc_by(amount(report.questions));
+    }
+
+    /// Sets the gauges that the newest block's report has.
+    fn show_block(&self, report: &LaneReport) {
+        self.due.set(report.deferred);
+        // A handler or a transaction may have cancelled what the scan had counted.
+        let told = report.priced_out.saturating_add(report.over_cap);
+        let other = report.deferred.saturating_sub(told);
+        for (place, timers) in [report.priced_out, report.over_cap, other].into_iter().enumerate() {
+            self.deferred.at(place).set(timers);
+        }
+        self.used_cycles.set(report.consumed);
+        self.free_cycles.set(report.capacity.saturating_sub(report.consumed));
+        self.used_cells.set(report.cells);
+        self.free_cells.set(report.cell_capacity.saturating_sub(report.cells));
+    }
+
+    /// Sets the gauges that the state after the newest block has.
+    fn show_state(&self, state: &State) {
+        self.queued.set(state.timers().len() as u64);
+        self.basefee.set(amount(state.lane_basefee(state.height().next())));
+        self.cycle_basefee.set(amount(state.basefee_cycle()));
+        self.burned.set(amount(state.lane().burned));
+    }
+
+    /// Counters are registered without `_total`, which the text gets.
+    fn register(&self) -> Registry {
+        let mut to = Registry::with_prefix("timer_lane");
+        to.register("due", "Timers that are due and wait after the newest block", self.due.clone());
+        to.register(
+            "deferred",
+            "Timers that are due and wait after the newest block, by reason",
+            self.deferred.clone(),
+        );
+        to.register("queued", "Timers in the queue, due or not", self.queued.clone());
+        to.register(
+            "used_cycles",
+            "Cycles that fires of the newest block used",
+            self.used_cycles.clone(),
+        );
+        to.register(
+            "free_cycles",
+            "Cycles of the lane that the newest block left",
+            self.free_cycles.clone(),
+        );
+        to.register(
+            "used_cells",
+            "Cells that fires of the newest block used",
+            self.used_cells.clone(),
+        );
+        to.register(
+            "free_cells",
+            "Cells of the lane that the newest block left",
+            self.free_cells.clone(),
+        );
+        to.register(
+            "basefee_wei",
+            "Price of a cycle of the lane in the next block, on top of the cycle basefee",
+            self.basefee.clone(),
+        );
+        to.register(
+            "cycle_basefee_wei",
+            "Price of a cycle in the next block",
+            self.cycle_basefee.clone(),
+        );
+        to.register(
+            "burned_wei",
+            "Lane basefees burned since genesis, in wei",
+            self.burned.clone(),
+        );
+        to.register("fired", "Timers that fired", self.fired.clone());
+        to.register("cycles", "Cycles that fires used", self.cycles.clone());
+        to.register("cells", "Cells that fires used", self.cells.clone());
+        to.register("removed", "Timers that the lane removed, by reason", self.removed.clone());
+        to.register(
+            "clamped",
+            "Timers held to limits lower than those they were scheduled with",
+            self.clamped.clone(),
+        );
+        to.register("agents_asked", "Questions to gas bidding agents", self.agents_asked.clone());
+        to.register(
+            "agents_failed",
+            "Timers whose gas bidding agent began to fail",
+            self.agents_failed.clone(),
+        );
+        to.register(
+            "questions_wei",
+            "What owners of timers paid for questions to agents, in wei",
+            self.questions.clone(),
+        );
+        to
+    }
+}
+
+/// The first and the last block to count after `done`: blocks that are kept, up to the head, and
+/// [`BLOCKS`] at most.
+fn uncounted(done: Height, kept_from: Height, head: Height) -> Option<(Height, Height)> {
+    let from = done.next().max(kept_from);
+    let to = head.min(from.after(BLOCKS - 1));
+    (from <= to).then_some((from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openmetrics::samples;
+    use cowboy_engine::{primitives::Wei, timer::Policy};
+    use std::collections::BTreeMap;
+
+    fn report() -> LaneReport {
+        LaneReport {
+            policy: Policy::Eip1559,
+            basefee: Wei::new(7),
+            capacity: 1_000,
+            consumed: 600,
+            cell_capacity: 500,
+            cells: 200,
+            asked: 4,
+            questions: Wei::new(90),
+            fired: 3,
+            deferred: 10,
+            priced_out: 5,
+            over_cap: 2,
+            expired: 6,
+            insolvent: 1,
+            p50: Wei::ZERO,
+            least_priority: None,
+        }
+    }
+
+    /// Series that are not at 0, without the prefix.
+    fn changed(metrics: &LaneMetrics) -> BTreeMap<String, u64> {
+        let text = metrics.encode();
+        let mut changed = BTreeMap::new();
+        for (series, value) in samples(&text) {
+            let name = series.strip_prefix("timer_lane_").expect("every name begins so");
+            if value != 0.0 {
+                changed.insert(name.to_owned(), value as u64);
+            }
+        }
+        changed
+    }
+
+    fn expected<const N: usize>(series: [(&str, u64); N]) -> BTreeMap<String, u64> {
+        series.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    #[test]
+    fn every_series_is_there_from_the_start() {
+        let metrics = LaneMetrics::new();
+        let text = metrics.encode();
+        assert_eq!(changed(&metrics), BTreeMap::new());
+        for (label, values) in [("deferred", &WAITS[..]), ("removed_total", &REMOVALS[..])] {
+            for value in values {
+                let series = format!("timer_lane_{label}{{reason=\"{value}\"}}");
+                assert!(samples(&text).contains_key(series.as_str()), "{series} of\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn counters_add_up_what_blocks_did() {
+        let metrics = LaneMetrics::new();
+        metrics.count(&report());
+        metrics.count(&report());
+        let twice = expected([
+            ("fired_total", 6),
+            ("cycles_total", 1_200),
+            ("cells_total", 400),
+            ("removed_total{reason=\"expired\"}", 12),
+            ("removed_total{reason=\"insufficient_funds\"}", 2),
+            ("agents_asked_total", 8),
+            ("questions_wei_total", 180),
+        ]);
+        assert_eq!(changed(&metrics), twice);
+    }
+
+    #[test]
+    fn gauges_are_those_of_the_newest_block() {
+        let metrics = LaneMetrics::new();
+        metrics.show_block(&LaneReport { consumed: 1, deferred: 99, ..report() });
+        metrics.show_block(&report());
+        let newest = expected([
+            ("due", 10),
+            ("deferred{reason=\"priced_out\"}", 5),
+            ("deferred{reason=\"over_cap\"}", 2),
+            ("deferred{reason=\"other\"}", 3),
+            ("used_cycles", 600),
+            ("free_cycles", 400),
+            ("used_cells", 200),
+            ("free_cells", 300),
+        ]);
+        assert_eq!(changed(&metrics), newest);
+        // What waited at the scan and was cancelled later in the block.
+        metrics.show_block(&LaneReport { deferred: 6, ..report() });
+        assert_eq!(changed(&metrics).get("deferred{reason=\"other\"}"), None);
+    }
+
+    #[test]
+    fn blocks_are_counted_in_order_once_and_so_many_at_a_time() {
+        let check = |done: u64, kept_from: u64, head: u64, expected: Option<(u64, u64)>| {
+            let got = uncounted(Height::new(done), Height::new(kept_from), Height::new(head));
+            let got = got.map(|(from, to)| (from.get(), to.get()));
+            assert_eq!(got, expected, "{done}, {kept_from}, {head}");
+        };
+        check(0, 1, 0, None);
+        check(0, 1, 1, Some((1, 1)));
+        check(7, 1, 9, Some((8, 9)));
+        // Another validator answers, which is behind.
+        check(9, 1, 7, None);
+        check(9, 1, 9, None);
+        // What the validator has dropped cannot be counted any more.
+        check(9, 258, 300, Some((258, 300)));
+        check(0, 1, 5_000, Some((1, BLOCKS)));
+        check(BLOCKS, 1, 5_000, Some((BLOCKS + 1, 2 * BLOCKS)));
+        check(2 * BLOCKS, 1, 5_000, Some((2 * BLOCKS + 1, 5_000)));
+    }
+}

@@ -1,0 +1,45 @@
+//! What Prometheus scrapes: the timer lane of every devnet, and speculation where an agent runs.
+
+use super::Route;
+use crate::{
+    api::{
+        error::ApiError,
+        openapi::{Answer, Operation},
+        server::Shared,
+        view::View,
+    },
+    openmetrics,
+};
+use axum::{
+    extract::State,
+    http::{Method, header::CONTENT_TYPE},
+    response::IntoResponse,
+    routing::get,
+};
+use std::sync::Arc;
+
+/// The one route.
+pub(super) fn route() -> Route {
+    let summary = "Metrics of the timer lane, and of speculation where the devnet has an agent";
+    Route {
+        method: Method::GET,
+        path: "/metrics",
+        handler: get(metrics),
+        operation: Operation::new(summary, Answer::metrics()),
+    }
+}
+
+/// `GET /metrics`
+async fn metrics(State(shared): State<Arc<Shared>>) -> Result<impl IntoResponse, ApiError> {
+    let read = shared.blocking(|backend| {
+        // While no validator runs, the lane's metrics stay as they were.
+        if let Ok(view) = View::of(backend.clone(), None) {
+            backend.lane.follow(&view)?;
+        }
+        let mut parts = vec![backend.lane.encode()];
+        parts.extend(backend.speculation().map(|agent| agent.metrics()));
+        Ok(openmetrics::whole(&parts))
+    });
+    let text = read.await?;
+    Ok(([(CONTENT_TYPE, openmetrics::CONTENT_TYPE)], text))
+}

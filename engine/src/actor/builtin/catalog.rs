@@ -1,0 +1,23 @@
+//! What a module can call, by name: the engine's own tables, for sweeps over all of them.
+
+use super::{Builtin, Method, Namespace};
+
+/// Every function, as a module writes it: `len`, `pvm_host.emit`, `mock.call`.
+pub fn functions() -> Vec<String> {
+    let names = Builtin::ALL.iter().map(|builtin| builtin.name());
+    let everywhere = names.filter(|name| Builtin::everywhere(name).is_some());
+    let mut functions: Vec<_> = everywhere.map(str::to_owned).collect();
+    for namespace in [Namespace::Host, Namespace::Typing, Namespace::Mock] {
+        functions.extend(namespace.members().map(|name| format!("{}.{name}", namespace.name())));
+    }
+    functions
+}
+
+/// Every method after the kind of value that has it: `("Text", "split")`.
+pub fn methods() -> Vec<(&'static str, &'static str)> {
+    let mut methods = Vec::new();
+    for (kind, names) in Method::ALL {
+        methods.extend(names.iter().map(|name| (*kind, *name)));
+    }
+    methods
+}

@@ -1,0 +1,101 @@
+//! `sweep`: calls of everything that a module can call, each parameter large in turn, timed. A
+//! table of nanoseconds per cycle, the worst first.
+
+use crate::{
+    calls::{Group, Large, Run, groups},
+    costs::{self, MOST_NANOSECONDS, Row},
+    run,
+};
+use cowboy_engine::actor::{Budget, Module, Params, TestReport};
+use std::time::{Duration, Instant};
+
+/// How often a call is timed that is slow at first; its fastest run counts.
+const ROUNDS: usize = 3;
+/// Lines of the table, beside findings.
+const SHOWN: usize = 40;
+/// Cells are not what is looked at.
+const CELLS: u64 = 1 << 40;
+
+/// Values as large as they may be, and many of each kind.
+const VALUES: &[Large] = &[
+    Large { kind: "Text", made: "'x' * 1048576" },
+    Large { kind: "Text", made: "'x' * 1000" },
+    Large { kind: "Text", made: "'\u{e9}' * 524288" },
+    Large { kind: "Text", made: "'\\u2003' * 349525" },
+    Large { kind: "Text", made: "'\\n' * 65000" },
+    Large { kind: "Text", made: "'\\x01' * 200000" },
+    Large { kind: "Text", made: "'1' * 1200" },
+    Large { kind: "Text", made: "'0x' + 'ab' * 500000" },
+    Large { kind: "Text", made: "'[' + '1,' * 65000 + '1]'" },
+    Large { kind: "Text", made: "'{}' * 60000" },
+    Large { kind: "Text", made: "'%s' * 60000" },
+    Large { kind: "", made: "(1 << 4095) - 1" },
+    Large { kind: "", made: "-(1 << 65)" },
+    Large { kind: "", made: "range(65000)" },
+    Large { kind: "", made: "(1,) * 65000" },
+    Large { kind: "", made: "('x' * 1000,) * 1000" },
+    Large { kind: "", made: "tuple[(int,) * 60000]" },
+    Large { kind: "", made: "wide(1000, 'f')" },
+    Large { kind: "", made: "wide(50, 'f' * 20000)" },
+    Large { kind: "", made: "two" },
+    Large { kind: "List", made: "[1] * 65000" },
+    Large { kind: "List", made: "['x' * 100] * 10000" },
+    Large { kind: "List", made: "[('k', 1)] * 20000" },
+    Large { kind: "List", made: "[(1 << 4095) - i for i in range(1000)]" },
+    Large { kind: "List", made: "nested(60, 1)" },
+    Large { kind: "List", made: "nested(15, 2)" },
+    Large { kind: "Dict", made: "{'k%d' % i: i for i in range(4000)}" },
+    Large { kind: "Dict", made: "{'k' * 2000 + str(i): i for i in range(500)}" },
+    Large { kind: "Dict", made: "{i: [i] for i in range(4000)}" },
+];
+
+fn time(module: &Module, function: &str, cycles: u64) -> (TestReport, Duration) {
+    let budget = Budget { cycles, cells: CELLS };
+    let once = || {
+        let begun = Instant::now();
+        let report = module.test(&Params::default(), function, budget);
+        (report, begun.elapsed())
+    };
+    let (report, mut fastest) = once();
+    for _ in 1..ROUNDS {
+        if run::rate(fastest, report.usage.cycles()) < MOST_NANOSECONDS / 2.0 {
+            break;
+        }
+        fastest = fastest.min(once().1);
+    }
+    (report, fastest)
+}
+
+/// Rows of those calls of a group that have `filter` in what they are; what is in front of each is
+/// not counted.
+fn measure(group: &Group, filter: &str) -> Vec<Row> {
+    if !group.calls.iter().any(|call| call.contains(filter)) {
+        return Vec::new();
+    }
+    let (idle, runs) = group.play(time);
+    let idle = Row::new(idle.name, idle.found, &idle.report.usage, None);
+    let row = |run: Run<Duration>| {
+        let TestReport { usage, error, .. } = run.report;
+        Row::new(run.name, run.found, &usage, error.as_ref()).beyond(&idle)
+    };
+    runs.into_iter().filter(|run| run.name.contains(filter)).map(row).collect()
+}
+
+/// Prints the findings, and the worst of the other calls that have `filter` in what they are; how
+/// many are findings.
+pub fn sweep(filter: &str) -> usize {
+    let filter = filter.to_owned();
+    let rows = run::on_a_thread(move || {
+        let groups = groups(VALUES);
+        let mut rows: Vec<_> = groups.iter().flat_map(|group| measure(group, &filter)).collect();
+        costs::worst_first(&mut rows);
+        rows
+    });
+    costs::summary(&rows);
+    let (findings, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(Row::is_finding);
+    println!("findings:");
+    costs::print(&findings);
+    println!("{} runs without a finding, at worst:", others.len());
+    costs::print(&others[..others.len().min(SHOWN)]);
+    findings.len()
+}

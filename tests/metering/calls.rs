@@ -1,0 +1,336 @@
+//! Calls of everything that a module can call, each parameter large in turn: made from the engine's
+//! own tables and from what its errors say, so that a new function is among them.
+//!
+//! The test `metering` weighs them, `cowboy-fuzz sweep` times them.
+
+use cowboy_engine::actor::{Budget, ErrorKind, Module, Params, TestReport, catalog};
+use std::{collections::BTreeSet, fmt::Write as _};
+
+/// What a module is made with, and what it is asked with what fits.
+const PLENTY: Budget = Budget { cycles: 1 << 40, cells: 1 << 40 };
+/// Cycles for a call that is made once.
+const ONCE: u64 = 4_000_000;
+/// Cycles for a call that is made again and again.
+const AGAIN: u64 = 100_000;
+/// Cycles that reach a function, but not what it does with a large value.
+const FEW: [u64; 2] = [400, 1_500];
+
+/// Arguments by place that are tried at most.
+const PLACES: usize = 3;
+/// How many values `P` has.
+const SMALL: usize = 10;
+/// What modules begin with: functions, a record type, and small values of which one fits nearly
+/// every parameter.
+const HEAD: &str = "\
+def anything(ctx = None, p = None): return 0
+def spare(*a, **k): return 0
+def two(a, b = 0): return 0
+def typed(a: int, b: str = ''): return 0
+def nested(depth, width):
+  made = []
+  for i in range(depth): made = [made] * width
+  return made
+def wide(fields, name):
+  types = {name + str(i): int for i in range(fields)}
+  return record(**types)(**{field: 1 for field in types})
+Pair = record(a = int, b = str)
+P = ['1', 3, '0x' + '11' * 20, '0x' + '22' * 32, ['1', 'b'], {'1': 1}, int, anything, True, 'split']
+";
+/// Gives the actor money.
+const FUND: &str = "  mock.fund(mock.account('self'), 1 << 60)\n";
+
+/// What the language does with values beside calling functions. `W` is another value equal to `V`.
+const OPERATIONS: [&str; 66] = [
+    "V + V",
+    "V + P[0]",
+    "V - V",
+    "V * V",
+    "V * 2",
+    "2 * V",
+    "V // 3",
+    "V // V",
+    "V % 3",
+    "V % V",
+    "V % (V,)",
+    "V % P[5]",
+    "P[0] % V",
+    "V & V",
+    "V | V",
+    "V ^ V",
+    "V << 1",
+    "V >> 1",
+    "1 << V",
+    "V == W",
+    "V != W",
+    "V < W",
+    "V >= W",
+    "V in V",
+    "W in [V]",
+    "P[0] in V",
+    "V not in P",
+    "-V",
+    "+V",
+    "~V",
+    "not V",
+    "V and V",
+    "V if V else V",
+    "V[1]",
+    "V[-1]",
+    "V[V]",
+    "P[V]",
+    "V[1:]",
+    "V[::-1]",
+    "V[::2]",
+    "V[V:V:V]",
+    "V.zz",
+    "V()",
+    "V.split(V)",
+    "[V, V]",
+    "{V: V}",
+    "{1: V}",
+    "[x for x in V]",
+    "{x: x for x in V}",
+    "list[V]",
+    "dict[V, V]",
+    "tuple[V]",
+    "V | None",
+    "spare(*V)",
+    "spare(a = 1, **V)",
+    "two(*V)",
+    "two(**V)",
+    "typed(b = V, a = V)",
+    "Pair(a = V, b = V)",
+    "Pair(**V)",
+    "x: int = V",
+    "x: list[int] = V",
+    "x: dict[str, int] = V",
+    "a, b = V",
+    "x = V; x += V",
+    "x = {}; x[V] = V; x[V]",
+];
+
+/// A value for parameters and receivers.
+#[derive(Clone, Copy, Debug)]
+pub struct Large {
+    /// Which of the catalog's kinds it is; empty: none of those with methods.
+    pub kind: &'static str,
+    /// What makes it, at a module's top level.
+    pub made: &'static str,
+}
+
+/// A module with calls on one large value.
+#[derive(Debug)]
+pub struct Group {
+    /// The calls.
+    pub calls: Vec<String>,
+    /// What their variables are.
+    about: String,
+    source: String,
+}
+
+/// A call that was played.
+#[derive(Debug)]
+pub struct Run<T> {
+    /// The call, how it was made, and what its variables are.
+    pub name: String,
+    /// How it ended.
+    pub report: TestReport,
+    /// What was found.
+    pub found: T,
+}
+
+impl Group {
+    /// Lines in front of each call make what it needs.
+    fn new(value: &Large, globals: &str, before: &str, calls: Vec<String>) -> Self {
+        let about = format!("V = {}, {}", value.made, before.trim());
+        let before = format!("{FUND}{before}");
+        let mut source = format!("{HEAD}V = {}\n{globals}def idle():\n{before}", value.made);
+        for (index, call) in calls.iter().enumerate() {
+            let _ = write!(
+                source,
+                "def g{index}(ctx = None, p = None):\n{before}  {call}\n\
+                 def once{index}():\n  g{index}()\n\
+                 def loop{index}():\n{before}  for i in range(1000000):\n    {call}\n\
+                 def fails{index}():\n  for i in range(1000000): mock.fails(g{index})\n"
+            );
+        }
+        Self { calls, about, source }
+    }
+
+    /// Plays each call once, then again and again, through `mock.fails` where it fails, then with
+    /// few cycles; before all of them, what is in front of each call without a call. `run` runs a
+    /// function of the module with so many cycles.
+    pub fn play<T>(
+        &self,
+        mut run: impl FnMut(&Module, &str, u64) -> (TestReport, T),
+    ) -> (Run<T>, Vec<Run<T>>) {
+        let module = load(&self.source);
+        let (report, found) = run(&module, "idle", ONCE);
+        let idle = Run { name: format!("no call, {}", self.about), report, found };
+        let mut runs = Vec::new();
+        for (index, call) in self.calls.iter().enumerate() {
+            let mut play = |how: &str, cycles: u64| {
+                let cycles = idle.report.usage.cycles() + cycles;
+                let (report, found) = run(&module, &format!("{how}{index}"), cycles);
+                let again = match report.error.as_ref().map(|error| &error.kind) {
+                    None => Some("loop"),
+                    Some(ErrorKind::Failed(_)) => Some("fails"),
+                    Some(_) => None,
+                };
+                let name = format!("{call}, {how}, {cycles} cycles, {}", self.about);
+                runs.push(Run { name, report, found });
+                again
+            };
+            if let Some(again) = play("once", ONCE) {
+                play(again, AGAIN);
+            }
+            for cycles in FEW {
+                play("once", cycles);
+            }
+        }
+        (idle, runs)
+    }
+}
+
+/// Calls of every function and method, and operations, on each of the values.
+pub fn groups(values: &[Large]) -> Vec<Group> {
+    let functions = catalog::functions().into_iter();
+    let functions = functions.map(|callee| Callable { callee, receiver: None });
+    let methods = catalog::methods().into_iter();
+    let methods =
+        methods.map(|(kind, name)| Callable { callee: format!("r.{name}"), receiver: Some(kind) });
+    let mut groups = Vec::new();
+    for callable in functions.chain(methods) {
+        let (fitting, large) = callable.arguments();
+        for value in values {
+            let takes = |arguments: &&String| match arguments.as_str() {
+                "*V" => value.kind == "List",
+                "**V" => value.kind == "Dict",
+                _ => true,
+            };
+            let call = |arguments: &String| format!("{}({arguments})", callable.callee);
+            let large: Vec<_> = large.iter().filter(takes).map(call).collect();
+            if callable.receiver == Some(value.kind) {
+                let calls = fitting.iter().map(call).chain(large.iter().cloned()).collect();
+                groups.push(Group::new(value, "", &callable.before(true), calls));
+            }
+            groups.push(Group::new(value, "", &callable.before(false), large));
+        }
+    }
+    for value in values {
+        let calls = Vec::from(OPERATIONS.map(str::to_owned));
+        groups.push(Group::new(value, &format!("W = {}\n", value.made), "", calls));
+    }
+    groups
+}
+
+/// A function or a method.
+struct Callable {
+    /// What stands in front of the arguments; a method's receiver is `r`.
+    callee: String,
+    /// The kind of a method's receiver.
+    receiver: Option<&'static str>,
+}
+
+impl Callable {
+    /// The line that makes the receiver: a small one, or V.
+    fn before(&self, large: bool) -> String {
+        let made = match (self.receiver, large) {
+            (None, _) => return String::new(),
+            (Some("Text"), false) => "'a1b'",
+            (Some("Text"), true) => "V",
+            (Some("List"), false) => "list(P)",
+            (Some("List"), true) => "list(V)",
+            (Some("Dict"), false) => "{'1': 1}",
+            (Some("Dict"), true) => "dict(V)",
+            (Some(kind), _) => panic!("say here what a {kind} is made of: it has methods now"),
+        };
+        format!("  r = {made}\n")
+    }
+
+    /// The error of a call with these arguments; empty where there is none.
+    fn complaint(&self, arguments: &str) -> String {
+        let (before, callee) = (self.before(false), &self.callee);
+        let source = format!("{HEAD}def ask():\n{FUND}{before}  {callee}({arguments})\n");
+        let error = load(&source).test(&Params::default(), "ask", PLENTY).error;
+        error.map_or_else(String::new, |error| error.kind.to_string())
+    }
+
+    /// How many arguments it takes by place, as far as they are tried.
+    fn places(&self) -> usize {
+        let complaint = self.complaint("*([None] * 20)");
+        let most = complaint.split_once("takes at most ").map(|(_, rest)| rest);
+        let most = most.and_then(|rest| rest.split(' ').next()?.parse().ok());
+        most.unwrap_or(PLACES).min(PLACES)
+    }
+
+    /// Which arguments it takes by name.
+    fn names(&self) -> Vec<String> {
+        let complaint = self.complaint("zz = None");
+        let names = complaint.split_once("by name it takes ").map_or("none", |(_, names)| names);
+        names.split(", ").filter(|name| *name != "none").map(str::to_owned).collect()
+    }
+
+    /// Small arguments that a call succeeds with: so many by place, and one by name.
+    fn fit(&self, places: usize, name: Option<&str>) -> Option<Vec<String>> {
+        let mut prefixes = vec![String::new(); places];
+        prefixes.extend(name.map(|name| format!("{name} = ")));
+        let chosen = |divisor: usize| format!("P[i // {divisor} % {SMALL}]");
+        let arguments: Vec<_> = (0u32..)
+            .zip(&prefixes)
+            .map(|(place, prefix)| format!("{prefix}{}", chosen(SMALL.pow(place))))
+            .collect();
+        let (before, callee, arguments) = (self.before(false), &self.callee, arguments.join(", "));
+        let combinations = SMALL.pow(prefixes.len() as u32);
+        let source = format!(
+            "{HEAD}def g(ctx, p):\n  i = int(p)\n{before}  {callee}({arguments})\n\
+             def search():\n{FUND}  for i in range({combinations}):\n    \
+             print('@%d' % i)\n    mock.fails(g, str(i))\n"
+        );
+        let report = load(&source).test(&Params::default(), "search", PLENTY);
+        if !report.error?.kind.to_string().contains("was expected to fail") {
+            return None;
+        }
+        let found = report.log.iter().rev().find_map(|line| line.strip_prefix('@')?.parse().ok());
+        let found: usize = found.expect("each try is logged before it is made");
+        let value = |(place, prefix): (u32, &String)| {
+            format!("{prefix}P[{}]", found / SMALL.pow(place) % SMALL)
+        };
+        Some((0u32..).zip(&prefixes).map(value).collect())
+    }
+
+    /// Arguments that fit, and arguments of which one is large, or all by place are.
+    fn arguments(&self) -> (Vec<String>, BTreeSet<String>) {
+        let mut fitting = Vec::new();
+        let mut large = BTreeSet::from(["*V".to_owned(), "**V".to_owned()]);
+        let most = self.places();
+        for places in 0..=most {
+            let fit = self.fit(places, None);
+            fitting.extend(fit.as_ref().map(|fit| fit.join(", ")));
+            let small = fit.unwrap_or_else(|| vec!["P[0]".to_owned(); places]);
+            for place in 0..places {
+                let mut arguments = small.clone();
+                arguments[place] = "V".to_owned();
+                large.insert(arguments.join(", "));
+                large.insert(vec!["V"; places].join(", "));
+            }
+        }
+        for name in self.names() {
+            let named = format!("{name} = V");
+            // Two by place and one by name are as many combinations as a log has lines.
+            for places in 0..=most.min(2) {
+                if let Some(mut arguments) = self.fit(places, Some(&name)) {
+                    arguments[places].clone_from(&named);
+                    large.insert(arguments.join(", "));
+                }
+            }
+            large.insert(named);
+        }
+        (fitting, large)
+    }
+}
+
+fn load(source: &str) -> Module {
+    let (_, module) = Module::load(source, &Params::default(), PLENTY);
+    module.unwrap_or_else(|error| panic!("{error}\n{source}"))
+}
