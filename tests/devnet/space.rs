@@ -173,7 +173,14 @@ fn a_full_store_costs_its_own_validator_only() {
         let told = |reason: &str| reason.contains("validator-1") || reason.contains("full");
         waiting.len() == 1 && told(&waiting[0].1)
     };
-    wait_until("one waits", || one_waits(states(&home)));
+    // Empty blocks find room in the file for minutes, where they come slowly.
+    let module = home.path("large.star");
+    fs::write(&module, format!("# {}\ndef f(ctx, payload):\n    pass\n", "x".repeat(50_000)))
+        .unwrap();
+    wait_until("one waits", || {
+        home.run(&["actor", "deploy", &module.to_string_lossy()]);
+        one_waits(states(&home))
+    });
     home.wait_height(home.height() + 5);
     fs::remove_file(filled).unwrap();
     wait_until("it has caught up", || states(&home).iter().all(|(state, _)| state == "running"));
