@@ -51,7 +51,7 @@ pub struct TimersSection {
     pub max_cycles_per_fire_auction_phase: Within<1, MOST>,
     /// What tiers make of the median tip.
     pub priority_tier_multipliers: TiersSection,
-    /// What stands for the median tip of a tier where that is less, in wei per cycle.
+    /// The least median tip that tiers are multiples of, in wei per cycle.
     pub priority_tier_floor: Within<1, 1_000_000_000_000>,
     /// What a call or deployment pays at least of the cycles that it bought, per mille.
     pub least_share_of_bought_cycles: Within<0, 1_000>,

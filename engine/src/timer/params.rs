@@ -154,7 +154,7 @@ pub struct Config {
     pub fairness_window_blocks: u64,
     /// Multipliers of the median tip.
     pub priority_tier_multipliers: Tiers,
-    /// What stands for the median tip of a tier where that is less, in wei per cycle.
+    /// The least median tip that tiers are multiples of, in wei per cycle.
     pub priority_tier_floor: u64,
     /// What a transaction pays at least of the cycles that it bought, per mille.
     pub least_share_of_bought_cycles: u64,
@@ -259,7 +259,7 @@ keys! {
     max_cycles_per_fire_auction_phase: "system:cip1:max_cycles_per_fire_auction_phase",
         1..=MOST_CYCLES, "cycles above which a timer is not attempted under eip1559";
     priority_tier_floor: "system:cip1:priority_tier_floor", 1..=1_000_000_000_000,
-        "what stands for the median tip of a tier where that is less, wei per cycle";
+        "the least median tip that tiers are multiples of, wei per cycle";
     priority_tier_multipliers.economy: "system:cip1:priority_tier_multipliers.economy", 0..=1_000_000,
         "what tier economy makes of the median tip, per mille";
     priority_tier_multipliers.fast: "system:cip1:priority_tier_multipliers.fast", 0..=1_000_000,

@@ -28,7 +28,7 @@ use cowboy_devnet::{
 pub enum Timer {
     /// Have an actor's handler called at a height
     ///
-    /// Whoever deployed the actor schedules for it, and the actor pays when the timer fires; with
+    /// The deployer of the actor schedules for it, and the actor pays when the timer fires; with
     /// --payer sender the account that schedules pays, up to an allowance. Fees that are left out
     /// are what the chain's default agent bids at that moment.
     Schedule(schedule::Schedule),

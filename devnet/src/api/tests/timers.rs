@@ -341,7 +341,7 @@ async fn an_auction_lets_wait_who_cannot_pay_and_asks_the_agents_of_the_others()
     assert!(lanes[0].questions.get() > 0 && lanes[0].cells <= lanes[0].cell_capacity);
     let waits = devnet.timer(&ids[1]).await;
     assert_eq!(runs(&waits), [(at, at + 2, DeferralReason::InsufficientFunds)]);
-    // The default bid of each block stands for that of an agent who was not asked.
+    // An agent that was not asked bids as the default one does in that block.
     assert!(waits.bid.is_none() && waits.max_cost.is_some());
     let cancel = Payload::CancelTimer(CancelTimer { timer_id: ids[1] });
     let cancel = devnet.sign("dev-0", cancel);
