@@ -3,7 +3,7 @@
 
 use rustls::{
     RootCertStore, ServerConfig,
-    crypto::ring,
+    crypto::aws_lc_rs,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
     server::{VerifierBuilderError, WebPkiClientVerifier},
 };
@@ -62,7 +62,7 @@ impl Acceptor {
     pub fn new(material: &Material) -> Result<Self, TlsError> {
         let chain = certificates(&material.certificates, "server's")?;
         let key = PrivateKeyDer::from_pem_slice(&material.key).map_err(|_| TlsError::Key)?;
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
         let builder = match &material.client_roots {

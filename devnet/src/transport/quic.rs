@@ -197,7 +197,7 @@ impl Listener {
         limits: Limits,
     ) -> Result<Self, TransportError> {
         let crypto = QuicServerConfig::try_from(identity.server_config()?)
-            .expect("ring has the suite of QUIC's first packets");
+            .expect("aws-lc-rs has the suite of QUIC's first packets");
         let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
         config
             .transport_config(transport_config())
@@ -341,8 +341,8 @@ impl Dial for Dialer {
         expected: &PublicKey,
     ) -> Result<QuicConnection, TransportError> {
         let (crypto, verifier) = self.identity.client_config(expected)?;
-        let crypto =
-            QuicClientConfig::try_from(crypto).expect("ring has the suite of QUIC's first packets");
+        let crypto = QuicClientConfig::try_from(crypto)
+            .expect("aws-lc-rs has the suite of QUIC's first packets");
         let mut config = quinn::ClientConfig::new(Arc::new(crypto));
         config.transport_config(self.client.transport.clone());
         let connecting = self

@@ -28,7 +28,7 @@ use rustls::{
         Resumption,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     },
-    crypto::{CryptoProvider, ring, verify_tls13_signature},
+    crypto::{CryptoProvider, aws_lc_rs, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
     server::{
         NoServerSessionStorage,
@@ -186,7 +186,7 @@ impl Identity {
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.custom_extensions = extensions;
         let certificate = params.self_signed(&ephemeral).map_err(cannot_make)?;
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(aws_lc_rs::default_provider());
         let key = provider
             .key_provider
             .load_private_key(PrivateKeyDer::Pkcs8(ephemeral.serialize_der().into()))

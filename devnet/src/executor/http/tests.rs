@@ -11,7 +11,9 @@ use axum::{
     routing::{any, get},
 };
 use futures::{StreamExt as _, future, stream};
-use rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring, pki_types::PrivateKeyDer};
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned, crypto::aws_lc_rs, pki_types::PrivateKeyDer,
+};
 use std::{convert::Infallible, io::Read as _, net::SocketAddr, sync::Mutex, time::Duration};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -373,7 +375,7 @@ async fn a_server_that_drips_is_left_when_the_time_is_up() {
 async fn a_certificate_that_nobody_knows_is_refused() {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()

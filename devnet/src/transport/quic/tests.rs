@@ -9,7 +9,7 @@ use cowboy_engine::primitives::{SecretKey, Signature, codec, keccak256};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use rcgen::PublicKeyData as _;
-use rustls::crypto::ring;
+use rustls::crypto::aws_lc_rs;
 use std::{future::IntoFuture as _, net::Ipv4Addr};
 use tokio::sync::Mutex;
 
@@ -241,15 +241,16 @@ async fn attempt(listener: &Listener, identity: Option<&Identity>, alpn: &[&[u8]
         }
 
         fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-            ring::default_provider().signature_verification_algorithms.supported_schemes()
+            aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
         }
     }
 
-    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Trusting));
+    let builder =
+        rustls::ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Trusting));
     let mut crypto = match identity {
         Some(identity) => builder.with_client_cert_resolver(identity.certificate()),
         None => builder.with_no_client_auth(),
