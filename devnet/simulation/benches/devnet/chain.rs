@@ -8,7 +8,7 @@ use cowboy_devnet::{
 use cowboy_engine::{
     actor::Budget,
     chain::{
-        Payload, Transaction,
+        Payload, SignedTransaction, Transaction,
         transaction::{CallActor, DeployActor, Transfer},
     },
     primitives::{Address, Height, Wei},
@@ -88,17 +88,21 @@ def begin(ctx, payload):
         pvm_host.schedule_timer(ctx.height + 3, str(number), gas_limit = 5000)
 "#;
 
-/// Hands in the next transaction of `account-0`.
-fn send(services: &Services, payload: Payload) {
+/// The next transaction of `account-0`.
+pub fn signed(services: &Services, budget: Budget, payload: Payload) -> SignedTransaction {
     let state = services.ledger.newest().state;
     let sender = key("account-0");
     let next = state.account(&sender.address()).nonce;
     let nonce = services.mempool.with(|pool| pool.next_nonce(&sender.address(), next));
     let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
-    let transaction = Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload)
-        .buying(Budget { cycles: 10_000_000, cells: 500_000 })
-        .sign(&sender);
-    services.submit(transaction).expect("there is room for it");
+    Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload)
+        .buying(budget)
+        .sign(&sender)
+}
+
+fn send(services: &Services, payload: Payload) {
+    let budget = Budget { cycles: 10_000_000, cells: 500_000 };
+    services.submit(signed(services, budget, payload)).expect("there is room for it");
 }
 
 /// Runs for `blocks` blocks in each of which a thousand timers fire. The lane has room for twice as

@@ -1,7 +1,7 @@
 //! What a devnet of four validators and eight runners gets done.
 //!
 //! `cargo bench -p cowboy-simulation --bench devnet [simulated] [empty] [transfers] [timers] [jobs]
-//! [committees] [delivery] [crowd [RUNNERS]]`
+//! [attacks] [committees] [delivery] [crowd [RUNNERS]]`
 //!
 //! * `simulated`: blocks per second in the simulator (5 ± 1 ms links);
 //! * `empty`, `transfers`, `timers`: blocks per second in real time over the loopback and the disk
@@ -9,6 +9,8 @@
 //!   timers that fire in each and come again;
 //! * `jobs`: from the block that assigns a job to the start of its command, beside the round trip
 //!   of a new stream on a bare QUIC connection, while the chain rests and right after a block;
+//! * `attacks`: blocks in ten seconds, at blocks of 200 ms, of an idle devnet and under attacks on
+//!   the timers' lane and on the room of blocks, and what the attacker pays for them;
 //! * `committees`: for one runner and for committees of 3, 5 and 9 of sixteen, at blocks of 100 ms:
 //!   jobs per second of 200 submitted at once, and how long one alone takes from the request that
 //!   submits it until its end is known; the work is to start `echo`;
@@ -20,6 +22,7 @@
 //!
 //! The folder for files is `$TMPDIR`.
 
+mod attacks;
 #[path = "../../../benches/bare.rs"]
 mod bare;
 mod chain;
@@ -33,6 +36,7 @@ mod jobs;
 mod loopback;
 mod whole;
 
+use cowboy_engine::primitives::InCby;
 use figures::times;
 use std::{
     io::{self, Write as _},
@@ -80,6 +84,20 @@ fn main() -> io::Result<()> {
         times("assigned to started", &mut latencies.starts)?;
         times("bare stream, between blocks", &mut latencies.quiet)?;
         times("bare stream, after a block", &mut latencies.busy)?;
+    }
+    if wanted("attacks") {
+        for attack in &attacks::ATTACKS {
+            let outcome = attacks::outcome(attack);
+            writeln!(
+                io::stdout(),
+                "{:<31} {} blocks in ten seconds, {} fires, {} transactions, for {}",
+                attack.name,
+                outcome.blocks,
+                outcome.fires,
+                outcome.transactions,
+                InCby(outcome.paid),
+            )?;
+        }
     }
     if wanted("committees") {
         for size in SIZES {
