@@ -17,7 +17,7 @@ use cowboy_devnet::{
 };
 use cowboy_engine::{
     chain::EventKind, job::spec::VerificationMode, presence::Phase, registry::JobKind,
-    timer::Config,
+    timer::Governed,
 };
 use std::{collections::BTreeSet, ffi::OsStr, fs, path::Path};
 
@@ -135,13 +135,26 @@ pub fn faults() -> Vec<CompletionCandidate> {
 
 /// Keys of governed parameters: their last parts, which are enough.
 pub fn parameters() -> Vec<CompletionCandidate> {
-    let keys = Config::KEYS.iter().map(|key| {
+    let keys = Governed::KEYS.iter().map(|key| {
         let last = key.name.rsplit(':').next().unwrap_or(key.name);
         CompletionCandidate::new(last).help(Some(key.about.into()))
     });
     let phase = CompletionCandidate::new(Phase::KEY)
         .help(Some("what presence and polling are for: shadow, hot-path or sunset".into()));
     keys.chain([phase]).collect()
+}
+
+/// Keys of governed parameters with an equals sign, and with each value that is a word.
+pub fn settings() -> Vec<CompletionCandidate> {
+    let keys = Governed::KEYS.iter().flat_map(|key| {
+        let last = key.name.rsplit(':').next().unwrap_or(key.name);
+        let words = key.words.iter().map(move |word| format!("{last}={word}"));
+        let number = key.words.is_empty().then(|| format!("{last}="));
+        words.chain(number).map(|one| CompletionCandidate::new(one).help(Some(key.about.into())))
+    });
+    let phases =
+        Phase::ALL.map(|phase| CompletionCandidate::new(format!("{}={phase}", Phase::KEY)));
+    keys.chain(phases).collect()
 }
 
 /// Kinds of jobs.

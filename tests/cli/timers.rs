@@ -10,7 +10,7 @@ use cowboy_engine::{
     chain::transaction::{Payload, SetPhase, SignedTransaction},
     presence::Phase,
     primitives::{Address, CBY, Height, Wei},
-    timer::{Request as TimerRequest, Tier},
+    timer::{Request as TimerRequest, Setting as Proposed, Tier},
 };
 use serde_json::{Value, json};
 use std::{
@@ -224,6 +224,7 @@ fn parameter(key: &str, value: u64) -> GovernedParameter {
         max: Some(1_000_000_000),
         choices: Vec::new(),
         since: None,
+        pending: Vec::new(),
         about: "cycles per block for firing timers".to_owned(),
     }
 }
@@ -238,7 +239,23 @@ fn phase() -> GovernedParameter {
         max: None,
         choices: ["shadow", "hot-path", "sunset"].map(str::to_owned).to_vec(),
         since: Some(12),
+        pending: Vec::new(),
         about: "what presence and polling are for: shadow, hot-path or sunset".to_owned(),
+    }
+}
+
+fn policy() -> GovernedParameter {
+    let word = |word: &str| Setting::Word(word.to_owned());
+    let pending = |height, to: &str| PendingSetting { height, value: word(to), by: None };
+    GovernedParameter {
+        key: "system:cip1:policy".to_owned(),
+        value: word("eip1559"),
+        genesis: word("eip1559"),
+        choices: ["eip1559", "fifo", "gba-auction"].map(str::to_owned).to_vec(),
+        since: Some(0),
+        pending: vec![pending(60, "fifo"), pending(90, "gba-auction")],
+        about: "how due timers compete".to_owned(),
+        ..phase()
     }
 }
 
@@ -251,7 +268,7 @@ fn parameters() -> Vec<GovernedParameter> {
     ]
     .map(|(key, value)| parameter(key, value))
     .into_iter()
-    .chain([phase()])
+    .chain([policy(), phase()])
     .collect()
 }
 
@@ -329,7 +346,9 @@ fn tables_read_well() {
         (TimerStatus::Due, &["chain", "params", "get"]),
         (TimerStatus::Due, &["chain", "params", "get", "fast"]),
         (TimerStatus::Due, &["chain", "params", "get", "migration.phase"]),
+        (TimerStatus::Due, &["chain", "params", "get", "policy"]),
         (TimerStatus::Due, &["chain", "params", "set", "lane_timer_cycles", "300000"]),
+        (TimerStatus::Due, &["chain", "params", "set", "fast=9", "policy=fifo", "--at", "60"]),
     ] {
         let printed = fake(stands).folder.prints(args);
         // A transaction's hash follows from a key that every run has the same.
@@ -623,6 +642,17 @@ fn those_who_govern_cancel_anybodys_timer() {
     assert_eq!(signed.transaction.payload, Payload::SetPhase(SetPhase { phase: Phase::Sunset }));
     let refused = fake.folder.fails(2, &["chain", "params", "set", "migration.phase", "dusk"]);
     assert!(refused.contains("`dusk` is no migration phase"), "{refused}");
+    let args =
+        ["chain", "params", "set", "policy=gba-auction", "lane_timer_cycles=7", "--at", "+9"];
+    let set: Value =
+        serde_json::from_str(&fake.folder.prints(&[&args[..], &["-o", "json"]].concat())).unwrap();
+    assert_eq!(set["changes"][0]["value"], "gba-auction");
+    assert_eq!(set["changes"][1]["before"], 400_000);
+    let Payload::SysUpdateTimerConfig(update) = sent(&fake).transaction.payload.clone() else {
+        panic!("{set}")
+    };
+    assert_eq!((update.height.map(Height::get), update.settings.len()), (set["from"].as_u64(), 2));
+    assert_eq!(update.settings[0], Proposed { key: "system:cip1:policy".to_owned(), value: 2 });
     let refused = fake.folder.fails(2, &["chain", "params", "set", "fast", "more"]);
     assert!(refused.contains("expected a number"), "{refused}");
 }

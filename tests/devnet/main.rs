@@ -12,6 +12,7 @@ mod damage;
 mod dashboard;
 mod faults;
 mod folders;
+mod governance;
 mod jobs;
 mod kill;
 mod leases;

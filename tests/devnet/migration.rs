@@ -60,7 +60,8 @@ fn run_job(home: &Home, says: &str) -> String {
 /// Begins another phase, and waits for its first block.
 fn set_phase(home: &Home, before: &str, phase: &str) {
     let set = home.json(&["chain", "params", "set", "migration.phase", phase]);
-    assert_eq!((&set["before"], &set["value"]), (&before.into(), &phase.into()), "{set}");
+    let change = &set["changes"][0];
+    assert_eq!((&change["before"], &change["value"]), (&before.into(), &phase.into()), "{set}");
     let since = number(&set["height"]) + 1;
     home.wait_height(since);
     let now = home.json(&["chain", "params", "get", "migration.phase"]);

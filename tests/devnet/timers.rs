@@ -137,7 +137,7 @@ fn a_timer_is_extended_cancelled_and_governed() {
     assert_eq!(shown["deferrals"][0]["reason"], "lane_full", "{shown}");
     assert_eq!(shown["deferrals"][0]["from"], waiting["height"]);
     let set = home.json(&["chain", "params", "set", "lane_timer_cycles", "2000000"]);
-    assert_eq!(set["before"], 1_000);
+    assert_eq!(set["changes"][0]["before"], 1_000);
     let watched = home.run(&["-o", "jsonl", "timer", "watch", id]);
     assert_eq!(watched.code, 0, "{watched:?}");
     let last: Value = serde_json::from_str(watched.stdout.lines().last().unwrap()).unwrap();

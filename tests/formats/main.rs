@@ -7,6 +7,7 @@ use cowboy_engine::{
     job::spec::{MAX_MEMORY_MB, MAX_RETURN_BYTES},
     primitives::{Height, SecretKey, Wei, codec::to_vec},
     registry::{Capabilities, JobKind, MIN_STAKE, STALE_HEARTBEAT_BLOCKS},
+    timer::{Governed, Params},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck, JobAck,
@@ -221,4 +222,24 @@ fn the_runner_protocol_says_what_holds() {
     assert_eq!((MAX_RETURN_BYTES, MAX_MEMORY_MB), (524_288, 65_536));
     assert_eq!((JobKind::Http as u64, JobKind::Custom as u64), (2, 5));
     assert_eq!((MIN_STAKE, STALE_HEARTBEAT_BLOCKS), (Wei::cby(10_000), 1_024));
+}
+
+#[test]
+fn the_page_on_timers_has_every_governed_parameter() {
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/timers.md");
+    let page = fs::read_to_string(PAGE).expect("the document is there");
+    let first = Governed::first(&Params::default());
+    let listed: Vec<_> = page.lines().filter(|line| line.starts_with("| `system:")).collect();
+    let rows: Vec<_> = Governed::KEYS
+        .iter()
+        .map(|key| {
+            let value = first.get(key.name).expect("a known key has a value");
+            let (value, bounds) = match key.word(value) {
+                Some(word) => (word.to_owned(), key.words.join(", ")),
+                None => (value.to_string(), format!("{} to {}", key.min, key.max)),
+            };
+            format!("| `{}` | {} | {value} | {bounds} |", key.name, key.unit)
+        })
+        .collect();
+    assert_eq!(listed, rows);
 }

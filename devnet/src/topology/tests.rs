@@ -3,9 +3,10 @@
 use super::*;
 use crate::storage::Keep;
 use cowboy_engine::{
+    fees::basefee::LaneCurve,
     presence::{Phase, ThresholdRule},
     primitives::{CBY, Height, Wei},
-    timer::{self, Config},
+    timer::{self, Config, Governed},
 };
 use std::time::Duration;
 
@@ -352,6 +353,14 @@ fn timers_are_as_written() {
   priority_tier_multipliers: {economy: 8, standard: 9, fast: 10, urgent: 11}
   priority_tier_floor: 13
   least_share_of_bought_cycles: 14
+  lane_fee_multiplier: 15
+  lane_basefee_change_denominator: 16
+  lane_basefee_min: 17
+  lane_basefee_max: 9000000000000000000
+  weight_lambda: 19
+  weight_min: 20
+  weight_starvation_floor: 21
+  weight_max: 1000022
 ",
     )
     .unwrap();
@@ -382,6 +391,18 @@ fn timers_are_as_written() {
             },
             priority_tier_floor: 13,
             least_share_of_bought_cycles: 14,
+            lane_fee_multiplier: 15,
+            lane_basefee: LaneCurve {
+                change_denominator: 16,
+                min: 17,
+                max: 9_000_000_000_000_000_000,
+            },
+            weights: timer::auction::Weighting {
+                lambda: 19,
+                min: 20,
+                max: 1_000_022,
+                starvation_floor: 21,
+            },
         },
     };
     assert_eq!(plan.timers, expected);
@@ -393,18 +414,26 @@ fn timers_are_as_written() {
 
 #[test]
 fn limits_of_timers_have_the_bounds_of_their_keys() {
-    for key in Config::KEYS {
+    for key in Governed::KEYS.iter().filter(|key| key.words.is_empty()) {
         let name = key.name.rsplit(':').next().unwrap();
+        // What has to be in order with it.
+        let others = match name {
+            "lane_basefee_min" => "genesis_lane_basefee: 18446744073709551614wei",
+            "lane_basefee_max" => "genesis_lane_basefee: 1wei, lane_basefee_min: 1",
+            "weight_starvation_floor" => "weight_min: 1, weight_max: 10000000",
+            "weight_min" | "weight_max" => "weight_starvation_floor: 1000000",
+            _ => "deprecation_blocks: 1000",
+        };
         let text = |value: u64| match name.split_once('.') {
             Some((outer, inner)) => format!("timers: {{{outer}: {{{inner}: {value}}}}}\n"),
             None if name == "fairness_window_blocks" => {
                 format!("timers: {{fairness: {{window_blocks: {value}}}}}\n")
             }
-            None => format!("timers: {{{name}: {value}}}\n"),
+            None => format!("timers: {{{others}, {name}: {value}}}\n"),
         };
         for value in [key.min, key.max] {
-            let config = resolve(&text(value)).unwrap().timers.config;
-            assert_eq!(config.get(key.name), Some(value), "{name}");
+            let timers = resolve(&text(value)).unwrap().timers;
+            assert_eq!(Governed::first(&timers).get(key.name), Some(value), "{name}");
         }
         for value in [key.min.checked_sub(1), Some(key.max + 1)].into_iter().flatten() {
             let error = resolve(&text(value)).unwrap_err().to_string();
@@ -437,6 +466,11 @@ fn what_timers_cannot_be_is_said() {
         "timers:\n  genesis_lane_basefee: 0\n",
         "devnet.yaml:2: timers.genesis_lane_basefee: 0 wei per cycle is no lane basefee: expected \
          1 to 18446744073709551614 wei",
+    );
+    check(
+        "timers:\n  weight_min: 900000\n  weight_starvation_floor: 800000\n",
+        "devnet.yaml:1: timers: ParameterConflict: system:cip1:weight_min would be 900000, above \
+         system:cip1:weight_starvation_floor, which would be 800000",
     );
     check(
         "accounts:\n  extra:\n    - {name: governance, balance: 1}\n",

@@ -1,12 +1,12 @@
 //! `timers`: how timers compete for the lane, and the first values of what is governed.
 //!
-//! Bounds are those of [`timer::Config::KEYS`], which also hold for every later value.
+//! Bounds are those of [`timer::Governed::KEYS`], which also hold for every later value.
 
 use super::{Amount, Within};
 use cowboy_engine::{
-    fees::meter,
-    primitives::{Height, Wei},
-    timer::{self, Config, Tiers},
+    fees::{basefee::LaneCurve, meter},
+    primitives::Height,
+    timer::{self, Config, ParameterError, Tiers, auction::Weighting},
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 const MOST: u64 = 1_000_000_000;
 /// Cells of a governed limit at most.
 const MOST_CELLS: u64 = meter::MAX_BLOCK_CELLS;
+/// The most wei per cycle that the lane basefee may be.
+const MOST_WEI: u64 = timer::governed::MOST_LANE_BASEFEE;
 /// Blocks of a year at a block a second.
 const YEAR: u64 = 31_536_000;
 /// A height that no devnet reaches, and the most that a timer can name.
@@ -55,6 +57,22 @@ pub struct TimersSection {
     pub priority_tier_floor: Within<1, 1_000_000_000_000>,
     /// What a call or deployment pays at least of the cycles that it bought, per mille.
     pub least_share_of_bought_cycles: Within<0, 1_000>,
+    /// What a cycle of the lane costs of the lane basefee, per mille.
+    pub lane_fee_multiplier: Within<0, 10_000>,
+    /// A block moves the lane basefee by at most one part in so many.
+    pub lane_basefee_change_denominator: Within<2, 1_000_000>,
+    /// The least that the lane basefee may be, in wei per cycle.
+    pub lane_basefee_min: Within<1, MOST_WEI>,
+    /// The most that the lane basefee may be, in wei per cycle.
+    pub lane_basefee_max: Within<1, MOST_WEI>,
+    /// What an epoch's score does to a weight under `gba-auction`, in millionths.
+    pub weight_lambda: Within<0, 1_000_000>,
+    /// The least that a weight may be under `gba-auction`, in millionths.
+    pub weight_min: Within<1, 1_000_000>,
+    /// The most that a weight may be under `gba-auction`, in millionths.
+    pub weight_max: Within<1_000_000, 10_000_000>,
+    /// The least weight of an actor whose timers waited too long, in millionths.
+    pub weight_starvation_floor: Within<1, 10_000_000>,
 }
 
 /// How due timers compete; [`timer::Policy`] as written.
@@ -193,6 +211,14 @@ impl TimersSection {
             },
             priority_tier_floor: within(config.priority_tier_floor),
             least_share_of_bought_cycles: within(config.least_share_of_bought_cycles),
+            lane_fee_multiplier: within(config.lane_fee_multiplier),
+            lane_basefee_change_denominator: within(config.lane_basefee.change_denominator),
+            lane_basefee_min: within(config.lane_basefee.min),
+            lane_basefee_max: within(config.lane_basefee.max),
+            weight_lambda: within(config.weights.lambda),
+            weight_min: within(config.weights.min),
+            weight_max: within(config.weights.max),
+            weight_starvation_floor: within(config.weights.starvation_floor),
         }
     }
 
@@ -226,6 +252,18 @@ impl TimersSection {
                 },
                 priority_tier_floor: self.priority_tier_floor.get(),
                 least_share_of_bought_cycles: self.least_share_of_bought_cycles.get(),
+                lane_fee_multiplier: self.lane_fee_multiplier.get(),
+                lane_basefee: LaneCurve {
+                    change_denominator: self.lane_basefee_change_denominator.get(),
+                    min: self.lane_basefee_min.get(),
+                    max: self.lane_basefee_max.get(),
+                },
+                weights: Weighting {
+                    lambda: self.weight_lambda.get(),
+                    min: self.weight_min.get(),
+                    max: self.weight_max.get(),
+                    starvation_floor: self.weight_starvation_floor.get(),
+                },
             },
         }
     }
@@ -239,19 +277,17 @@ impl TimersSection {
             );
             return Err((&["timers", "activation", "policy"], message));
         }
-        let basefee = self.genesis_lane_basefee.0;
-        if basefee.is_zero() || basefee > MOST_BASEFEE {
-            let message = format!(
-                "{basefee} wei per cycle is no lane basefee: expected 1 to {MOST_BASEFEE} wei"
-            );
-            return Err((&["timers", "genesis_lane_basefee"], message));
-        }
-        Ok(())
+        self.params().check().map_err(|error| match error {
+            ParameterError::GenesisLaneBasefee { basefee, min, max } => {
+                let message = format!(
+                    "{basefee} wei per cycle is no lane basefee: expected {min} to {max} wei"
+                );
+                (&["timers", "genesis_lane_basefee"][..], message)
+            }
+            error => (&["timers"][..], error.to_string()),
+        })
     }
 }
-
-/// The most that a timer can offer per cycle: above it nothing could be scheduled.
-const MOST_BASEFEE: Wei = Wei::new(u64::MAX as u128 - 1);
 
 fn within<const MIN: u64, const MAX: u64>(number: u64) -> Within<MIN, MAX> {
     Within::new(number).expect("a plan's numbers lie in the ranges of the file")

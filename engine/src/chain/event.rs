@@ -10,7 +10,7 @@ use crate::{
     record,
     registry::JobKind,
     speculation::RollbackReason,
-    timer::Policy,
+    timer::{Policy, Setting},
 };
 
 macro_rules! events {
@@ -331,10 +331,14 @@ events! {
         /// Why.
         reason: String,
     }
-    /// All governed parameters of timers were replaced; they hold from the next block on.
-    28 TimerConfigUpdated {
-        /// By whom.
+    /// Governed parameters are to have other values from a height on.
+    28 TimerConfigProposed {
+        /// Who proposed it.
         by: Address,
+        /// The first block with them.
+        height: Height,
+        /// The values, as proposed.
+        settings: Vec<Setting>,
     }
     /// A governed parameter has another value from the next block on.
     29 ParameterSet {
@@ -547,6 +551,13 @@ events! {
         task_id: Hash,
         /// What the creator got back.
         refunded: Wei,
+    }
+    /// Governed parameters have other values from this block on.
+    55 TimerConfigActivated {
+        /// Who proposed last for this height; absent: the genesis document.
+        by: Option<Address>,
+        /// The values, ascending by key.
+        settings: Vec<Setting>,
     }
     /// The agents of an owner's due timers were asked for bids, and the owner paid for it.
     52 AgentsAsked {

@@ -9,6 +9,7 @@ use crate::{
     primitives::{Address, PublicKey, Wei, codec::to_vec, keccak256},
     record,
     registry::{Capabilities, RegistryError},
+    timer::ParameterError,
 };
 
 /// A validator's two identities.
@@ -75,6 +76,9 @@ pub enum GenesisError {
     /// A key or account stands in it twice.
     #[error("{0} stands in the genesis document twice")]
     Repeated(Address),
+    /// Timers could not be governed so.
+    #[error("timers: {0}")]
+    Timers(#[from] ParameterError),
     /// A runner that could not register.
     #[error("runner {runner}: {error}")]
     Runner {

@@ -15,8 +15,8 @@ use crate::{
     },
     record,
     timer::{
-        Admitted, Auction, Calendar, Config, Fairness, Params, Place, Policy, Queue, Scope, Terms,
-        Timer, TimerError, lane::Buffers, queue,
+        Admitted, Auction, Calendar, Config, Fairness, Governed, Key, Params, Place, Policy,
+        Proposal, Queue, Scope, Setting, Terms, Timer, TimerError, lane::Buffers, queue,
     },
 };
 use std::{
@@ -28,8 +28,16 @@ use std::{
 /// What all timers of a block share. It follows from the blocks before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// The governed parameters.
+    /// How due timers compete in the next block.
+    pub policy: Policy,
+    /// The first block under this policy.
+    pub policy_since: Height,
+    /// The first block that refuses the withdrawn `bid`, where the policy is not `fifo`.
+    pub bid_refused_from: Height,
+    /// The governed parameters of the next block.
     pub config: Config,
+    /// What was proposed, ascending by height; an entry goes when its block begins.
+    pub pending: Vec<Proposal>,
     /// Price of a cycle of the lane in the next block, beside the cycle basefee. Counts under
     /// `eip1559` alone.
     pub basefee: Wei,
@@ -45,13 +53,34 @@ pub struct Lane {
     /// The last owner whose agent was asked for a bid: the next block begins after it.
     pub asked: Address,
 }
-record!(Lane { config, basefee, p50, last_cycles, burned, capped_from, asked });
+record!(Lane {
+    policy,
+    policy_since,
+    bid_refused_from,
+    config,
+    pending,
+    basefee,
+    p50,
+    last_cycles,
+    burned,
+    capped_from,
+    asked,
+});
 
 impl Lane {
     /// Before block 1.
-    pub(super) fn genesis(params: &Params) -> Self {
+    fn genesis(params: &Params) -> Self {
+        let pending = params.activation.map(|activation| Proposal {
+            height: activation.height,
+            by: None,
+            settings: vec![Setting::policy(activation.policy)],
+        });
         Self {
+            policy: params.policy,
+            policy_since: Height::GENESIS,
+            bid_refused_from: Height::GENESIS,
             config: params.config,
+            pending: pending.into_iter().collect(),
             basefee: params.genesis_lane_basefee,
             p50: Wei::ZERO,
             last_cycles: 0,
@@ -59,6 +88,27 @@ impl Lane {
             capped_from: Height::GENESIS,
             asked: Address::default(),
         }
+    }
+
+    /// What is governed, as the next block finds it.
+    pub const fn governed(&self) -> Governed {
+        Governed { policy: self.policy, config: self.config }
+    }
+
+    /// The policy of the block at `height`, a later one, as far as is known now.
+    pub fn policy_at(&self, height: Height) -> Policy {
+        let known = self.pending.iter().take_while(|proposal| proposal.height <= height);
+        let settings = known.flat_map(|proposal| &proposal.settings);
+        let policies = settings.filter(|setting| setting.key == Key::POLICY);
+        let named = policies.filter_map(|setting| Policy::numbered(setting.value)).last();
+        named.unwrap_or(self.policy)
+    }
+
+    /// What a cycle of the lane costs under a policy with a lane basefee.
+    fn price(&self) -> Wei {
+        let share = u128::from(self.config.lane_fee_multiplier);
+        // A basefee is below 2^64.
+        Wei::new(self.basefee.get().saturating_mul(share) / 1_000)
     }
 }
 
@@ -129,13 +179,49 @@ impl Decode for Parked {
 
 impl Timers {
     pub(super) fn genesis(params: &Params) -> Self {
-        Self {
+        let mut timers = Self {
             queue: Queue::default(),
             lane: Lane::genesis(params),
             fairness: Fairness::default(),
             auction: Auction::default(),
             desk: Parked::default(),
+        };
+        timers.prepare(params, Height::GENESIS.next(), params.genesis_lane_basefee);
+        timers
+    }
+
+    /// Makes what was proposed for the next block what it finds. A cycle costs `basefee_cycle`
+    /// there.
+    ///
+    /// The queue, the fairness window and what is due stay as they are. Weights begin again where
+    /// `gba-auction` begins or ends, and otherwise keep to their bounds.
+    pub(super) fn prepare(&mut self, params: &Params, next: Height, basefee_cycle: Wei) {
+        let lane = &mut self.lane;
+        let Some(due) = lane.pending.first().filter(|proposal| proposal.height == next) else {
+            return;
+        };
+        let before = lane.governed();
+        let after = before.with(&due.settings).expect("it was checked when it was proposed");
+        Governed { policy: lane.policy, config: lane.config } = after;
+        if after.is_tighter_than(&before) {
+            lane.capped_from = next;
         }
+        if after.policy != before.policy {
+            lane.policy_since = next;
+            if before.policy == Policy::Fifo {
+                lane.bid_refused_from = next.after(params.deprecation_blocks);
+            }
+            if after.policy == Policy::Eip1559 {
+                // Until now a cycle of the lane was worth a cycle (CIP-1 §13.2).
+                lane.basefee = basefee_cycle;
+            }
+            if [before.policy, after.policy].contains(&Policy::GbaAuction) {
+                self.auction = Auction::default();
+            }
+        } else if after.config.weights != before.config.weights {
+            self.auction.rescale(&after.config.weights);
+        }
+        lane.basefee = lane.config.lane_basefee.clamp(lane.basefee);
     }
 
     /// The desk as the block at `height`, whose state this is, left it.
@@ -230,28 +316,28 @@ impl State {
     /// What a cycle of the lane costs in the block at `height`, a child of this state's, beside
     /// the cycle basefee: nothing where the policy has no lane basefee.
     pub fn lane_basefee(&self, height: Height) -> Wei {
-        match self.params.timers.policy_at(height) {
-            Policy::Eip1559 => self.timers.lane.basefee,
+        match self.timers.lane.policy_at(height) {
+            Policy::Eip1559 => self.timers.lane.price(),
             Policy::Fifo | Policy::GbaAuction => Wei::ZERO,
         }
     }
 
     /// What timers are scheduled under in the block at `height`, a child of this state's.
     pub fn timer_terms(&self, height: Height) -> Terms {
-        let params = &self.params.timers;
-        let policy = params.policy_at(height);
+        let lane = &self.timers.lane;
+        let policy = lane.policy_at(height);
         Terms {
             now: height,
             policy,
-            config: self.timers.lane.config,
+            config: lane.config,
             lane_price: match policy {
-                Policy::Eip1559 => self.timers.lane.basefee,
+                Policy::Eip1559 => lane.price(),
                 Policy::Fifo | Policy::GbaAuction => self.basefee_cycle,
             },
             basefee_cycle: self.basefee_cycle,
             basefee_cell: self.basefee_cell,
-            p50: self.timers.lane.p50,
-            takes_bid: params.takes_bid(height),
+            p50: lane.p50,
+            takes_bid: policy == Policy::Fifo || height < lane.bid_refused_from,
         }
     }
 
@@ -334,6 +420,11 @@ impl State {
     /// Whether `who` deployed the actor of this timer.
     pub(super) fn deployed(&self, who: Address, timer: &Timer) -> bool {
         self.actor(&timer.actor).is_some_and(|actor| actor.deployer == who)
+    }
+
+    /// The block from which on limits are those of now: what was scheduled before is held to them.
+    pub(super) const fn limits_since(&self) -> Height {
+        self.timers.lane.capped_from
     }
 
     /// Whose fires count together with those of `actor` (timers.md §4).

@@ -96,11 +96,11 @@ pub enum Payload {
     ResolveCommitment(ResolveCommitment),
     /// Cancels anybody's timer, by a system deployer; nothing where it is gone already.
     SysCancelTimer(CancelTimer),
-    /// Replaces all governed parameters of timers, by a system deployer.
-    SysUpdateTimerConfig(timer::Config),
+    /// Proposes other values of governed parameters from a height on, by a system deployer.
+    SysUpdateTimerConfig(UpdateTimerConfig),
     /// Lets anybody's timer live longer, by a system deployer.
     SysExtendTimer(ExtendTimer),
-    /// Gives one governed parameter another value, by a system deployer.
+    /// Gives one governed parameter another value from the next block on, by a system deployer.
     SetParameter(SetParameter),
     /// Has a validator vote from the next consensus epoch on, by a system deployer.
     AddValidator(Validator),
@@ -168,10 +168,20 @@ pub struct ExtendTimer {
 }
 record!(ExtendTimer { timer_id, expires_at });
 
+/// See [`Payload::SysUpdateTimerConfig`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpdateTimerConfig {
+    /// The values, each key once.
+    pub settings: Vec<timer::Setting>,
+    /// The first block with them; `None`: the next one.
+    pub height: Option<Height>,
+}
+record!(UpdateTimerConfig { settings, height });
+
 /// See [`Payload::SetParameter`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetParameter {
-    /// One of [`timer::Config::KEYS`].
+    /// One of [`timer::Governed::KEYS`].
     pub key: String,
     /// Its value from the next block on.
     pub value: u64,

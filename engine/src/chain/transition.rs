@@ -3,13 +3,13 @@
 //! Upon block H, child of the state's head:
 //! 1. P of each ancestor certified in H is derived; the newest is kept. The subset epoch advances
 //!    if that is due.
-//! 2. Timers: an epoch's come into the ring, those of H become due.
+//! 2. What was proposed for H holds. Timers: an epoch's come into the ring, those of H become due.
 //! 3. Transactions in order.
 //! 4. Due timers fire or are removed; before 3 under `gba-auction`.
 //! 5. Jobs: commitments close, deadlines pass, jobs recorded in H or waiting since are drawn.
 //! 6. Actors are told of the ends of jobs, in the order of those.
 //! 7. Tasks whose deadline has passed expire.
-//! 8. Basefees for H + 1; tips to the proposer.
+//! 8. Basefees and governed parameters for H + 1; tips to the proposer.
 //!
 //! A failing transaction changes nothing but its fee and nonce; one whose nonce, chain id,
 //! signature or fee cap does not stand when its turn comes changes nothing and is skipped with a
@@ -222,6 +222,7 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
         run.emit(SubsetEpochAdvanced { epoch: due.number });
         run.state.validators.advance(header.height, due);
     }
+    run.activate_proposals();
     let mut lane = run.open_lane();
     let timers_first = run.terms.policy == Policy::GbaAuction;
     if timers_first {
@@ -388,7 +389,7 @@ impl Run<'_> {
             Payload::SysCancelTimer(CancelTimer { timer_id }) => {
                 self.system_cancel_timer(sender, timer_id)?;
             }
-            Payload::SysUpdateTimerConfig(config) => self.update_timer_config(sender, *config)?,
+            Payload::SysUpdateTimerConfig(update) => self.update_timer_config(sender, update)?,
             Payload::SysExtendTimer(ExtendTimer { timer_id, expires_at }) => {
                 self.system_extend_timer(sender, timer_id, *expires_at)?;
             }
@@ -490,13 +491,8 @@ impl Run<'_> {
         state.timers.lane.last_cycles = cycles;
         state.basefee_cycle = basefee::next(state.basefee_cycle, cycles, meter::TARGET_CYCLES);
         state.basefee_cell = basefee::next(state.basefee_cell, cells, meter::TARGET_CELLS);
-        let next = self.block.header.height.next();
-        let begins = self.parent.params.timers.activation.is_some_and(|a| a.height == next);
-        if begins && self.parent.params.timers.policy_at(next) == Policy::Eip1559 {
-            // Until now a cycle of the lane was worth a cycle (CIP-1 §13.2).
-            state.timers.lane.basefee = state.basefee_cycle;
-        }
         let height = self.block.header.height;
+        state.timers.prepare(&self.parent.params.timers, height.next(), state.basefee_cycle);
         state.note_order(height);
         if self.tips.is_zero() {
             return report;

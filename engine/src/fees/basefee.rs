@@ -1,7 +1,7 @@
 //! The basefee of cycles and of cells, each with a target of its own (spec chain.md, "Fees"), and
 //! that of the timer lane (timers.md §4, CIP-1 §5).
 
-use crate::primitives::Wei;
+use crate::{primitives::Wei, record};
 
 /// A basefee never falls below 1 wei: from there it can still rise.
 pub const MIN_BASEFEE: Wei = Wei::new(1);
@@ -26,23 +26,53 @@ pub fn next(basefee: Wei, used: u64, target: u64) -> Wei {
     }
 }
 
+/// How the lane basefee moves: governed, an eighth and no bound that counts unless said otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneCurve {
+    /// A block moves it by at most one part in so many, at least 1.
+    pub change_denominator: u64,
+    /// The least that it may be, wei per cycle.
+    pub min: u64,
+    /// The most, wei per cycle.
+    pub max: u64,
+}
+record!(LaneCurve { change_denominator, min, max });
+
+impl Default for LaneCurve {
+    fn default() -> Self {
+        Self { change_denominator: MAX_CHANGE as u64, min: 1, max: u64::MAX - 1 }
+    }
+}
+
+impl LaneCurve {
+    /// Whether a basefee lies within the bounds.
+    pub const fn holds(&self, basefee: Wei) -> bool {
+        self.min as u128 <= basefee.get() && basefee.get() <= self.max as u128
+    }
+
+    /// The nearest basefee within the bounds.
+    pub fn clamp(&self, basefee: Wei) -> Wei {
+        basefee.min(Wei::new(self.max.into())).max(Wei::new(self.min.into()))
+    }
+}
+
 /// The lane basefee after a block whose timers `consumed` so many cycles of the `lane`.
 ///
-/// Moves by (2 × consumed − lane) / lane, at most an eighth: unlike [`next`] the share is not
-/// divided before it is cut, so a lane a sixteenth off half full moves it as far as it goes. Rises
-/// by at least 1 wei, falls no further than [`MIN_BASEFEE`]. Exact over the whole range; a rise
-/// beyond it saturates.
-pub fn next_lane(basefee: Wei, consumed: u64, lane: u64) -> Wei {
+/// Moves by (2 × consumed − lane) / lane, at most by its part: unlike [`next`] the share is not
+/// divided before it is cut, so a lane a sixteenth off half full moves it by an eighth. Rises by at
+/// least 1 wei, and stays within the curve's bounds. Exact over the whole range.
+pub fn next_lane(basefee: Wei, consumed: u64, lane: u64, curve: &LaneCurve) -> Wei {
     let fee = basefee.get();
     let (twice, lane) = (2 * u128::from(consumed), u128::from(lane));
-    let step = Wei::new(share(fee, twice.abs_diff(lane), lane).min(fee / MAX_CHANGE));
-    if twice > lane {
+    let most = fee / u128::from(curve.change_denominator).max(1);
+    let step = Wei::new(share(fee, twice.abs_diff(lane), lane).min(most));
+    curve.clamp(if twice > lane {
         basefee.saturating_add(step.max(Wei::new(1)))
     } else if twice < lane {
-        basefee.saturating_sub(step).max(MIN_BASEFEE)
+        basefee.saturating_sub(step)
     } else {
         basefee
-    }
+    })
 }
 
 /// floor(fee × min(part, whole) / whole) for a `whole` below 2^64, without leaving a u128 on the
@@ -87,7 +117,7 @@ mod tests {
     }
 
     fn check_lane(fee: u128, consumed: u64, lane: u64, expected: u128) {
-        let next = next_lane(Wei::new(fee), consumed, lane);
+        let next = next_lane(Wei::new(fee), consumed, lane, &LaneCurve::default());
         assert_eq!(next.get(), expected, "{fee} {consumed} {lane}");
     }
 
@@ -102,10 +132,28 @@ mod tests {
         check_lane(1, 51, 100, 2);
         check_lane(1, 0, 100, 1);
         check_lane(0, 0, 100, 1);
-        check_lane(u128::MAX, u64::MAX, u64::MAX, u128::MAX);
-        check_lane(u128::MAX, 0, u64::MAX, u128::MAX - u128::MAX / 8);
-        check_lane(u128::MAX, u64::MAX / 2, u64::MAX, u128::MAX - u128::MAX / u128::from(u64::MAX));
+        let most = u128::from(u64::MAX - 1);
+        check_lane(u128::MAX, u64::MAX, u64::MAX, most);
+        check_lane(most, u64::MAX, u64::MAX, most);
+        check_lane(most, 0, u64::MAX, most - most / 8);
+        check_lane(most, u64::MAX / 2, u64::MAX, most);
         check_lane(8, 1, 0, 9);
+    }
+
+    #[test]
+    fn the_lane_s_keeps_to_its_curve() {
+        let curve = LaneCurve { change_denominator: 2, min: 300, max: 1_400 };
+        let check = |fee, consumed, expected| {
+            assert_eq!(next_lane(Wei::new(fee), consumed, 100, &curve).get(), expected);
+        };
+        check(800, 100, 1_200);
+        check(1_200, 100, 1_400);
+        check(800, 0, 400);
+        check(400, 0, 300);
+        check(10, 50, 300);
+        check(9_999, 50, 1_400);
+        assert!(curve.holds(Wei::new(300)) && curve.holds(Wei::new(1_400)));
+        assert!(!curve.holds(Wei::new(299)) && !curve.holds(Wei::new(1_401)));
     }
 
     proptest! {
@@ -119,7 +167,7 @@ mod tests {
             let step = step.min(fee / 8);
             let expected = match twice.cmp(&whole) {
                 std::cmp::Ordering::Greater => fee + step.max(1),
-                std::cmp::Ordering::Equal => fee,
+                std::cmp::Ordering::Equal => fee.max(1),
                 std::cmp::Ordering::Less => (fee - step).max(1),
             };
             check_lane(fee, consumed, lane, expected);

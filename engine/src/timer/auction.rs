@@ -15,7 +15,8 @@
 //! A timer counts as due while it has not fired and its lifetime is not over, whether or not it can
 //! be paid for. The result is kept within 0.5 and 2.0; where a timer of the actor stayed behind in
 //! its eighth block or later, it is at least 1.5. An actor without a due timer in the epoch moves
-//! toward 1,000,000: of the distance, 1 − λ is left.
+//! toward 1,000,000: of the distance, 1 − λ is left. λ and the three bounds are governed
+//! ([`Weighting`]).
 //!
 //! How weights order timers and cut the lane into slices stands in [`lane`](super::lane).
 
@@ -33,18 +34,31 @@ use crate::{
 const ONE: u64 = 1_000_000;
 /// The weight of an actor of which nothing is known, in millionths (timers.md §6).
 pub const START_WEIGHT: u64 = ONE;
-/// The least weight, in millionths (timers.md §6).
-pub const MIN_WEIGHT: u64 = ONE / 2;
-/// The most, in millionths (timers.md §6).
-pub const MAX_WEIGHT: u64 = 2 * ONE;
-/// The least weight of an actor whose timers waited too long, in millionths (timers.md §6).
-pub const STARVED_WEIGHT: u64 = ONE / 2 * 3;
-/// λ, in millionths (timers.md §6).
-const LAMBDA: u64 = 200_000;
 /// Lateness counts up to so many blocks (timers.md §6).
 const MOST_LATE: u32 = 32;
 /// A timer that was deferred in so many blocks has waited too long (timers.md §6).
 const STARVED_BLOCKS: u32 = 8;
+
+/// How weights move: governed, and at first as timers.md §6 has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weighting {
+    /// λ, in millionths: at most all of them.
+    pub lambda: u64,
+    /// The least weight, in millionths: from 1 to [`START_WEIGHT`].
+    pub min: u64,
+    /// The most, in millionths: at least [`START_WEIGHT`].
+    pub max: u64,
+    /// The least weight of an actor whose timers waited too long, in millionths: from `min` to
+    /// `max`.
+    pub starvation_floor: u64,
+}
+record!(Weighting { lambda, min, max, starvation_floor });
+
+impl Default for Weighting {
+    fn default() -> Self {
+        Self { lambda: 200_000, min: ONE / 2, max: 2 * ONE, starvation_floor: ONE / 2 * 3 }
+    }
+}
 
 /// What an actor's due timers did in a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -171,11 +185,11 @@ impl Auction {
     }
 
     /// Ends the epoch: new weights, tallies of nothing.
-    pub fn rollover(&mut self) {
+    pub fn rollover(&mut self, rules: &Weighting) {
         let idle: Vec<_> = self.weights.iter().map(|(actor, weight)| (*actor, *weight)).collect();
         for (actor, weight) in idle {
             if !self.tallies.contains_key(&actor) {
-                self.set(actor, rested(weight));
+                self.set(actor, rested(weight, rules));
             }
         }
         let mut tips: Vec<_> = self.tallies.iter().map(|(_, tally)| tally.mean_tip()).collect();
@@ -184,11 +198,20 @@ impl Auction {
             let mean = tally.mean_tip();
             let at_most = tips.partition_point(|tip| *tip <= mean);
             let score = tally.score(share(at_most as u64, tips.len() as u64), self.budget);
-            let blended = ((ONE - LAMBDA) * self.weight(actor) + LAMBDA * score) / ONE;
-            let least = if tally.starved { STARVED_WEIGHT } else { MIN_WEIGHT };
-            self.set(*actor, blended.clamp(least, MAX_WEIGHT));
+            let kept = ONE.saturating_sub(rules.lambda);
+            let blended = (kept * self.weight(actor) + rules.lambda * score) / ONE;
+            let least = if tally.starved { rules.starvation_floor } else { rules.min };
+            self.set(*actor, blended.max(least).min(rules.max));
         }
         self.budget = 0;
+    }
+
+    /// Brings weights within bounds that have moved.
+    pub fn rescale(&mut self, rules: &Weighting) {
+        let all: Vec<_> = self.weights.iter().map(|(actor, weight)| (*actor, *weight)).collect();
+        for (actor, weight) in all {
+            self.set(actor, weight.max(rules.min).min(rules.max));
+        }
     }
 
     /// The hash over weights and tallies.
@@ -207,9 +230,9 @@ impl Auction {
 }
 
 /// The weight after an epoch without a due timer.
-const fn rested(weight: u64) -> u64 {
+const fn rested(weight: u64, rules: &Weighting) -> u64 {
     // Floored, so that the distance comes to its end.
-    let distance = weight.abs_diff(START_WEIGHT) * (ONE - LAMBDA) / ONE;
+    let distance = weight.abs_diff(START_WEIGHT) * ONE.saturating_sub(rules.lambda) / ONE;
     if weight < START_WEIGHT { START_WEIGHT - distance } else { START_WEIGHT + distance }
 }
 
@@ -231,10 +254,8 @@ impl Encode for Auction {
 impl Decode for Auction {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let Stored { weights, tallies, budget } = Stored::decode(r)?;
-        let kept =
-            |weight: &u64| (MIN_WEIGHT..=MAX_WEIGHT).contains(weight) && *weight != START_WEIGHT;
-        if !weights.iter().all(|(_, weight)| kept(weight)) {
-            return Err(DecodeError::Invalid("a weight is from 0.5 to 2.0, and stored if not 1.0"));
+        if weights.iter().any(|(_, weight)| *weight == START_WEIGHT) {
+            return Err(DecodeError::Invalid("a weight is stored if it is not 1.0"));
         }
         if tallies.iter().any(|(_, tally)| tally.due == 0) {
             return Err(DecodeError::Invalid("an actor is tallied where it has due timers"));

@@ -15,7 +15,9 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | [`params`] | policies, limits, the keys under which they are governed |
+//! | [`params`] | policies, limits, what a genesis says of them |
+//! | [`governed`] | keys and bounds of what is governed |
+//! | [`proposals`] | other values of it, from a height on |
 //! | [`record`] | a timer, its id, what is wrong with one |
 //! | [`schedule`] | from a request to a timer: defaults, bounds, ids |
 //! | [`pages`] | records by key: a persistent Merkle trie in little memory |
@@ -36,11 +38,13 @@ pub mod calendar;
 pub mod due;
 pub mod eip1559;
 pub mod fairness;
+pub mod governed;
 mod journal;
 pub mod lane;
 mod overflow;
 mod pages;
 pub mod params;
+pub mod proposals;
 pub mod queue;
 pub mod record;
 pub mod schedule;
@@ -49,8 +53,10 @@ pub use auction::Auction;
 pub use calendar::Calendar;
 pub use due::Due;
 pub use fairness::Fairness;
+pub use governed::{Governed, Key, ParameterError};
 pub use journal::{Change, Notice, Position};
-pub use params::{Activation, Config, ParameterError, Params, Policy, Scope, Tier, Tiers};
+pub use params::{Activation, Config, Params, Policy, Scope, Tier, Tiers};
+pub use proposals::{Proposal, Setting};
 pub use queue::{Place, Queue};
 pub use record::{Bid, Timer, TimerError};
 pub use schedule::{Admitted, Ids, Request, Terms};

@@ -1,8 +1,8 @@
-//! Policies, limits, and the keys under which they are governed.
+//! Policies and limits, and what a chain's genesis says of them.
 
-use super::Due;
+use super::{Due, auction::Weighting};
 use crate::{
-    fees::meter,
+    fees::{basefee::LaneCurve, meter},
     names,
     primitives::{Height, Wei},
     record,
@@ -114,23 +114,6 @@ impl Default for Params {
     }
 }
 
-impl Params {
-    /// The policy of the block at `height`.
-    pub fn policy_at(&self, height: Height) -> Policy {
-        match self.activation {
-            Some(activation) if height >= activation.height => activation.policy,
-            _ => self.policy,
-        }
-    }
-
-    /// Whether scheduling with the withdrawn `bid` is still accepted at `height`, and ignored:
-    /// under `fifo`, and for a while after it was replaced (timers.md §5, §7).
-    pub fn takes_bid(&self, height: Height) -> bool {
-        let legacy = self.policy == Policy::Fifo;
-        legacy && self.activation.is_none_or(|a| height < a.height.after(self.deprecation_blocks))
-    }
-}
-
 /// `TimerConfig`: what is governed (timers.md §1), and a share of fees. Read once per block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -158,6 +141,12 @@ pub struct Config {
     pub priority_tier_floor: u64,
     /// What a transaction pays at least of the cycles that it bought, per mille.
     pub least_share_of_bought_cycles: u64,
+    /// What a cycle of the lane costs of the lane basefee, per mille (CIP-1 §5).
+    pub lane_fee_multiplier: u64,
+    /// How the lane basefee moves.
+    pub lane_basefee: LaneCurve,
+    /// How weights move under `gba-auction`.
+    pub weights: Weighting,
 }
 record!(Config {
     max_ttl_blocks,
@@ -172,6 +161,9 @@ record!(Config {
     priority_tier_multipliers,
     priority_tier_floor,
     least_share_of_bought_cycles,
+    lane_fee_multiplier,
+    lane_basefee,
+    weights,
 });
 
 impl Default for Config {
@@ -194,96 +186,11 @@ impl Default for Config {
             },
             priority_tier_floor: 100,
             least_share_of_bought_cycles: 125,
+            lane_fee_multiplier: 1_000,
+            lane_basefee: LaneCurve::default(),
+            weights: Weighting::default(),
         }
     }
-}
-
-/// A governed parameter: its key, and the least and the most that it may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
-    /// The key, as `set_parameter` has it.
-    pub name: &'static str,
-    /// What it means and in which unit.
-    pub about: &'static str,
-    /// The least value.
-    pub min: u64,
-    /// The most.
-    pub max: u64,
-}
-
-macro_rules! keys {
-    ($($($field:ident).+: $name:literal, $min:literal..=$max:expr, $about:literal;)*) => {
-        impl Config {
-            /// The parameters that are governed, by key.
-            pub const KEYS: &'static [Key] = &[$(Key {
-                name: $name,
-                about: $about,
-                min: $min,
-                max: $max,
-            }),*];
-
-            /// The value under a key.
-            pub fn get(&self, key: &str) -> Option<u64> {
-                match key {
-                    $($name => Some(self.$($field).+),)*
-                    _ => None,
-                }
-            }
-
-            /// Gives a key another value, within its bounds.
-            pub fn set(&mut self, key: &str, value: u64) -> Result<(), ParameterError> {
-                let unknown = || ParameterError::UnknownParameter(key.to_owned());
-                let known = Self::KEYS.iter().find(|known| known.name == key);
-                let &Key { name, min, max, .. } = known.ok_or_else(unknown)?;
-                if !(min..=max).contains(&value) {
-                    return Err(ParameterError::ParameterOutOfRange { name, value, min, max });
-                }
-                match key {
-                    $($name => self.$($field).+ = value,)*
-                    _ => return Err(unknown()),
-                }
-                Ok(())
-            }
-        }
-    };
-}
-
-/// Blocks of a year at a block a second: no window or lifetime is longer.
-const YEAR_BLOCKS: u64 = 31_536_000;
-/// No lane or budget has more cycles than this.
-const MOST_CYCLES: u64 = 1_000_000_000;
-
-keys! {
-    fairness_window_blocks: "system:cip1:fairness_window_blocks", 1..=100_000,
-        "blocks whose fires count for the fairness weight";
-    max_cycles_per_fire_auction_phase: "system:cip1:max_cycles_per_fire_auction_phase",
-        1..=MOST_CYCLES, "cycles above which a timer is not attempted under eip1559";
-    priority_tier_floor: "system:cip1:priority_tier_floor", 1..=1_000_000_000_000,
-        "the least median tip that tiers are multiples of, wei per cycle";
-    priority_tier_multipliers.economy: "system:cip1:priority_tier_multipliers.economy", 0..=1_000_000,
-        "what tier economy makes of the median tip, per mille";
-    priority_tier_multipliers.fast: "system:cip1:priority_tier_multipliers.fast", 0..=1_000_000,
-        "what tier fast makes of the median tip, per mille";
-    priority_tier_multipliers.standard: "system:cip1:priority_tier_multipliers.standard",
-        0..=1_000_000, "what tier standard makes of the median tip, per mille";
-    priority_tier_multipliers.urgent: "system:cip1:priority_tier_multipliers.urgent", 0..=1_000_000,
-        "what tier urgent makes of the median tip, per mille";
-    gc_cycles_per_block: "system:cip5:gc_cycles_per_block", 0..=MOST_CYCLES,
-        "cycles per block for removing timers, 200 each";
-    lane_timer_cells: "system:cip5:lane_timer_cells", 64..=meter::MAX_BLOCK_CELLS,
-        "cells per block for firing timers";
-    lane_timer_cycles: "system:cip5:lane_timer_cycles", 1..=MOST_CYCLES,
-        "cycles per block for firing timers";
-    max_cells_per_fire: "system:cip5:max_cells_per_fire", 0..=meter::MAX_BLOCK_CELLS,
-        "cells that a timer may ask for";
-    max_cycles_per_fire: "system:cip5:max_cycles_per_fire", 1..=MOST_CYCLES,
-        "cycles that a timer may ask for";
-    max_timers_per_actor: "system:cip5:max_timers_per_actor", 0..=1_000_000,
-        "timers that an actor may have";
-    max_ttl_blocks: "system:cip5:max_ttl_blocks", 1..=YEAR_BLOCKS,
-        "blocks from scheduling to the last height at which a timer may fire";
-    least_share_of_bought_cycles: "system:fees:least_share_of_bought_cycles", 0..=1_000,
-        "what a call or deployment pays at least of the cycles that it bought, per mille";
 }
 
 impl Config {
@@ -309,84 +216,5 @@ impl Config {
         self.cell_cap() < before.cell_cap()
             || self.lane_timer_cycles < before.lane_timer_cycles
             || Policy::ALL.iter().any(|policy| self.cycle_cap(*policy) < before.cycle_cap(*policy))
-    }
-
-    /// The first parameter that is out of its bounds.
-    pub fn check(&self) -> Result<(), ParameterError> {
-        Self::KEYS.iter().try_for_each(|key| {
-            let value = self.get(key.name).expect("a known key has a value");
-            self.clone_with(key.name, value).map(drop)
-        })
-    }
-
-    fn clone_with(mut self, key: &str, value: u64) -> Result<Self, ParameterError> {
-        self.set(key, value)?;
-        Ok(self)
-    }
-}
-
-/// Why a parameter does not change. The variant's name opens the text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ParameterError {
-    /// Nothing has this name.
-    #[error("UnknownParameter: no parameter {0}")]
-    UnknownParameter(String),
-    /// A value that makes no sense.
-    #[error("ParameterOutOfRange: {name} is from {min} to {max}, not {value}")]
-    ParameterOutOfRange {
-        /// Which.
-        name: &'static str,
-        /// What was asked for.
-        value: u64,
-        /// The least.
-        min: u64,
-        /// The most.
-        max: u64,
-    },
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_key_reads_what_was_set() {
-        let mut config = Config::default();
-        config.check().unwrap();
-        for (index, key) in Config::KEYS.iter().enumerate() {
-            let value = key.min + index as u64;
-            config.set(key.name, value).unwrap();
-            assert_eq!(config.get(key.name), Some(value), "{}", key.name);
-            let out = ParameterError::ParameterOutOfRange {
-                name: key.name,
-                value: key.max + 1,
-                min: key.min,
-                max: key.max,
-            };
-            assert_eq!(config.set(key.name, key.max + 1), Err(out));
-        }
-        assert!(Config::KEYS.is_sorted_by_key(|key| key.name), "they are listed in this order");
-        let unknown = ParameterError::UnknownParameter("system:cip1:no".into());
-        assert_eq!(config.set("system:cip1:no", 1), Err(unknown));
-    }
-
-    #[test]
-    fn a_policy_holds_from_its_block_on_and_bids_die_out() {
-        let activation = Activation { policy: Policy::Eip1559, height: Height::new(10) };
-        let params = Params {
-            policy: Policy::Fifo,
-            activation: Some(activation),
-            deprecation_blocks: 5,
-            ..Params::default()
-        };
-        let check = |height: u64, policy, bid| {
-            let height = Height::new(height);
-            assert_eq!((params.policy_at(height), params.takes_bid(height)), (policy, bid));
-        };
-        check(9, Policy::Fifo, true);
-        check(10, Policy::Eip1559, true);
-        check(14, Policy::Eip1559, true);
-        check(15, Policy::Eip1559, false);
-        assert!(!Params::default().takes_bid(Height::new(1)));
     }
 }

@@ -1,6 +1,7 @@
 //! `chain params`: the governed parameters.
 
 use crate::{
+    args::HeightArg,
     commands::{
         account::Inclusion,
         transaction::{self, Signer},
@@ -13,15 +14,18 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{GovernedParameter, HashText, Setting},
-    client::Client,
+    api::types::{GovernedParameter, HashText, PendingSetting, Setting},
+    client::BlockAt,
     topology::GOVERNANCE,
 };
 use cowboy_engine::{
-    chain::transaction::{Payload, SetParameter, SetPhase},
+    chain::transaction::{Payload, SetParameter, SetPhase, UpdateTimerConfig},
     presence::{Phase, PhaseError},
+    primitives::Height,
+    timer::Setting as Proposed,
 };
 use serde::Serialize;
+use std::ops::RangeInclusive;
 
 #[derive(Debug, Subcommand)]
 pub enum Params {
@@ -31,15 +35,19 @@ pub enum Params {
         #[arg(add = ArgValueCandidates::new(complete::parameters))]
         key: Option<String>,
     },
-    /// Give a governed parameter another value, from the next block on
+    /// Give governed parameters other values, from the next block on or from a height on
     ///
-    /// All are numbers but for migration.phase, which is shadow, hot-path or sunset.
+    /// Several change together, or none. All are numbers but for policy, which is eip1559, fifo or
+    /// gba-auction, and migration.phase, which is shadow, hot-path or sunset and changes by itself.
     Set {
-        /// Its key, or the end of it: lane_timer_cycles
-        #[arg(add = ArgValueCandidates::new(complete::parameters))]
-        key: String,
-        /// Its value
-        value: String,
+        /// Keys, or the ends of them, and values: lane_timer_cycles=400000 policy=fifo; or one key
+        /// and one value
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        #[arg(add = ArgValueCandidates::new(complete::settings))]
+        settings: Vec<String>,
+        /// The first block with these values: 120 or +10 (from now) [default: the next one]
+        #[arg(long, value_name = "HEIGHT")]
+        at: Option<HeightArg>,
         /// The account that governs: a name, or an address whose key is in the devnet's folder
         #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
@@ -49,17 +57,26 @@ pub enum Params {
     },
 }
 
-/// A parameter that was set.
+/// Parameters that were set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Set {
+    changes: Vec<Changed>,
+    transaction: HashText,
+    /// The block that has the transaction.
+    height: Option<u64>,
+    /// The first block with the values.
+    from: Option<u64>,
+}
+
+/// A parameter that was set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Changed {
     key: String,
-    /// Its value until then.
+    /// Its value until now.
     before: Setting,
     value: Setting,
-    transaction: HashText,
-    /// The block that set it: it holds from the next one on.
-    height: Option<u64>,
 }
 
 impl Params {
@@ -69,52 +86,128 @@ impl Params {
         let client = cx.client_of(&devnet)?;
         match self {
             Self::Get { key: None } => cx.ui.list(&client.governance().await?),
-            Self::Get { key: Some(key) } => cx.ui.document(&find(&client, &key).await?),
-            Self::Set { key, value, from, inclusion } => {
+            Self::Get { key: Some(key) } => {
+                let all = client.governance().await?;
+                cx.ui.document(&find(all, &key)?)
+            }
+            Self::Set { settings, at, from, inclusion } => {
+                let settings = split(&settings)?;
                 let signer = Signer::find(&devnet, &from)?;
-                let parameter = find(&client, &key).await?;
+                let all = client.governance().await?;
+                let at = match at {
+                    Some(at) => Some(first_block(at.resolve(&client).await?)?),
+                    None => None,
+                };
                 // What the chain would refuse is refused before it costs a fee.
-                let (payload, value) = change(&parameter, &value)?;
-                let GovernedParameter { key, value: before, .. } = parameter;
+                let (payload, changes) = change(&all, &settings, at)?;
                 let deadline = Deadline::after(inclusion.timeout);
                 let executed =
                     transaction::execute(cx.ui, &client, &signer, payload, deadline).await?;
                 let transaction = executed.transaction;
                 let (hash, height) = (transaction.hash, transaction.height);
-                cx.ui.document(&Set { key, before, value, transaction: hash, height })
+                let from = at.or(height.map(|height| height + 1));
+                cx.ui.document(&Set { changes, transaction: hash, height, from })
             }
         }
     }
 }
 
-/// What gives a parameter the value typed, and that value.
-fn change(parameter: &GovernedParameter, typed: &str) -> Result<(Payload, Setting), CliError> {
-    let GovernedParameter { key, min, max, choices, .. } = parameter;
-    if key == Phase::KEY {
-        let phase: Phase = typed
-            .parse()
-            .map_err(|error: PhaseError| CliError::new(Exit::Usage, error.to_string()))?;
-        return Ok((Payload::SetPhase(SetPhase { phase }), Setting::Word(phase.to_string())));
+/// Keys and values as typed.
+fn split(typed: &[String]) -> Result<Vec<(&str, &str)>, CliError> {
+    if let [key, value] = typed
+        && !key.contains('=')
+    {
+        return Ok(vec![(key, value)]);
     }
-    let (Some(min), Some(max)) = (min, max) else {
-        let what = format!("{key} is one of {}: this cowboyctl cannot set it", choices.join(", "));
-        return Err(CliError::failed(what));
+    let pair = |one: &'_ String| {
+        let what = format!("`{one}` is no KEY=VALUE");
+        let hint = "for one: cowboyctl chain params set lane_timer_cycles=400000";
+        CliError::new(Exit::Usage, what).hint(hint)
     };
+    typed.iter().map(|one| one.split_once('=').ok_or_else(|| pair(one))).collect()
+}
+
+/// The height of a block that is to come.
+fn first_block(at: BlockAt) -> Result<u64, CliError> {
+    match at {
+        BlockAt::Height(height) => Ok(height),
+        BlockAt::Latest => {
+            Err(CliError::new(Exit::Usage, "latest is no height to come")
+                .hint("say which: --at +10"))
+        }
+    }
+}
+
+/// What gives parameters the values typed, and those values.
+fn change(
+    all: &[GovernedParameter],
+    settings: &[(&str, &str)],
+    at: Option<u64>,
+) -> Result<(Payload, Vec<Changed>), CliError> {
+    let mut changes: Vec<Changed> = Vec::new();
+    let mut proposed = Vec::new();
+    let mut phase = None;
+    for (key, typed) in settings {
+        let GovernedParameter { key, value: before, choices, min, max, .. } =
+            find(all.to_vec(), key)?;
+        if changes.iter().any(|change| change.key == key) {
+            let what = format!("ParameterRepeated: {key} is given two values");
+            return Err(CliError::new(Exit::Rejected, what));
+        }
+        let value = if key == Phase::KEY {
+            let known: Phase = typed
+                .parse()
+                .map_err(|error: PhaseError| CliError::new(Exit::Usage, error.to_string()))?;
+            phase = Some(known);
+            Setting::Word(known.to_string())
+        } else if let (Some(min), Some(max)) = (min, max) {
+            let number = number(&key, typed, min..=max)?;
+            proposed.push(Proposed { key: key.clone(), value: number });
+            Setting::Number(number)
+        } else {
+            let place = choices.iter().position(|choice| choice == typed).ok_or_else(|| {
+                let known = choices.join(", ");
+                let what = format!("`{typed}` is no value of {key}: expected one of {known}");
+                CliError::new(Exit::Usage, what)
+            })?;
+            proposed.push(Proposed { key: key.clone(), value: place as u64 });
+            Setting::Word((*typed).to_owned())
+        };
+        changes.push(Changed { key, before, value });
+    }
+    let payload = match (phase, proposed.as_slice(), at) {
+        (Some(phase), [], None) => Payload::SetPhase(SetPhase { phase }),
+        (Some(_), ..) => {
+            let what = format!("{} changes by itself, from the next block on", Phase::KEY);
+            return Err(CliError::new(Exit::Usage, what).hint("set it without others and --at"));
+        }
+        (None, [Proposed { key, value }], None) => {
+            Payload::SetParameter(SetParameter { key: key.clone(), value: *value })
+        }
+        (None, ..) => Payload::SysUpdateTimerConfig(UpdateTimerConfig {
+            settings: proposed,
+            height: at.map(Height::new),
+        }),
+    };
+    Ok((payload, changes))
+}
+
+/// A number as typed, within the bounds of its parameter.
+fn number(key: &str, typed: &str, range: RangeInclusive<u64>) -> Result<u64, CliError> {
+    let (min, max) = (range.start(), range.end());
     let value: u64 = typed.parse().map_err(|_| {
-        let what = format!("`{typed}` is no value of {key}: expected a number");
+        let what = format!("`{typed}` is no value of {key}: expected a number from {min} to {max}");
         CliError::new(Exit::Usage, what)
     })?;
-    if !(*min..=*max).contains(&value) {
+    if !range.contains(&value) {
         let what = format!("ParameterOutOfRange: {key} is from {min} to {max}, not {value}");
         return Err(CliError::new(Exit::Rejected, what));
     }
-    let payload = Payload::SetParameter(SetParameter { key: key.clone(), value });
-    Ok((payload, Setting::Number(value)))
+    Ok(value)
 }
 
 /// The parameter of this key, or the only one whose key ends so.
-async fn find(client: &Client, key: &str) -> Result<GovernedParameter, CliError> {
-    let mut all = client.governance().await?;
+fn find(mut all: Vec<GovernedParameter>, key: &str) -> Result<GovernedParameter, CliError> {
     if let Some(found) = all.iter().position(|parameter| parameter.key == key) {
         return Ok(all.swap_remove(found));
     }
@@ -134,10 +227,10 @@ async fn find(client: &Client, key: &str) -> Result<GovernedParameter, CliError>
             // By its whole key, or by its last part.
             let parts =
                 names.iter().flat_map(|key| [Some(key.as_str()), key.rsplit([':', '.']).next()]);
-            match nearest(key, parts.flatten()) {
-                Some(meant) => Err(error.detail(format!("did you mean `{meant}`?"))),
-                None => Err(error),
-            }
+            Err(error.detail(match nearest(key, parts.flatten()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("known are {}", names.join(", ")),
+            }))
         }
     }
 }
@@ -149,7 +242,7 @@ fn ends(key: &str, ending: &str) -> bool {
 
 impl Row for GovernedParameter {
     const HEADER: &'static [&'static str] =
-        &["key", ">value", ">genesis", ">least", ">most", "meaning"];
+        &["key", ">value", ">genesis", ">least", ">most", "pending", "meaning"];
 
     fn cells(&self) -> Vec<String> {
         let bound =
@@ -160,6 +253,7 @@ impl Row for GovernedParameter {
             self.genesis.to_string(),
             bound(self.min),
             bound(self.max),
+            pending(self).unwrap_or_else(|| "-".to_owned()),
             self.about.clone(),
         ]
     }
@@ -167,6 +261,13 @@ impl Row for GovernedParameter {
     fn id(&self) -> String {
         self.key.clone()
     }
+}
+
+/// What was proposed for a parameter, by height.
+fn pending(parameter: &GovernedParameter) -> Option<String> {
+    let one = |setting: &PendingSetting| format!("{} from {}", setting.value, setting.height);
+    let all: Vec<_> = parameter.pending.iter().map(one).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 impl Document for GovernedParameter {
@@ -178,6 +279,9 @@ impl Document for GovernedParameter {
         let mut lines = vec![("key", self.key.clone()), ("value", self.value.to_string())];
         if let Some(since) = self.since {
             lines.push(("since block", since.to_string()));
+        }
+        if let Some(pending) = pending(self) {
+            lines.push(("pending", pending));
         }
         lines.push(("at genesis", self.genesis.to_string()));
         lines.push(("range", range));
@@ -192,26 +296,85 @@ impl Document for GovernedParameter {
 
 impl Document for Set {
     fn text(&self) -> String {
-        let mut lines = vec![
-            ("key", self.key.clone()),
-            ("before", self.before.to_string()),
-            ("value", self.value.to_string()),
-        ];
-        if let Some(height) = self.height {
-            lines.push(("holds from", (height + 1).to_string()));
+        let mut lines = Vec::new();
+        if let [Changed { key, before, value }] = self.changes.as_slice() {
+            lines.extend([("key", key.clone()), ("before", before.to_string())]);
+            lines.push(("value", value.to_string()));
+        } else {
+            lines.extend(self.changes.iter().map(|Changed { key, before, value }| {
+                (key.as_str(), format!("{value}, before {before}"))
+            }));
+        }
+        if let Some(from) = self.from {
+            lines.push(("holds from", from.to_string()));
         }
         lines.push(("transaction", self.transaction.to_string()));
         fields(&lines)
     }
 
     fn id(&self) -> String {
-        self.key.clone()
+        let keys: Vec<_> = self.changes.iter().map(|changed| changed.key.as_str()).collect();
+        keys.join("\n")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parameter(key: &str, choices: &[&str]) -> GovernedParameter {
+        let number = choices.is_empty();
+        GovernedParameter {
+            key: key.to_owned(),
+            value: Setting::Number(7),
+            genesis: Setting::Number(7),
+            min: number.then_some(1),
+            max: number.then_some(9),
+            choices: choices.iter().map(|choice| (*choice).to_owned()).collect(),
+            since: None,
+            pending: Vec::new(),
+            about: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_typed_becomes_one_transaction() {
+        let all = [
+            parameter("system:cip1:policy", &["eip1559", "fifo", "gba-auction"]),
+            parameter("system:cip5:lane_timer_cycles", &[]),
+            parameter(Phase::KEY, &["shadow", "hot-path", "sunset"]),
+        ];
+        let typed = |typed: &[&str], at| {
+            let typed: Vec<_> = typed.iter().map(|&one| one.to_owned()).collect();
+            change(&all, &split(&typed)?, at).map(|(payload, _)| payload)
+        };
+        let lane = |value| Proposed { key: "system:cip5:lane_timer_cycles".to_owned(), value };
+        let policy = |value| Proposed { key: "system:cip1:policy".to_owned(), value };
+        let update = |settings, height: Option<u64>| {
+            let height = height.map(Height::new);
+            Payload::SysUpdateTimerConfig(UpdateTimerConfig { settings, height })
+        };
+        for (one, at, expected) in [
+            (&["lane_timer_cycles", "3"][..], Some(40), update(vec![lane(3)], Some(40))),
+            (&["lane_timer_cycles=3", "policy=fifo"], None, update(vec![lane(3), policy(1)], None)),
+            (&["policy=gba-auction"], Some(9), update(vec![policy(2)], Some(9))),
+            (&["phase=sunset"], None, Payload::SetPhase(SetPhase { phase: Phase::Sunset })),
+        ] {
+            assert_eq!(typed(one, at).unwrap(), expected);
+        }
+        for (one, at, expected) in [
+            (&["lane_timer_cycles"][..], None, "`lane_timer_cycles` is no KEY=VALUE"),
+            (&["policy=lifo"], None, "`lifo` is no value of system:cip1:policy: expected one of"),
+            (&["lane_timer_cycles=x"], None, "expected a number from 1 to 9"),
+            (&["lane_timer_cycles=10"], None, "ParameterOutOfRange: "),
+            (&["policy=fifo", "policy=fifo"], None, "ParameterRepeated: system:cip1:policy "),
+            (&["phase=sunset", "policy=fifo"], None, "migration.phase changes by itself"),
+            (&["phase=sunset"], Some(9), "migration.phase changes by itself"),
+        ] {
+            let error = typed(one, at).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
 
     #[test]
     fn keys_are_known_by_their_last_parts() {

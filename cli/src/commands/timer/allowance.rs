@@ -1,12 +1,12 @@
 //! What a transaction has to allow the timers that it schedules and its sender pays for.
 
 use cowboy_devnet::{
-    api::types::{AddressText, AmountText, Event, HashText, LaneQuery},
+    api::types::{AddressText, AmountText, Event, HashText, LaneQuery, Setting},
     client::{Client, ClientError},
 };
 use cowboy_engine::{
     primitives::{Address, CBY, Height, InCby, Wei},
-    timer::{Config, Policy, Request, Terms},
+    timer::{Governed, Key, Params, Policy, Request, Terms},
 };
 use serde::Deserialize;
 
@@ -66,17 +66,21 @@ pub async fn for_one(
 ) -> Result<Wei, ClientError> {
     let parameters = client.parameters().await?;
     let lane = client.timer_fees(&LaneQuery { from: None, limit: Some(1) }).await?.pop();
-    let mut config = Config::default();
+    let mut governed = Governed::first(&Params::default());
     for parameter in client.governance().await? {
         // A key that this program does not know bounds nothing that it works out.
-        if let Some(number) = parameter.value.number() {
-            let _ = config.set(&parameter.key, number);
+        match parameter.value {
+            Setting::Number(number) => drop(governed.set(&parameter.key, number)),
+            Setting::Word(word) if parameter.key == Key::POLICY => {
+                governed.policy = Policy::named(&word).unwrap_or_default();
+            }
+            Setting::Word(_) => {}
         }
     }
+    let Governed { policy, config } = governed;
     let basefee_cycle = *parameters.cycle_basefee;
-    let policy = lane.as_ref().and_then(|lane| Policy::named(&lane.policy)).unwrap_or_default();
     let lane_price = match (policy, lane) {
-        (Policy::Eip1559, Some(lane)) => *lane.lane_basefee,
+        (Policy::Eip1559, Some(lane)) if lane.policy == policy.name() => *lane.lane_basefee,
         _ => basefee_cycle,
     };
     let terms = Terms {

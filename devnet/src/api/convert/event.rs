@@ -1,6 +1,9 @@
 //! Events of the chain as the API tells them.
 
-use super::{actor, address, amount, hex};
+use super::{
+    actor, address, amount, hex,
+    timer::{setting, settings},
+};
 use crate::{
     api::types::{Event, Text},
     storage::StoredEvent,
@@ -16,10 +19,10 @@ use cowboy_engine::{
             PresenceUnavailable, ReputationChanged, ResultCommitted, ResultRevealed,
             RunnerDeregistered, RunnerPaid, RunnerRegistered, RunnerSlashed, RunnerUpdated,
             SubsetEpochAdvanced, TaskClaimed, TaskCompleted, TaskCreated, TaskExpired,
-            TimerCancelled, TimerCancelledInsufficientFunds, TimerConfigUpdated,
-            TimerExceedsAuctionCap, TimerExpired, TimerExtended, TimerFired, TimerGasClamped,
-            TimerPolicyActivated, TimerPriorityClampedAtSchedule, TimerScheduled, Transferred,
-            ValidatorAdded, ValidatorRemoved, WorkFailed,
+            TimerCancelled, TimerCancelledInsufficientFunds, TimerConfigActivated,
+            TimerConfigProposed, TimerExceedsAuctionCap, TimerExpired, TimerExtended, TimerFired,
+            TimerGasClamped, TimerPolicyActivated, TimerPriorityClampedAtSchedule, TimerScheduled,
+            Transferred, ValidatorAdded, ValidatorRemoved, WorkFailed,
         },
     },
     primitives::Address,
@@ -340,10 +343,22 @@ fn of_timer(kind: &EventKind) -> Value {
             "gba": address(gba),
             "reason": reason,
         }),
-        EventKind::TimerConfigUpdated(TimerConfigUpdated { by }) => json!({ "by": address(by) }),
-        EventKind::ParameterSet(ParameterSet { key, before, after }) => {
-            json!({ "key": key, "before": before, "after": after })
+        EventKind::TimerConfigProposed(TimerConfigProposed { by, height, settings: proposed }) => {
+            json!({
+                "by": address(by),
+                "height": height.get(),
+                "settings": settings(proposed),
+            })
         }
+        EventKind::TimerConfigActivated(TimerConfigActivated { by, settings: now }) => json!({
+            "by": by.as_ref().map(address),
+            "settings": settings(now),
+        }),
+        EventKind::ParameterSet(ParameterSet { key, before, after }) => json!({
+            "key": key,
+            "before": setting(key, *before),
+            "after": setting(key, *after),
+        }),
         EventKind::TimerPolicyActivated(TimerPolicyActivated { policy }) => {
             json!({ "policy": policy.name() })
         }

@@ -8,9 +8,21 @@ use crate::{
 use cowboy_engine::{
     chain::{Fire, Status, receipt::Charged},
     primitives::Height,
-    timer::{Bid, Place, Timer},
+    timer::{Bid, Key, Place, Setting, Timer},
 };
 use serde_json::Value;
+
+/// A governed parameter's value: the word that its number stands for, or the number.
+pub(super) fn setting(key: &str, value: u64) -> Value {
+    let word = Key::named(key).ok().and_then(|key| key.word(value));
+    word.map_or_else(|| value.into(), Value::from)
+}
+
+/// Values of governed parameters, by key.
+pub(super) fn settings(settings: &[Setting]) -> Value {
+    let entry = |Setting { key, value }: &Setting| (key.clone(), setting(key, *value));
+    Value::Object(settings.iter().map(entry).collect())
+}
 
 /// Where a timer stands that has not ended, after the block at `head`.
 pub(in crate::api) fn waiting(timer: &Timer, head: Height) -> TimerStatus {

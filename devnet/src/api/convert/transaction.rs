@@ -1,6 +1,9 @@
 //! Transactions and what came of them.
 
-use super::{address, amount, height, hex, job};
+use super::{
+    address, amount, height, hex, job,
+    timer::{setting, settings},
+};
 use crate::api::types::TransactionStatus;
 use cowboy_engine::{
     chain::{
@@ -10,15 +13,15 @@ use cowboy_engine::{
             CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, ExtendTimer,
             GrantEntitlement, RegisterRunner, RemoveValidator, ReportEquivocation, ReportFailure,
             Reveal, RevealResults, RevokeEntitlement, SetParameter, SetPhase, SignedCommitment,
-            SlashRunner, SubmitResult, Transfer, UpdateRunner,
+            SlashRunner, SubmitResult, Transfer, UpdateRunner, UpdateTimerConfig,
         },
     },
     primitives::{Address, Hash},
     registry::Capabilities,
     speculation::RollbackReason,
-    timer::{Config, Request, Tier},
+    timer::{Request, Tier},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// What a transaction of `sender` does: the payload's fields.
 pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> Value {
@@ -141,13 +144,12 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
         | Payload::SysExtendTimer(ExtendTimer { timer_id, expires_at }) => {
             json!({ "timer_id": hex(&timer_id.0), "expires_at": expires_at.get() })
         }
-        Payload::SysUpdateTimerConfig(config) => Config::KEYS
-            .iter()
-            .filter_map(|key| Some((key.name.to_owned(), config.get(key.name)?.into())))
-            .collect::<Map<_, _>>()
-            .into(),
+        Payload::SysUpdateTimerConfig(UpdateTimerConfig { settings: proposed, height }) => json!({
+            "settings": settings(proposed),
+            "height": height.map(|height| height.get()),
+        }),
         Payload::SetParameter(SetParameter { key, value }) => {
-            json!({ "key": key, "value": value })
+            json!({ "key": key, "value": setting(key, *value) })
         }
         Payload::SetPhase(SetPhase { phase }) => json!({ "phase": phase.name() }),
         Payload::CreateTask(CreateTask {

@@ -13,8 +13,8 @@ use crate::{
         error::ApiError,
         types::{
             Bytes, Deferral, Fairness, FairnessMember, GovernedParameter, LANE_PAGE,
-            LANE_PAGE_LIMIT, LaneBlock, LaneQuery, Setting, TIMER_PAGE, TIMER_PAGE_LIMIT, Text,
-            Timer, TimerQuery, TimerQueue, TimerStatus, TimerSummary,
+            LANE_PAGE_LIMIT, LaneBlock, LaneQuery, PendingSetting, Setting, TIMER_PAGE,
+            TIMER_PAGE_LIMIT, Text, Timer, TimerQuery, TimerQueue, TimerStatus, TimerSummary,
         },
         view::{self, View},
     },
@@ -28,7 +28,7 @@ use cowboy_engine::{
     presence::Phase,
     primitives::{Address, Hash, Height, Wei},
     timer::{
-        self, Config, EPOCH_BLOCKS, Notice, Policy,
+        self, EPOCH_BLOCKS, Governed, Key, Notice, Policy, Proposal,
         fairness::weight_numerator,
         lane::{Prices, Room},
         queue::epoch,
@@ -294,7 +294,7 @@ fn max_cost(view: &View, timer: &timer::Timer) -> Option<Wei> {
     let state = &view.state;
     let next = state.height().next();
     let prices = Prices {
-        policy: state.params().timers.policy_at(next),
+        policy: state.lane().policy_at(next),
         basefee_cycle: state.basefee_cycle(),
         basefee_lane: state.lane_basefee(next),
         basefee_cell: state.basefee_cell(),
@@ -339,7 +339,8 @@ pub(super) fn fees(view: &View, query: &LaneQuery) -> Result<Vec<LaneBlock>, Api
 pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
     let state = &view.state;
     let (next, params) = (state.height().next(), &state.params().timers);
-    let (policy, window) = (params.policy_at(next), state.lane().config.fairness_window_blocks);
+    let lane = state.lane();
+    let (policy, window) = (lane.policy_at(next), lane.config.fairness_window_blocks);
     // As the next block will find it.
     let mut known = state.fairness().clone();
     known.slide(next, window);
@@ -382,24 +383,39 @@ pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
 
 /// `GET /v1/chain/governance`
 pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError> {
-    let (now, genesis) = (&view.state.lane().config, &view.state.params().timers.config);
-    let parameter = |key: &timer::params::Key| {
-        let value = |config: &Config| Setting::Number(config.get(key.name).unwrap_or_default());
+    let lane = view.state.lane();
+    let (now, genesis) = (lane.governed(), Governed::first(&view.state.params().timers));
+    // What is for the next block is its value.
+    let next = view.state.height().next();
+    let later = || lane.pending.iter().filter(|proposal| proposal.height > next);
+    let parameter = |key: &Key| {
+        let setting = |value| match key.word(value) {
+            Some(word) => Setting::Word(word.to_owned()),
+            None => Setting::Number(value),
+        };
+        let value = |governed: &Governed| setting(governed.get(key.name).unwrap_or_default());
+        let pending = later().filter_map(|Proposal { height, by, settings }| {
+            let proposed = settings.iter().find(|proposed| proposed.key == key.name)?;
+            let (value, by) = (setting(proposed.value), by.map(Text::from));
+            Some(PendingSetting { height: height.get(), value, by })
+        });
+        let (number, policy) = (key.words.is_empty(), key.name == Key::POLICY);
         GovernedParameter {
             key: key.name.to_owned(),
-            value: value(now),
-            genesis: value(genesis),
-            min: Some(key.min),
-            max: Some(key.max),
-            choices: Vec::new(),
-            since: None,
+            value: value(&now),
+            genesis: value(&genesis),
+            min: number.then_some(key.min),
+            max: number.then_some(key.max),
+            choices: key.words.iter().map(|word| (*word).to_owned()).collect(),
+            since: policy.then(|| lane.policy_since.get()),
+            pending: pending.collect(),
             about: key.about.to_owned(),
         }
     };
-    Ok(Config::KEYS.iter().map(parameter).chain([phase(&view.state)]).collect())
+    Ok(Governed::KEYS.iter().map(parameter).chain([phase(&view.state)]).collect())
 }
 
-/// The migration phase, the one parameter that is a word.
+/// The migration phase, which is a parameter of the chain and not of timers.
 fn phase(state: &State) -> GovernedParameter {
     let word = |phase: Phase| Setting::Word(phase.to_string());
     GovernedParameter {
@@ -410,6 +426,7 @@ fn phase(state: &State) -> GovernedParameter {
         max: None,
         choices: Phase::ALL.map(|phase| phase.to_string()).to_vec(),
         since: Some(state.migration().since.get()),
+        pending: Vec::new(),
         about: "what presence and polling are for: shadow, hot-path or sunset".to_owned(),
     }
 }

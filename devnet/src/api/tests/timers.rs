@@ -3,18 +3,19 @@
 use super::fixture::*;
 use crate::api::types::{
     ActorLineKind, AmountText, BlockFire, Bytes, DeferralReason, DryRunRequest, ErrorCode,
-    LaneQuery, LogQuery, Text, Timer, TimerBucket, TimerQuery, TimerStatus, TimerSummary,
-    TimerTier,
+    GovernedParameter, LaneQuery, LogQuery, PendingSetting, Setting, Text, Timer, TimerBucket,
+    TimerQuery, TimerStatus, TimerSummary, TimerTier,
 };
 use crate::client::BlockAt;
 use cowboy_engine::{
     chain::{
         Payload,
-        transaction::{CancelTimer, ExtendTimer, SetParameter, Transfer},
+        transaction::{CancelTimer, ExtendTimer, SetParameter, Transfer, UpdateTimerConfig},
     },
     primitives::{Address, Hash, Height, Wei},
-    timer::{Policy, Request, Tiers},
+    timer::{self, Policy, Request, Tiers},
 };
+use serde_json::json;
 use std::sync::Arc;
 
 const CLOCK: &str = r#"
@@ -488,7 +489,7 @@ async fn governed_parameters_are_listed_with_their_bounds() {
     let set = devnet.sign("faucet", set);
     devnet.push(vec![set]);
     let parameters = devnet.client.governance().await.unwrap();
-    assert_eq!(parameters.len(), 16);
+    assert_eq!(parameters.len(), 25);
     let lane = parameters.iter().find(|parameter| parameter.key == key).unwrap();
     assert_eq!((lane.value.number(), lane.genesis.number()), (Some(77), Some(2_000_000)));
     assert_eq!(lane.min, Some(1));
@@ -496,4 +497,42 @@ async fn governed_parameters_are_listed_with_their_bounds() {
     assert_eq!((urgent.value.number(), urgent.genesis.number()), (Some(4), Some(4)));
     assert_eq!(urgent.max, Some(1_000_000));
     assert!(parameters.iter().all(|parameter| !parameter.about.is_empty()));
+}
+
+/// What was proposed is listed until its block is the next one, as the chain's events tell of it.
+#[tokio::test]
+async fn proposals_are_listed_until_they_hold() {
+    let mut devnet = Devnet::of(|params| params.system_deployers = vec![address("faucet")]).await;
+    let (policy, lane) = ("system:cip1:policy", "system:cip5:lane_timer_cycles");
+    let at = devnet.here() + 3;
+    let setting = |key: &str, value| timer::Setting { key: key.to_owned(), value };
+    let update = Payload::SysUpdateTimerConfig(UpdateTimerConfig {
+        settings: vec![setting(policy, 1), setting(lane, 77)],
+        height: Some(Height::new(at)),
+    });
+    let signed = devnet.sign("faucet", update);
+    let hash = signed.hash();
+    devnet.push(vec![signed]);
+    let known = |all: &[GovernedParameter]| {
+        let of = |key: &str| all.iter().find(|parameter| parameter.key == key).unwrap().clone();
+        [of(policy), of(lane)]
+    };
+    let [word, number] = known(&devnet.client.governance().await.unwrap());
+    let fifo = Setting::Word("fifo".to_owned());
+    assert_eq!((word.value, word.since), (Setting::Word("eip1559".to_owned()), Some(0)));
+    assert_eq!(word.choices, ["eip1559", "fifo", "gba-auction"]);
+    let by = Some(Text(address("faucet")));
+    assert_eq!(word.pending, [PendingSetting { height: at, value: fifo.clone(), by }]);
+    assert_eq!(number.value, Setting::Number(2_000_000));
+    assert_eq!(number.pending[0].value, Setting::Number(77));
+    let shown = devnet.client.transaction(&hash.to_string()).await.unwrap();
+    let settings = json!({ policy: "fifo", lane: 77 });
+    assert_eq!(shown.payload, json!({ "settings": settings, "height": at }));
+    assert_eq!(shown.events[0].data["settings"], settings);
+    devnet.push(vec![]);
+    let [word, number] = known(&devnet.client.governance().await.unwrap());
+    assert_eq!((word.value, word.since, word.pending.len()), (fifo, Some(at), 0));
+    assert_eq!((number.value, number.pending.len()), (Setting::Number(77), 0));
+    devnet.push(vec![]);
+    assert_eq!(devnet.client.timer_fairness().await.unwrap().policy, "fifo");
 }

@@ -154,8 +154,8 @@ pub use speculation::{
 };
 pub use timer::{
     Deferral, DeferralReason, Fairness, FairnessMember, GovernedParameter, LaneBlock, LaneQuery,
-    Setting, Timer, TimerBid, TimerBucket, TimerCharge, TimerQuery, TimerQueue, TimerStatus,
-    TimerSummary, TimerTier,
+    PendingSetting, Setting, Timer, TimerBid, TimerBucket, TimerCharge, TimerQuery, TimerQueue,
+    TimerStatus, TimerSummary, TimerTier,
 };
 pub use value::{
     AddressText, AmountText, Bytes, BytesText, ChainId, ChainIdText, HashText, KeyText, ParseError,

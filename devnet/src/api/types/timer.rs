@@ -395,6 +395,21 @@ pub struct GovernedParameter {
     /// The first block with this value, where the chain keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
+    /// Other values that were proposed, by height.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PendingSetting>,
     /// What it means and in which unit.
     pub about: String,
+}
+
+/// Another value of a governed parameter, from a height on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PendingSetting {
+    /// The first block with it.
+    pub height: u64,
+    /// The value.
+    pub value: Setting,
+    /// Who proposed last for that height; absent: the genesis document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AddressText>,
 }

@@ -7,11 +7,12 @@ use super::{
 use crate::{
     actor::Budget,
     primitives::{Cells, Cycles},
-    timer::{Activation, Config, Policy, Request},
+    timer::{Activation, Policy, Request},
 };
 use event::{TimerCancelledInsufficientFunds, TimerFired};
 mod attacks;
 mod conservation;
+mod governance;
 
 const BUDGET: Budget = Budget { cycles: 2_000_000, cells: 100_000 };
 
@@ -343,22 +344,6 @@ fn an_actor_has_so_many_timers_and_no_more() {
     let statuses: Vec<_> = execution.receipts.iter().map(|r| r.status.name()).collect();
     assert_eq!(statuses, ["success", "failed"]);
     chain.schedule(request(clock, at, "x"));
-}
-
-#[test]
-fn governed_parameters_change_alone_or_together() {
-    let mut chain = chain();
-    let config = Config { gc_cycles_per_block: 400, ..Config::default() };
-    let execution = chain.one("bob", Payload::SysUpdateTimerConfig(config));
-    assert_eq!(execution.receipts[0].status, Status::Success);
-    assert_eq!(chain.state.lane().config, config);
-    let wrong = Config { lane_timer_cycles: 0, ..config };
-    let error = chain.refused("bob", Payload::SysUpdateTimerConfig(wrong));
-    assert!(error.starts_with("ParameterOutOfRange: system:cip5:lane_timer_cycles"), "{error}");
-    let key = "system:cip1:nothing".into();
-    let unknown = Payload::SetParameter(transaction::SetParameter { key, value: 1 });
-    assert!(chain.refused("bob", unknown).starts_with("UnknownParameter: "));
-    assert!(chain.refused("alice", Payload::SysUpdateTimerConfig(config)).starts_with("Unauth"));
 }
 
 /// Ten timers and money for three: three fire, the rest are lost, in rank order.

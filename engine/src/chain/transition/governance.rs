@@ -1,12 +1,21 @@
-//! What system deployers decide beside timers: who validates.
+//! What system deployers decide: who validates, and what is governed of timers.
+//!
+//! Upon a proposal in block H: it is checked with all that is pending, and is pending from then on.
+//! Upon the end of block H: what is pending for H + 1 becomes what that block finds. Upon the
+//! beginning of H + 1: it is pending no longer, and is told of.
 
 use super::{Refusal, Run};
 use crate::{
     chain::{
-        event::{ValidatorAdded, ValidatorRemoved},
+        event::{
+            ParameterSet, TimerConfigActivated, TimerConfigProposed, TimerPolicyActivated,
+            ValidatorAdded, ValidatorRemoved,
+        },
         genesis::Validator,
+        transaction::{SetParameter, UpdateTimerConfig},
     },
     primitives::{Address, Height},
+    timer::{Proposal, Setting, proposals::propose},
 };
 
 impl Run<'_> {
@@ -38,6 +47,62 @@ impl Run<'_> {
     fn next_epoch(&self) -> (u64, Height) {
         let epoch = self.state.epoch_at(self.height()) + 1;
         (epoch, Height::new(epoch * self.state.params.epoch_blocks))
+    }
+
+    /// Begins what was proposed for this block.
+    pub(super) fn activate_proposals(&mut self) {
+        let height = self.height();
+        let lane = &mut self.state.timers.lane;
+        let begun = lane.pending.partition_point(|proposal| proposal.height <= height);
+        let (policy, since) = (lane.policy, lane.policy_since);
+        for Proposal { by, settings, .. } in lane.pending.drain(..begun).collect::<Vec<_>>() {
+            self.emit(TimerConfigActivated { by, settings });
+        }
+        if since == height {
+            self.emit(TimerPolicyActivated { policy });
+        }
+    }
+
+    pub(super) fn update_timer_config(
+        &mut self,
+        sender: Address,
+        UpdateTimerConfig { settings, height }: &UpdateTimerConfig,
+    ) -> Result<(), Refusal> {
+        self.check_system(sender)?;
+        let height = height.unwrap_or_else(|| self.height().next());
+        self.propose(sender, height, settings.clone())?;
+        self.emit(TimerConfigProposed { by: sender, height, settings: settings.clone() });
+        Ok(())
+    }
+
+    pub(super) fn set_parameter(
+        &mut self,
+        sender: Address,
+        SetParameter { key, value }: &SetParameter,
+    ) -> Result<(), Refusal> {
+        self.check_system(sender)?;
+        let next = self.height().next();
+        let lane = &self.state.timers.lane;
+        let pending = lane.pending.first().filter(|proposal| proposal.height == next);
+        let settings = pending.map_or(&[][..], |proposal| &proposal.settings);
+        let before = lane.governed().with(settings)?.get(key).unwrap_or_default();
+        let setting = Setting { key: key.clone(), value: *value };
+        self.propose(sender, next, vec![setting])?;
+        self.emit(ParameterSet { key: key.clone(), before, after: *value });
+        Ok(())
+    }
+
+    fn propose(
+        &mut self,
+        by: Address,
+        height: Height,
+        settings: Vec<Setting>,
+    ) -> Result<(), Refusal> {
+        let next = self.height().next();
+        let lane = &mut self.state.timers.lane;
+        let proposal = Proposal { height, by: Some(by), settings };
+        lane.pending = propose(lane.governed(), &lane.pending, next, &proposal)?;
+        Ok(())
     }
 
     pub(super) fn check_system(&self, sender: Address) -> Result<(), Refusal> {

@@ -22,13 +22,13 @@ use crate::{
         State,
         event::{
             AgentsAsked, GbaFailed, TimerCancelledInsufficientFunds, TimerExpired, TimerFired,
-            TimerGasClamped, TimerPolicyActivated,
+            TimerGasClamped,
         },
         receipt::{Charged, Fire, LaneReport, Status},
         timers::{Desk, Parked},
     },
     fees::basefee,
-    primitives::{Address, Cells, Cycles, Height, Wei},
+    primitives::{Address, Cells, Cycles, Wei},
     timer::{
         BID_CYCLES, BLOCK_BID_CYCLES, Bid, Calendar, EPOCH_BLOCKS, Ids, MIN_BID_CYCLES, Policy,
         Timer, eip1559,
@@ -121,11 +121,8 @@ impl Run<'_> {
         let (height, policy) = (self.height(), self.terms.policy);
         let mut desk = self.state.timers.take_desk(self.parent.height());
         desk.calendar.advance(height, &mut self.state.timers.queue);
-        if self.parent.params.timers.activation.is_some_and(|a| a.height == height) {
-            self.emit(TimerPolicyActivated { policy });
-        }
         if policy == Policy::GbaAuction && height.get().is_multiple_of(EPOCH_BLOCKS) {
-            self.state.timers.auction.rollover();
+            self.state.timers.auction.rollover(&self.terms.config.weights);
         }
         let config = self.terms.config;
         let prices = Prices {
@@ -172,11 +169,9 @@ impl Run<'_> {
         let Desk { calendar, buffers } = &mut **desk;
         calendar.apply(&mut self.state.timers.queue);
         self.clamp(calendar, &till.prices);
-        if policy == Policy::Eip1559 {
+        if policy != Policy::Fifo {
             let window = self.terms.config.fairness_window_blocks;
             self.state.timers.fairness.slide(height, window);
-        }
-        if policy != Policy::Fifo {
             self.ask_agents(calendar, till);
         }
         calendar.apply(&mut self.state.timers.queue);
@@ -221,9 +216,7 @@ impl Run<'_> {
     /// are due from this block on, and all where the limits are new.
     fn clamp(&mut self, calendar: &Calendar, prices: &Prices) {
         let now = self.height();
-        let activation = self.parent.params.timers.activation.map(|a| a.height);
-        let activated = activation.filter(|height| *height <= now).unwrap_or(Height::GENESIS);
-        let from = self.state.timers.lane.capped_from.max(activated);
+        let from = self.state.limits_since();
         let (gas_cap, cell_cap) =
             (prices.cap().min(prices.room().cycles), prices.config.cell_cap());
         let due = calendar.due();
@@ -483,7 +476,7 @@ impl Run<'_> {
         let least = till.report.least_priority;
         till.report.least_priority = Some(least.map_or(priority, |least| least.min(priority)));
         till.tips.push(priority);
-        if prices.policy == Policy::Eip1559 {
+        if prices.policy != Policy::Fifo {
             *till.fires.entry(self.state.fairness_key(actor)).or_default() += 1;
         }
         Some(Room { cycles, cells })
@@ -526,10 +519,11 @@ impl Run<'_> {
         report.deferred = desk.calendar.counts().carry_over;
         report.p50 = eip1559::p50(&mut tips);
         timers.lane.p50 = report.p50;
+        timers.fairness.record(height, &fires);
         if report.policy == Policy::Eip1559 {
-            timers.fairness.record(height, &fires);
-            timers.lane.basefee =
-                basefee::next_lane(timers.lane.basefee, report.consumed, report.capacity);
+            let curve = &self.terms.config.lane_basefee;
+            let (basefee, consumed) = (timers.lane.basefee, report.consumed);
+            timers.lane.basefee = basefee::next_lane(basefee, consumed, report.capacity, curve);
         }
         timers.desk = Parked::new(desk);
         (used, report)

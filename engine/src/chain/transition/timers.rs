@@ -1,4 +1,4 @@
-//! Transactions about timers, and what governs them (spec timers.md §1, §3).
+//! Transactions about timers (spec timers.md §1, §3).
 //!
 //! An actor's timers are scheduled, extended and cancelled by the actor (see `actors`) and by its
 //! deployer; a system deployer may cancel and extend anybody's. Parameters are read once per
@@ -6,13 +6,9 @@
 
 use super::{Refusal, Run, actors::FailureKind};
 use crate::{
-    chain::{
-        State,
-        event::{ParameterSet, TimerConfigUpdated},
-        transaction::SetParameter,
-    },
+    chain::State,
     primitives::{Address, Hash, Height},
-    timer::{Config, Ids, Request, Timer, TimerError},
+    timer::{Ids, Request, Timer, TimerError},
 };
 
 impl Run<'_> {
@@ -91,43 +87,6 @@ impl Run<'_> {
         let (mut events, terms) = (Vec::new(), self.terms);
         self.state.extend_timer(&terms, (id, expires_at), sender, |_, _| true, &mut events)?;
         self.emit_all(events);
-        Ok(())
-    }
-
-    pub(super) fn update_timer_config(
-        &mut self,
-        sender: Address,
-        config: Config,
-    ) -> Result<(), Refusal> {
-        self.check_system(sender)?;
-        config.check()?;
-        self.govern(config);
-        self.emit(TimerConfigUpdated { by: sender });
-        Ok(())
-    }
-
-    /// Parameters for the next block on. What was scheduled before may ask for more than is given
-    /// then.
-    fn govern(&mut self, config: Config) {
-        let next = self.height().next();
-        let lane = &mut self.state.timers.lane;
-        if config.is_tighter_than(&lane.config) {
-            lane.capped_from = next;
-        }
-        lane.config = config;
-    }
-
-    pub(super) fn set_parameter(
-        &mut self,
-        sender: Address,
-        SetParameter { key, value }: &SetParameter,
-    ) -> Result<(), Refusal> {
-        self.check_system(sender)?;
-        let mut config = self.state.timers.lane.config;
-        let before = config.get(key).unwrap_or_default();
-        config.set(key, *value)?;
-        self.govern(config);
-        self.emit(ParameterSet { key: key.clone(), before, after: *value });
         Ok(())
     }
 }

@@ -1,0 +1,387 @@
+//! What is governed of timers: the keys, their bounds, and what has to hold of all values together.
+//!
+//! One check for all: [`Governed::check`] holds of a genesis document, and of the values of every
+//! height at which a [proposal](super::proposals) activates.
+
+use super::{Config, Params, Policy};
+use crate::fees::meter;
+
+/// All that is governed of timers, as a block finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Governed {
+    /// How due timers compete.
+    pub policy: Policy,
+    /// Limits, budgets and weights.
+    pub config: Config,
+}
+
+/// A governed parameter: its key, and what it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The key, as transactions have it.
+    pub name: &'static str,
+    /// What it means and in which unit.
+    pub about: &'static str,
+    /// The unit alone.
+    pub unit: &'static str,
+    /// The least value.
+    pub min: u64,
+    /// The most.
+    pub max: u64,
+    /// What the numbers from 0 on stand for; empty where a number means itself.
+    pub words: &'static [&'static str],
+}
+
+impl Key {
+    /// The key of the policy.
+    pub const POLICY: &'static str = "system:cip1:policy";
+
+    /// The key of this name.
+    pub fn named(name: &str) -> Result<&'static Self, ParameterError> {
+        let found = Governed::KEYS.iter().find(|key| key.name == name);
+        found.ok_or_else(|| ParameterError::UnknownParameter(name.to_owned()))
+    }
+
+    /// What a value stands for, where it stands for a word.
+    pub fn word(&self, value: u64) -> Option<&'static str> {
+        self.words.get(usize::try_from(value).ok()?).copied()
+    }
+}
+
+/// What is kept under a key, as the number that transactions have.
+trait Number: Copy {
+    const WORDS: &'static [&'static str] = &[];
+
+    fn number(self) -> u64;
+
+    fn of(number: u64) -> Option<Self>;
+}
+
+impl Number for u64 {
+    fn number(self) -> u64 {
+        self
+    }
+
+    fn of(number: u64) -> Option<Self> {
+        Some(number)
+    }
+}
+
+impl Number for Policy {
+    const WORDS: &'static [&'static str] =
+        &[Self::ALL[0].name(), Self::ALL[1].name(), Self::ALL[2].name()];
+
+    fn number(self) -> u64 {
+        Self::number(self)
+    }
+
+    fn of(number: u64) -> Option<Self> {
+        Self::numbered(number)
+    }
+}
+
+impl Policy {
+    /// Its place among [`Policy::ALL`], which stands for it as a parameter's value.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::Eip1559 => 0,
+            Self::Fifo => 1,
+            Self::GbaAuction => 2,
+        }
+    }
+
+    /// The one with this number.
+    pub fn numbered(number: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+}
+
+macro_rules! keys {
+    ($($($field:ident).+: $ty:ty = $name:expr, $min:literal..=$max:expr, $unit:literal,
+        $about:literal;)*) => {
+        impl Governed {
+            /// The parameters that are governed, in order of their keys.
+            pub const KEYS: &'static [Key] = &[$(Key {
+                name: $name,
+                about: $about,
+                unit: $unit,
+                min: $min,
+                max: $max,
+                words: <$ty>::WORDS,
+            }),*];
+
+            /// The value under a key.
+            pub fn get(&self, key: &str) -> Option<u64> {
+                $(if key == $name {
+                    return Some(self.$($field).+.number());
+                })*
+                None
+            }
+
+            /// Gives a key another value, within its bounds.
+            pub fn set(&mut self, key: &str, value: u64) -> Result<(), ParameterError> {
+                let &Key { name, min, max, .. } = Key::named(key)?;
+                let out = ParameterError::ParameterOutOfRange { name, value, min, max };
+                if !(min..=max).contains(&value) {
+                    return Err(out);
+                }
+                $(if key == $name {
+                    self.$($field).+ = Number::of(value).ok_or(out)?;
+                    return Ok(());
+                })*
+                Err(ParameterError::UnknownParameter(key.to_owned()))
+            }
+        }
+    };
+}
+
+/// Blocks of a year at a block a second: no window or lifetime is longer.
+const YEAR_BLOCKS: u64 = 31_536_000;
+/// No lane or budget has more cycles than this.
+const MOST_CYCLES: u64 = 1_000_000_000;
+/// The most wei per cycle that a timer can offer: above it nothing could be scheduled.
+pub const MOST_LANE_BASEFEE: u64 = u64::MAX - 1;
+
+keys! {
+    config.fairness_window_blocks: u64 = "system:cip1:fairness_window_blocks", 1..=100_000,
+        "blocks", "blocks whose fires count for the fairness weight";
+    config.lane_basefee.change_denominator: u64 = "system:cip1:lane_basefee_change_denominator",
+        2..=1_000_000, "fraction",
+        "a block moves the lane basefee by at most one part in so many";
+    config.lane_basefee.max: u64 = "system:cip1:lane_basefee_max", 1..=MOST_LANE_BASEFEE,
+        "wei per cycle", "the most that the lane basefee may be, wei per cycle";
+    config.lane_basefee.min: u64 = "system:cip1:lane_basefee_min", 1..=MOST_LANE_BASEFEE,
+        "wei per cycle", "the least that the lane basefee may be, wei per cycle";
+    config.max_cycles_per_fire_auction_phase: u64 =
+        "system:cip1:max_cycles_per_fire_auction_phase", 1..=MOST_CYCLES, "cycles",
+        "cycles above which a timer is not attempted under eip1559";
+    policy: Policy = Key::POLICY, 0..=2, "word",
+        "how due timers compete for the lane: eip1559, fifo or gba-auction";
+    config.priority_tier_floor: u64 = "system:cip1:priority_tier_floor", 1..=1_000_000_000_000,
+        "wei per cycle", "the least median tip that tiers are multiples of, wei per cycle";
+    config.priority_tier_multipliers.economy: u64 =
+        "system:cip1:priority_tier_multipliers.economy", 0..=1_000_000, "per mille",
+        "what tier economy makes of the median tip, per mille";
+    config.priority_tier_multipliers.fast: u64 =
+        "system:cip1:priority_tier_multipliers.fast", 0..=1_000_000, "per mille",
+        "what tier fast makes of the median tip, per mille";
+    config.priority_tier_multipliers.standard: u64 =
+        "system:cip1:priority_tier_multipliers.standard", 0..=1_000_000, "per mille",
+        "what tier standard makes of the median tip, per mille";
+    config.priority_tier_multipliers.urgent: u64 =
+        "system:cip1:priority_tier_multipliers.urgent", 0..=1_000_000, "per mille",
+        "what tier urgent makes of the median tip, per mille";
+    config.weights.lambda: u64 = "system:cip1:weight_lambda", 0..=1_000_000, "millionths",
+        "what an epoch's score does to a weight under gba-auction, millionths";
+    config.weights.max: u64 = "system:cip1:weight_max", 1_000_000..=10_000_000, "millionths",
+        "the most that a weight may be under gba-auction, millionths";
+    config.weights.min: u64 = "system:cip1:weight_min", 1..=1_000_000, "millionths",
+        "the least that a weight may be under gba-auction, millionths";
+    config.weights.starvation_floor: u64 = "system:cip1:weight_starvation_floor",
+        1..=10_000_000, "millionths",
+        "the least weight of an actor whose timers waited too long, millionths";
+    config.lane_fee_multiplier: u64 = "system:cip3:lane_fee_multiplier", 0..=10_000, "per mille",
+        "what a cycle of the lane costs of the lane basefee, per mille";
+    config.gc_cycles_per_block: u64 = "system:cip5:gc_cycles_per_block", 0..=MOST_CYCLES,
+        "cycles", "cycles per block for removing timers, 200 each";
+    config.lane_timer_cells: u64 = "system:cip5:lane_timer_cells", 64..=meter::MAX_BLOCK_CELLS,
+        "cells", "cells per block for firing timers";
+    config.lane_timer_cycles: u64 = "system:cip5:lane_timer_cycles", 1..=MOST_CYCLES,
+        "cycles", "cycles per block for firing timers";
+    config.max_cells_per_fire: u64 = "system:cip5:max_cells_per_fire",
+        0..=meter::MAX_BLOCK_CELLS, "cells", "cells that a timer may ask for";
+    config.max_cycles_per_fire: u64 = "system:cip5:max_cycles_per_fire", 1..=MOST_CYCLES,
+        "cycles", "cycles that a timer may ask for";
+    config.max_timers_per_actor: u64 = "system:cip5:max_timers_per_actor", 0..=1_000_000,
+        "timers", "timers that an actor may have";
+    config.max_ttl_blocks: u64 = "system:cip5:max_ttl_blocks", 1..=YEAR_BLOCKS, "blocks",
+        "blocks from scheduling to the last height at which a timer may fire";
+    config.least_share_of_bought_cycles: u64 = "system:fees:least_share_of_bought_cycles",
+        0..=1_000, "per mille",
+        "what a call or deployment pays at least of the cycles that it bought, per mille";
+}
+
+/// Of each pair the first value is at most the second.
+const ORDERED: [(&str, &str); 3] = [
+    ("system:cip1:lane_basefee_min", "system:cip1:lane_basefee_max"),
+    ("system:cip1:weight_min", "system:cip1:weight_starvation_floor"),
+    ("system:cip1:weight_starvation_floor", "system:cip1:weight_max"),
+];
+
+impl Governed {
+    /// What a chain begins with.
+    pub const fn first(params: &Params) -> Self {
+        Self { policy: params.policy, config: params.config }
+    }
+
+    /// What is wrong: a value out of its bounds, or two that do not go together.
+    pub fn check(&self) -> Result<(), ParameterError> {
+        let value = |key: &str| self.get(key).expect("a known key has a value");
+        let mut same = *self;
+        Self::KEYS.iter().try_for_each(|key| same.set(key.name, value(key.name)))?;
+        for (lower, upper) in ORDERED {
+            let (low, high) = (value(lower), value(upper));
+            if low > high {
+                return Err(ParameterError::ParameterConflict { lower, low, upper, high });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a timer that `before` has room for may not fit this.
+    pub fn is_tighter_than(&self, before: &Self) -> bool {
+        self.policy != before.policy || self.config.is_tighter_than(&before.config)
+    }
+}
+
+impl Params {
+    /// What is wrong with a genesis document's values.
+    pub fn check(&self) -> Result<(), ParameterError> {
+        Governed::first(self).check()?;
+        let (basefee, curve) = (self.genesis_lane_basefee, self.config.lane_basefee);
+        match curve.holds(basefee) {
+            true => Ok(()),
+            false => Err(ParameterError::GenesisLaneBasefee {
+                basefee: basefee.get(),
+                min: curve.min,
+                max: curve.max,
+            }),
+        }
+    }
+}
+
+/// Why a parameter does not change. The variant's name opens the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParameterError {
+    /// Nothing has this name.
+    #[error("UnknownParameter: no parameter {0}")]
+    UnknownParameter(String),
+    /// A value that makes no sense.
+    #[error("ParameterOutOfRange: {name} is from {min} to {max}, not {value}")]
+    ParameterOutOfRange {
+        /// Which.
+        name: &'static str,
+        /// What was asked for.
+        value: u64,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+    /// Two values that make no sense together.
+    #[error("ParameterConflict: {lower} would be {low}, above {upper}, which would be {high}")]
+    ParameterConflict {
+        /// The one that has to be the lower.
+        lower: &'static str,
+        /// Its value.
+        low: u64,
+        /// The other.
+        upper: &'static str,
+        /// Its value.
+        high: u64,
+    },
+    /// A first lane basefee outside its bounds.
+    #[error("ParameterOutOfRange: genesis_lane_basefee is from {min} to {max} wei, not {basefee}")]
+    GenesisLaneBasefee {
+        /// What was asked for, wei per cycle.
+        basefee: u128,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+    /// Values that make no sense together with those that are pending for earlier heights, or that
+    /// leave later ones without sense.
+    #[error("{error}, from block {height} on, with what is pending")]
+    Pending {
+        /// The first block that would have such values.
+        height: u64,
+        /// What would be wrong then.
+        error: Box<Self>,
+    },
+    /// A proposal of nothing.
+    #[error("EmptyProposal: it gives no parameter a value")]
+    EmptyProposal,
+    /// A proposal that gives one parameter two values.
+    #[error("ParameterRepeated: {0} is given two values")]
+    ParameterRepeated(&'static str),
+    /// A proposal for blocks that have begun.
+    #[error("ActivationInPast: block {got} has begun; {next} is the first that may change")]
+    ActivationInPast {
+        /// What was asked for.
+        got: u64,
+        /// The next block.
+        next: u64,
+    },
+    /// A proposal for blocks that are too far away.
+    #[error("ActivationTooFar: block {got} is too far away, {last} is the last")]
+    ActivationTooFar {
+        /// What was asked for.
+        got: u64,
+        /// The last height that a proposal may be for now.
+        last: u64,
+    },
+    /// As many heights with proposals as there may be.
+    #[error("TooManyProposals: proposals are pending for {0} heights, and no more may be")]
+    TooManyProposals(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::Wei;
+
+    fn first() -> Governed {
+        Governed::first(&Params::default())
+    }
+
+    #[test]
+    fn every_key_reads_what_was_set() {
+        let mut governed = first();
+        governed.check().unwrap();
+        for (index, key) in Governed::KEYS.iter().enumerate() {
+            let value = (key.min + index as u64).min(key.max);
+            governed.set(key.name, value).unwrap();
+            assert_eq!(governed.get(key.name), Some(value), "{}", key.name);
+            let out = ParameterError::ParameterOutOfRange {
+                name: key.name,
+                value: key.max + 1,
+                min: key.min,
+                max: key.max,
+            };
+            assert_eq!(governed.set(key.name, key.max + 1), Err(out));
+        }
+        assert!(Governed::KEYS.is_sorted_by_key(|key| key.name), "they are listed in this order");
+        let unknown = ParameterError::UnknownParameter("system:cip1:no".into());
+        assert_eq!(governed.set("system:cip1:no", 1), Err(unknown));
+    }
+
+    #[test]
+    fn every_policy_has_a_word_and_a_number() {
+        let key = Key::named(Key::POLICY).unwrap();
+        assert_eq!(key.words.len(), Policy::ALL.len());
+        for (number, policy) in (0..).zip(Policy::ALL) {
+            let mut governed = first();
+            governed.set(key.name, number).unwrap();
+            assert_eq!((governed.policy, key.word(number)), (*policy, Some(policy.name())));
+        }
+        assert_eq!((key.max, key.word(3)), (2, None));
+    }
+
+    #[test]
+    fn values_have_to_go_together() {
+        for (lower, upper) in ORDERED {
+            let mut governed = first();
+            let key = Key::named(lower).unwrap();
+            governed.set(upper, Key::named(upper).unwrap().min).unwrap();
+            governed.set(lower, key.max).unwrap();
+            let error = governed.check().unwrap_err();
+            assert!(matches!(error, ParameterError::ParameterConflict { .. }), "{error}");
+        }
+        let mut params = Params::default();
+        params.config.lane_basefee.min = params.genesis_lane_basefee.get() as u64 + 1;
+        assert!(matches!(params.check(), Err(ParameterError::GenesisLaneBasefee { .. })));
+        params.genesis_lane_basefee = Wei::new(u128::from(params.config.lane_basefee.min));
+        params.check().unwrap();
+    }
+}
