@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Spins as often as its payload says, in its `handle_timer`.
 const SPINNER: &str = include_str!("actors/spammer.star");
-/// What its deployment may use beside the intrinsic part.
+/// What its deployment, or a call of it, may use beside the intrinsic part.
 const DEPLOYMENT: Budget = Budget { cycles: 100_000, cells: 40_000 };
 /// What an account, or an actor, has.
 const FORTUNE: Wei = Wei::cby(1_000_000);
@@ -93,10 +93,10 @@ impl Chain {
         let key = key(from);
         let nonce = self.state.account(&key.address()).nonce + ahead;
         let (cycle, cell) = (self.state.basefee_cycle(), self.state.basefee_cell());
-        let deploys = matches!(payload, Payload::DeployActor(_));
+        let runs = matches!(payload, Payload::DeployActor(_) | Payload::CallActor(_));
         let chain_id = self.state.chain_id();
         let transaction = Transaction::with_limits(chain_id, nonce, cycle, cell, payload);
-        if deploys { transaction.buying(DEPLOYMENT) } else { transaction }.sign(&key)
+        if runs { transaction.buying(DEPLOYMENT) } else { transaction }.sign(&key)
     }
 
     /// Sends transactions of an account, in as many blocks as they take.

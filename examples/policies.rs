@@ -15,9 +15,12 @@ mod chain;
 
 use chain::{Chain, GAS_LIMIT, account, schedule, spinning};
 use cowboy_engine::{
-    chain::{Charged, EventKind, Payload, transaction::Transfer},
+    chain::{
+        Charged, EventKind, Payload,
+        transaction::{CallActor, Transfer},
+    },
     primitives::{Address, Wei},
-    timer::{Config, Params, Policy},
+    timer::{Config, Params, Policy, Request},
 };
 
 /// Fires that fit a block.
@@ -62,9 +65,12 @@ fn run(policy: Policy) -> Outcome {
     let mut chain = Chain::new(params, &["owner".to_owned()]);
     let actors = chain.spinners("owner", ACTORS.len());
 
-    // All are scheduled in one block and due in the next one.
-    let (due, price) = (chain.next() + 1, chain.state.lane().basefee);
-    let mut payloads = Vec::new();
+    // All are scheduled in one block and due in the next one. Under the auction each actor bids for
+    // its own timers.
+    let price = chain.state.lane().basefee;
+    let auction = policy == Policy::GbaAuction;
+    let due = chain.next() + 1 + u64::from(auction);
+    let (mut bids, mut payloads) = (Vec::new(), Vec::new());
     for (actor, (name, timers, tip)) in actors.iter().zip(ACTORS) {
         // Who pays little stops at today's price.
         let most = if name == "early" {
@@ -72,9 +78,12 @@ fn run(policy: Policy) -> Outcome {
         } else {
             price.saturating_mul(10)
         };
-        let one = schedule(spinning(*actor, due, most, Wei::new(tip)));
+        let gba = auction.then_some(*actor);
+        let one = schedule(Request { gba, ..spinning(*actor, due, most, Wei::new(tip)) });
         payloads.extend(std::iter::repeat_n(one, timers));
+        bids.extend(auction.then(|| bidding(*actor, most, Wei::new(tip))));
     }
+    chain.send("owner", bids);
     chain.send("owner", payloads);
 
     let mut lines = Vec::new();
@@ -115,6 +124,12 @@ fn run(policy: Policy) -> Outcome {
         });
     }
     Outcome { lines, accounts, timers_first }
+}
+
+/// Has a spinner bid so much for its timers from now on.
+fn bidding(actor: Address, max_fee: Wei, tip: Wei) -> Payload {
+    let payload = format!("{{\"max_fee\": {max_fee}, \"tip\": {tip}}}").into_bytes();
+    Payload::CallActor(CallActor { actor, handler: "bid".to_owned(), payload, value: Wei::ZERO })
 }
 
 fn print(policy: Policy, outcome: &Outcome) {

@@ -165,6 +165,7 @@ fn lane(height: u64) -> LaneBlock {
     LaneBlock {
         height,
         policy: "eip1559".to_owned(),
+        cycle_price: wei(2_000 + 125 * u128::from(height - 40)),
         lane_basefee: wei(1_000 + 125 * u128::from(height - 40)),
         capacity: 200_000,
         consumed: 187_500,

@@ -76,6 +76,7 @@ const ALL: &[(&str, Prints)] = &[
     ("devnet snapshot rm", Json(&[many::<devnet::snapshot::Removed>()])),
     ("devnet report", Json(&[one::<devnet::report::Written>()])),
     ("chain head", Json(&[one::<api::Head>()])),
+    ("chain burned", Json(&[one::<api::Burned>()])),
     ("chain block", Json(&[one::<api::Block>()])),
     ("chain tx", Json(&[one::<api::Transaction>()])),
     // With --follow one after the other.
@@ -105,7 +106,8 @@ const ALL: &[(&str, Prints)] = &[
     ("timer cancel", Json(&[one::<timer::change::Changed>()])),
     ("timer extend", Json(&[one::<timer::change::Changed>()])),
     ("timer watch", Json(&[one::<api::Event>()])),
-    ("timer queue", Json(&[one::<api::TimerQueue>()])),
+    ("timer queue", Json(&[one::<timer::queue::Queued>()])),
+    ("timer bid", Json(&[one::<api::TimerQuote>()])),
     ("timer fees", Json(&[many::<api::LaneBlock>()])),
     ("timer fairness", Json(&[one::<api::Fairness>()])),
     ("runner ls", Json(&[many::<api::Runner>()])),

@@ -1,6 +1,6 @@
 //! Words for timers, for commands and the dashboard.
 
-use cowboy_devnet::api::types::{DeferralReason, TimerStatus, TimerTier};
+use cowboy_devnet::api::types::{DeferralReason, DueFate, TimerStatus, TimerTier};
 use cowboy_engine::timer::Policy;
 
 /// Whether a timer with this status waits no more.
@@ -29,6 +29,18 @@ pub fn why(reason: DeferralReason) -> &'static str {
     }
 }
 
+/// What becomes of a due timer in the next block.
+pub fn next(fate: DueFate) -> &'static str {
+    match fate {
+        DueFate::Fires => "fires",
+        DueFate::LaneFull => "lane full",
+        DueFate::InsufficientFunds => "payer short of funds",
+        DueFate::PricedOut => "priced out",
+        DueFate::OverCap => "over the cap",
+        DueFate::Expired => "expired",
+    }
+}
+
 /// A weight: `1.500`.
 pub fn weight(per_mille: u64) -> String {
     format!("{}.{:03}", per_mille / 1_000, per_mille % 1_000)
@@ -44,6 +56,9 @@ pub fn evenly(policy: &str) -> &'static str {
     match Policy::named(policy) {
         Some(Policy::Eip1559) => "nobody fired in the window: all have weight 2",
         Some(Policy::Fifo) => "first come, first served: no weights",
-        _ => "all have weight 1; weights follow from how actors fare over an epoch",
+        _ => {
+            "nobody fired in the window, and all have weight 1: weights follow from how actors \
+             fare over an epoch"
+        }
     }
 }

@@ -12,14 +12,15 @@ pub use events::EventStream;
 use crate::{
     api::types::{
         Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance,
-        AdvanceRequest, Block, Bytes, CommitRequest, ComparisonQuery, DryRun, DryRunRequest,
-        ErrorBody, ErrorCode, ErrorDetail, EventPage, EventQuery, Explanation, ExplanationQuery,
-        FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery,
-        JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
-        MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceCheck,
-        PresenceComparison, ResultAccepted, ResultRequest, Runner, RunnerLoad, SaveRequest,
-        SelectionCheck, Snapshot, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue,
-        TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
+        AdvanceRequest, Block, Burned, Bytes, CommitRequest, ComparisonQuery, DryRun,
+        DryRunRequest, DueQuery, DueTimers, ErrorBody, ErrorCode, ErrorDetail, EventPage,
+        EventQuery, Explanation, ExplanationQuery, FailureRequest, Fairness, Fault, FaultRequest,
+        GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
+        LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs,
+        Pool, Presence, PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner,
+        RunnerLoad, SaveRequest, SelectionCheck, Snapshot, Status, Stopping, StoreQuery, Timer,
+        TimerQuery, TimerQueue, TimerQuote, TimerSummary, Transaction, TransactionAccepted,
+        TransactionRequest, Validator, Votes,
     },
     duration::Plain,
     home::{DevnetHome, HomeError, State},
@@ -414,6 +415,21 @@ impl Client {
     /// The calendar queue, tier by tier.
     pub async fn timer_queue(&self) -> Result<TimerQueue, ClientError> {
         self.get(&["timers", "queue"], &()).await
+    }
+
+    /// A page of the timers that are due in the next block.
+    pub async fn timers_due(&self, query: &DueQuery) -> Result<DueTimers, ClientError> {
+        self.get(&["timers", "due"], query).await
+    }
+
+    /// What the agent of a timer would bid in the next block.
+    pub async fn timer_bid(&self, timer: &str) -> Result<TimerQuote, ClientError> {
+        self.get(&["timers", timer, "bid"], &()).await
+    }
+
+    /// What was burned since genesis, by what it was paid for.
+    pub async fn burned(&self) -> Result<Burned, ClientError> {
+        self.get(&["chain", "burned"], &()).await
     }
 
     /// What the timer lane of blocks did, the oldest first.

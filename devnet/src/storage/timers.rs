@@ -3,7 +3,7 @@
 //! A block writes about a timer where it is scheduled, extended, held to lower limits or ended, and
 //! one row about its lane. A timer that is due and waits costs nothing: why it waited follows from
 //! the lanes' rows, and the last bid of an agent is in the state before the block that ends its
-//! timer.
+//! timer, or among the answers of that block.
 
 use super::{
     BlockRecord, StorageError, Store,
@@ -22,6 +22,7 @@ use cowboy_engine::{
     timer::{Timer, lane::Prices},
 };
 use rusqlite::{OptionalExtension as _, Row, ToSql, Transaction, params};
+use std::collections::BTreeMap;
 
 /// How a timer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,9 +124,12 @@ pub(super) fn insert(
         "UPDATE timer SET status = ?2, ended_at = ?3, position = ?4, body = coalesce(?5, body)
          WHERE seq = ?1",
     )?;
+    // The last answer of an agent counts, that of the block which ends its timer included.
+    let bids: BTreeMap<_, _> = execution.bids.iter().copied().collect();
     let mut end = |id: &Hash, end: End, position: Option<usize>| -> Result<(), StorageError> {
         // One that this block scheduled has no row.
-        let Some(timer) = parent.timer(id) else { return Ok(()) };
+        let Some(mut timer) = parent.timer(id) else { return Ok(()) };
+        timer.bid = bids.get(id).copied().or(timer.bid);
         let seq = timer.seq;
         // What the table has of it already is the same, but for the answer of an agent.
         let last = timer.bid.is_some().then(|| body(timer).0);

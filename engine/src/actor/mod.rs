@@ -29,7 +29,10 @@ mod syntax;
 mod value;
 
 #[doc(hidden)]
-pub use builtin::catalog;
+pub use builtin::{
+    catalog,
+    known::{GBA_CONTEXT_FIELDS, TX_FEE_PARAMS_FIELDS},
+};
 pub use effect::{Call, Effect, JobRequest, Outcome, Timer, World};
 pub use error::{Error, ErrorKind, Frame, Position};
 pub use gas::{Budget, Limits, Params, Schedule, Usage};

@@ -8,12 +8,15 @@
 use super::{
     event::EventKind,
     state::State,
-    transition::actors::{self, Delivery, Done, Failure, Place},
+    transition::{
+        actors::{self, Delivery, Done, Failure, Place},
+        agents,
+    },
 };
 use crate::{
-    actor::{Budget, Usage},
+    actor::{self, Budget, Usage},
     primitives::{Address, Hash, Height, Wei},
-    timer::Ids,
+    timer::{Ids, eip1559},
 };
 
 /// A call to try.
@@ -70,14 +73,7 @@ pub struct Change {
 /// What `trial` would do in the block after `state`'s head.
 pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
     let Trial { sender, actor, ref handler, ref payload, value, budget, timer_allowance } = *trial;
-    let place = Place {
-        parent: state.head_hash(),
-        height: state.height().next(),
-        timestamp_ms: state.head().timestamp_ms.saturating_add(1),
-        cause: Hash::ZERO,
-        sender: Some(sender),
-        terms: state.timer_terms(state.height().next()),
-    };
+    let place = state.next_place(Hash::ZERO, Some(sender));
     let ids = Ids::of_transaction(state.account(&sender).nonce, Hash::ZERO, timer_allowance);
     let (handler, payload) = (handler.clone(), payload.clone());
     let mut after = state.clone();
@@ -95,4 +91,64 @@ pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
         }));
     }
     DryRun { height: place.height, usage, result, log, deliveries, events, changes }
+}
+
+impl State {
+    /// Where actors run in a block of its own after this state: one higher, one millisecond later.
+    pub(super) fn next_place(&self, cause: Hash, sender: Option<Address>) -> Place {
+        let height = self.height().next();
+        Place {
+            parent: self.head_hash(),
+            height,
+            timestamp_ms: self.head().timestamp_ms.saturating_add(1),
+            cause,
+            sender,
+            terms: self.timer_terms(height),
+        }
+    }
+}
+
+/// An agent's function to try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentTrial {
+    /// Whose timer it is asked for: what it has is in the context.
+    pub owner: Address,
+    /// The agent.
+    pub agent: Address,
+    /// Fields of its context that are other than in the next block, in their order.
+    pub given: [Option<u128>; 8],
+}
+
+/// What `getGasBid` of an agent would answer in the block after `state`'s head, within the limits
+/// that the chain asks it under. A timer that is due in that block is asked for, unless the context
+/// that is given says otherwise.
+pub fn dry_run_agent(state: &State, trial: &AgentTrial) -> DryRun {
+    let place = state.next_place(Hash::ZERO, None);
+    let mut context = agents::context(state, &place, trial.owner, place.height);
+    for (field, given) in context.iter_mut().zip(trial.given) {
+        *field = given.unwrap_or(*field);
+    }
+    let parties = (trial.agent, trial.owner);
+    let agents::Answer { usage, bid, .. } = agents::ask(state, &place, parties, &context);
+    let json = |bid: eip1559::TxFeeParams| {
+        let values = [
+            bid.max_fee_per_cycle,
+            bid.max_priority_fee_per_cycle,
+            bid.max_fee_per_cell,
+            bid.max_priority_fee_per_cell,
+        ];
+        let fields = actor::TX_FEE_PARAMS_FIELDS.iter().zip(values);
+        let fields: Vec<_> =
+            fields.map(|(name, value)| format!("\"{name}\":{}", value.get())).collect();
+        format!("{{{}}}", fields.join(",")).into_bytes()
+    };
+    DryRun {
+        height: place.height,
+        usage,
+        result: bid.map(json).map_err(Failure::from),
+        log: Vec::new(),
+        deliveries: 1,
+        events: Vec::new(),
+        changes: Vec::new(),
+    }
 }

@@ -253,6 +253,8 @@ events! {
     20 TimerPriorityClampedAtSchedule {
         /// The timer.
         timer_id: Hash,
+        /// Its owner.
+        actor: Address,
         /// What was asked for, wei per cycle.
         stated: Wei,
         /// What it is.
@@ -263,6 +265,8 @@ events! {
     21 TimerExceedsAuctionCap {
         /// The timer.
         timer_id: Hash,
+        /// Its owner.
+        actor: Address,
         /// What it asks for.
         gas_limit: u64,
         /// The cap.
@@ -316,6 +320,8 @@ events! {
     26 TimerExtended {
         /// The timer.
         timer_id: Hash,
+        /// Its owner.
+        actor: Address,
         /// The last height at which it may fire.
         expires_at: Height,
     }
@@ -631,6 +637,12 @@ impl Event {
             | EventKind::ActorCalled(ActorCalled { actor, .. })
             | EventKind::ActorEmitted(ActorEmitted { actor, .. })
             | EventKind::TimerScheduled(TimerScheduled { actor, .. })
+            | EventKind::TimerPriorityClampedAtSchedule(TimerPriorityClampedAtSchedule {
+                actor,
+                ..
+            })
+            | EventKind::TimerExceedsAuctionCap(TimerExceedsAuctionCap { actor, .. })
+            | EventKind::TimerExtended(TimerExtended { actor, .. })
             | EventKind::TimerFired(TimerFired { actor, .. })
             | EventKind::TimerExpired(TimerExpired { actor, .. })
             | EventKind::TimerGasClamped(TimerGasClamped { actor, .. })

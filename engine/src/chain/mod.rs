@@ -5,6 +5,7 @@ pub mod block;
 pub mod dry_run;
 pub mod event;
 pub mod genesis;
+pub mod outlook;
 pub mod params;
 pub mod receipt;
 pub mod state;
@@ -16,12 +17,13 @@ pub mod validators;
 
 pub use actors::{Actor, Code};
 pub use block::{Block, Certificate, Executed, Header, Open, Round, Vote};
-pub use dry_run::{Change, DryRun, Trial, dry_run};
+pub use dry_run::{AgentTrial, Change, DryRun, Trial, dry_run, dry_run_agent};
 pub use event::{Event, EventKind};
 pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner, Validator};
+pub use outlook::{Fate, Outlook, Prospect, Quote, QuoteError, Unasked, outlook, quote};
 pub use params::Params;
 pub use receipt::{ActorReceipt, Charged, Fire, LaneReport, Receipt, Status};
-pub use state::{Account, KnownPresence, MoneyError, State, Supply};
+pub use state::{Account, Burned, KnownPresence, MoneyError, State, Supply};
 pub use tasks::{
     ClaimTask, CompleteTask, CreateCommitment, CreateTask, Params as TaskParams, ResolveCommitment,
     Scheme, Task, TaskClaim, TaskCommitment, TaskStatus, statement_agent,

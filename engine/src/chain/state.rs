@@ -86,6 +86,34 @@ impl Supply {
     }
 }
 
+/// What was burned since genesis, in wei, by what it was paid for. The parts add up to
+/// [`Supply::burned`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Burned {
+    /// Basefees of transactions, for cycles and cells.
+    pub transactions: Wei,
+    /// Basefees of timers' fires, for cycles and cells, the lane's included.
+    pub fires: Wei,
+    /// What owners of timers paid for questions to their agents.
+    pub questions: Wei,
+    /// What actors paid for being told of the ends of jobs.
+    pub callbacks: Wei,
+    /// What was slashed of stakes, balances and bonds.
+    pub penalties: Wei,
+}
+record!(Burned { transactions, fires, questions, callbacks, penalties });
+
+impl Burned {
+    /// All of it.
+    pub const fn total(&self) -> Wei {
+        self.transactions
+            .saturating_add(self.fires)
+            .saturating_add(self.questions)
+            .saturating_add(self.callbacks)
+            .saturating_add(self.penalties)
+    }
+}
+
 /// Why money does not move. The variant's name opens the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
@@ -131,7 +159,7 @@ pub struct State {
     pub(super) tasks: Tasks,
     pub(super) basefee_cycle: Wei,
     pub(super) basefee_cell: Wei,
-    pub(super) burned: Wei,
+    pub(super) burned: Burned,
     pub(super) orders: Arc<Vec<OrderSince>>,
     pub(super) presence: Option<KnownPresence>,
     pub(super) migration: Migration,
@@ -196,7 +224,7 @@ impl State {
             tasks: Tasks::default(),
             basefee_cycle: genesis.params.genesis_basefee,
             basefee_cell: genesis.params.genesis_basefee,
-            burned: Wei::ZERO,
+            burned: Burned::default(),
             orders: Arc::new(vec![OrderSince { height: Height::GENESIS, order }]),
             presence: None,
             migration: Migration { phase: genesis.params.phase, since: Height::GENESIS },
@@ -477,8 +505,13 @@ impl State {
             escrow: sum(&mut jobs.chain(self.tasks.open.iter().map(|(_, reward)| *reward))),
             stakes: sum(&mut self.registry.iter().map(|(_, runner)| runner.stake)),
             bonds: sum(&mut commitments.map(|commitment| commitment.bond)),
-            burned: self.burned,
+            burned: self.burned.total(),
         }
+    }
+
+    /// What was burned since genesis, by what it was paid for.
+    pub const fn burned(&self) -> Burned {
+        self.burned
     }
 
     /// Commits to everything that later blocks depend on.
@@ -582,7 +615,7 @@ struct Scalars {
     params: Arc<Params>,
     basefee_cycle: Wei,
     basefee_cell: Wei,
-    burned: Wei,
+    burned: Burned,
     orders: Arc<Vec<OrderSince>>,
     presence: Option<KnownPresence>,
     migration: Migration,

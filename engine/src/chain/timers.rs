@@ -16,7 +16,10 @@ use crate::{
     record,
     timer::{
         Admitted, Auction, Calendar, Config, Fairness, Governed, Key, Params, Place, Policy,
-        Proposal, Queue, Scope, Setting, Terms, Timer, TimerError, lane::Buffers, queue,
+        Proposal, Queue, Scope, Setting, Terms, Timer, TimerError,
+        fairness::weight_numerator,
+        lane::{Buffers, Prices},
+        queue,
     },
 };
 use std::{
@@ -341,6 +344,18 @@ impl State {
         }
     }
 
+    /// What the timers of a block pay that these are the terms of, a child of this state's.
+    pub fn lane_prices(&self, terms: &Terms) -> Prices {
+        Prices {
+            policy: terms.policy,
+            basefee_cycle: self.basefee_cycle,
+            basefee_lane: self.lane_basefee(terms.now),
+            basefee_cell: self.basefee_cell,
+            p50: terms.p50,
+            config: terms.config,
+        }
+    }
+
     /// Puts a timer into the queue under this id.
     pub(super) fn schedule_timer(
         &mut self,
@@ -370,11 +385,13 @@ impl State {
         );
         if let Some(stated) = clamped_from {
             let clamped = timer.max_priority_fee_per_cycle;
-            events.push(TimerPriorityClampedAtSchedule { timer_id: id, stated, clamped }.into());
+            let timer_id = id;
+            events.push(TimerPriorityClampedAtSchedule { timer_id, actor, stated, clamped }.into());
         }
         if let Some(cap) = exceeds_cap {
             let gas_limit = timer.gas_limit;
-            events.push(TimerExceedsAuctionCap { timer_id: id, gas_limit, cap }.into());
+            let timer_id = id;
+            events.push(TimerExceedsAuctionCap { timer_id, actor, gas_limit, cap }.into());
         }
         self.timers.queue.schedule(timer);
         Ok(())
@@ -413,7 +430,7 @@ impl State {
         }
         terms.extend(&mut timer, expires_at)?;
         self.timers.queue.replace(&timer);
-        events.push(TimerExtended { timer_id: *id, expires_at }.into());
+        events.push(TimerExtended { timer_id: *id, actor: timer.actor, expires_at }.into());
         Ok(())
     }
 
@@ -425,6 +442,19 @@ impl State {
     /// The block from which on limits are those of now: what was scheduled before is held to them.
     pub(super) const fn limits_since(&self) -> Height {
         self.timers.lane.capped_from
+    }
+
+    /// An actor's weight as ranking takes it: the numerator of W under `eip1559`, millionths under
+    /// `gba-auction`, 1 under `fifo`.
+    pub(super) fn timer_weight(&self, policy: Policy, twice_median: u64, actor: Address) -> u64 {
+        match policy {
+            Policy::Eip1559 => {
+                let recent = self.fairness().recent(&self.fairness_key(actor));
+                weight_numerator(recent, twice_median)
+            }
+            Policy::Fifo => 1,
+            Policy::GbaAuction => self.auction().weight(&actor),
+        }
     }
 
     /// Whose fires count together with those of `actor` (timers.md §4).

@@ -16,11 +16,12 @@
 //! receipt.
 
 pub(super) mod actors;
+pub(super) mod agents;
 mod callbacks;
 mod fees;
 mod governance;
 mod jobs;
-mod lane;
+pub(super) mod lane;
 mod migration;
 mod penalties;
 mod results;
@@ -61,7 +62,7 @@ use crate::{
     primitives::{Address, Cells, Cycles, Hash, Height, Wei},
     record,
     registry::{Order, PoolError, RegistryError},
-    timer::{Ids, ParameterError, Policy, Terms, TimerError},
+    timer::{Bid, Ids, ParameterError, Policy, Terms, TimerError},
 };
 use actors::{Delivery, Done, Place};
 use lane::OpenLane;
@@ -116,6 +117,8 @@ pub struct Execution {
     pub fires: Vec<Fire>,
     /// What the timer lane did.
     pub lane: LaneReport,
+    /// What the agents that were asked bid, by timer, in the order in which they were asked.
+    pub bids: Vec<(Hash, Bid)>,
     /// In the order in which they happened.
     pub events: Vec<Event>,
     /// Per embedded certificate whose votes can be read, ascending by height.
@@ -211,6 +214,7 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
         terms: parent.timer_terms(header.height),
         proofs: tasks::verify_proofs(parent, block),
         fires: Vec::new(),
+        bids: Vec::new(),
         results: Vec::new(),
         revealed: BTreeMap::new(),
         told: Vec::new(),
@@ -238,8 +242,8 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
     run.call_back();
     run.expire_tasks();
     let lane = run.settle(lane);
-    let Run { state, events, fires, results, told, .. } = run;
-    Ok(Execution { state, receipts, fires, lane, events, derived, draws, results, told })
+    let Run { state, events, fires, bids, results, told, .. } = run;
+    Ok(Execution { state, receipts, fires, lane, bids, events, derived, draws, results, told })
 }
 
 /// One block under execution.
@@ -261,6 +265,7 @@ struct Run<'a> {
     /// Whether the block's proofs hold: they are checked together.
     proofs: tasks::Verdicts,
     fires: Vec<Fire>,
+    bids: Vec<(Hash, Bid)>,
     results: Vec<(Hash, Address, Arc<Vec<u8>>)>,
     /// Jobs of which results were revealed, and whether by their aggregator.
     revealed: BTreeMap<Hash, bool>,
@@ -506,7 +511,8 @@ impl Run<'_> {
         // A proposer outside the set cannot be; its tips would be burned rather than lost.
         let paid = proposer.is_some_and(|proposer| self.state.credit(proposer, self.tips).is_ok());
         if !paid {
-            self.state.burned = self.state.burned.saturating_add(self.tips);
+            self.state.burned.transactions =
+                self.state.burned.transactions.saturating_add(self.tips);
         }
         report
     }

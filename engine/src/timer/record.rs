@@ -173,6 +173,12 @@ pub enum TimerError {
         /// The lane basefee.
         basefee: Wei,
     },
+    /// A timer without an agent, under the policy whose agents bid for all timers.
+    #[error(
+        "GbaRequired: under gba-auction every timer names the actor that bids for it (gba); \
+         examples/actors/default_gba.star is one"
+    )]
+    GbaRequired,
     /// A parameter of the past.
     #[error(
         "TimerArgDeprecated: `bid` was withdrawn; use max_fee_per_cycle and \

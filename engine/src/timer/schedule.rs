@@ -5,7 +5,8 @@
 //!    was left out gets its default.
 //! 2. Fees left out are those of the default gas bidding agent at this moment, or of a tier.
 //! 3. Under `eip1559` a cap below the lane basefee is refused, a priority above what the cap
-//!    leaves is cut, and a gas limit above the auction-phase cap is told of.
+//!    leaves is cut, and a gas limit above the auction-phase cap is told of. Under `gba-auction` a
+//!    timer without an agent is refused; one from before that policy bids its own two fees.
 //!
 //! Nothing is escrowed: a fire is paid for when it happens. A payer other than the actor is the
 //! sender of the transaction, and only as far as the transaction says so: what each such timer may
@@ -141,6 +142,9 @@ impl Terms {
             request;
         if request.bid && !self.takes_bid {
             return Err(TimerError::TimerArgDeprecated);
+        }
+        if self.policy == Policy::GbaAuction && request.gba.is_none() {
+            return Err(TimerError::GbaRequired);
         }
         if height <= self.now {
             return Err(TimerError::HeightNotInFuture { got: height, now: self.now.next() });

@@ -103,6 +103,7 @@ const HOST: &[&str] = &[
     "schedule_timer_ex",
     "send_message",
     "set_state",
+    "set_timeout",
     "submit_job",
     "transfer",
     "json_encode",

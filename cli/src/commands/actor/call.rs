@@ -62,7 +62,9 @@ pub struct Call {
     /// nothing; without a bound with --dry-run]
     #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_TIMER_ALLOWANCE", hide_env_values = true)]
     timer_allowance: Option<Wei>,
-    /// Say what the call would do, and send nothing; --from may be any address
+    /// Say what the call would do, and send nothing; --from may be any address. A gas bidding
+    /// agent's getGasBid is asked as the next block would, for a timer of --from: the payload is a
+    /// JSON object of the fields of its context that are to be others
     #[arg(long, env = "COWBOYCTL_DRY_RUN", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
     dry_run: bool,
@@ -81,7 +83,7 @@ impl Call {
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
         if self.dry_run {
-            let tried = self.try_on(&client, &payload, self.timer_allowance).await?;
+            let tried = self.try_on(&client, &payload, self.timer_allowance, true).await?;
             cx.ui.document(&tried)?;
             if let Err(error) = succeeded(&tried) {
                 return Err(self.meant(&client, &payload, &tried, error).await);
@@ -122,7 +124,7 @@ impl Call {
             return Ok(Budget { cycles, cells });
         }
         let allowance = self.timer_allowance.unwrap_or(Wei::ZERO);
-        let tried = self.try_on(client, payload, Some(allowance)).await?;
+        let tried = self.try_on(client, payload, Some(allowance), false).await?;
         if let Err(error) = succeeded(&tried) {
             let nothing = "nothing was sent; to send it nevertheless, give --cycles and --cells";
             return Err(self.meant(client, payload, &tried, error.hint(nothing)).await);
@@ -145,7 +147,7 @@ impl Call {
         };
         if said("PayerNotWilling") {
             // Without an answer the error stays as it is.
-            let free = self.try_on(client, payload, None).await;
+            let free = self.try_on(client, payload, None, false).await;
             let cost = free.map_or(Wei::ZERO, |free| cost_to_caller(&free));
             return if cost.is_zero() { error } else { error.hint(allowance::hint(cost)) };
         }
@@ -163,11 +165,14 @@ impl Call {
     }
 
     /// What the call would do, with so much for timers: without a bound where it is not said.
+    /// `ask_agent`: an agent's function, which no transaction can call, is asked as the chain asks
+    /// it.
     async fn try_on(
         &self,
         client: &Client,
         payload: &[u8],
         timer_allowance: Option<Wei>,
+        ask_agent: bool,
     ) -> Result<DryRun, CliError> {
         let at = match self.at {
             None => None,
@@ -185,6 +190,7 @@ impl Call {
             cells: self.cells,
             timer_allowance: timer_allowance.map(Text),
             at,
+            ask_agent: Some(ask_agent),
         };
         Ok(client.dry_run(&self.actor, &request).await?)
     }

@@ -1,6 +1,7 @@
 //! `chain`: blocks, transactions, events.
 
 pub(super) mod advance;
+mod burned;
 pub(super) mod params;
 
 use super::actor;
@@ -53,6 +54,8 @@ pub enum Chain {
         #[arg(long, value_name = "HEIGHT")]
         from: Option<HeightArg>,
     },
+    /// What was burned since genesis: by transactions, timers, questions to agents, callbacks
+    Burned,
     /// Parameters of the chain that are governed
     #[command(subcommand)]
     Params(params::Params),
@@ -85,6 +88,7 @@ impl Chain {
         match self {
             Self::Params(_) | Self::Advance(_) => Ok(()),
             Self::Head => cx.ui.document(&client.head().await?),
+            Self::Burned => cx.ui.document(&client.burned().await?),
             Self::Block { at } => {
                 let at = at.resolve(&client).await?;
                 cx.ui.document(&client.block(at).await?)

@@ -86,6 +86,7 @@ mod tests {
             height,
             policy: "eip1559".to_owned(),
             lane_basefee: Text(Wei::new(basefee)),
+            cycle_price: Text(Wei::new(1_000 + basefee)),
             capacity: 2_000_000,
             consumed: 2_000 * per_mille,
             utilisation_per_mille: per_mille,

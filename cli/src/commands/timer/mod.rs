@@ -5,6 +5,7 @@ pub(super) mod allowance;
 pub(super) mod change;
 mod chart;
 mod fees;
+pub(super) mod queue;
 pub(super) mod schedule;
 mod show;
 mod watch;
@@ -71,8 +72,22 @@ pub enum Timer {
     ///
     /// Of one timer what has happened too, until it has ended; else until interrupted.
     Watch(watch::Watch),
-    /// Where the timers stand: block ring, epoch queue, overflow tree, carry-over
-    Queue,
+    /// Where the timers stand, and why those that are due wait
+    ///
+    /// Of those that are due in the next block: their rank, their weight, what they would pay the
+    /// proposer, why they did not fire in the newest block, and what comes of them in the next one
+    /// if no transaction comes before them.
+    Queue(queue::Queue),
+    /// What a timer's agent would bid in the next block
+    ///
+    /// Asks it as that block would, with the same state, limits and prices, and sends nothing: the
+    /// bid or why there is none, what the question would cost, and where the bid would rank the
+    /// timer among those that are due.
+    Bid {
+        /// The timer: its id, enough of the beginning, or latest
+        #[arg(add = ArgValueCandidates::new(complete::timers))]
+        timer: String,
+    },
     /// What a cycle of the timer lane cost, and how full the lane was; a chart on a terminal
     Fees {
         /// How many blocks, the newest
@@ -101,7 +116,8 @@ impl Timer {
             Self::Cancel(cancel) => cancel.run(cx).await,
             Self::Extend(extend) => extend.run(cx).await,
             Self::Watch(watch) => watch.run(cx).await,
-            Self::Queue => cx.ui.document(&cx.client()?.timer_queue().await?),
+            Self::Queue(queue) => queue.run(cx).await,
+            Self::Bid { timer } => cx.ui.document(&cx.client()?.timer_bid(&timer).await?),
             Self::Fees { limit, from } => {
                 let client = cx.client()?;
                 let from = match from {

@@ -30,7 +30,7 @@ use cowboy_engine::{
     actor::effect::called,
     chain::transaction::Payload,
     primitives::{Address, Height, Wei},
-    timer::{self, Request, record::MAX_PAYLOAD_BYTES},
+    timer::{self, Policy, Request, record::MAX_PAYLOAD_BYTES},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -195,12 +195,16 @@ impl Schedule {
         let devnet = cx.running(None)?;
         let client = cx.client_of(&devnet)?;
         let actor = actor_of(&client, &self.actor).await?;
-        let (handler, payload) = self.call(&actor, payload)?;
-        let signer = signer_of(&devnet, self.from.as_deref(), actor.deployer)?;
         let gba = match &self.gba {
             Some(gba) => Some(*actor_of(&client, gba).await?.actor),
             None => None,
         };
+        let (handler, payload) = self.call(&actor, payload, gba)?;
+        let signer = signer_of(&devnet, self.from.as_deref(), actor.deployer)?;
+        let policy = policy(&client).await?;
+        if policy == Policy::GbaAuction {
+            self.check_for_auction()?;
+        }
         let deadline = Deadline::after(self.timeout);
         let executed =
             self.send(cx.ui, &client, &signer, (*actor.actor, &payload, gba), deadline).await?;
@@ -212,7 +216,7 @@ impl Schedule {
         // A devnet that cannot say more of it has scheduled it nevertheless.
         let mut known = client.timer(&id).await.ok();
         if let Some(timer) = &known {
-            warn_of_debts(timer);
+            warn_of_debts(timer, policy);
             warn_of_size(&client, timer).await;
         }
         if self.wait {
@@ -236,15 +240,45 @@ impl Schedule {
         ended.map_or(Ok(()), |timer| fired(&timer))
     }
 
+    /// Refuses what the auction of agents refuses, and says what has no effect in it.
+    fn check_for_auction(&self) -> Result<(), CliError> {
+        if self.gba.is_none() {
+            let what =
+                "GbaRequired: under gba-auction every timer names the actor that bids for it";
+            return Err(CliError::new(Exit::Rejected, what)
+                .detail("an agent is an actor with getGasBid: examples/actors/default_gba.star")
+                .hint("name it: --gba ACTOR; the actor itself may be its own agent"));
+        }
+        let given = [
+            ("--max-fee", self.max_fee.is_some()),
+            ("--max-priority", self.max_priority.is_some()),
+            ("--tier", self.tier.is_some()),
+        ];
+        for (flag, _) in given.into_iter().filter(|(_, given)| *given) {
+            warn(&format!("{flag} has no effect under gba-auction: the agent's bid counts"));
+        }
+        Ok(())
+    }
+
     /// The handler that will be called, and the payload that selects it: known to be there.
-    fn call(&self, actor: &Actor, payload: Vec<u8>) -> Result<(String, Vec<u8>), CliError> {
+    fn call(
+        &self,
+        actor: &Actor,
+        payload: Vec<u8>,
+        gba: Option<Address>,
+    ) -> Result<(String, Vec<u8>), CliError> {
         let (handler, payload) = match self.every {
             None => (called(self.handler.as_deref(), &payload).0, payload),
             Some(every) => {
                 let text = String::from_utf8(payload).map_err(|_| {
                     CliError::new(Exit::Usage, "the payload of a timer with --every is text")
                 })?;
-                let terms = json!({"every": every, "payload": text}).to_string().into_bytes();
+                let mut terms = json!({"every": every, "payload": text});
+                if let Some(gba) = gba {
+                    // The handler names it again for the next one.
+                    terms["gba"] = gba.to_string().into();
+                }
+                let terms = terms.to_string().into_bytes();
                 (self.handler.clone().unwrap_or_else(|| REPEATING.to_owned()), terms)
             }
         };
@@ -335,6 +369,12 @@ impl Schedule {
     }
 }
 
+/// The policy of the next block.
+async fn policy(client: &Client) -> Result<Policy, CliError> {
+    let told = client.timer_fairness().await?.policy;
+    Ok(Policy::named(&told).unwrap_or_default())
+}
+
 /// What the chain said of the timer that a transaction scheduled.
 fn told(transaction: &Transaction) -> Result<Told, CliError> {
     allowance::told(&transaction.events).into_iter().next().ok_or_else(|| {
@@ -369,14 +409,20 @@ fn plain(value: &Value) -> String {
 }
 
 /// Says where the payer cannot pay for the fire, as things stand.
-fn warn_of_debts(timer: &Timer) {
+fn warn_of_debts(timer: &Timer, policy: Policy) {
     let Some(max_cost) = timer.max_cost.as_ref().filter(|cost| ***cost > *timer.payer_balance)
     else {
         return;
     };
+    let then = match policy {
+        Policy::GbaAuction => {
+            "its agent is not asked and it waits for funds until its time is over"
+        }
+        Policy::Eip1559 | Policy::Fifo => "it would be removed when it is due",
+    };
     warn(&format!(
-        "its payer {} has {}, and the fire may cost {}: it would be removed when it is due; \
-         fund it: cowboyctl account fund {} {}cby",
+        "its payer {} has {}, and the fire may cost {}: {then}; fund it: cowboyctl account fund \
+         {} {}cby",
         timer.fee_payer,
         amount(*timer.payer_balance),
         amount(**max_cost),

@@ -4,7 +4,7 @@ use crate::{
     commands::chain::event_table,
     output::{
         Document, Row, amount, fields, short, table,
-        timer::{evenly, median, tier, weight, why},
+        timer::{evenly, has_ended, median, tier, weight, why},
         wei,
     },
 };
@@ -128,7 +128,9 @@ impl Document for Timer {
             }
             (gba, _) => {
                 if let Some(gba) = gba {
-                    lines.push(("bids", format!("{gba} (not asked yet)")));
+                    let asked =
+                        if has_ended(self.status) { "never asked" } else { "not asked yet" };
+                    lines.push(("bids", format!("{gba} ({asked}: the default bid)")));
                 }
                 lines.push(("fee", per_cycle(*self.max_fee_per_cycle)));
                 lines.push(("priority", per_cycle(*self.max_priority_fee_per_cycle)));
@@ -229,12 +231,15 @@ impl Document for TimerQueue {
 
 impl Document for Fairness {
     fn text(&self) -> String {
-        let priced = self.policy == Policy::Eip1559.name();
+        let (priced, counted) =
+            (self.policy == Policy::Eip1559.name(), self.policy != Policy::Fifo.name());
         let mut lines =
             vec![("after block", self.height.to_string()), ("policy", self.policy.clone())];
-        if priced {
+        if counted {
             lines.push(("counted by", self.scope.clone()));
             lines.push(("window", format!("{} blocks", self.window_blocks)));
+        }
+        if priced {
             lines.push((
                 "median",
                 format!("{} fires, of those that fired", median(self.twice_median)),
@@ -251,7 +256,7 @@ impl Document for Fairness {
                 weight(member.weight_per_mille),
             ]
         });
-        text += &table(&[if priced { &self.scope } else { "actor" }, ">fires", ">weight"], rows);
+        text += &table(&[&self.scope, ">fires", ">weight"], rows);
         text
     }
 

@@ -4,18 +4,15 @@ use super::actor_of;
 use crate::{complete, context::Context, error::CliError, output::timer::has_ended};
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::{
-    api::types::{Event, TimerQuery},
-    client::Client,
-};
+use cowboy_devnet::{api::types::Event, client::Client};
 use std::collections::BTreeSet;
 
 /// Events after which a timer waits no more.
 const ENDS: [&str; 4] =
     ["TimerFired", "TimerExpired", "TimerCancelled", "TimerCancelledInsufficientFunds"];
 
-/// The most timers of an actor that are known when its watch begins.
-const KNOWN: usize = 10_000;
+/// Events about the agents of an owner's timers.
+const OF_AGENTS: [&str; 2] = ["GbaFailed", "AgentsAsked"];
 
 /// `timer watch`.
 #[derive(Debug, Args)]
@@ -77,33 +74,78 @@ async fn one(cx: &Context, client: &Client, timer: &str) -> Result<(), CliError>
     Ok(())
 }
 
-/// What happens to the timers of an actor. Not every event says whose timer it is about.
+/// What happens to the timers of an actor, and what its fires do to other timers.
 async fn of_actor(cx: &Context, client: &Client, actor: &str) -> Result<(), CliError> {
     let mut blocks = client.follow(None);
     blocks.connect().await?;
-    let actor = actor_of(client, actor).await?.actor;
-    let limit = Some(KNOWN);
-    let query = TimerQuery { actor: Some(actor.to_string()), limit, ..TimerQuery::default() };
-    let timers = client.timers(&query).await?;
-    let mut known: BTreeSet<_> =
-        timers.into_iter().map(|timer| timer.timer_id.to_string()).collect();
-    let actor = actor.to_string();
+    let actor = actor_of(client, actor).await?.actor.to_string();
     loop {
-        for event in blocks.next().await?.events {
-            let Some(id) = event.timer_id.as_ref().map(ToString::to_string) else { continue };
-            let fired = event.timer.as_ref().map(ToString::to_string);
-            if is_of(&event, &actor) {
-                known.insert(id.clone());
-            }
-            if known.contains(&id) || fired.is_some_and(|timer| known.contains(&timer)) {
-                cx.ui.record(&event)?;
-            }
-        }
+        let events = blocks.next().await?.events;
+        of_owner(&events, &actor).try_for_each(|event| cx.ui.record(event))?;
     }
 }
 
-/// Whether an event that begins or ends a timer names this actor as the owner.
-fn is_of(event: &Event, actor: &str) -> bool {
-    let named = event.data.get("actor").and_then(|actor| actor.as_str());
-    event.kind.starts_with("Timer") && named == Some(actor)
+/// The events of a block about timers of an owner, and of their fires.
+fn of_owner<'a>(events: &'a [Event], owner: &str) -> impl Iterator<Item = &'a Event> {
+    let named =
+        |event: &Event| event.data.get("actor").and_then(|actor| actor.as_str()).map(str::to_owned);
+    let fired: BTreeSet<_> = events
+        .iter()
+        .filter(|event| event.kind == "TimerFired" && named(event).as_deref() == Some(owner))
+        .filter_map(|event| event.timer_id.as_ref().map(ToString::to_string))
+        .collect();
+    let owner = owner.to_owned();
+    events.iter().filter(move |event| {
+        let about = event.kind.starts_with("Timer") || OF_AGENTS.contains(&event.kind.as_str());
+        let through = event.timer.as_ref().map(ToString::to_string);
+        about && named(event).as_deref() == Some(owner.as_str())
+            || through.is_some_and(|timer| fired.contains(&timer))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cowboy_devnet::api::types::{HashText, Text};
+    use cowboy_engine::primitives::Hash;
+    use serde_json::{Value, json};
+
+    fn hash(n: u8) -> HashText {
+        Text(Hash([n; 32]))
+    }
+
+    fn event(kind: &str, timer: Option<u8>, timer_id: Option<u8>, data: Value) -> Event {
+        Event {
+            height: 1,
+            index: 0,
+            kind: kind.to_owned(),
+            transaction: None,
+            timer: timer.map(hash),
+            job_id: None,
+            timer_id: timer_id.map(hash),
+            data,
+        }
+    }
+
+    #[test]
+    fn an_owners_events_are_known_without_having_seen_its_timers() {
+        let (mine, other) = (json!({"actor": "0xaa"}), json!({"actor": "0xbb"}));
+        let events = [
+            event("TimerCancelledInsufficientFunds", None, Some(1), mine.clone()),
+            event("TimerCancelledInsufficientFunds", None, Some(2), other.clone()),
+            event("TimerExtended", None, Some(3), mine.clone()),
+            event("GbaFailed", None, Some(3), mine.clone()),
+            event("AgentsAsked", None, None, mine.clone()),
+            event("ActorCalled", Some(4), Some(4), mine.clone()),
+            event("Transferred", Some(4), Some(4), json!({"to": "0xbb"})),
+            event("TimerFired", Some(4), Some(4), mine.clone()),
+            event("ActorCalled", Some(5), Some(5), mine.clone()),
+            event("TimerFired", Some(5), Some(5), other),
+            event("ActorDeployed", None, None, mine),
+        ];
+        let told: Vec<_> = of_owner(&events, "0xaa")
+            .map(|event| events.iter().position(|known| std::ptr::eq(known, event)).unwrap())
+            .collect();
+        assert_eq!(told, [0, 2, 3, 4, 5, 6, 7]);
+    }
 }

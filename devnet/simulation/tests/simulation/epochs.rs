@@ -35,16 +35,11 @@ def plan(ctx, payload):
     for height in json_decode(payload):
         pvm_host.schedule_timer(
             height, "", gas_limit = 8000, max_fee_per_cycle = 1000000,
-            max_priority_fee_per_cycle = 5,
+            max_priority_fee_per_cycle = 5, gba = ctx.self,
         )
 
 def again(ctx, number, until):
-    extra = {}
-    if number % 2 == 0:
-        extra["gba"] = ctx.self
-    else:
-        extra["max_fee_per_cycle"] = 100000
-        extra["max_priority_fee_per_cycle"] = number % 7
+    extra = {"gba": ctx.self}
     height = ctx.height + 1 + number % 3
     if number % 5 == 0:
         extra["expires_at"] = height + 6

@@ -273,16 +273,26 @@ fn of_timer(kind: &EventKind) -> Value {
         }),
         EventKind::TimerPriorityClampedAtSchedule(TimerPriorityClampedAtSchedule {
             timer_id,
+            actor,
             stated,
             clamped,
         }) => json!({
             "timer_id": hex(&timer_id.0),
+            "actor": address(actor),
             "stated": amount(*stated),
             "clamped": amount(*clamped),
         }),
-        EventKind::TimerExceedsAuctionCap(TimerExceedsAuctionCap { timer_id, gas_limit, cap }) => {
-            json!({ "timer_id": hex(&timer_id.0), "gas_limit": gas_limit, "cap": cap })
-        }
+        EventKind::TimerExceedsAuctionCap(TimerExceedsAuctionCap {
+            timer_id,
+            actor,
+            gas_limit,
+            cap,
+        }) => json!({
+            "timer_id": hex(&timer_id.0),
+            "actor": address(actor),
+            "gas_limit": gas_limit,
+            "cap": cap,
+        }),
         EventKind::TimerGasClamped(TimerGasClamped {
             timer_id,
             actor,
@@ -334,9 +344,11 @@ fn of_timer(kind: &EventKind) -> Value {
             "actor": address(actor),
             "by": address(by),
         }),
-        EventKind::TimerExtended(TimerExtended { timer_id, expires_at }) => {
-            json!({ "timer_id": hex(&timer_id.0), "expires_at": expires_at.get() })
-        }
+        EventKind::TimerExtended(TimerExtended { timer_id, actor, expires_at }) => json!({
+            "timer_id": hex(&timer_id.0),
+            "actor": address(actor),
+            "expires_at": expires_at.get(),
+        }),
         EventKind::GbaFailed(GbaFailed { timer_id, actor, gba, reason }) => json!({
             "timer_id": hex(&timer_id.0),
             "actor": address(actor),

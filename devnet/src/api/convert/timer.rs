@@ -8,7 +8,7 @@ use crate::{
 use cowboy_engine::{
     chain::{Fire, Status, receipt::Charged},
     primitives::Height,
-    timer::{Bid, Key, Place, Setting, Timer},
+    timer::{Bid, Key, Place, Policy, Setting, Timer},
 };
 use serde_json::Value;
 
@@ -98,7 +98,16 @@ pub(in crate::api) fn lane(stored: &StoredLane) -> LaneBlock {
     LaneBlock {
         height: stored.height.get(),
         policy: report.policy.name().to_owned(),
-        lane_basefee: report.basefee.into(),
+        lane_basefee: match report.policy {
+            Policy::Eip1559 => report.basefee,
+            Policy::Fifo | Policy::GbaAuction => stored.basefee_cycle,
+        }
+        .into(),
+        cycle_price: match report.policy {
+            Policy::Eip1559 => stored.basefee_cycle.saturating_add(report.basefee),
+            Policy::Fifo | Policy::GbaAuction => stored.basefee_cycle,
+        }
+        .into(),
         capacity: report.capacity,
         consumed: report.consumed,
         utilisation_per_mille: u64::try_from(share).unwrap_or(u64::MAX),

@@ -18,8 +18,10 @@ use crate::{
 };
 use axum::{Json, extract::State as Extracted};
 use cowboy_engine::{
-    actor::Budget,
-    chain::{self, Trial, dry_run as engine_dry_run},
+    actor::{self, Budget},
+    chain::{
+        self, AgentTrial, Trial, dry_run as engine_dry_run, dry_run_agent as engine_dry_run_agent,
+    },
     fees::meter,
     primitives::{Address, Height, Wei},
 };
@@ -136,14 +138,21 @@ pub(super) async fn dry_run(
 }
 
 fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, ApiError> {
-    let DryRunRequest { sender, handler, payload, value, cycles, cells, timer_allowance, at } =
-        request;
+    let DryRunRequest {
+        sender, handler, payload, value, cycles, cells, timer_allowance, at, ..
+    } = request;
     let state = match at {
         None => view.state.clone(),
         Some(at) => past(view, Height::new(at))?,
     };
-    let (actor, _) = find(view, &state, text)?;
+    let (actor, known) = find(view, &state, text)?;
     let sender = view.resolve("account", &sender)?;
+    let asks = handler == AGENT_HANDLER && request.ask_agent != Some(false);
+    if asks && !has_handler(&state, &known, AGENT_HANDLER) {
+        let trial = AgentTrial { owner: sender, agent: actor, given: context(&payload.0.0)? };
+        let ran = engine_dry_run_agent(&state, &trial);
+        return Ok(told(ran, (actor, handler, sender), state.height()));
+    }
     let most = Budget {
         cycles: meter::MAX_BLOCK_CYCLES - meter::INTRINSIC_CYCLES,
         cells: meter::MAX_BLOCK_CELLS,
@@ -156,16 +165,63 @@ fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, A
     let timer_allowance = timer_allowance.map_or(Wei::new(u128::MAX), |amount| amount.0);
     let trial = Trial { sender, actor, handler, payload, value, budget, timer_allowance };
     let ran = engine_dry_run(&state, &trial);
+    Ok(told(ran, (actor, trial.handler, sender), state.height()))
+}
+
+/// The function of a gas bidding agent.
+const AGENT_HANDLER: &str = "getGasBid";
+
+/// Whether an actor has a handler of this name.
+fn has_handler(state: &chain::State, actor: &chain::Actor, name: &str) -> bool {
+    let module = state.code(&actor.code).and_then(|code| code.module(&state.params().actors).ok());
+    module.is_some_and(|module| module.handlers().iter().any(|known| known.name == name))
+}
+
+/// The fields of an agent's context that a payload gives: a JSON object, or nothing.
+fn context(payload: &[u8]) -> Result<[Option<u128>; 8], ApiError> {
+    let mut given = [None; 8];
+    if payload.iter().all(u8::is_ascii_whitespace) {
+        return Ok(given);
+    }
+    let fields = actor::GBA_CONTEXT_FIELDS;
+    let hint = || format!("getGasBid is asked with a JSON object of any of: {}", fields.join(", "));
+    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(payload)
+        .map_err(|error| {
+            ApiError::bad_request(format!("the payload is no JSON object: {error}")).hint(hint())
+        })?;
+    for (name, value) in object {
+        let place = fields.iter().position(|field| *field == name).ok_or_else(|| {
+            let name = view::shown(&name);
+            ApiError::bad_request(format!("GBAContext has no field `{name}`")).hint(hint())
+        })?;
+        let number = match &value {
+            serde_json::Value::String(text) => text.parse().ok(),
+            other => other.as_u64().map(u128::from),
+        };
+        given[place] = Some(number.ok_or_else(|| {
+            let what = format!("`{name}` of the context is no whole number from 0 to 2^128 - 1");
+            ApiError::bad_request(what).hint("one beyond 2^64 is written as a string of digits")
+        })?);
+    }
+    Ok(given)
+}
+
+/// What a trial did, as the API tells it.
+fn told(
+    ran: chain::DryRun,
+    (actor, handler, sender): (Address, String, Address),
+    at: Height,
+) -> DryRun {
     let (result, failure) = match ran.result {
         Ok(result) => (Some(convert::actor::value(&result)), None),
         Err(error) => (None, Some(convert::transaction::failure(&error.to_string()))),
     };
     let (error, message) = failure.unzip();
-    Ok(DryRun {
+    DryRun {
         actor: actor.into(),
-        handler: trial.handler,
+        handler,
         sender: sender.into(),
-        at: state.height().get(),
+        at: at.get(),
         success: error.is_none(),
         result,
         error,
@@ -187,7 +243,7 @@ fn try_call(view: &View, text: &str, request: DryRunRequest) -> Result<DryRun, A
             })
             .collect(),
         changes: ran.changes.iter().map(convert::actor::change).collect(),
-    })
+    }
 }
 
 /// The state after a block that is not too long ago.

@@ -5,8 +5,8 @@ use crate::{
         convert::{self, count},
         error::ApiError,
         types::{
-            Block, BlockTransaction, EVENT_PAGE, EVENT_PAGE_LIMIT, EventPage, EventQuery, Fee,
-            Head, Parameters, ProofParameters, Text, Transaction, TransactionStatus,
+            Block, BlockTransaction, Burned, EVENT_PAGE, EVENT_PAGE_LIMIT, EventPage, EventQuery,
+            Fee, Head, Parameters, ProofParameters, Text, Transaction, TransactionStatus,
         },
         view::{self, View, time},
     },
@@ -236,4 +236,19 @@ pub(super) fn events(view: &View, query: &EventQuery) -> Result<EventPage, ApiEr
         events: events.iter().map(convert::event::event).collect(),
         next: next.filter(|next| *next <= view.head()).map(Height::get),
     })
+}
+
+/// `GET /v1/chain/burned`
+pub(super) fn burned(view: &View) -> Burned {
+    let (state, burned) = (&view.state, view.state.burned());
+    Burned {
+        height: state.height().get(),
+        total: burned.total().into(),
+        transactions: burned.transactions.into(),
+        timers: burned.fires.into(),
+        questions: burned.questions.into(),
+        callbacks: burned.callbacks.into(),
+        penalties: burned.penalties.into(),
+        lane_basefee: state.lane().burned.into(),
+    }
 }

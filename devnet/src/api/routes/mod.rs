@@ -10,6 +10,7 @@ pub(super) mod chain;
 mod comparison;
 mod control;
 mod deferral;
+mod due;
 mod fault;
 mod job;
 mod metrics;
@@ -31,14 +32,15 @@ use super::{
     server::Shared,
     types::{
         Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance,
-        AdvanceRequest, Block, BlockNotice, CommitRequest, ComparisonQuery, DryRun, DryRunRequest,
-        EventPage, EventQuery, Explanation, ExplanationQuery, FailureRequest, Fairness, Fault,
-        FaultRequest, GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest,
-        LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters,
-        PolledJobs, Pool, Presence, PresenceCheck, PresenceComparison, ResultAccepted,
-        ResultRequest, Runner, RunnerLoad, SaveRequest, SelectionCheck, Snapshot, Status, Stopping,
-        StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary, Transaction,
-        TransactionAccepted, TransactionRequest, Validator, Votes,
+        AdvanceRequest, Block, BlockNotice, Burned, CommitRequest, ComparisonQuery, DryRun,
+        DryRunRequest, DueQuery, DueTimers, EventPage, EventQuery, Explanation, ExplanationQuery,
+        FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery,
+        JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
+        MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceCheck,
+        PresenceComparison, ResultAccepted, ResultRequest, Runner, RunnerLoad, SaveRequest,
+        SelectionCheck, Snapshot, Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery,
+        TimerQueue, TimerQuote, TimerSummary, Transaction, TransactionAccepted, TransactionRequest,
+        Validator, Votes,
     },
     view::{Glance, View},
 };
@@ -93,6 +95,12 @@ fn others() -> Vec<Route> {
             "The governed parameters",
             Answer::many::<GovernedParameter>(),
             |view, (), Nothing {}| timer::governance(view),
+        ),
+        view(
+            "/v1/chain/burned",
+            "What was burned since genesis, by what it was paid for",
+            Answer::one::<Burned>(),
+            |view, (), Nothing {}| Ok(chain::burned(view)),
         ),
         view(
             "/v1/chain/blocks/{height}",
@@ -383,6 +391,12 @@ fn others() -> Vec<Route> {
             |view, (), Nothing {}| timer::queue(view),
         ),
         view(
+            "/v1/timers/due",
+            "The timers that are due in the next block: rank, weight, why they wait",
+            Answer::one::<DueTimers>(),
+            |view, (), query: DueQuery| due::list(view, &query),
+        ),
+        view(
             "/v1/timers/fees",
             "What the timer lane of blocks did, the oldest first",
             Answer::many::<LaneBlock>(),
@@ -399,6 +413,12 @@ fn others() -> Vec<Route> {
             "A timer, what became of it, and why it did not fire where it did not",
             Answer::one::<Timer>(),
             |view, timer: String, Nothing {}| timer::show(view, &timer),
+        ),
+        view(
+            "/v1/timers/{timer}/bid",
+            "What a timer's agent would bid in the next block, and where that would rank it",
+            Answer::one::<TimerQuote>(),
+            |view, timer: String, Nothing {}| due::bid(view, &timer),
         ),
         view(
             "/v1/presence/compare",

@@ -24,14 +24,13 @@ use cowboy_engine::{
     chain::{
         EventKind, Fire, State,
         event::{TimerCancelled, TimerExtended, TimerGasClamped, TimerScheduled},
+        outlook::per_mille,
     },
     presence::Phase,
     primitives::{Address, Hash, Height, Wei},
     timer::{
-        self, EPOCH_BLOCKS, Governed, Key, Notice, Policy, Proposal,
-        fairness::weight_numerator,
-        lane::{Prices, Room},
-        queue::epoch,
+        self, EPOCH_BLOCKS, Governed, Key, Notice, Policy, Proposal, fairness::weight_numerator,
+        lane::Room, queue::epoch,
     },
 };
 use std::{cmp::Reverse, collections::BTreeSet};
@@ -160,7 +159,7 @@ fn log(fire: Fire) -> Vec<String> {
 
 /// The timer that an id, or the only one that its beginning stands for: as the state has it where
 /// it is still there. The store may be a block ahead of the state.
-fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
+pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
     if text == "latest" {
         let newest = view.store().newest_timer()?.ok_or_else(|| {
             ApiError::not_found("there is no timer so far")
@@ -252,7 +251,7 @@ fn deferrals(
     for StoredEvent { height, event, .. } in events {
         match &event.kind {
             EventKind::TimerScheduled(TimerScheduled { timer_id, expires_at, .. })
-            | EventKind::TimerExtended(TimerExtended { timer_id, expires_at })
+            | EventKind::TimerExtended(TimerExtended { timer_id, expires_at, .. })
                 if *timer_id == timer.id =>
             {
                 lives.push((*height, *expires_at));
@@ -292,15 +291,7 @@ fn cancelled_after_lane(
 /// The most that a fire costs in the next block; `None` where its cap does not cover the price.
 fn max_cost(view: &View, timer: &timer::Timer) -> Option<Wei> {
     let state = &view.state;
-    let next = state.height().next();
-    let prices = Prices {
-        policy: state.lane().policy_at(next),
-        basefee_cycle: state.basefee_cycle(),
-        basefee_lane: state.lane_basefee(next),
-        basefee_cell: state.basefee_cell(),
-        p50: state.lane().p50,
-        config: state.lane().config,
-    };
+    let prices = state.lane_prices(&state.timer_terms(state.height().next()));
     let priority = prices.priority(&Notice::of(timer).due)?;
     Some(prices.max_cost(timer.gas_limit, timer.cell_limit, priority))
 }
@@ -335,7 +326,8 @@ pub(super) fn fees(view: &View, query: &LaneQuery) -> Result<Vec<LaneBlock>, Api
     Ok(lanes.iter().map(convert::timer::lane).collect())
 }
 
-/// `GET /v1/timers/fairness`: one pass over those that have a weight of their own.
+/// `GET /v1/timers/fairness`: one pass over those that fired in the window or have a weight of their
+/// own.
 pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
     let state = &view.state;
     let (next, params) = (state.height().next(), &state.params().timers);
@@ -345,15 +337,14 @@ pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
     let mut known = state.fairness().clone();
     known.slide(next, window);
     let twice_median = known.twice_median();
-    let weight = |recent: u64| {
-        let numerator = u128::from(weight_numerator(recent, twice_median));
-        u64::try_from(numerator * 1_000 / u128::from(twice_median)).unwrap_or(u64::MAX)
-    };
+    let fires = || known.iter().map(|(account, n)| (Reverse(n), *account));
     let mut members: Vec<(Reverse<u64>, Address)> = match policy {
-        Policy::Eip1559 => known.iter().map(|(account, n)| (Reverse(n), *account)).collect(),
+        Policy::Eip1559 => fires().collect(),
         Policy::Fifo => Vec::new(),
         Policy::GbaAuction => {
-            state.auction().weights().map(|(account, w)| (Reverse(w), *account)).collect()
+            let weighed = state.auction().weights().map(|(account, _)| *account);
+            let idle = weighed.filter(|account| known.recent(account) == 0);
+            fires().chain(idle.map(|account| (Reverse(0), account))).collect()
         }
     };
     if members.len() > MEMBERS {
@@ -361,15 +352,14 @@ pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
         members.truncate(MEMBERS);
     }
     members.sort_unstable();
-    let member = |(Reverse(n), account): (Reverse<u64>, Address)| match policy {
-        Policy::GbaAuction => FairnessMember {
-            account: account.into(),
-            recent: known.recent(&account),
-            weight_per_mille: n / 1_000,
-        },
-        Policy::Eip1559 | Policy::Fifo => {
-            FairnessMember { account: account.into(), recent: n, weight_per_mille: weight(n) }
-        }
+    let member = |(Reverse(recent), account): (Reverse<u64>, Address)| {
+        let weight_per_mille = match policy {
+            Policy::GbaAuction => state.auction().weight(&account) / 1_000,
+            Policy::Eip1559 | Policy::Fifo => {
+                per_mille(weight_numerator(recent, twice_median), twice_median)
+            }
+        };
+        FairnessMember { account: account.into(), recent, weight_per_mille }
     };
     Ok(Fairness {
         height: state.height().get(),

@@ -80,6 +80,7 @@ fn trial(handler: &str, at: Option<u64>) -> DryRunRequest {
         cells: None,
         timer_allowance: None,
         at,
+        ask_agent: None,
     }
 }
 

@@ -426,6 +426,7 @@ async fn a_dry_run_shows_what_timers_would_take_from_the_caller() {
             cells: None,
             timer_allowance: timer_allowance.map(Text),
             at: None,
+            ask_agent: None,
         };
         devnet.client.dry_run(&clock, &request).await.unwrap()
     };

@@ -129,6 +129,12 @@ pub struct DryRunRequest {
     /// On the state after this block, one of the last 256; after the newest where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
+    /// Whether `getGasBid` is asked as the chain asks a gas bidding agent, unless the actor has a
+    /// handler of that name (default: yes). The payload is then a JSON object of the fields of its
+    /// `GBAContext` that are to be others than the next block's, as numbers or strings, and the
+    /// sender stands for the owner of the timer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask_agent: Option<bool>,
 }
 
 /// What a call would do.

@@ -357,3 +357,24 @@ pub struct TransactionAccepted {
     /// else used for the same: it happens once.
     pub known: bool,
 }
+
+/// What was burned since genesis, in wei, by what it was paid for. The parts add up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Burned {
+    /// The block after which it stands so.
+    pub height: u64,
+    /// All of it.
+    pub total: AmountText,
+    /// Basefees of transactions, for cycles and cells.
+    pub transactions: AmountText,
+    /// Basefees of timers' fires, for cycles and cells.
+    pub timers: AmountText,
+    /// What owners of timers paid for questions to their agents.
+    pub questions: AmountText,
+    /// What actors paid for being told of the ends of jobs.
+    pub callbacks: AmountText,
+    /// What was slashed of stakes, balances and bonds.
+    pub penalties: AmountText,
+    /// Of `timers` and `questions` together, the lane's own basefee, which `eip1559` alone has.
+    pub lane_basefee: AmountText,
+}

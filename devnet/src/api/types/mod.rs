@@ -17,6 +17,7 @@
 //! | `GET /v1/chain/transactions/{hash}` | | [`Transaction`] |
 //! | `POST /v1/chain/advance` * | body [`AdvanceRequest`] | 202 [`Advance`] |
 //! | `GET /v1/chain/events` | [`EventQuery`] | [`EventPage`] |
+//! | `GET /v1/chain/burned` | | [`Burned`] |
 //! | `GET /v1/events` | [`StreamQuery`] | server-sent [`BlockNotice`]s |
 //! | `GET /v1/accounts` | | `[`[`Account`]`]` |
 //! | `POST /v1/accounts` * | body [`AccountRequest`] | 201 [`Account`] |
@@ -50,9 +51,11 @@
 //! | `GET /v1/jobs/{id}/verify-selection` | | [`SelectionCheck`] |
 //! | `GET /v1/timers` | [`TimerQuery`] | `[`[`TimerSummary`]`]`, those that wait by height |
 //! | `GET /v1/timers/queue` | | [`TimerQueue`] |
+//! | `GET /v1/timers/due` | [`DueQuery`] | [`DueTimers`] |
 //! | `GET /v1/timers/fees` | [`LaneQuery`] | `[`[`LaneBlock`]`]`, the oldest first |
 //! | `GET /v1/timers/fairness` | | [`Fairness`] |
 //! | `GET /v1/timers/{timer}` (an id or its beginning) | | [`Timer`] |
+//! | `GET /v1/timers/{timer}/bid` | | [`TimerQuote`] |
 //! | `GET /v1/presence/compare` | [`ComparisonQuery`] | [`PresenceComparison`] |
 //! | `GET /v1/presence/{height}` (a number or `latest`) | | [`Presence`] |
 //! | `GET /v1/presence/{height}/votes` | | [`Votes`] |
@@ -125,7 +128,7 @@ pub use actor::{
 };
 pub use chain::{
     Account, AccountRequest, Advance, AdvanceRequest, Block, BlockFire, BlockNotice,
-    BlockTransaction, Event, EventPage, EventQuery, Fee, Head, Parameters, ProofParameters,
+    BlockTransaction, Burned, Event, EventPage, EventQuery, Fee, Head, Parameters, ProofParameters,
     StreamQuery, Transaction, TransactionAccepted, TransactionRequest, TransactionStatus,
 };
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
@@ -153,9 +156,10 @@ pub use speculation::{
     TaskParent, TaskStatus, TaskTimes, TaskTransaction, TasksCancelled,
 };
 pub use timer::{
-    Deferral, DeferralReason, Fairness, FairnessMember, GovernedParameter, LaneBlock, LaneQuery,
-    PendingSetting, Setting, Timer, TimerBid, TimerBucket, TimerCharge, TimerQuery, TimerQueue,
-    TimerStatus, TimerSummary, TimerTier,
+    AgentState, Deferral, DeferralReason, DueFate, DueQuery, DueTimer, DueTimers, Fairness,
+    FairnessMember, GbaContext, GovernedParameter, LaneBlock, LaneQuery, PendingSetting, Setting,
+    Timer, TimerBid, TimerBucket, TimerCharge, TimerQuery, TimerQueue, TimerQuote, TimerStatus,
+    TimerSummary, TimerTier,
 };
 pub use value::{
     AddressText, AmountText, Bytes, BytesText, ChainId, ChainIdText, HashText, KeyText, ParseError,
@@ -219,6 +223,12 @@ pub const TIMER_PAGE: usize = 100;
 
 /// Timers in a list at most.
 pub const TIMER_PAGE_LIMIT: usize = 10_000;
+
+/// Due timers in a page where the request does not say.
+pub const DUE_PAGE: usize = 20;
+
+/// Due timers in a page at most.
+pub const DUE_PAGE_LIMIT: usize = 1_000;
 
 /// Blocks that the timer lane's fees are told of where the request does not say.
 pub const LANE_PAGE: usize = 60;

@@ -145,8 +145,7 @@ pub struct Timer {
     pub max_priority_fee_per_cycle: AmountText,
     /// The agent asked for a bid when it is due.
     pub gba: Option<AddressText>,
-    /// The agent's last answer; of a timer that has ended, the last before the block that ended
-    /// it.
+    /// The agent's last answer, which a fire counted with; absent while it was never asked.
     pub bid: Option<TimerBid>,
     /// The most that a fire costs at the prices of the next block; absent once it has ended, and
     /// while its cap does not cover the price.
@@ -282,8 +281,11 @@ pub struct LaneBlock {
     pub height: u64,
     /// The policy: `eip1559`, `fifo` or `gba-auction`.
     pub policy: String,
-    /// What a cycle of the lane cost beside the cycle basefee, in wei.
+    /// The lane's own basefee per cycle, in wei, which a fire pays beside the cycle basefee under
+    /// `eip1559`; under the other policies, which have none, the cycle basefee itself.
     pub lane_basefee: AmountText,
+    /// What a cycle of a fire cost in all before priority, in wei.
+    pub cycle_price: AmountText,
     /// Cycles that the lane has.
     pub capacity: u64,
     /// Cycles that fires used.
@@ -316,6 +318,187 @@ pub struct LaneBlock {
     pub least_priority: Option<AmountText>,
 }
 
+/// Which due timers `GET /v1/timers/due` lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct DueQuery {
+    /// Only timers of this actor, by its address or enough of the beginning of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// How many to leave out first, as a page before says in `next` (default 0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<usize>,
+    /// How many at most (default 20, at most 1,000).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// The timers that are due in the next block, as its lane would take them if no transaction came
+/// before them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DueTimers {
+    /// The next block.
+    pub height: u64,
+    /// Its policy.
+    pub policy: String,
+    /// Cycles of its lane.
+    pub capacity: u64,
+    /// Cells of its lane.
+    pub cell_capacity: u64,
+    /// What a cycle of a fire costs in it before priority, in wei.
+    pub cycle_price: AmountText,
+    /// Timers that are due in it.
+    pub due: u64,
+    /// Of them, those that are ranked.
+    pub ranked: u64,
+    /// A page of them: by rank, then those without, the longest waiting first.
+    pub timers: Vec<DueTimer>,
+    /// What to leave out for the page after this one; absent where there is none.
+    pub next: Option<u64>,
+}
+
+/// A due timer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DueTimer {
+    /// Its id.
+    pub timer_id: HashText,
+    /// Its owner.
+    pub actor: AddressText,
+    /// When it was to fire.
+    pub height: u64,
+    /// Its turn in the next block, from 1; absent where it is not ranked.
+    pub rank: Option<u64>,
+    /// Its actor's weight, per mille; absent under `fifo`.
+    pub weight_per_mille: Option<u64>,
+    /// What it would pay the proposer, wei per cycle; absent where its cap is below the price.
+    pub effective_tip: Option<AmountText>,
+    /// The most that the fire may cost, in wei.
+    pub max_cost: AmountText,
+    /// Whose fees these are.
+    pub agent: AgentState,
+    /// The agent.
+    pub gba: Option<AddressText>,
+    /// Why the next block does not ask the agent; absent where it does in its turn, and where there
+    /// is none.
+    pub not_asked: Option<String>,
+    /// Why it did not fire in the newest block; absent where it was not due in that.
+    pub reason: Option<DeferralReason>,
+    /// The same in words, with that block's figures.
+    pub explanation: Option<String>,
+    /// What becomes of it in the next block.
+    pub next: DueFate,
+    /// The same in words.
+    pub outlook: String,
+}
+
+/// Whose fees a timer counts with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// Its own: it names no agent.
+    None,
+    /// Those that its agent bid last.
+    Asked,
+    /// The default bid: its agent failed when it was asked last.
+    Failed,
+    /// The default bid: its agent was not asked yet.
+    NotAsked,
+}
+
+names!(AgentState:
+    None = "own fees",
+    Asked = "asked",
+    Failed = "failed",
+    NotAsked = "not asked yet",
+);
+
+/// What becomes of a due timer in the next block, if no transaction comes before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DueFate {
+    /// It fires, whatever those before it use.
+    Fires,
+    /// It fires if those before it use less than they ask for.
+    LaneFull,
+    /// Its payer cannot cover the most that it may cost.
+    InsufficientFunds,
+    /// Its cap is below the price.
+    PricedOut,
+    /// It asks for more than a fire gets.
+    OverCap,
+    /// Its time has passed.
+    Expired,
+}
+
+/// What a timer's agent would bid in the next block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TimerQuote {
+    /// The timer.
+    pub timer_id: HashText,
+    /// Its owner, who pays for questions.
+    pub actor: AddressText,
+    /// The agent.
+    pub gba: AddressText,
+    /// The next block, in which it would be asked.
+    pub height: u64,
+    /// That block's policy.
+    pub policy: String,
+    /// Why that block does not ask it; absent where it does, in its owner's turn.
+    pub not_asked: Option<String>,
+    /// What the agent was told.
+    pub context: GbaContext,
+    /// Whether it gave a bid.
+    pub success: bool,
+    /// Why it gave none, so that the default bid counts.
+    pub error: Option<String>,
+    /// The bid that counts.
+    pub bid: TimerBid,
+    /// Cycles that the answer took.
+    pub cycles: u64,
+    /// Cycles that the owner would pay for: 1,000 at least.
+    pub paid_cycles: u64,
+    /// What the owner would pay for the question, in wei.
+    pub cost: AmountText,
+    /// What a cycle of a fire costs in that block before priority, in wei.
+    pub cycle_price: AmountText,
+    /// What the timer would pay the proposer with that bid, wei per cycle; absent where the bid's
+    /// cap is below the price.
+    pub effective_tip: Option<AmountText>,
+    /// Its actor's weight, per mille; absent under `fifo`.
+    pub weight_per_mille: Option<u64>,
+    /// Its turn in that block if it is due in it, from 1; absent where it would not be ranked.
+    pub rank: Option<u64>,
+    /// Timers that would be ranked in that block, this one included.
+    pub ranked: u64,
+    /// The most that the fire may cost with that bid, in wei.
+    pub max_cost: AmountText,
+    /// What would become of it in that block if it is due in it.
+    pub next: DueFate,
+    /// The same in words.
+    pub outlook: String,
+}
+
+/// What a gas bidding agent is told, `GBAContext`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GbaContext {
+    /// The height that the timer is for.
+    pub trigger_block_height: u64,
+    /// The block that asks.
+    pub current_block_height: u64,
+    /// Basefee of a cycle, in wei.
+    pub basefee_cycle: AmountText,
+    /// Basefee of a cell, in wei.
+    pub basefee_cell: AmountText,
+    /// The lane's price of a cycle, in wei.
+    pub basefee_lane_timer: AmountText,
+    /// Cycles that the block before used.
+    pub last_block_cycle_usage: u64,
+    /// Median tip of the block before, wei per cycle.
+    pub previous_block_p50_priority_tip_per_cycle: AmountText,
+    /// What the timer's owner has, in wei.
+    pub owner_actor_balance: AmountText,
+}
+
 /// Who is favoured in the next block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Fairness {
@@ -329,21 +512,22 @@ pub struct Fairness {
     pub window_blocks: u64,
     /// Twice the median of the fires of those that fired.
     pub twice_median: u64,
-    /// Under `eip1559` those that fired in the window, most fires first: whoever is not listed and
-    /// has not fired has weight 2. Under `gba-auction` those whose weight is not 1, the heaviest
-    /// first. Of either the first 1,000.
+    /// Under `eip1559` those that fired in the window, most fires first: an account that is not
+    /// listed has weight 2. Under `gba-auction` those that fired in the window and those whose
+    /// weight is not 1, most fires first: an account that is not listed has weight 1. Of either the
+    /// first 1,000.
     pub members: Vec<FairnessMember>,
 }
 
-/// One that fired in the window.
+/// One that fired in the window, or has a weight of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FairnessMember {
     /// The actor, or the deployer.
     pub account: AddressText,
-    /// Fires in the window; 0 under `gba-auction`, which counts none.
+    /// Fires in the window.
     pub recent: u64,
-    /// Its weight, per mille: from 1000 to 2000 under `eip1559`, from 500 to 2000 under
-    /// `gba-auction`.
+    /// Its weight, per mille: from 1000 to 2000 under `eip1559`; from 500 to 2000 under
+    /// `gba-auction`, where weights are the actors' and a deployer has 1000.
     pub weight_per_mille: u64,
 }
 

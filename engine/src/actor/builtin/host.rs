@@ -416,6 +416,7 @@ impl<'a> Machine<'a> {
             Builtin::ScheduleTimer | Builtin::ScheduleTimerEx => {
                 self.schedule_timer(function, args)
             }
+            Builtin::SetTimeout => self.set_timeout(args),
             Builtin::CancelTimer => {
                 let [id] = self.parameters(args, name, ["timer_id"], 1)?;
                 let id = self.hash_in(id, "timer_id")?;
@@ -517,6 +518,54 @@ impl<'a> Machine<'a> {
             tier,
             bid: bid.is_some(),
         };
+        self.ask_for_timer(timer)
+    }
+
+    /// A timer so many blocks from now, priced by an agent, which has to be named (the original
+    /// CIP-1 §3, step 6).
+    fn set_timeout(&mut self, args: &Args) -> Result<Value, Fault> {
+        let names =
+            ["blocks", "gba", "payload", "handler", "gas_limit", "cell_limit", "expires_at"];
+        let [blocks, gba, payload, handler, gas, cells, expires] = self
+            .parameters(args, "set_timeout", names, 2)?
+            .map(|value| value.filter(|value| *value != Value::None));
+        self.meter.pay(Cause::Effects, self.meter.schedule.timer)?;
+        let payload = self.payload_in(payload)?;
+        self.meter.cells(payload.len())?;
+        let u64_of = |value: Option<Value>, what: &str| match value {
+            Some(value) => self.u64_in(value, what).map(Some),
+            None => Ok(None),
+        };
+        let blocks = self.u64_in(blocks.unwrap_or(Value::None), "blocks")?;
+        let (gas_limit, cell_limit) = (u64_of(gas, "gas_limit")?, u64_of(cells, "cell_limit")?);
+        let expires_at = u64_of(expires, "expires_at")?.map(Height::new);
+        if gba.is_none() {
+            return failed("set_timeout names the agent that bids for the timer: gba");
+        }
+        let gba = self.address_in(gba, "gba")?;
+        let handler = match handler {
+            Some(handler) => Some(self.name_in(Some(handler), "a handler's name")?),
+            None => None,
+        };
+        let timer = Timer {
+            height: self.host()?.height.after(blocks),
+            payload,
+            handler,
+            fee_payer: None,
+            gas_limit,
+            cell_limit,
+            expires_at,
+            max_fee_per_cycle: None,
+            max_priority_fee_per_cycle: None,
+            gba: Some(gba),
+            tier: None,
+            bid: false,
+        };
+        self.ask_for_timer(timer)
+    }
+
+    /// Asks for a timer once its arguments are read; its id.
+    fn ask_for_timer(&mut self, timer: Timer) -> Result<Value, Fault> {
         let now = self.host()?.height;
         if timer.height <= now {
             let (got, first) = (timer.height, now.next());

@@ -98,6 +98,7 @@ builtins! {
         ScheduleTimerEx "schedule_timer_ex",
         SendMessage "send_message",
         SetState "set_state",
+        SetTimeout "set_timeout",
         SubmitJob "submit_job",
         Transfer "transfer",
     }
@@ -302,7 +303,7 @@ pub(in crate::actor) mod known {
     pub(in crate::actor) const TX_FEE_PARAMS: Id = Id::known(1);
 
     /// Fields of the context that a gas bidding agent is asked with (CIP-1 §7.2).
-    pub(in crate::actor) const GBA_CONTEXT_FIELDS: [&str; 8] = [
+    pub const GBA_CONTEXT_FIELDS: [&str; 8] = [
         "trigger_block_height",
         "current_block_height",
         "basefee_cycle",
@@ -313,7 +314,7 @@ pub(in crate::actor) mod known {
         "owner_actor_balance",
     ];
     /// Fields of what it answers (CIP-1 §7.1).
-    pub(in crate::actor) const TX_FEE_PARAMS_FIELDS: [&str; 4] = [
+    pub const TX_FEE_PARAMS_FIELDS: [&str; 4] = [
         "max_fee_per_cycle",
         "max_priority_fee_per_cycle",
         "max_fee_per_cell",
@@ -413,6 +414,7 @@ impl Machine<'_> {
             | Builtin::ScheduleTimerEx
             | Builtin::SendMessage
             | Builtin::SetState
+            | Builtin::SetTimeout
             | Builtin::SubmitJob
             | Builtin::Transfer => self.host_function(builtin, args),
             Builtin::MockAccount

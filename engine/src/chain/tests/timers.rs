@@ -10,6 +10,7 @@ use crate::{
     timer::{Activation, Policy, Request},
 };
 use event::{TimerCancelledInsufficientFunds, TimerFired};
+mod agents;
 mod attacks;
 mod conservation;
 mod governance;
@@ -31,9 +32,17 @@ def handle_timer(ctx, payload):
     if payload == "drain":
         pvm_host.transfer("0x" + "dd" * 20, pvm_host.get_balance())
     if payload.startswith("again "):
-        pvm_host.schedule_timer(ctx.height + int(payload[6:]), payload)
+        gba = pvm_host.get_state("gba")
+        pvm_host.schedule_timer(ctx.height + int(payload[6:]), payload, gba = gba)
     if payload.startswith("cancel "):
         pvm_host.cancel_timer(payload[7:])
+
+def bid_by(ctx, payload):
+    pvm_host.set_state("gba", payload)
+
+def timeout(ctx, payload):
+    args = json_decode(payload)
+    return pvm_host.set_timeout(args.pop("blocks"), args.pop("gba", None), **args)
 
 def ping(ctx, payload):
     pvm_host.emit("ping", payload)
@@ -108,6 +117,13 @@ impl Chain {
         let clock = self.deploy(CLOCK);
         self.fund(clock, Wei::cby(100_000));
         clock
+    }
+
+    /// An agent that bids this tip.
+    fn agent(&mut self, tip: u128) -> Address {
+        let agent = self.deploy(AGENT);
+        self.call(agent, "tip", &tip.to_string());
+        agent
     }
 
     fn here(&self) -> u64 {
@@ -449,10 +465,13 @@ fn an_agent_is_asked_when_its_timer_is_due() {
 fn policies_differ_in_order_price_and_place() {
     let fires = |chain: &mut Chain| {
         let clock = chain.clock();
+        let auction = chain.state.params().timers.policy == Policy::GbaAuction;
+        let agents = [3u128, 9, 5].map(|tip| (tip, auction.then(|| chain.agent(tip))));
         let at = chain.here() + 20;
-        let ids: Vec<_> = [3u128, 9, 5]
-            .map(|tip| {
+        let ids: Vec<_> = agents
+            .map(|(tip, gba)| {
                 chain.schedule(Request {
+                    gba,
                     max_fee_per_cycle: Some(Wei::new(1_000_000)),
                     max_priority_fee_per_cycle: Some(Wei::new(tip)),
                     ..request(clock, at, &format!("tip {tip}"))

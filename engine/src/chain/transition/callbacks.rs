@@ -100,7 +100,7 @@ impl Run<'_> {
                 charged = price(cycles, cells);
                 let rest = most.saturating_sub(charged);
                 self.state.credit(job.submitter, rest).expect("what was set aside fits again");
-                self.state.burned = self.state.burned.saturating_add(charged);
+                self.state.burned.callbacks = self.state.burned.callbacks.saturating_add(charged);
                 self.cycles = self.cycles.saturating_add(Cycles::new(cycles));
                 self.cells = self.cells.saturating_add(Cells::new(cells));
                 did = outcome;

@@ -108,7 +108,7 @@ impl Run<'_> {
         let (burned, tip) = price.expect("no more than was set aside, which has a price");
         let rest = reserved.fee.saturating_sub(burned).saturating_sub(tip);
         self.state.credit(receipt.sender, rest).expect("what was set aside fits again");
-        self.state.burned = self.state.burned.saturating_add(burned);
+        self.state.burned.transactions = self.state.burned.transactions.saturating_add(burned);
         self.tips = self.tips.saturating_add(tip);
         self.cycles = self.cycles.saturating_add(cycles);
         self.cells = self.cells.saturating_add(cells);

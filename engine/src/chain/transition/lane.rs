@@ -13,11 +13,12 @@
 
 use super::{
     MAX_ERROR_BYTES, Run,
-    actors::{self, Delivery, Seen},
+    actors::{self, Delivery},
+    agents::{self, Answer},
     shortened,
 };
 use crate::{
-    actor::{Budget, Call},
+    actor::Budget,
     chain::{
         State,
         event::{
@@ -28,20 +29,14 @@ use crate::{
         timers::{Desk, Parked},
     },
     fees::basefee,
-    primitives::{Address, Cells, Cycles, Wei},
+    primitives::{Address, Cells, Cycles, Height, Wei},
     timer::{
-        BID_CYCLES, BLOCK_BID_CYCLES, Bid, Calendar, EPOCH_BLOCKS, Ids, MIN_BID_CYCLES, Policy,
-        Timer, eip1559,
-        fairness::weight_numerator,
+        BLOCK_BID_CYCLES, Calendar, EPOCH_BLOCKS, Ids, MIN_BID_CYCLES, Policy, Timer, eip1559,
         lane::{Accounts, Pick, Prices, Room, scan},
     },
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// The function that an agent is asked through (CIP-1 §7.2).
-const BID_HANDLER: &str = "getGasBid";
-/// Cycles that loading an agent's module may take, beside its answer, where that is to be paid for.
-const BID_LOADING_CYCLES: u64 = 80_000;
 /// Bytes of an agent's error that its event keeps.
 const MAX_REASON_BYTES: usize = 256;
 
@@ -85,16 +80,27 @@ impl Accounts for Known<'_> {
     }
 
     fn weight(&mut self, number: u32) -> u64 {
-        let actor = self.calendar.address(number);
-        match self.policy {
-            Policy::Eip1559 => {
-                let recent = self.state.fairness().recent(&self.state.fairness_key(actor));
-                weight_numerator(recent, self.twice_median)
-            }
-            Policy::Fifo => 1,
-            Policy::GbaAuction => self.state.auction().weight(&actor),
-        }
+        self.state.timer_weight(self.policy, self.twice_median, self.calendar.address(number))
     }
+}
+
+/// Holds a timer that is due in the block at `now` to the block's limits, which hold from the
+/// height `from` on, where it was scheduled before; whether that changes it. One that was due
+/// before `now` is held to them in the block `from` alone.
+pub(in crate::chain) fn hold_to_limits(
+    timer: &mut Timer,
+    prices: &Prices,
+    from: Height,
+    now: Height,
+) -> bool {
+    let gas_limit = timer.gas_limit.min(prices.cap().min(prices.room().cycles));
+    let cell_limit = timer.cell_limit.min(prices.config.cell_cap());
+    let over = gas_limit < timer.gas_limit || cell_limit < timer.cell_limit;
+    let held = over && timer.scheduled_at < from && (from == now || timer.height >= now);
+    if held {
+        (timer.gas_limit, timer.cell_limit) = (gas_limit, cell_limit);
+    }
+    held
 }
 
 impl Till {
@@ -104,7 +110,7 @@ impl Till {
         let lane = of(self.prices.lane());
         let paid = of(self.prices.basefee_cycle).saturating_add(lane);
         run.state.debit(bill.actor, paid).expect("it has what the dearest question costs");
-        run.state.burned = run.state.burned.saturating_add(paid);
+        run.state.burned.questions = run.state.burned.questions.saturating_add(paid);
         run.state.timers.lane.burned = run.state.timers.lane.burned.saturating_add(lane);
         self.used.cycles = self.used.cycles.saturating_add(Cycles::new(cycles));
         self.report.asked += 1;
@@ -125,14 +131,7 @@ impl Run<'_> {
             self.state.timers.auction.rollover(&self.terms.config.weights);
         }
         let config = self.terms.config;
-        let prices = Prices {
-            policy,
-            basefee_cycle: self.parent.basefee_cycle,
-            basefee_lane: self.parent.lane_basefee(height),
-            basefee_cell: self.parent.basefee_cell,
-            p50: self.terms.p50,
-            config,
-        };
+        let prices = self.parent.lane_prices(&self.terms);
         let report = LaneReport {
             policy,
             basefee: prices.basefee_lane,
@@ -230,12 +229,10 @@ impl Run<'_> {
                 continue;
             }
             let Some(mut timer) = self.state.timers.queue.find(due) else { continue };
-            if timer.scheduled_at >= from {
+            let Timer { id: timer_id, actor, gas_limit, cell_limit, .. } = timer;
+            if !hold_to_limits(&mut timer, prices, from, now) {
                 continue;
             }
-            let Timer { id: timer_id, actor, gas_limit, cell_limit, .. } = timer;
-            timer.gas_limit = gas_limit.min(gas_cap);
-            timer.cell_limit = cell_limit.min(cell_cap);
             self.state.timers.queue.replace(&timer);
             self.emit(TimerGasClamped {
                 timer_id,
@@ -254,7 +251,7 @@ impl Run<'_> {
     fn ask_agents(&mut self, calendar: &Calendar, till: &mut Till) {
         let prices = till.prices;
         let price = prices.cycle_price(Wei::ZERO);
-        let most = BID_CYCLES + BID_LOADING_CYCLES;
+        let most = agents::MOST_CYCLES;
         let question = price.saturating_mul(u128::from(most));
         let mut turns: VecDeque<(Address, VecDeque<u32>)> =
             self.askable(calendar, &prices).into_iter().collect();
@@ -272,24 +269,27 @@ impl Run<'_> {
             turns.push_back((owner, timers));
             let Some(mut timer) = self.due(calendar, index) else { continue };
             let Some(gba) = timer.gba else { continue };
-            let (cycles, answer) = self.ask(&timer, gba);
-            let cycles = cycles.max(MIN_BID_CYCLES);
+            let Answer { usage, bid: answer, called } = self.ask(&timer, gba);
+            if let Some(called) = called {
+                self.state.actors.insert(gba, called);
+            }
+            let cycles = usage.cycles().max(MIN_BID_CYCLES);
             budget -= cycles;
             self.state.timers.lane.asked = owner;
             let none = AgentsAsked { actor: owner, timers: 0, cycles: 0, paid: Wei::ZERO };
             till.asked(self, cycles, bills.entry(owner).or_insert(none));
             let failed = answer.is_err();
-            let (max_fee_per_cycle, max_priority_fee_per_cycle) = answer.unwrap_or_else(|reason| {
+            let bid = answer.unwrap_or_else(|error| {
                 if timer.bid.is_none_or(|bid| !bid.failed) {
-                    let reason = shortened(reason, MAX_REASON_BYTES);
+                    let reason = shortened(error.to_string(), MAX_REASON_BYTES);
                     self.emit(GbaFailed { timer_id: timer.id, actor: owner, gba, reason });
                 }
-                let bid = self.default_bid();
-                (bid.max_fee_per_cycle, bid.max_priority_fee_per_cycle)
+                agents::default_bid(&self.terms)
             });
-            let bid = Some(Bid { max_fee_per_cycle, max_priority_fee_per_cycle, failed });
-            if timer.bid != bid {
-                timer.bid = bid;
+            let bid = agents::bid(&bid, failed);
+            self.bids.push((timer.id, bid));
+            if timer.bid != Some(bid) {
+                timer.bid = Some(bid);
                 self.state.timers.queue.replace(&timer);
             }
         }
@@ -318,66 +318,11 @@ impl Run<'_> {
         owners.into_iter().map(|(number, due)| (calendar.address(number), due)).collect()
     }
 
-    fn default_bid(&self) -> eip1559::TxFeeParams {
-        let terms = &self.terms;
-        eip1559::default_bid(terms.lane_price, self.parent.basefee_cell, terms.p50)
-    }
-
-    /// Asks one agent: what that used, and the most that it pays per cycle, in all and as
-    /// priority; or why it does not say. A module that takes long to load has to be called
-    /// otherwise before.
-    fn ask(&mut self, timer: &Timer, gba: Address) -> (u64, Result<(Wei, Wei), String>) {
-        let Some(actor) = self.state.actor(&gba).copied() else {
-            return (0, Err(format!("UnknownActor: no actor {gba}")));
-        };
-        let loading = actor.loading_at(self.height());
-        if loading > BID_LOADING_CYCLES {
-            let what = "NotLoaded: its module takes";
-            let most = "an agent gets at most";
-            return (
-                0,
-                Err(format!("{what} {loading} cycles to load, {most} {BID_LOADING_CYCLES}")),
-            );
-        }
-        if let Some(called) = actor.called_at(self.height()) {
-            self.state.actors.insert(gba, called);
-        }
-        let state = &self.state;
-        let code = state.code(&actor.code).expect("an actor has code");
-        let params = &state.params.actors;
-        let module = match code.module(params) {
-            Ok(module) => module,
-            Err(error) => return (0, Err(error.to_string())),
-        };
-        let context = [
-            u128::from(timer.height.get()),
-            u128::from(self.height().get()),
-            self.parent.basefee_cycle.get(),
-            self.parent.basefee_cell.get(),
-            self.terms.lane_price.get(),
-            u128::from(self.parent.timers.lane.last_cycles),
-            self.terms.p50.get(),
-            state.account(&timer.actor).balance.get(),
-        ];
+    /// Asks the agent of a timer.
+    fn ask(&self, timer: &Timer, gba: Address) -> Answer {
         let place = self.place(timer.id, None);
-        let call = Call {
-            handler: BID_HANDLER,
-            payload: &[],
-            sender: timer.actor,
-            this: gba,
-            value: Wei::ZERO,
-            height: place.height,
-            timestamp_ms: place.timestamp_ms,
-            seed: place.seed(0),
-        };
-        let seen =
-            Seen { state, actor: gba, height: place.height, seed: place.seed(0), asking: None };
-        // Cells bound what it logs, which nobody keeps.
-        let budget = Budget { cycles: BID_CYCLES, cells: BID_CYCLES };
-        let (usage, bid) = module.bid(params, &context, &call, &seen, budget);
-        let bid =
-            bid.map(|[max_fee, max_priority, ..]| (Wei::new(max_fee), Wei::new(max_priority)));
-        (usage.cycles().saturating_add(loading), bid.map_err(|error| error.to_string()))
+        let context = agents::context(&self.state, &place, timer.actor, timer.height);
+        agents::ask(&self.state, &place, (gba, timer.actor), &context)
     }
 
     /// Removes a timer past its time.
@@ -501,7 +446,7 @@ impl Run<'_> {
         };
         charged.refunded = set_aside.saturating_sub(charged.total());
         self.state.credit(payer, charged.refunded).expect("what was set aside fits again");
-        self.state.burned = self.state.burned.saturating_add(charged.burned());
+        self.state.burned.fires = self.state.burned.fires.saturating_add(charged.burned());
         let lane = &mut self.state.timers.lane;
         lane.burned = lane.burned.saturating_add(charged.burned_lane);
         self.tips = self.tips.saturating_add(charged.tip);

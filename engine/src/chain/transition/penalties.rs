@@ -120,7 +120,7 @@ impl Run<'_> {
 
     /// Burns what was taken from a runner, and says so.
     fn burn(&mut self, job_id: Hash, runner: &Address, amount: Wei, reason: SlashReason) {
-        self.state.burned = self.state.burned.saturating_add(amount);
+        self.state.burned.penalties = self.state.burned.penalties.saturating_add(amount);
         self.emit(RunnerSlashed { runner: *runner, job_id, amount, reason });
     }
 
@@ -146,7 +146,7 @@ impl Run<'_> {
         let (runner, bond) = (outcome.runner, bond(&job.spec));
         let amount = self.state.registry.slash(&runner, bond)?;
         outcome.slashed = Some(amount);
-        self.state.burned = self.state.burned.saturating_add(amount);
+        self.state.burned.penalties = self.state.burned.penalties.saturating_add(amount);
         self.state.jobs.insert(job_id, job);
         self.emit(RunnerSlashed { runner, job_id, amount, reason: SlashReason::WrongResult });
         Ok(())

@@ -485,7 +485,7 @@ impl Run<'_> {
         let slashed = reason.map_or(Wei::ZERO, |reason| slashed(bond, reason));
         let released = bond.saturating_sub(slashed);
         self.state.credit(agent, released).expect("what was debited fits again");
-        self.state.burned = self.state.burned.saturating_add(slashed);
+        self.state.burned.penalties = self.state.burned.penalties.saturating_add(slashed);
         self.emit(CommitmentResolved { task_id, agent, reason, released, slashed });
     }
 

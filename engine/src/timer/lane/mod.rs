@@ -29,9 +29,11 @@ mod prices;
 mod ranking;
 mod table;
 mod top;
+mod way;
 
 pub use prices::{Prices, Room};
 pub use ranking::{Pick, Ranking};
+pub use way::{Way, way};
 
 use super::{Due, GC_CYCLES, Policy};
 use crate::primitives::{Height, Wei};

@@ -286,6 +286,39 @@ const TIMER: Due = Due {
     payer: 0,
 };
 
+proptest! {
+    /// Each timer's way is the one that the scan counts it under.
+    #[test]
+    fn ways_are_those_of_the_scan(seed in any::<u64>(), policy in 0usize..3) {
+        let case = case(Policy::ALL[policy], seed);
+        let (now, mut world) =
+            (Height::new(NOW.into()), World::new(case.balances.clone(), case.weights.clone()));
+        let mut buffers = Buffers::default();
+        let scan = scan(&case.due, now, &case.prices, &mut world, &mut buffers);
+        let mut counts = Counts::default();
+        let (mut expired, mut unfunded) = (0, 0);
+        for due in case.due.iter().filter(|due| due.is_live()) {
+            counts.live += 1;
+            match way(due, now, &case.prices, case.balances[due.payer as usize]) {
+                Way::Expired => expired += 1,
+                Way::Unfunded { .. } => unfunded += 1,
+                Way::PricedOut => counts.priced_out += 1,
+                Way::OverCycles | Way::OverCells => counts.over_cap += 1,
+                Way::Ranked { priority } => {
+                    prop_assert_eq!(case.prices.priority(due), Some(priority));
+                    counts.ranked += 1;
+                }
+            }
+        }
+        let auction = case.prices.policy == Policy::GbaAuction;
+        counts.uncovered = if auction { unfunded } else { 0 };
+        let removed = (scan.expired.len() + scan.insolvent.len()) as u64;
+        let to_remove = expired + unfunded - counts.uncovered;
+        counts.gc_waiting = to_remove - removed;
+        prop_assert_eq!(scan.counts, counts);
+    }
+}
+
 #[test]
 fn prices_compare_at_the_ends_of_their_width() {
     let check = |policy, price: u128, max_fee, max_priority, expected: Option<u64>| {

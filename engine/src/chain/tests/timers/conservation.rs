@@ -1,19 +1,21 @@
 //! Blocks of random timers: what payers lose is burned or the proposers', to the wei.
 
 use super::*;
+use crate::chain::Burned;
 use std::collections::BTreeMap;
 
 /// What a random block does to a chain whose every account a test follows.
 struct Ledger {
     balances: BTreeMap<Address, Wei>,
-    burned: Wei,
+    burned: Burned,
     lane: Wei,
 }
 
 impl Ledger {
     fn of(state: &State) -> Self {
         let balances = state.accounts().map(|(address, account)| (*address, account.balance));
-        let burned = state.supply().burned;
+        let burned = state.burned();
+        assert_eq!(burned.total(), state.supply().burned);
         Self { balances: balances.collect(), burned, lane: state.lane().burned }
     }
 
@@ -43,14 +45,15 @@ impl Ledger {
         }
         for receipt in &execution.receipts {
             self.take(receipt.sender, receipt.burned.saturating_add(receipt.tip));
-            self.burned = self.burned.saturating_add(receipt.burned);
+            let burned = &mut self.burned.transactions;
+            *burned = burned.saturating_add(receipt.burned);
             tips = tips.saturating_add(receipt.tip);
         }
         for event in &execution.events {
             if let EventKind::AgentsAsked(asked) = &event.kind {
                 self.take(asked.actor, asked.paid);
                 let lane = execution.lane.basefee.saturating_mul(asked.cycles.into());
-                self.burned = self.burned.saturating_add(asked.paid);
+                self.burned.questions = self.burned.questions.saturating_add(asked.paid);
                 self.lane = self.lane.saturating_add(lane);
             }
         }
@@ -62,7 +65,7 @@ impl Ledger {
                 .saturating_add(charged.tip);
             assert_eq!(paid, charged.total());
             self.take(*fee_payer, paid);
-            self.burned = self.burned.saturating_add(charged.burned());
+            self.burned.fires = self.burned.fires.saturating_add(charged.burned());
             self.lane = self.lane.saturating_add(charged.burned_lane);
             tips = tips.saturating_add(charged.tip);
         }
@@ -94,6 +97,9 @@ fn conserved(policy: Policy, blocks: u64) {
     let call = calling(agents[1], "fail_from_now", "", Wei::ZERO);
     let signed = metered(&chain, "alice", call, BUDGET);
     chain.push(vec![signed]);
+    for clock in &clocks {
+        chain.call(*clock, "bid_by", &agents[0].to_string());
+    }
     let proposer = key("validator-0").address();
     let payloads = ["", "fail", "spin", "drain", "again 2", "again 7", "cancel me"];
     let mut random = Random(u64::from(policy as u8) + 7);
@@ -114,6 +120,7 @@ fn conserved(policy: Policy, blocks: u64) {
             request.gba = match random.below(6) {
                 0 => Some(agents[0]),
                 1 => Some(agents[1]),
+                _ if policy == Policy::GbaAuction => Some(agents[0]),
                 _ => None,
             };
             if random.below(4) == 0 {

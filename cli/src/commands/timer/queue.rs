@@ -1,0 +1,154 @@
+//! `timer queue` and `timer bid`: the calendar queue, what the next block's lane makes of the timers
+//! that are due, and what an agent would bid in it.
+
+use crate::{
+    complete,
+    context::Context,
+    error::CliError,
+    output::{
+        Document, amount, fields, grouped, short, table,
+        timer::{next, weight, why},
+        wei,
+    },
+};
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::api::types::{DUE_PAGE, DueQuery, DueTimers, TimerBid, TimerQueue, TimerQuote};
+use serde::Serialize;
+
+/// `timer queue`.
+#[derive(Debug, Args)]
+pub struct Queue {
+    /// Only due timers of this actor: its address, or enough of the beginning
+    #[arg(long, value_name = "ACTOR", env = "COWBOYCTL_ACTOR", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::actors))]
+    actor: Option<String>,
+    /// How many due timers at most, 1,000 at most
+    #[arg(long, default_value_t = DUE_PAGE, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+    limit: usize,
+    /// How many of them to leave out first, as the page before says
+    #[arg(long, default_value_t = 0, env = "COWBOYCTL_OFFSET", hide_env_values = true)]
+    offset: usize,
+}
+
+impl Queue {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let client = cx.client()?;
+        let Self { actor, limit, offset } = self;
+        let query = DueQuery { actor, offset: Some(offset), limit: Some(limit) };
+        let queue = client.timer_queue().await?;
+        cx.ui.document(&Queued { queue, due: client.timers_due(&query).await? })
+    }
+}
+
+/// The queue, and a page of the timers that are due in the next block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Queued {
+    #[serde(flatten)]
+    queue: TimerQueue,
+    due: DueTimers,
+}
+
+impl Document for Queued {
+    fn text(&self) -> String {
+        let text = self.queue.text();
+        if self.due.timers.is_empty() {
+            return text;
+        }
+        text + "\n\n" + &due(&self.due)
+    }
+
+    fn id(&self) -> String {
+        self.queue.id()
+    }
+}
+
+fn or_dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), text)
+}
+
+/// The page as people see it.
+fn due(page: &DueTimers) -> String {
+    let mut text = fields(&[
+        ("next block", format!("{}, {}", page.height, page.policy)),
+        ("due", format!("{}, {} of them ranked", page.due, page.ranked)),
+        (
+            "lane",
+            format!(
+                "{} cycles and {} cells; a cycle costs {} before priority",
+                grouped(page.capacity.into()),
+                grouped(page.cell_capacity.into()),
+                wei(*page.cycle_price),
+            ),
+        ),
+    ]);
+    let rows = page.timers.iter().map(|timer| {
+        vec![
+            timer.timer_id.to_string(),
+            short(&timer.actor),
+            timer.height.to_string(),
+            or_dash(timer.rank, |rank| rank.to_string()),
+            or_dash(timer.weight_per_mille, weight),
+            or_dash(timer.effective_tip, |tip| wei(*tip)),
+            timer.agent.to_string(),
+            or_dash(timer.reason, |reason| why(reason).to_owned()),
+            next(timer.next).to_owned(),
+            timer.not_asked.clone().map_or_else(
+                || timer.outlook.clone(),
+                |why| format!("{}; its agent is not asked: {why}", timer.outlook),
+            ),
+        ]
+    });
+    let header =
+        ["timer", "actor", ">height", ">rank", ">weight", ">tip", "bid", "waited", "next", "why"];
+    text += "\n\n";
+    text += &table(&header, rows);
+    if let Some(next) = page.next {
+        text += &format!("\nand more: --offset {next}");
+    }
+    text
+}
+
+impl Document for TimerQuote {
+    fn text(&self) -> String {
+        let TimerBid { max_fee_per_cycle, max_priority_fee_per_cycle, .. } = &self.bid;
+        let mut lines = vec![
+            ("timer", self.timer_id.to_string()),
+            ("agent", self.gba.to_string()),
+            ("next block", format!("{}, {}", self.height, self.policy)),
+            (
+                "asked",
+                match &self.not_asked {
+                    None => "in that block, in its owner's turn".to_owned(),
+                    Some(why) => format!("not in that block: {why}"),
+                },
+            ),
+            (
+                "bid",
+                match &self.error {
+                    None => "its agent's".to_owned(),
+                    Some(error) => format!("the default one; its agent failed: {error}"),
+                },
+            ),
+            ("fee", format!("{} per cycle at most", wei(**max_fee_per_cycle))),
+            ("priority", format!("{} per cycle at most", wei(**max_priority_fee_per_cycle))),
+            ("question", {
+                let paid = grouped(self.paid_cycles.into());
+                format!("{} cycles, {paid} of them paid for: {}", self.cycles, amount(*self.cost))
+            }),
+            ("price", format!("{} per cycle before priority", wei(*self.cycle_price))),
+            ("tip", or_dash(self.effective_tip, |tip| format!("{} per cycle", wei(*tip)))),
+            ("weight", or_dash(self.weight_per_mille, weight)),
+            ("rank", or_dash(self.rank, |rank| format!("{rank} of {}", self.ranked))),
+            ("costs at most", amount(*self.max_cost)),
+        ];
+        lines.push(("if it is due", format!("{}: {}", next(self.next), self.outlook)));
+        fields(&lines)
+    }
+
+    fn id(&self) -> String {
+        self.timer_id.to_string()
+    }
+}

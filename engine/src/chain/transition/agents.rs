@@ -1,0 +1,124 @@
+//! Questions to gas bidding agents (CIP-1 §7.2; timers.md §4): read-only calls of `getGasBid`.
+//!
+//! The lane asks with the state that the block at hand has reached. Who only wants to know what an
+//! agent would say asks in the same way, with the state of the newest block.
+
+use super::actors::{FailureKind, Place, Seen};
+use crate::{
+    actor::{Budget, Call, ErrorKind, Usage},
+    chain::{State, actors::Actor},
+    primitives::{Address, Height, Wei},
+    timer::{BID_CYCLES, Bid, Terms, eip1559},
+};
+
+/// The function that an agent is asked through (CIP-1 §7.2).
+pub(in crate::chain) const HANDLER: &str = "getGasBid";
+/// Cycles that loading an agent's module may take, beside its answer, where that is to be paid for.
+const LOADING_CYCLES: u64 = 80_000;
+/// The most cycles that one question takes.
+pub(in crate::chain) const MOST_CYCLES: u64 = BID_CYCLES + LOADING_CYCLES;
+
+/// What came of a question.
+#[derive(Debug)]
+pub(in crate::chain) struct Answer {
+    /// What it took, loading the module included.
+    pub usage: Usage,
+    /// The bid, or why the agent gave none.
+    pub bid: Result<eip1559::TxFeeParams, FailureKind>,
+    /// The agent's record after the call, where that is another.
+    pub called: Option<Actor>,
+}
+
+/// What an agent is told in a block, the state before it given: the fields of `GBAContext` in
+/// their order.
+pub(in crate::chain) fn context(
+    state: &State,
+    place: &Place,
+    owner: Address,
+    trigger: Height,
+) -> [u128; 8] {
+    let terms = &place.terms;
+    [
+        u128::from(trigger.get()),
+        u128::from(place.height.get()),
+        terms.basefee_cycle.get(),
+        terms.basefee_cell.get(),
+        terms.lane_price.get(),
+        u128::from(state.lane().last_cycles),
+        terms.p50.get(),
+        state.account(&owner).balance.get(),
+    ]
+}
+
+/// Asks an agent for the bid of an owner's timer. A module that takes long to load has to be called
+/// otherwise before.
+pub(in crate::chain) fn ask(
+    state: &State,
+    place: &Place,
+    (gba, owner): (Address, Address),
+    context: &[u128; 8],
+) -> Answer {
+    let refused =
+        |error: FailureKind| Answer { usage: Usage::default(), bid: Err(error), called: None };
+    let Some(actor) = state.actor(&gba).copied() else {
+        return refused(FailureKind::UnknownActor(gba));
+    };
+    let loading = actor.loading_at(place.height);
+    if loading > LOADING_CYCLES {
+        let what = format!(
+            "NotLoaded: its module takes {loading} cycles to load, an agent gets at most \
+             {LOADING_CYCLES}"
+        );
+        return refused(FailureKind::Actor(ErrorKind::Failed(what).into()));
+    }
+    let called = actor.called_at(place.height);
+    let code = state.code(&actor.code).expect("an actor has code");
+    let params = &state.params().actors;
+    let module = match code.module(params) {
+        Ok(module) => module,
+        Err(error) => {
+            let error = FailureKind::Actor(error.clone());
+            return Answer { called, ..refused(error) };
+        }
+    };
+    let call = Call {
+        handler: HANDLER,
+        payload: &[],
+        sender: owner,
+        this: gba,
+        value: Wei::ZERO,
+        height: place.height,
+        timestamp_ms: place.timestamp_ms,
+        seed: place.seed(0),
+    };
+    let seen = Seen { state, actor: gba, height: place.height, seed: place.seed(0), asking: None };
+    // Cells bound what it logs, which nobody keeps.
+    let budget = Budget { cycles: BID_CYCLES, cells: BID_CYCLES };
+    let (mut usage, bid) = module.bid(params, context, &call, &seen, budget);
+    usage.loading = usage.loading.saturating_add(loading);
+    let bid = bid.map_err(FailureKind::Actor).map(|fields| {
+        let [max_fee_per_cycle, max_priority_fee_per_cycle, max_fee_per_cell, max_priority] =
+            fields.map(Wei::new);
+        eip1559::TxFeeParams {
+            max_fee_per_cycle,
+            max_priority_fee_per_cycle,
+            max_fee_per_cell,
+            max_priority_fee_per_cell: max_priority,
+        }
+    });
+    Answer { usage, bid, called }
+}
+
+/// What the default agent bids under these terms.
+pub(in crate::chain) fn default_bid(terms: &Terms) -> eip1559::TxFeeParams {
+    eip1559::default_bid(terms.lane_price, terms.basefee_cell, terms.p50)
+}
+
+/// What a timer keeps of a bid.
+pub(in crate::chain) const fn bid(bid: &eip1559::TxFeeParams, failed: bool) -> Bid {
+    Bid {
+        max_fee_per_cycle: bid.max_fee_per_cycle,
+        max_priority_fee_per_cycle: bid.max_priority_fee_per_cycle,
+        failed,
+    }
+}
