@@ -8,6 +8,7 @@ pub mod genesis;
 pub mod params;
 pub mod receipt;
 pub mod state;
+pub mod state_proof;
 pub mod tasks;
 pub mod timers;
 pub mod transaction;
@@ -22,6 +23,7 @@ pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner, Validator};
 pub use params::Params;
 pub use receipt::{ActorReceipt, Charged, Fire, LaneReport, Receipt, Status};
 pub use state::{Account, KnownPresence, MoneyError, State, Supply};
+pub use state_proof::{Found, MAX_PROOF_BYTES, StateProof, StateProofError, Statement, Subject};
 pub use tasks::{
     ClaimTask, CompleteTask, CreateCommitment, CreateTask, Params as TaskParams, ResolveCommitment,
     Scheme, Task, TaskClaim, TaskCommitment, TaskStatus, statement_agent,

@@ -12,6 +12,7 @@ use crate::{
 use event::{TimerCancelledInsufficientFunds, TimerFired};
 mod attacks;
 mod conservation;
+mod proofs;
 
 const BUDGET: Budget = Budget { cycles: 2_000_000, cells: 100_000 };
 
