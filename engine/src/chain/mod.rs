@@ -9,6 +9,7 @@ pub mod outlook;
 pub mod params;
 pub mod receipt;
 pub mod state;
+pub mod state_proof;
 pub mod tasks;
 pub mod timers;
 pub mod transaction;
@@ -24,6 +25,7 @@ pub use outlook::{Fate, Outlook, Prospect, Quote, QuoteError, Unasked, outlook, 
 pub use params::Params;
 pub use receipt::{ActorReceipt, Charged, Fire, LaneReport, Receipt, Status};
 pub use state::{Account, Burned, KnownPresence, MoneyError, State, Supply};
+pub use state_proof::{Found, MAX_PROOF_BYTES, StateProof, StateProofError, Statement, Subject};
 pub use tasks::{
     ClaimTask, CompleteTask, CreateCommitment, CreateTask, Params as TaskParams, ResolveCommitment,
     Scheme, Task, TaskClaim, TaskCommitment, TaskStatus, statement_agent,

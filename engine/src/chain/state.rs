@@ -516,6 +516,11 @@ impl State {
 
     /// Commits to everything that later blocks depend on.
     pub fn root(&self) -> Hash {
+        Part::root(&self.parts())
+    }
+
+    /// What the root is made of.
+    pub fn parts(&self) -> [Hash; PARTS] {
         let scalars = to_vec(&Scalars {
             chain_id: self.chain_id,
             params: self.params.clone(),
@@ -523,33 +528,33 @@ impl State {
             basefee_cell: self.basefee_cell,
             burned: self.burned,
             orders: self.orders.clone(),
-            presence: self.presence.clone(),
             migration: self.migration,
             lane: self.timers.lane.clone(),
             callbacks: self.callbacks.clone(),
         });
+        let presence = self.presence.as_ref().map(|presence| keccak256(&[&to_vec(presence)]));
         let [committees, subsets] = self.validators.roots();
-        keccak256(&[
-            b"cowboy-state/v1",
-            &self.accounts.root().0,
-            &self.registry.root().0,
-            &self.entitlements.root().0,
-            &self.jobs.root().0,
-            &self.open_jobs.root().0,
-            &self.withheld.root().0,
-            &self.mru.root().0,
-            &self.actors.root().0,
-            &self.code.root().0,
-            &self.storage.root().0,
-            &self.timers.queue.root().0,
-            &self.timers.fairness.root().0,
-            &self.timers.auction.root().0,
-            &self.tasks.by_id.root().0,
-            &self.tasks.open.root().0,
-            &committees.0,
-            &subsets.0,
-            &scalars,
-        ])
+        [
+            self.accounts.root(),
+            self.registry.root(),
+            self.entitlements.root(),
+            self.jobs.root(),
+            self.open_jobs.root(),
+            self.withheld.root(),
+            self.mru.root(),
+            self.actors.root(),
+            self.code.root(),
+            self.storage.root(),
+            self.timers.queue.root(),
+            self.timers.fairness.root(),
+            self.timers.auction.root(),
+            self.tasks.by_id.root(),
+            self.tasks.open.root(),
+            committees,
+            subsets,
+            presence.unwrap_or(Hash::ZERO),
+            keccak256(&[&scalars]),
+        ]
     }
 
     /// The state as a snapshot holds it.
@@ -603,13 +608,45 @@ impl State {
     }
 }
 
+/// Hashes that a state's root is made of.
+pub const PARTS: usize = 19;
+
+/// The places of those hashes that more can be shown of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The map of accounts.
+    Accounts = 0,
+    /// The runners: records and order.
+    Registry = 1,
+    /// The map of jobs.
+    Jobs = 3,
+    /// The map of actors.
+    Actors = 7,
+    /// The map of actors' stores.
+    Storage = 9,
+    /// The timers' queue.
+    Timers = 10,
+    /// The map of tasks.
+    Tasks = 13,
+    /// keccak256 of [`KnownPresence`] in its one form; zero where no P(h) is known.
+    Presence = 17,
+}
+
+impl Part {
+    /// The state root: keccak256("cowboy-state/v2" ‖ the parts).
+    pub fn root(parts: &[Hash; PARTS]) -> Hash {
+        let parts: Vec<u8> = parts.iter().flat_map(|part| part.0).collect();
+        keccak256(&[b"cowboy-state/v2", &parts])
+    }
+}
+
 /// The subset of a runner among `validators`, nearest first.
 fn nearest<'a>(runner: &PublicKey, validators: &'a [Validator]) -> Vec<&'a Validator> {
     let keys: Vec<_> = validators.iter().map(|v| v.pubkey.clone()).collect();
     subset::of(runner, &keys).into_iter().map(|i| &validators[i]).collect()
 }
 
-/// The parts of a state that are no maps.
+/// What of a state is no map, but for presence.
 struct Scalars {
     chain_id: u64,
     params: Arc<Params>,
@@ -617,7 +654,6 @@ struct Scalars {
     basefee_cell: Wei,
     burned: Burned,
     orders: Arc<Vec<OrderSince>>,
-    presence: Option<KnownPresence>,
     migration: Migration,
     lane: Lane,
     callbacks: Arc<Vec<Callback>>,
@@ -629,7 +665,6 @@ record!(Scalars {
     basefee_cell,
     burned,
     orders,
-    presence,
     migration,
     lane,
     callbacks,

@@ -7,7 +7,7 @@ use crate::{
         Address, Hash, Height, PublicKey, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer, to_vec},
         keccak256,
-        merkle::Map,
+        merkle::{self, Map},
     },
     record,
 };
@@ -287,9 +287,25 @@ impl Registry {
         &self.order
     }
 
-    /// Commits to records and order.
+    /// Commits to records and order: keccak256 of [`Self::roots`].
     pub fn root(&self) -> Hash {
-        keccak256(&[&self.runners.root().0, &to_vec(&self.order)])
+        let [runners, order] = self.roots();
+        keccak256(&[&runners.0, &order.0])
+    }
+
+    /// The root of the records, and keccak256 of the order.
+    pub fn roots(&self) -> [Hash; 2] {
+        [self.runners.root(), keccak256(&[&to_vec(&self.order)])]
+    }
+
+    /// Shows a runner's record; `None` where there is none.
+    pub fn prove(&self, runner: &Address) -> Option<merkle::Proof> {
+        self.runners.prove(runner)
+    }
+
+    /// Shows that there is no such runner; `None` where there is one.
+    pub fn prove_absent(&self, runner: &Address) -> Option<merkle::Absence> {
+        self.runners.prove_absent(runner)
     }
 
     /// Registers a runner whose stake the caller has locked.

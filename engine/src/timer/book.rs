@@ -7,7 +7,10 @@
 
 use super::{
     Bid, Due, Timer,
-    pages::{Key, Pages},
+    pages::{
+        Pages,
+        proof::{self, Oversize, Shown, TreeError},
+    },
 };
 use crate::primitives::{
     Hash,
@@ -16,10 +19,14 @@ use crate::primitives::{
 
 /// Fields of a body.
 const FIELDS: usize = 15;
+/// Bytes of an id.
+const KEY_BYTES: usize = 32;
+/// Bytes that several timers in one page take at most.
+const PAGE_BYTES: usize = 1_024;
 
 /// Timers by id. Clones are O(1) and independent; finding and changing one is O(log n).
 #[derive(Clone, Default)]
-pub struct Book(Pages);
+pub struct Book(Pages<KEY_BYTES, PAGE_BYTES>);
 
 impl Book {
     /// Number of timers.
@@ -68,13 +75,26 @@ impl Book {
         self.0.remove(id.as_bytes()).map(|body| timer(id.as_bytes(), &body))
     }
 
+    /// Shows the timer `id`, or that there is none, in `limit` bytes at most.
+    pub fn prove(&self, id: &Hash, limit: usize) -> Result<Vec<u8>, Oversize> {
+        self.0.prove(&id.0, &id.0, limit)
+    }
+
     /// All timers, by id.
     pub fn iter(&self) -> impl Iterator<Item = Timer> {
         self.0.iter().map(|(id, body)| timer(id, body))
     }
 }
 
-fn timer(id: &Key, body: &[u8]) -> Timer {
+/// The body of the timer `id` as a proof of [`Book::prove`] shows it, `None` where there is no such
+/// timer, and the root that it is for.
+pub fn check<'a>(tree: &'a [u8], id: &Hash) -> Result<(Hash, Option<&'a [u8]>), TreeError> {
+    let Shown { root, records } = proof::check::<KEY_BYTES>(tree, &id.0, &id.0)?;
+    // Keys ascend: one record at most has this one.
+    Ok((root, records.first().map(|(_, body)| *body)))
+}
+
+fn timer(id: &[u8; KEY_BYTES], body: &[u8]) -> Timer {
     read(Hash(*id), &mut Reader::new(body)).expect("the book has what it wrote")
 }
 

@@ -2,13 +2,13 @@
 //!
 //! Upon a timer scheduled for height H, where it stands until then is a matter of how far away H
 //! is: the ring of the next [`RING_BUFFER_SIZE`] blocks, a bucket per epoch for the next
-//! [`EPOCH_QUEUE_LEN`] epochs, or the overflow tree. At H it is due, and stays so until it fires,
+//! [`EPOCH_QUEUE_LEN`] epochs, or tier 3, a range of the tree of all timers by height. At H it is due, and stays so until it fires,
 //! expires, is cancelled, or its payer cannot pay.
 //!
 //! Two things say the same twice, for two reasons:
 //!
-//! * the [`Queue`] is what the chain agrees on: every timer by its id, with one hash over all of
-//!   them. It is part of a state: cheap to fork and to hash, slow to search by height.
+//! * the [`Queue`] is what the chain agrees on: every timer by its id and by its height, with one
+//!   hash over all of them. It is part of a state: cheap to fork, to hash and to prove from.
 //! * the [`Calendar`] is what finds timers by height, in a few nanoseconds each. It follows from
 //!   the queue, belongs to nobody's state, moves from each state to its child, and is made anew
 //!   from the queue where it is not at hand.
@@ -22,7 +22,7 @@
 //! | [`schedule`] | from a request to a timer: defaults, bounds, ids |
 //! | [`pages`] | records by key: a persistent Merkle trie in little memory |
 //! | [`book`] | timers by id, as such records |
-//! | [`overflow`] | tier 3, in order of height and id |
+//! | [`heights`] | ids by height |
 //! | [`journal`] | what happened to the queue, for the calendar |
 //! | [`queue`] | all of these: what the chain agrees on |
 //! | [`calendar`] | ring, epoch buckets, the carry-over |
@@ -33,16 +33,16 @@
 //! | [`auction`] | weights and slices of the original CIP-1 |
 
 pub mod auction;
-mod book;
+pub mod book;
 pub mod calendar;
 pub mod due;
 pub mod eip1559;
 pub mod fairness;
 pub mod governed;
+pub mod heights;
 mod journal;
 pub mod lane;
-mod overflow;
-mod pages;
+pub mod pages;
 pub mod params;
 pub mod proposals;
 pub mod queue;
@@ -57,7 +57,7 @@ pub use governed::{Governed, Key, ParameterError};
 pub use journal::{Change, Notice, Position};
 pub use params::{Activation, Config, Params, Policy, Scope, Tier, Tiers};
 pub use proposals::{Proposal, Setting};
-pub use queue::{Place, Queue};
+pub use queue::{Commitment, Place, Queue};
 pub use record::{Bid, Timer, TimerError};
 pub use schedule::{Admitted, Ids, Request, Terms};
 

@@ -1,21 +1,25 @@
 //! Records by key: a persistent Merkle trie whose leaves are pages of records, not records.
 //!
-//! A leaf per record costs an allocation, a pointer and a hash for each, which for a hundred bytes
+//! Keys have K bytes, all alike. A leaf per record costs an allocation, a pointer and a hash for each, which for a hundred bytes
 //! is more than the record itself. So neighbours share a page:
 //!
 //! * a page is the records of a subtree in order of their keys, one after the other:
 //!   length of the body (4 bytes, big-endian) ‖ key ‖ body.
-//! * a subtree is a page if it has one record, or if its records take [`PAGE_BYTES`] at most.
+//! * a subtree is a page if it has one record, or if its records take PAGE bytes at most.
 //!   Otherwise it is a branch by the first two bits (aligned, a *digit*) in which its keys differ.
 //!
 //! Both follow from the contents, so the shape does, and with it the root. Keys that agree in
-//! their first digits make no chain of branches with one child: there are at most 128 levels, and
-//! with keys that are hashes about log4(n / 5).
+//! their first digits make no chain of branches with one child: there are at most 4 K levels, and
+//! with keys that are hashes about log4(n / 5) for pages of 1,024 bytes.
+//!
+//! [`proof`] shows to others what is under some keys, and that nothing else is.
 //!
 //! page = keccak256(0x00 ‖ records), branch = keccak256(0x01 ‖ digit ‖ bitmap ‖ children), where
 //! bit i of the bitmap says that there is a child with digit i; the root of nothing is 32 zero
 //! bytes. A branch with four children is hashed in one permutation of keccak. Hashes are kept per
 //! node and made when they are asked for: k changes between two roots hash about k paths.
+
+pub mod proof;
 
 use crate::primitives::{Hash, keccak256};
 use std::{
@@ -23,35 +27,39 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// The most that several records in one page take, in bytes. Copying and hashing a page grow with
-/// it, the memory for what is not records shrinks with it.
-const PAGE_BYTES: usize = 1_024;
 /// Children of a branch: one for each value of two bits.
 const FAN_OUT: usize = 4;
 /// Bytes of a record before its key.
 const LENGTH_BYTES: usize = 4;
-/// Bytes of a record before its body.
-const HEAD_BYTES: usize = LENGTH_BYTES + KEY_BYTES;
-/// Bytes of a key.
-pub const KEY_BYTES: usize = 32;
+#[cfg(test)]
+thread_local! {
+    /// Nodes that this thread has hashed.
+    pub(super) static HASHED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
 
-const PAGE: &[u8] = &[0];
-const BRANCH: &[u8] = &[1];
+const PAGE_TAG: &[u8] = &[0];
+const BRANCH_TAG: &[u8] = &[1];
 
-/// What records are found by.
-pub type Key = [u8; KEY_BYTES];
-
-/// Bodies of bytes by key, in ascending order of key. Clones are O(1) and independent.
-#[derive(Clone, Default)]
-pub struct Pages {
-    root: Option<Node>,
+/// Bodies of bytes by keys of K bytes, in ascending order of key. Clones are O(1) and independent.
+///
+/// Several records share a page while they take PAGE bytes at most. Copying and hashing a page grow
+/// with that, the memory for what is not records shrinks with it.
+#[derive(Clone)]
+pub struct Pages<const K: usize, const PAGE: usize> {
+    root: Option<Node<K, PAGE>>,
     len: usize,
 }
 
+impl<const K: usize, const PAGE: usize> Default for Pages<K, PAGE> {
+    fn default() -> Self {
+        Self { root: None, len: 0 }
+    }
+}
+
 #[derive(Clone)]
-enum Node {
+enum Node<const K: usize, const PAGE: usize> {
     Page(Arc<Page>),
-    Branch(Arc<Branch>),
+    Branch(Arc<Branch<K, PAGE>>),
 }
 
 struct Page {
@@ -61,22 +69,22 @@ struct Page {
 
 /// The keys below agree in all digits before `digit`, and not in it.
 #[derive(Clone)]
-struct Branch {
+struct Branch<const K: usize, const PAGE: usize> {
     hash: OnceLock<Hash>,
     digit: u8,
     /// What the records below take.
     bytes: usize,
-    children: [Option<Node>; FAN_OUT],
+    children: [Option<Node<K, PAGE>>; FAN_OUT],
 }
 
-impl Pages {
+impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
     /// Number of records.
     pub const fn len(&self) -> usize {
         self.len
     }
 
     /// The body under `key`.
-    pub fn get(&self, key: &Key) -> Option<&[u8]> {
+    pub fn get(&self, key: &[u8; K]) -> Option<&[u8]> {
         let page = nearest(self.root.as_ref()?, key);
         Records(page)
             .find(|record| record.key >= key)
@@ -85,7 +93,7 @@ impl Pages {
     }
 
     /// Puts a body under `key` and yields the one that was there.
-    pub fn insert(&mut self, key: &Key, body: &[u8]) -> Option<Vec<u8>> {
+    pub fn insert(&mut self, key: &[u8; K], body: &[u8]) -> Option<Vec<u8>> {
         let split =
             self.root.as_ref().and_then(|root| first_difference(first(nearest(root, key)), key));
         let length = u32::try_from(body.len()).expect("a record is shorter than 4 GiB");
@@ -96,7 +104,7 @@ impl Pages {
     }
 
     /// Removes what is under `key` and yields it.
-    pub fn remove(&mut self, key: &Key) -> Option<Vec<u8>> {
+    pub fn remove(&mut self, key: &[u8; K]) -> Option<Vec<u8>> {
         // Asked first, so that a miss copies no shared path.
         self.get(key)?;
         self.len -= 1;
@@ -109,17 +117,44 @@ impl Pages {
     }
 
     /// The records in ascending order of key.
-    pub fn iter(&self) -> impl Iterator<Item = (&Key, &[u8])> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8; K], &[u8])> {
         let open = self.root.iter().collect();
         Iter { open, records: Records(&[]) }.map(|record| (record.key, record.body))
+    }
+
+    /// The records from `from` on, itself included, in ascending order of key.
+    pub fn range_from(&self, from: [u8; K]) -> impl Iterator<Item = (&[u8; K], &[u8])> {
+        let mut open = Vec::new();
+        let mut at = self.root.as_ref();
+        let split = at.and_then(|root| first_difference(first(nearest(root, &from)), &from));
+        while let Some(node) = at.take() {
+            match node {
+                Node::Branch(branch) if split.is_none_or(|split| branch.digit <= split) => {
+                    let (_, rest) = branch.children.split_at(digit(&from, branch.digit));
+                    open.extend(rest[1..].iter().rev().flatten());
+                    at = rest[0].as_ref();
+                }
+                Node::Branch(_) => {
+                    // All of it is on one side.
+                    let below = nearest(node, &from);
+                    if *first(below) > from {
+                        open.push(node);
+                    }
+                }
+                Node::Page(_) => open.push(node),
+            }
+        }
+        Iter { open, records: Records(&[]) }
+            .map(|record| (record.key, record.body))
+            .skip_while(move |(key, _)| **key < from)
     }
 
     /// The records whose keys begin with `prefix`, in ascending order.
     pub fn with_prefix<const N: usize>(
         &self,
         prefix: [u8; N],
-    ) -> impl Iterator<Item = (&Key, &[u8])> {
-        let mut from = [0; KEY_BYTES];
+    ) -> impl Iterator<Item = (&[u8; K], &[u8])> {
+        let mut from = [0; K];
         from[..prefix.len()].copy_from_slice(&prefix);
         // Branches whose digit is beyond the prefix have on all sides what it may stand for.
         let mut at = self.root.as_ref();
@@ -134,13 +169,19 @@ impl Pages {
     }
 }
 
-impl Node {
+impl<const K: usize, const PAGE: usize> Node<K, PAGE> {
     fn hash(&self) -> Hash {
         match self {
-            Self::Page(page) => {
-                *page.hash.get_or_init(|| keccak256(&[PAGE, page.records.as_ref()]))
-            }
-            Self::Branch(branch) => *branch.hash.get_or_init(|| branch.make_hash()),
+            Self::Page(page) => *page.hash.get_or_init(|| {
+                #[cfg(test)]
+                HASHED.set(HASHED.get() + 1);
+                keccak256(&[PAGE_TAG, page.records.as_ref()])
+            }),
+            Self::Branch(branch) => *branch.hash.get_or_init(|| {
+                #[cfg(test)]
+                HASHED.set(HASHED.get() + 1);
+                branch.make_hash()
+            }),
         }
     }
 
@@ -157,14 +198,14 @@ impl Node {
 
     /// The node over these records, of which there is one at least.
     fn build(records: Vec<u8>) -> Self {
-        let mut keys = Records(&records).map(|record| record.key);
+        let mut keys = Records::<K>(&records).map(|record| record.key);
         let first = keys.next().expect("a node has a record");
         match keys.last() {
-            Some(last) if records.len() > PAGE_BYTES => {
+            Some(last) if records.len() > PAGE => {
                 let at = first_difference(first, last).expect("keys differ");
                 let mut parts: [Vec<u8>; FAN_OUT] = Default::default();
                 let mut rest = records.as_slice();
-                while let Some(record) = Records(rest).next() {
+                while let Some(record) = Records::<K>(rest).next() {
                     let (whole, after) = rest.split_at(record.len());
                     parts[digit(record.key, at)].extend_from_slice(whole);
                     rest = after;
@@ -182,9 +223,9 @@ impl Node {
     }
 }
 
-impl Branch {
+impl<const K: usize, const PAGE: usize> Branch<K, PAGE> {
     fn make_hash(&self) -> Hash {
-        let mut head = [BRANCH[0], self.digit, 0];
+        let mut head = [BRANCH_TAG[0], self.digit, 0];
         let mut hashes = [0; FAN_OUT * 32];
         let mut end = 0;
         for (index, child) in self.children.iter().enumerate() {
@@ -198,7 +239,10 @@ impl Branch {
     }
 
     /// A branch of one's own, to be changed on the way to `key`: its hash no longer holds.
-    fn change<'a>(shared: &'a mut Arc<Self>, key: &Key) -> (&'a mut usize, &'a mut Option<Node>) {
+    fn change<'a>(
+        shared: &'a mut Arc<Self>,
+        key: &[u8; K],
+    ) -> (&'a mut usize, &'a mut Option<Node<K, PAGE>>) {
         let branch = Arc::make_mut(shared);
         branch.hash.take();
         (&mut branch.bytes, &mut branch.children[digit(key, branch.digit)])
@@ -207,7 +251,10 @@ impl Branch {
 
 /// The page that has `key` if any has; otherwise one whose keys share the longest prefix with it
 /// that any share.
-fn nearest<'a>(root: &'a Node, key: &Key) -> &'a [u8] {
+fn nearest<'a, const K: usize, const PAGE: usize>(
+    root: &'a Node<K, PAGE>,
+    key: &[u8; K],
+) -> &'a [u8] {
     let mut at = root;
     loop {
         match at {
@@ -223,7 +270,12 @@ fn nearest<'a>(root: &'a Node, key: &Key) -> &'a [u8] {
 
 /// Puts a record where its key belongs; yields the body it replaces. `split`: the digit that
 /// divides it from what is there already, `None` where it replaces or where nothing is there.
-fn put(at: &mut Option<Node>, split: Option<u8>, key: &Key, record: Vec<u8>) -> Option<Vec<u8>> {
+fn put<const K: usize, const PAGE: usize>(
+    at: &mut Option<Node<K, PAGE>>,
+    split: Option<u8>,
+    key: &[u8; K],
+    record: Vec<u8>,
+) -> Option<Vec<u8>> {
     let replaced = match at {
         None => {
             *at = Some(Node::page(record));
@@ -245,7 +297,7 @@ fn put(at: &mut Option<Node>, split: Option<u8>, key: &Key, record: Vec<u8>) -> 
         Some(node) => {
             let split = split.expect("only a branch that is divided gets here");
             let mut children = [const { None }; FAN_OUT];
-            let other = digit(first(nearest(node, key)), split);
+            let other = digit(first::<K>(nearest(node, key)), split);
             children[other] = at.take();
             children[digit(key, split)] = Some(Node::page(record));
             *at = Some(Node::branch(split, children));
@@ -257,7 +309,10 @@ fn put(at: &mut Option<Node>, split: Option<u8>, key: &Key, record: Vec<u8>) -> 
 }
 
 /// Takes out the record of `key`, which must be there; yields its body.
-fn take(at: &mut Option<Node>, key: &Key) -> Vec<u8> {
+fn take<const K: usize, const PAGE: usize>(
+    at: &mut Option<Node<K, PAGE>>,
+    key: &[u8; K],
+) -> Vec<u8> {
     let removed = match at {
         None => unreachable!("only what is there is taken"),
         Some(Node::Page(page)) => {
@@ -279,11 +334,11 @@ fn take(at: &mut Option<Node>, key: &Key) -> Vec<u8> {
 }
 
 /// Makes of a branch whose records became fewer or shorter what its contents ask for.
-fn settle(at: &mut Option<Node>) {
+fn settle<const K: usize, const PAGE: usize>(at: &mut Option<Node<K, PAGE>>) {
     let Some(Node::Branch(branch)) = at else { return };
-    if branch.bytes <= PAGE_BYTES {
+    if branch.bytes <= PAGE {
         let mut records = Vec::with_capacity(branch.bytes);
-        let mut open: Vec<&Node> = branch.children.iter().rev().flatten().collect();
+        let mut open: Vec<&Node<K, PAGE>> = branch.children.iter().rev().flatten().collect();
         while let Some(node) = open.pop() {
             match node {
                 Node::Page(page) => records.extend_from_slice(&page.records),
@@ -300,12 +355,12 @@ fn settle(at: &mut Option<Node>) {
 }
 
 /// The first key of a page.
-fn first(page: &[u8]) -> &Key {
+fn first<const K: usize>(page: &[u8]) -> &[u8; K] {
     Records(page).next().expect("a page has a record").key
 }
 
 /// Where a page has the record of `key` and what its body is; where it would stand if not.
-fn locate(page: &[u8], key: &Key) -> (Range<usize>, Option<Vec<u8>>) {
+fn locate<const K: usize>(page: &[u8], key: &[u8; K]) -> (Range<usize>, Option<Vec<u8>>) {
     let mut start = 0;
     for record in Records(page) {
         if record.key == key {
@@ -320,35 +375,35 @@ fn locate(page: &[u8], key: &Key) -> (Range<usize>, Option<Vec<u8>>) {
 }
 
 /// Two bits of a key; 0 the most significant of the first byte.
-fn digit(key: &Key, digit: u8) -> usize {
+fn digit<const K: usize>(key: &[u8; K], digit: u8) -> usize {
     usize::from(key[usize::from(digit / 4)] >> (6 - digit % 4 * 2) & 3)
 }
 
 /// The first digit in which two keys differ.
-fn first_difference(a: &Key, b: &Key) -> Option<u8> {
+fn first_difference<const K: usize>(a: &[u8; K], b: &[u8; K]) -> Option<u8> {
     let (byte, (a, b)) = a.iter().zip(b).enumerate().find(|(_, (a, b))| a != b)?;
     Some(byte as u8 * 4 + (a ^ b).leading_zeros() as u8 / 2)
 }
 
-struct Record<'a> {
-    key: &'a Key,
+struct Record<'a, const K: usize> {
+    key: &'a [u8; K],
     body: &'a [u8],
 }
 
-impl Record<'_> {
+impl<const K: usize> Record<'_, K> {
     /// What it takes in a page, in bytes.
     const fn len(&self) -> usize {
-        HEAD_BYTES + self.body.len()
+        LENGTH_BYTES + K + self.body.len()
     }
 }
 
 /// The records of a page, or of the rest of one.
-struct Records<'a>(&'a [u8]);
+struct Records<'a, const K: usize>(&'a [u8]);
 
-impl<'a> Iterator for Records<'a> {
-    type Item = Record<'a>;
+impl<'a, const K: usize> Iterator for Records<'a, K> {
+    type Item = Record<'a, K>;
 
-    fn next(&mut self) -> Option<Record<'a>> {
+    fn next(&mut self) -> Option<Record<'a, K>> {
         let (length, rest) = self.0.split_first_chunk::<LENGTH_BYTES>()?;
         let (key, rest) = rest.split_first_chunk().expect("a record has a key");
         let (body, rest) = rest.split_at(u32::from_be_bytes(*length) as usize);
@@ -358,17 +413,17 @@ impl<'a> Iterator for Records<'a> {
 }
 
 /// All records below some nodes.
-struct Iter<'a> {
+struct Iter<'a, const K: usize, const PAGE: usize> {
     /// The nodes still to visit, the next on top.
-    open: Vec<&'a Node>,
+    open: Vec<&'a Node<K, PAGE>>,
     /// What is left of the page at hand.
-    records: Records<'a>,
+    records: Records<'a, K>,
 }
 
-impl<'a> Iterator for Iter<'a> {
-    type Item = Record<'a>;
+impl<'a, const K: usize, const PAGE: usize> Iterator for Iter<'a, K, PAGE> {
+    type Item = Record<'a, K>;
 
-    fn next(&mut self) -> Option<Record<'a>> {
+    fn next(&mut self) -> Option<Record<'a, K>> {
         loop {
             if let Some(record) = self.records.next() {
                 return Some(record);
@@ -386,6 +441,11 @@ mod tests {
     use super::*;
     use std::{array, collections::BTreeMap};
 
+    const KEY_BYTES: usize = 32;
+    const PAGE_BYTES: usize = 1_024;
+
+    type Key = [u8; KEY_BYTES];
+    type Pages = super::Pages<KEY_BYTES, PAGE_BYTES>;
     type Model = BTreeMap<Key, Vec<u8>>;
 
     /// The root over the same contents, made at once: what the shape is defined as.
@@ -394,7 +454,11 @@ mod tests {
             [&(body.len() as u32).to_be_bytes(), key.as_slice(), body].concat()
         };
         let records: Vec<u8> = model.iter().flat_map(record).collect();
-        if records.is_empty() { Hash::ZERO } else { Node::build(records).hash() }
+        if records.is_empty() {
+            Hash::ZERO
+        } else {
+            Node::<KEY_BYTES, PAGE_BYTES>::build(records).hash()
+        }
     }
 
     fn check(pages: &Pages, model: &Model) {
@@ -428,6 +492,12 @@ mod tests {
             assert_eq!(pages.get(&key), model.get(&key).map(Vec::as_slice));
             if step % 50 == 0 {
                 check(&pages, &model);
+                let mut from = random(step + 1);
+                from[0] = draw[5];
+                for from in [from, key, [0; KEY_BYTES], [255; KEY_BYTES]] {
+                    let expected = model.range(from..).map(|(key, body)| (key, body.as_slice()));
+                    assert!(pages.range_from(from).eq(expected), "step {step}");
+                }
             }
         }
         for key in model.keys() {

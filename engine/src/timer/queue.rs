@@ -1,23 +1,23 @@
 //! The queue that the chain agrees on: every timer, and one hash over all of them.
 //!
-//! Timers stand in the [book] by their ids. Of the four places where one can be
-//! (timers.md §2), three follow from its heights and the current one, see [`Place::of`], and cost
-//! nothing to tell apart; the fourth, the overflow tree, is content. So the commitment is
+//! Timers are in two hashed trees: the [book] has them by their ids, [heights] has their ids by
+//! height. Which of the four places a timer is in (timers.md §2) follows from its heights and the
+//! current one, see [`Place::of`]. So the commitment is
 //!
-//! keccak256("timers" ‖ root of the book ‖ root of the overflow ‖ next place in the order ‖ epoch),
+//! keccak256("timers" ‖ root of the book ‖ root of the heights ‖ next place in the order ‖ epoch),
 //! integers of 8 bytes, big-endian.
 //!
 //! Upon a change, the queue also notes it in its [journal](super::journal). Upon the first block
-//! of an epoch, [`Queue::maintain`] takes out of the overflow what came within range. Both are for
-//! the [`Calendar`](super::Calendar), which finds timers by height: whoever forks a state forks
-//! the journal with it, and a calendar takes it before each block.
+//! of an epoch, [`Queue::maintain`] yields what came out of tier 3 into the epoch queue's range.
+//! Both are for the [`Calendar`](super::Calendar), which keeps what is near by height: whoever
+//! forks a state forks the journal with it, and a calendar takes it before each block.
 
 use super::{
     Due, EPOCH_BLOCKS, EPOCH_QUEUE_LEN, RING_BUFFER_SIZE, Timer,
     book::{self, Book},
+    heights::Heights,
     journal::{Change, Journal, Notice, Position},
-    overflow::Overflow,
-    pages::{KEY_BYTES, Key, Pages},
+    pages::{Pages, proof::Oversize},
 };
 use crate::primitives::{
     Address, Hash, Height,
@@ -34,6 +34,34 @@ pub const fn epoch(height: Height) -> u64 {
     height.get() / EPOCH_BLOCKS
 }
 
+/// The first height beyond the epoch queue's range in an epoch.
+const fn beyond(epoch: u64) -> Height {
+    let first = epoch.saturating_add(EPOCH_QUEUE_LEN + 1);
+    Height::new(first.saturating_mul(EPOCH_BLOCKS))
+}
+
+/// What the queue's hash is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commitment {
+    /// The root over the timers by id.
+    pub book: Hash,
+    /// The root over their ids by height.
+    pub heights: Hash,
+    /// What the next timer gets as its place in the order of insertion.
+    pub next_seq: u64,
+    /// The epoch of the last maintenance.
+    pub epoch: u64,
+}
+
+impl Commitment {
+    /// The queue's hash.
+    pub fn root(&self) -> Hash {
+        let Self { book, heights, next_seq, epoch } = self;
+        let [seq, epoch] = [next_seq, epoch].map(|number| number.to_be_bytes());
+        keccak256(&[TAG, book.as_bytes(), heights.as_bytes(), &seq, &epoch])
+    }
+}
+
 /// Where a timer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
@@ -43,7 +71,7 @@ pub enum Place {
     Ring,
     /// Tier 2: in its epoch's bucket.
     Epoch,
-    /// Tier 3: in the overflow tree.
+    /// Tier 3: beyond the epoch queue.
     Overflow,
 }
 
@@ -69,7 +97,10 @@ impl Place {
 #[derive(Clone, Default)]
 pub struct Queue {
     book: Book,
-    overflow: Overflow,
+    /// The same timers by height. It follows from the book.
+    heights: Heights,
+    /// Number of timers in tier 3. It follows from the book and the epoch.
+    overflow: usize,
     /// Timers per actor. They follow from the book.
     counts: Counts,
     /// What the next timer gets: the order of insertion.
@@ -96,9 +127,8 @@ impl Queue {
     /// Removes the timer `id` and yields it.
     pub fn remove(&mut self, id: &Hash) -> Option<Timer> {
         let timer = self.book.remove(id)?;
-        if self.overflows(&timer) {
-            self.overflow.remove(timer.height, timer.id);
-        }
+        self.heights.remove(timer.height, &timer.id);
+        self.overflow -= usize::from(self.overflows(&timer));
         self.counts.subtract(&timer.actor);
         self.journal.push(Change::Removed(Position::of(&timer)));
         Some(timer)
@@ -139,9 +169,9 @@ impl Queue {
         self.book.is_empty()
     }
 
-    /// Number of timers in the overflow tree.
+    /// Number of timers in tier 3.
     pub const fn overflow_len(&self) -> usize {
-        self.overflow.len()
+        self.overflow
     }
 
     /// What the next timer gets as its place in the order of insertion.
@@ -159,23 +189,46 @@ impl Queue {
         self.book.iter()
     }
 
-    /// The one hash over the timers in all places (timers.md §2).
-    pub fn root(&self) -> Hash {
-        let (book, overflow) = (self.book.root(), self.overflow.root());
-        let [seq, epoch] = [self.next_seq, self.epoch].map(u64::to_be_bytes);
-        keccak256(&[TAG, book.as_bytes(), overflow.as_bytes(), &seq, &epoch])
+    /// The timers from height `from` to `to`, both included, in order of height and id.
+    pub fn range(&self, from: Height, to: Height) -> impl Iterator<Item = (Height, Hash)> {
+        self.heights.range(from, to)
     }
 
-    /// At block `now`: takes out of the overflow, and yields, what came within the epoch queue's
-    /// range, in order of height and id.
+    /// The one hash over the timers in all places (timers.md §2).
+    pub fn root(&self) -> Hash {
+        self.commitment().root()
+    }
+
+    /// What that hash is made of.
+    pub fn commitment(&self) -> Commitment {
+        let Self { next_seq, epoch, .. } = *self;
+        Commitment { book: self.book.root(), heights: self.heights.root(), next_seq, epoch }
+    }
+
+    /// Shows the timer `id`, or that there is none, in `limit` bytes at most.
+    pub fn prove(&self, id: &Hash, limit: usize) -> Result<Vec<u8>, Oversize> {
+        self.book.prove(id, limit)
+    }
+
+    /// Shows which timers there are from height `from` to `to`, both included, in `limit` bytes at
+    /// most.
+    pub fn prove_range(&self, from: Height, to: Height, limit: usize) -> Result<Vec<u8>, Oversize> {
+        self.heights.prove(from, to, limit)
+    }
+
+    /// At block `now`: yields what came within the epoch queue's range, in order of height and id.
     pub(super) fn maintain(&mut self, now: Height) -> Vec<Timer> {
         if epoch(now) <= self.epoch {
             return Vec::new();
         }
+        let first = beyond(self.epoch);
         self.epoch = epoch(now);
-        let beyond = (self.epoch + EPOCH_QUEUE_LEN + 1).saturating_mul(EPOCH_BLOCKS);
-        let near = self.overflow.take_before(Height::new(beyond));
-        near.iter().map(|id| self.get(id).expect("the book has what the overflow lists")).collect()
+        let Some(last) = beyond(self.epoch).previous() else { return Vec::new() };
+        let ids = self.heights.range(first, last).map(|(_, id)| id);
+        let get = |id| self.book.get(&id).expect("the book has what the heights list");
+        let near: Vec<Timer> = ids.map(get).collect();
+        self.overflow -= near.len();
+        near
     }
 
     /// What happened since it was last asked, oldest first.
@@ -189,15 +242,14 @@ impl Queue {
         self.next_seq = seq;
     }
 
-    /// Whether a timer is in the overflow tree.
+    /// Whether a timer is in tier 3.
     fn overflows(&self, timer: &Timer) -> bool {
-        epoch(timer.height) > self.epoch.saturating_add(EPOCH_QUEUE_LEN)
+        timer.height >= beyond(self.epoch)
     }
 
     fn enter(&mut self, timer: &Timer) {
-        if self.overflows(timer) {
-            self.overflow.insert(timer.height, timer.id);
-        }
+        self.heights.insert(timer.height, &timer.id);
+        self.overflow += usize::from(self.overflows(timer));
         self.counts.add(&timer.actor);
     }
 }
@@ -215,7 +267,7 @@ impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue")
             .field("len", &self.len())
-            .field("overflow", &self.overflow.len())
+            .field("overflow", &self.overflow)
             .field("next_seq", &self.next_seq)
             .field("epoch", &self.epoch)
             .field("root", &self.root())
@@ -263,29 +315,26 @@ impl Decode for Queue {
 
 /// Timers per actor.
 #[derive(Clone, Default)]
-struct Counts(Pages);
+struct Counts(Pages<20, 1_024>);
 
 impl Counts {
     fn of(&self, actor: &Address) -> u64 {
-        let count = self.0.get(&Self::key(actor)).and_then(|body| body.try_into().ok());
+        let count = self.0.get(&actor.0).and_then(|body| body.try_into().ok());
         count.map_or(0, u64::from_be_bytes)
     }
 
     fn add(&mut self, actor: &Address) {
-        self.0.insert(&Self::key(actor), &(self.of(actor) + 1).to_be_bytes());
+        self.0.insert(&actor.0, &(self.of(actor) + 1).to_be_bytes());
     }
 
     fn subtract(&mut self, actor: &Address) {
         match self.of(actor).saturating_sub(1) {
             // Who has none holds no state.
-            0 => self.0.remove(&Self::key(actor)),
-            rest => self.0.insert(&Self::key(actor), &rest.to_be_bytes()),
+            0 => self.0.remove(&actor.0),
+            rest => self.0.insert(&actor.0, &rest.to_be_bytes()),
         };
     }
-
-    fn key(actor: &Address) -> Key {
-        let mut key = [0; KEY_BYTES];
-        key[..actor.0.len()].copy_from_slice(&actor.0);
-        key
-    }
 }
+
+#[cfg(test)]
+mod tests;

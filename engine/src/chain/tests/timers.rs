@@ -14,6 +14,7 @@ mod agents;
 mod attacks;
 mod conservation;
 mod governance;
+mod proofs;
 
 const BUDGET: Budget = Budget { cycles: 2_000_000, cells: 100_000 };
 

@@ -19,8 +19,11 @@
 //! left ‖ right) where `bit` is the first at which the keys' hashes differ (0 the most significant
 //! of the first byte), the root of nothing is 32 zero bytes.
 
+mod absence;
 mod order;
 mod trie;
+
+pub use absence::{Absence, Neighbour};
 
 use super::{
     Hash,
@@ -77,7 +80,12 @@ fn path<K: Encode + ?Sized>(key: &K) -> Hash {
 }
 
 fn leaf<V: Encode + ?Sized>(path: &Hash, value: &V) -> Hash {
-    keccak256(&[LEAF, path.as_bytes(), keccak256(&[&to_vec(value)]).as_bytes()])
+    encoded_leaf(path, &keccak256(&[&to_vec(value)]))
+}
+
+/// `value`: the hash of the encoded value.
+fn encoded_leaf(path: &Hash, value: &Hash) -> Hash {
+    keccak256(&[LEAF, path.as_bytes(), value.as_bytes()])
 }
 
 fn branch(bit: u8, [left, right]: [Hash; 2]) -> Hash {
@@ -154,9 +162,19 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
     /// Shows that `key` has the value it has; `None` where it has none.
     pub fn prove(&self, key: &K) -> Option<Proof> {
         let entry = order::get(&self.order, key)?;
-        let mut steps = trie::prove(self.trie.as_ref()?, &entry.path);
-        steps.reverse();
-        Some(Proof { steps })
+        Some(Proof { steps: trie::prove(self.trie.as_ref()?, &entry.path) })
+    }
+
+    /// Shows that `key` has no value; `None` where it has one.
+    pub fn prove_absent(&self, key: &K) -> Option<Absence> {
+        let Some(trie) = &self.trie else { return Some(Absence::Empty) };
+        let path = path(key);
+        let nearest = trie.nearest(&path);
+        (nearest.path != path).then(|| {
+            let value = keccak256(&[&to_vec(&nearest.value)]);
+            let neighbour = Neighbour { path: nearest.path, value };
+            Absence::Beside(neighbour, Proof { steps: trie::prove(trie, &path) })
+        })
     }
 }
 
@@ -183,17 +201,27 @@ impl Proof {
         K: Encode + ?Sized,
         V: Encode + ?Sized,
     {
-        let descending = self.steps.is_sorted_by(|below, above| below.bit > above.bit);
-        let path = path(key);
-        let folded = || {
-            self.steps.iter().fold(leaf(&path, value), |hash, step| {
-                let mut children = [step.sibling; 2];
-                children[side(&path, step.bit)] = hash;
-                branch(step.bit, children)
-            })
-        };
-        descending && folded() == root
+        self.root(key, &to_vec(value)) == Some(root)
     }
+
+    /// The root of the map in which `key` has the value that `encoded` is the encoding of; `None`
+    /// where the steps are those of no map.
+    pub fn root<K: Encode + ?Sized>(&self, key: &K, encoded: &[u8]) -> Option<Hash> {
+        let path = path(key);
+        climb(&path, encoded_leaf(&path, &keccak256(&[encoded])), &self.steps)
+    }
+}
+
+/// The root that some steps lead to from a leaf; `None` where they are those of no trie.
+fn climb(path: &Hash, leaf: Hash, steps: &[Step]) -> Option<Hash> {
+    let root = || {
+        steps.iter().fold(leaf, |hash, step| {
+            let mut children = [step.sibling; 2];
+            children[side(path, step.bit)] = hash;
+            branch(step.bit, children)
+        })
+    };
+    steps.is_sorted_by(|below, above| below.bit > above.bit).then(root)
 }
 
 impl<K, V> Clone for Map<K, V> {

@@ -167,6 +167,58 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn absence_holds_and_no_key_that_is_there_is_absent(
+        entries in prop::collection::btree_map(0u64..200, any::<u64>(), 0..60),
+        stranger in 0u64..400,
+        flip in any::<prop::sample::Index>(),
+    ) {
+        let map: Map<u64, u64> = entries.iter().map(|(k, v)| (*k, *v)).collect();
+        let root = map.root();
+        let Some(absence) = map.prove_absent(&stranger) else {
+            prop_assert!(entries.contains_key(&stranger));
+            return Ok(());
+        };
+        prop_assert!(!entries.contains_key(&stranger));
+        prop_assert_eq!(absence.root(&stranger), Some(root));
+        for key in entries.keys() {
+            prop_assert_ne!(absence.root(key), Some(root), "{} is there", key);
+        }
+        let Absence::Beside(neighbour, proof) = absence else {
+            prop_assert!(entries.is_empty());
+            return Ok(());
+        };
+        let forged = |neighbour, steps| {
+            let forged = Absence::Beside(neighbour, Proof { steps });
+            forged.root(&stranger) == Some(root)
+        };
+        let bit = |mut hash: Hash| {
+            hash.0[flip.index(32)] ^= 1 << flip.index(8);
+            hash
+        };
+        let steps = proof.steps;
+        let other = Neighbour { path: bit(neighbour.path), ..neighbour };
+        prop_assert!(!forged(other, steps.clone()));
+        let other = Neighbour { value: bit(neighbour.value), ..neighbour };
+        prop_assert!(!forged(other, steps.clone()));
+        for at in 0..steps.len() {
+            let mut changed = steps.clone();
+            changed[at].sibling = bit(changed[at].sibling);
+            prop_assert!(!forged(neighbour, changed));
+            prop_assert!(!forged(neighbour, steps[at + 1..].to_vec()));
+            prop_assert!(!forged(neighbour, steps[..at].to_vec()));
+        }
+        if let Some(last) = steps.len().checked_sub(1) {
+            // A sibling's place: the leaf is where the stranger's path does not lead.
+            let mut turned = steps.clone();
+            turned[last].bit ^= 1;
+            prop_assert!(!forged(neighbour, turned));
+        }
+        prop_assert!(entries.is_empty() || Absence::Empty.root(&stranger) != Some(root));
+    }
+}
+
 #[test]
 fn the_root_of_a_small_map_is_frozen() {
     let mut map: Map<String, u64> = Map::new();

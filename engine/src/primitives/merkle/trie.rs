@@ -56,7 +56,7 @@ impl<K: Encode, V: Encode> Node<K, V> {
 
 impl<K, V> Node<K, V> {
     /// The entry at `path` or else one that shares the longest prefix with it.
-    fn nearest(&self, path: &Hash) -> &Entry<K, V> {
+    pub(super) fn nearest(&self, path: &Hash) -> &Entry<K, V> {
         let mut at = self;
         loop {
             match at {
@@ -114,7 +114,7 @@ fn remove_below<K, V>(at: &mut Node<K, V>, path: &Hash) -> bool {
     remove_below(Branch::change(branch, path), path)
 }
 
-/// The way down to the entry at `path`, which must be there.
+/// The way up from the entry at `path`, or from the one that shares the longest prefix with it.
 pub(super) fn prove<K: Encode, V: Encode>(root: &Node<K, V>, path: &Hash) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut at = root;
@@ -123,6 +123,7 @@ pub(super) fn prove<K: Encode, V: Encode>(root: &Node<K, V>, path: &Hash) -> Vec
         steps.push(Step { bit: branch.bit, sibling: branch.children[1 - side].hash() });
         at = &branch.children[side];
     }
+    steps.reverse();
     steps
 }
 
