@@ -157,7 +157,8 @@ pub fn outlook(state: &State, extra: Option<Timer>) -> Outlook {
         state.timers.auction.rollover(&terms.config.weights);
     }
     let other = |timer: &Timer| extra.as_ref().is_none_or(|extra| extra.id != timer.id);
-    let due = state.timers().iter().filter(|timer| timer.height <= height);
+    let ids = state.timers().range(Height::GENESIS, height).map(|(_, id)| id);
+    let due = ids.filter_map(|id| state.timer(&id));
     let mut timers: Vec<_> = due.filter(other).collect();
     timers.extend(extra.clone().map(|extra| Timer { height: extra.height.min(height), ..extra }));
     for timer in &mut timers {
