@@ -1,9 +1,9 @@
 //! Tier 3: timers beyond the epoch queue's range, by height and id (timers.md §2).
 //!
-//! A Merkleized balanced search tree whose root depends on its contents alone, never on the order
-//! of insertions: [`merkle::Map`](crate::primitives::merkle::Map). The timers themselves stand in
-//! the [book](super::book) with all others; here is only the order in which they come within
-//! range.
+//! A [`merkle::Map`](crate::primitives::merkle::Map): a balanced search tree finds the timers in
+//! that order and is not hashed; the root is that of a trie by the hashes of the keys, depends on
+//! the contents alone, and says nothing of their order. The timers themselves are in the
+//! [book](super::book) with all others; here is only the order in which they come within range.
 
 use crate::primitives::{
     Hash, Height,
