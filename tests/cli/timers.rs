@@ -200,6 +200,91 @@ fn queue() -> TimerQueue {
     }
 }
 
+fn due() -> DueTimers {
+    let timer = |n, rank, next, outlook: &str| DueTimer {
+        timer_id: hash(n),
+        actor: Text(actor()),
+        height: 40,
+        rank,
+        weight_per_mille: Some(1_500),
+        effective_tip: Some(wei(7)),
+        max_cost: wei(90_000_000),
+        agent: AgentState::NotAsked,
+        gba: Some(Text(Address([0xad; 20]))),
+        not_asked: rank.is_none().then(|| "the timer's payer cannot pay for the fire".to_owned()),
+        reason: Some(DeferralReason::LaneFull),
+        explanation: Some("12 others came first".to_owned()),
+        next,
+        outlook: outlook.to_owned(),
+    };
+    DueTimers {
+        height: 43,
+        policy: "gba-auction".to_owned(),
+        capacity: 200_000,
+        cell_capacity: 1_000_000,
+        cycle_price: wei(1_000),
+        due: 31,
+        ranked: 30,
+        timers: vec![
+            timer(1, Some(1), DueFate::Fires, "it fires, whatever those before it use"),
+            timer(2, None, DueFate::InsufficientFunds, "its payer has 0 CBY: it waits for funds"),
+        ],
+        next: Some(2),
+    }
+}
+
+fn quote() -> TimerQuote {
+    TimerQuote {
+        timer_id: hash(1),
+        actor: Text(actor()),
+        gba: Text(Address([0xad; 20])),
+        height: 43,
+        policy: "eip1559".to_owned(),
+        not_asked: Some("the timer is not due in that block".to_owned()),
+        context: GbaContext {
+            trigger_block_height: 50,
+            current_block_height: 43,
+            basefee_cycle: wei(1_000),
+            basefee_cell: wei(1_000),
+            basefee_lane_timer: wei(400),
+            last_block_cycle_usage: 21_000,
+            previous_block_p50_priority_tip_per_cycle: wei(7),
+            owner_actor_balance: wei(5_000_000_000),
+        },
+        success: false,
+        error: Some("ActorError: fail: no bid today (at 3:9)".to_owned()),
+        bid: TimerBid {
+            max_fee_per_cycle: wei(800),
+            max_priority_fee_per_cycle: wei(7),
+            failed: true,
+        },
+        cycles: 340,
+        paid_cycles: 1_000,
+        cost: wei(1_400_000),
+        cycle_price: wei(1_400),
+        effective_tip: Some(wei(7)),
+        weight_per_mille: Some(2_000),
+        rank: Some(3),
+        ranked: 12,
+        max_cost: wei(90_000_000),
+        next: DueFate::Fires,
+        outlook: "it fires, whatever those before it use".to_owned(),
+    }
+}
+
+fn burned() -> Burned {
+    Burned {
+        height: 42,
+        total: wei(2_000_000_000),
+        transactions: wei(1_500_000_000),
+        timers: wei(400_000_000),
+        questions: wei(100_000_000),
+        callbacks: wei(0),
+        penalties: wei(0),
+        lane_basefee: wei(200_000_000),
+    }
+}
+
 fn fairness() -> Fairness {
     let member = |byte, recent, weight_per_mille| FairnessMember {
         account: Text(Address([byte; 20])),
@@ -296,6 +381,9 @@ fn with_timer(request: &Request, stands: TimerStatus) -> Answer {
         }
         _ if line == one || line == short => Answer::json(&timer(stands)),
         "GET /v1/timers/queue" => Answer::json(&queue()),
+        "GET /v1/timers/due?limit=20&offset=0" => Answer::json(&due()),
+        _ if line == format!("{one}/bid") => Answer::json(&quote()),
+        "GET /v1/chain/burned" => Answer::json(&burned()),
         "GET /v1/timers/fees?limit=60" => Answer::json(&[lane(40), lane(41), lane(42)]),
         "GET /v1/timers/fees?from=41&limit=1" => Answer::json(&[lane(41)]),
         "GET /v1/timers/fairness" => Answer::json(&fairness()),
@@ -338,6 +426,8 @@ fn tables_read_well() {
         (TimerStatus::Due, &["timer", "show", &id]),
         (TimerStatus::Fired, &["timer", "show", &id[..10]]),
         (TimerStatus::Due, &["timer", "queue"]),
+        (TimerStatus::Due, &["timer", "bid", &id]),
+        (TimerStatus::Due, &["chain", "burned"]),
         (TimerStatus::Due, &["timer", "fees"]),
         (TimerStatus::Due, &["timer", "fairness"]),
         (TimerStatus::Scheduled, &["timer", "schedule", "0xac", "--in", "7"]),

@@ -5,6 +5,7 @@
 mod accounts;
 mod actors;
 mod advance;
+mod agents;
 mod book;
 mod chain;
 mod committee;

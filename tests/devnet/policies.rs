@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 use std::fs;
 
 const SPAMMER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/actors/spammer.star");
+const DEFAULT_AGENT: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/actors/default_gba.star");
 
 /// Has all of them schedule in one transaction, one after the other: whichever block holds it,
 /// their timers are due in the same one.
@@ -117,7 +119,7 @@ fn run(policy: &str) -> Outcome {
             priced_out: number(&lane["priced_out"]),
         });
     }
-    let timers_first = timers_come_first(&home);
+    let timers_first = timers_come_first(&home, policy);
     let outcome = Outcome { lines, accounts, scheduled, fired, timers_first };
     print(policy, &outcome);
     outcome
@@ -165,6 +167,7 @@ fn begin(home: &Home, policy: &str, actors: &[String]) -> (Vec<String>, u64) {
             let max_fee = if poor { LANE_BASEFEE + tip } else { 1_000_000 };
             let terms = json!({
                 "timers": timers, "in": 2, "spin": SPIN, "max_fee": max_fee, "tip": tip,
+                "agent": policy == "gba-auction",
             });
             json!([actor, terms.to_string()])
         })
@@ -184,11 +187,18 @@ fn begin(home: &Home, policy: &str, actors: &[String]) -> (Vec<String>, u64) {
 
 /// Whether timers fire before the transactions of their block. A heart that beats in every block
 /// beats in that of any transaction.
-fn timers_come_first(home: &Home) -> bool {
+fn timers_come_first(home: &Home, policy: &str) -> bool {
     let deployed = home.json(&["actor", "deploy", HEARTBEAT]);
     let heart = text(&deployed["actor"]);
     home.json(&["account", "fund", heart, "1000cby"]);
-    home.json(&["timer", "schedule", heart, "--every", "1", "--wait", "--timeout", "60s"]);
+    let every = ["timer", "schedule", heart, "--every", "1", "--wait", "--timeout", "60s"];
+    match policy {
+        "gba-auction" => {
+            let agent = home.json(&["actor", "deploy", DEFAULT_AGENT]);
+            home.json(&[&every[..], &["--gba", text(&agent["actor"])]].concat())
+        }
+        _ => home.json(&every),
+    };
     let sent = home.json(&["account", "transfer", "dev-0", "dev-1", "1wei"]);
     let block = home.json(&["chain", "block", &sent["height"].to_string()]);
     let first = |kind: &str| list(&block["events"]).iter().position(|event| event["kind"] == kind);

@@ -1,6 +1,7 @@
 //! The API over a real listener, asked by the typed client and by hand.
 
 mod actors;
+mod agents;
 mod chain;
 mod comparison;
 mod control;

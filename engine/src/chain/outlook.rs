@@ -3,8 +3,8 @@
 //! The block is thought of as one without transactions: under `gba-auction` timers come before
 //! them anyway, under the other policies transactions may change what is said here. Agents are
 //! not asked: each timer counts with its last bid, or with the default one. What a fire uses is
-//! not known before it; [`Fate::Fires`] and [`Fate::LaneFull`] take it that all that come before
-//! use all that they asked for.
+//! not known before it; [`Fate::Fires`] and [`Fate::LaneFull`] take it that each fire uses all that
+//! it asked for.
 //!
 //! One pass over all timers of the state: what it costs grows with their number.
 
@@ -56,11 +56,12 @@ pub struct Prospect {
 /// What becomes of a due timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It fires, whatever those before it use.
+    /// There is room for it if those before it use all that they ask for. If they use less, one
+    /// that asks for more and was passed over may take that room first.
     Fires,
-    /// It fires if those before it leave enough: of what they ask for, this is left.
+    /// There is no room for it if those before it use all that they ask for.
     LaneFull {
-        /// What is left.
+        /// What all that fire leave then.
         left: Room,
     },
     /// Its payer, or what that has promised, falls short of the most that the fire may cost.
@@ -112,7 +113,7 @@ impl Accounts for Numbered<'_> {
     }
 }
 
-/// The price of what a question takes, in wei, and whether an owner can pay for the dearest.
+/// What a question that takes so many cycles costs the timer's owner, in wei.
 pub(super) fn question(prices: &Prices, cycles: u64) -> Wei {
     prices.cycle_price(Wei::ZERO).saturating_mul(u128::from(cycles))
 }
@@ -192,8 +193,11 @@ pub fn outlook(state: &State, extra: Option<Timer>) -> Outlook {
     let endless = Room { cycles: u64::MAX, cells: u64::MAX };
     let mut turns = Vec::new();
     scan(&entries, height, &prices, &mut accounts, &mut buffers).ranking.fill(endless, |pick| {
-        turns.push(pick.index as usize);
-        Some(all(&entries[pick.index as usize]))
+        let asks = all(&entries[pick.index as usize]);
+        // What no lane of this size has room for has no turn.
+        let fits = asks.cycles <= prices.room().cycles;
+        fits.then(|| turns.push(pick.index as usize));
+        fits.then_some(asks)
     });
     // Who gets what there is, if each uses all that it asked for.
     let (mut left, mut used) = (BTreeMap::new(), Room::default());

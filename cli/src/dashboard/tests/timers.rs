@@ -36,7 +36,8 @@ fn timers(timers: &[Value]) -> News {
 /// The lane's price under a policy, and the weights of actors, per mille.
 fn lane(policy: &str, basefee: u64, weights: &[(u64, u64)]) -> [News; 2] {
     let lane: Vec<LaneBlock> = serde_json::from_value(json!([{
-        "height": 100, "policy": policy, "lane_basefee": basefee.to_string(), "capacity": 4000,
+        "height": 100, "policy": policy, "lane_basefee": basefee.to_string(),
+        "cycle_price": (1_000 + basefee).to_string(), "capacity": 4000,
         "consumed": 3000, "utilisation_per_mille": 750, "cell_capacity": 1_000_000, "cells": 900,
         "asked": 0, "questions": "0", "fired": 3, "deferred": 4, "priced_out": 1, "over_cap": 0,
         "expired": 0, "insolvent": 0, "p50_tip": "7", "least_priority": null,

@@ -10,7 +10,7 @@ use crate::{
     dashboard::panes::{Cx, OpenedTimer, Place, Timers},
     output::{
         amount, cut, grouped,
-        timer::{tier, weight, why},
+        timer::{has_ended, tier, weight, why},
         wei,
     },
 };
@@ -121,7 +121,10 @@ fn terms(timer: &Timer, cx: &Cx<'_>, page: &mut Page) {
             let failed = if bid.failed { " (failed; this is the default bid)" } else { "" };
             page.plain("bidding agent", &format!("{gba}{failed}"));
         }
-        (Some(gba), None) => page.plain("bidding agent", &format!("{gba} (not asked yet)")),
+        (Some(gba), None) => {
+            let asked = if has_ended(timer.status) { "never asked" } else { "not asked yet" };
+            page.plain("bidding agent", &format!("{gba} ({asked}; the default bid counts)"));
+        }
         (None, _) => {
             let text = fees(*timer.max_fee_per_cycle, *timer.max_priority_fee_per_cycle);
             page.plain("fee", &text);

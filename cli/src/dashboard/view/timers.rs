@@ -204,7 +204,10 @@ fn fairness(fairness: &Fairness, pane: &Timers) -> String {
             format!("median {median} in {window} blocks")
         }
         Some(Policy::GbaAuction) => {
-            format!("{} weights that are not 1", fairness.members.len())
+            const EVEN: u64 = 1_000;
+            let members = fairness.members.iter();
+            let weighed = members.filter(|member| member.weight_per_mille != EVEN).count();
+            format!("{weighed} weights that are not 1")
         }
         Some(Policy::Fifo) => "first come, first served".to_owned(),
         None => fairness.policy.clone(),

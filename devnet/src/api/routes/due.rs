@@ -137,13 +137,13 @@ fn in_words(prospect: &Prospect, prices: &Prices) -> String {
     let (timer, room) = (&prospect.timer, prices.room());
     let (gas, cells, cap) = (timer.gas_limit, timer.cell_limit, prices.cap());
     match prospect.fate {
-        Fate::Fires => "it fires, whatever those before it use".to_owned(),
+        Fate::Fires => "there is room for it if those before it use all they ask for".to_owned(),
         Fate::LaneFull { .. } if gas > room.cycles => {
             format!("it asks for {gas} cycles, and the lane has {} in all", room.cycles)
         }
         Fate::LaneFull { left } => format!(
-            "those before it ask for all but {} of {} cycles and {} of {} cells; it asks for \
-             {gas} and {cells}, and fires if they use less",
+            "if each fire uses all that it asks for, {} of {} cycles and {} of {} cells are left; \
+             it asks for {gas} and {cells}",
             left.cycles, room.cycles, left.cells, room.cells
         ),
         Fate::Unfunded { has } => {

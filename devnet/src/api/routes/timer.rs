@@ -326,8 +326,8 @@ pub(super) fn fees(view: &View, query: &LaneQuery) -> Result<Vec<LaneBlock>, Api
     Ok(lanes.iter().map(convert::timer::lane).collect())
 }
 
-/// `GET /v1/timers/fairness`: one pass over those that fired in the window or have a weight of their
-/// own.
+/// `GET /v1/timers/fairness`: one pass over those that fired in the window or have a weight of
+/// their own.
 pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
     let state = &view.state;
     let (next, params) = (state.height().next(), &state.params().timers);

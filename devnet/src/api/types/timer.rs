@@ -416,9 +416,9 @@ names!(AgentState:
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DueFate {
-    /// It fires, whatever those before it use.
+    /// There is room for it if those before it use all that they ask for.
     Fires,
-    /// It fires if those before it use less than they ask for.
+    /// There is none then: it may fire if they use less.
     LaneFull,
     /// Its payer cannot cover the most that it may cost.
     InsufficientFunds,
