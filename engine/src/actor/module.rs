@@ -6,7 +6,7 @@ use super::{
     error::{Error, ErrorKind, Fault, Position, failed},
     eval::{Globals, Machine, shorten},
     gas::{Budget, Cause, Meter, Params, Usage},
-    syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, scan},
+    syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, plain, scan},
     value::{Arena, Heap, Value, freeze},
 };
 use crate::primitives::{Hash, Height, Wei};
@@ -261,8 +261,8 @@ fn load(source: &str, meter: &mut Meter) -> Result<Loaded, Fault> {
     if got > limit {
         return Err(ErrorKind::TooMuch { what: "bytes of source", limit, got }.into());
     }
-    let lines = Lines::new(source);
-    scan(&lines, meter)?;
+    let lines = Lines::new(&plain(source)?);
+    scan(&lines, source.len(), meter)?;
     let mut arena = known::arena();
     let mut program = on_known_stack(|| compile(lines, &mut arena, meter))?;
     let globals = vec![Value::Unset; program.globals.len()];
