@@ -4,6 +4,7 @@
 //! `CONFORMANCE_DIR` names another folder to read instead (from this package's folder on, where it
 //! is relative); there, and only there, a file may be missing.
 
+mod attacks;
 mod cases;
 mod lease;
 mod speculation;
@@ -754,7 +755,13 @@ impl Attack {
 
 #[test]
 fn actor_attacks() {
-    let Some(attacks) = vectors::<Attacks>("actor-attacks") else { return };
+    let Some(mut attacks) = vectors::<Attacks>("actor-attacks") else { return };
+    attacks.cases.extend(attacks::OWN.map(|(name, stopped_by, source)| Attack {
+        name: name.to_owned(),
+        stopped_by: stopped_by.to_owned(),
+        source: Some(source.to_owned()),
+        parts: None,
+    }));
     let params = actor::Params::default();
     let budget = Budget { cycles: 1_000_000, cells: 1_000_000 };
     check_all("actor-attacks", &attacks.cases, |case| {

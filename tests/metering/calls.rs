@@ -40,7 +40,7 @@ P = ['1', 3, '0x' + '11' * 20, '0x' + '22' * 32, ['1', 'b'], {'1': 1}, int, anyt
 const FUND: &str = "  mock.fund(mock.account('self'), 1 << 60)\n";
 
 /// What the language does with values beside calling functions. `W` is another value equal to `V`.
-const OPERATIONS: [&str; 66] = [
+const OPERATIONS: [&str; 93] = [
     "V + V",
     "V + P[0]",
     "V - V",
@@ -107,6 +107,33 @@ const OPERATIONS: [&str; 66] = [
     "a, b = V",
     "x = V; x += V",
     "x = {}; x[V] = V; x[V]",
+    "V ** 2",
+    "V ** V",
+    "2 ** V",
+    "V < W < V",
+    "V is W",
+    "V is not V",
+    "f'{V}'",
+    "f'{V}{V}{W}'",
+    "f'{V!r}'",
+    "f'{V!s:>9}'",
+    "f'{V:1048576}'",
+    "f'{V:\u{e9}^500000}'",
+    "f'{V:0999999,}'",
+    "f'{V:_b}'",
+    "f'{V:.9}'",
+    "f'{P[1]:{V}}'",
+    "'%1000000d' % V",
+    "'%.9s|%-1000000s' % (V, V)",
+    "'{:{}}'.format(P[1], V)",
+    "[*V, *V]",
+    "(*V, 1)",
+    "{**V, **V}",
+    "a, *b = V",
+    "x = list(V); del x[0]",
+    "for c in V: pass",
+    "while V: break",
+    "assert not V, V",
 ];
 
 /// A value for parameters and receivers.
@@ -241,6 +268,8 @@ impl Callable {
             (Some("Text"), true) => "V",
             (Some("List"), false) => "list(P)",
             (Some("List"), true) => "list(V)",
+            (Some("Tuple"), false) => "tuple(P)",
+            (Some("Tuple"), true) => "tuple(V)",
             (Some("Dict"), false) => "{'1': 1}",
             (Some("Dict"), true) => "dict(V)",
             (Some(kind), _) => panic!("say here what a {kind} is made of: it has methods now"),

@@ -21,12 +21,13 @@ use std::{
 };
 
 /// Values as large as they may be, or nearly.
-const VALUES: [Large; 6] = [
+const VALUES: [Large; 7] = [
     Large { kind: "Text", made: "'x' * 1048576" },
     Large { kind: "Text", made: "'\u{e9}' * 524288" },
     Large { kind: "", made: "(1 << 4095) - 1" },
     Large { kind: "List", made: "[1] * 65536" },
     Large { kind: "List", made: "nested(60, 1)" },
+    Large { kind: "Tuple", made: "(1,) * 65000" },
     Large { kind: "Dict", made: "{'k%d' % i: i for i in range(4000)}" },
 ];
 

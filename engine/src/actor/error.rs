@@ -1,5 +1,5 @@
-//! How a module is refused and how a call fails. Errors name limits, types and places in the
-//! author's file, never the values they are about.
+//! How a module is refused and how a call fails. Errors name limits, types, places in the author's
+//! file, and keys and values as far as they are short.
 
 use std::{
     fmt,

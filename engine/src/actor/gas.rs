@@ -126,8 +126,7 @@ pub struct Limits {
     pub brackets: u64,
     /// Open blocks.
     pub blocks: u64,
-    /// Operators on the way from a statement to the innermost part of an expression, and branches
-    /// of one `if`.
+    /// Operators on the way from a statement to the innermost part of an expression.
     pub operators: u64,
 }
 record!(Limits {

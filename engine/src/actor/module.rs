@@ -6,7 +6,7 @@ use super::{
     error::{Error, ErrorKind, Fault, Position, failed},
     eval::{Globals, Machine, shorten},
     gas::{Budget, Cause, Meter, Params, Usage},
-    syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, scan},
+    syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, plain, scan},
     value::{Arena, Heap, Value, freeze},
 };
 use crate::primitives::{Hash, Height, Wei};
@@ -255,25 +255,14 @@ impl Machine<'_> {
     }
 }
 
-/// Refuses by name what an editor puts before a source and nobody sees.
-fn check_start(source: &str) -> Result<(), Fault> {
-    if source.starts_with('\u{feff}') {
-        let start = Position { line: 1, column: 1 };
-        let what = "U+FEFF byte order mark at the start: remove it";
-        return Err(Error::refused(what, start));
-    }
-    Ok(())
-}
-
 fn load(source: &str, meter: &mut Meter) -> Result<Loaded, Fault> {
     meter.pay(Cause::Loading, meter.schedule.module)?;
     let (limit, got) = (meter.limits.source, source.len() as u64);
     if got > limit {
         return Err(ErrorKind::TooMuch { what: "bytes of source", limit, got }.into());
     }
-    check_start(source)?;
-    let lines = Lines::new(source);
-    scan(&lines, meter)?;
+    let lines = Lines::new(&plain(source)?);
+    scan(&lines, source.len(), meter)?;
     let mut arena = known::arena();
     let mut program = on_known_stack(|| compile(lines, &mut arena, meter))?;
     let globals = vec![Value::Unset; program.globals.len()];
@@ -293,23 +282,4 @@ fn load(source: &str, meter: &mut Meter) -> Result<Loaded, Fault> {
     freeze::all(globals.iter_mut().chain(&mut cells));
     freeze::all(&mut program.constants);
     Ok(Loaded { program, arena, cells, globals, retained: meter.heap_used() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_byte_order_mark_is_refused_by_name() {
-        let budget = Budget { cycles: 100_000, cells: 0 };
-        let refused = |source: &str| {
-            let (_, loaded) = Module::load(source, &Params::default(), budget);
-            loaded.err().map(|error| error.to_string())
-        };
-        let source = "def f(ctx, payload):\n    return 1\n";
-        let expected =
-            "ModuleRefused: U+FEFF byte order mark at the start: remove it (at 1:1)".to_owned();
-        assert_eq!(refused(&format!("\u{feff}{source}")), Some(expected));
-        assert_eq!(refused(source), None);
-    }
 }

@@ -12,12 +12,15 @@ const BUILTINS: &[&str] = &[
     "chr",
     "dict",
     "dir",
+    "divmod",
     "enumerate",
     "field",
+    "format",
     "getattr",
     "hasattr",
     "hash",
     "int",
+    "isinstance",
     "json_decode",
     "json_encode",
     "keccak256",
@@ -26,6 +29,7 @@ const BUILTINS: &[&str] = &[
     "max",
     "min",
     "ord",
+    "pow",
     "print",
     "range",
     "record",
@@ -33,12 +37,15 @@ const BUILTINS: &[&str] = &[
     "reversed",
     "sorted",
     "str",
+    "sum",
     "tuple",
     "type",
     "zip",
 ];
 const METHODS: &[&str] = &[
     "capitalize",
+    "center",
+    "copy",
     "count",
     "elems",
     "endswith",
@@ -53,6 +60,7 @@ const METHODS: &[&str] = &[
     "istitle",
     "isupper",
     "join",
+    "ljust",
     "lower",
     "lstrip",
     "partition",
@@ -61,6 +69,7 @@ const METHODS: &[&str] = &[
     "replace",
     "rfind",
     "rindex",
+    "rjust",
     "rpartition",
     "rsplit",
     "rstrip",
@@ -68,8 +77,13 @@ const METHODS: &[&str] = &[
     "splitlines",
     "startswith",
     "strip",
+    "swapcase",
     "title",
     "upper",
+    "zfill",
+    "reverse",
+    "sort",
+    "fromkeys",
     "append",
     "clear",
     "extend",
@@ -414,7 +428,7 @@ impl Grammar<'_> {
                 let name = self.new_name();
                 let operator = *self
                     .rng
-                    .pick(&["+=", "-=", "*=", "//=", "%=", "&=", "|=", "^=", "<<=", ">>="]);
+                    .pick(&["+=", "-=", "*=", "//=", "%=", "&=", "|=", "^=", "<<=", ">>=", "**="]);
                 let _ = write!(self.out, "{name} {operator} ");
                 self.expression(3);
                 self.out.push('\n');
@@ -498,6 +512,26 @@ impl Grammar<'_> {
                     "for i in range({count}): {name} = {}",
                     form.replace('X', &name)
                 );
+            }
+            84..87 if !deep && self.in_function => {
+                self.line();
+                self.out.push_str("while ");
+                self.expression(3);
+                self.out.push_str(":\n");
+                let was = std::mem::replace(&mut self.in_loop, true);
+                self.block();
+                self.in_loop = was;
+            }
+            87..90 => {
+                self.line();
+                self.out.push_str(self.rng.pick(&["assert ", "a, *b = ", "x = y = "]));
+                self.expression(3);
+                self.out.push('\n');
+            }
+            90..91 => {
+                self.line();
+                let name = self.new_name();
+                let _ = writeln!(self.out, "del {name}[0]");
             }
             _ => {
                 self.line();
@@ -669,6 +703,14 @@ impl Grammar<'_> {
                 self.out.push_str(" else ");
                 self.expression(below);
                 self.out.push(')');
+            }
+            98 => {
+                let specification = *self.rng.pick(&[
+                    "", "!r", "!s:>9", ":05", ":*^{3}", ":,", ":#x", ":.2", ":99999999", ":{x}",
+                ]);
+                self.out.push_str("f'a{(");
+                self.expression(below);
+                let _ = write!(self.out, "){specification}}}b'");
             }
             _ => {
                 let inner = self.rng.below(40);

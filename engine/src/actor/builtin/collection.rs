@@ -1,6 +1,6 @@
 //! Methods of lists and dicts.
 
-use super::Method;
+use super::{Method, flag};
 use crate::actor::{
     error::{Fault, failed},
     eval::{Args, Machine},
@@ -36,13 +36,30 @@ impl Machine<'_> {
                 let [] = self.parameters(args, name, [], 0)?;
                 self.list_mut(list)?.clear();
             }
+            Method::ListCopy => {
+                let [] = self.parameters(args, name, [], 0)?;
+                let items = self.items(Value::List(list), name)?;
+                return self.new_list(items);
+            }
+            Method::ListCount => {
+                let [value] = self.parameters(args, name, [""], 1)?;
+                return self.count_in(Value::List(list), value.unwrap_or(Value::None));
+            }
+            Method::ListReverse => {
+                let [] = self.parameters(args, name, [], 0)?;
+                let len = self.list_mut(list)?.len();
+                self.meter.elements(len)?;
+                self.list_mut(list)?.reverse();
+            }
+            Method::ListSort => self.sort_list(list, args)?,
             Method::ListExtend => {
                 let [with] = self.parameters(args, name, [""], 1)?;
                 self.list_extend(list, with.unwrap_or(Value::None))?;
             }
             Method::ListIndex => {
                 let [value, start, end] = self.parameters(args, name, ["", "", ""], 1)?;
-                return self.list_index(list, value.unwrap_or(Value::None), start, end);
+                let value = value.unwrap_or(Value::None);
+                return self.index_in(Value::List(list), value, start, end);
             }
             Method::ListInsert => {
                 let [at, value] = self.parameters(args, name, ["", ""], 2)?;
@@ -57,17 +74,9 @@ impl Machine<'_> {
                 let [at] = self.parameters(args, name, [""], 0)?;
                 let len = self.list_mut(list)?.len();
                 let at = match at {
-                    None => len.checked_sub(1),
-                    Some(Value::Int(at)) => {
-                        let at = if at < 0 { at + len as i64 } else { at };
-                        usize::try_from(at).ok().filter(|at| *at < len)
-                    }
-                    Some(other) => {
-                        return failed(format!("an index is an int, not {}", other.kind()));
-                    }
-                };
-                let Some(at) = at else {
-                    return failed(format!("pop: index out of range: {len} elements"));
+                    Some(at) => self.within(at, len)?,
+                    None if len > 0 => len - 1,
+                    None => return failed("pop from an empty list"),
                 };
                 self.meter.elements(len - at)?;
                 return Ok(self.list_mut(list)?.remove(at));
@@ -75,7 +84,8 @@ impl Machine<'_> {
             Method::ListRemove => {
                 let [value] = self.parameters(args, name, [""], 1)?;
                 self.list_mut(list)?;
-                let found = self.list_index(list, value.unwrap_or(Value::None), None, None)?;
+                let value = value.unwrap_or(Value::None);
+                let found = self.index_in(Value::List(list), value, None, None)?;
                 if let Value::Int(at) = found {
                     let len = self.list_mut(list)?.len();
                     self.meter.elements(len - at as usize)?;
@@ -87,22 +97,88 @@ impl Machine<'_> {
         Ok(Value::None)
     }
 
-    fn list_index(
+    /// Sorts a list where it is. While it is sorted, nothing else changes it.
+    fn sort_list(&mut self, list: Id, args: &Args) -> Result<(), Fault> {
+        let [key, reverse] = self.parameters(args, "sort", ["key", "reverse"], 0)?;
+        if args.positional > 0 {
+            return failed("sort() takes key and reverse by name");
+        }
+        let descending = flag(reverse, "sort", "reverse")?;
+        self.list_mut(list)?;
+        let items = self.items(Value::List(list), "sort")?;
+        self.meter.alloc(items.len() as u64 * Value::COST)?;
+        self.hold(list, true);
+        let sorted = match self.keyed(items, key) {
+            Ok(keyed) => self.sort(keyed, descending),
+            Err(fault) => Err(fault),
+        };
+        self.hold(list, false);
+        *self.list_mut(list)? = sorted?;
+        Ok(())
+    }
+
+    /// Makes a list immutable as a loop does, or ends that.
+    fn hold(&mut self, list: Id, held: bool) {
+        if let Some(list) = self.heap.list_mut(list) {
+            list.loops = if held { list.loops + 1 } else { list.loops.saturating_sub(1) };
+        }
+    }
+
+    pub(super) fn tuple_method(
         &mut self,
-        list: Id,
+        method: Method,
+        tuple: Value,
+        args: &Args,
+    ) -> Result<Value, Fault> {
+        let name = method.name();
+        if method == Method::TupleCount {
+            let [value] = self.parameters(args, name, [""], 1)?;
+            return self.count_in(tuple, value.unwrap_or(Value::None));
+        }
+        let [value, start, end] = self.parameters(args, name, ["", "", ""], 1)?;
+        self.index_in(tuple, value.unwrap_or(Value::None), start, end)
+    }
+
+    /// How many elements of a list or tuple are equal to a value.
+    fn count_in(&mut self, of: Value, value: Value) -> Result<Value, Fault> {
+        let (mut index, mut count) = (0, 0);
+        while let Some(item) = self.sequence(of).get(index).copied() {
+            count += i64::from(self.equal(item, value)?);
+            index += 1;
+        }
+        Ok(Value::Int(count))
+    }
+
+    /// Where in a list or tuple a value is first.
+    fn index_in(
+        &mut self,
+        of: Value,
         value: Value,
         start: Option<Value>,
         end: Option<Value>,
     ) -> Result<Value, Fault> {
-        let len = self.heap.list(list).items.len();
+        let len = self.sequence(of).len();
         let (start, end) = (clamp(start, len, 0)?, clamp(end, len, len)?);
         for at in start..end {
-            let item = self.heap.list(list).items[at];
+            let item = self.sequence(of)[at];
             if self.equal(item, value)? {
                 return Ok(Value::Int(at as i64));
             }
         }
-        failed(format!("this {} is not found in the list", value.kind()))
+        let (value, of) = (self.shown(value)?, of.kind());
+        failed(format!("not found in the {of}: {value}"))
+    }
+
+    /// A dict of keys that all have one value.
+    pub(super) fn from_keys(&mut self, args: &Args) -> Result<Value, Fault> {
+        let [keys, value] = self.parameters(args, "fromkeys", ["", ""], 1)?;
+        let keys = self.items(keys.unwrap_or(Value::None), "fromkeys' argument")?;
+        let dict = self.new_dict()?;
+        let Value::Dict(id) = dict else { unreachable!("it was made here") };
+        for key in keys {
+            self.dict_put(id, key, value.unwrap_or(Value::None))?;
+        }
+        Ok(dict)
     }
 
     pub(super) fn dict_method(
@@ -117,6 +193,13 @@ impl Machine<'_> {
                 let [] = self.parameters(args, name, [], 0)?;
                 self.dict_clear(dict)?;
                 Ok(Value::None)
+            }
+            Method::DictCopy => {
+                let [] = self.parameters(args, name, [], 0)?;
+                let copy = self.new_dict()?;
+                let Value::Dict(into) = copy else { unreachable!("it was made here") };
+                self.dict_update(into, dict)?;
+                Ok(copy)
             }
             Method::DictGet => {
                 let [key, default] = self.parameters(args, name, ["", ""], 1)?;
@@ -150,10 +233,11 @@ impl Machine<'_> {
             }
             Method::DictPop => {
                 let [key, default] = self.parameters(args, name, ["", ""], 1)?;
-                let removed = self.dict_remove(dict, key.unwrap_or(Value::None))?;
+                let key = key.unwrap_or(Value::None);
+                let removed = self.dict_remove(dict, key)?;
                 match removed.or(default) {
                     Some(value) => Ok(value),
-                    None => failed("pop: key not found"),
+                    None => self.no_key(key),
                 }
             }
             Method::DictPopItem => {
@@ -198,7 +282,7 @@ impl Machine<'_> {
             Some(Value::Dict(from)) => self.dict_update(into, from)?,
             Some(pairs) => {
                 for pair in self.items(pairs, "what a dict is made of")? {
-                    let (len, pair_kind) = (self.length_hint(pair), pair.kind());
+                    let (len, pair_kind) = (self.count(pair)?, pair.kind());
                     if len != 2 {
                         return failed(format!(
                             "{function}() takes pairs, not a {pair_kind} of {len}"

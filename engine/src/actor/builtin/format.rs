@@ -1,5 +1,6 @@
 //! Values as text: `str`, `repr`, `%` and `format`.
 
+use super::specification::{Align, Specification, number};
 use crate::actor::{
     error::{Fault, failed},
     eval::{Args, Machine, shorten},
@@ -32,7 +33,7 @@ impl Machine<'_> {
     }
 
     /// Appends a value as `repr` has it.
-    pub(super) fn write_repr(
+    pub(in crate::actor) fn write_repr(
         &mut self,
         to: &mut String,
         value: Value,
@@ -202,39 +203,35 @@ impl Machine<'_> {
         while let Some((plain, conversion)) = rest.split_once('%') {
             self.meter.elements(1)?;
             self.push(&mut text, plain)?;
-            let mut characters = conversion.chars();
-            let letter = characters.next();
-            rest = characters.as_str();
-            if letter == Some('%') {
+            if let Some(after) = conversion.strip_prefix('%') {
                 self.push(&mut text, "%")?;
+                rest = after;
                 continue;
             }
-            let value = match letter {
-                // A name in parentheses picks from a dict.
-                Some('(') => {
-                    let Some((name, after)) = rest.split_once(')') else {
-                        return failed("incomplete format key");
-                    };
-                    let Value::Dict(dict) = arguments else {
-                        return failed("a format with names takes a dict");
-                    };
-                    let key = self.new_text(name)?;
-                    let Some(value) = self.dict_get(dict, key)? else {
-                        return failed(format!("key {} is not in the dict", shorten(name)));
-                    };
-                    given = Vec::new().into_iter();
-                    let mut characters = after.chars();
-                    let letter = characters.next();
-                    rest = characters.as_str();
-                    self.convert(&mut text, letter, value)?;
-                    continue;
-                }
-                _ => match given.next() {
-                    Some(value) => value,
-                    None => return failed("not enough arguments for format string"),
-                },
-            };
-            self.convert(&mut text, letter, value)?;
+            let value;
+            // A name in parentheses picks from a dict.
+            if let Some(named) = conversion.strip_prefix('(') {
+                let Some((name, after)) = named.split_once(')') else {
+                    return failed("incomplete format key");
+                };
+                let Value::Dict(dict) = arguments else {
+                    return failed("a format with names takes a dict");
+                };
+                let key = self.new_text(name)?;
+                let Some(found) = self.dict_get(dict, key)? else { return self.no_key(key) };
+                given = Vec::new().into_iter();
+                (value, rest) = (found, after);
+            } else {
+                let Some(next) = given.next() else {
+                    return failed("not enough arguments for format string");
+                };
+                (value, rest) = (next, conversion);
+            }
+            let (of, after) = percent(rest)?;
+            let mut letter = after.chars();
+            let kind = letter.next();
+            rest = letter.as_str();
+            self.convert(&mut text, kind, value, of)?;
         }
         self.push(&mut text, rest)?;
         if given.next().is_some() {
@@ -249,21 +246,38 @@ impl Machine<'_> {
         to: &mut String,
         letter: Option<char>,
         value: Value,
+        mut of: Specification,
     ) -> Result<(), Fault> {
+        let whole = of.width == 0 && of.precision.is_none();
         match letter {
-            Some('s') => self.write_str(to, value),
-            Some('r') => self.write_repr(to, value, 1),
+            Some('s') if whole => self.write_str(to, value),
+            Some('r') if whole => self.write_repr(to, value, 1),
+            Some(letter @ ('s' | 'r')) => {
+                let text = match value {
+                    Value::Text(id) if letter == 's' => id,
+                    _ => {
+                        let mut text = String::new();
+                        if letter == 's' {
+                            self.write_str(&mut text, value)?;
+                        } else {
+                            self.write_repr(&mut text, value, 1)?;
+                        }
+                        self.take_text(text.len())?;
+                        let text = self.paid_text(text).text();
+                        text.expect("it is a string")
+                    }
+                };
+                // Only numbers are filled with zeros.
+                of.zeros = false;
+                of.align = of.align.or(Some(Align::Right));
+                self.write_within(to, text, &of)
+            }
             Some(letter @ ('d' | 'i' | 'o' | 'x' | 'X')) => {
                 if !matches!(value, Value::Int(_) | Value::Big(_)) {
                     return failed(format!("%{letter} takes an int, not {}", value.kind()));
                 }
-                let digits = match letter {
-                    'o' => self.in_radix(value, 8)?,
-                    'x' => self.in_radix(value, 16)?,
-                    'X' => self.in_radix(value, 16)?.to_uppercase(),
-                    _ => self.decimal(value)?,
-                };
-                self.push(to, &digits)
+                of.kind = (letter != 'i').then_some(letter);
+                self.write_number(to, value, &of)
             }
             Some('c') => match value {
                 Value::Text(id) if self.text_len(id)? == 1 => self.write_str(to, value),
@@ -276,6 +290,9 @@ impl Machine<'_> {
                 }
                 other => failed(format!("%c takes a character, not {}", other.kind())),
             },
+            Some('e' | 'E' | 'f' | 'F' | 'g' | 'G') => {
+                failed("there are no floats: %d writes an int")
+            }
             Some(other) => failed(format!("unknown conversion %{other}")),
             None => failed("incomplete format: it ends in %"),
         }
@@ -286,7 +303,7 @@ impl Machine<'_> {
         self.meter.text(self.heap.str(text).len())?;
         let format = self.heap.str(text).to_owned();
         let mut text = String::new();
-        let (mut automatic, mut manual) = (0, false);
+        let mut fields = Fields::default();
         let mut rest = format.as_str();
         while let Some(at) = rest.find(['{', '}']) {
             self.meter.elements(1)?;
@@ -301,66 +318,180 @@ impl Machine<'_> {
             if brace == "}" {
                 return failed("single '}' in format");
             }
-            let Some((field, after)) = rest.split_once('}') else {
+            let Some(end) = closing(rest) else {
                 return failed("unmatched '{' in format");
             };
+            let (field, after) = (&rest[..end], &rest[end + 1..]);
             rest = after;
-            if field.contains('{') {
-                return failed("nested replacement fields are not supported");
-            }
             let (field, specification) = field.split_once(':').unwrap_or((field, ""));
-            if !specification.is_empty() {
-                return failed("format spec features are not supported");
+            if field.contains('{') {
+                return failed("a field of a format has fields in its specification alone");
             }
-            let (name, conversion) = field.split_once('!').unwrap_or((field, "s"));
-            let value = if name.is_empty() {
-                if manual {
-                    return failed(
-                        "cannot switch from manual field specification to automatic field numbering",
-                    );
+            let value = self.named_field(args, field, &mut fields)?;
+            let (value, converted) = self.converted(value, field)?;
+            if specification.is_empty() {
+                match converted {
+                    Some(repr) => self.push(&mut text, &repr)?,
+                    None => self.write_str(&mut text, value)?,
                 }
-                automatic += 1;
-                self.argument(args, automatic - 1)
-            } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
-                if automatic > 0 {
-                    return failed(
-                        "cannot switch from automatic field numbering to manual field specification",
-                    );
-                }
-                manual = true;
-                // A number too long for any argument is none's.
-                name.parse().ok().and_then(|index| self.argument(args, index))
-            } else if name.contains(['.', '[', ']', ',']) {
-                return failed("attributes and elements are not supported in format");
-            } else {
-                self.meter.elements(self.named_count(args))?;
-                // Names of one length are compared.
-                let names = 0..self.named_count(args);
-                let alike = |index: &usize| self.named(args, *index).0.len() == name.len();
-                let alike = names.clone().filter(alike).count();
-                self.meter.bytes(name.len().saturating_mul(alike))?;
-                names
-                    .map(|index| self.named(args, index))
-                    .find(|(known, _)| *known == name)
-                    .map(|(_, value)| value)
-            };
-            let Some(value) = value else {
-                return failed(format!(
-                    "format has no argument {}",
-                    match name {
-                        "" => automatic.to_string(),
-                        name => shorten(name).to_owned(),
-                    }
-                ));
-            };
-            match conversion {
-                "s" => self.write_str(&mut text, value)?,
-                "r" => self.write_repr(&mut text, value, 1)?,
-                _ => return failed("unknown conversion in format: !s and !r are known"),
+                continue;
             }
+            let value = match converted {
+                Some(repr) => {
+                    self.take_text(repr.len())?;
+                    self.paid_text(repr)
+                }
+                None => value,
+            };
+            let specification = self.specification(args, specification, &mut fields)?;
+            self.write_specified(&mut text, value, &specification)?;
         }
         self.push(&mut text, rest)?;
         self.take_text(text.len())?;
         Ok(self.paid_text(text))
     }
+
+    /// The argument that a field of a format names.
+    fn named_field(
+        &mut self,
+        args: &Args,
+        field: &str,
+        fields: &mut Fields,
+    ) -> Result<Value, Fault> {
+        let name = field.split_once('!').map_or(field, |(name, _)| name);
+        let value = if name.is_empty() {
+            if fields.manual {
+                return failed(
+                    "cannot switch from manual field specification to automatic field numbering",
+                );
+            }
+            fields.automatic += 1;
+            self.argument(args, fields.automatic - 1)
+        } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            if fields.automatic > 0 {
+                return failed(
+                    "cannot switch from automatic field numbering to manual field specification",
+                );
+            }
+            fields.manual = true;
+            // A number too long for any argument is none's.
+            name.parse().ok().and_then(|index| self.argument(args, index))
+        } else if name.contains(['.', '[', ']', ',']) {
+            return failed("attributes and elements are not supported in format");
+        } else {
+            self.meter.elements(self.named_count(args))?;
+            // Names of one length are compared.
+            let names = 0..self.named_count(args);
+            let alike = |index: &usize| self.named(args, *index).0.len() == name.len();
+            let alike = names.clone().filter(alike).count();
+            self.meter.bytes(name.len().saturating_mul(alike))?;
+            names
+                .map(|index| self.named(args, index))
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| value)
+        };
+        let Some(value) = value else {
+            return failed(format!(
+                "format has no argument {}",
+                match name {
+                    "" => fields.automatic.to_string(),
+                    name => shorten(name).to_owned(),
+                }
+            ));
+        };
+        Ok(value)
+    }
+
+    /// What a conversion makes of a field's value.
+    fn converted(&mut self, value: Value, field: &str) -> Result<(Value, Option<String>), Fault> {
+        let mut text = String::new();
+        match (field.split_once('!').map(|(_, conversion)| conversion), value) {
+            (None, _) | (Some("s"), Value::Text(_)) => return Ok((value, None)),
+            (Some("s"), _) => self.write_str(&mut text, value)?,
+            (Some("r"), _) => self.write_repr(&mut text, value, 1)?,
+            _ => return failed("unknown conversion in format: !s and !r are known"),
+        }
+        Ok((value, Some(text)))
+    }
+
+    /// A field's specification, the fields in it replaced.
+    fn specification(
+        &mut self,
+        args: &Args,
+        specification: &str,
+        fields: &mut Fields,
+    ) -> Result<String, Fault> {
+        self.meter.text(specification.len())?;
+        let mut text = String::new();
+        let mut rest = specification;
+        while let Some((plain, after)) = rest.split_once('{') {
+            self.push(&mut text, plain)?;
+            let Some((field, after)) = after.split_once('}') else {
+                return failed("unmatched '{' in format");
+            };
+            if field.contains(['{', ':']) {
+                return failed("a field of a specification is an argument, and nothing more");
+            }
+            let value = self.named_field(args, field, fields)?;
+            match self.converted(value, field)? {
+                (_, Some(repr)) => self.push(&mut text, &repr)?,
+                (value, None) => self.write_str(&mut text, value)?,
+            }
+            rest = after;
+        }
+        self.push(&mut text, rest)?;
+        Ok(text)
+    }
+}
+
+/// How fields of a format have named their arguments so far.
+#[derive(Default)]
+struct Fields {
+    automatic: usize,
+    manual: bool,
+}
+
+/// Where a field ends that has begun before `text`, fields within it aside.
+fn closing(text: &str) -> Option<usize> {
+    let mut open = 0;
+    text.bytes().position(|byte| match byte {
+        b'}' if open == 0 => true,
+        b'}' => {
+            open -= 1;
+            false
+        }
+        b'{' => {
+            open += 1;
+            false
+        }
+        _ => false,
+    })
+}
+
+/// Flags, width and precision of a conversion of `%`, and what follows them.
+fn percent(text: &str) -> Result<(Specification, &str), Fault> {
+    let mut of = Specification::default();
+    let mut rest = text;
+    while let Some(flag) = rest.chars().next().filter(|c| "-+ 0#".contains(*c)) {
+        match flag {
+            '-' => of.align = Some(Align::Left),
+            '0' => of.zeros = true,
+            '#' => of.prefix = true,
+            // A plus is stronger than a space.
+            sign => of.sign = of.sign.filter(|sign| *sign == '+').or(Some(sign)),
+        }
+        rest = &rest[1..];
+    }
+    // What is to the left has nothing to fill after its sign.
+    of.zeros &= of.align.is_none();
+    let (width, after) = number(rest);
+    (of.width, rest) = (width.unwrap_or(0), after);
+    if let Some(after) = rest.strip_prefix('.') {
+        let (precision, after) = number(after);
+        (of.precision, rest) = (Some(precision.unwrap_or(0)), after);
+    }
+    if rest.starts_with('*') {
+        return failed("a width of % is written in the format: use an f-string");
+    }
+    Ok((of, rest))
 }

@@ -3,14 +3,11 @@
 use super::{Method, Namespace, flag, no_parameter};
 use crate::actor::{
     error::{Fault, failed},
-    eval::{Args, Machine, require_type, shorten},
+    eval::{Args, MAX_MESSAGE, Machine, cut, require_type, shorten},
     value::{Id, Range, Type, Value},
 };
 use num_traits::Signed;
 use std::cmp::Ordering;
-
-/// Longest message that `fail` keeps, in bytes.
-const MAX_MESSAGE: usize = 1024;
 
 impl Machine<'_> {
     fn one(&self, args: &Args, function: &str) -> Result<Value, Fault> {
@@ -129,8 +126,7 @@ impl Machine<'_> {
 
     pub(super) fn fail(&mut self, args: &Args) -> Result<Value, Fault> {
         let text = self.joined(args, None)?;
-        let end = (0..=MAX_MESSAGE.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-        failed(format!("fail: {}", &text[..end.unwrap_or(0)]))
+        failed(format!("fail: {}", cut(&text, MAX_MESSAGE)))
     }
 
     /// The arguments by place, as `str` has them, one after the other, with a string or a space
@@ -260,7 +256,10 @@ impl Machine<'_> {
         };
         match self.parse_integer(negative, digits, radix)? {
             Some(value) => Ok(value),
-            None => failed(format!("int() cannot parse this string in base {base}")),
+            None => {
+                let shown = self.shown(Value::Text(id))?;
+                failed(format!("int() cannot parse {shown} in base {base}"))
+            }
         }
     }
 
@@ -302,7 +301,7 @@ impl Machine<'_> {
     }
 
     /// Elements beside their keys: what `key` makes of each, or the element itself.
-    fn keyed(
+    pub(super) fn keyed(
         &mut self,
         items: Vec<Value>,
         key: Option<Value>,
@@ -335,12 +334,16 @@ impl Machine<'_> {
         function: &'static str,
         greatest: bool,
     ) -> Result<Value, Fault> {
-        let mut key = None;
+        let (mut key, mut default) = (None, None);
         for index in 0..self.named_count(args) {
             match self.named(args, index) {
                 ("key", value) => key = Some(value),
-                (name, _) => return no_parameter(function, name, &["key"]),
+                ("default", value) => default = Some(value),
+                (name, _) => return no_parameter(function, name, &["key", "default"]),
             }
+        }
+        if default.is_some() && args.positional != 1 {
+            return failed(format!("{function}() has a default for one collection alone"));
         }
         let items = match self.argument(args, 0) {
             Some(over) if args.positional == 1 => self.items(over, function)?,
@@ -363,8 +366,8 @@ impl Machine<'_> {
                 best = Some((rank, item));
             }
         }
-        match best {
-            Some((_, item)) => Ok(item),
+        match best.map(|(_, item)| item).or(default) {
+            Some(item) => Ok(item),
             None => {
                 failed(format!("{function}() of an empty collection: expected at least one item"))
             }
@@ -417,7 +420,8 @@ impl Machine<'_> {
         }
         let mut columns = Vec::with_capacity(args.positional);
         for over in self.arguments(args) {
-            self.meter.alloc(self.length_hint(over) as u64 * Value::COST)?;
+            let len = self.count(over)?;
+            self.meter.alloc(len as u64 * Value::COST)?;
             columns.push(self.items(over, "zip's argument")?);
         }
         let rows = columns.iter().map(Vec::len).min().unwrap_or(0);

@@ -7,6 +7,8 @@ mod function;
 mod host;
 mod json;
 mod mock;
+mod number;
+mod specification;
 mod text;
 
 pub(super) use host::{Host, HostCall};
@@ -56,13 +58,16 @@ builtins! {
         Chr "chr",
         Dict "dict",
         Dir "dir",
+        DivMod "divmod",
         Enumerate "enumerate",
         Fail "fail",
         Field "field",
+        FormatValue "format",
         GetAttr "getattr",
         HasAttr "hasattr",
         Hash "hash",
         Int "int",
+        IsInstance "isinstance",
         JsonDecode "json_decode",
         JsonEncode "json_encode",
         Keccak256 "keccak256",
@@ -71,6 +76,7 @@ builtins! {
         Max "max",
         Min "min",
         Ord "ord",
+        Pow "pow",
         Print "print",
         Range "range",
         Record "record",
@@ -78,6 +84,7 @@ builtins! {
         Reversed "reversed",
         Sorted "sorted",
         Str "str",
+        Sum "sum",
         Tuple "tuple",
         Type "type",
         Zip "zip",
@@ -149,7 +156,7 @@ impl Builtin {
 
 macro_rules! methods {
     ($($kind:ident { $($variant:ident $name:literal,)* })*) => {
-        /// A method of a string, list or dict.
+        /// A method of a string, list, tuple or dict.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(in crate::actor) enum Method {
             $($($variant,)*)*
@@ -174,12 +181,14 @@ macro_rules! methods {
                         $($name => Some(Self::$variant),)*
                         _ => None,
                     },)*
+                    // Of the type itself, as of a dict.
+                    Value::Builtin(Builtin::Dict) if name == "fromkeys" => Some(Self::DictFromKeys),
                     _ => None,
                 }
             }
 
             /// The names of a value's methods, in order.
-            fn names(of: Value) -> &'static [&'static str] {
+            pub(in crate::actor) fn names(of: Value) -> &'static [&'static str] {
                 match of {
                     $(Value::$kind(_) => &[$($name),*],)*
                     _ => &[],
@@ -192,6 +201,7 @@ macro_rules! methods {
 methods! {
     Text {
         Capitalize "capitalize",
+        Center "center",
         Count "count",
         Elems "elems",
         EndsWith "endswith",
@@ -200,12 +210,14 @@ methods! {
         IndexOf "index",
         IsAlnum "isalnum",
         IsAlpha "isalpha",
+        IsAscii "isascii",
         IsDigit "isdigit",
         IsLower "islower",
         IsSpace "isspace",
         IsTitle "istitle",
         IsUpper "isupper",
         Join "join",
+        LeftJustify "ljust",
         Lower "lower",
         LeftStrip "lstrip",
         Partition "partition",
@@ -214,6 +226,7 @@ methods! {
         Replace "replace",
         RightFind "rfind",
         RightIndex "rindex",
+        RightJustify "rjust",
         RightPartition "rpartition",
         RightSplit "rsplit",
         RightStrip "rstrip",
@@ -221,20 +234,32 @@ methods! {
         SplitLines "splitlines",
         StartsWith "startswith",
         Strip "strip",
+        SwapCase "swapcase",
         Title "title",
         Upper "upper",
+        FillZeros "zfill",
     }
     List {
         ListAppend "append",
         ListClear "clear",
+        ListCopy "copy",
+        ListCount "count",
         ListExtend "extend",
         ListIndex "index",
         ListInsert "insert",
         ListPop "pop",
         ListRemove "remove",
+        ListReverse "reverse",
+        ListSort "sort",
+    }
+    Tuple {
+        TupleCount "count",
+        TupleIndex "index",
     }
     Dict {
         DictClear "clear",
+        DictCopy "copy",
+        DictFromKeys "fromkeys",
         DictGet "get",
         DictItems "items",
         DictKeys "keys",
@@ -374,13 +399,16 @@ impl Machine<'_> {
             Builtin::Chr => self.chr(args),
             Builtin::Dict => self.dict(args),
             Builtin::Dir => self.dir(args),
+            Builtin::DivMod => self.div_mod(args),
             Builtin::Enumerate => self.enumerate(args),
             Builtin::Fail => self.fail(args),
             Builtin::Field => self.field(args),
+            Builtin::FormatValue => self.format_value(args),
             Builtin::GetAttr => self.getattr(args),
             Builtin::HasAttr => self.hasattr(args),
             Builtin::Hash => self.hash_text(args),
             Builtin::Int => self.int(args),
+            Builtin::IsInstance => self.is_instance(args),
             Builtin::JsonDecode => self.json_decode(args),
             Builtin::JsonEncode => self.json_encode(args),
             Builtin::Keccak256 => self.keccak256(args),
@@ -389,6 +417,7 @@ impl Machine<'_> {
             Builtin::Max => self.extreme(args, "max", true),
             Builtin::Min => self.extreme(args, "min", false),
             Builtin::Ord => self.ord(args),
+            Builtin::Pow => self.pow(args),
             Builtin::Print => self.print(args),
             Builtin::Range => self.range(args),
             Builtin::Record => self.new_record_type(args),
@@ -396,6 +425,7 @@ impl Machine<'_> {
             Builtin::Reversed => self.reversed(args),
             Builtin::Sorted => self.sorted(args),
             Builtin::Str => self.str(args),
+            Builtin::Sum => self.sum(args),
             Builtin::Tuple => self.tuple(args),
             Builtin::Type => self.type_of(args),
             Builtin::Zip => self.zip(args),
@@ -439,6 +469,8 @@ impl Machine<'_> {
         match receiver {
             Value::Text(text) => self.text_method(method, text, args),
             Value::List(list) => self.list_method(method, list, args),
+            Value::Tuple(_) => self.tuple_method(method, receiver, args),
+            _ if method == Method::DictFromKeys => self.from_keys(args),
             Value::Dict(dict) => self.dict_method(method, dict, args),
             other => failed(format!("{} has no methods", other.kind())),
         }

@@ -1,6 +1,6 @@
 //! Methods of strings. A string is a sequence of code points.
 
-use super::{Method, flag};
+use super::{Method, flag, format::append};
 use crate::actor::{
     error::{Fault, failed},
     eval::{Args, Machine},
@@ -8,6 +8,7 @@ use crate::actor::{
     value::{Id, Text, Value},
 };
 use memchr::memmem;
+use num_traits::Signed;
 
 /// The string that an argument is.
 pub(super) fn text_argument(value: Option<Value>, function: &str) -> Result<Id, Fault> {
@@ -62,6 +63,18 @@ impl Machine<'_> {
                 let Some(range) = rest else { return Ok(Value::Text(text)) };
                 return self.part(text, range);
             }
+            Method::Center | Method::LeftJustify | Method::RightJustify => {
+                let [width, fill] = self.parameters(args, name, ["", ""], 1)?;
+                return self.justify(method, text, width, fill);
+            }
+            Method::FillZeros => {
+                let [width] = self.parameters(args, name, [""], 1)?;
+                return self.fill_zeros(text, width);
+            }
+            Method::IsAscii => {
+                let [] = self.parameters(args, name, [], 0)?;
+                return Ok(Value::Bool(self.heap.text(text).is_ascii()));
+            }
             Method::Partition | Method::RightPartition => {
                 let [separator] = self.parameters(args, name, [""], 1)?;
                 let separator = text_argument(separator, name)?;
@@ -94,6 +107,7 @@ impl Machine<'_> {
             Method::Lower => self.recased(text, str::to_lowercase)?,
             Method::Upper => self.recased(text, str::to_uppercase)?,
             Method::Capitalize => self.recased(text, capitalize)?,
+            Method::SwapCase => self.recased(text, swap_case)?,
             Method::Title => self.recased(text, title)?,
             _ => unreachable!("{name} is no method of strings"),
         })
@@ -111,6 +125,76 @@ impl Machine<'_> {
         self.take_text(range.len())?;
         let part = self.heap.str(text)[range].to_owned();
         Ok(self.paid_text(part))
+    }
+
+    /// A string within a width.
+    fn justify(
+        &mut self,
+        method: Method,
+        text: Id,
+        width: Option<Value>,
+        fill: Option<Value>,
+    ) -> Result<Value, Fault> {
+        let width = self.width(width)?;
+        let fill = match fill {
+            None => Some(' '),
+            Some(fill) => {
+                let mut characters =
+                    self.heap.str(text_argument(Some(fill), method.name())?).chars();
+                let first = characters.next();
+                first.filter(|_| characters.next().is_none())
+            }
+        };
+        let Some(fill) = fill else {
+            return failed(format!("{}() fills with one character", method.name()));
+        };
+        let padding = width.saturating_sub(self.text_len(text)? as u64);
+        let before = match method {
+            Method::LeftJustify => 0,
+            Method::RightJustify => padding,
+            _ => padding / 2 + (padding & width & 1),
+        };
+        let mut justified = String::new();
+        self.write_padding(&mut justified, fill, before)?;
+        self.write_str(&mut justified, Value::Text(text))?;
+        self.write_padding(&mut justified, fill, padding - before)?;
+        self.take_text(justified.len())?;
+        Ok(self.paid_text(justified))
+    }
+
+    /// A string with zeros in front of it, after its sign.
+    fn fill_zeros(&mut self, text: Id, width: Option<Value>) -> Result<Value, Fault> {
+        let padding = self.width(width)?.saturating_sub(self.text_len(text)? as u64);
+        let signed = usize::from(self.heap.str(text).starts_with(['+', '-']));
+        let mut filled = String::new();
+        self.push_part(&mut filled, text, 0..signed)?;
+        self.write_padding(&mut filled, '0', padding)?;
+        let len = self.heap.str(text).len();
+        self.push_part(&mut filled, text, signed..len)?;
+        self.take_text(filled.len())?;
+        Ok(self.paid_text(filled))
+    }
+
+    fn push_part(
+        &mut self,
+        to: &mut String,
+        text: Id,
+        range: std::ops::Range<usize>,
+    ) -> Result<(), Fault> {
+        append(&mut self.meter, to, &self.heap.str(text)[range])
+    }
+
+    /// A width in characters; one beyond 64 bits is as wide as any.
+    fn width(&self, width: Option<Value>) -> Result<u64, Fault> {
+        match width {
+            Some(Value::Int(width)) => Ok(u64::try_from(width).unwrap_or(0)),
+            Some(Value::Big(id)) if self.heap.integer(id).is_positive() => Ok(u64::MAX),
+            Some(Value::Big(_)) => Ok(0),
+            other => {
+                let got = other.unwrap_or(Value::None).kind();
+                failed(format!("a width is an int, not {got}"))
+            }
+        }
     }
 
     /// A list of parts of a string, each of which was paid for when it was found.
@@ -321,9 +405,7 @@ impl Machine<'_> {
         let Some(range) = self.sub_range(text, start, end)? else {
             return match method {
                 Method::Count => Ok(Value::Int(0)),
-                Method::IndexOf | Method::RightIndex => {
-                    failed(format!("{name}: substring not found"))
-                }
+                Method::IndexOf | Method::RightIndex => self.no_part(name, part),
                 _ => Ok(Value::Int(-1)),
             };
         };
@@ -358,10 +440,15 @@ impl Machine<'_> {
                 Ok(Value::Int(self.heap.str(text)[..before].chars().count() as i64))
             }
             None if matches!(method, Method::IndexOf | Method::RightIndex) => {
-                failed(format!("{name}: substring not found"))
+                self.no_part(name, part)
             }
             None => Ok(Value::Int(-1)),
         }
+    }
+
+    fn no_part<T>(&mut self, method: &str, part: Id) -> Result<T, Fault> {
+        let part = self.shown(Value::Text(part))?;
+        failed(format!("{method}: substring not found: {part}"))
     }
 
     fn strip(&mut self, method: Method, text: Id, cut: Option<Value>) -> Result<Value, Fault> {
@@ -523,6 +610,18 @@ fn capitalize(text: &str) -> String {
         }
         None => String::new(),
     }
+}
+
+fn swap_case(text: &str) -> String {
+    let mut swapped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_uppercase() {
+            swapped.extend(character.to_lowercase());
+        } else {
+            swapped.extend(character.to_uppercase());
+        }
+    }
+    swapped
 }
 
 fn title(text: &str) -> String {

@@ -69,7 +69,12 @@ impl Machine<'_> {
         failed(format!("{what} is not of its type: expected {expected}, got {got}"))
     }
 
-    fn is_of(&mut self, value: Value, of: Value, depth: u64) -> Result<bool, Fault> {
+    pub(in crate::actor) fn is_of(
+        &mut self,
+        value: Value,
+        of: Value,
+        depth: u64,
+    ) -> Result<bool, Fault> {
         self.meter.elements(1)?;
         Ok(match (of, value) {
             (Value::None, _) => value == Value::None,
@@ -98,7 +103,11 @@ impl Machine<'_> {
             )),
             (Type::Iterable, _) => Ok(matches!(
                 value,
-                Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Range(_)
+                Value::List(_)
+                    | Value::Tuple(_)
+                    | Value::Dict(_)
+                    | Value::Range(_)
+                    | Value::Text(_)
             )),
             (Type::List(element), Value::List(_)) | (Type::TupleOf(element), Value::Tuple(_)) => {
                 for index in 0..self.sequence(value).len() {

@@ -3,7 +3,7 @@
 use super::{Frame, Machine};
 use crate::actor::{
     error::{Depth, ErrorKind, Fault, failed},
-    syntax::{FunctionCode, ParameterKind, Symbol},
+    syntax::{FunctionCode, Parameter, ParameterKind, Symbol},
     value::{Id, Value},
 };
 
@@ -310,9 +310,11 @@ impl<'a> Machine<'a> {
                     self.dict_put(dict, key, value)?;
                 }
                 (None, _) => {
+                    let function_code = function;
                     let function = shorten(self.name(function.name));
                     let name = shorten(self.named(args, index).0);
-                    return failed(format!("{function} has no parameter {name}"));
+                    let has = self.parameters_shown(function_code);
+                    return failed(format!("{function} has no parameter {name}; it has {has}"));
                 }
             }
         }
@@ -320,6 +322,17 @@ impl<'a> Machine<'a> {
         self.stack.truncate(args.at);
         self.stack.extend(slots);
         self.enter_over(code, id, args.at)
+    }
+
+    /// Names of the parameters that can be given by name, as far as an error needs them.
+    fn parameters_shown(&self, function: &FunctionCode) -> String {
+        const MOST: usize = 12;
+        let single = |parameter: &&Parameter| {
+            matches!(parameter.kind, ParameterKind::Normal | ParameterKind::Named)
+        };
+        let names = function.parameters.iter().filter(single).take(MOST);
+        let names: Vec<_> = names.map(|parameter| shorten(self.name(parameter.name))).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
     /// Enters a function over the value that was called, which goes.

@@ -124,9 +124,9 @@ impl Machine<'_> {
     }
 
     pub(in crate::actor) fn list_extend(&mut self, id: Id, with: Value) -> Result<(), Fault> {
-        let len = self.list_mut(id)?.len();
-        self.meter.entries_fit(len.saturating_add(self.length_hint(with)))?;
-        self.meter.alloc(self.length_hint(with) as u64 * Value::COST)?;
+        let (len, more) = (self.list_mut(id)?.len(), self.count(with)?);
+        self.meter.entries_fit(len.saturating_add(more))?;
+        self.meter.alloc(more as u64 * Value::COST)?;
         let items = self.items(with, "what a list is extended with")?;
         self.list_mut(id)?.extend(items);
         Ok(())

@@ -8,19 +8,25 @@ use crate::actor::{
 };
 use num_traits::Signed;
 
+/// Attributes of what a call knows of itself, for errors.
+const CONTEXT_FIELDS: [&str; 6] =
+    ["cycles_left", "height", "self", "sender", "timestamp_ms", "value"];
+
 impl Machine<'_> {
     /// An index within a sequence of `len`, counted from its end where it is negative.
-    fn within(index: Value, len: usize) -> Result<usize, Fault> {
-        let Value::Int(index) = index else {
-            return match index {
-                Value::Big(_) => failed("index out of range"),
-                other => failed(format!("an index is an int, not {}", other.kind())),
-            };
+    pub(in crate::actor) fn within(&mut self, index: Value, len: usize) -> Result<usize, Fault> {
+        let at = match index {
+            Value::Int(index) if index < 0 => usize::try_from(index + len as i64),
+            Value::Int(index) => usize::try_from(index),
+            Value::Big(_) => Ok(len),
+            other => return failed(format!("an index is an int, not {}", other.kind())),
         };
-        let at = if index < 0 { index + len as i64 } else { index };
-        match usize::try_from(at) {
+        match at {
             Ok(at) if at < len => Ok(at),
-            _ => failed(format!("index {index} is out of range: {len} elements")),
+            _ => {
+                let index = self.shown(index)?;
+                failed(format!("index {index} is out of range: {len} elements"))
+            }
         }
     }
 
@@ -28,16 +34,17 @@ impl Machine<'_> {
     pub(super) fn index(&mut self, of: Value, index: Value) -> Result<Value, Fault> {
         match of {
             Value::List(_) | Value::Tuple(_) => {
-                let at = Self::within(index, self.sequence(of).len())?;
+                let len = self.sequence(of).len();
+                let at = self.within(index, len)?;
                 Ok(self.sequence(of)[at])
             }
             Value::Dict(id) => match self.dict_get(id, index)? {
                 Some(value) => Ok(value),
-                None => failed(format!("key not found: a {}", index.kind())),
+                None => self.no_key(index),
             },
             Value::Text(id) => {
                 let len = self.text_len(id)?;
-                let at = Self::within(index, len)?;
+                let at = self.within(index, len)?;
                 let text = self.heap.text(id);
                 let character = if text.is_ascii() {
                     char::from(text.as_str().as_bytes()[at])
@@ -49,7 +56,7 @@ impl Machine<'_> {
             }
             Value::Range(id) => {
                 let range = *self.heap.range(id);
-                let at = Self::within(index, range.len() as usize)?;
+                let at = self.within(index, range.len() as usize)?;
                 Ok(Value::Int(range.at(at as i64)))
             }
             _ if is_type(of) => self.parameterize(of, index),
@@ -67,12 +74,36 @@ impl Machine<'_> {
         match of {
             Value::List(id) => {
                 let len = self.heap.list(id).items.len();
-                let at = Self::within(index, len)?;
+                let at = self.within(index, len)?;
                 self.list_mut(id)?[at] = value;
                 Ok(())
             }
             Value::Dict(id) => self.dict_put(id, index, value).map(drop),
             other => failed(format!("elements of {} cannot be assigned", other.kind())),
+        }
+    }
+
+    /// The error of a key that a dict does not have.
+    pub(in crate::actor) fn no_key<T>(&mut self, key: Value) -> Result<T, Fault> {
+        let key = self.shown(key)?;
+        failed(format!("key not found: {key}"))
+    }
+
+    /// `del of[index]`
+    pub(super) fn delete_index(&mut self, of: Value, index: Value) -> Result<(), Fault> {
+        match of {
+            Value::List(id) => {
+                let len = self.list_mut(id)?.len();
+                let at = self.within(index, len)?;
+                self.meter.elements(len - at)?;
+                self.list_mut(id)?.remove(at);
+                Ok(())
+            }
+            Value::Dict(id) => match self.dict_remove(id, index)? {
+                Some(_) => Ok(()),
+                None => self.no_key(index),
+            },
+            other => failed(format!("elements of {} cannot be deleted", other.kind())),
         }
     }
 
@@ -148,13 +179,37 @@ impl Machine<'_> {
         match self.find_attribute(of, name)? {
             Some(value) => Ok(value),
             None => {
+                let has = self.alternatives(of, name)?;
                 let of = match of {
                     Value::Namespace(namespace) => namespace.name(),
                     other => other.kind(),
                 };
-                failed(format!("{of} has no field or method {}", shorten(name)))
+                let name = shorten(name);
+                failed(format!("{of} has no field or method {name}{has}"))
             }
         }
+    }
+
+    /// What a value has instead of an attribute of that name: all where they are few, else those
+    /// that begin alike.
+    fn alternatives(&mut self, of: Value, name: &str) -> Result<String, Fault> {
+        const FEW: usize = 12;
+        let names: Vec<&str> = match of {
+            Value::Record(id) => {
+                let fields = &self.heap.record_type(self.heap.record(id).of).fields;
+                self.meter.elements(fields.len())?;
+                fields.iter().map(|field| shorten(&field.name)).collect()
+            }
+            Value::Namespace(namespace) => namespace.members().collect(),
+            Value::Context => CONTEXT_FIELDS.to_vec(),
+            _ => Method::names(of).to_vec(),
+        };
+        let alike = |known: &&&str| names.len() <= FEW || known.get(..1) == name.get(..1);
+        let chosen: Vec<&str> = names.iter().filter(alike).take(FEW).copied().collect();
+        if chosen.is_empty() {
+            return Ok(String::new());
+        }
+        Ok(format!("; it has {}", chosen.join(", ")))
     }
 
     /// The attribute of that name, if there is one.

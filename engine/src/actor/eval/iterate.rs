@@ -9,10 +9,28 @@ use crate::actor::{
 /// A loop under way. Lists and dicts do not change while one is.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::actor) enum Loop {
-    List { of: Id, next: usize },
-    Tuple { of: Id, next: usize },
-    Range { next: i64, step: i64, left: i64 },
-    Dict { of: Id, place: u32 },
+    List {
+        of: Id,
+        next: usize,
+    },
+    Tuple {
+        of: Id,
+        next: usize,
+    },
+    Range {
+        next: i64,
+        step: i64,
+        left: i64,
+    },
+    Dict {
+        of: Id,
+        place: u32,
+    },
+    /// The characters of a string; the next one begins at a byte.
+    Text {
+        of: Id,
+        at: usize,
+    },
 }
 
 impl Machine<'_> {
@@ -31,6 +49,7 @@ impl Machine<'_> {
                 Loop::Dict { of, place: 0 }
             }
             Value::Tuple(of) => Loop::Tuple { of, next: 0 },
+            Value::Text(of) => Loop::Text { of, at: 0 },
             Value::Range(of) => {
                 let range = self.heap.range(of);
                 Loop::Range { next: range.start, step: range.step, left: range.len() }
@@ -68,7 +87,17 @@ impl Machine<'_> {
                 *place = at + 1;
                 key
             }),
+            Loop::Text { of, at } => {
+                let Some(character) = heap.str(*of)[*at..].chars().next() else { return Ok(None) };
+                *at += character.len_utf8();
+                return self.character(character).map(Some);
+            }
         })
+    }
+
+    /// A string of one character.
+    pub(in crate::actor) fn character(&mut self, character: char) -> Result<Value, Fault> {
+        self.new_text(character.encode_utf8(&mut [0; 4]))
     }
 
     /// Ends the innermost loops until so many are left.
@@ -85,12 +114,20 @@ impl Machine<'_> {
                         dict.loops -= 1;
                     }
                 }
-                Loop::Tuple { .. } | Loop::Range { .. } => {}
+                Loop::Tuple { .. } | Loop::Range { .. } | Loop::Text { .. } => {}
             }
         }
     }
 
-    /// How many elements a collection has; 0 for what is none.
+    /// How many elements a collection has, characters of a string among them; 0 for what is none.
+    pub(in crate::actor) fn count(&mut self, of: Value) -> Result<usize, Fault> {
+        match of {
+            Value::Text(id) => self.text_len(id),
+            _ => Ok(self.length_hint(of)),
+        }
+    }
+
+    /// How many elements a collection other than a string has; 0 for what is none.
     pub(in crate::actor) fn length_hint(&self, of: Value) -> usize {
         match of {
             Value::List(_) | Value::Tuple(_) => self.sequence(of).len(),
@@ -107,10 +144,11 @@ impl Machine<'_> {
         of: Value,
         what: &'static str,
     ) -> Result<Vec<Value>, Fault> {
-        let len = self.length_hint(of);
+        let len = self.count(of)?;
         self.meter.entries_fit(len)?;
         self.meter.elements(len)?;
         Ok(match of {
+            Value::Text(id) => self.characters(id, len)?,
             Value::List(_) | Value::Tuple(_) => self.sequence(of).to_vec(),
             Value::Dict(id) => self.heap.dict(id).iter().map(|(key, _)| key).collect(),
             Value::Range(id) => {
@@ -126,12 +164,24 @@ impl Machine<'_> {
         })
     }
 
+    /// The characters of a string, each a string.
+    fn characters(&mut self, text: Id, count: usize) -> Result<Vec<Value>, Fault> {
+        let (mut at, mut characters) = (0, Vec::with_capacity(count));
+        while let Some(character) = self.heap.str(text)[at..].chars().next() {
+            at += character.len_utf8();
+            characters.push(self.character(character)?);
+        }
+        Ok(characters)
+    }
+
     /// Puts exactly `count` elements on the stack, the first on top.
     pub(super) fn unpack(&mut self, of: Value, count: usize) -> Result<(), Fault> {
         let got = match of {
-            Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Range(_) => {
-                self.length_hint(of)
-            }
+            Value::List(_)
+            | Value::Tuple(_)
+            | Value::Dict(_)
+            | Value::Range(_)
+            | Value::Text(_) => self.count(of)?,
             other => {
                 return failed(format!(
                     "operation not supported: {} is not iterable",
@@ -144,6 +194,29 @@ impl Machine<'_> {
             return failed(format!("too {few} values to unpack: got {got}, expected {count}"));
         }
         let items = self.items(of, "what is unpacked")?;
+        self.stack.extend(items.into_iter().rev());
+        Ok(())
+    }
+
+    /// The same with a list of the elements between so many first and so many last.
+    pub(super) fn unpack_rest(
+        &mut self,
+        of: Value,
+        first: usize,
+        last: usize,
+    ) -> Result<(), Fault> {
+        let mut items = self.items(of, "what is unpacked")?;
+        let (got, least) = (items.len(), first + last);
+        if got < least {
+            return failed(format!(
+                "too few values to unpack: got {got}, expected {least} at least"
+            ));
+        }
+        self.stack.extend(items.drain(got - last..).rev());
+        let rest = items.split_off(first);
+        self.meter.elements(rest.len())?;
+        let rest = self.new_list(rest)?;
+        self.stack.push(rest);
         self.stack.extend(items.into_iter().rev());
         Ok(())
     }

@@ -13,19 +13,20 @@ mod iterate;
 mod make;
 mod number;
 mod operate;
+mod write;
 
 pub(super) use annotate::require_type;
 pub(super) use call::{Args, shorten};
 pub(super) use iterate::Loop;
+pub(super) use write::{MAX_MESSAGE, cut};
 
 use super::{
     builtin::Host,
     error::{Fault, Frame as Place, failed},
     gas::Meter,
-    syntax::{Op, Program, Symbol},
+    syntax::{BinOp, Op, Program, Symbol},
     value::{Heap, Id, Value},
 };
-use starlark_syntax::syntax::ast::BinOp;
 
 /// A function being called.
 #[derive(Clone, Copy, Debug)]
@@ -267,6 +268,13 @@ impl<'a> Machine<'a> {
                         *pc = to as usize;
                     }
                 }
+                Op::JumpIfTrue(to) => {
+                    self.meter.step(node)?;
+                    let value = self.pop();
+                    if self.truth(value) {
+                        *pc = to as usize;
+                    }
+                }
                 Op::JumpIfFalseOrPop(to) => {
                     self.meter.step(node)?;
                     let value = *self.top();
@@ -288,6 +296,19 @@ impl<'a> Machine<'a> {
                 Op::Pop => {
                     self.meter.step(node)?;
                     self.pop();
+                }
+                Op::Round => self.meter.step(self.meter.schedule.step)?,
+                Op::Copy => {
+                    let value = *self.top();
+                    self.stack.push(value);
+                }
+                Op::CopyUnder => {
+                    let (y, x) = (self.pop(), self.pop());
+                    self.stack.extend([y, x, y]);
+                }
+                Op::DropUnder => {
+                    let y = self.pop();
+                    *self.top() = y;
                 }
                 Op::CopyTwo => {
                     let at = self.stack.len() - 2;
@@ -322,6 +343,30 @@ impl<'a> Machine<'a> {
                     let value = self.pop();
                     let Value::List(list) = *self.top() else { unreachable!("it was made here") };
                     self.list_append(list, value)?;
+                }
+                Op::Extend => {
+                    let from = self.pop();
+                    let Value::List(list) = *self.top() else { unreachable!("it was made here") };
+                    self.list_extend(list, from)?;
+                }
+                Op::Merge => {
+                    let from = self.pop();
+                    let Value::Dict(dict) = *self.top() else { unreachable!("it was made here") };
+                    let Value::Dict(from) = from else {
+                        return failed(format!("what follows ** is a dict, not {}", from.kind()));
+                    };
+                    self.dict_update(dict, from)?;
+                }
+                Op::Seal => {
+                    let list = self.pop();
+                    let items = self.items(list, "a tuple's elements")?;
+                    let tuple = self.new_tuple(items)?;
+                    self.stack.push(tuple);
+                }
+                Op::DeleteIndex => {
+                    self.meter.step(node)?;
+                    let (index, of) = (self.pop(), self.pop());
+                    self.delete_index(of, index)?;
                 }
                 Op::Index => {
                     self.meter.step(node)?;
@@ -411,6 +456,29 @@ impl<'a> Machine<'a> {
                     self.meter.step(node)?;
                     let value = self.pop();
                     self.unpack(value, count as usize)?;
+                }
+                Op::UnpackRest(first, last) => {
+                    self.meter.step(node)?;
+                    let value = self.pop();
+                    self.unpack_rest(value, first as usize, last as usize)?;
+                }
+                Op::Field(conversion, specified) => {
+                    self.meter.step(node)?;
+                    let specification = if specified { Some(self.pop()) } else { None };
+                    let value = self.pop();
+                    let text = self.field_text(value, conversion, specification)?;
+                    self.stack.push(text);
+                }
+                Op::Concat(count) => {
+                    self.meter.step(node)?;
+                    let parts = self.pop_many(count as usize);
+                    let text = self.concat(&parts)?;
+                    self.stack.push(text);
+                }
+                Op::Fail(given) => {
+                    self.meter.step(node)?;
+                    let message = if given { Some(self.pop()) } else { None };
+                    return self.assertion_failed(message);
                 }
                 Op::Function(code) => {
                     self.meter.step(node)?;

@@ -3,12 +3,13 @@
 use super::Machine;
 use crate::actor::{
     error::{ErrorKind, Fault, failed},
+    gas::Meter,
+    syntax::BinOp,
     value::{Heap, Value},
 };
 use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{Signed, ToPrimitive, Zero};
-use starlark_syntax::syntax::ast::BinOp;
 use std::borrow::Cow;
 
 /// 64-bit words of an integer.
@@ -45,6 +46,7 @@ impl Machine<'_> {
                     }
                 }
                 BinOp::Percent => Some(if b == -1 { 0 } else { Integer::mod_floor(&a, &b) }),
+                BinOp::Power => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
                 BinOp::BitAnd => Some(a & b),
                 BinOp::BitOr => Some(a | b),
                 BinOp::BitXor => Some(a ^ b),
@@ -128,6 +130,7 @@ impl Machine<'_> {
                 // Beyond its length only the sign is left.
                 a >> b.to_u64().unwrap_or(u64::MAX).min(self.meter.limits.bits + 1)
             }
+            BinOp::Power => return power(&mut self.meter, a, b),
             _ => unreachable!("the caller has looked at the operator"),
         })
     }
@@ -186,4 +189,55 @@ impl Machine<'_> {
 
 fn division_by_zero<T>() -> Result<T, Fault> {
     failed("division by zero")
+}
+
+/// `base ** exponent`, its size bounded and paid for before it is computed.
+fn power(meter: &mut Meter, base: &BigInt, exponent: &BigInt) -> Result<BigInt, Fault> {
+    if exponent.is_negative() {
+        return failed("an exponent is not negative: there are no floats");
+    }
+    let bits = base.bits();
+    if bits <= 1 {
+        // 0, 1 and -1 come back to themselves.
+        let odd = exponent.is_odd();
+        let same = exponent.is_zero() || (base.is_negative() && !odd);
+        return Ok(if same { BigInt::from(1) } else { base.clone() });
+    }
+    let limit = meter.limits.bits;
+    // The least that it may have; at most twice as many.
+    let got = exponent.to_u64().unwrap_or(u64::MAX).saturating_mul(bits - 1).saturating_add(1);
+    meter.bits_fit(got)?;
+    let Some(exponent) = exponent.to_u32() else {
+        return Err(ErrorKind::IntegerTooLarge { limit, got }.into());
+    };
+    let words = (bits * u64::from(exponent)).div_ceil(64).max(1);
+    // Each square has half the words of the one after it, and each may be followed by a product.
+    meter.words(2 * words, words)?;
+    Ok(base.pow(exponent))
+}
+
+impl Machine<'_> {
+    /// `base ** exponent % modulus` of three integers, without the power itself.
+    pub(in crate::actor) fn power_modulo(
+        &mut self,
+        [base, exponent, modulus]: [Value; 3],
+    ) -> Result<Value, Fault> {
+        let all = [base, exponent, modulus].map(|value| self.heap.big(value));
+        let [Some(base), Some(exponent), Some(modulus)] = all else {
+            unreachable!("the caller has looked at the kinds")
+        };
+        if exponent.is_negative() {
+            return failed("an exponent is not negative: there are no floats");
+        }
+        if modulus.is_zero() {
+            return division_by_zero();
+        }
+        // Two products and two remainders for each bit of the exponent.
+        let width = words(&modulus);
+        self.meter.words(words(&base), width)?;
+        self.meter.words(4 * width * width, exponent.bits().max(1))?;
+        let result = base.modpow(&exponent, &modulus);
+        drop((base, exponent, modulus));
+        self.new_integer(result)
+    }
 }

@@ -3,11 +3,10 @@
 use super::{Machine, annotate::is_type};
 use crate::actor::{
     error::{Fault, failed},
-    syntax::Op,
+    syntax::{BinOp, Op},
     value::{Id, Type, Value},
 };
 use memchr::memmem;
-use starlark_syntax::syntax::ast::BinOp;
 use std::cmp::Ordering;
 
 impl Machine<'_> {
@@ -46,7 +45,12 @@ impl Machine<'_> {
     }
 
     /// `left op right`, its node paid for.
-    pub(super) fn binary(&mut self, op: BinOp, left: Value, right: Value) -> Result<Value, Fault> {
+    pub(in crate::actor) fn binary(
+        &mut self,
+        op: BinOp,
+        left: Value,
+        right: Value,
+    ) -> Result<Value, Fault> {
         match op {
             BinOp::Equal => return self.equal(left, right).map(Value::Bool),
             BinOp::NotEqual => return self.equal(left, right).map(|same| Value::Bool(!same)),
@@ -56,6 +60,8 @@ impl Machine<'_> {
             BinOp::GreaterOrEqual => return self.ordered(op, left, right, Ordering::is_ge),
             BinOp::In => return self.contains(right, left).map(Value::Bool),
             BinOp::NotIn => return self.contains(right, left).map(|is| Value::Bool(!is)),
+            BinOp::Is => return Ok(Value::Bool(left == right)),
+            BinOp::IsNot => return Ok(Value::Bool(left != right)),
             _ => {}
         }
         match (op, left, right) {
@@ -114,7 +120,11 @@ impl Machine<'_> {
             (
                 BinOp::Add,
                 Value::List(list),
-                Value::List(_) | Value::Tuple(_) | Value::Dict(_) | Value::Range(_),
+                Value::List(_)
+                | Value::Tuple(_)
+                | Value::Dict(_)
+                | Value::Range(_)
+                | Value::Text(_),
             ) => {
                 self.list_extend(list, right)?;
                 Ok(left)

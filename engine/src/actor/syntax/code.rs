@@ -6,12 +6,66 @@
 
 use super::Lines;
 use crate::actor::{error::Position, value::Value};
-use starlark_syntax::syntax::ast::BinOp;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 /// A name of the module: index into [`Program::names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::actor) struct Symbol(pub(in crate::actor) u32);
+
+/// An operator between two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::actor) enum BinOp {
+    Add,
+    Subtract,
+    Multiply,
+    Power,
+    FloorDivide,
+    Percent,
+    BitAnd,
+    BitOr,
+    BitXor,
+    LeftShift,
+    RightShift,
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    In,
+    NotIn,
+    Is,
+    IsNot,
+}
+
+/// The operator with the spaces around it.
+impl fmt::Display for BinOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Add => " + ",
+            Self::Subtract => " - ",
+            Self::Multiply => " * ",
+            Self::Power => " ** ",
+            Self::FloorDivide => " // ",
+            Self::Percent => " % ",
+            Self::BitAnd => " & ",
+            Self::BitOr => " | ",
+            Self::BitXor => " ^ ",
+            Self::LeftShift => " << ",
+            Self::RightShift => " >> ",
+            Self::Equal => " == ",
+            Self::NotEqual => " != ",
+            Self::Less => " < ",
+            Self::LessOrEqual => " <= ",
+            Self::Greater => " > ",
+            Self::GreaterOrEqual => " >= ",
+            Self::In => " in ",
+            Self::NotIn => " not in ",
+            Self::Is => " is ",
+            Self::IsNot => " is not ",
+        })
+    }
+}
 
 /// One step. The stack grows to the right: `[a, b] -> [c]`.
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +114,18 @@ pub(in crate::actor) enum Op {
     JumpIfTrueOrPop(u32),
     /// `[x] -> []`, the end of a statement that is an expression.
     Pop,
+    /// `[x] -> []`, elsewhere if x is true.
+    JumpIfTrue(u32),
+    /// A round of a loop that has no elements.
+    Round,
+    /// `[x] -> [x, x]`
+    Copy,
     /// `[x, y] -> [x, y, x, y]`
     CopyTwo,
+    /// `[x, y] -> [y, x, y]`
+    CopyUnder,
+    /// `[x, y] -> [y]`
+    DropUnder,
     /// `[a, …] -> [[a, …]]`
     List(u32),
     /// `[a, …] -> [(a, …)]`
@@ -72,6 +136,12 @@ pub(in crate::actor) enum Op {
     Entry,
     /// `[list, value] -> [list]`, appended.
     Append,
+    /// `[list, collection] -> [list]`, its elements appended.
+    Extend,
+    /// `[dict, dict] -> [dict]`, put into the first.
+    Merge,
+    /// `[list] -> [tuple]`
+    Seal,
     /// `[dict, key, value] -> [dict]`, for a key that may be there.
     Put,
     /// `[x, i] -> [x[i]]`
@@ -80,6 +150,8 @@ pub(in crate::actor) enum Op {
     StoreIndex,
     /// `[x, i, value] -> []`, the end of an augmented assignment.
     StoreAugmented,
+    /// `[x, i] -> []`, x[i] is removed.
+    DeleteIndex,
     /// `[x, parts…] -> [x[a:b:c]]`; a bit for each part that is there.
     Slice(u8),
     /// `[x] -> [x.name]`
@@ -102,10 +174,27 @@ pub(in crate::actor) enum Op {
     EndLoop,
     /// `[sequence] -> [last, …, first]`, of exactly so many.
     Unpack(u32),
+    /// The same with a list of the elements between so many first and so many last.
+    UnpackRest(u32, u32),
     /// `[defaults…, types…] -> [function]`
     Function(u32),
     /// `[value, type] -> [value]`, if it is one.
     Check,
+    /// `[value] -> [text]`, of a field of an f-string; with a specification,
+    /// `[value, specification] -> [text]`.
+    Field(Conversion, bool),
+    /// `[text, …] -> [text]`, of so many.
+    Concat(u32),
+    /// `[message] -> `, of an assertion that does not hold; without a message, `[] -> `.
+    Fail(bool),
+}
+
+/// What becomes of a value before it is written into a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::actor) enum Conversion {
+    None,
+    Str,
+    Repr,
 }
 
 /// How a parameter takes its value.

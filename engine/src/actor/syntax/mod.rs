@@ -4,19 +4,24 @@
 //! bounds how deep that can be, and [`on_known_stack`] gives them a stack that suffices for it,
 //! whatever thread they run on. Nothing else recurses on source.
 
+mod absent;
 mod code;
 mod compile;
+mod lex;
 mod lines;
+mod parse;
 mod scan;
 mod scope;
 
-pub(super) use code::{Capture, FunctionCode, Op, Parameter, ParameterKind, Program, Symbol};
+pub(super) use code::{
+    BinOp, Capture, Conversion, FunctionCode, Op, Parameter, ParameterKind, Program, Symbol,
+};
 pub(super) use compile::compile;
 pub(super) use lines::Lines;
-pub(super) use scan::scan;
+pub(super) use scan::{plain, scan};
 
 /// Stack for parsing and compiling a module within the limits: some 300 bytes times six frames
-/// for each of at most 32 blocks, 256 branches, 256 operators and 64 brackets, tenfold.
+/// for each of at most 32 blocks, 256 operators and 64 brackets, tenfold.
 const STACK: usize = 16 << 20;
 
 /// Runs `work` on a stack of its own of a size that is known to suffice.

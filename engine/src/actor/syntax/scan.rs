@@ -1,90 +1,92 @@
 //! Limits of a module, checked on its tokens before anything recursive sees it.
 
-use super::Lines;
+use super::{
+    Lines,
+    lex::{Lexer, Token, Unlexable},
+};
 use crate::actor::{
-    error::{Error, ErrorKind, Fault, Position},
+    error::{Error, ErrorKind, Fault},
     gas::{Cause, Limits, Meter},
 };
-use starlark_syntax::{
-    codemap::CodeMap,
-    eval_exception::EvalException,
-    lexer::{Lexer, Token, TokenInt},
-    syntax::{Dialect, DialectTypes},
-};
-use std::collections::VecDeque;
+use num_bigint::BigInt;
+use std::borrow::Cow;
 
-/// The dialect: standard, with type annotations and named-only parameters, without load.
-pub(super) fn dialect() -> Dialect {
-    Dialect {
-        enable_load: false,
-        enable_types: DialectTypes::Enable,
-        enable_keyword_only_arguments: true,
-        ..Dialect::Standard
+/// The text of a module: lines end with a line feed, whatever they ended with.
+pub(in crate::actor) fn plain(source: &str) -> Result<Cow<'_, str>, Fault> {
+    let refused =
+        |why: &str, at: usize| Err(Error::refused(why, Lines::new(source).position(at as u32)));
+    if source.starts_with('\u{feff}') {
+        return refused("U+FEFF byte order mark at the start: remove it", 0);
     }
+    if let Some(at) = source.find('\0') {
+        return refused("U+0000 in the source: write \\0 in a string", at);
+    }
+    if !source.contains('\r') {
+        return Ok(source.into());
+    }
+    let plain = source.replace("\r\n", "\n");
+    if let Some(lone) = plain.find('\r') {
+        let at = Lines::new(&plain).position(lone as u32);
+        return Err(Error::refused("a carriage return without a line feed", at));
+    }
+    Ok(plain.into())
 }
 
-/// Checks the tokens of a module against the limits and pays for each.
-pub(in crate::actor) fn scan(lines: &Lines, meter: &mut Meter) -> Result<(), Fault> {
+/// Checks the tokens of a module against the limits and pays for each. `bytes` is the length that
+/// the source came with.
+pub(in crate::actor) fn scan(lines: &Lines, bytes: usize, meter: &mut Meter) -> Result<(), Fault> {
     let source = lines.source();
     let limits = meter.limits;
-    meter.pay(Cause::Loading, (source.len() as u64).div_ceil(meter.schedule.text_bytes))?;
+    meter.pay(Cause::Loading, (bytes as u64).div_ceil(meter.schedule.text_bytes))?;
     meter.pay(Cause::Loading, lines.count() as u64)?;
-    let codemap = CodeMap::new("actor".into(), source.to_owned());
     let mut nesting = Nesting::new(limits);
-    let mut long = LongDigits::new(source, limits.bits);
-    let (mut count, mut read) = (0, 0);
-    let mut lexer = Lexer::new(source, &dialect(), codemap.clone());
+    let mut lexer = Lexer::new(source);
+    let mut count = 0;
     loop {
-        // The lexer converts a number before it can be asked how long that is.
-        if let Some(start) = long.next_after(read) {
-            let (limit, at) = (limits.bits, lines.position(start as u32));
-            return Err(Error::refused(format!("an integer literal has at most {limit} bits"), at));
-        }
-        let Some(token) = lexer.next() else { return Ok(()) };
-        let (start, token, end) = token.map_err(|error| unlexable(error, lines))?;
-        (count, read) = (count + 1, end);
-        let at = || lines.position(start as u32);
+        let lexeme = lexer.next();
+        let lexeme = lexeme
+            .map_err(|Unlexable { why, at }| Error::refused(why, lines.position(at as u32)))?;
+        let Some(lexeme) = lexeme else { return Ok(()) };
+        count += 1;
+        let at = || lines.position(lexeme.start as u32);
         meter.pay(Cause::Loading, meter.schedule.token)?;
         too_much("tokens", count, limits.tokens).map_err(|kind| kind.at(at()))?;
-        admit(&token, limits.bits).map_err(|reason| Error::refused(reason, at()))?;
-        nesting.enter(&token).map_err(|kind| kind.at(at()))?;
-    }
-}
-
-/// Runs of more digits than any integer within the limit has bits, in strings and comments or not.
-struct LongDigits(VecDeque<LongRun>);
-
-struct LongRun {
-    /// Where what is before it ends, white space aside.
-    after: usize,
-    start: usize,
-}
-
-impl LongDigits {
-    fn new(source: &str, bits: u64) -> Self {
-        let mut runs = VecDeque::new();
-        let mut start = 0;
-        for run in source.split_inclusive(|c: char| !c.is_ascii_digit()) {
-            if run.len() as u64 > bits {
-                let before = source[..start].trim_end_matches([' ', '\t', '\r', '\n', '\\']);
-                runs.push_back(LongRun { after: before.len(), start });
-            }
-            start += run.len();
+        if lexeme.token == Token::Int {
+            let digits = &source[lexeme.start..lexeme.end];
+            integer(digits, limits.bits).map_err(|why| Error::refused(why, at()))?;
         }
-        Self(runs)
-    }
-
-    /// Where a run begins that the token after what was read would be.
-    fn next_after(&mut self, read: usize) -> Option<usize> {
-        while self.0.front().is_some_and(|run| run.start < read) {
-            self.0.pop_front();
-        }
-        self.0.front().filter(|run| run.after <= read).map(|run| run.start)
+        nesting.enter(lexeme.token).map_err(|kind| kind.at(at()))?;
     }
 }
 
-fn unlexable(error: EvalException, lines: &Lines) -> Fault {
-    super::compile::syntax_error(&error.into_error(), lines)
+/// The integer that a literal stands for. More digits than any integer of so many bits has are
+/// refused before they are read.
+pub(super) fn integer(literal: &str, bits: u64) -> Result<BigInt, String> {
+    let digits = literal.replace('_', "");
+    let prefix = digits.get(..2).unwrap_or_default().to_ascii_lowercase();
+    let (digits, radix) = match prefix.as_str() {
+        "0x" => (&digits[2..], 16),
+        "0o" => (&digits[2..], 8),
+        "0b" => (&digits[2..], 2),
+        _ => (digits.as_str(), 10),
+    };
+    let significant = digits.trim_start_matches('0').len() as u64;
+    // Each digit but the first carries at least so many thousandths of a bit.
+    let each = match radix {
+        16 => 4_000,
+        8 => 3_000,
+        2 => 1_000,
+        _ => 3_321,
+    };
+    if significant > 0 && (significant - 1) * each / 1_000 + 1 > bits {
+        return Err(format!("an integer literal has at most {bits} bits"));
+    }
+    let integer = BigInt::parse_bytes(digits.as_bytes(), radix).unwrap_or_default();
+    let got = integer.bits();
+    if got > bits {
+        return Err(format!("an integer literal has at most {bits} bits, this one has {got}"));
+    }
+    Ok(integer)
 }
 
 fn too_much(what: &'static str, got: u64, limit: u64) -> Result<(), ErrorKind> {
@@ -92,20 +94,6 @@ fn too_much(what: &'static str, got: u64, limit: u64) -> Result<(), ErrorKind> {
         return Err(ErrorKind::TooMuch { what, limit, got });
     }
     Ok(())
-}
-
-/// Refuses what the lexer knows and this dialect does not have.
-fn admit(token: &Token, bits: u64) -> Result<(), String> {
-    match token {
-        Token::Float(_) => Err("there are no floats".into()),
-        Token::FStringStart(_) => Err("there are no f-strings; use format()".into()),
-        Token::Bytes(_) => Err("there are no bytes literals; use text or 0x-hex".into()),
-        Token::Load => Err("there is no load; a module stands alone".into()),
-        Token::Int(TokenInt::BigInt(int)) if int.bits() > bits => {
-            Err(format!("an integer literal has at most {bits} bits, this one has {}", int.bits()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// How deep the tree would be. Within an expression that is bounded by the operators on the way
@@ -117,13 +105,13 @@ struct Nesting {
     open: Vec<Open>,
     /// Sum of `depth` over `open`.
     depth: u64,
-    /// Per open block, the branches of the `if` that it is in.
-    branches: Vec<u64>,
-    statement_begins: bool,
+    blocks: u64,
 }
 
 #[derive(Default)]
 struct Open {
+    /// Whether it is an f-string, whose fields are its elements.
+    text: bool,
     /// Of the element that is being read.
     depth: u64,
     /// The deepest of the elements before it.
@@ -132,8 +120,7 @@ struct Open {
 
 impl Nesting {
     fn new(limits: Limits) -> Self {
-        let (open, branches) = (vec![Open::default()], vec![0]);
-        Self { limits, open, depth: 0, branches, statement_begins: true }
+        Self { limits, open: vec![Open::default()], depth: 0, blocks: 0 }
     }
 
     fn innermost(&mut self) -> &mut Open {
@@ -146,40 +133,35 @@ impl Nesting {
         too_much("operators in an expression", self.depth, self.limits.operators)
     }
 
-    fn enter(&mut self, token: &Token) -> Result<(), ErrorKind> {
-        if self.statement_begins {
-            let branches = self.branches.last_mut().expect("the module is a block");
-            match token {
-                Token::Elif => *branches += 1,
-                Token::Else | Token::Dedent | Token::Newline | Token::Comment(_) => {}
-                _ => *branches = 0,
-            }
-            let sum = self.branches.iter().sum();
-            too_much("branches of an if, within one another", sum, self.limits.operators)?;
-        }
-        self.statement_begins =
-            matches!(token, Token::Newline | Token::Indent | Token::Dedent | Token::Semicolon)
-                || (self.statement_begins && matches!(token, Token::Comment(_)));
+    /// What is read next is another element of the innermost bracket.
+    fn next_element(&mut self) {
+        let element = self.innermost();
+        let depth = std::mem::take(&mut element.depth);
+        element.deepest = element.deepest.max(depth);
+        self.depth -= depth;
+    }
+
+    fn enter(&mut self, token: Token) -> Result<(), ErrorKind> {
         match token {
-            Token::OpeningCurly | Token::OpeningRound | Token::OpeningSquare => {
+            Token::Open | Token::TextBegin => {
                 self.deepen(1)?;
-                self.open.push(Open::default());
+                self.open.push(Open { text: token == Token::TextBegin, ..Open::default() });
                 too_much("open brackets", self.open.len() as u64 - 1, self.limits.brackets)
             }
-            Token::ClosingCurly | Token::ClosingRound | Token::ClosingSquare => {
-                // One too many is the parser's to refuse.
+            Token::Close | Token::TextEnd => {
                 if self.open.len() == 1 {
                     return Ok(());
                 }
                 let closed = self.open.pop().expect("more than one is open");
                 self.depth -= closed.depth;
-                self.deepen(closed.deepest.max(closed.depth))
+                self.deepen(closed.deepest.max(closed.depth))?;
+                if self.innermost().text {
+                    self.next_element();
+                }
+                Ok(())
             }
             Token::Comma => {
-                let element = self.innermost();
-                let depth = std::mem::take(&mut element.depth);
-                element.deepest = element.deepest.max(depth);
-                self.depth -= depth;
+                self.next_element();
                 Ok(())
             }
             Token::Newline | Token::Semicolon => {
@@ -187,37 +169,17 @@ impl Nesting {
                 Ok(())
             }
             Token::Indent => {
-                self.branches.push(0);
-                too_much(
-                    "blocks within one another",
-                    self.branches.len() as u64 - 1,
-                    self.limits.blocks,
-                )
+                self.blocks += 1;
+                too_much("blocks within one another", self.blocks, self.limits.blocks)
             }
             Token::Dedent => {
-                if self.branches.len() > 1 {
-                    self.branches.pop();
-                }
+                self.blocks = self.blocks.saturating_sub(1);
                 Ok(())
             }
-            Token::Identifier(_)
-            | Token::Int(_)
-            | Token::String(_)
-            | Token::Colon
-            | Token::Ellipsis
-            | Token::Comment(_)
-            | Token::Def
-            | Token::Elif
-            | Token::Pass
-            | Token::Break
-            | Token::Continue
-            | Token::Return => Ok(()),
+            Token::Leaf | Token::Int | Token::Comment | Token::TextPart => Ok(()),
             // Names are looked for in every function around: lambdas nest less deep.
             Token::Lambda => self.deepen(8),
-            _ => self.deepen(1),
+            Token::Operator => self.deepen(1),
         }
     }
 }
-
-/// Where a position is wanted and there is none: the module's beginning.
-pub(super) const START: Position = Position { line: 1, column: 1 };

@@ -5,7 +5,7 @@
 //! variables are its own. What a function within uses of a function around is shared between them.
 
 use super::code::Capture;
-use starlark_syntax::syntax::ast::{AssignTargetP, AstAssignTarget, AstStmt, StmtP};
+use ruff_python_ast::{Expr, Stmt};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A variable as the code of one function sees it.
@@ -98,36 +98,42 @@ pub(super) fn resolve(scopes: &mut [Scope<'_>], name: &str) -> Option<Variable> 
     }
 }
 
-/// Every name that a statement assigns, functions within excepted.
-pub(super) fn assigned<'a>(statement: &'a AstStmt, names: &mut Vec<&'a str>) {
-    match &statement.node {
-        StmtP::Assign(assign) => targets(&assign.lhs, names),
-        StmtP::AssignModify(target, _, _) => targets(target, names),
-        StmtP::Statements(statements) => statements.iter().for_each(|s| assigned(s, names)),
-        StmtP::If(_, body) => assigned(body, names),
-        StmtP::IfElse(_, branches) => {
-            assigned(&branches.0, names);
-            assigned(&branches.1, names);
+/// Every name that statements assign, functions within excepted.
+pub(super) fn assigned<'a>(statements: &'a [Stmt], names: &mut Vec<&'a str>) {
+    for statement in statements {
+        match statement {
+            Stmt::Assign(assign) => {
+                assign.targets.iter().for_each(|target| targets(target, names));
+            }
+            Stmt::AnnAssign(assign) => targets(&assign.target, names),
+            Stmt::AugAssign(assign) => targets(&assign.target, names),
+            Stmt::If(branches) => {
+                assigned(&branches.body, names);
+                branches.elif_else_clauses.iter().for_each(|clause| assigned(&clause.body, names));
+            }
+            Stmt::For(of) => {
+                targets(&of.target, names);
+                assigned(&of.body, names);
+                assigned(&of.orelse, names);
+            }
+            Stmt::While(of) => {
+                assigned(&of.body, names);
+                assigned(&of.orelse, names);
+            }
+            Stmt::FunctionDef(def) => names.push(def.name.as_str()),
+            // The others assign nothing, or are refused.
+            _ => {}
         }
-        StmtP::For(f) => {
-            targets(&f.var, names);
-            assigned(&f.body, names);
-        }
-        StmtP::Def(def) => names.push(&def.name.node.ident),
-        StmtP::Break
-        | StmtP::Continue
-        | StmtP::Pass
-        | StmtP::Return(_)
-        | StmtP::Expression(_)
-        | StmtP::Load(_) => {}
     }
 }
 
 /// Every name of an assignment's left side.
-pub(super) fn targets<'a>(target: &'a AstAssignTarget, names: &mut Vec<&'a str>) {
-    match &target.node {
-        AssignTargetP::Tuple(targets_) => targets_.iter().for_each(|t| targets(t, names)),
-        AssignTargetP::Identifier(name) => names.push(&name.node.ident),
-        AssignTargetP::Index(_) | AssignTargetP::Dot(..) => {}
+pub(super) fn targets<'a>(target: &'a Expr, names: &mut Vec<&'a str>) {
+    match target {
+        Expr::Tuple(of) => of.elts.iter().for_each(|target| targets(target, names)),
+        Expr::List(of) => of.elts.iter().for_each(|target| targets(target, names)),
+        Expr::Starred(of) => targets(&of.value, names),
+        Expr::Name(name) => names.push(name.id.as_str()),
+        _ => {}
     }
 }

@@ -80,6 +80,14 @@ impl Value {
     /// Bytes of heap that a place for a value takes.
     pub(super) const COST: u64 = 16;
 
+    /// The string that it is.
+    pub(super) const fn text(self) -> Option<Id> {
+        match self {
+            Self::Text(id) => Some(id),
+            _ => None,
+        }
+    }
+
     /// The name that `type` gives, and errors.
     pub(super) const fn kind(self) -> &'static str {
         match self {

@@ -1,68 +1,58 @@
 //! Expressions, calls and comprehensions.
 
-use super::{Compiler, NO_DIVISION, function::Code};
+use super::{Compiler, at, function::Code};
 use crate::actor::{
     error::Fault,
+    gas::Cause,
     syntax::{
-        code::{CallSite, Op},
+        absent,
+        code::{BinOp, CallSite, Op},
+        scan::integer,
         scope::targets,
     },
     value::{Arena, Value},
 };
 use num_traits::ToPrimitive;
-use starlark_syntax::{
-    codemap::Span,
-    lexer::TokenInt,
-    syntax::ast::{
-        ArgumentP, AstExpr, AstLiteral, AstNoPayload, BinOp, CallArgsP, Clause, ClauseP, ExprP,
-        ForClause,
-    },
-};
+use ruff_python_ast::{self as ast, BoolOp, CmpOp, Comprehension, Expr, Number, UnaryOp};
+use ruff_text_size::Ranged;
+use std::collections::BTreeSet;
 
 impl<'a> Compiler<'a, '_> {
-    pub(super) fn expression(&mut self, expression: &'a AstExpr) -> Result<(), Fault> {
-        let span = expression.span;
-        match &expression.node {
-            ExprP::Identifier(name) => self.load(&name.node.ident, span)?,
-            ExprP::Literal(literal) => self.literal(literal, span)?,
-            ExprP::Tuple(elements) => {
-                self.expressions(elements)?;
-                self.emit(Op::Tuple(elements.len() as u32), span);
-            }
-            ExprP::List(elements) => {
-                self.expressions(elements)?;
-                self.emit(Op::List(elements.len() as u32), span);
-            }
-            ExprP::Dict(entries) => {
-                self.emit(Op::Dict, span);
-                for (key, value) in entries {
-                    self.expression(key)?;
-                    self.expression(value)?;
-                    self.emit(Op::Entry, key.span);
+    pub(super) fn expression(&mut self, expression: &'a Expr) -> Result<(), Fault> {
+        let span = at(expression);
+        match expression {
+            Expr::Name(name) => self.load(name.id.as_str(), span)?,
+            Expr::NoneLiteral(_) => self.known(Value::None, span)?,
+            Expr::BooleanLiteral(of) => self.known(Value::Bool(of.value), span)?,
+            Expr::EllipsisLiteral(_) => self.push_constant(Value::Ellipsis, span),
+            Expr::NumberLiteral(of) => self.number(of, span)?,
+            Expr::StringLiteral(of) => self.text(of.value.to_str(), span)?,
+            Expr::FString(of) => self.interpolated(of, span)?,
+            Expr::Tuple(of) => {
+                if self.elements(&of.elts, Op::Tuple(of.elts.len() as u32), span)? {
+                    self.emit(Op::Seal, span);
                 }
             }
-            ExprP::Dot(of, name) => {
-                self.expression(of)?;
-                let name = self.symbol(&name.node);
+            Expr::List(of) => {
+                self.elements(&of.elts, Op::List(of.elts.len() as u32), span)?;
+            }
+            Expr::Dict(of) => self.dict(of, span)?,
+            Expr::Attribute(of) => {
+                self.expression(&of.value)?;
+                let name = self.symbol(of.attr.as_str());
                 self.emit(Op::Attribute(name), span);
             }
-            ExprP::Call(callee, arguments) => self.call(callee, arguments, span)?,
-            ExprP::Index(parts) => {
-                self.expression(&parts.0)?;
-                self.expression(&parts.1)?;
-                self.emit(Op::Index, span);
-            }
-            ExprP::Index2(parts) => {
-                self.expression(&parts.0)?;
-                self.expression(&parts.1)?;
-                self.expression(&parts.2)?;
-                self.emit(Op::Tuple(2), span);
-                self.emit(Op::Index, span);
-            }
-            ExprP::Slice(of, start, stop, step) => {
-                self.expression(of)?;
+            Expr::Call(call) => self.call(call, span)?,
+            Expr::Subscript(of) => {
+                self.expression(&of.value)?;
+                let Expr::Slice(slice) = &*of.slice else {
+                    self.expression(&of.slice)?;
+                    self.emit(Op::Index, span);
+                    return Ok(());
+                };
                 let mut mask = 0;
-                for (bit, part) in [start, stop, step].into_iter().enumerate() {
+                let parts = [&slice.lower, &slice.upper, &slice.step];
+                for (bit, part) in parts.into_iter().enumerate() {
                     if let Some(part) = part {
                         self.expression(part)?;
                         mask |= 1 << bit;
@@ -70,148 +60,271 @@ impl<'a> Compiler<'a, '_> {
                 }
                 self.emit(Op::Slice(mask), span);
             }
-            ExprP::Lambda(lambda) => {
+            Expr::Lambda(lambda) => {
                 let body = Code::Expression(&lambda.body);
-                self.function(LAMBDA, &lambda.params, None, body, span)?;
+                self.function(LAMBDA, lambda.parameters.as_deref(), None, body, span)?;
             }
-            ExprP::Not(x) => self.unary(x, Op::Not, span)?,
-            ExprP::Minus(x) => self.unary(x, Op::Minus, span)?,
-            ExprP::Plus(x) => self.unary(x, Op::Plus, span)?,
-            ExprP::BitNot(x) => self.unary(x, Op::Invert, span)?,
-            ExprP::Op(left, op, right) => self.binary(left, *op, right, span)?,
-            ExprP::If(parts) => {
-                let (condition, yes, no) = &**parts;
-                self.expression(condition)?;
+            Expr::UnaryOp(of) => {
+                self.expression(&of.operand)?;
+                let op = match of.op {
+                    UnaryOp::Not => Op::Not,
+                    UnaryOp::USub => Op::Minus,
+                    UnaryOp::UAdd => Op::Plus,
+                    UnaryOp::Invert => Op::Invert,
+                };
+                self.emit(op, span);
+            }
+            Expr::BinOp(of) => {
+                let op = self.binary_of(of.op, span)?;
+                self.expression(&of.left)?;
+                self.expression(&of.right)?;
+                self.emit(Op::Binary(op), span);
+            }
+            Expr::BoolOp(of) => self.logic(of, span)?,
+            Expr::Compare(of) => self.comparison(of, span)?,
+            Expr::If(of) => {
+                self.expression(&of.test)?;
                 let skip = self.emit(Op::JumpIfFalse(0), span);
-                self.expression(yes)?;
+                self.expression(&of.body)?;
                 let end = self.emit(Op::Jump(0), span);
                 self.body().depth -= 1;
                 self.land(skip);
-                self.expression(no)?;
+                self.expression(&of.orelse)?;
                 self.land(end);
             }
-            ExprP::ListComprehension(element, first, clauses) => {
-                self.emit(Op::List(0), span);
-                let made = Made::Element(element);
-                self.comprehension(first, clauses, &made)?;
-            }
-            ExprP::DictComprehension(entry, first, clauses) => {
+            Expr::ListComp(of) => self.list_of(&of.elt, &of.generators, span)?,
+            // Where elements go is all there is to ask of a generator.
+            Expr::Generator(of) => self.list_of(&of.elt, &of.generators, span)?,
+            Expr::DictComp(of) => {
+                let Some(key) = of.key.as_deref() else {
+                    return self.refuse(span, "a dict is made of keys and values: k: v for …");
+                };
                 self.emit(Op::Dict, span);
-                let made = Made::Entry(&entry.0, &entry.1);
-                self.comprehension(first, clauses, &made)?;
+                self.comprehension(&of.generators, &Made::Entry(key, &of.value))?;
             }
-            ExprP::FString(_) => {
-                return self.refuse(span, "there are no f-strings; use format()");
+            other => return self.refuse(span, absent::expression(other)),
+        }
+        Ok(())
+    }
+
+    /// A value that has a word of its own.
+    fn known(&mut self, value: Value, span: u32) -> Result<(), Fault> {
+        // It is found as a name is, and costs as much.
+        self.meter.pay(Cause::Loading, self.scopes.len() as u64)?;
+        self.push_constant(value, span);
+        Ok(())
+    }
+
+    /// The elements of a list or tuple, and `op` to make it of them; whether it was made as a list
+    /// instead, because collections are spread into it.
+    fn elements(&mut self, elements: &'a [Expr], op: Op, span: u32) -> Result<bool, Fault> {
+        let starred = |element: &Expr| matches!(element, Expr::Starred(_));
+        let Some(first) = elements.iter().position(starred) else {
+            elements.iter().try_for_each(|element| self.expression(element))?;
+            self.emit(op, span);
+            return Ok(false);
+        };
+        let (before, rest) = elements.split_at(first);
+        before.iter().try_for_each(|element| self.expression(element))?;
+        self.emit(Op::List(first as u32), span);
+        for element in rest {
+            match element {
+                Expr::Starred(of) => {
+                    self.expression(&of.value)?;
+                    self.emit(Op::Extend, at(element));
+                }
+                element => {
+                    self.expression(element)?;
+                    self.emit(Op::Append, at(element));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn dict(&mut self, of: &'a ast::ExprDict, span: u32) -> Result<(), Fault> {
+        self.emit(Op::Dict, span);
+        let mut put = Op::Entry;
+        for item in &of.items {
+            match &item.key {
+                Some(key) => {
+                    self.expression(key)?;
+                    self.expression(&item.value)?;
+                    self.emit(put, at(key));
+                }
+                None => {
+                    self.expression(&item.value)?;
+                    self.emit(Op::Merge, at(&item.value));
+                    // What comes after a dict may replace what is in it.
+                    put = Op::Put;
+                }
             }
         }
         Ok(())
     }
 
-    fn expressions(&mut self, expressions: &'a [AstExpr]) -> Result<(), Fault> {
-        expressions.iter().try_for_each(|expression| self.expression(expression))
-    }
-
-    fn unary(&mut self, operand: &'a AstExpr, op: Op, span: Span) -> Result<(), Fault> {
-        self.expression(operand)?;
-        self.emit(op, span);
+    fn logic(&mut self, of: &'a ast::ExprBoolOp, span: u32) -> Result<(), Fault> {
+        let (first, others) = of.values.split_first().expect("it has two operands at least");
+        self.expression(first)?;
+        for operand in others {
+            let jump = match of.op {
+                BoolOp::And => self.emit(Op::JumpIfFalseOrPop(0), span),
+                BoolOp::Or => self.emit(Op::JumpIfTrueOrPop(0), span),
+            };
+            self.expression(operand)?;
+            self.land(jump);
+        }
         Ok(())
     }
 
-    fn binary(
-        &mut self,
-        left: &'a AstExpr,
-        op: BinOp,
-        right: &'a AstExpr,
-        span: Span,
-    ) -> Result<(), Fault> {
-        self.expression(left)?;
-        let jump = match op {
-            BinOp::And => Some(self.emit(Op::JumpIfFalseOrPop(0), span)),
-            BinOp::Or => Some(self.emit(Op::JumpIfTrueOrPop(0), span)),
-            BinOp::Divide => return self.refuse(span, NO_DIVISION),
-            _ => None,
-        };
-        self.expression(right)?;
-        match jump {
-            Some(jump) => self.land(jump),
-            None => {
+    /// A comparison, each operand evaluated once, up to the first pair that does not hold.
+    fn comparison(&mut self, of: &'a ast::ExprCompare, span: u32) -> Result<(), Fault> {
+        self.expression(&of.left)?;
+        let (mut left, mut fails) = (&*of.left, Vec::new());
+        let last = of.comparators.len() - 1;
+        for (index, (op, right)) in of.ops.iter().zip(&of.comparators).enumerate() {
+            let op = self.comparison_of(*op, left, right)?;
+            self.expression(right)?;
+            if index < last {
+                self.emit(Op::CopyUnder, span);
+                self.emit(Op::Binary(op), span);
+                fails.push(self.emit(Op::JumpIfFalseOrPop(0), span));
+            } else {
                 self.emit(Op::Binary(op), span);
             }
+            left = right;
         }
+        if fails.is_empty() {
+            return Ok(());
+        }
+        let end = self.emit(Op::Jump(0), span);
+        // Where one fails, the operand that would be compared next is below the result.
+        self.body().depth += 1;
+        for fail in fails {
+            self.land(fail);
+        }
+        self.emit(Op::DropUnder, span);
+        self.land(end);
         Ok(())
     }
 
-    fn literal(&mut self, literal: &'a AstLiteral, span: Span) -> Result<(), Fault> {
-        match literal {
-            AstLiteral::Int(int) => {
-                let value = match &int.node {
-                    TokenInt::I32(int) => Value::Int(i64::from(*int)),
-                    TokenInt::BigInt(int) => match int.to_i64() {
+    fn comparison_of(&self, op: CmpOp, left: &Expr, right: &Expr) -> Result<BinOp, Fault> {
+        let op = match op {
+            CmpOp::Eq => BinOp::Equal,
+            CmpOp::NotEq => BinOp::NotEqual,
+            CmpOp::Lt => BinOp::Less,
+            CmpOp::LtE => BinOp::LessOrEqual,
+            CmpOp::Gt => BinOp::Greater,
+            CmpOp::GtE => BinOp::GreaterOrEqual,
+            CmpOp::In => BinOp::In,
+            CmpOp::NotIn => BinOp::NotIn,
+            CmpOp::Is => BinOp::Is,
+            CmpOp::IsNot => BinOp::IsNot,
+        };
+        if matches!(op, BinOp::Is | BinOp::IsNot)
+            && let Some(literal) =
+                [left, right].into_iter().find(|operand| absent::is_literal(operand))
+        {
+            let why = "`is` asks for None, True, False or the same object; compare values with ==";
+            return self.refuse(at(literal), why);
+        }
+        Ok(op)
+    }
+
+    fn number(&mut self, of: &'a ast::ExprNumberLiteral, span: u32) -> Result<(), Fault> {
+        let value = match &of.value {
+            Number::Int(int) => match int.as_u64().and_then(|int| i64::try_from(int).ok()) {
+                Some(int) => Value::Int(int),
+                None => {
+                    let range = of.range();
+                    let literal = &self.program.lines.source()
+                        [range.start().to_usize()..range.end().to_usize()];
+                    let Ok(int) = integer(literal, self.meter.limits.bits) else {
+                        return self.refuse(span, "an integer literal is too long");
+                    };
+                    match int.to_i64() {
                         Some(int) => Value::Int(int),
                         None => {
                             self.meter.bits_fit(int.bits())?;
                             self.meter.alloc(Arena::integer_cost(int.bits()))?;
-                            self.arena.integer(int.clone())
+                            self.arena.integer(int)
                         }
-                    },
-                };
-                self.push_constant(value, span);
-            }
-            AstLiteral::String(text) => self.text(&text.node, span)?,
-            AstLiteral::Ellipsis => self.push_constant(Value::Ellipsis, span),
-            AstLiteral::Float(_) => return self.refuse(span, "there are no floats"),
-            AstLiteral::Bytes(_) => {
-                return self.refuse(span, "there are no bytes literals; use text or 0x-hex");
-            }
-        }
+                    }
+                }
+            },
+            Number::Float(_) => return self.refuse(span, absent::FLOATS),
+            Number::Complex { .. } => return self.refuse(span, absent::COMPLEX),
+        };
+        self.push_constant(value, span);
         Ok(())
     }
 
-    fn call(
-        &mut self,
-        callee: &'a AstExpr,
-        arguments: &'a CallArgsP<AstNoPayload>,
-        span: Span,
-    ) -> Result<(), Fault> {
-        let method = match &callee.node {
-            ExprP::Dot(of, name) => {
-                self.expression(of)?;
-                let name = self.symbol(&name.node);
-                self.emit(Op::Method(name), callee.span);
+    fn call(&mut self, call: &'a ast::ExprCall, span: u32) -> Result<(), Fault> {
+        let method = match &*call.func {
+            Expr::Attribute(of) => {
+                self.expression(&of.value)?;
+                let name = self.symbol(of.attr.as_str());
+                self.emit(Op::Method(name), at(&*call.func));
                 true
             }
-            _ => {
+            callee => {
                 self.expression(callee)?;
                 false
             }
         };
         let mut site =
             CallSite { positional: 0, names: Vec::new(), rest: false, named_rest: false };
-        for argument in &arguments.args {
-            match &argument.node {
-                ArgumentP::Positional(value) => {
+        let (mut rest, mut named_rest, mut given) = (None, None, BTreeSet::new());
+        for argument in &call.arguments.args {
+            match argument {
+                Expr::Starred(of) if rest.is_none() => rest = Some(&*of.value),
+                Expr::Starred(_) => {
+                    return self.refuse(at(argument), "a call takes one *list: add them up");
+                }
+                _ if rest.is_some() => {
+                    return self.refuse(at(argument), "arguments by place come before *list");
+                }
+                value => {
                     self.expression(value)?;
                     site.positional += 1;
                 }
-                ArgumentP::Named(name, value) => {
-                    self.expression(value)?;
-                    let name = self.symbol(&name.node);
-                    site.names.push(name);
-                }
-                ArgumentP::Args(value) => {
-                    self.expression(value)?;
-                    site.rest = true;
-                }
-                ArgumentP::KwArgs(value) => {
-                    self.expression(value)?;
-                    site.named_rest = true;
-                }
             }
         }
+        for keyword in &call.arguments.keywords {
+            match &keyword.arg {
+                _ if named_rest.is_some() => {
+                    return self.refuse(at(keyword), "one **dict comes last in a call");
+                }
+                Some(name) => {
+                    self.expression(&keyword.value)?;
+                    let symbol = self.symbol(name.as_str());
+                    if !given.insert(symbol) {
+                        let why = format!("the argument {name} is given twice");
+                        return self.refuse(at(keyword), why);
+                    }
+                    site.names.push(symbol);
+                }
+                None => named_rest = Some(&keyword.value),
+            }
+        }
+        for value in [rest, named_rest].into_iter().flatten() {
+            self.expression(value)?;
+        }
+        (site.rest, site.named_rest) = (rest.is_some(), named_rest.is_some());
         self.program.sites.push(site);
         let site = self.program.sites.len() as u32 - 1;
         self.emit(if method { Op::CallMethod(site) } else { Op::Call(site) }, span);
         Ok(())
+    }
+
+    fn list_of(
+        &mut self,
+        element: &'a Expr,
+        generators: &'a [Comprehension],
+        span: u32,
+    ) -> Result<(), Fault> {
+        self.emit(Op::List(0), span);
+        self.comprehension(generators, &Made::Element(element))
     }
 
     /// A comprehension: its variables, those of all its clauses, are its own, and only where the
@@ -219,23 +332,19 @@ impl<'a> Compiler<'a, '_> {
     /// the stack and stays there.
     fn comprehension(
         &mut self,
-        first: &'a ForClause,
-        rest: &'a [Clause],
+        generators: &'a [Comprehension],
         made: &Made<'a>,
     ) -> Result<(), Fault> {
-        self.expression(&first.over)?;
-        let span = first.var.span;
+        let (first, rest) = generators.split_first().expect("a comprehension has a for");
+        self.expression(&first.iter)?;
         let mut names = Vec::new();
-        targets(&first.var, &mut names);
-        for clause in rest {
-            if let ClauseP::For(inner) = clause {
-                targets(&inner.var, &mut names);
-            }
+        for clause in generators {
+            targets(&clause.target, &mut names);
         }
         names.sort_unstable();
         names.dedup();
         for slot in self.scope().open_block(names) {
-            self.emit(Op::ClearLocal(slot), span);
+            self.emit(Op::ClearLocal(slot), at(&first.target));
         }
         self.clause(first, rest, made)?;
         self.scope().close_block();
@@ -245,42 +354,33 @@ impl<'a> Compiler<'a, '_> {
     /// A clause and those after it; what it loops over is on the stack.
     fn clause(
         &mut self,
-        clause: &'a ForClause,
-        rest: &'a [Clause],
+        clause: &'a Comprehension,
+        rest: &'a [Comprehension],
         made: &Made<'a>,
     ) -> Result<(), Fault> {
-        let span = clause.var.span;
-        self.emit(Op::Loop, clause.over.span);
+        let span = at(&clause.target);
+        self.emit(Op::Loop, at(&clause.iter));
         let next = self.here();
         let done = self.emit(Op::Next(0), span);
-        self.assign(&clause.var)?;
+        self.assign(&clause.target)?;
         let mut skips = Vec::new();
-        let mut rest = rest.iter();
-        loop {
-            match rest.next() {
-                Some(ClauseP::If(condition)) => {
-                    self.expression(condition)?;
-                    skips.push(self.emit(Op::JumpIfFalse(0), condition.span));
-                }
-                Some(ClauseP::For(inner)) => {
-                    self.expression(&inner.over)?;
-                    self.clause(inner, rest.as_slice(), made)?;
-                    break;
-                }
-                None => {
-                    match made {
-                        Made::Element(element) => {
-                            self.expression(element)?;
-                            self.emit(Op::Append, element.span);
-                        }
-                        Made::Entry(key, value) => {
-                            self.expression(key)?;
-                            self.expression(value)?;
-                            self.emit(Op::Put, key.span);
-                        }
-                    }
-                    break;
-                }
+        for condition in &clause.ifs {
+            self.expression(condition)?;
+            skips.push(self.emit(Op::JumpIfFalse(0), at(condition)));
+        }
+        match (rest.split_first(), made) {
+            (Some((inner, rest)), _) => {
+                self.expression(&inner.iter)?;
+                self.clause(inner, rest, made)?;
+            }
+            (None, Made::Element(element)) => {
+                self.expression(element)?;
+                self.emit(Op::Append, at(*element));
+            }
+            (None, Made::Entry(key, value)) => {
+                self.expression(key)?;
+                self.expression(value)?;
+                self.emit(Op::Put, at(*key));
             }
         }
         for skip in skips {
@@ -294,8 +394,8 @@ impl<'a> Compiler<'a, '_> {
 
 /// What a comprehension makes of each round.
 enum Made<'a> {
-    Element(&'a AstExpr),
-    Entry(&'a AstExpr, &'a AstExpr),
+    Element(&'a Expr),
+    Entry(&'a Expr, &'a Expr),
 }
 
 /// Name of a function without one.

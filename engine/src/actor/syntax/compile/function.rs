@@ -1,69 +1,53 @@
 //! Functions: parameters, defaults and types, and their bodies.
 
-use super::{Body, Compiler};
+use super::{Body, Compiler, at};
 use crate::actor::{
     error::Fault,
     syntax::{
+        absent,
         code::{FunctionCode, Op, Parameter, ParameterKind},
         scope::{Scope, assigned},
     },
 };
-use starlark_syntax::{
-    codemap::Span,
-    syntax::ast::{AstExpr, AstParameter, AstStmt, AstTypeExpr, ParameterP},
-};
+use ruff_python_ast::{self as ast, Expr, Stmt};
 
 impl<'a> Compiler<'a, '_> {
     pub(super) fn function(
         &mut self,
-        name: &'a str,
-        parameters: &'a [AstParameter],
-        returns: Option<&'a AstTypeExpr>,
+        name: &str,
+        parameters: Option<&'a ast::Parameters>,
+        returns: Option<&'a Expr>,
         code: Code<'a>,
-        span: Span,
+        span: u32,
     ) -> Result<(), Fault> {
         let mut scope = Scope::default();
         let (mut defaults, mut types) = (Vec::new(), Vec::new());
-        let (mut kind, mut listed) = (ParameterKind::Normal, Vec::new());
-        for parameter in parameters {
-            let (name, own_kind, annotation, default) = match &parameter.node {
-                ParameterP::Normal(name, annotation, default) => {
-                    (name, kind, annotation.as_deref(), default.as_deref())
-                }
-                ParameterP::NoArgs => {
-                    kind = ParameterKind::Named;
-                    continue;
-                }
-                ParameterP::Args(name, annotation) => {
-                    kind = ParameterKind::Named;
-                    (name, ParameterKind::Rest, annotation.as_deref(), None)
-                }
-                ParameterP::KwArgs(name, annotation) => {
-                    (name, ParameterKind::NamedRest, annotation.as_deref(), None)
-                }
-                ParameterP::Slash => {
-                    return self.refuse(parameter.span, "there are no parameters by place alone");
-                }
-            };
-            scope.define(&name.node.ident);
-            let index = |list: &mut Vec<&'a AstExpr>, e: Option<&'a AstExpr>| {
+        let mut listed: Vec<Parameter> = Vec::new();
+        for (parameter, kind, default) in self.parameters_of(parameters)? {
+            let name = parameter.name.as_str();
+            let index = |list: &mut Vec<&'a Expr>, e: Option<&'a Expr>| {
                 e.map(|e| {
                     list.push(e);
                     list.len() as u32 - 1
                 })
             };
             let default = index(&mut defaults, default);
-            let annotation = index(&mut types, annotation.map(|a| &a.expr));
-            let name = self.symbol(&name.node.ident);
-            listed.push(Parameter { name, kind: own_kind, default, annotation });
+            let annotation = index(&mut types, parameter.annotation.as_deref());
+            if scope.define(name) as usize != listed.len() {
+                return self.refuse(at(parameter), format!("the parameter {name} is there twice"));
+            }
+            let name = self.symbol(name);
+            listed.push(Parameter { name, kind, default, annotation });
         }
         // Defaults and types are evaluated where the function is made, not within it.
         self.expressions_of(&defaults)?;
-        self.expressions_of(&types)?;
-        if let Some(returns) = returns {
-            self.expression(&returns.expr)?;
+        for annotation in types.iter().copied().chain(returns) {
+            if absent::is_literal(annotation) {
+                return self.refuse(at(annotation), "an annotation is a type, not a value");
+            }
+            self.expression(annotation)?;
         }
-        if let Code::Statement(body) = code {
+        if let Code::Block(body) = code {
             let mut names = Vec::new();
             assigned(body, &mut names);
             for name in names {
@@ -82,7 +66,7 @@ impl<'a> Compiler<'a, '_> {
         let code_name = self.symbol(name);
         self.program.functions.push(FunctionCode {
             name: code_name,
-            offset: span.begin().get(),
+            offset: span,
             entry: 0,
             positional,
             simple: listed.len() == positional as usize && types.is_empty(),
@@ -99,13 +83,13 @@ impl<'a> Compiler<'a, '_> {
         self.scopes.push(scope);
         self.bodies.push(Body::default());
         match code {
-            Code::Statement(body) => {
-                self.statement(body)?;
+            Code::Block(body) => {
+                self.block(body)?;
                 self.emit(Op::End, span);
             }
             Code::Expression(value) => {
                 self.expression(value)?;
-                self.emit(Op::Return, value.span);
+                self.emit(Op::Return, at(value));
             }
         }
         self.finish(index);
@@ -113,7 +97,28 @@ impl<'a> Compiler<'a, '_> {
         Ok(())
     }
 
-    fn expressions_of(&mut self, expressions: &[&'a AstExpr]) -> Result<(), Fault> {
+    /// Parameters in their order, with their defaults.
+    fn parameters_of(
+        &self,
+        parameters: Option<&'a ast::Parameters>,
+    ) -> Result<Vec<(&'a ast::Parameter, ParameterKind, Option<&'a Expr>)>, Fault> {
+        let Some(parameters) = parameters else { return Ok(Vec::new()) };
+        if let Some(first) = parameters.posonlyargs.first() {
+            return self
+                .refuse(at(first), "there are no parameters by place alone: leave out the /");
+        }
+        let mut all = Vec::new();
+        let with_default = |kind| {
+            move |of: &'a ast::ParameterWithDefault| (&of.parameter, kind, of.default.as_deref())
+        };
+        all.extend(parameters.args.iter().map(with_default(ParameterKind::Normal)));
+        all.extend(parameters.vararg.iter().map(|of| (&**of, ParameterKind::Rest, None)));
+        all.extend(parameters.kwonlyargs.iter().map(with_default(ParameterKind::Named)));
+        all.extend(parameters.kwarg.iter().map(|of| (&**of, ParameterKind::NamedRest, None)));
+        Ok(all)
+    }
+
+    fn expressions_of(&mut self, expressions: &[&'a Expr]) -> Result<(), Fault> {
         expressions.iter().try_for_each(|expression| self.expression(expression))
     }
 }
@@ -121,6 +126,6 @@ impl<'a> Compiler<'a, '_> {
 /// What a function runs.
 #[derive(Clone, Copy)]
 pub(super) enum Code<'a> {
-    Statement(&'a AstStmt),
-    Expression(&'a AstExpr),
+    Block(&'a [Stmt]),
+    Expression(&'a Expr),
 }

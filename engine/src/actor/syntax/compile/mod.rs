@@ -3,37 +3,29 @@
 mod expression;
 mod function;
 mod statement;
+mod text;
 
 use super::{
     Lines,
     code::{FunctionCode, Op, Program, Symbol},
-    scan::{START, dialect},
+    parse::parse_module,
     scope::{Scope, assigned},
 };
 use crate::actor::{
-    error::{Error, Fault, Position},
+    error::{Error, Fault},
     gas::Meter,
     value::{Arena, Text, Value},
 };
-use starlark_syntax::{
-    codemap::Span,
-    syntax::{AstModule, ast::AstStmt},
-};
+use ruff_python_ast::Stmt;
+use ruff_text_size::Ranged;
 use std::collections::{BTreeMap, btree_map::Entry};
 
 /// Name of what runs when a module loads, in stacks.
 const TOP_LEVEL: &str = "<module>";
-const NO_DIVISION: &str = "there are no floats and so no `/`; use `//`";
 
-/// What the parser says, at the place it says.
-pub(in crate::actor::syntax) fn syntax_error(
-    error: &starlark_syntax::Error,
-    lines: &Lines,
-) -> Fault {
-    let at = error.span().map_or(START, |file| lines.position(file.span.begin().get()));
-    let text = error.without_diagnostic().to_string();
-    let text = text.trim_start_matches("Parse error: ").trim_start_matches("error: ");
-    Error::refused(text, at)
+/// Where a node begins in the source.
+fn at(node: &impl Ranged) -> u32 {
+    node.start().to_u32()
 }
 
 /// Parses a scanned module and compiles it; its constants go into `arena`.
@@ -42,8 +34,7 @@ pub(in crate::actor) fn compile(
     arena: &mut Arena,
     meter: &mut Meter,
 ) -> Result<Program, Fault> {
-    let parsed = AstModule::parse("actor", lines.source().to_owned(), &dialect())
-        .map_err(|error| syntax_error(&error, &lines))?;
+    let parsed = parse_module(&lines)?;
     let mut compiler = Compiler {
         arena,
         meter,
@@ -63,7 +54,7 @@ pub(in crate::actor) fn compile(
             global_names: Vec::new(),
         },
     };
-    compiler.module(parsed.statement())?;
+    compiler.module(parsed.suite())?;
     Ok(compiler.program)
 }
 
@@ -92,12 +83,8 @@ struct Compiler<'a, 'm> {
 }
 
 impl<'a> Compiler<'a, '_> {
-    fn at(&self, span: Span) -> Position {
-        self.program.lines.position(span.begin().get())
-    }
-
-    fn refuse<T>(&self, span: Span, message: impl Into<String>) -> Result<T, Fault> {
-        Err(Error::refused(message, self.at(span)))
+    fn refuse<T>(&self, at: u32, message: impl Into<String>) -> Result<T, Fault> {
+        Err(Error::refused(message, self.program.lines.position(at)))
     }
 
     fn symbol(&mut self, name: &str) -> Symbol {
@@ -118,11 +105,11 @@ impl<'a> Compiler<'a, '_> {
         self.scopes.last_mut().expect("something is compiled")
     }
 
-    fn emit(&mut self, op: Op, span: Span) -> usize {
+    fn emit(&mut self, op: Op, at: u32) -> usize {
         let change = self.change(op);
         let body = self.body();
         body.ops.push(op);
-        body.offsets.push(span.begin().get());
+        body.offsets.push(at);
         body.depth += change;
         body.deepest = body.deepest.max(body.depth);
         body.ops.len() - 1
@@ -137,6 +124,8 @@ impl<'a> Compiler<'a, '_> {
             | Op::Captured(_)
             | Op::Global(_)
             | Op::Dict
+            | Op::Copy
+            | Op::CopyUnder
             | Op::Method(_)
             | Op::Next(_) => 1,
             Op::CopyTwo => 2,
@@ -145,6 +134,8 @@ impl<'a> Compiler<'a, '_> {
             | Op::Plus
             | Op::Invert
             | Op::Node
+            | Op::Round
+            | Op::Seal
             | Op::Jump(_)
             | Op::Attribute(_)
             | Op::ClearLocal(_)
@@ -157,18 +148,24 @@ impl<'a> Compiler<'a, '_> {
             | Op::Binary(_)
             | Op::Augment(_)
             | Op::JumpIfFalse(_)
+            | Op::JumpIfTrue(_)
             | Op::JumpIfFalseOrPop(_)
             | Op::JumpIfTrueOrPop(_)
             | Op::Pop
+            | Op::DropUnder
             | Op::Append
+            | Op::Extend
+            | Op::Merge
             | Op::Index
             | Op::Return
             | Op::Loop
             | Op::Check => -1,
-            Op::Entry | Op::Put => -2,
+            Op::Fail(given) | Op::Field(_, given) => -i64::from(given),
+            Op::Entry | Op::Put | Op::DeleteIndex => -2,
             Op::StoreIndex | Op::StoreAugmented => -3,
-            Op::List(n) | Op::Tuple(n) => 1 - i64::from(n),
+            Op::List(n) | Op::Tuple(n) | Op::Concat(n) => 1 - i64::from(n),
             Op::Unpack(n) => i64::from(n) - 1,
+            Op::UnpackRest(first, last) => i64::from(first) + i64::from(last),
             Op::Slice(parts) => -i64::from(parts.count_ones()),
             Op::Call(site) => -(self.program.sites[site as usize].width() as i64),
             Op::CallMethod(site) => -(self.program.sites[site as usize].width() as i64) - 1,
@@ -189,6 +186,7 @@ impl<'a> Compiler<'a, '_> {
         match &mut self.body().ops[from] {
             Op::Jump(target)
             | Op::JumpIfFalse(target)
+            | Op::JumpIfTrue(target)
             | Op::JumpIfFalseOrPop(target)
             | Op::JumpIfTrueOrPop(target)
             | Op::Next(target) => *target = to,
@@ -202,12 +200,12 @@ impl<'a> Compiler<'a, '_> {
         constants.len() as u32 - 1
     }
 
-    fn push_constant(&mut self, value: Value, span: Span) {
+    fn push_constant(&mut self, value: Value, at: u32) {
         let constant = self.constant(value);
-        self.emit(Op::Constant(constant), span);
+        self.emit(Op::Constant(constant), at);
     }
 
-    fn text(&mut self, text: &'a str, span: Span) -> Result<(), Fault> {
+    fn text(&mut self, text: &'a str, at: u32) -> Result<(), Fault> {
         let constant = match self.texts.get(text) {
             Some(constant) => *constant,
             None => {
@@ -219,13 +217,13 @@ impl<'a> Compiler<'a, '_> {
                 constant
             }
         };
-        self.emit(Op::Constant(constant), span);
+        self.emit(Op::Constant(constant), at);
         Ok(())
     }
 
-    fn module(&mut self, statement: &'a AstStmt) -> Result<(), Fault> {
+    fn module(&mut self, statements: &'a [Stmt]) -> Result<(), Fault> {
         let mut names = Vec::new();
-        assigned(statement, &mut names);
+        assigned(statements, &mut names);
         for name in names {
             let (symbol, next) = (self.symbol(name), self.program.globals.len() as u32);
             if let Entry::Vacant(global) = self.program.globals.entry(symbol) {
@@ -253,8 +251,8 @@ impl<'a> Compiler<'a, '_> {
         });
         self.scopes.push(Scope::default());
         self.bodies.push(Body::default());
-        self.statement(statement)?;
-        self.emit(Op::End, statement.span);
+        self.block(statements)?;
+        self.emit(Op::End, 0);
         self.finish(0);
         Ok(())
     }
@@ -268,6 +266,7 @@ impl<'a> Compiler<'a, '_> {
             match op {
                 Op::Jump(target)
                 | Op::JumpIfFalse(target)
+                | Op::JumpIfTrue(target)
                 | Op::JumpIfFalseOrPop(target)
                 | Op::JumpIfTrueOrPop(target)
                 | Op::Next(target) => *target += entry,

@@ -1,183 +1,294 @@
 //! Statements and assignments.
 
-use super::{Compiler, LoopBody, NO_DIVISION, function::Code};
+use super::{Compiler, LoopBody, at, function::Code};
 use crate::actor::{
     builtin,
     error::Fault,
     eval::shorten,
     gas::Cause,
     syntax::{
-        code::Op,
+        absent,
+        code::{BinOp, Op},
         scope::{Variable, resolve},
     },
     value::Value,
 };
-use starlark_syntax::{
-    codemap::Span,
-    syntax::ast::{
-        AssignOp, AssignTargetP, AstAssignTarget, AstExpr, AstLiteral, AstStmt, BinOp, ExprP, ForP,
-        StmtP,
-    },
-};
-
-const NO_FIELDS: &str = "attributes cannot be assigned";
+use ruff_python_ast::{Expr, Operator, Stmt, StmtFor, StmtIf, StmtWhile};
 
 impl<'a> Compiler<'a, '_> {
-    pub(super) fn statement(&mut self, statement: &'a AstStmt) -> Result<(), Fault> {
-        let span = statement.span;
-        match &statement.node {
-            StmtP::Statements(statements) => {
-                for statement in statements {
-                    self.statement(statement)?;
-                }
-            }
-            StmtP::Pass => {
+    pub(super) fn block(&mut self, statements: &'a [Stmt]) -> Result<(), Fault> {
+        statements.iter().try_for_each(|statement| self.statement(statement))
+    }
+
+    fn statement(&mut self, statement: &'a Stmt) -> Result<(), Fault> {
+        let span = at(statement);
+        match statement {
+            Stmt::Pass(_) => {
                 self.emit(Op::Node, span);
             }
-            StmtP::Break => {
+            Stmt::Break(_) => {
                 self.emit(Op::Node, span);
                 let jump = self.emit(Op::Jump(0), span);
-                self.innermost_loop().breaks.push(jump);
+                match self.body().loops.last_mut() {
+                    Some(innermost) => innermost.breaks.push(jump),
+                    None => return self.refuse(span, "`break` outside of a loop"),
+                }
             }
-            StmtP::Continue => {
+            Stmt::Continue(_) => {
                 self.emit(Op::Node, span);
-                let next = self.innermost_loop().next;
+                let Some(next) = self.body().loops.last().map(|innermost| innermost.next) else {
+                    return self.refuse(span, "`continue` outside of a loop");
+                };
                 self.emit(Op::Jump(next), span);
             }
-            StmtP::Return(value) => {
-                match value {
+            Stmt::Return(of) => {
+                if self.scopes.len() == 1 {
+                    return self.refuse(span, "`return` outside of a function");
+                }
+                match &of.value {
                     Some(value) => self.expression(value)?,
                     None => self.push_constant(Value::None, span),
                 }
                 self.emit(Op::Return, span);
             }
             // Documentation is no work.
-            StmtP::Expression(e) if matches!(e.node, ExprP::Literal(AstLiteral::String(_))) => {}
-            StmtP::Expression(expression) => {
-                self.expression(expression)?;
+            Stmt::Expr(of) if matches!(*of.value, Expr::StringLiteral(_)) => {}
+            Stmt::Expr(of) => {
+                self.expression(&of.value)?;
                 self.emit(Op::Pop, span);
             }
-            StmtP::Assign(assign) => {
-                self.expression(&assign.rhs)?;
-                if let Some(annotation) = &assign.ty {
-                    self.expression(&annotation.expr)?;
-                    self.emit(Op::Check, annotation.span);
+            Stmt::Assign(assign) => {
+                self.expression(&assign.value)?;
+                let (last, others) = assign.targets.split_last().expect("it assigns something");
+                for target in others {
+                    self.emit(Op::Copy, at(target));
+                    self.assign(target)?;
                 }
-                self.assign(&assign.lhs)?;
+                self.assign(last)?;
             }
-            StmtP::AssignModify(target, op, value) => self.augment(target, *op, value, span)?,
-            StmtP::If(condition, body) => {
-                self.expression(condition)?;
-                let skip = self.emit(Op::JumpIfFalse(0), span);
-                self.statement(body)?;
-                self.land(skip);
+            Stmt::AnnAssign(assign) => {
+                let Some(value) = &assign.value else {
+                    return self
+                        .refuse(span, "a variable is declared with its value: x: T = value");
+                };
+                self.expression(value)?;
+                self.expression(&assign.annotation)?;
+                self.emit(Op::Check, at(&*assign.annotation));
+                self.assign(&assign.target)?;
             }
-            StmtP::IfElse(condition, branches) => {
-                self.expression(condition)?;
-                let skip = self.emit(Op::JumpIfFalse(0), span);
-                self.statement(&branches.0)?;
-                let end = self.emit(Op::Jump(0), span);
-                self.land(skip);
-                self.statement(&branches.1)?;
-                self.land(end);
+            Stmt::AugAssign(assign) => {
+                let op = self.binary_of(assign.op, span)?;
+                self.augment(&assign.target, op, &assign.value, span)?;
             }
-            StmtP::For(ForP { var, over, body }) => {
-                self.expression(over)?;
-                self.emit(Op::Loop, over.span);
-                let next = self.here();
-                let done = self.emit(Op::Next(0), span);
-                self.assign(var)?;
-                self.body().loops.push(LoopBody { next, breaks: Vec::new() });
-                self.statement(body)?;
-                self.emit(Op::Jump(next), span);
-                let ended = self.body().loops.pop().expect("the loop that was begun");
-                if !ended.breaks.is_empty() {
-                    for from in ended.breaks {
-                        self.land(from);
+            Stmt::If(of) => self.branches(of)?,
+            Stmt::For(of) => self.for_loop(of)?,
+            Stmt::While(of) => self.while_loop(of)?,
+            Stmt::FunctionDef(def) => {
+                if let Some(types) = &def.type_params {
+                    return self
+                        .refuse(at(&**types), "there are no type parameters; use typing.Any");
+                }
+                let name = def.name.as_str();
+                let code = Code::Block(&def.body);
+                self.function(name, Some(&def.parameters), def.returns.as_deref(), code, span)?;
+                self.store(name, at(&def.name));
+            }
+            Stmt::Assert(of) => {
+                self.expression(&of.test)?;
+                let holds = self.emit(Op::JumpIfTrue(0), span);
+                if let Some(message) = &of.msg {
+                    self.expression(message)?;
+                }
+                self.emit(Op::Fail(of.msg.is_some()), span);
+                self.land(holds);
+            }
+            Stmt::Delete(of) => {
+                for target in &of.targets {
+                    let Expr::Subscript(element) = target else {
+                        return self.refuse(at(target), absent::DELETE);
+                    };
+                    if let Expr::Slice(_) = *element.slice {
+                        return self.refuse(at(target), absent::DELETE);
                     }
-                    self.emit(Op::EndLoop, span);
+                    self.expression(&element.value)?;
+                    self.expression(&element.slice)?;
+                    self.emit(Op::DeleteIndex, at(target));
                 }
-                self.land(done);
             }
-            StmtP::Def(def) => {
-                let returns = def.return_type.as_deref();
-                let name = def.name.node.ident.as_str();
-                let body = Code::Statement(&def.body);
-                self.function(name, &def.params, returns, body, span)?;
-                self.store(name, def.name.span);
-            }
-            StmtP::Load(_) => return self.refuse(span, "there is no load; a module stands alone"),
+            other => return self.refuse(span, absent::statement(other)),
         }
         Ok(())
     }
 
-    fn innermost_loop(&mut self) -> &mut LoopBody {
-        self.body().loops.last_mut().expect("the parser refuses it outside of loops")
+    fn branches(&mut self, of: &'a StmtIf) -> Result<(), Fault> {
+        let mut ends = Vec::new();
+        let mut branch = (at(of), Some(&*of.test), &of.body);
+        let mut clauses = of.elif_else_clauses.iter();
+        loop {
+            let (span, test, body) = branch;
+            let Some(test) = test else {
+                self.block(body)?;
+                break;
+            };
+            self.expression(test)?;
+            let skip = self.emit(Op::JumpIfFalse(0), span);
+            self.block(body)?;
+            let Some(clause) = clauses.next() else {
+                self.land(skip);
+                break;
+            };
+            ends.push(self.emit(Op::Jump(0), span));
+            self.land(skip);
+            branch = (at(clause), clause.test.as_ref(), &clause.body);
+        }
+        for end in ends {
+            self.land(end);
+        }
+        Ok(())
+    }
+
+    fn for_loop(&mut self, of: &'a StmtFor) -> Result<(), Fault> {
+        let span = at(of);
+        self.expression(&of.iter)?;
+        self.emit(Op::Loop, at(&*of.iter));
+        let next = self.here();
+        let done = self.emit(Op::Next(0), span);
+        self.assign(&of.target)?;
+        self.body().loops.push(LoopBody { next, breaks: Vec::new() });
+        self.block(&of.body)?;
+        self.emit(Op::Jump(next), span);
+        let ended = self.body().loops.pop().expect("the loop that was begun");
+        if of.orelse.is_empty() {
+            if !ended.breaks.is_empty() {
+                self.land_all(ended.breaks);
+                self.emit(Op::EndLoop, span);
+            }
+            self.land(done);
+            return Ok(());
+        }
+        self.land(done);
+        self.block(&of.orelse)?;
+        if !ended.breaks.is_empty() {
+            let end = self.emit(Op::Jump(0), span);
+            self.land_all(ended.breaks);
+            self.emit(Op::EndLoop, span);
+            self.land(end);
+        }
+        Ok(())
+    }
+
+    fn while_loop(&mut self, of: &'a StmtWhile) -> Result<(), Fault> {
+        let span = at(of);
+        let next = self.here();
+        self.expression(&of.test)?;
+        let done = self.emit(Op::JumpIfFalse(0), span);
+        self.emit(Op::Round, span);
+        self.body().loops.push(LoopBody { next, breaks: Vec::new() });
+        self.block(&of.body)?;
+        self.emit(Op::Jump(next), span);
+        let ended = self.body().loops.pop().expect("the loop that was begun");
+        self.land(done);
+        self.block(&of.orelse)?;
+        self.land_all(ended.breaks);
+        Ok(())
+    }
+
+    fn land_all(&mut self, jumps: Vec<usize>) {
+        for from in jumps {
+            self.land(from);
+        }
     }
 
     /// Assigns what is on the stack.
-    pub(super) fn assign(&mut self, target: &'a AstAssignTarget) -> Result<(), Fault> {
-        match &target.node {
-            AssignTargetP::Identifier(name) => self.store(&name.node.ident, target.span),
-            AssignTargetP::Tuple(targets) => {
-                self.emit(Op::Unpack(targets.len() as u32), target.span);
-                for target in targets {
-                    self.assign(target)?;
+    pub(super) fn assign(&mut self, target: &'a Expr) -> Result<(), Fault> {
+        let span = at(target);
+        match target {
+            Expr::Name(name) => self.store(name.id.as_str(), span),
+            Expr::Tuple(of) => self.unpack(&of.elts, span)?,
+            Expr::List(of) => self.unpack(&of.elts, span)?,
+            Expr::Subscript(of) => {
+                if let Expr::Slice(_) = *of.slice {
+                    return self.refuse(span, "a slice cannot be assigned; make a new list");
                 }
+                self.expression(&of.value)?;
+                self.expression(&of.slice)?;
+                self.emit(Op::StoreIndex, span);
             }
-            AssignTargetP::Index(parts) => {
-                self.expression(&parts.0)?;
-                self.expression(&parts.1)?;
-                self.emit(Op::StoreIndex, target.span);
-            }
-            AssignTargetP::Dot(..) => return self.refuse(target.span, NO_FIELDS),
+            Expr::Attribute(_) => return self.refuse(span, absent::FIELDS),
+            Expr::Starred(_) => return self.refuse(span, "a starred name is one of several"),
+            _ => return self.refuse(span, "this cannot be assigned"),
         }
         Ok(())
+    }
+
+    fn unpack(&mut self, targets: &'a [Expr], span: u32) -> Result<(), Fault> {
+        let starred = |target: &Expr| matches!(target, Expr::Starred(_));
+        match targets.iter().position(starred) {
+            None => {
+                self.emit(Op::Unpack(targets.len() as u32), span);
+            }
+            Some(first) => {
+                let last = targets.len() - first - 1;
+                if let Some(second) = targets[first + 1..].iter().find(|target| starred(target)) {
+                    return self.refuse(at(second), "one starred name takes what is left");
+                }
+                self.emit(Op::UnpackRest(first as u32, last as u32), span);
+            }
+        }
+        targets.iter().try_for_each(|target| match target {
+            Expr::Starred(rest) => self.assign(&rest.value),
+            target => self.assign(target),
+        })
     }
 
     fn augment(
         &mut self,
-        target: &'a AstAssignTarget,
-        op: AssignOp,
-        value: &'a AstExpr,
-        span: Span,
+        target: &'a Expr,
+        op: BinOp,
+        value: &'a Expr,
+        span: u32,
     ) -> Result<(), Fault> {
-        let op = self.binary_of(op, span)?;
-        match &target.node {
-            AssignTargetP::Identifier(name) => {
-                self.load(&name.node.ident, target.span)?;
+        match target {
+            Expr::Name(name) => {
+                let name = name.id.as_str();
+                self.load(name, at(target))?;
                 self.expression(value)?;
                 self.emit(Op::Augment(op), span);
-                self.store(&name.node.ident, target.span);
+                self.store(name, at(target));
             }
-            AssignTargetP::Index(parts) => {
-                self.expression(&parts.0)?;
-                self.expression(&parts.1)?;
-                self.emit(Op::CopyTwo, target.span);
-                self.emit(Op::Index, target.span);
+            Expr::Subscript(of) => {
+                if let Expr::Slice(_) = *of.slice {
+                    return self.refuse(span, "a slice cannot be assigned; make a new list");
+                }
+                self.expression(&of.value)?;
+                self.expression(&of.slice)?;
+                self.emit(Op::CopyTwo, at(target));
+                self.emit(Op::Index, at(target));
                 self.expression(value)?;
                 self.emit(Op::Augment(op), span);
-                self.emit(Op::StoreAugmented, target.span);
+                self.emit(Op::StoreAugmented, at(target));
             }
-            AssignTargetP::Dot(..) => return self.refuse(target.span, NO_FIELDS),
-            AssignTargetP::Tuple(_) => return self.refuse(span, "a tuple cannot be augmented"),
+            Expr::Attribute(_) => return self.refuse(at(target), absent::FIELDS),
+            _ => return self.refuse(span, "a tuple cannot be augmented"),
         }
         Ok(())
     }
 
-    fn binary_of(&self, op: AssignOp, span: Span) -> Result<BinOp, Fault> {
+    pub(super) fn binary_of(&self, op: Operator, span: u32) -> Result<BinOp, Fault> {
         Ok(match op {
-            AssignOp::Add => BinOp::Add,
-            AssignOp::Subtract => BinOp::Subtract,
-            AssignOp::Multiply => BinOp::Multiply,
-            AssignOp::Divide => return self.refuse(span, NO_DIVISION),
-            AssignOp::FloorDivide => BinOp::FloorDivide,
-            AssignOp::Percent => BinOp::Percent,
-            AssignOp::BitAnd => BinOp::BitAnd,
-            AssignOp::BitOr => BinOp::BitOr,
-            AssignOp::BitXor => BinOp::BitXor,
-            AssignOp::LeftShift => BinOp::LeftShift,
-            AssignOp::RightShift => BinOp::RightShift,
+            Operator::Add => BinOp::Add,
+            Operator::Sub => BinOp::Subtract,
+            Operator::Mult => BinOp::Multiply,
+            Operator::Pow => BinOp::Power,
+            Operator::FloorDiv => BinOp::FloorDivide,
+            Operator::Mod => BinOp::Percent,
+            Operator::BitAnd => BinOp::BitAnd,
+            Operator::BitOr => BinOp::BitOr,
+            Operator::BitXor => BinOp::BitXor,
+            Operator::LShift => BinOp::LeftShift,
+            Operator::RShift => BinOp::RightShift,
+            Operator::Div => return self.refuse(span, absent::DIVISION),
+            Operator::MatMult => return self.refuse(span, absent::AT),
         })
     }
 
@@ -191,7 +302,7 @@ impl<'a> Compiler<'a, '_> {
         self.program.global(name).map(Op::Global)
     }
 
-    pub(super) fn load(&mut self, name: &'a str, span: Span) -> Result<(), Fault> {
+    pub(super) fn load(&mut self, name: &str, span: u32) -> Result<(), Fault> {
         // A name is looked for in every function around.
         self.meter.pay(Cause::Loading, self.scopes.len() as u64)?;
         if let Some(op) = self.variable(name) {
@@ -199,12 +310,13 @@ impl<'a> Compiler<'a, '_> {
         } else if let Some(value) = builtin::universe(name) {
             self.push_constant(value, span);
         } else {
-            return self.refuse(span, format!("undefined name {}", shorten(name)));
+            let hint = absent::name(name).map_or_else(String::new, |hint| format!(": {hint}"));
+            return self.refuse(span, format!("undefined name {}{hint}", shorten(name)));
         }
         Ok(())
     }
 
-    pub(super) fn store(&mut self, name: &str, span: Span) {
+    pub(super) fn store(&mut self, name: &str, span: u32) {
         let op = match self.variable(name) {
             Some(Op::Local(slot)) => Op::StoreLocal(slot),
             Some(Op::Global(global)) => Op::StoreGlobal(global),
