@@ -226,7 +226,7 @@ fn due() -> DueTimers {
         due: 31,
         ranked: 30,
         timers: vec![
-            timer(1, Some(1), DueFate::Fires, "it fires, whatever those before it use"),
+            timer(1, Some(1), DueFate::Fires, "there is room for it"),
             timer(2, None, DueFate::InsufficientFunds, "its payer has 0 CBY: it waits for funds"),
         ],
         next: Some(2),
@@ -268,7 +268,7 @@ fn quote() -> TimerQuote {
         ranked: 12,
         max_cost: wei(90_000_000),
         next: DueFate::Fires,
-        outlook: "it fires, whatever those before it use".to_owned(),
+        outlook: "there is room for it".to_owned(),
     }
 }
 

@@ -136,7 +136,7 @@ impl Document for TimerQuote {
             ("priority", format!("{} per cycle at most", wei(**max_priority_fee_per_cycle))),
             ("question", {
                 let paid = grouped(self.paid_cycles.into());
-                format!("{} cycles, {paid} of them paid for: {}", self.cycles, amount(*self.cost))
+                format!("{} cycles, {paid} paid for: {}", self.cycles, amount(*self.cost))
             }),
             ("price", format!("{} per cycle before priority", wei(*self.cycle_price))),
             ("tip", or_dash(self.effective_tip, |tip| format!("{} per cycle", wei(*tip)))),

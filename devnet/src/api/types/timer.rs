@@ -284,7 +284,9 @@ pub struct LaneBlock {
     /// The lane's own basefee per cycle, in wei, which a fire pays beside the cycle basefee under
     /// `eip1559`; under the other policies, which have none, the cycle basefee itself.
     pub lane_basefee: AmountText,
-    /// What a cycle of a fire cost in all before priority, in wei.
+    /// What a cycle of a fire cost in all before priority, in wei; 0 in recordings of programs that
+    /// did not tell it.
+    #[serde(default)]
     pub cycle_price: AmountText,
     /// Cycles that the lane has.
     pub capacity: u64,
