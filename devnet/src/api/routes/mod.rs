@@ -17,6 +17,7 @@ mod mru;
 mod polling;
 mod pool;
 mod presence;
+mod proof;
 mod runner;
 mod selection;
 mod speculation;
@@ -35,10 +36,10 @@ use super::{
         EventPage, EventQuery, Explanation, ExplanationQuery, FailureRequest, Fairness, Fault,
         FaultRequest, GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest,
         LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters,
-        PolledJobs, Pool, Presence, PresenceCheck, PresenceComparison, ResultAccepted,
-        ResultRequest, Runner, RunnerLoad, SaveRequest, SelectionCheck, Snapshot, Status, Stopping,
-        StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary, Transaction,
-        TransactionAccepted, TransactionRequest, Validator, Votes,
+        PolledJobs, Pool, Presence, PresenceCheck, PresenceComparison, ProofQuery, ResultAccepted,
+        ResultRequest, Runner, RunnerLoad, SaveRequest, SelectionCheck, Snapshot, StateProof,
+        Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerSummary,
+        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     view::{Glance, View},
 };
@@ -93,6 +94,12 @@ fn others() -> Vec<Route> {
             "The governed parameters",
             Answer::many::<GovernedParameter>(),
             |view, (), Nothing {}| timer::governance(view),
+        ),
+        view(
+            "/v1/chain/proofs/{subject}",
+            "A proof of what the state has under a key, with header and certificate",
+            Answer::one::<StateProof>(),
+            |view, kind: String, query: ProofQuery| proof::prove(view, &kind, &query),
         ),
         view(
             "/v1/chain/blocks/{height}",

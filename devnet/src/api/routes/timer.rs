@@ -160,7 +160,7 @@ fn log(fire: Fire) -> Vec<String> {
 
 /// The timer that an id, or the only one that its beginning stands for: as the state has it where
 /// it is still there. The store may be a block ahead of the state.
-fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
+pub(super) fn find(view: &View, text: &str) -> Result<StoredTimer, ApiError> {
     if text == "latest" {
         let newest = view.store().newest_timer()?.ok_or_else(|| {
             ApiError::not_found("there is no timer so far")

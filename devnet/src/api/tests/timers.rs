@@ -17,6 +17,8 @@ use cowboy_engine::{
 };
 use std::sync::Arc;
 
+mod proofs;
+
 const CLOCK: &str = r#"
 def handle_timer(ctx, payload):
     pvm_host.log("at", ctx.height)
