@@ -50,6 +50,7 @@ pages! {
     migration: "docs/migration.md",
     operations: "docs/operations.md",
     presence: "docs/presence.md",
+    proofs: "docs/proofs.md",
     timers: "docs/timers.md",
     troubleshooting: "docs/troubleshooting.md",
 }

@@ -25,6 +25,7 @@ mod policies;
 mod presence;
 #[path = "../../examples/price_feed.rs"]
 mod price_feed;
+mod proofs;
 mod python;
 mod refusals;
 mod report;

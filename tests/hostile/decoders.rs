@@ -9,10 +9,10 @@ use cowboy_devnet::{
     transport::tls::{self, Identity},
 };
 use cowboy_engine::{
-    chain::{Block, SignedTransaction, Vote},
+    chain::{Block, Certificate, Executed, Header, SignedTransaction, StateProof, Subject, Vote},
     presence::Bitmap,
     primitives::{
-        SecretKey,
+        Address, Height, SecretKey,
         codec::{from_slice, to_vec},
     },
 };
@@ -93,6 +93,42 @@ fn blocks_and_transactions_are_read_in_their_one_form_or_refused() {
         let bytes = random.mutated(&blocks);
         if let Ok(block) = from_slice::<Block>(&bytes) {
             assert_eq!(to_vec(&block), bytes);
+        }
+    });
+}
+
+/// A proof that was changed shows nothing, or answers another question, or has other votes, which
+/// are checked elsewhere.
+#[test]
+fn proofs_of_states_are_read_in_their_one_form_or_refused() {
+    let setup = Setup::new(4, 2, Duration::ZERO);
+    let state = setup.genesis.state().expect("a chain");
+    let executed = Executed { height: Height::GENESIS, state_root: state.root() };
+    let header = Header { height: Height::new(1), executed, ..state.head().clone() };
+    let (block, round) = (header.hash(), header.round);
+    let certificate = Certificate { block, round, votes: votes() };
+    let account = key("account-0").address();
+    let subjects = [
+        Subject::Account(account),
+        Subject::Account(Address([7; 20])),
+        Subject::Runner(key("runner-0").address()),
+        Subject::Stored(account, "key".to_owned()),
+        Subject::Presence,
+        Subject::Timers { from: Height::new(1), to: Height::new(9) },
+    ];
+    let proofs = subjects.map(|subject| {
+        StateProof::new(&state, subject, header.clone(), certificate.clone()).expect("it is small")
+    });
+    let corpus = proofs.each_ref().map(|proof| proof.to_bytes().expect("it is small"));
+    play(|random| {
+        let bytes = if random.one_in(50) { random.bytes(300) } else { random.mutated(&corpus) };
+        let Ok(proof) = StateProof::from_bytes(&bytes) else { return };
+        assert_eq!(proof.to_bytes().as_ref(), Ok(&bytes));
+        let Ok(statement) = proof.check() else { return };
+        assert_eq!(statement.state_root, state.root());
+        let same = proofs.iter().find(|known| known.subject == proof.subject);
+        if let Some(known) = same {
+            assert_eq!(statement.found, known.check().expect("it holds").found);
         }
     });
 }

@@ -14,6 +14,7 @@ mod man;
 mod mru;
 mod pool;
 mod presence;
+mod proof;
 mod quickstart;
 mod runner;
 mod sim;

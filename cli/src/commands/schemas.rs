@@ -3,8 +3,8 @@
 //! fails the test below.
 
 use super::{
-    TEXT, account, actor, chain, devnet, doctor, job, lease, presence, quickstart, runner, sim,
-    speculation, timer, validator,
+    TEXT, account, actor, chain, devnet, doctor, job, lease, presence, proof, quickstart, runner,
+    sim, speculation, timer, validator,
 };
 use clap::Command;
 use cowboy_devnet::{
@@ -86,6 +86,8 @@ const ALL: &[(&str, Prints)] = &[
         Json(&[many::<api::GovernedParameter>(), one::<api::GovernedParameter>()]),
     ),
     ("chain params set", Json(&[one::<chain::params::Set>()])),
+    ("chain prove", Json(&[one::<proof::Proved>()])),
+    ("chain verify", Json(&[one::<proof::verify::Verified>()])),
     ("chain wait", Json(&[one::<api::Head>()])),
     ("chain advance", Json(&[one::<chain::advance::Advanced>()])),
     ("account new", Json(&[one::<account::new::Made>()])),
@@ -110,6 +112,8 @@ const ALL: &[(&str, Prints)] = &[
     ("timer bid", Json(&[one::<api::TimerQuote>()])),
     ("timer fees", Json(&[many::<api::LaneBlock>()])),
     ("timer fairness", Json(&[one::<api::Fairness>()])),
+    ("timer prove", Json(&[one::<proof::Proved>()])),
+    ("timer verify", Json(&[one::<proof::verify::Verified>()])),
     ("runner ls", Json(&[many::<api::Runner>()])),
     ("runner show", Json(&[one::<api::Runner>()])),
     ("runner subset", Json(&[many::<api::RunnerConnection>()])),

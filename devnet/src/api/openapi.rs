@@ -226,6 +226,7 @@ fn describe(name: &str) -> &'static str {
         "actor" => "An actor's address, or enough of its beginning: 0x and hex digits",
         "fault" => "A fault's number, or a node by name or address",
         "kind" => "A job kind, as `custom`",
+        "subject" => "What a proof is about: its kind, as `timer`",
         _ => "A name of this devnet, or an address: 0x and 40 hex digits",
     }
 }

@@ -17,10 +17,10 @@ use crate::{
         EventQuery, Explanation, ExplanationQuery, FailureRequest, Fairness, Fault, FaultRequest,
         GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
         LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs,
-        Pool, Presence, PresenceCheck, PresenceComparison, ResultAccepted, ResultRequest, Runner,
-        RunnerLoad, SaveRequest, SelectionCheck, Snapshot, Status, Stopping, StoreQuery, Timer,
-        TimerQuery, TimerQueue, TimerQuote, TimerSummary, Transaction, TransactionAccepted,
-        TransactionRequest, Validator, Votes,
+        Pool, Presence, PresenceCheck, PresenceComparison, ProofQuery, ResultAccepted,
+        ResultRequest, Runner, RunnerLoad, SaveRequest, SelectionCheck, Snapshot, StateProof,
+        Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue, TimerQuote, TimerSummary,
+        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     duration::Plain,
     home::{DevnetHome, HomeError, State},
@@ -204,6 +204,11 @@ impl Client {
     /// Every governed parameter.
     pub async fn governance(&self) -> Result<Vec<GovernedParameter>, ClientError> {
         self.get(&["chain", "governance"], &()).await
+    }
+
+    /// A proof of what the state has under a key.
+    pub async fn prove(&self, kind: &str, query: &ProofQuery) -> Result<StateProof, ClientError> {
+        self.get(&["chain", "proofs", kind], query).await
     }
 
     /// A block.

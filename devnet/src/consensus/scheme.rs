@@ -66,6 +66,9 @@ pub enum CommitteeError {
     /// A consensus key that is no key.
     #[error("the consensus key of validator {0} is no ed25519 public key")]
     Key(Address),
+    /// Bytes that are no ed25519 public key.
+    #[error("0x{} is no ed25519 public key", hex::encode(.0))]
+    NoKey([u8; 32]),
     /// The same consensus key twice.
     #[error("two validators have the same consensus key")]
     Repeated,
@@ -84,6 +87,16 @@ impl Committee {
         let mut namespace = b"cowboy/".to_vec();
         namespace.extend_from_slice(&chain_id.to_be_bytes());
         Self { validators, namespace: Namespace::derive(&namespace) }
+    }
+
+    /// The committee of the validators with these ed25519 keys, in any order.
+    pub fn of_keys(chain_id: u64, keys: &[[u8; 32]]) -> Result<Self, CommitteeError> {
+        let key = |key: &[u8; 32]| {
+            PublicKey::decode(Copying(key)).map_err(|_| CommitteeError::NoKey(*key))
+        };
+        let keys = keys.iter().map(key).collect::<Result<Vec<_>, _>>()?;
+        let keys = keys.into_iter().try_collect().map_err(|_| CommitteeError::Repeated)?;
+        Ok(Self::new(chain_id, keys))
     }
 
     /// The committee that `validators` are on the chain `chain_id`.

@@ -4,7 +4,10 @@ pub(super) mod advance;
 mod burned;
 pub(super) mod params;
 
-use super::actor;
+use super::{
+    actor,
+    proof::{self, Verify, Wanted},
+};
 use crate::{
     args::{self, HeightArg},
     complete,
@@ -64,6 +67,24 @@ pub enum Chain {
     /// Then the block time holds again. Of two at once the one that goes further counts. When the
     /// time is over, or the command is gone, the chain still is back at its pace by then.
     Advance(advance::Advance),
+    /// Write a proof of what the state has under a key, or that it has nothing there
+    ///
+    /// The proof is a file that holds a block's header and its certificate, so that others can
+    /// check it without the devnet: chain verify FILE.
+    Prove {
+        /// What: account, actor, stored, job, runner, task, presence, timer or timers
+        #[arg(value_parser = proof::KINDS)]
+        kind: String,
+        /// A name or address, an id, ACTOR/KEY of stored, FROM..TO of timers; none of presence
+        key: Option<String>,
+        #[command(flatten)]
+        wanted: Wanted,
+    },
+    /// Check a proof of chain prove, without a devnet
+    ///
+    /// The file is checked from its header on: the certificate, the state root, the way from there
+    /// to the value. What has to be trusted is the list of validators.
+    Verify(Verify),
     /// Wait for a height
     Wait {
         /// The height: 120 or +10 (from now)
@@ -82,11 +103,13 @@ impl Chain {
         match self {
             Self::Params(params) => return params.run(cx).await,
             Self::Advance(advance) => return advance.run(cx).await,
+            Self::Prove { kind, key, wanted } => return proof::prove(cx, &kind, key, wanted).await,
+            Self::Verify(verify) => return verify.run(cx, false),
             _ => {}
         }
         let client = cx.client()?;
         match self {
-            Self::Params(_) | Self::Advance(_) => Ok(()),
+            Self::Params(_) | Self::Advance(_) | Self::Prove { .. } | Self::Verify(_) => Ok(()),
             Self::Head => cx.ui.document(&client.head().await?),
             Self::Burned => cx.ui.document(&client.burned().await?),
             Self::Block { at } => {

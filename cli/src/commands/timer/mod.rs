@@ -12,7 +12,10 @@ mod watch;
 
 use crate::{
     args::{self, HeightArg},
-    commands::transaction::Signer,
+    commands::{
+        proof::{self, Verify, Wanted},
+        transaction::Signer,
+    },
     complete,
     context::Context,
     error::{CliError, Exit},
@@ -100,6 +103,26 @@ pub enum Timer {
     },
     /// Who fired how often of late, and whom that favours in the next block
     Fairness,
+    /// Write a proof that a timer waits, or that it does not, or which wait for some heights
+    ///
+    /// The proof is a file that holds a block's header and its certificate, so that others can
+    /// check it without the devnet: timer verify FILE.
+    Prove {
+        /// The timer: its id, enough of the beginning, or latest
+        #[arg(required_unless_present = "heights", conflicts_with = "heights")]
+        #[arg(add = ArgValueCandidates::new(complete::timers))]
+        timer: Option<String>,
+        /// All timers that wait for these heights instead, both included
+        #[arg(long, value_name = "FROM..TO", env = "COWBOYCTL_HEIGHTS", hide_env_values = true)]
+        heights: Option<String>,
+        #[command(flatten)]
+        wanted: Wanted,
+    },
+    /// Check a proof of timer prove, without a devnet
+    ///
+    /// The file is checked from its header on: the certificate, the state root, the way from there
+    /// to the timer. What has to be trusted is the list of validators.
+    Verify(Verify),
 }
 
 impl Timer {
@@ -127,6 +150,11 @@ impl Timer {
                 let query = LaneQuery { from, limit: Some(limit) };
                 fees::print(cx.ui, &client.timer_fees(&query).await?)
             }
+            Self::Prove { timer, heights, wanted } => match heights {
+                Some(heights) => proof::prove(cx, "timers", Some(heights), wanted).await,
+                None => proof::prove(cx, "timer", timer, wanted).await,
+            },
+            Self::Verify(verify) => verify.run(cx, true),
             Self::Fairness => cx.ui.document(&cx.client()?.timer_fairness().await?),
         }
     }

@@ -18,6 +18,7 @@ mod mru;
 mod polling;
 mod pool;
 mod presence;
+mod proof;
 mod runner;
 mod selection;
 mod speculation;
@@ -37,10 +38,10 @@ use super::{
         FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery,
         JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
         MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceCheck,
-        PresenceComparison, ResultAccepted, ResultRequest, Runner, RunnerLoad, SaveRequest,
-        SelectionCheck, Snapshot, Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery,
-        TimerQueue, TimerQuote, TimerSummary, Transaction, TransactionAccepted, TransactionRequest,
-        Validator, Votes,
+        PresenceComparison, ProofQuery, ResultAccepted, ResultRequest, Runner, RunnerLoad,
+        SaveRequest, SelectionCheck, Snapshot, StateProof, Status, Stopping, StoreQuery,
+        StreamQuery, Timer, TimerQuery, TimerQueue, TimerQuote, TimerSummary, Transaction,
+        TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     view::{Glance, View},
 };
@@ -101,6 +102,12 @@ fn others() -> Vec<Route> {
             "What was burned since genesis, by what it was paid for",
             Answer::one::<Burned>(),
             |view, (), Nothing {}| Ok(chain::burned(view)),
+        ),
+        view(
+            "/v1/chain/proofs/{subject}",
+            "A proof of what the state has under a key, with header and certificate",
+            Answer::one::<StateProof>(),
+            |view, kind: String, query: ProofQuery| proof::prove(view, &kind, &query),
         ),
         view(
             "/v1/chain/blocks/{height}",

@@ -18,6 +18,8 @@ use cowboy_engine::{
 use serde_json::json;
 use std::sync::Arc;
 
+mod proofs;
+
 const CLOCK: &str = r#"
 def handle_timer(ctx, payload):
     pvm_host.log("at", ctx.height)

@@ -16,6 +16,7 @@
 //! | `GET /v1/chain/blocks/{height}` (a number or `latest`) | | [`Block`] |
 //! | `GET /v1/chain/transactions/{hash}` | | [`Transaction`] |
 //! | `POST /v1/chain/advance` * | body [`AdvanceRequest`] | 202 [`Advance`] |
+//! | `GET /v1/chain/proofs/{subject}` | [`ProofQuery`] | [`StateProof`] |
 //! | `GET /v1/chain/events` | [`EventQuery`] | [`EventPage`] |
 //! | `GET /v1/chain/burned` | | [`Burned`] |
 //! | `GET /v1/events` | [`StreamQuery`] | server-sent [`BlockNotice`]s |
@@ -114,6 +115,7 @@ mod job;
 mod node;
 mod pool;
 mod presence;
+mod proof;
 mod snapshot;
 mod speculation;
 mod timer;
@@ -148,6 +150,7 @@ pub use presence::{
     AbsentRunner, ComparedDraw, ComparisonQuery, Mismatch, MismatchKind, Presence, PresenceCheck,
     PresenceComparison, Vote, Votes,
 };
+pub use proof::{ProofQuery, StateProof};
 pub use snapshot::{SaveRequest, Snapshot};
 pub use speculation::{
     ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus,

@@ -109,7 +109,7 @@ impl StateProof {
                         long(&mut w, value)?;
                         write_steps(&mut w, proof);
                     }
-                    Entry::Absent(merkle::Absence::Beside(neighbour, proof)) => {
+                    Entry::Absent(merkle::Absence::Occupied(neighbour, proof)) => {
                         w.push(2);
                         w.extend_from_slice(&neighbour.path.0);
                         w.extend_from_slice(&neighbour.value.0);
@@ -122,8 +122,8 @@ impl StateProof {
                 w.push(1);
                 long(&mut w, value)?;
             }
-            Evidence::Queue { beside, next_seq, epoch, tree } => {
-                w.extend_from_slice(&beside.0);
+            Evidence::Queue { other_root, next_seq, epoch, tree } => {
+                w.extend_from_slice(&other_root.0);
                 w.extend_from_slice(&next_seq.to_be_bytes());
                 w.extend_from_slice(&epoch.to_be_bytes());
                 w.extend_from_slice(tree);
@@ -164,7 +164,7 @@ impl StateProof {
                 _ => return Err(r.before("expected 0 or 1")),
             }),
             Subject::Timer(_) | Subject::Timers { .. } => Evidence::Queue {
-                beside: Hash(r.array()?),
+                other_root: Hash(r.array()?),
                 next_seq: u64::from_be_bytes(r.array()?),
                 epoch: u64::from_be_bytes(r.array()?),
                 tree: r.rest().to_vec(),
@@ -240,7 +240,7 @@ impl<'a> Input<'a> {
             [2] => {
                 let (path, value) = (Hash(self.array()?), Hash(self.array()?));
                 let neighbour = merkle::Neighbour { path, value };
-                Ok(Entry::Absent(merkle::Absence::Beside(neighbour, self.steps()?)))
+                Ok(Entry::Absent(merkle::Absence::Occupied(neighbour, self.steps()?)))
             }
             _ => Err(self.before("expected 0, 1 or 2")),
         }

@@ -136,7 +136,7 @@ pub enum Evidence {
     /// In one of the queue's two trees.
     Queue {
         /// The root of the other one.
-        beside: Hash,
+        other_root: Hash,
         /// As in [`Commitment`].
         next_seq: u64,
         /// As in [`Commitment`].
@@ -301,15 +301,18 @@ impl StateProof {
                 Some(value) => (keccak256(&[value]), Found::Value(value)),
                 None => (Hash::ZERO, Found::Nothing),
             }),
-            (Subject::Timer(id), Evidence::Queue { beside, next_seq, epoch, tree }) => {
+            (Subject::Timer(id), Evidence::Queue { other_root, next_seq, epoch, tree }) => {
                 let (book, body) = book::check(tree, id).map_err(tree_error)?;
-                let (heights, next_seq, epoch) = (*beside, *next_seq, *epoch);
+                let (heights, next_seq, epoch) = (*other_root, *next_seq, *epoch);
                 let root = Commitment { book, heights, next_seq, epoch }.root();
                 Ok((root, body.map_or(Found::Nothing, Found::Value)))
             }
-            (Subject::Timers { from, to }, Evidence::Queue { beside, next_seq, epoch, tree }) => {
+            (
+                Subject::Timers { from, to },
+                Evidence::Queue { other_root, next_seq, epoch, tree },
+            ) => {
                 let (heights, timers) = heights::check(tree, *from, *to).map_err(tree_error)?;
-                let (book, next_seq, epoch) = (*beside, *next_seq, *epoch);
+                let (book, next_seq, epoch) = (*other_root, *next_seq, *epoch);
                 let root = Commitment { book, heights, next_seq, epoch }.root();
                 Ok((root, Found::Timers(timers)))
             }
@@ -394,12 +397,12 @@ fn evidence(state: &State, subject: &Subject) -> Result<Evidence, Oversize> {
         Subject::Timer(id) => {
             let Commitment { heights, next_seq, epoch, .. } = state.timers().commitment();
             let tree = state.timers().prove(id, limit)?;
-            return Ok(Evidence::Queue { beside: heights, next_seq, epoch, tree });
+            return Ok(Evidence::Queue { other_root: heights, next_seq, epoch, tree });
         }
         Subject::Timers { from, to } => {
             let Commitment { book, next_seq, epoch, .. } = state.timers().commitment();
             let tree = state.timers().prove_range(*from, *to, limit)?;
-            return Ok(Evidence::Queue { beside: book, next_seq, epoch, tree });
+            return Ok(Evidence::Queue { other_root: book, next_seq, epoch, tree });
         }
     };
     Ok(Evidence::Entry { entry, order: None })

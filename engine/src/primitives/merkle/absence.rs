@@ -11,7 +11,7 @@ pub enum Absence {
     /// The map is empty.
     Empty,
     /// The key's path leads to the leaf of another key.
-    Beside(Neighbour, Proof),
+    Occupied(Neighbour, Proof),
 }
 
 /// A leaf of which neither key nor value are told.
@@ -27,7 +27,7 @@ impl Absence {
     /// The root of the map in which it shows that `key` has no value; `None` where it shows that
     /// of no map.
     pub fn root<K: Encode + ?Sized>(&self, key: &K) -> Option<Hash> {
-        let Self::Beside(neighbour, Proof { steps }) = self else { return Some(Hash::ZERO) };
+        let Self::Occupied(neighbour, Proof { steps }) = self else { return Some(Hash::ZERO) };
         let path = path(key);
         let leads_there =
             steps.iter().all(|step| side(&path, step.bit) == side(&neighbour.path, step.bit));

@@ -173,7 +173,7 @@ impl<K: Encode + Ord, V: Encode + Clone> Map<K, V> {
         (nearest.path != path).then(|| {
             let value = keccak256(&[&to_vec(&nearest.value)]);
             let neighbour = Neighbour { path: nearest.path, value };
-            Absence::Beside(neighbour, Proof { steps: trie::prove(trie, &path) })
+            Absence::Occupied(neighbour, Proof { steps: trie::prove(trie, &path) })
         })
     }
 }

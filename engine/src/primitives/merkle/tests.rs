@@ -185,12 +185,12 @@ proptest! {
         for key in entries.keys() {
             prop_assert_ne!(absence.root(key), Some(root), "{} is there", key);
         }
-        let Absence::Beside(neighbour, proof) = absence else {
+        let Absence::Occupied(neighbour, proof) = absence else {
             prop_assert!(entries.is_empty());
             return Ok(());
         };
         let forged = |neighbour, steps| {
-            let forged = Absence::Beside(neighbour, Proof { steps });
+            let forged = Absence::Occupied(neighbour, Proof { steps });
             forged.root(&stranger) == Some(root)
         };
         let bit = |mut hash: Hash| {

@@ -100,12 +100,12 @@ fn apply(queue: &mut Queue, model: &mut Model, op: Op) {
 /// All that the queue says, against the map.
 fn check(queue: &Queue, model: &Model) {
     let commitment = queue.commitment();
-    let mut anew = Queue { next_seq: queue.next_seq, epoch: queue.epoch, ..Queue::default() };
+    let mut scratch = Queue { next_seq: queue.next_seq, epoch: queue.epoch, ..Queue::default() };
     for timer in model.values() {
-        anew.book.insert(timer);
-        anew.enter(timer);
+        scratch.book.insert(timer);
+        scratch.enter(timer);
     }
-    assert_eq!((anew.commitment(), anew.overflow), (commitment, queue.overflow));
+    assert_eq!((scratch.commitment(), scratch.overflow), (commitment, queue.overflow));
     let read: Queue = from_slice(&to_vec(queue)).expect("as written");
     assert_eq!((read.commitment(), read.overflow), (commitment, queue.overflow));
 

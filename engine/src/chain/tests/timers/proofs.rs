@@ -62,7 +62,7 @@ fn filled() -> (Chain, Hash, Vec<Subject>) {
 }
 
 impl Chain {
-    /// A proof over the state, from the header of a child that nobody voted for.
+    /// A proof over the state, from the header of a child without real votes.
     fn prove(&self, subject: Subject) -> StateProof {
         let header = self.block(vec![]).header;
         let vote = |validator| Vote {
@@ -80,7 +80,6 @@ impl Chain {
 fn each_kind_is_shown_as_the_state_has_it() {
     let (chain, _, subjects) = filled();
     let state = &chain.state;
-    let value = |bytes: Vec<u8>| Some(bytes);
     for subject in subjects {
         let proof = chain.prove(subject.clone());
         let bytes = proof.to_bytes().expect("it is small");
@@ -95,10 +94,10 @@ fn each_kind_is_shown_as_the_state_has_it() {
             Subject::Runner(runner) => state.registry().get(runner).map(to_vec),
             Subject::Task(id) => state.tasks.by_id.get(id).map(to_vec),
             Subject::Presence => state.known_presence().map(to_vec),
-            Subject::Timer(id) => state.timer(id).and_then(|timer| {
+            Subject::Timer(id) => state.timer(id).map(|timer| {
                 let mut w = crate::primitives::codec::Writer::new();
                 book::write(&timer, &mut w);
-                value(w.finish())
+                w.finish()
             }),
             Subject::Timers { from, to } => {
                 let Found::Timers(found) = statement.found else { panic!("{subject}") };

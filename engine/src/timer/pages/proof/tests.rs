@@ -44,7 +44,7 @@ fn built(changes: Vec<(Key, Option<Vec<u8>>)>) -> (Trie, Model) {
 }
 
 /// The trie that the same entries make in their order.
-fn anew(model: &Model) -> Trie {
+fn rebuilt(model: &Model) -> Trie {
     let mut trie = Trie::default();
     model.iter().for_each(|(key, body)| drop(trie.insert(key, body)));
     trie
@@ -66,7 +66,7 @@ proptest! {
         ranges in prop::collection::vec((key(), key()), 8),
     ) {
         let (trie, model) = built(changes);
-        prop_assert_eq!(trie.root(), anew(&model).root());
+        prop_assert_eq!(trie.root(), rebuilt(&model).root());
         for key in model.keys() {
             shows(&trie, &model, *key, *key);
         }
@@ -148,7 +148,7 @@ fn a_part_of_the_range_cannot_be_hidden_and_no_other_part_shown() {
     // Everything hidden is one hash, which shows nothing.
     let hidden = [&[HIDDEN], trie.root().0.as_slice()].concat();
     assert!(matches!(check(&hidden, &low, &high), Err(TreeError::Malformed { at: 0, .. })));
-    assert_eq!(check(&wide[..wide.len() - 1], &low, &high).is_err(), true);
+    assert!(check(&wide[..wide.len() - 1], &low, &high).is_err());
 }
 
 #[test]

@@ -1,0 +1,273 @@
+//! Proofs that Rust makes against `verify_proof.py`, which goes by `docs/proofs.md` and shares no
+//! code with it; and every byte of one changed.
+
+use commonware_cryptography::Signer as _;
+use cowboy_devnet::{
+    consensus::{certificate, scheme::Committee},
+    sample,
+};
+use cowboy_engine::{
+    chain::{
+        Block, Certificate, Found, Header, Payload, State, StateProof, Subject, Transaction, Vote,
+        block::{certificates_root, transactions_root},
+        execute,
+        transaction::{DeployActor, Transfer},
+    },
+    presence::Bitmap,
+    primitives::{Address, Hash, Height, SecretKey, Wei, keccak256},
+    timer::Request,
+};
+use serde_json::Value;
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    sync::Arc,
+};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/formats/verify_proof.py");
+const VALIDATORS: usize = 4;
+const ACTOR: &str = "def handle_timer(ctx, payload):\n    return payload\n";
+
+struct Chain {
+    state: State,
+}
+
+fn varint(mut number: u64, to: &mut Vec<u8>) {
+    while number >= 128 {
+        to.push(number as u8 & 127 | 128);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+impl Chain {
+    /// A chain with an actor of `account-0` and some hundred timers; yields the actor too.
+    fn new() -> (Self, Address) {
+        let state = sample::genesis(VALIDATORS, 3).state().expect("a chain");
+        let mut chain = Self { state };
+        let deployer = sample::key("account-0");
+        chain.send(Payload::DeployActor(DeployActor { source: ACTOR.to_owned() }));
+        let actor = Address::of_actor(&deployer.address(), 0);
+        chain.send(Payload::Transfer(Transfer { to: actor, amount: Wei::cby(1_000) }));
+        for n in 0..120u64 {
+            let payload = n.to_be_bytes().repeat(n as usize % 20);
+            let height = Height::new(500 + n / 3 * n % 70);
+            let request = Request { actor, height, payload, ..Request::default() };
+            chain.send(Payload::ScheduleTimer(Arc::new(request)));
+        }
+        (chain, actor)
+    }
+
+    fn child(&self, transactions: Vec<cowboy_engine::chain::SignedTransaction>) -> Block {
+        let head = self.state.head();
+        let height = head.height.next();
+        let mut round = head.round;
+        (round.view, round.parent_view) = (300 + height.get(), round.view);
+        let header = Header {
+            height,
+            parent: self.state.head_hash(),
+            round,
+            proposer: self.state.committee()[0].consensus_key,
+            timestamp_ms: head.timestamp_ms + 500,
+            transactions_root: transactions_root(&transactions),
+            certificates_root: certificates_root(&[]),
+            executed: cowboy_engine::chain::Executed {
+                height: head.height,
+                state_root: self.state.root(),
+            },
+            open: head.candidates(self.state.head_hash()).into_iter().rev().take(8).rev().collect(),
+            ..head.clone()
+        };
+        Block { header, certificates: Vec::new(), transactions }
+    }
+
+    fn send(&mut self, payload: Payload) {
+        let signer: SecretKey = sample::key("account-0");
+        let nonce = self.state.account(&signer.address()).nonce;
+        let (cycle, cell) = (self.state.basefee_cycle(), self.state.basefee_cell());
+        let budget = cowboy_engine::actor::Budget { cycles: 500_000, cells: 20_000 };
+        let transaction =
+            Transaction::with_limits(self.state.chain_id(), nonce, cycle, cell, payload)
+                .buying(budget)
+                .sign(&signer);
+        let executed = execute(&self.state, &self.child(vec![transaction])).expect("a child");
+        assert_eq!(executed.receipts[0].status, cowboy_engine::chain::Status::Success);
+        self.state = executed.state;
+    }
+
+    /// The certificate of a header, of three votes signed as the document says.
+    fn certificate(&self, header: &Header) -> Certificate {
+        let mut keys: Vec<_> = (0..VALIDATORS).map(sample::validator_keys).collect();
+        keys.sort_by_key(|keys| keys.public().consensus_key);
+        let (block, round) = (header.hash(), header.round);
+        let namespace =
+            [b"cowboy/".as_slice(), &self.state.chain_id().to_be_bytes(), b"_FINALIZE"].concat();
+        let vote = |number: usize| {
+            let presence = Bitmap::from_fn(3, |runner| runner as usize != number);
+            let mut message = Vec::new();
+            for part in [round.epoch, round.view, round.parent_view] {
+                varint(part, &mut message);
+            }
+            message.extend_from_slice(&block.0);
+            message.extend_from_slice(&presence.len().to_be_bytes());
+            message.extend_from_slice(presence.as_bytes());
+            let signature = keys[number].consensus.sign(&namespace, &message);
+            let signature = signature.as_ref().try_into().expect("64 bytes");
+            Vote { validator: number as u32, presence, signature }
+        };
+        Certificate { block, round, votes: [0, 2, 3].map(vote).to_vec() }
+    }
+
+    fn prove(&self, subject: Subject) -> Vec<u8> {
+        let header = self.child(vec![]).header;
+        let certificate = self.certificate(&header);
+        let proof = StateProof::new(&self.state, subject, header, certificate);
+        proof.and_then(|proof| proof.to_bytes()).expect("it is small")
+    }
+
+    fn keys(&self) -> Vec<[u8; 32]> {
+        self.state.committee().iter().map(|validator| validator.consensus_key).collect()
+    }
+
+    fn committee(&self) -> Committee {
+        Committee::of_keys(self.state.chain_id(), &self.keys()).expect("four keys")
+    }
+}
+
+/// A proof that holds in every respect.
+fn verified(bytes: &[u8], committee: &Committee) -> Option<StateProof> {
+    let proof = StateProof::from_bytes(bytes).ok()?;
+    proof.check().ok()?;
+    certificate::verify(committee, &proof.certificate).ok()?;
+    Some(proof)
+}
+
+fn subjects(chain: &Chain, actor: Address) -> Vec<Subject> {
+    let timer = chain.state.timers().iter().nth(40).expect("there are more").id;
+    let heights = |from, to| Subject::Timers { from: Height::new(from), to: Height::new(to) };
+    vec![
+        Subject::Account(sample::key("account-1").address()),
+        Subject::Account(Address([7; 20])),
+        Subject::Actor(actor),
+        Subject::Stored(actor, "clé".to_owned()),
+        Subject::Job(Hash([7; 32])),
+        Subject::Runner(sample::key("runner-1").address()),
+        Subject::Runner(Address([7; 20])),
+        Subject::Task(Hash([7; 32])),
+        Subject::Presence,
+        Subject::Timer(timer),
+        Subject::Timer(keccak256(&[b"no timer"])),
+        heights(500, 520),
+        heights(540, 540),
+        heights(1, 2),
+        heights(0, u64::MAX),
+    ]
+}
+
+/// What the script says of a file: its exit code and its line.
+fn checked(file: &Path, chain: &Chain) -> (i32, String) {
+    let chain_id = format!("{:#018x}", chain.state.chain_id());
+    let keys = chain.keys().into_iter().map(|key| format!("0x{}", hex::encode(key)));
+    let output = Command::new("python3")
+        .args(["-B", SCRIPT])
+        .arg(file)
+        .arg(chain_id)
+        .args(keys)
+        .stdin(Stdio::null())
+        .output()
+        .expect("python3 runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.is_empty(), "{error}");
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn a_second_implementation_says_the_same() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("there is no python3: nothing is compared");
+        return;
+    }
+    let (chain, actor) = Chain::new();
+    let committee = chain.committee();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("proof");
+    for subject in subjects(&chain, actor) {
+        let bytes = chain.prove(subject.clone());
+        let proof = verified(&bytes, &committee).unwrap_or_else(|| panic!("{subject}"));
+        fs::write(&file, &bytes).expect("written");
+        let (code, line) = checked(&file, &chain);
+        assert_eq!(code, 0, "{subject}: {line}");
+        let said: Value = serde_json::from_str(&line).expect("a line of JSON");
+        let statement = proof.check().expect("it holds");
+        assert_eq!(said["state_root"], statement.state_root.to_string(), "{subject}");
+        assert_eq!(said["height"], statement.height.get());
+        match statement.found {
+            Found::Nothing => assert_eq!(said["present"], false, "{subject}"),
+            Found::Value(value) => {
+                assert_eq!(said["value"], format!("0x{}", hex::encode(value)), "{subject}");
+            }
+            Found::Timers(timers) => {
+                let expected: Value = timers
+                    .iter()
+                    .map(|(height, id)| serde_json::json!([height.get(), id.to_string()]))
+                    .collect();
+                assert_eq!(said["timers"], expected, "{subject}");
+            }
+        }
+        // A byte of each tenth of the file.
+        for part in 0..10 {
+            let mut forged = bytes.clone();
+            let at = bytes.len() * part / 10 + part;
+            forged[at] ^= 0x10;
+            fs::write(&file, &forged).expect("written");
+            let (code, line) = checked(&file, &chain);
+            let ours = verified(&forged, &committee);
+            // A key of something absent may be another's: both say which.
+            let expected = if ours.is_some() { 0 } else { 7 };
+            assert_eq!(code, expected, "{subject}: byte {at}: {line}");
+            assert!(ours.is_none_or(|ours| ours.subject != subject), "{subject}: byte {at}");
+        }
+    }
+}
+
+#[test]
+fn no_changed_byte_proves_the_same() {
+    let (chain, actor) = Chain::new();
+    let committee = chain.committee();
+    for subject in subjects(&chain, actor).into_iter().take(14) {
+        let bytes = chain.prove(subject.clone());
+        assert!(verified(&bytes, &committee).is_some());
+        for at in 0..bytes.len() {
+            let mut forged = bytes.clone();
+            forged[at] ^= 1 << (at % 8);
+            let holds = verified(&forged, &committee);
+            assert!(holds.is_none_or(|other| other.subject != subject), "{subject}: byte {at}");
+        }
+    }
+}
+
+#[test]
+fn votes_of_others_or_too_few_prove_nothing() {
+    let (chain, _) = Chain::new();
+    let header = chain.child(vec![]).header;
+    let certificate = chain.certificate(&header);
+    let proof = StateProof::new(&chain.state, Subject::Presence, header, certificate);
+    let proof = proof.expect("it is small");
+    let check = |proof: &StateProof, committee: &Committee, expected: bool| {
+        let bytes = proof.to_bytes().expect("it is small");
+        assert_eq!(verified(&bytes, committee).is_some(), expected);
+    };
+    check(&proof, &chain.committee(), true);
+    let mut fewer = proof.clone();
+    fewer.certificate.votes.pop();
+    check(&fewer, &chain.committee(), false);
+    let mut other = chain.keys();
+    other[1] = sample::validator_keys(9).public().consensus_key;
+    let other = Committee::of_keys(chain.state.chain_id(), &other).expect("keys");
+    check(&proof, &other, false);
+    let elsewhere = Committee::of_keys(chain.state.chain_id() + 1, &chain.keys()).expect("keys");
+    check(&proof, &elsewhere, false);
+    assert!(Committee::of_keys(1, &[[7; 32], [7; 32]]).is_err());
+    assert!(Committee::of_keys(1, &[[255; 32]]).is_err_and(|e| e.to_string().contains("0xffff")));
+}
