@@ -77,6 +77,7 @@ pub fn dry_run(state: &State, trial: &Trial) -> DryRun {
         cause: Hash::ZERO,
         sender: Some(sender),
         terms: state.timer_terms(state.height().next()),
+        watched: false,
     };
     let ids = Ids::of_transaction(state.account(&sender).nonce, Hash::ZERO, timer_allowance);
     let (handler, payload) = (handler.clone(), payload.clone());

@@ -54,14 +54,14 @@ use super::{
     validators::CommitteeError,
 };
 use crate::{
-    actor::Budget,
+    actor::{Budget, Effect},
     fees::{basefee, meter},
     job::{filter::Verdict, selection::Selection, spec::SpecError},
     presence::{Bitmap, Phase},
     primitives::{Address, Cells, Cycles, Hash, Height, Wei},
     record,
     registry::{Order, PoolError, RegistryError},
-    timer::{Ids, ParameterError, Policy, Terms, TimerError},
+    timer::{Bid, Ids, ParameterError, Policy, Terms, TimerError},
 };
 use actors::{Delivery, Done, Place};
 use lane::OpenLane;
@@ -188,8 +188,34 @@ enum Refusal {
     Task(#[from] TaskError),
 }
 
+/// What a test is shown of a block beside its execution.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// What actors asked for in fires and callbacks, but for writes to their stores.
+    pub effects: Vec<(Address, Effect)>,
+    /// What gas bidding agents answered, by timer.
+    pub bids: BTreeMap<Hash, Bid>,
+}
+
 /// Executes `block` on the state of its parent.
 pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionError> {
+    run(parent, block, None).map(|(execution, _)| execution)
+}
+
+/// The same, watched.
+pub(super) fn execute_watched(
+    parent: &State,
+    block: &Block,
+) -> Result<(Execution, Watch), ExecutionError> {
+    let (execution, watch) = run(parent, block, Some(Watch::default()))?;
+    Ok((execution, watch.unwrap_or_default()))
+}
+
+fn run(
+    parent: &State,
+    block: &Block,
+    watch: Option<Watch>,
+) -> Result<(Execution, Option<Watch>), ExecutionError> {
     let header = &block.header;
     if header.parent != parent.head_hash || header.height != parent.height().next() {
         return Err(ExecutionError::NotAChild {
@@ -214,6 +240,7 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
         results: Vec::new(),
         revealed: BTreeMap::new(),
         told: Vec::new(),
+        watch,
     };
     run.state.head = Arc::new(header.clone());
     run.state.head_hash = header.hash();
@@ -237,8 +264,10 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
     run.call_back();
     run.expire_tasks();
     let lane = run.settle(lane);
-    let Run { state, events, fires, results, told, .. } = run;
-    Ok(Execution { state, receipts, fires, lane, events, derived, draws, results, told })
+    let Run { state, events, fires, results, told, watch, .. } = run;
+    let execution =
+        Execution { state, receipts, fires, lane, events, derived, draws, results, told };
+    Ok((execution, watch))
 }
 
 /// One block under execution.
@@ -264,6 +293,7 @@ struct Run<'a> {
     /// Jobs of which results were revealed, and whether by their aggregator.
     revealed: BTreeMap<Hash, bool>,
     told: Vec<Told>,
+    watch: Option<Watch>,
 }
 
 impl Run<'_> {
@@ -451,6 +481,14 @@ impl Run<'_> {
             cause,
             sender,
             terms: self.terms,
+            watched: self.watch.is_some(),
+        }
+    }
+
+    /// Shows what actors asked for in a call that is not undone.
+    fn show(&mut self, done: &mut Done) {
+        if let Some(watch) = self.watch.as_mut().filter(|_| done.result.is_ok()) {
+            watch.effects.append(&mut done.effects);
         }
     }
 

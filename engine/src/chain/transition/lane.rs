@@ -295,6 +295,9 @@ impl Run<'_> {
                 (bid.max_fee_per_cycle, bid.max_priority_fee_per_cycle)
             });
             let bid = Some(Bid { max_fee_per_cycle, max_priority_fee_per_cycle, failed });
+            if let Some(watch) = &mut self.watch {
+                watch.bids.extend(bid.map(|bid| (timer.id, bid)));
+            }
             if timer.bid != bid {
                 timer.bid = bid;
                 self.state.timers.queue.replace(&timer);
@@ -440,7 +443,8 @@ impl Run<'_> {
         };
         let budget = Budget { cycles: timer.gas_limit, cells: timer.cell_limit };
         let before = self.state.clone();
-        let done = actors::call(&mut self.state, (&place, &ids), first, budget);
+        let mut done = actors::call(&mut self.state, (&place, &ids), first, budget);
+        self.show(&mut done);
         let (events, outcome, ended) = done.told();
         let status = match ended {
             Ok(()) => {
