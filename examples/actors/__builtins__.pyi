@@ -130,24 +130,40 @@ class _Mock:
         """The address of an account of that name."""
     def fund(self, account: str, amount: int) -> None:
         """Gives an account wei."""
+    def deploy(self, name: str, source: str) -> str:
+        """An actor with this source at the account of that name; its address."""
+    def policy(self, name: str) -> None:
+        """The policy of timers: eip1559, fifo or gba-auction. Before the first timer."""
+    def charge(self) -> None:
+        """Cycles and cells cost what they cost on a new devnet from here on."""
     def call(
         self,
         handler: str | Callable[..., Any],
         payload: Any = "",
         sender: str | None = None,
         value: int = 0,
+        timer_allowance: int = 0,
+        cycles: int | None = None,
+        cells: int | None = None,
     ) -> Any:
-        """Calls a handler as a transaction would; what it returns."""
+        """Calls a handler as a transaction does; what it returns, read from JSON."""
     def fails(
         self,
         handler: str | Callable[..., Any],
         payload: Any = "",
         sender: str | None = None,
         value: int = 0,
+        timer_allowance: int = 0,
+        cycles: int | None = None,
+        cells: int | None = None,
     ) -> str:
         """The error of a call that fails; nothing that it did is left."""
-    def advance(self, blocks: int = 1) -> int:
-        """Goes on by blocks and calls the handlers of timers that are due; the new height."""
+    def advance(self, blocks: int = 1, may_fail: bool = False) -> int:
+        """Goes on by blocks, in which timers fire; the new height."""
+    def timers(self) -> list[dict[str, Any]]:
+        """Timers that wait: timer_id, height, payload, handler, gba, bid and more."""
+    def fires(self) -> list[dict[str, Any]]:
+        """Timers that fired or were removed: outcome, error, charged, bid and more."""
     def events(self) -> list[dict[str, Any]]:
         """Events so far: name, data."""
     def log(self) -> list[str]:
@@ -156,8 +172,6 @@ class _Mock:
         """Payments so far: to, amount."""
     def messages(self) -> list[dict[str, Any]]:
         """Messages so far: to, handler, payload, value."""
-    def timers(self) -> list[dict[str, Any]]:
-        """Timers that have not fired: timer_id, height, payload, handler."""
     def jobs(self) -> list[dict[str, Any]]:
         """Jobs so far: job_id, spec, callback."""
 

@@ -11,6 +11,7 @@ mod speculation;
 
 use cowboy_engine::{
     actor::{self, Budget, ErrorKind, Module},
+    chain::{Setup, Suite},
     fees::basefee,
     job::selection,
     presence::{Bitmap, ThresholdRule, canonical, subset, threshold},
@@ -742,7 +743,8 @@ impl Attack {
 
     /// Which errors count as what the case says.
     fn allows(&self, error: Option<&ErrorKind>) -> bool {
-        let is_limit = |kind: &ErrorKind| !matches!(kind, ErrorKind::Failed(_));
+        let is_limit =
+            |kind: &ErrorKind| !matches!(kind, ErrorKind::Failed(_) | ErrorKind::Undone(_));
         match (self.stopped_by.as_str(), error) {
             ("ok", error) => error.is_none(),
             ("error", error) => error.is_some(),
@@ -767,9 +769,10 @@ fn actor_attacks() {
     check_all("actor-attacks", &attacks.cases, |case| {
         let source = case.source();
         let run = || {
-            let (_, module) = Module::load(&source, &params, budget);
+            let (usage, module) = Module::load(&source, &params, budget);
             let module = module.map_err(|error| (0, Some(error)))?;
-            let report = module.test(&params, "f", budget);
+            let suite = Suite::new(&source, (&usage, &module), &Setup::default());
+            let report = suite.expect("a chain can begin so").test("f", budget);
             Err((report.usage.cycles(), report.error))
         };
         let (first, second): (Result<(), _>, Result<(), _>) = (run(), run());

@@ -3,7 +3,11 @@
 //!
 //! The test `metering` weighs them, `cowboy-fuzz sweep` times them.
 
-use cowboy_engine::actor::{Budget, ErrorKind, Module, Params, TestReport, catalog};
+use cowboy_engine::{
+    actor::{Budget, ErrorKind, Module, Params, TestReport, catalog},
+    chain::{Setup, Suite},
+    primitives::Wei,
+};
 use std::{collections::BTreeSet, fmt::Write as _};
 
 /// What a module is made with, and what it is asked with what fits.
@@ -36,8 +40,8 @@ def wide(fields, name):
 Pair = record(a = int, b = str)
 P = ['1', 3, '0x' + '11' * 20, '0x' + '22' * 32, ['1', 'b'], {'1': 1}, int, anything, True, 'split']
 ";
-/// Gives the actor money.
-const FUND: &str = "  mock.fund(mock.account('self'), 1 << 60)\n";
+/// What the actor has, in wei.
+const BALANCE: Wei = Wei::new(1 << 60);
 
 /// What the language does with values beside calling functions. `W` is another value equal to `V`.
 const OPERATIONS: [&str; 93] = [
@@ -170,8 +174,8 @@ impl Group {
     /// Lines in front of each call make what it needs.
     fn new(value: &Large, globals: &str, before: &str, calls: Vec<String>) -> Self {
         let about = format!("V = {}, {}", value.made, before.trim());
-        let before = format!("{FUND}{before}");
-        let mut source = format!("{HEAD}V = {}\n{globals}def idle():\n{before}", value.made);
+        let mut source =
+            format!("{HEAD}V = {}\n{globals}def idle():\n{before}  pass\n", value.made);
         for (index, call) in calls.iter().enumerate() {
             let _ = write!(
                 source,
@@ -189,16 +193,16 @@ impl Group {
     /// function of the module with so many cycles.
     pub fn play<T>(
         &self,
-        mut run: impl FnMut(&Module, &str, u64) -> (TestReport, T),
+        mut run: impl FnMut(&Suite, &str, u64) -> (TestReport, T),
     ) -> (Run<T>, Vec<Run<T>>) {
-        let module = load(&self.source);
-        let (report, found) = run(&module, "idle", ONCE);
+        let suite = suite(&self.source);
+        let (report, found) = run(&suite, "idle", ONCE);
         let idle = Run { name: format!("no call, {}", self.about), report, found };
         let mut runs = Vec::new();
         for (index, call) in self.calls.iter().enumerate() {
             let mut play = |how: &str, cycles: u64| {
                 let cycles = idle.report.usage.cycles() + cycles;
-                let (report, found) = run(&module, &format!("{how}{index}"), cycles);
+                let (report, found) = run(&suite, &format!("{how}{index}"), cycles);
                 let again = match report.error.as_ref().map(|error| &error.kind) {
                     None => Some("loop"),
                     Some(ErrorKind::Failed(_)) => Some("fails"),
@@ -280,8 +284,8 @@ impl Callable {
     /// The error of a call with these arguments; empty where there is none.
     fn complaint(&self, arguments: &str) -> String {
         let (before, callee) = (self.before(false), &self.callee);
-        let source = format!("{HEAD}def ask():\n{FUND}{before}  {callee}({arguments})\n");
-        let error = load(&source).test(&Params::default(), "ask", PLENTY).error;
+        let source = format!("{HEAD}def ask():\n{before}  {callee}({arguments})\n");
+        let error = suite(&source).test("ask", PLENTY).error;
         error.map_or_else(String::new, |error| error.kind.to_string())
     }
 
@@ -313,10 +317,10 @@ impl Callable {
         let combinations = SMALL.pow(prefixes.len() as u32);
         let source = format!(
             "{HEAD}def g(ctx, p):\n  i = int(p)\n{before}  {callee}({arguments})\n\
-             def search():\n{FUND}  for i in range({combinations}):\n    \
+             def search():\n  for i in range({combinations}):\n    \
              print('@%d' % i)\n    mock.fails(g, str(i))\n"
         );
-        let report = load(&source).test(&Params::default(), "search", PLENTY);
+        let report = suite(&source).test("search", PLENTY);
         if !report.error?.kind.to_string().contains("was expected to fail") {
             return None;
         }
@@ -359,7 +363,9 @@ impl Callable {
     }
 }
 
-fn load(source: &str) -> Module {
-    let (_, module) = Module::load(source, &Params::default(), PLENTY);
-    module.unwrap_or_else(|error| panic!("{error}\n{source}"))
+fn suite(source: &str) -> Suite {
+    let (usage, module) = Module::load(source, &Params::default(), PLENTY);
+    let module = module.unwrap_or_else(|error| panic!("{error}\n{source}"));
+    let setup = Setup { balance: BALANCE, ..Setup::default() };
+    Suite::new(source, (&usage, &module), &setup).expect("a chain can begin so")
 }

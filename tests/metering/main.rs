@@ -10,6 +10,7 @@ use cowboy_engine::{
         Budget, Call, Error, ErrorKind, JobRequest, Module, Params, Schedule, TestReport, Timer,
         World,
     },
+    chain::Suite,
     primitives::{Address, Hash, Height, Wei},
 };
 use std::{
@@ -69,11 +70,11 @@ impl Finding {
 
 /// The calls of a group that allocate more than they pay for, what is in front of each apart.
 fn findings(group: &Group) -> Vec<Finding> {
-    let run = |module: &Module, function: &str, cycles: u64| {
+    let run = |suite: &Suite, function: &str, cycles: u64| {
         let budget = Budget { cycles, cells: CELLS };
         let mut report = None;
         let counted = allocation_counter::measure(|| {
-            report = Some(module.test(&Params::default(), function, budget));
+            report = Some(suite.test(function, budget));
         });
         let report: TestReport = report.expect("it ran");
         (report, counted.bytes_total)

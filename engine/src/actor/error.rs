@@ -114,6 +114,10 @@ pub enum ErrorKind {
     /// An ordinary error of the language or of a host function.
     #[error("{0}")]
     Failed(String),
+    /// In a test: the chain undid a call, for a reason that the evaluator does not know. The
+    /// reason's name opens the text.
+    #[error("{0}")]
+    Undone(String),
 }
 
 impl ErrorKind {
@@ -128,6 +132,7 @@ impl ErrorKind {
             Self::IntegerTooLarge { .. } => "IntegerTooLarge",
             Self::TooMuch { .. } | Self::Refused(_) => "ModuleRefused",
             Self::Failed(_) => "ActorError",
+            Self::Undone(_) => "CallUndone",
         }
     }
 

@@ -440,6 +440,27 @@ impl Meter {
         Ok(())
     }
 
+    /// Pays for what a call used on a meter of its own.
+    pub(super) fn absorb(&mut self, usage: &Usage) -> Result<(), Fault> {
+        let Usage { loading, evaluation, data, heap, storage, effects, hashing, cells } = *usage;
+        for (cause, cycles) in [
+            (Cause::Loading, loading),
+            (Cause::Data, data),
+            (Cause::Heap, heap),
+            (Cause::Storage, storage),
+            (Cause::Effects, effects),
+            (Cause::Hashing, hashing),
+        ] {
+            self.pay(cause, cycles)?;
+        }
+        self.step(evaluation)?;
+        self.cells(usize::try_from(cells).unwrap_or(usize::MAX))
+    }
+
+    pub(super) const fn budget_left(&self) -> Budget {
+        Budget { cycles: self.left, cells: self.budget.cells.saturating_sub(self.cells) }
+    }
+
     pub(super) const fn cycles_left(&self) -> u64 {
         self.left
     }

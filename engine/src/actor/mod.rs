@@ -15,7 +15,8 @@
 //! | `syntax` | limits of a source, slots, the program |
 //! | `value` | values, arenas, freezing |
 //! | `eval` | the loop, calls, operators |
-//! | `builtin` | functions, methods, the host, the chain of tests |
+//! | `builtin` | functions, methods, the host, what tests call |
+//! | [`testing`] | the chain that tests move |
 //! | [`Module`] | loading, calling, testing |
 
 mod builtin;
@@ -26,6 +27,7 @@ mod eval;
 pub mod gas;
 mod module;
 mod syntax;
+pub mod testing;
 mod value;
 
 #[doc(hidden)]

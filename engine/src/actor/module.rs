@@ -1,12 +1,13 @@
 //! A loaded module: what a deployment makes, and what calls run on.
 
 use super::{
-    builtin::{Host, HostCall, Mock, MockWorld, account, known},
+    builtin::{Around, Host, HostCall, Mock, known},
     effect::{Call, Outcome, World},
-    error::{Error, ErrorKind, Fault, Position, failed},
+    error::{Error, ErrorKind, Fault, Frame, Position, failed},
     eval::{Globals, Machine, shorten},
     gas::{Budget, Cause, Meter, Params, Usage},
     syntax::{Lines, Parameter, ParameterKind, Program, compile, on_known_stack, plain, scan},
+    testing::{Chain, Fired, account},
     value::{Arena, Heap, Value, freeze},
 };
 use crate::primitives::{Hash, Height, Wei};
@@ -39,8 +40,12 @@ pub struct TestReport {
     pub usage: Usage,
     /// Why it failed.
     pub error: Option<Error>,
-    /// What it printed.
+    /// What it printed, and what actors logged that it called.
     pub log: Vec<String>,
+    /// The height at which it ended.
+    pub height: Height,
+    /// Timers that fired or were removed.
+    pub fires: Vec<Fired>,
 }
 
 /// A module that loaded: its program and its frozen globals. Cloning shares.
@@ -139,7 +144,7 @@ impl Module {
         budget: Budget,
     ) -> Outcome {
         let meter = Meter::new(params, budget);
-        let host = Host::Call(Box::new(HostCall::new(call, world, None)));
+        let host = Host::Call(Box::new(HostCall::new(call, Around::World(world))));
         let mut machine = self.machine(meter, host);
         let result = machine.handle(call.handler, call.payload).and_then(|value| {
             let json = machine.encoded(value)?.into_bytes();
@@ -147,9 +152,9 @@ impl Module {
             Ok(json)
         });
         let usage = machine.meter.usage();
-        let (log, effects) = match machine.host {
+        let (log, effects, _) = match machine.host {
             Host::Call(call) => call.finish(),
-            Host::Loading => (Vec::new(), Vec::new()),
+            Host::Loading => Default::default(),
         };
         let effects = if result.is_ok() { effects } else { Vec::new() };
         Outcome { usage, result: result.map_err(Fault::into_error), effects, log }
@@ -165,35 +170,41 @@ impl Module {
         world: &dyn World,
         budget: Budget,
     ) -> (Usage, Result<[u128; 4], Error>) {
-        let host = Host::Call(Box::new(HostCall::new(call, world, None)));
+        let host = Host::Call(Box::new(HostCall::new(call, Around::World(world))));
         let mut machine = self.machine(Meter::new(params, budget), host);
         let bid = machine.bid(call.handler, context);
         (machine.meter.usage(), bid.map_err(Fault::into_error))
     }
 
-    /// Runs one of the module's tests on a chain of its own, at height 1.
-    pub fn test(&self, params: &Params, name: &str, budget: Budget) -> TestReport {
+    /// Runs one of the module's tests on a chain, which is the test's from then on.
+    pub fn test(
+        &self,
+        params: &Params,
+        name: &str,
+        budget: Budget,
+        chain: &mut dyn Chain,
+    ) -> TestReport {
         let call = Call {
             handler: name,
             payload: &[],
             sender: account("sender"),
             this: account("self"),
             value: Wei::ZERO,
-            height: Height::new(1),
-            timestamp_ms: 1_000,
+            height: chain.height(),
+            timestamp_ms: chain.timestamp_ms(),
             seed: Hash::ZERO,
         };
-        let world = MockWorld { actor: call.this };
-        let host = Host::Call(Box::new(HostCall::new(&call, &world, Some(Mock::default()))));
+        let host = Host::Call(Box::new(HostCall::new(&call, Around::Test(Mock::new(chain)))));
         let mut machine = self.machine(Meter::new(params, budget), host);
         let result = machine.test(name);
-        let usage = machine.meter.usage();
-        let log = match machine.host {
-            Host::Call(call) => call.finish().0,
-            Host::Loading => Vec::new(),
+        let (usage, height) = (machine.meter.usage(), machine.host().map(|host| host.height));
+        let height = height.unwrap_or_default();
+        let (log, _, fires) = match machine.host {
+            Host::Call(call) => call.finish(),
+            Host::Loading => Default::default(),
         };
         let error = result.err().map(Fault::into_error);
-        TestReport { name: name.to_owned(), usage, error, log }
+        TestReport { name: name.to_owned(), usage, error, log, height, fires }
     }
 }
 
@@ -251,7 +262,16 @@ impl Machine<'_> {
             .first()
             .is_some_and(|first| first.kind == ParameterKind::Normal && first.default.is_none());
         let arguments = if wants { context.as_slice() } else { &[] };
-        self.invoke(test, arguments).map(drop)
+        self.invoke(test, arguments)?;
+        // What it asked for last is nowhere in its lines: the test itself is to blame.
+        self.settle().map_err(|fault| {
+            let at = self.program.lines.position(code.offset);
+            let function = shorten(name).to_owned();
+            let mut error = fault.into_error();
+            error.stack.insert(0, Frame { function, at });
+            error.at = error.stack.last().map(|frame| frame.at);
+            error.into()
+        })
     }
 }
 

@@ -593,90 +593,12 @@ fn handlers_are_the_functions_that_can_be_called() {
 }
 
 #[test]
-fn tests_run_on_a_chain_of_their_own() {
-    let source = r#"
-def tick(ctx, payload):
-    n = pvm_host.get_state("n", 0) + 1
-    pvm_host.set_state("n", n)
-    if n < 3:
-        pvm_host.schedule_timer_ex(ctx.height + 2, payload, handler = "tick")
-    pvm_host.emit("tick", {"n": n, "height": ctx.height})
-    return n
-
-def pay(ctx, payload):
-    if ctx.value < 10:
-        fail("too little")
-    pvm_host.transfer(ctx.sender, ctx.value - 10)
-
-def test_ticks():
-    if mock.call(tick, "x") != 1 or len(mock.timers()) != 1:
-        fail("no timer")
-    mock.advance(10)
-    if [e["data"]["height"] for e in mock.events()] != [1, 3, 5]:
-        fail(mock.events())
-
-def test_pays(ctx):
-    alice = mock.account("alice")
-    mock.fund(alice, 100)
-    if "too little" not in mock.fails("pay", sender = alice, value = 9):
-        fail("another error")
-    if pvm_host.get_balance(alice) != 100:
-        fail("a failed call keeps nothing")
-    mock.call("pay", sender = alice, value = 50)
-    if pvm_host.get_balance(alice) != 90:
-        fail(pvm_host.get_balance(alice))
-
-def test_fails():
-    mock.fails(tick)
-"#;
-    let module = load(source).expect("it loads");
-    let reports: Vec<_> = module
-        .tests()
-        .iter()
-        .map(|test| module.test(&Params::default(), &test.name, BUDGET))
-        .map(|report| (report.name, report.error.map(|error| error.to_string())))
-        .collect();
-    assert_eq!(reports[0], ("test_ticks".to_owned(), None));
-    assert_eq!(reports[1], ("test_pays".to_owned(), None));
-    let error = reports[2].1.as_deref().unwrap_or_default();
-    assert!(
-        error.starts_with("ActorError: this call was expected to fail and did not (at 34:5)"),
-        "{error}"
-    );
-}
-
-#[test]
 fn usage_is_what_was_spent() {
     let module = load("def f(ctx, payload):\n    return 1 + 2\n").expect("it loads");
     let outcome = call_in(&Fixed::default(), &module, "f", b"");
     // The call, four nodes and the literals' sum; the argument's text; its heap.
     let Usage { evaluation, .. } = outcome.usage;
     assert_eq!(evaluation, 100 + 4 * 10, "{:?}", outcome.usage);
-}
-
-/// The examples deploy, and their own tests pass.
-#[test]
-fn examples_pass_their_tests() {
-    for (name, source) in [
-        ("batcher", include_str!("../../../examples/actors/batcher.star")),
-        ("counter", include_str!("../../../examples/actors/counter.star")),
-        ("default_gba", EXAMPLE_GBA),
-        ("escrow", include_str!("../../../examples/actors/escrow.star")),
-        ("heartbeat", include_str!("../../../examples/actors/heartbeat.star")),
-        ("liquidator", include_str!("../../../examples/actors/liquidator.star")),
-        ("oracle", include_str!("../../../examples/actors/oracle.star")),
-        ("price_feed", include_str!("../../../examples/actors/price_feed.star")),
-        ("spammer", include_str!("../../../examples/actors/spammer.star")),
-        ("token", include_str!("../../../examples/actors/token.star")),
-    ] {
-        let module = load(source).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let tests = module.tests();
-        assert!(tests.len() >= 3, "{name} has tests");
-        for test in tests {
-            let report = module.test(&Params::default(), &test.name, BUDGET);
-            assert_eq!(report.error.map(|error| error.to_string()), None, "{name}: {}", test.name);
-        }
-    }
 }
 
 /// Whoever adds a function documents it, for readers and for editors.

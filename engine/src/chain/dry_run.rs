@@ -104,6 +104,7 @@ impl State {
             cause,
             sender,
             terms: self.timer_terms(height),
+            watched: false,
         }
     }
 }

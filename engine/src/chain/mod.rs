@@ -11,6 +11,7 @@ pub mod receipt;
 pub mod state;
 pub mod state_proof;
 pub mod tasks;
+pub mod testing;
 pub mod timers;
 pub mod transaction;
 pub mod transition;
@@ -30,6 +31,7 @@ pub use tasks::{
     ClaimTask, CompleteTask, CreateCommitment, CreateTask, Params as TaskParams, ResolveCommitment,
     Scheme, Task, TaskClaim, TaskCommitment, TaskStatus, statement_agent,
 };
+pub use testing::{Setup, Suite};
 pub use timers::Lane;
 pub use transaction::{Fees, Payload, SignedTransaction, Transaction};
 pub use transition::{

@@ -29,6 +29,7 @@ mod jobs;
 mod migration;
 mod modes;
 mod tasks;
+mod testing;
 mod timers;
 mod validators;
 

@@ -55,7 +55,7 @@ use super::{
     validators::CommitteeError,
 };
 use crate::{
-    actor::Budget,
+    actor::{Budget, Effect},
     fees::{basefee, meter},
     job::{filter::Verdict, selection::Selection, spec::SpecError},
     presence::{Bitmap, Phase},
@@ -191,8 +191,32 @@ enum Refusal {
     Task(#[from] TaskError),
 }
 
+/// What a test is shown of a block beside its execution.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// What actors asked for in fires and callbacks, but for writes to their stores.
+    pub effects: Vec<(Address, Effect)>,
+}
+
 /// Executes `block` on the state of its parent.
 pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionError> {
+    run(parent, block, None).map(|(execution, _)| execution)
+}
+
+/// The same, watched.
+pub(super) fn execute_watched(
+    parent: &State,
+    block: &Block,
+) -> Result<(Execution, Watch), ExecutionError> {
+    let (execution, watch) = run(parent, block, Some(Watch::default()))?;
+    Ok((execution, watch.unwrap_or_default()))
+}
+
+fn run(
+    parent: &State,
+    block: &Block,
+    watch: Option<Watch>,
+) -> Result<(Execution, Option<Watch>), ExecutionError> {
     let header = &block.header;
     if header.parent != parent.head_hash || header.height != parent.height().next() {
         return Err(ExecutionError::NotAChild {
@@ -218,6 +242,7 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
         results: Vec::new(),
         revealed: BTreeMap::new(),
         told: Vec::new(),
+        watch,
     };
     run.state.head = Arc::new(header.clone());
     run.state.head_hash = header.hash();
@@ -242,8 +267,10 @@ pub fn execute(parent: &State, block: &Block) -> Result<Execution, ExecutionErro
     run.call_back();
     run.expire_tasks();
     let lane = run.settle(lane);
-    let Run { state, events, fires, bids, results, told, .. } = run;
-    Ok(Execution { state, receipts, fires, lane, bids, events, derived, draws, results, told })
+    let Run { state, events, fires, bids, results, told, watch, .. } = run;
+    let execution =
+        Execution { state, receipts, fires, lane, bids, events, derived, draws, results, told };
+    Ok((execution, watch))
 }
 
 /// One block under execution.
@@ -270,6 +297,7 @@ struct Run<'a> {
     /// Jobs of which results were revealed, and whether by their aggregator.
     revealed: BTreeMap<Hash, bool>,
     told: Vec<Told>,
+    watch: Option<Watch>,
 }
 
 impl Run<'_> {
@@ -457,6 +485,14 @@ impl Run<'_> {
             cause,
             sender,
             terms: self.terms,
+            watched: self.watch.is_some(),
+        }
+    }
+
+    /// Shows what actors asked for in a call that is not undone.
+    fn show(&mut self, done: &mut Done) {
+        if let Some(watch) = self.watch.as_mut().filter(|_| done.result.is_ok()) {
+            watch.effects.append(&mut done.effects);
         }
     }
 

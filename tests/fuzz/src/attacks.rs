@@ -37,7 +37,8 @@ impl Attack {
 
     /// Which errors count as what the case says.
     fn allows(&self, error: Option<&ErrorKind>) -> bool {
-        let is_limit = |kind: &ErrorKind| !matches!(kind, ErrorKind::Failed(_));
+        let is_limit =
+            |kind: &ErrorKind| !matches!(kind, ErrorKind::Failed(_) | ErrorKind::Undone(_));
         match (self.stopped_by.as_str(), error) {
             ("ok", error) => error.is_none(),
             ("error", error) => error.is_some(),

@@ -3,6 +3,7 @@
 use cowboy_engine::actor::{
     Budget, Call, Error, JobRequest, Module, Outcome, Params, TestReport, Timer, Usage, World,
 };
+use cowboy_engine::chain::{Setup, Suite};
 use cowboy_engine::primitives::{Address, Hash, Height, Wei};
 use std::time::{Duration, Instant};
 
@@ -67,10 +68,12 @@ pub fn call(module: &Module, handler: &str, payload: &[u8]) -> (Outcome, Duratio
     (outcome, begun.elapsed())
 }
 
-/// Runs a function as a test.
+/// Runs a function as a test, on a chain that is made before the clock starts.
 pub fn test(module: &Module, name: &str) -> (TestReport, Duration) {
+    let loaded = (&Usage::default(), module);
+    let suite = Suite::new("", loaded, &Setup::default()).expect("a chain can begin so");
     let begun = Instant::now();
-    let report = module.test(&Params::default(), name, BUDGET);
+    let report = suite.test(name, BUDGET);
     (report, begun.elapsed())
 }
 

@@ -6,7 +6,10 @@ use crate::{
     costs::{self, MOST_NANOSECONDS, Row},
     run,
 };
-use cowboy_engine::actor::{Budget, Module, Params, TestReport};
+use cowboy_engine::{
+    actor::{Budget, TestReport},
+    chain::Suite,
+};
 use std::time::{Duration, Instant};
 
 /// How often a call is timed that is slow at first; its fastest run counts.
@@ -49,11 +52,11 @@ const VALUES: &[Large] = &[
     Large { kind: "Dict", made: "{i: [i] for i in range(4000)}" },
 ];
 
-fn time(module: &Module, function: &str, cycles: u64) -> (TestReport, Duration) {
+fn time(suite: &Suite, function: &str, cycles: u64) -> (TestReport, Duration) {
     let budget = Budget { cycles, cells: CELLS };
     let once = || {
         let begun = Instant::now();
-        let report = module.test(&Params::default(), function, budget);
+        let report = suite.test(function, budget);
         (report, begun.elapsed())
     };
     let (report, mut fastest) = once();

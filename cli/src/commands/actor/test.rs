@@ -2,13 +2,19 @@
 
 use super::module::{BLOCK, Source};
 use crate::{
+    args,
     context::Context,
     error::{CliError, Exit},
     output::Document,
 };
-use clap::Args;
-use cowboy_devnet::api::types::Usage;
-use cowboy_engine::actor::{Budget, Error, Params};
+use clap::{Args, builder::FalseyValueParser};
+use cowboy_devnet::api::types::{AddressText, AmountText, HashText, Usage};
+use cowboy_engine::{
+    actor::{Budget, Error, ErrorKind, testing},
+    chain::{Setup, Suite},
+    primitives::Wei,
+    timer::Policy,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -23,6 +29,22 @@ pub struct Test {
     /// Cycles that a test may use [default: what a block holds]
     #[arg(long, value_name = "N", env = "COWBOYCTL_CYCLES", hide_env_values = true)]
     cycles: Option<u64>,
+    /// Policy of timers: eip1559, fifo or gba-auction; a test sets its own with mock.policy
+    #[arg(long, value_name = "POLICY", default_value = "eip1559")]
+    #[arg(env = "COWBOYCTL_POLICY", hide_env_values = true, value_parser = policy)]
+    policy: Policy,
+    /// Make fires and callbacks cost what they cost on a new devnet, as mock.charge does
+    #[arg(long, env = "COWBOYCTL_CHARGE", hide_env_values = true)]
+    #[arg(value_parser = FalseyValueParser::new())]
+    charge: bool,
+    /// What the actor has at the beginning of each test: 1.5cby, or wei
+    #[arg(long, value_name = "AMOUNT", default_value = "0")]
+    #[arg(env = "COWBOYCTL_BALANCE", hide_env_values = true)]
+    balance: Wei,
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    args::one_of("policy", text, Policy::ALL)
 }
 
 /// What came of a module's tests.
@@ -30,6 +52,8 @@ pub struct Test {
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Tested {
     file: String,
+    /// The policy of timers that tests began with.
+    policy: &'static str,
     passed: usize,
     failed: usize,
     tests: Vec<TestCase>,
@@ -48,6 +72,44 @@ pub struct TestCase {
     error: Option<Failed>,
     /// What was printed and logged.
     log: Vec<String>,
+    /// The height at which it ended.
+    height: u64,
+    /// Timers that fired or were removed.
+    fires: Vec<TestFire>,
+}
+
+/// A timer that fired in a test or was removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct TestFire {
+    timer_id: HashText,
+    /// Its owner.
+    actor: AddressText,
+    /// The handler; empty where none was called.
+    handler: String,
+    height: u64,
+    /// `fired`, `failed`, `expired` or `unpaid`.
+    outcome: &'static str,
+    /// Why it did not fire well.
+    error: Option<String>,
+    cycles: u64,
+    cells: u64,
+    /// Wei per cycle that the proposer got.
+    priority_per_cycle: AmountText,
+    /// What the payer paid for the fire.
+    charged: AmountText,
+    /// What its agent answered in this block.
+    bid: Option<TestBid>,
+}
+
+/// What an agent answered, in wei per cycle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct TestBid {
+    max_fee_per_cycle: AmountText,
+    max_priority_fee_per_cycle: AmountText,
+    /// Whether the agent failed, and this is the default bid.
+    failed: bool,
 }
 
 /// Why a test failed.
@@ -55,7 +117,7 @@ pub struct TestCase {
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Failed {
     /// The error's name.
-    name: &'static str,
+    name: String,
     /// What went wrong.
     message: String,
     /// Where, as file:line:column; absent where no place is to blame.
@@ -68,8 +130,11 @@ impl Test {
     /// Runs the command.
     pub fn run(&self, cx: &Context) -> Result<(), CliError> {
         let source = Source::read(&self.file)?;
-        let params = Params::default();
-        let (_, module) = source.load(&params, BLOCK)?;
+        let mut setup = Setup { charge: self.charge, balance: self.balance, ..Setup::default() };
+        setup.params.timers.policy = self.policy;
+        let (usage, module) = source.load(&setup.params.actors, BLOCK)?;
+        let suite = Suite::new(&source.text, (&usage, &module), &setup);
+        let suite = suite.map_err(|error| CliError::failed(error.to_string()))?;
         let budget = Budget { cycles: self.cycles.unwrap_or(BLOCK.cycles), ..BLOCK };
         let wanted = self.filter.as_deref().unwrap_or_default();
         let tests: Vec<TestCase> = module
@@ -77,7 +142,7 @@ impl Test {
             .into_iter()
             .filter(|test| test.name.contains(wanted))
             .map(|test| {
-                let report = module.test(&params, &test.name, budget);
+                let report = suite.test(&test.name, budget);
                 TestCase {
                     name: test.name,
                     passed: report.error.is_none(),
@@ -85,6 +150,8 @@ impl Test {
                     usage: report.usage.into(),
                     error: report.error.map(|error| Failed::new(&source, error)),
                     log: report.log,
+                    height: report.height.get(),
+                    fires: report.fires.into_iter().map(Into::into).collect(),
                 }
             })
             .collect();
@@ -95,7 +162,8 @@ impl Test {
         }
         let failed = tests.iter().filter(|test| !test.passed).count();
         let passed = tests.len() - failed;
-        let tested = Tested { file: source.file(), passed, failed, tests };
+        let (file, policy) = (source.file(), self.policy.name());
+        let tested = Tested { file, policy, passed, failed, tests };
         cx.ui.document(&tested)?;
         if failed > 0 {
             let all = passed + failed;
@@ -105,9 +173,37 @@ impl Test {
     }
 }
 
+impl From<testing::Fired> for TestFire {
+    fn from(fired: testing::Fired) -> Self {
+        let bid = fired.bid.map(|bid| TestBid {
+            max_fee_per_cycle: bid.max_fee_per_cycle.into(),
+            max_priority_fee_per_cycle: bid.max_priority_fee_per_cycle.into(),
+            failed: bid.failed,
+        });
+        Self {
+            timer_id: fired.timer_id.into(),
+            actor: fired.actor.into(),
+            handler: fired.handler,
+            height: fired.height.get(),
+            outcome: fired.ending.name(),
+            error: (!fired.error.is_empty()).then_some(fired.error),
+            cycles: fired.cycles,
+            cells: fired.cells,
+            priority_per_cycle: fired.priority_per_cycle.into(),
+            charged: fired.charged.into(),
+            bid,
+        }
+    }
+}
+
 impl Failed {
     fn new(source: &Source, error: Error) -> Self {
-        let (name, at) = (error.name(), error.at.map(|at| source.place(at)));
+        let name = match &error.kind {
+            // The chain's own error opens the text.
+            ErrorKind::Undone(text) => text.split(':').next().unwrap_or_default(),
+            kind => kind.name(),
+        };
+        let (name, at) = (name.to_owned(), error.at.map(|at| source.place(at)));
         let frames = error.stack.iter().rev();
         let stack = frames.map(|frame| format!("{} at {}", frame.function, source.place(frame.at)));
         let stack = stack.collect();

@@ -7,9 +7,10 @@ use super::{Builtin, Mock, known, text::text_argument};
 use crate::{
     actor::{
         effect::{Call, Effect, JobRequest, Timer, World},
-        error::{ErrorKind, Fault, failed},
+        error::{Fault, failed},
         eval::{Args, Machine},
         gas::{Cause, Meter},
+        testing::Fired,
         value::Value,
     },
     primitives::{Address, Hash, Height, Wei, keccak256},
@@ -33,20 +34,26 @@ pub(in crate::actor) enum Host<'a> {
 
 /// A call's view of the world, and what it asked for so far.
 pub(in crate::actor) struct HostCall<'a> {
-    world: &'a dyn World,
+    pub(super) around: Around<'a>,
     pub(super) sender: Address,
     pub(super) this: Address,
     pub(super) value: Wei,
-    pub(super) height: Height,
+    pub(in crate::actor) height: Height,
     pub(super) timestamp_ms: u64,
     seed: Hash,
     pub(super) asked: Asked,
-    /// Tests have one.
-    pub(super) mock: Option<Mock>,
+}
+
+/// What a call reads of the chain.
+pub(in crate::actor) enum Around<'a> {
+    /// What stood before the call.
+    World(&'a dyn World),
+    /// The chain that a test moves.
+    Test(Mock<'a>),
 }
 
 /// What a call asked for so far.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Asked {
     /// Its writes, by key.
     state: BTreeMap<String, Option<Vec<u8>>>,
@@ -59,17 +66,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// How many things were asked for, written or logged.
-    pub(super) fn entries(&self) -> usize {
-        self.state.len() + self.balances.len() + self.effects.len() + self.log.len()
-    }
-
-    /// Bytes of what is kept of them, about.
-    pub(super) fn bytes(&self) -> usize {
-        let written = self.state.values().flatten().map(Vec::len);
-        let logged = self.log.iter().map(String::len);
-        let asked = self.effects.iter().map(bytes_of);
-        written.chain(logged).chain(asked).sum()
+    /// Log, effects: writes first, by key, then the rest in the order in which it was asked for.
+    pub(super) fn finish(self) -> (Vec<String>, Vec<Effect>) {
+        let Self { state, effects, log, .. } = self;
+        let writes = state.into_iter().map(|(key, value)| Effect::SetState { key, value });
+        (log, writes.chain(effects).collect())
     }
 }
 
@@ -88,9 +89,9 @@ pub(super) fn bytes_of(effect: &Effect) -> usize {
 }
 
 impl<'a> HostCall<'a> {
-    pub(in crate::actor) fn new(call: &Call<'_>, world: &'a dyn World, mock: Option<Mock>) -> Self {
+    pub(in crate::actor) fn new(call: &Call<'_>, around: Around<'a>) -> Self {
         Self {
-            world,
+            around,
             sender: call.sender,
             this: call.this,
             value: call.value,
@@ -98,21 +99,27 @@ impl<'a> HostCall<'a> {
             timestamp_ms: call.timestamp_ms,
             seed: call.seed,
             asked: Asked::default(),
-            mock,
         }
     }
 
-    pub(super) fn balance(&self, account: &Address) -> Wei {
-        let changed = self.asked.balances.get(account).copied();
-        changed.unwrap_or_else(|| self.world.balance(account))
+    fn world(&self) -> &dyn World {
+        match &self.around {
+            Around::World(world) => *world,
+            Around::Test(mock) => &*mock.chain,
+        }
     }
 
-    pub(super) fn set_balance(&mut self, account: Address, balance: Wei) {
+    fn balance(&self, account: &Address) -> Wei {
+        let changed = self.asked.balances.get(account).copied();
+        changed.unwrap_or_else(|| self.world().balance(account))
+    }
+
+    fn set_balance(&mut self, account: Address, balance: Wei) {
         self.asked.balances.insert(account, balance);
     }
 
     /// Takes from one account and gives to another.
-    pub(super) fn pay(&mut self, from: Address, to: Address, amount: Wei) -> Result<(), Fault> {
+    fn pay(&mut self, from: Address, to: Address, amount: Wei) -> Result<(), Fault> {
         let have = self.balance(&from);
         let Some(rest) = have.checked_sub(amount) else {
             return failed("InsufficientBalance: the account has less than it is to pay");
@@ -125,16 +132,22 @@ impl<'a> HostCall<'a> {
         Ok(())
     }
 
-    /// Log, effects: writes first, by key, then the rest in the order in which it was asked for.
-    pub(in crate::actor) fn finish(self) -> (Vec<String>, Vec<Effect>) {
-        let Asked { state, effects, log, .. } = self.asked;
-        let writes = state.into_iter().map(|(key, value)| Effect::SetState { key, value });
-        (log, writes.chain(effects).collect())
+    /// Log, effects, and the timers of a test that fired or were removed.
+    pub(in crate::actor) fn finish(self) -> (Vec<String>, Vec<Effect>, Vec<Fired>) {
+        let (since, effects) = self.asked.finish();
+        match self.around {
+            Around::World(_) => (since, effects, Vec::new()),
+            Around::Test(mock) => {
+                let (mut log, fires) = mock.finish();
+                log.extend(since);
+                (log, effects, fires)
+            }
+        }
     }
 }
 
 impl<'a> Machine<'a> {
-    pub(super) fn host(&mut self) -> Result<&mut HostCall<'a>, Fault> {
+    pub(in crate::actor) fn host(&mut self) -> Result<&mut HostCall<'a>, Fault> {
         match &mut self.host {
             Host::Call(call) => Ok(call),
             Host::Loading => {
@@ -216,9 +229,16 @@ impl<'a> Machine<'a> {
     }
 
     fn name_in(&mut self, value: Option<Value>, what: &'static str) -> Result<String, Fault> {
+        if let Some(Value::Text(id)) = value {
+            Meter::fits(what, self.heap.str(id).len() as u64, MAX_NAME)?;
+        }
+        self.long_name_in(value, what)
+    }
+
+    /// A name of any length: the chain says which is too long.
+    fn long_name_in(&mut self, value: Option<Value>, what: &str) -> Result<String, Fault> {
         let Some(Value::Text(id)) = value else { return failed(format!("{what} is a string")) };
         let len = self.heap.str(id).len();
-        Meter::fits(what, len as u64, MAX_NAME)?;
         self.meter.bytes(len)?;
         if len == 0 {
             return failed(format!("{what} is not empty"));
@@ -235,7 +255,14 @@ impl<'a> Machine<'a> {
     }
 
     /// What goes to a handler: text as it is, anything else as JSON.
-    pub(super) fn payload_in(&mut self, value: Option<Value>) -> Result<Vec<u8>, Fault> {
+    fn payload_in(&mut self, value: Option<Value>) -> Result<Vec<u8>, Fault> {
+        let payload = self.payload_bytes(value)?;
+        Meter::fits("a payload", payload.len() as u64, self.meter.limits.value)?;
+        Ok(payload)
+    }
+
+    /// The same of any length: the chain says what is too much.
+    pub(super) fn payload_bytes(&mut self, value: Option<Value>) -> Result<Vec<u8>, Fault> {
         let payload = match value {
             None => Vec::new(),
             Some(Value::Text(id)) => {
@@ -245,7 +272,6 @@ impl<'a> Machine<'a> {
             }
             Some(other) => self.encoded(other)?.into_bytes(),
         };
-        Meter::fits("a payload", payload.len() as u64, self.meter.limits.value)?;
         // It is kept until the call ends.
         self.meter.alloc(payload.len() as u64)?;
         Ok(payload)
@@ -301,14 +327,14 @@ impl<'a> Machine<'a> {
                 let host = self.host()?;
                 let len = match host.asked.state.get(&key) {
                     Some(written) => written.as_ref().map(Vec::len),
-                    None => host.world.state_len(&key),
+                    None => host.world().state_len(&key),
                 };
                 let Some(len) = len else { return Ok(default.unwrap_or(Value::None)) };
                 self.meter.bytes(len)?;
                 let host = self.host()?;
                 let stored = match host.asked.state.get(&key) {
                     Some(written) => written.clone(),
-                    None => host.world.state(&key),
+                    None => host.world().state(&key),
                 };
                 match std::str::from_utf8(&stored.unwrap_or_default()) {
                     Ok(json) => self.decode_json(json),
@@ -408,7 +434,7 @@ impl<'a> Machine<'a> {
                     None | Some(Value::None) => self.host()?.this,
                     submitter => self.address_in(submitter, "submitter")?,
                 };
-                match self.host()?.world.mru(&submitter, &kind) {
+                match self.host()?.world().mru(&submitter, &kind) {
                     Some(runner) => self.address(runner),
                     None => Ok(Value::None),
                 }
@@ -446,7 +472,7 @@ impl<'a> Machine<'a> {
                 // Its id is a hash of what it is.
                 self.meter.keccak(job.spec.len())?;
                 let host = self.host()?;
-                let id = host.world.job(&job, host.asked.numbered);
+                let id = host.world().job(&job, host.asked.numbered);
                 let id = id.or_else(failed)?;
                 host.asked.numbered += 1;
                 self.ask(Effect::SubmitJob { id, job })?;
@@ -476,8 +502,7 @@ impl<'a> Machine<'a> {
             self.parameters(args, function.name(), names, 2)?
                 .map(|value| value.filter(|value| *value != Value::None));
         self.meter.pay(Cause::Effects, self.meter.schedule.timer)?;
-        let payload = self.payload_in(payload)?;
-        self.meter.cells(payload.len())?;
+        let payload = self.payload_bytes(payload)?;
         let u64_of = |value: Option<Value>, what: &str| match value {
             Some(value) => self.u64_in(value, what).map(Some),
             None => Ok(None),
@@ -497,7 +522,7 @@ impl<'a> Machine<'a> {
         let max_priority_fee_per_cycle = wei_of(priority, "max_priority_fee_per_cycle")?;
         let (fee_payer, gba) = (address_of(payer, "fee_payer")?, address_of(gba, "gba")?);
         let handler = match handler {
-            Some(handler) => Some(self.name_in(Some(handler), "a handler's name")?),
+            Some(handler) => Some(self.long_name_in(Some(handler), "a handler's name")?),
             None => None,
         };
         let tier = match tier {
@@ -530,8 +555,7 @@ impl<'a> Machine<'a> {
             .parameters(args, "set_timeout", names, 2)?
             .map(|value| value.filter(|value| *value != Value::None));
         self.meter.pay(Cause::Effects, self.meter.schedule.timer)?;
-        let payload = self.payload_in(payload)?;
-        self.meter.cells(payload.len())?;
+        let payload = self.payload_bytes(payload)?;
         let u64_of = |value: Option<Value>, what: &str| match value {
             Some(value) => self.u64_in(value, what).map(Some),
             None => Ok(None),
@@ -544,7 +568,7 @@ impl<'a> Machine<'a> {
         }
         let gba = self.address_in(gba, "gba")?;
         let handler = match handler {
-            Some(handler) => Some(self.name_in(Some(handler), "a handler's name")?),
+            Some(handler) => Some(self.long_name_in(Some(handler), "a handler's name")?),
             None => None,
         };
         let timer = Timer {
@@ -566,19 +590,13 @@ impl<'a> Machine<'a> {
 
     /// Asks for a timer once its arguments are read; its id.
     fn ask_for_timer(&mut self, timer: Timer) -> Result<Value, Fault> {
-        let now = self.host()?.height;
-        if timer.height <= now {
-            let (got, first) = (timer.height, now.next());
-            return failed(format!(
-                "HeightNotInFuture: a timer fires at {first} at the earliest, not at {got}"
-            ));
-        }
         // Its id is a hash of what it is.
         self.meter.keccak(timer.payload.len())?;
         let host = self.host()?;
-        let id = host.world.timer(&timer, host.asked.numbered);
+        let id = host.world().timer(&timer, host.asked.numbered);
         let id = id.or_else(failed)?;
         host.asked.numbered += 1;
+        self.meter.cells(timer.payload.len())?;
         self.ask(Effect::ScheduleTimer { id, timer })?;
         self.hash_value(id)
     }
@@ -599,9 +617,4 @@ impl<'a> Machine<'a> {
         };
         self.known_record(of, values)
     }
-}
-
-/// Whether an error is the author's to catch in a test: limits are not.
-pub(super) fn is_ordinary(fault: &Fault) -> bool {
-    matches!(fault.kind, ErrorKind::Failed(_))
 }

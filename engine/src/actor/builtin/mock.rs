@@ -1,79 +1,66 @@
-//! `mock`: the chain that tests run on. Its height is virtual, its accounts have what a test gives
-//! them, timers fire when a test goes on, and what a handler asks for is there to be looked at.
+//! `mock`: moves the chain that a test runs on, and shows what happened on it. All rules are the
+//! chain's own: what a test asks for outside of calls becomes a call of its actor as soon as the
+//! chain is moved or looked at.
 
 use super::{
     Builtin,
-    host::{bytes_of, is_ordinary},
+    host::{Around, bytes_of},
     text::text_argument,
 };
 use crate::{
     actor::{
-        effect::{Effect, JobRequest, Timer, World},
+        effect::Effect,
         error::{Fault, failed},
         eval::{Args, Machine},
+        gas::Budget,
+        testing::{Chain, Ending, Fired, Ran, TestBid, TestCall, account, within},
         value::Value,
     },
-    primitives::{Address, Hash, Wei, keccak256},
+    primitives::Wei,
 };
-use std::borrow::Cow;
+use std::{borrow::Cow, mem};
 
-/// Milliseconds between blocks of a test.
-const BLOCK_MS: u64 = 1_000;
 /// The most blocks that one `advance` goes on.
 const MAX_ADVANCE: u64 = 1_000_000;
+/// Cycles that a test pays for a block: about what its execution takes of a processor.
+const BLOCK_CYCLES: u64 = 400;
 /// Bytes of what was asked for that a function copies without a charge beside that of its call.
 const PAID_BYTES: usize = 1024;
 
-/// Timers that have not fired, by when they were scheduled.
-#[derive(Clone, Debug, Default)]
-pub(in crate::actor) struct Mock {
-    timers: Vec<(Hash, Timer)>,
-    /// How many of the effects are known to be in `timers`.
-    seen: usize,
+/// The chain of a test, and what happened on it.
+pub(in crate::actor) struct Mock<'a> {
+    pub(super) chain: &'a mut dyn Chain,
+    /// What the actor asked for, but for writes to its store.
+    effects: Vec<Effect>,
+    log: Vec<String>,
+    fires: Vec<Fired>,
 }
 
-/// What a test finds before it has done anything: nothing.
-#[derive(Debug)]
-pub(in crate::actor) struct MockWorld {
-    pub(in crate::actor) actor: Address,
-}
-
-impl World for MockWorld {
-    fn state(&self, _: &str) -> Option<Vec<u8>> {
-        None
+impl<'a> Mock<'a> {
+    pub(in crate::actor) fn new(chain: &'a mut dyn Chain) -> Self {
+        Self { chain, effects: Vec::new(), log: Vec::new(), fires: Vec::new() }
     }
 
-    fn balance(&self, _: &Address) -> Wei {
-        Wei::ZERO
-    }
-
-    fn mru(&self, _: &Address, _: &str) -> Option<Address> {
-        None
-    }
-
-    fn timer(&self, timer: &Timer, index: u64) -> Result<Hash, String> {
-        let height = timer.height.to_be_bytes();
-        Ok(keccak256(&[&self.actor.0, &height, &timer.payload, &index.to_be_bytes()]))
-    }
-
-    fn job(&self, job: &JobRequest, index: u64) -> Result<Hash, String> {
-        Ok(keccak256(&[&self.actor.0, &job.spec, &index.to_be_bytes()]))
+    /// What was logged, and the timers that fired or were removed.
+    pub(super) fn finish(self) -> (Vec<String>, Vec<Fired>) {
+        (self.log, self.fires)
     }
 }
 
-/// The address of a test's account.
-pub(in crate::actor) fn account(name: &str) -> Address {
-    let hash = keccak256(&[b"mock-account", name.as_bytes()]);
-    let mut address = [0; 20];
-    address.copy_from_slice(&hash.0[12..]);
-    Address(address)
+/// A call that a test makes, and whether it has less than the test has left.
+struct Made {
+    call: TestCall,
+    budget: Budget,
+    own: bool,
 }
 
-impl Machine<'_> {
+impl<'a> Machine<'a> {
     pub(super) fn mock_function(&mut self, function: Builtin, args: &Args) -> Result<Value, Fault> {
         let name = function.name();
-        if self.host()?.mock.is_none() {
-            return failed(format!("mock.{name} is there in `actor test` alone"));
+        if !matches!(self.host()?.around, Around::Test(_)) {
+            return failed(format!(
+                "mock.{name} is there in a test alone, not in a call of a handler"
+            ));
         }
         match function {
             Builtin::MockAccount => {
@@ -87,55 +74,77 @@ impl Machine<'_> {
                 let [to, amount] = self.parameters(args, name, ["account", "amount"], 2)?;
                 let to = self.address_in(to, "account")?;
                 let amount = self.wei_in(amount.unwrap_or(Value::None), "amount")?;
-                let host = self.host()?;
-                let sum = host.balance(&to).saturating_add(amount);
-                host.set_balance(to, sum);
+                self.settle()?;
+                self.mock()?.chain.fund(to, amount).or_else(failed)?;
                 Ok(Value::None)
             }
-            Builtin::MockCall => self.mock_call(name, args),
+            Builtin::MockDeploy => {
+                let [of, source] = self.parameters(args, name, ["name", "source"], 2)?;
+                let of = text_argument(of, name)?;
+                let source = text_argument(source, name)?;
+                self.meter.keccak(self.heap.str(of).len())?;
+                self.meter.keccak(self.heap.str(source).len())?;
+                self.settle()?;
+                let (at, budget) = (account(self.heap.str(of)), self.left()?);
+                let source = self.heap.str(source).to_owned();
+                let ran = self.mock()?.chain.deploy(at, &source, budget);
+                self.take(ran)?;
+                self.address(at)
+            }
+            Builtin::MockPolicy => {
+                let [policy] = self.parameters(args, name, [""], 1)?;
+                let id = text_argument(policy, name)?;
+                self.pay_copy(self.heap.str(id).len())?;
+                let policy = self.heap.str(id).to_owned();
+                self.settle()?;
+                self.mock()?.chain.set_policy(&policy).or_else(failed)?;
+                Ok(Value::None)
+            }
+            Builtin::MockCharge => {
+                let [] = self.parameters(args, name, [], 0)?;
+                self.settle()?;
+                self.mock()?.chain.charge();
+                Ok(Value::None)
+            }
+            Builtin::MockCall => {
+                let Made { call, budget, .. } = self.made(name, args)?;
+                let ran = self.mock()?.chain.call(call, budget);
+                self.returned(ran)
+            }
             Builtin::MockFails => self.mock_fails(name, args),
             Builtin::MockAdvance => self.mock_advance(name, args),
             Builtin::MockLog => {
-                let lines = self.host()?.asked.log.len();
+                let lines = self.mock()?.log.len() + self.host()?.asked.log.len();
                 self.meter.elements(4 * lines)?;
                 let mut items = Vec::with_capacity(lines);
                 for index in 0..lines {
-                    let len = self.host()?.asked.log[index].len();
+                    let len = self.logged(index)?.len();
                     self.take_text(len)?;
-                    let line = self.host()?.asked.log[index].clone();
+                    let line = self.logged(index)?.clone();
                     items.push(self.paid_text(line));
                 }
                 self.new_list(items)
             }
-            Builtin::MockTimers => {
-                self.note_timers()?;
-                let mut items = Vec::new();
-                for index in 0..self.mock()?.timers.len() {
-                    let len = self.mock()?.timers[index].1.payload.len();
-                    self.pay_copy(len)?;
-                    let (id, timer) = self.mock()?.timers[index].clone();
-                    let id = self.hash_value(id)?;
-                    let payload = self.text_of(&timer.payload)?;
-                    let handler = self.new_text(&timer.call().0)?;
-                    let height = Value::Int(timer.height.get() as i64);
-                    items.push(self.entry(&[
-                        ("timer_id", id),
-                        ("height", height),
-                        ("payload", payload),
-                        ("handler", handler),
-                    ])?);
-                }
-                self.new_list(items)
-            }
+            Builtin::MockTimers => self.mock_timers(),
+            Builtin::MockFires => self.mock_fires(),
             _ => self.mock_effects(function),
         }
     }
 
-    fn mock(&mut self) -> Result<&mut Mock, Fault> {
-        let Some(mock) = &mut self.host()?.mock else {
-            return failed("mock is there in `actor test` alone");
-        };
-        Ok(mock)
+    fn mock(&mut self) -> Result<&mut Mock<'a>, Fault> {
+        match &mut self.host()?.around {
+            Around::Test(mock) => Ok(mock),
+            Around::World(_) => failed("mock is there in a test alone"),
+        }
+    }
+
+    /// A line of the log: the chain's, then those that the test wrote since.
+    fn logged(&mut self, index: usize) -> Result<&String, Fault> {
+        let before = self.mock()?.log.len();
+        Ok(match index.checked_sub(before) {
+            Some(since) => &self.host()?.asked.log[since],
+            None => &self.mock()?.log[index],
+        })
     }
 
     /// Pays for a copy of what was asked for.
@@ -154,13 +163,123 @@ impl Machine<'_> {
         Ok(dict)
     }
 
+    /// What a call may use: what the test has left, and no more than a block holds.
+    fn left(&mut self) -> Result<Budget, Fault> {
+        let (left, most) = (self.meter.budget_left(), self.mock()?.chain.most());
+        Ok(Budget { cycles: left.cycles.min(most.cycles), cells: left.cells.min(most.cells) })
+    }
+
+    /// Has the chain do what the test itself asked for since it was last moved.
+    pub(in crate::actor) fn settle(&mut self) -> Result<(), Fault> {
+        let budget = self.left()?;
+        let asked = mem::take(&mut self.host()?.asked);
+        let (log, effects) = asked.finish();
+        let mock = self.mock()?;
+        mock.log.extend(log);
+        if effects.is_empty() {
+            return Ok(());
+        }
+        let ran = mock.chain.apply(effects, budget);
+        self.take(ran).map(drop)
+    }
+
+    /// Pays for a call on the chain and keeps what it did: what it returned, as JSON.
+    fn take(&mut self, ran: Ran) -> Result<Vec<u8>, Fault> {
+        let mock = self.mock()?;
+        mock.log.extend(ran.log);
+        mock.effects.extend(ran.effects);
+        self.meter.absorb(&ran.usage)?;
+        ran.result.map_err(within)
+    }
+
+    fn returned(&mut self, ran: Ran) -> Result<Value, Fault> {
+        let json = self.take(ran)?;
+        match std::str::from_utf8(&json) {
+            Ok(json) => self.decode_json(json),
+            Err(_) => failed("what the handler returned is no JSON"),
+        }
+    }
+
+    /// Timers that wait.
+    fn mock_timers(&mut self) -> Result<Value, Fault> {
+        self.settle()?;
+        let timers = self.mock()?.chain.timers();
+        self.meter.elements(64 * timers.len())?;
+        let mut items = Vec::with_capacity(timers.len());
+        for timer in timers {
+            self.pay_copy(timer.payload.len())?;
+            let gba = match timer.gba {
+                Some(gba) => self.address(gba)?,
+                None => Value::None,
+            };
+            let fields = [
+                ("timer_id", self.hash_value(timer.timer_id)?),
+                ("actor", self.address(timer.actor)?),
+                ("height", Value::Int(timer.height.get() as i64)),
+                ("expires_at", Value::Int(timer.expires_at.get() as i64)),
+                ("payload", self.text_of(&timer.payload)?),
+                ("handler", self.new_text(&timer.handler)?),
+                ("fee_payer", self.address(timer.fee_payer)?),
+                ("gas_limit", Value::Int(timer.gas_limit as i64)),
+                ("cell_limit", Value::Int(timer.cell_limit as i64)),
+                ("max_fee_per_cycle", self.wei(timer.max_fee_per_cycle)?),
+                ("max_priority_fee_per_cycle", self.wei(timer.max_priority_fee_per_cycle)?),
+                ("gba", gba),
+                ("bid", self.bid_value(timer.bid)?),
+            ];
+            items.push(self.entry(&fields)?);
+        }
+        self.new_list(items)
+    }
+
+    fn bid_value(&mut self, bid: Option<TestBid>) -> Result<Value, Fault> {
+        let Some(TestBid { max_fee_per_cycle, max_priority_fee_per_cycle, failed }) = bid else {
+            return Ok(Value::None);
+        };
+        let fields = [
+            ("max_fee_per_cycle", self.wei(max_fee_per_cycle)?),
+            ("max_priority_fee_per_cycle", self.wei(max_priority_fee_per_cycle)?),
+            ("failed", Value::Bool(failed)),
+        ];
+        self.entry(&fields)
+    }
+
+    /// Timers that fired or were removed so far.
+    fn mock_fires(&mut self) -> Result<Value, Fault> {
+        let count = self.mock()?.fires.len();
+        self.meter.elements(64 * count)?;
+        let mut items = Vec::with_capacity(count);
+        for index in 0..count {
+            let fired = &self.mock()?.fires[index];
+            let bytes = fired.handler.len() + fired.error.len();
+            self.pay_copy(bytes)?;
+            let fired = self.mock()?.fires[index].clone();
+            let fields = [
+                ("timer_id", self.hash_value(fired.timer_id)?),
+                ("actor", self.address(fired.actor)?),
+                ("handler", self.new_text(&fired.handler)?),
+                ("height", Value::Int(fired.height.get() as i64)),
+                ("outcome", self.new_text(fired.ending.name())?),
+                ("error", self.new_text(&fired.error)?),
+                ("cycles", Value::Int(fired.cycles as i64)),
+                ("cells", Value::Int(fired.cells as i64)),
+                ("priority_per_cycle", self.wei(fired.priority_per_cycle)?),
+                ("charged", self.wei(fired.charged)?),
+                ("bid", self.bid_value(fired.bid)?),
+            ];
+            items.push(self.entry(&fields)?);
+        }
+        self.new_list(items)
+    }
+
     /// What was asked for of one kind.
     fn mock_effects(&mut self, function: Builtin) -> Result<Value, Fault> {
+        self.settle()?;
         let mut items = Vec::new();
-        let count = self.host()?.asked.effects.len();
+        let count = self.mock()?.effects.len();
         for index in 0..count {
             self.meter.elements(1)?;
-            let effect = &self.host()?.asked.effects[index];
+            let effect = &self.mock()?.effects[index];
             let wanted = matches!(
                 (function, effect),
                 (Builtin::MockEvents, Effect::Emit { .. })
@@ -173,7 +292,7 @@ impl Machine<'_> {
             }
             let bytes = bytes_of(effect);
             self.pay_copy(bytes)?;
-            let effect = self.host()?.asked.effects[index].clone();
+            let effect = self.mock()?.effects[index].clone();
             match (function, effect) {
                 (Builtin::MockEvents, Effect::Emit { name, data }) => {
                     let name = self.new_text(&name)?;
@@ -214,10 +333,11 @@ impl Machine<'_> {
         self.new_list(items)
     }
 
-    /// Calls a handler of the module as a transaction of `sender` would.
-    fn mock_call(&mut self, function: &str, args: &Args) -> Result<Value, Fault> {
-        let names = ["handler", "payload", "sender", "value"];
-        let [handler, payload, sender, value] = self.parameters(args, function, names, 1)?;
+    /// The call of a handler of the module that a test makes, with what it may use.
+    fn made(&mut self, function: &str, args: &Args) -> Result<Made, Fault> {
+        let names = ["handler", "payload", "sender", "value", "timer_allowance", "cycles", "cells"];
+        let [handler, payload, sender, value, allowance, cycles, cells] =
+            self.parameters(args, function, names, 1)?;
         let handler = match handler {
             Some(Value::Text(id)) => {
                 self.pay_copy(self.heap.str(id).len())?;
@@ -230,98 +350,51 @@ impl Machine<'_> {
             }
             _ => return failed("a handler is a function of the module, or its name"),
         };
-        let payload = self.payload_in(payload)?;
+        let handler = handler.into_owned();
+        let payload = self.payload_bytes(payload)?;
         let sender = match sender {
             None | Some(Value::None) => self.host()?.sender,
             sender => self.address_in(sender, "sender")?,
         };
-        let value = match value {
-            None => Wei::ZERO,
-            Some(value) => self.wei_in(value, "value")?,
+        let wei = |value: Option<Value>, what: &str| match value {
+            None => Ok(Wei::ZERO),
+            Some(value) => self.wei_in(value, what),
         };
-        let host = self.host()?;
-        host.pay(sender, host.this, value)?;
-        self.call_as(sender, value, &handler, &payload)
-    }
-
-    fn call_as(
-        &mut self,
-        sender: Address,
-        value: Wei,
-        handler: &str,
-        payload: &[u8],
-    ) -> Result<Value, Fault> {
-        let host = self.host()?;
-        let before = (host.sender, host.value);
-        (host.sender, host.value) = (sender, value);
-        let result = self.handle(handler, payload);
-        let host = self.host()?;
-        (host.sender, host.value) = before;
-        result
+        let value = wei(value, "value")?;
+        let timer_allowance = wei(allowance, "timer_allowance")?;
+        let most = |value: Option<Value>, what: &str| match value {
+            None | Some(Value::None) => Ok(u64::MAX),
+            Some(value) => self.u64_in(value, what),
+        };
+        let (cycles, cells) = (most(cycles, "cycles")?, most(cells, "cells")?);
+        self.settle()?;
+        let left = self.left()?;
+        let budget = Budget { cycles: cycles.min(left.cycles), cells: cells.min(left.cells) };
+        let call = TestCall { sender, handler, payload, value, timer_allowance };
+        Ok(Made { call, budget, own: budget != self.meter.budget_left() })
     }
 
     /// A call that fails: the error's text. Nothing that it did is left.
     fn mock_fails(&mut self, function: &str, args: &Args) -> Result<Value, Fault> {
-        // A copy of each is made, and dropped.
-        let entries = self.host()?.asked.entries();
-        self.meter.elements(4 * entries)?;
-        let bytes = self.host()?.asked.bytes();
-        self.meter.bytes(bytes)?;
-        let host = self.host()?;
-        let before = (host.asked.clone(), host.sender, host.value);
-        let mark = self.mark();
-        match self.mock_call(function, args) {
+        let Made { call, budget, own } = self.made(function, args)?;
+        let ran = self.mock()?.chain.call(call, budget);
+        match &ran.result {
             Ok(_) => failed("this call was expected to fail and did not"),
-            Err(fault) if is_ordinary(&fault) => {
-                self.rewind(mark);
-                let host = self.host()?;
-                (host.asked, host.sender, host.value) = before;
-                self.new_text(&fault.kind.to_string())
+            // The test itself is at its end.
+            Err(error) if error.kind.is_shortage() && !own => self.returned(ran),
+            Err(error) => {
+                let text = error.kind.to_string();
+                let ran = Ran { result: Ok(Vec::new()), ..ran };
+                self.take(ran)?;
+                self.new_text(&text)
             }
-            Err(fault) => Err(fault),
         }
     }
 
-    /// Timers that were asked for since, less those cancelled.
-    fn note_timers(&mut self) -> Result<(), Fault> {
-        let host = self.host()?;
-        let Some(mock) = &mut host.mock else { return Ok(()) };
-        // A call that failed took its effects with it.
-        mock.seen = mock.seen.min(host.asked.effects.len());
-        let (mut waiting, mut bytes) = (mock.timers.len(), 0);
-        for effect in &host.asked.effects[mock.seen..] {
-            match effect {
-                Effect::ScheduleTimer { .. } => {
-                    waiting += 1;
-                    bytes += bytes_of(effect);
-                }
-                // It is looked for among all that wait, by the first bytes of ids.
-                Effect::CancelTimer(_) | Effect::ExtendTimer { .. } => bytes += 8 * waiting,
-                _ => {}
-            }
-        }
-        self.pay_copy(bytes)?;
-        let host = self.host()?;
-        let Some(mock) = &mut host.mock else { return Ok(()) };
-        for effect in &host.asked.effects[mock.seen..] {
-            match effect {
-                Effect::ScheduleTimer { id, timer } => mock.timers.push((*id, timer.clone())),
-                Effect::CancelTimer(id) => mock.timers.retain(|(known, _)| known != id),
-                Effect::ExtendTimer { id, expires_at } => {
-                    for (_, timer) in mock.timers.iter_mut().filter(|(known, _)| known == id) {
-                        timer.expires_at = Some(*expires_at);
-                    }
-                }
-                _ => {}
-            }
-        }
-        mock.seen = host.asked.effects.len();
-        Ok(())
-    }
-
-    /// Goes on by blocks, and calls the handlers of timers that are due.
+    /// Goes on by blocks.
     fn mock_advance(&mut self, function: &str, args: &Args) -> Result<Value, Fault> {
-        let [blocks] = self.parameters(args, function, ["blocks"], 0)?;
+        let [blocks, may_fail] = self.parameters(args, function, ["blocks", "may_fail"], 0)?;
+        let may_fail = super::flag(may_fail, function, "may_fail")?;
         let blocks = match blocks {
             None => 1,
             Some(blocks) => self.u64_in(blocks, "blocks")?,
@@ -329,23 +402,28 @@ impl Machine<'_> {
         if blocks > MAX_ADVANCE {
             return failed(format!("a test goes on by at most {MAX_ADVANCE} blocks at once"));
         }
+        self.settle()?;
         for _ in 0..blocks {
-            self.meter.step(self.meter.schedule.step)?;
-            self.note_timers()?;
-            let waiting = self.host()?.mock.as_ref().map_or(0, |mock| mock.timers.len());
-            self.meter.elements(waiting)?;
+            self.meter.step(BLOCK_CYCLES)?;
+            let mock = self.mock()?;
+            let done = mock.chain.advance();
+            let (height, timestamp_ms) = (mock.chain.height(), mock.chain.timestamp_ms());
+            mock.log.extend(done.log);
+            mock.effects.extend(done.effects);
+            let failed_fire = done.fires.iter().find(|fired| fired.ending == Ending::Failed);
+            let mut problem = failed_fire.map(|fired| {
+                let Fired { handler, height, error, .. } = fired;
+                format!("the timer that calls {handler} failed at {height}: {error}")
+            });
+            if let Some(error) = done.failed_callbacks.first() {
+                problem.get_or_insert(format!("the callback of a job failed: {error}"));
+            }
+            mock.fires.extend(done.fires);
             let host = self.host()?;
-            host.height = host.height.next();
-            host.timestamp_ms += BLOCK_MS;
-            let (height, this) = (host.height, host.this);
-            let Some(mock) = &mut host.mock else { continue };
-            mock.timers.retain(|(_, timer)| timer.expires_at.is_none_or(|at| height <= at));
-            let is_due = |(_, timer): &mut (Hash, Timer)| timer.height <= height;
-            let due: Vec<_> = mock.timers.extract_if(.., is_due).collect();
-            for (_, timer) in due {
-                self.pay_copy(timer.payload.len())?;
-                let (handler, payload) = timer.call();
-                self.call_as(this, Wei::ZERO, &handler, &payload)?;
+            (host.height, host.timestamp_ms) = (height, timestamp_ms);
+            self.meter.absorb(&done.usage)?;
+            if let Some(problem) = problem.filter(|_| !may_fail) {
+                return failed(problem);
             }
         }
         Ok(Value::Int(self.host()?.height.get() as i64))

@@ -11,8 +11,8 @@ mod number;
 mod specification;
 mod text;
 
-pub(super) use host::{Host, HostCall};
-pub(super) use mock::{Mock, MockWorld, account};
+pub(super) use host::{Around, Host, HostCall};
+pub(super) use mock::Mock;
 
 use super::{
     error::{Fault, failed},
@@ -113,12 +113,16 @@ builtins! {
         MockAccount "account",
         MockAdvance "advance",
         MockCall "call",
+        MockCharge "charge",
+        MockDeploy "deploy",
         MockEvents "events",
         MockFails "fails",
+        MockFires "fires",
         MockFund "fund",
         MockJobs "jobs",
         MockLog "log",
         MockMessages "messages",
+        MockPolicy "policy",
         MockTimers "timers",
         MockTransfers "transfers",
     }
@@ -450,12 +454,16 @@ impl Machine<'_> {
             Builtin::MockAccount
             | Builtin::MockAdvance
             | Builtin::MockCall
+            | Builtin::MockCharge
+            | Builtin::MockDeploy
             | Builtin::MockEvents
             | Builtin::MockFails
+            | Builtin::MockFires
             | Builtin::MockFund
             | Builtin::MockJobs
             | Builtin::MockLog
             | Builtin::MockMessages
+            | Builtin::MockPolicy
             | Builtin::MockTimers
             | Builtin::MockTransfers => self.mock_function(builtin, args),
         }

@@ -65,14 +65,6 @@ pub(super) struct Machine<'a> {
     paid: usize,
 }
 
-/// How far a machine is, to come back to when a test's call fails.
-#[derive(Clone, Copy)]
-pub(super) struct Mark {
-    stack: usize,
-    frames: usize,
-    loops: usize,
-}
-
 impl<'a> Machine<'a> {
     pub(super) fn new(
         program: &'a Program,
@@ -107,17 +99,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    pub(super) fn mark(&self) -> Mark {
-        let (stack, frames) = (self.stack.len(), self.frames.len());
-        Mark { stack, frames, loops: self.loops.len() }
-    }
-
-    pub(super) fn rewind(&mut self, mark: Mark) {
-        self.stack.truncate(mark.stack);
-        self.frames.truncate(mark.frames);
-        self.end_loops(mark.loops);
-    }
-
     #[inline]
     fn pop(&mut self) -> Value {
         self.stack.pop().expect("the compiler counts what is on the stack")
@@ -147,6 +128,8 @@ impl<'a> Machine<'a> {
             return fault;
         }
         let innermost = self.frames.len().saturating_sub(1);
+        // Those of a call that a test made.
+        let within = std::mem::take(&mut fault.stack);
         fault.stack = (0..)
             .zip(&self.frames)
             .map(|(index, frame)| {
@@ -155,6 +138,7 @@ impl<'a> Machine<'a> {
                 let at = self.program.position(pc.saturating_sub(1));
                 Place { function: shorten(self.name(code.name)).to_owned(), at }
             })
+            .chain(within)
             .collect();
         fault.at = fault.stack.last().map(|place| place.at);
         fault

@@ -59,11 +59,13 @@ pub(in crate::chain) struct Place {
     pub sender: Option<Address>,
     /// What timers are scheduled under.
     pub terms: Terms,
+    /// Whether what actors ask for is kept beside what it does, for a test to look at.
+    pub watched: bool,
 }
 
 impl Place {
     /// What the call with this index draws its randomness from.
-    pub(super) fn seed(&self, index: u32) -> Hash {
+    pub(in crate::chain) fn seed(&self, index: u32) -> Hash {
         keccak256(&[
             b"cowboy-randomness/v1",
             &self.parent.0,
@@ -100,6 +102,8 @@ pub(in crate::chain) struct Done {
     pub events: Vec<EventKind>,
     /// Keys written or removed.
     pub written: BTreeSet<(Address, String)>,
+    /// Where the place is watched: what actors asked for, but for writes to their stores.
+    pub effects: Vec<(Address, Effect)>,
 }
 
 /// Why a deployment or a call fails. The error's name opens the text.
@@ -187,6 +191,17 @@ pub(in crate::chain) fn deploy(
     budget: Budget,
 ) -> Done {
     let actor = Address::of_actor(&deployer, nonce);
+    deploy_at(state, height, (deployer, actor), source, budget)
+}
+
+/// The same at any address.
+pub(in crate::chain) fn deploy_at(
+    state: &mut State,
+    height: Height,
+    (deployer, actor): (Address, Address),
+    source: &str,
+    budget: Budget,
+) -> Done {
     let mut done = Done::new(actor);
     let (usage, loaded) = load(source, &state.params.actors, budget);
     done.usage = usage;
@@ -224,6 +239,25 @@ pub(in crate::chain) fn call(
     done
 }
 
+/// Does what a call of `actor` asked for that ran elsewhere, and delivers all messages that follow.
+/// Where it fails, the state is left half changed.
+pub(in crate::chain) fn apply(
+    state: &mut State,
+    (place, ids): (&Place, &Ids),
+    actor: Address,
+    effects: Vec<Effect>,
+    budget: Budget,
+) -> Done {
+    let mut done = Done::new(actor);
+    done.deliveries = 1;
+    let (queue, waiting) = (VecDeque::new(), 0);
+    let mut calls = Calls { state, place, ids, budget, queue, waiting, done: &mut done };
+    let applied = effects.into_iter().try_for_each(|effect| calls.apply(actor, effect));
+    let result = applied.map_err(Failure::from).and_then(|()| calls.rest());
+    done.result = result;
+    done
+}
+
 impl Done {
     /// What happened, what a receipt says, and how it ended.
     pub(super) fn told(self) -> (Vec<EventKind>, ActorReceipt, Result<(), Failure>) {
@@ -244,6 +278,7 @@ impl Done {
             deliveries: 0,
             events: Vec::new(),
             written: BTreeSet::new(),
+            effects: Vec::new(),
         }
     }
 }
@@ -264,6 +299,11 @@ struct Calls<'a> {
 impl Calls<'_> {
     fn all(&mut self, first: Delivery) -> Result<Vec<u8>, Failure> {
         self.send(first)?;
+        self.rest()
+    }
+
+    /// Makes the calls that wait.
+    fn rest(&mut self) -> Result<Vec<u8>, Failure> {
         let mut result = Vec::new();
         while let Some(delivery) = self.queue.pop_front() {
             self.waiting -= delivery.payload.len();
@@ -368,6 +408,9 @@ impl Calls<'_> {
     }
 
     fn apply(&mut self, actor: Address, effect: Effect) -> Result<(), FailureKind> {
+        if self.place.watched && !matches!(effect, Effect::SetState { .. }) {
+            self.done.effects.push((actor, effect.clone()));
+        }
         match effect {
             Effect::SetState { key, value } => {
                 let key = (actor, key);
@@ -449,7 +492,7 @@ fn specification(actor: Address, job: &JobRequest) -> Result<JobSpec, SpecError>
 }
 
 /// What a call of an actor sees of a state.
-pub(super) struct Seen<'a> {
+pub(in crate::chain) struct Seen<'a> {
     pub state: &'a State,
     pub actor: Address,
     pub height: Height,

@@ -86,7 +86,8 @@ impl Run<'_> {
                 };
                 let budget = Budget { cycles: CALLBACK_CYCLES, cells: CALLBACK_CELLS };
                 let before = self.state.clone();
-                let done = actors::call(&mut self.state, (&place, &ids), first, budget);
+                let mut done = actors::call(&mut self.state, (&place, &ids), first, budget);
+                self.show(&mut done);
                 let (events, outcome, ended) = done.told();
                 match ended {
                     Ok(()) => self.emit_all(events),

@@ -378,7 +378,8 @@ impl Run<'_> {
         };
         let budget = Budget { cycles: timer.gas_limit, cells: timer.cell_limit };
         let before = self.state.clone();
-        let done = actors::call(&mut self.state, (&place, &ids), first, budget);
+        let mut done = actors::call(&mut self.state, (&place, &ids), first, budget);
+        self.show(&mut done);
         let (events, outcome, ended) = done.told();
         let status = match ended {
             Ok(()) => {

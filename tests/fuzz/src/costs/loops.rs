@@ -462,8 +462,12 @@ pub(super) const LOOPS: &[Case] = &[
     ),
     ("cancel_timer", "t = '0x' + '00' * 32", "pvm_host.cancel_timer(t)"),
     ("extend_timer", "t = '0x' + '00' * 32", "pvm_host.extend_timer(t, 1000)"),
-    ("submit_job", "s = {'kind': 'x'}", "pvm_host.submit_job(s)"),
-    ("submit_job, long", "s = {'kind': 'x' * 100000}", "pvm_host.submit_job(s)"),
+    ("submit_job", "s = {'kind': 'http', 'work': {'url': 'http://a/'}}", "pvm_host.submit_job(s)"),
+    (
+        "submit_job, long",
+        "s = {'kind': 'http', 'work': {'url': 'http://a/', 'body': '0x' + '11' * 50000}}",
+        "pvm_host.submit_job(s)",
+    ),
     ("get_mru", "", "pvm_host.get_mru('http')"),
     ("randomness", "", "pvm_host.randomness()"),
     ("randomness, long", "v = 'x' * 1000000", "pvm_host.randomness(v)"),
@@ -496,10 +500,10 @@ pub(super) const LOOPS: &[Case] = &[
         "mock.transfers()",
     ),
     ("mock.log", "for i in range(500): print(i)", "mock.log()"),
-    ("mock.timers", "for i in range(500): pvm_host.schedule_timer(9999999, 'x')", "mock.timers()"),
+    ("mock.timers", "for i in range(500): pvm_host.schedule_timer(2000000, 'x')", "mock.timers()"),
     (
         "mock.advance",
-        "for i in range(1000): pvm_host.schedule_timer(9999999, 'x')",
+        "for i in range(1000): pvm_host.schedule_timer(2000000, 'x')",
         "mock.advance(1)",
     ),
     ("mock.advance, none", "", "mock.advance(1000)"),
@@ -511,7 +515,7 @@ pub(super) const LOOPS: &[Case] = &[
     ),
     (
         "mock.cancel",
-        "t = '0x' + '00' * 32\n  for i in range(500): pvm_host.schedule_timer(9999999, 'x')",
-        "pvm_host.cancel_timer(t); mock.timers()",
+        "for i in range(500): pvm_host.schedule_timer(2000000, 'x')",
+        "pvm_host.cancel_timer(pvm_host.schedule_timer(9, 'x')); mock.timers()",
     ),
 ];
