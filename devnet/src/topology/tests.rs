@@ -356,7 +356,7 @@ fn timers_are_as_written() {
   lane_fee_multiplier: 15
   lane_basefee_change_denominator: 16
   lane_basefee_min: 17
-  lane_basefee_max: 9000000000000000000
+  lane_basefee_max: 900000000000000000
   weight_lambda: 19
   weight_min: 20
   weight_starvation_floor: 21
@@ -395,7 +395,7 @@ fn timers_are_as_written() {
             lane_basefee: LaneCurve {
                 change_denominator: 16,
                 min: 17,
-                max: 9_000_000_000_000_000_000,
+                max: 900_000_000_000_000_000,
             },
             weights: timer::auction::Weighting {
                 lambda: 19,
@@ -418,7 +418,7 @@ fn limits_of_timers_have_the_bounds_of_their_keys() {
         let name = key.name.rsplit(':').next().unwrap();
         // What has to be in order with it.
         let others = match name {
-            "lane_basefee_min" => "genesis_lane_basefee: 18446744073709551614wei",
+            "lane_basefee_min" => "genesis_lane_basefee: 1000000000000000000wei",
             "lane_basefee_max" => "genesis_lane_basefee: 1wei, lane_basefee_min: 1",
             "weight_starvation_floor" => "weight_min: 1, weight_max: 10000000",
             "weight_min" | "weight_max" => "weight_starvation_floor: 1000000",
@@ -465,7 +465,7 @@ fn what_timers_cannot_be_is_said() {
     check(
         "timers:\n  genesis_lane_basefee: 0\n",
         "devnet.yaml:2: timers.genesis_lane_basefee: 0 wei per cycle is no lane basefee: expected \
-         1 to 18446744073709551614 wei",
+         1 to 1000000000000000000 wei",
     );
     check(
         "timers:\n  weight_min: 900000\n  weight_starvation_floor: 800000\n",

@@ -4,7 +4,10 @@
 
 use super::{Amount, Within};
 use cowboy_engine::{
-    fees::{basefee::LaneCurve, meter},
+    fees::{
+        basefee::{self, LaneCurve},
+        meter,
+    },
     primitives::Height,
     timer::{self, Config, ParameterError, Tiers, auction::Weighting},
 };
@@ -15,7 +18,7 @@ const MOST: u64 = 1_000_000_000;
 /// Cells of a governed limit at most.
 const MOST_CELLS: u64 = meter::MAX_BLOCK_CELLS;
 /// The most wei per cycle that the lane basefee may be.
-const MOST_WEI: u64 = timer::governed::MOST_LANE_BASEFEE;
+const MOST_WEI: u64 = basefee::MOST_LANE_BASEFEE;
 /// Blocks of a year at a block a second.
 const YEAR: u64 = 31_536_000;
 /// A height that no devnet reaches, and the most that a timer can name.

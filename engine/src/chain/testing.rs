@@ -30,7 +30,7 @@ use crate::{
     primitives::{Address, Hash, Height, SecretKey, Wei, keccak256},
     timer::{Bid, Calendar, Ids, Policy, lane::Buffers},
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 /// Milliseconds between blocks.
 const BLOCK_MS: u64 = 1_000;
@@ -385,8 +385,9 @@ impl Chain for TestChain {
         if self.state.timers.queue.iter().next().is_some() {
             return Err("a policy is set before the first timer is scheduled".into());
         }
-        let timers = &mut Arc::make_mut(&mut self.state.params).timers;
-        (timers.policy, timers.activation) = (policy, None);
+        let lane = &mut self.state.timers.lane;
+        lane.policy = policy;
+        lane.pending.clear();
         Ok(())
     }
 

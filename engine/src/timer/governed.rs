@@ -4,7 +4,7 @@
 //! height at which a [proposal](super::proposals) activates.
 
 use super::{Config, Params, Policy};
-use crate::fees::meter;
+use crate::fees::{basefee::MOST_LANE_BASEFEE, meter};
 
 /// All that is governed of timers, as a block finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,8 +139,6 @@ macro_rules! keys {
 const YEAR_BLOCKS: u64 = 31_536_000;
 /// No lane or budget has more cycles than this.
 const MOST_CYCLES: u64 = 1_000_000_000;
-/// The most wei per cycle that a timer can offer: above it nothing could be scheduled.
-pub const MOST_LANE_BASEFEE: u64 = u64::MAX - 1;
 
 keys! {
     config.fairness_window_blocks: u64 = "system:cip1:fairness_window_blocks", 1..=100_000,

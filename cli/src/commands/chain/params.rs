@@ -61,7 +61,7 @@ pub enum Params {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Set {
-    changes: Vec<Changed>,
+    changes: Vec<ChangedParameter>,
     transaction: HashText,
     /// The block that has the transaction.
     height: Option<u64>,
@@ -72,7 +72,7 @@ pub struct Set {
 /// A parameter that was set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Changed {
+pub struct ChangedParameter {
     key: String,
     /// Its value until now.
     before: Setting,
@@ -143,8 +143,8 @@ fn change(
     all: &[GovernedParameter],
     settings: &[(&str, &str)],
     at: Option<u64>,
-) -> Result<(Payload, Vec<Changed>), CliError> {
-    let mut changes: Vec<Changed> = Vec::new();
+) -> Result<(Payload, Vec<ChangedParameter>), CliError> {
+    let mut changes: Vec<ChangedParameter> = Vec::new();
     let mut proposed = Vec::new();
     let mut phase = None;
     for (key, typed) in settings {
@@ -173,7 +173,7 @@ fn change(
             proposed.push(Proposed { key: key.clone(), value: place as u64 });
             Setting::Word((*typed).to_owned())
         };
-        changes.push(Changed { key, before, value });
+        changes.push(ChangedParameter { key, before, value });
     }
     let payload = match (phase, proposed.as_slice(), at) {
         (Some(phase), [], None) => Payload::SetPhase(SetPhase { phase }),
@@ -297,11 +297,11 @@ impl Document for GovernedParameter {
 impl Document for Set {
     fn text(&self) -> String {
         let mut lines = Vec::new();
-        if let [Changed { key, before, value }] = self.changes.as_slice() {
+        if let [ChangedParameter { key, before, value }] = self.changes.as_slice() {
             lines.extend([("key", key.clone()), ("before", before.to_string())]);
             lines.push(("value", value.to_string()));
         } else {
-            lines.extend(self.changes.iter().map(|Changed { key, before, value }| {
+            lines.extend(self.changes.iter().map(|ChangedParameter { key, before, value }| {
                 (key.as_str(), format!("{value}, before {before}"))
             }));
         }
