@@ -170,7 +170,7 @@ impl Machine<'_> {
     }
 
     /// A dict of keys that all have one value.
-    pub(super) fn from_keys(&mut self, args: &Args) -> Result<Value, Fault> {
+    pub(super) fn dict_from_keys(&mut self, args: &Args) -> Result<Value, Fault> {
         let [keys, value] = self.parameters(args, "fromkeys", ["", ""], 1)?;
         let keys = self.items(keys.unwrap_or(Value::None), "fromkeys' argument")?;
         let dict = self.new_dict()?;

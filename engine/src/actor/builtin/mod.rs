@@ -478,7 +478,7 @@ impl Machine<'_> {
             Value::Text(text) => self.text_method(method, text, args),
             Value::List(list) => self.list_method(method, list, args),
             Value::Tuple(_) => self.tuple_method(method, receiver, args),
-            _ if method == Method::DictFromKeys => self.from_keys(args),
+            _ if method == Method::DictFromKeys => self.dict_from_keys(args),
             Value::Dict(dict) => self.dict_method(method, dict, args),
             other => failed(format!("{} has no methods", other.kind())),
         }

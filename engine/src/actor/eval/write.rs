@@ -55,7 +55,9 @@ impl Machine<'_> {
         let len: usize = texts.iter().map(|id| self.heap.str(*id).len()).sum();
         self.take_text(len)?;
         let mut joined = String::with_capacity(len);
-        texts.iter().for_each(|id| joined.push_str(self.heap.str(*id)));
+        for id in texts {
+            joined.push_str(self.heap.str(id));
+        }
         Ok(self.paid_text(joined))
     }
 

@@ -3,6 +3,11 @@
 use super::{BUDGET, Fixed, call_with, load, run};
 use crate::actor::Budget;
 
+/// So many blocks within one another.
+fn blocks(head: &str, count: usize) -> String {
+    (0..count).flat_map(|depth| [" ".repeat(depth), head.to_owned()]).collect()
+}
+
 /// Loads a source in a thread whose stack is as small as those of the chain may be.
 fn refusal(source: String) -> String {
     let thread = std::thread::Builder::new().stack_size(128 << 10);
@@ -38,14 +43,8 @@ fn sources_without_end_are_refused_before_they_are_parsed() {
         (format!("x = f'{}", all("{x:", FIT)), "open brackets: at most 64"),
         (format!("x = [{}1]", all("1 for x in ", FIT / 2)), "operators in an expression"),
         (format!("x = {}1", all("a = ", FIT)), "operators in an expression: at most 256"),
-        (
-            (0..200).map(|depth| format!("{}if 1:\n", " ".repeat(depth))).collect(),
-            "blocks within one another: at most 32",
-        ),
-        (
-            (0..200).map(|depth| format!("{}while 1:\n", " ".repeat(depth))).collect(),
-            "blocks within one another: at most 32",
-        ),
+        (blocks("if 1:\n", 200), "blocks within one another: at most 32"),
+        (blocks("while 1:\n", 200), "blocks within one another: at most 32"),
         (format!("x = {}", all("'a' ", 16_000) + "1"), "expected "),
         (format!("x = 0x{}", all("f", FIT)), "an integer literal has at most 4096 bits (at 1:5)"),
         (format!("x = 1{}", all("_0", FIT)), "an integer literal has at most 4096 bits"),
@@ -68,7 +67,7 @@ fn sources_up_to_the_limits_load_on_a_small_stack() {
     let deep = |open: &str, inner: &str, close: &str, times: usize| {
         format!("x = {}{inner}{}\n", open.repeat(times), close.repeat(times))
     };
-    let blocks: String = (0..32).map(|depth| format!("{}if 1:\n", " ".repeat(depth))).collect();
+    let blocks = blocks("if 1:\n", 32);
     for source in [
         deep("(", "1", ")", 64),
         deep("[", "1", "]", 64),

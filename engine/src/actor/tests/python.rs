@@ -6,7 +6,7 @@ use super::run;
 use proptest::prelude::*;
 
 fn returned(body: &str) -> String {
-    let body: String = body.lines().map(|line| format!("    {line}\n")).collect();
+    let body = body.lines().fold(String::new(), |all, line| all + "    " + line + "\n");
     run(&format!("def f(ctx, payload):\n{body}"))
 }
 

@@ -101,7 +101,7 @@ impl<'a> Compiler<'a, '_> {
     fn parameters_of(
         &self,
         parameters: Option<&'a ast::Parameters>,
-    ) -> Result<Vec<(&'a ast::Parameter, ParameterKind, Option<&'a Expr>)>, Fault> {
+    ) -> Result<Vec<Written<'a>>, Fault> {
         let Some(parameters) = parameters else { return Ok(Vec::new()) };
         if let Some(first) = parameters.posonlyargs.first() {
             return self
@@ -122,6 +122,9 @@ impl<'a> Compiler<'a, '_> {
         expressions.iter().try_for_each(|expression| self.expression(expression))
     }
 }
+
+/// A parameter, how it takes its value, and its default.
+type Written<'a> = (&'a ast::Parameter, ParameterKind, Option<&'a Expr>);
 
 /// What a function runs.
 #[derive(Clone, Copy)]
