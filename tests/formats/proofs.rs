@@ -215,10 +215,10 @@ fn a_second_implementation_says_the_same() {
                 assert_eq!(said["timers"], expected, "{subject}");
             }
         }
-        // A byte of each tenth of the file.
-        for part in 0..10 {
+        // A byte of each quarter of the file.
+        for part in 0..4 {
             let mut forged = bytes.clone();
-            let at = bytes.len() * part / 10 + part;
+            let at = bytes.len() * part / 4 + part;
             forged[at] ^= 0x10;
             fs::write(&file, &forged).expect("written");
             let (code, line) = checked(&file, &chain);
@@ -263,7 +263,7 @@ fn votes_of_others_or_too_few_prove_nothing() {
     fewer.certificate.votes.pop();
     check(&fewer, &chain.committee(), false);
     let mut other = chain.keys();
-    other[1] = sample::validator_keys(9).public().consensus_key;
+    other[0] = sample::validator_keys(9).public().consensus_key;
     let other = Committee::of_keys(chain.state.chain_id(), &other).expect("keys");
     check(&proof, &other, false);
     let elsewhere = Committee::of_keys(chain.state.chain_id() + 1, &chain.keys()).expect("keys");
