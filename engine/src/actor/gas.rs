@@ -457,6 +457,10 @@ impl Meter {
         self.cells(usize::try_from(cells).unwrap_or(usize::MAX))
     }
 
+    pub(super) const fn budget(&self) -> Budget {
+        self.budget
+    }
+
     pub(super) const fn budget_left(&self) -> Budget {
         Budget { cycles: self.left, cells: self.budget.cells.saturating_sub(self.cells) }
     }

@@ -3,7 +3,7 @@
 
 use super::{
     effect::{Effect, World},
-    error::{Error, ErrorKind, Fault},
+    error::{Error, Fault},
     gas::{Budget, Usage},
 };
 use crate::primitives::{Address, Hash, Height, Wei, keccak256};
@@ -177,13 +177,6 @@ pub fn account(name: &str) -> Address {
     let mut address = [0; 20];
     address.copy_from_slice(&hash.0[12..]);
     Address(address)
-}
-
-impl ErrorKind {
-    /// Whether a call failed since what it bought did not reach.
-    pub(super) const fn is_shortage(&self) -> bool {
-        matches!(self, Self::OutOfCycles { .. } | Self::OutOfCells { .. })
-    }
 }
 
 /// The fault of a test whose call failed: where the call was made is still to be added.

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     actor::{
         effect::Effect,
-        error::{Fault, failed},
+        error::{ErrorKind, Fault, failed},
         eval::{Args, Machine},
         gas::Budget,
         testing::{Chain, Ending, Fired, Ran, TestBid, TestCall, account, within},
@@ -45,13 +45,6 @@ impl<'a> Mock<'a> {
     pub(super) fn finish(self) -> (Vec<String>, Vec<Fired>) {
         (self.log, self.fires)
     }
-}
-
-/// A call that a test makes, and whether it has less than the test has left.
-struct Made {
-    call: TestCall,
-    budget: Budget,
-    own: bool,
 }
 
 impl<'a> Machine<'a> {
@@ -107,8 +100,7 @@ impl<'a> Machine<'a> {
                 Ok(Value::None)
             }
             Builtin::MockCall => {
-                let Made { call, budget, .. } = self.made(name, args)?;
-                let ran = self.mock()?.chain.call(call, budget);
+                let ran = self.made(name, args)?;
                 self.returned(ran)
             }
             Builtin::MockFails => self.mock_fails(name, args),
@@ -333,8 +325,9 @@ impl<'a> Machine<'a> {
         self.new_list(items)
     }
 
-    /// The call of a handler of the module that a test makes, with what it may use.
-    fn made(&mut self, function: &str, args: &Args) -> Result<Made, Fault> {
+    /// Makes a test's call of a handler of the module. The fault is the test's own: one that has too
+    /// little left for the call among them.
+    fn made(&mut self, function: &str, args: &Args) -> Result<Ran, Fault> {
         let names = ["handler", "payload", "sender", "value", "timer_allowance", "cycles", "cells"];
         let [handler, payload, sender, value, allowance, cycles, cells] =
             self.parameters(args, function, names, 1)?;
@@ -368,20 +361,31 @@ impl<'a> Machine<'a> {
         };
         let (cycles, cells) = (most(cycles, "cycles")?, most(cells, "cells")?);
         self.settle()?;
-        let left = self.left()?;
-        let budget = Budget { cycles: cycles.min(left.cycles), cells: cells.min(left.cells) };
+        let most = self.left()?;
+        let budget = Budget { cycles: cycles.min(most.cycles), cells: cells.min(most.cells) };
         let call = TestCall { sender, handler, payload, value, timer_allowance };
-        Ok(Made { call, budget, own: budget != self.meter.budget_left() })
+        let mut ran = self.mock()?.chain.call(call, budget);
+        let (whole, left) = (self.meter.budget(), self.meter.budget_left());
+        if let Err(error) = &mut ran.result {
+            match &mut error.kind {
+                ErrorKind::OutOfCycles { limit, .. } if budget.cycles == left.cycles => {
+                    *limit = whole.cycles;
+                }
+                ErrorKind::OutOfCells { limit, .. } if budget.cells == left.cells => {
+                    *limit = whole.cells;
+                }
+                _ => return Ok(ran),
+            }
+            return Err(self.take(ran).expect_err("the call failed"));
+        }
+        Ok(ran)
     }
 
     /// A call that fails: the error's text. Nothing that it did is left.
     fn mock_fails(&mut self, function: &str, args: &Args) -> Result<Value, Fault> {
-        let Made { call, budget, own } = self.made(function, args)?;
-        let ran = self.mock()?.chain.call(call, budget);
+        let ran = self.made(function, args)?;
         match &ran.result {
             Ok(_) => failed("this call was expected to fail and did not"),
-            // The test itself is at its end.
-            Err(error) if error.kind.is_shortage() && !own => self.returned(ran),
             Err(error) => {
                 let text = error.kind.to_string();
                 let ran = Ran { result: Ok(Vec::new()), ..ran };

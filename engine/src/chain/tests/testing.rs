@@ -513,7 +513,7 @@ def test_asks_for_a_job_that_it_cannot_pay():
     assert_eq!(error(0), "");
     assert!(error(1).starts_with("ModuleRefused: "), "{}", error(1));
     assert_eq!(error(2), "");
-    assert!(error(3).starts_with("OutOfCycles: of "), "{}", error(3));
+    assert!(error(3).starts_with("OutOfCycles: of 100000000 cycles "), "{}", error(3));
     assert!(error(4).starts_with("InsufficientBalance: "), "{}", error(4));
     assert!(error(4).contains("in test_asks_for_a_job_that_it_cannot_pay at 38:1"), "{}", error(4));
 }
