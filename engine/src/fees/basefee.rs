@@ -30,7 +30,8 @@ pub fn next(basefee: Wei, used: u64, target: u64) -> Wei {
 /// and pay stays within 64 bits.
 pub const MOST_LANE_BASEFEE: u64 = 1_000_000_000_000_000_000;
 
-/// How the lane basefee moves: governed, an eighth and no bound that counts unless said otherwise.
+/// How the lane basefee moves: governed, and at first as CIP-1 §5 has it, with bounds that no lane
+/// comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneCurve {
     /// A block moves it by at most one part in so many, at least 1.
@@ -58,25 +59,32 @@ impl LaneCurve {
     pub fn clamp(&self, basefee: Wei) -> Wei {
         basefee.min(Wei::new(self.max.into())).max(Wei::new(self.min.into()))
     }
+
+    /// The lane basefee after a block whose timers `consumed` so many cycles of the `lane`: that of
+    /// [`next_lane`], within the bounds.
+    pub fn next(&self, basefee: Wei, consumed: u64, lane: u64) -> Wei {
+        self.clamp(next_lane(basefee, consumed, lane, self.change_denominator))
+    }
 }
 
 /// The lane basefee after a block whose timers `consumed` so many cycles of the `lane`.
 ///
-/// Moves by (2 × consumed − lane) / lane, at most by its part: unlike [`next`] the share is not
-/// divided before it is cut, so a lane a sixteenth off half full moves it by an eighth. Rises by at
-/// least 1 wei, and stays within the curve's bounds. Exact over the whole range.
-pub fn next_lane(basefee: Wei, consumed: u64, lane: u64, curve: &LaneCurve) -> Wei {
+/// Moves by (2 × consumed − lane) / lane, at most by one part in `change_denominator`, an eighth
+/// unless governed otherwise: unlike [`next`] the share is not divided before it is cut, so a lane
+/// a sixteenth off half full moves it as far as it goes. Rises by at least 1 wei, falls no further
+/// than [`MIN_BASEFEE`]. Exact over the whole range; a rise beyond it saturates.
+pub fn next_lane(basefee: Wei, consumed: u64, lane: u64, change_denominator: u64) -> Wei {
     let fee = basefee.get();
     let (twice, lane) = (2 * u128::from(consumed), u128::from(lane));
-    let most = fee / u128::from(curve.change_denominator).max(1);
+    let most = fee / u128::from(change_denominator).max(1);
     let step = Wei::new(share(fee, twice.abs_diff(lane), lane).min(most));
-    curve.clamp(if twice > lane {
+    if twice > lane {
         basefee.saturating_add(step.max(Wei::new(1)))
     } else if twice < lane {
-        basefee.saturating_sub(step)
+        basefee.saturating_sub(step).max(MIN_BASEFEE)
     } else {
         basefee
-    })
+    }
 }
 
 /// floor(fee × min(part, whole) / whole) for a `whole` below 2^64, without leaving a u128 on the
@@ -121,7 +129,7 @@ mod tests {
     }
 
     fn check_lane(fee: u128, consumed: u64, lane: u64, expected: u128) {
-        let next = next_lane(Wei::new(fee), consumed, lane, &LaneCurve::default());
+        let next = next_lane(Wei::new(fee), consumed, lane, 8);
         assert_eq!(next.get(), expected, "{fee} {consumed} {lane}");
     }
 
@@ -136,11 +144,9 @@ mod tests {
         check_lane(1, 51, 100, 2);
         check_lane(1, 0, 100, 1);
         check_lane(0, 0, 100, 1);
-        let most = u128::from(MOST_LANE_BASEFEE);
-        check_lane(u128::MAX, u64::MAX, u64::MAX, most);
-        check_lane(most, u64::MAX, u64::MAX, most);
-        check_lane(most, 0, u64::MAX, most - most / 8);
-        check_lane(most, u64::MAX / 2, u64::MAX, most);
+        check_lane(u128::MAX, u64::MAX, u64::MAX, u128::MAX);
+        check_lane(u128::MAX, 0, u64::MAX, u128::MAX - u128::MAX / 8);
+        check_lane(u128::MAX, u64::MAX / 2, u64::MAX, u128::MAX - u128::MAX / u128::from(u64::MAX));
         check_lane(8, 1, 0, 9);
     }
 
@@ -148,7 +154,7 @@ mod tests {
     fn the_lane_s_keeps_to_its_curve() {
         let curve = LaneCurve { change_denominator: 2, min: 300, max: 1_400 };
         let check = |fee, consumed, expected| {
-            assert_eq!(next_lane(Wei::new(fee), consumed, 100, &curve).get(), expected);
+            assert_eq!(curve.next(Wei::new(fee), consumed, 100).get(), expected);
         };
         check(800, 100, 1_200);
         check(1_200, 100, 1_400);
@@ -163,7 +169,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_lane_s_agrees_with_the_formula(
-            fee in 0u128..1 << 59, consumed: u64, lane in 1u64..,
+            fee in 0u128..1 << 62, consumed: u64, lane in 1u64..,
         ) {
             let (twice, whole) = (2 * i128::from(consumed), i128::from(lane));
             let step = (fee * (twice - whole).unsigned_abs().min(whole.unsigned_abs()))
@@ -171,7 +177,7 @@ mod tests {
             let step = step.min(fee / 8);
             let expected = match twice.cmp(&whole) {
                 std::cmp::Ordering::Greater => fee + step.max(1),
-                std::cmp::Ordering::Equal => fee.max(1),
+                std::cmp::Ordering::Equal => fee,
                 std::cmp::Ordering::Less => (fee - step).max(1),
             };
             check_lane(fee, consumed, lane, expected);

@@ -28,7 +28,6 @@ use crate::{
         receipt::{Charged, Fire, LaneReport, Status},
         timers::{Desk, Parked},
     },
-    fees::basefee,
     primitives::{Address, Cells, Cycles, Height, Wei},
     timer::{
         BLOCK_BID_CYCLES, Calendar, EPOCH_BLOCKS, Ids, MIN_BID_CYCLES, Policy, Timer, eip1559,
@@ -469,7 +468,7 @@ impl Run<'_> {
         if report.policy == Policy::Eip1559 {
             let curve = &self.terms.config.lane_basefee;
             let (basefee, consumed) = (timers.lane.basefee, report.consumed);
-            timers.lane.basefee = basefee::next_lane(basefee, consumed, report.capacity, curve);
+            timers.lane.basefee = curve.next(basefee, consumed, report.capacity);
         }
         timers.desk = Parked::new(desk);
         (used, report)
