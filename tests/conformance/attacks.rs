@@ -1,7 +1,9 @@
 //! Hostile modules beyond those that implementations share.
 
+use super::Attack;
+
 /// Attacks by what the language has beyond that of the shared cases: name, what stops it, source.
-pub const OWN: [(&str, &str, &str); 14] = [
+const OWN: [(&str, &str, &str); 14] = [
     ("while True", "OutOfCycles", "def f():\n  while True: pass\n"),
     ("while True at the top level", "OutOfCycles", "while True: pass\ndef f(): pass\n"),
     ("while that continues", "OutOfCycles", "def f():\n  while 1:\n    if 1: continue\n"),
@@ -25,3 +27,13 @@ pub const OWN: [(&str, &str, &str); 14] = [
         "def f():\n  t = ()\n  for i in range(99): t = (t, int)\n  return isinstance('', t)\n",
     ),
 ];
+
+/// All of them as cases.
+pub fn own() -> impl Iterator<Item = Attack> {
+    OWN.into_iter().map(|(name, stopped_by, source)| Attack {
+        name: name.to_owned(),
+        stopped_by: stopped_by.to_owned(),
+        source: Some(source.to_owned()),
+        parts: None,
+    })
+}

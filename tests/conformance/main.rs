@@ -758,12 +758,7 @@ impl Attack {
 #[test]
 fn actor_attacks() {
     let Some(mut attacks) = vectors::<Attacks>("actor-attacks") else { return };
-    attacks.cases.extend(attacks::OWN.map(|(name, stopped_by, source)| Attack {
-        name: name.to_owned(),
-        stopped_by: stopped_by.to_owned(),
-        source: Some(source.to_owned()),
-        parts: None,
-    }));
+    attacks.cases.extend(attacks::own());
     let params = actor::Params::default();
     let budget = Budget { cycles: 1_000_000, cells: 1_000_000 };
     check_all("actor-attacks", &attacks.cases, |case| {

@@ -1,6 +1,7 @@
 //! The example of the auction of agents on a devnet: agents are asked, bid, and their timers fire.
 
 use crate::{
+    shape,
     support::{Home, list},
     timers::{number, text},
 };
@@ -110,4 +111,5 @@ fn the_example_of_the_auction_fires_through_agents() {
     assert_eq!(parts.iter().sum::<u128>(), part("total"));
     assert!(parts[..3].iter().all(|part| *part > 0), "{burned}");
     assert!(matches!(burned["height"], Value::Number(_)));
+    shape::seen(&["chain burned", "timer bid", "timer queue"]);
 }

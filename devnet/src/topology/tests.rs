@@ -469,7 +469,7 @@ fn what_timers_cannot_be_is_said() {
     );
     check(
         "timers:\n  weight_min: 900000\n  weight_starvation_floor: 800000\n",
-        "devnet.yaml:1: timers: ParameterConflict: system:cip1:weight_min would be 900000, above \
+        "devnet.yaml:2: timers: ParameterConflict: system:cip1:weight_min would be 900000, above \
          system:cip1:weight_starvation_floor, which would be 800000",
     );
     check(

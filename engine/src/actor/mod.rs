@@ -3,8 +3,8 @@
 //!
 //! A module is loaded once: its tokens are scanned against the limits before anything recursive
 //! sees them, it is parsed by `ruff_python_parser`, names are resolved to slots and the tree
-//! becomes a flat program, its top level is run, and what that leaves is frozen. A call runs one function
-//! of a loaded module on an instance of its own, and returns effects; it changes nothing.
+//! becomes a flat program, its top level is run, and what that leaves is frozen. A call runs one
+//! function of a loaded module on an instance of its own, and returns effects; it changes nothing.
 //!
 //! | file | subject |
 //! |---|---|

@@ -2,8 +2,8 @@
 //!
 //! Upon a timer scheduled for height H, where it stands until then is a matter of how far away H
 //! is: the ring of the next [`RING_BUFFER_SIZE`] blocks, a bucket per epoch for the next
-//! [`EPOCH_QUEUE_LEN`] epochs, or tier 3, a range of the tree of all timers by height. At H it is due, and stays so until it fires,
-//! expires, is cancelled, or its payer cannot pay.
+//! [`EPOCH_QUEUE_LEN`] epochs, or tier 3, a range of the tree of all timers by height. At H it
+//! is due, and stays so until it fires, expires, is cancelled, or its payer cannot pay.
 //!
 //! Two things say the same twice, for two reasons:
 //!

@@ -1,7 +1,7 @@
 //! Records by key: a persistent Merkle trie whose leaves are pages of records, not records.
 //!
-//! Keys have K bytes, all alike. A leaf per record costs an allocation, a pointer and a hash for each, which for a hundred bytes
-//! is more than the record itself. So neighbours share a page:
+//! Keys have K bytes, all alike. A leaf per record costs an allocation, a pointer and a hash for
+//! each, which for a hundred bytes is more than the record itself. So neighbours share a page:
 //!
 //! * a page is the records of a subtree in order of their keys, one after the other:
 //!   length of the body (4 bytes, big-endian) ‖ key ‖ body.

@@ -211,7 +211,8 @@ mod tests {
             for (height, settings) in proposals {
                 let settings: Vec<_> = settings.into_iter().map(|(key, pick)| {
                     let key = &Governed::KEYS[key];
-                    (key.name, [key.min, key.max, key.max.saturating_add(1), 900_000][pick as usize])
+                    let values = [key.min, key.max, key.max.saturating_add(1), 900_000];
+                    (key.name, values[pick as usize])
                 }).collect();
                 let one = proposal(height, &settings);
                 let Ok(taken) = propose(first(), &pending, Height::new(10), &one) else { continue };

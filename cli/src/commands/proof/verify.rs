@@ -28,8 +28,8 @@ pub struct Verify {
     /// Refuse a proof of another key: the whole id or address, or 120..150 of timers
     #[arg(long, value_name = "KEY", env = "COWBOYCTL_ABOUT", hide_env_values = true)]
     about: Option<String>,
-    /// The consensus key of a validator of the header's epoch; once for each of them [default: those
-    /// that the devnet's topology begins with]
+    /// The consensus key of a validator of the header's epoch; once for each of them [default:
+    /// those that the devnet's topology begins with]
     #[arg(long, value_name = "KEY", env = "COWBOYCTL_VALIDATOR", hide_env_values = true)]
     #[arg(requires = "chain_id", value_delimiter = ',')]
     validator: Vec<BytesText>,

@@ -1,5 +1,5 @@
-//! `timer queue` and `timer bid`: the calendar queue, what the next block's lane makes of due timers,
-//! and what an agent would bid in it.
+//! `timer queue` and `timer bid`: the calendar queue, what the next block's lane makes of due
+//! timers, and what an agent would bid in it.
 
 use crate::{
     complete,

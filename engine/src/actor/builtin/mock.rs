@@ -325,8 +325,8 @@ impl<'a> Machine<'a> {
         self.new_list(items)
     }
 
-    /// Makes a test's call of a handler of the module. The fault is the test's own: one that has too
-    /// little left for the call among them.
+    /// Makes a test's call of a handler of the module. The fault is the test's own: one that has
+    /// too little left for the call among them.
     fn made(&mut self, function: &str, args: &Args) -> Result<Ran, Fault> {
         let names = ["handler", "payload", "sender", "value", "timer_allowance", "cycles", "cells"];
         let [handler, payload, sender, value, allowance, cycles, cells] =

@@ -1,5 +1,5 @@
-//! Proofs over a chain's state: each subject that is there and each that is not, and what becomes of
-//! proofs that were changed.
+//! Proofs over a chain's state: each subject that is there and each that is not, and what becomes
+//! of proofs that were changed.
 
 use super::*;
 use crate::{
