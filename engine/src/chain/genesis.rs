@@ -78,7 +78,7 @@ pub enum GenesisError {
     Repeated(Address),
     /// Timers could not be governed so.
     #[error("timers: {0}")]
-    Timers(#[from] ParameterError),
+    Timers(Box<ParameterError>),
     /// A runner that could not register.
     #[error("runner {runner}: {error}")]
     Runner {

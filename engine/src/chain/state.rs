@@ -175,7 +175,8 @@ impl State {
         if genesis.params.epoch_blocks < MIN_EPOCH_BLOCKS {
             return Err(GenesisError::EpochBlocks(genesis.params.epoch_blocks));
         }
-        genesis.params.timers.check()?;
+        let timers = genesis.params.timers.check();
+        timers.map_err(|error| GenesisError::Timers(Box::new(error)))?;
         for pair in validators.windows(2) {
             if pair[0].pubkey == pair[1].pubkey || pair[0].consensus_key == pair[1].consensus_key {
                 return Err(GenesisError::Repeated(pair[1].pubkey.address()));

@@ -83,6 +83,11 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
         self.len
     }
 
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The body under `key`.
     pub fn get(&self, key: &[u8; K]) -> Option<&[u8]> {
         let page = nearest(self.root.as_ref()?, key);

@@ -42,7 +42,7 @@ def again(ctx, number, until):
     extra = {"gba": ctx.self}
     height = ctx.height + 1 + number % 3
     if number % 5 == 0:
-        extra["expires_at"] = height + 6
+        extra["expires_at"] = height + 3
     pvm_host.schedule_timer(height, "%d %d" % (number, until), gas_limit = 8000, **extra)
 
 def begin(ctx, payload):
@@ -64,7 +64,7 @@ def getGasBid(context: GBAContext) -> TxFeeParams:
         fail("no bid in this block")
     return TxFeeParams(
         max_fee_per_cycle = 100000,
-        max_priority_fee_per_cycle = context.current_block_height % 9,
+        max_priority_fee_per_cycle = context.trigger_block_height % 9,
         max_fee_per_cell = context.basefee_cell,
         max_priority_fee_per_cell = 0,
     )

@@ -321,11 +321,6 @@ fn of_timer(kind: &EventKind) -> Value {
             "cycles": cycles,
             "priority_per_cycle": amount(*priority_per_cycle),
         }),
-        EventKind::TimerExpired(TimerExpired { timer_id, actor, expires_at }) => json!({
-            "timer_id": hex(&timer_id.0),
-            "actor": address(actor),
-            "expires_at": expires_at.get(),
-        }),
         EventKind::TimerCancelledInsufficientFunds(TimerCancelledInsufficientFunds {
             timer_id,
             actor,
@@ -344,7 +339,8 @@ fn of_timer(kind: &EventKind) -> Value {
             "actor": address(actor),
             "by": address(by),
         }),
-        EventKind::TimerExtended(TimerExtended { timer_id, actor, expires_at }) => json!({
+        EventKind::TimerExpired(TimerExpired { timer_id, actor, expires_at })
+        | EventKind::TimerExtended(TimerExtended { timer_id, actor, expires_at }) => json!({
             "timer_id": hex(&timer_id.0),
             "actor": address(actor),
             "expires_at": expires_at.get(),

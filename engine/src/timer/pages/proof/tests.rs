@@ -46,7 +46,9 @@ fn built(changes: Vec<(Key, Option<Vec<u8>>)>) -> (Trie, Model) {
 /// The trie that the same entries make in their order.
 fn rebuilt(model: &Model) -> Trie {
     let mut trie = Trie::default();
-    model.iter().for_each(|(key, body)| drop(trie.insert(key, body)));
+    for (key, body) in model {
+        trie.insert(key, body);
+    }
     trie
 }
 
