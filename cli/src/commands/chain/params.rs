@@ -46,7 +46,7 @@ pub enum Params {
         #[arg(add = ArgValueCandidates::new(complete::settings))]
         settings: Vec<String>,
         /// The first block with these values: 120 or +10 (from now) [default: the next one]
-        #[arg(long, value_name = "HEIGHT")]
+        #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_AT", hide_env_values = true)]
         at: Option<HeightArg>,
         /// The account that governs: a name, or an address whose key is in the devnet's folder
         #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
