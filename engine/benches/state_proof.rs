@@ -2,8 +2,8 @@
 //! thousand and a million timers over 30 days, and 1,000 more at one height.
 //!
 //! * **timer**, **absent**, **range**: proving one id, one that is not there, and the heights of
-//!   1,000 timers; and the check of each: tree and queue, without header and certificate. Their sizes are
-//!   printed first.
+//!   1,000 timers; and the check of each: tree and queue, without header and certificate. Their
+//!   sizes are printed first.
 //! * **update**: a root after one timer is removed and one scheduled.
 //! * **fire**: a root after the 1,000 of one height are removed, as a block that fires them does.
 

@@ -9,8 +9,8 @@ use utoipa::{IntoParams, ToSchema};
 #[into_params(parameter_in = Query)]
 pub struct ProofQuery {
     /// What the kind is looked up by: of `account` and `runner` a name or an address, of `actor`
-    /// an address, of `stored` an actor, a slash and the key in its store, of `job`, `task` and `timer`
-    /// an id, of `timers` two heights as `120..150`, both included; nothing of `presence`.
+    /// an address, of `stored` an actor, a slash and the key in its store, of `job`, `task` and
+    /// `timer` an id, of `timers` two heights as `120..150`, both included; nothing of `presence`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The block whose state it is about, one of the last 256 (default: the newest for which there
