@@ -1,8 +1,8 @@
 //! The queue that the chain agrees on: every timer, and one hash over all of them.
 //!
-//! Timers are in two hashed trees: the [book] has them by their ids, [heights] has their ids by
-//! height. Which of the four places a timer is in (timers.md §2) follows from its heights and the
-//! current one, see [`Place::of`]. So the commitment is
+//! Timers are in two hashed trees: the [book] has them by their ids, [heights](super::heights) has
+//! their ids by height. Which of the four places a timer is in (timers.md §2) follows from its
+//! heights and the current one, see [`Place::of`]. So the commitment is
 //!
 //! keccak256("timers" ‖ root of the book ‖ root of the heights ‖ next place in the order ‖ epoch),
 //! integers of 8 bytes, big-endian.
