@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Spins as often as its payload says, in its `handle_timer`.
 const SPINNER: &str = include_str!("actors/spammer.star");
-/// What its deployment, or a call of it, may use beside the intrinsic part.
+/// What its deployment, or a call of it, may use in addition to the intrinsic part.
 const DEPLOYMENT: Budget = Budget { cycles: 100_000, cells: 40_000 };
 /// What an account, or an actor, has.
 const FORTUNE: Wei = Wei::cby(1_000_000);

@@ -126,7 +126,7 @@ class _Host:
         cell_limit: int | None = None,
         expires_at: int | None = None,
     ) -> str:
-        """A timer in so many blocks that an agent prices; its id. 200 cycles, a cell per byte."""
+        """Schedules a timer that an agent prices; its id. 200 cycles, a cell per byte."""
     def cancel_timer(self, timer_id: str) -> None:
         """Cancels a timer of the actor. 200 cycles."""
     def extend_timer(self, timer_id: str, expires_at: int) -> None:

@@ -32,7 +32,7 @@ fn the_example_of_the_auction_fires_through_agents() {
     home.json(&up);
     let (busy, modest) = (spammer(&home), spammer(&home));
 
-    // Without an agent nothing is scheduled, by whom ever.
+    // Without an agent, neither a user nor an actor schedules a timer.
     let refused = home.fails(6, &["timer", "schedule", &busy, "--in", "5", "--payload", "1"]);
     assert!(refused.contains("GbaRequired") && refused.contains("--gba"), "{refused}");
     let refused = home.fails(6, &["actor", "call", &busy, "fill", r#"{"timers": 1}"#]);

@@ -54,11 +54,11 @@ pub fn median(twice: u64) -> String {
 /// What holds where the list of weights is empty.
 pub fn evenly(policy: &str) -> &'static str {
     match Policy::named(policy) {
-        Some(Policy::Eip1559) => "nobody fired in the window: all have weight 2",
+        Some(Policy::Eip1559) => "no timer fired in the window: every actor has weight 2",
         Some(Policy::Fifo) => "first come, first served: no weights",
         _ => {
-            "nobody fired in the window, and all have weight 1: weights follow from how actors \
-             fare over an epoch"
+            "no timer fired in the window and every actor has weight 1: an epoch's results change \
+             weights"
         }
     }
 }

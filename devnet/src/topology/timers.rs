@@ -62,7 +62,7 @@ pub struct TimersSection {
     pub least_share_of_bought_cycles: Within<0, 1_000>,
     /// What a cycle of the lane costs of the lane basefee, per mille.
     pub lane_fee_multiplier: Within<0, 10_000>,
-    /// A block moves the lane basefee by at most one part in so many.
+    /// A block moves the lane basefee by at most 1/this.
     pub lane_basefee_change_denominator: Within<2, 1_000_000>,
     /// The least that the lane basefee may be, in wei per cycle.
     pub lane_basefee_min: Within<1, MOST_WEI>,

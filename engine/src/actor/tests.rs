@@ -413,7 +413,7 @@ fn refusals_say_which_limit_and_where() {
         ("x = t'{1}'\n", "ModuleRefused: there are no template strings; use an f-string (at 1:5)"),
         (
             "load('a', 'b')\n",
-            "ModuleRefused: undefined name load: there is no load; a module stands alone (at 1:1)",
+            "ModuleRefused: undefined name load: there is no load; a module imports nothing (at 1:1)",
         ),
         ("def f():\n    return y\n", "ModuleRefused: undefined name y (at 2:12)"),
         (

@@ -49,7 +49,7 @@ pub struct Prospect {
     pub max_cost: Wei,
     /// What becomes of it.
     pub fate: Fate,
-    /// Why its agent is not asked in that block; absent where it is, in its turn, or there is none.
+    /// Why its agent is not asked in that block; absent if it is asked, or if there is no agent.
     pub unasked: Option<Unasked>,
 }
 
@@ -80,7 +80,7 @@ pub enum Fate {
 /// Why an agent is not asked for a bid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unasked {
-    /// Under `fifo` nobody is asked.
+    /// Under `fifo` no agent is asked.
     Policy,
     /// The timer is due later.
     NotDue,
@@ -113,7 +113,7 @@ impl Accounts for Numbered<'_> {
     }
 }
 
-/// What a question that takes so many cycles costs the timer's owner, in wei.
+/// What a question that takes `cycles` cycles costs the timer's owner, in wei.
 pub(super) fn question(prices: &Prices, cycles: u64) -> Wei {
     prices.cycle_price(Wei::ZERO).saturating_mul(u128::from(cycles))
 }

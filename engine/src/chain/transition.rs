@@ -191,7 +191,7 @@ enum Refusal {
     Task(#[from] TaskError),
 }
 
-/// What a test is shown of a block beside its execution.
+/// What a test of actors sees of a block in addition to its execution.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     /// What actors asked for in fires and callbacks, but for writes to their stores.

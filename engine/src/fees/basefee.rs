@@ -34,7 +34,7 @@ pub const MOST_LANE_BASEFEE: u64 = 1_000_000_000_000_000_000;
 /// comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneCurve {
-    /// A block moves it by at most one part in so many, at least 1.
+    /// A block moves it by at most 1/this. At least 1.
     pub change_denominator: u64,
     /// The least that it may be, wei per cycle.
     pub min: u64,
@@ -60,8 +60,7 @@ impl LaneCurve {
         basefee.min(Wei::new(self.max.into())).max(Wei::new(self.min.into()))
     }
 
-    /// The lane basefee after a block whose timers `consumed` so many cycles of the `lane`: that of
-    /// [`next_lane`], within the bounds.
+    /// [`next_lane`] within the bounds.
     pub fn next(&self, basefee: Wei, consumed: u64, lane: u64) -> Wei {
         self.clamp(next_lane(basefee, consumed, lane, self.change_denominator))
     }

@@ -28,7 +28,7 @@ pub struct Key {
     pub min: u64,
     /// The most.
     pub max: u64,
-    /// What the numbers from 0 on stand for; empty where a number means itself.
+    /// The words for the values 0, 1, …; empty for a parameter that is a number.
     pub words: &'static [&'static str],
 }
 
@@ -42,7 +42,7 @@ impl Key {
         found.ok_or_else(|| ParameterError::UnknownParameter(name.to_owned()))
     }
 
-    /// What a value stands for, where it stands for a word.
+    /// The word for a value, if the parameter has words.
     pub fn word(&self, value: u64) -> Option<&'static str> {
         self.words.get(usize::try_from(value).ok()?).copied()
     }
@@ -81,7 +81,7 @@ impl Number for Policy {
 }
 
 impl Policy {
-    /// Its place among [`Policy::ALL`], which stands for it as a parameter's value.
+    /// Its index in [`Policy::ALL`]: its value as a parameter.
     pub const fn number(self) -> u64 {
         match self {
             Self::Eip1559 => 0,
@@ -145,7 +145,7 @@ keys! {
         "blocks", "blocks whose fires count for the fairness weight";
     config.lane_basefee.change_denominator: u64 = "system:cip1:lane_basefee_change_denominator",
         2..=1_000_000, "fraction",
-        "a block moves the lane basefee by at most one part in so many";
+        "a block moves the lane basefee by at most 1/this";
     config.lane_basefee.max: u64 = "system:cip1:lane_basefee_max", 1..=MOST_LANE_BASEFEE,
         "wei per cycle", "the most that the lane basefee may be, wei per cycle";
     config.lane_basefee.min: u64 = "system:cip1:lane_basefee_min", 1..=MOST_LANE_BASEFEE,

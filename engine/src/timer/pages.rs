@@ -83,7 +83,7 @@ impl<const K: usize, const PAGE: usize> Pages<K, PAGE> {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether there are no records.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -1,12 +1,12 @@
 //! Other values of what is governed, from a height on (CIP-1 §12, opcode 49).
 //!
 //! A proposal gives parameters values from the first block at its height on. Pending ones are kept
-//! in order of height, one entry for each. Upon a proposal for a height that has an entry: the
-//! parameters that it names take its values, the others keep theirs. The same parameter may have
+//! in order of height, one entry for each. When a proposal names a height that has an entry, the
+//! parameters that it names take its values and the others keep theirs. The same parameter may have
 //! values at several heights, each of which holds until the next.
 //!
 //! A proposal is taken where, with all that is pending, the values of every such height pass
-//! [`Governed::check`]; whatever activates has been checked.
+//! [`Governed::check`], so every activation has been checked.
 
 use super::{
     Policy,
@@ -17,8 +17,8 @@ use crate::{
     record,
 };
 
-/// Heights for which proposals may be pending, beside the next block's. Each is checked upon
-/// every proposal, and is part of every state.
+/// The most heights after the next block that may have pending proposals. Every proposal checks
+/// each of them, and every state contains them.
 pub const MAX_PROPOSALS: usize = 16;
 /// How far ahead a proposal may be, in blocks: 30 days at a block a second, as a timer lives.
 pub const MAX_PROPOSAL_BLOCKS: u64 = 2_592_000;

@@ -9,8 +9,8 @@
 //!
 //! Upon a change, the queue also notes it in its [journal](super::journal). Upon the first block
 //! of an epoch, [`Queue::maintain`] yields what came out of tier 3 into the epoch queue's range.
-//! Both are for the [`Calendar`](super::Calendar), which keeps what is near by height: whoever
-//! forks a state forks the journal with it, and a calendar takes it before each block.
+//! Both are for the [`Calendar`](super::Calendar), which keeps what is near by height: a fork
+//! of a state has a journal of its own, and a calendar takes it before each block.
 
 use super::{
     Due, EPOCH_BLOCKS, EPOCH_QUEUE_LEN, RING_BUFFER_SIZE, Timer,

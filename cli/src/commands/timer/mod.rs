@@ -75,17 +75,17 @@ pub enum Timer {
     ///
     /// Of one timer what has happened too, until it has ended; else until interrupted.
     Watch(watch::Watch),
-    /// Where the timers stand, and why those that are due wait
+    /// The tiers of the calendar queue, and why due timers wait
     ///
-    /// Of those that are due in the next block: their rank, their weight, what they would pay the
-    /// proposer, why they did not fire in the newest block, and what comes of them in the next one
-    /// if no transaction comes before them.
+    /// For each timer that is due in the next block: its rank, its weight, its tip to the proposer,
+    /// why it did not fire in the newest block, and what happens to it in the next one if no
+    /// transaction runs first.
     Queue(queue::Queue),
     /// What a timer's agent would bid in the next block
     ///
-    /// Asks it as that block would, with the same state, limits and prices, and sends nothing: the
-    /// bid or why there is none, what the question would cost, and where the bid would rank the
-    /// timer among those that are due.
+    /// Asks the agent with the state, limits and prices of that block, and sends no transaction.
+    /// Shows the bid or why the agent gave none, the cost of the question, and the timer's rank
+    /// among the due ones with that bid.
     Bid {
         /// The timer: its id, enough of the beginning, or latest
         #[arg(add = ArgValueCandidates::new(complete::timers))]

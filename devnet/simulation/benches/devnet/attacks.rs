@@ -198,7 +198,8 @@ fn call(actor: Address, handler: &str, number: u64) -> Payload {
     Payload::CallActor(CallActor { actor, handler: handler.into(), payload, value: Wei::ZERO })
 }
 
-/// Hands in a transaction that buys so many cycles. A full mempool has enough of them.
+/// Submits a transaction that buys `cycles` cycles. A full mempool refuses it, which is fine: it
+/// has enough for the next blocks.
 fn send(services: &Services, cycles: u64, payload: Payload) {
     let transaction = signed(services, Budget { cycles, cells: 500_000 }, payload);
     let _ = services.submit(transaction);

@@ -12,7 +12,7 @@ use cowboy_engine::{
 };
 use serde_json::Value;
 
-/// A governed parameter's value: the word that its number stands for, or the number.
+/// A governed parameter's value: a word if the parameter has words, else the number.
 pub(super) fn setting(key: &str, value: u64) -> Value {
     let word = Key::named(key).ok().and_then(|key| key.word(value));
     word.map_or_else(|| value.into(), Value::from)

@@ -10,10 +10,9 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{Payload, transaction::Transfer},
-    primitives::{Address, Hash, Height, Wei},
+    primitives::{Address, Height, Wei},
     timer::{Policy, Request},
 };
-use std::sync::Arc;
 
 /// Turns a loop, and is its own agent: bids twice the price and the tip that it was told.
 const BIDDER: &str = r#"
@@ -49,19 +48,6 @@ impl Devnet {
         bidder
     }
 
-    fn timers_of(&mut self, requests: Vec<Request>) -> Vec<Hash> {
-        let nonce = self.state.account(&address("dev-0")).nonce;
-        let signed = requests.into_iter().zip(nonce..).map(|(request, nonce)| {
-            self.sign_at("dev-0", nonce, Payload::ScheduleTimer(Arc::new(request)))
-        });
-        let signed: Vec<_> = signed.collect();
-        let wanted = signed.len();
-        self.push(signed);
-        let mut timers: Vec<_> = self.state.timers().iter().collect();
-        timers.sort_by_key(|timer| timer.seq);
-        timers[timers.len() - wanted..].iter().map(|timer| timer.id).collect()
-    }
-
     async fn asked(&self, agent: Address, payload: &str) -> Result<DryRun, ClientError> {
         let request = DryRunRequest {
             sender: "dev-0".to_owned(),
@@ -89,7 +75,7 @@ async fn due_timers_are_ranked_and_say_why_they_wait() {
     devnet.call(rich, "tip", "7");
     let at = devnet.state.height().get() + 3;
     let one = |actor| request(actor, at, Some(rich));
-    let ids = devnet.timers_of(vec![one(rich), one(rich), one(rich), one(rich), one(poor)]);
+    let ids = devnet.schedule(vec![one(rich), one(rich), one(rich), one(rich), one(poor)]);
 
     // Before they are due in the next block there is nothing to rank.
     let early = devnet.client.timers_due(&DueQuery::default()).await.unwrap();
@@ -144,7 +130,7 @@ async fn a_timer_that_fired_on_its_first_bid_was_asked() {
     let bidder = devnet.bidder(Wei::cby(1_000));
     devnet.call(bidder, "tip", "5");
     let at = devnet.state.height().get() + 3;
-    let ids = devnet.timers_of(vec![request(bidder, at, Some(bidder)), request(bidder, at, None)]);
+    let ids = devnet.schedule(vec![request(bidder, at, Some(bidder)), request(bidder, at, None)]);
     devnet.push_empty(2);
     let timer = devnet.client.timer(&ids[0].to_string()).await.unwrap();
     assert_eq!(timer.fired_at, Some(at));
@@ -156,7 +142,7 @@ async fn a_timer_that_fired_on_its_first_bid_was_asked() {
         assert_eq!(error.code(), Some(ErrorCode::Conflict), "{error}");
         assert!(error.to_string().contains(text), "{error}");
     }
-    let own = devnet.timers_of(vec![request(bidder, at + 50, None)])[0];
+    let own = devnet.schedule(vec![request(bidder, at + 50, None)])[0];
     let error = devnet.client.timer_bid(&own.to_string()).await.unwrap_err();
     assert!(error.to_string().contains("NoAgent"), "{error}");
 }
@@ -166,7 +152,7 @@ async fn an_agent_that_fails_is_quoted_with_its_reason() {
     let mut devnet = Devnet::new().await;
     let bidder = devnet.bidder(Wei::cby(1_000));
     let at = devnet.state.height().get() + 9;
-    let id = devnet.timers_of(vec![request(bidder, at, Some(bidder))])[0];
+    let id = devnet.schedule(vec![request(bidder, at, Some(bidder))])[0];
     let quote = devnet.client.timer_bid(&id.to_string()).await.unwrap();
     assert!(!quote.success && quote.error.unwrap().contains("no tip today"));
     assert!(quote.bid.failed, "the default bid counts");
@@ -221,7 +207,7 @@ async fn burn_is_told_by_lane() {
     let mut devnet = Devnet::new().await;
     let bidder = devnet.bidder(Wei::cby(1_000));
     let at = devnet.state.height().get() + 3;
-    devnet.timers_of(vec![request(bidder, at, Some(bidder))]);
+    devnet.schedule(vec![request(bidder, at, Some(bidder))]);
     devnet.push_empty(2);
     let burned = devnet.client.burned().await.unwrap();
     let parts = [

@@ -69,8 +69,8 @@ impl Devnet {
         self.push_empty(height - self.here());
     }
 
-    /// Schedules timers in one block and says their ids.
-    fn schedule(&mut self, requests: Vec<Request>) -> Vec<Hash> {
+    /// Schedules timers in one block; their ids in order.
+    pub(super) fn schedule(&mut self, requests: Vec<Request>) -> Vec<Hash> {
         let before: Vec<_> = self.state.timers().iter().map(|timer| timer.id).collect();
         let nonce = self.state.account(&address("dev-0")).nonce;
         let signed = requests.into_iter().zip(nonce..).map(|(request, nonce)| {

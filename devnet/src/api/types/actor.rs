@@ -132,7 +132,7 @@ pub struct DryRunRequest {
     /// Whether `getGasBid` is asked as the chain asks a gas bidding agent, unless the actor has a
     /// handler of that name (default: yes). The payload is then a JSON object of the fields of its
     /// `GBAContext` that are to be others than the next block's, as numbers or strings, and the
-    /// sender stands for the owner of the timer.
+    /// sender is taken as the timer's owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_agent: Option<bool>,
 }

@@ -361,7 +361,7 @@ pub struct TransactionAccepted {
 /// What was burned since genesis, in wei, by what it was paid for. The parts add up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Burned {
-    /// The block after which it stands so.
+    /// The block after which these are the totals.
     pub height: u64,
     /// All of it.
     pub total: AmountText,

@@ -281,8 +281,8 @@ pub struct LaneBlock {
     pub height: u64,
     /// The policy: `eip1559`, `fifo` or `gba-auction`.
     pub policy: String,
-    /// The lane's own basefee per cycle, in wei, which a fire pays beside the cycle basefee under
-    /// `eip1559`; under the other policies, which have none, the cycle basefee itself.
+    /// The lane's own basefee per cycle, in wei, which a fire pays on top of the cycle basefee
+    /// under `eip1559`; under the other policies, which have none, the cycle basefee itself.
     pub lane_basefee: AmountText,
     /// What a cycle of a fire cost in all before priority, in wei; 0 in recordings of programs that
     /// did not tell it.
@@ -355,7 +355,7 @@ pub struct DueTimers {
     pub ranked: u64,
     /// A page of them: by rank, then those without, the longest waiting first.
     pub timers: Vec<DueTimer>,
-    /// What to leave out for the page after this one; absent where there is none.
+    /// The offset of the next page; absent on the last page.
     pub next: Option<u64>,
 }
 
@@ -380,8 +380,7 @@ pub struct DueTimer {
     pub agent: AgentState,
     /// The agent.
     pub gba: Option<AddressText>,
-    /// Why the next block does not ask the agent; absent where it does in its turn, and where there
-    /// is none.
+    /// Why the next block does not ask the agent; absent if it does, or if the timer has no agent.
     pub not_asked: Option<String>,
     /// Why it did not fire in the newest block; absent where it was not due in that.
     pub reason: Option<DeferralReason>,
@@ -420,7 +419,7 @@ names!(AgentState:
 pub enum DueFate {
     /// There is room for it if those before it use all that they ask for.
     Fires,
-    /// There is none then: it may fire if they use less.
+    /// The timers before it may use all of the lane: it fires if they use less.
     LaneFull,
     /// Its payer cannot cover the most that it may cost.
     InsufficientFunds,

@@ -374,7 +374,7 @@ impl Machine<'_> {
                 );
             }
             fields.manual = true;
-            // A number too long for any argument is none's.
+            // A number that does not fit is the index of no argument.
             name.parse().ok().and_then(|index| self.argument(args, index))
         } else if name.contains(['.', '[', ']', ',']) {
             return failed("attributes and elements are not supported in format");

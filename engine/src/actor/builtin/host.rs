@@ -546,7 +546,7 @@ impl<'a> Machine<'a> {
         self.ask_for_timer(timer)
     }
 
-    /// A timer so many blocks from now, priced by an agent, which has to be named (the original
+    /// A timer `blocks` blocks from now, priced by an agent, which has to be named (the original
     /// CIP-1 §3, step 6).
     fn set_timeout(&mut self, args: &Args) -> Result<Value, Fault> {
         let names =

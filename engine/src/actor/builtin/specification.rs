@@ -245,7 +245,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Appends so many times one character.
+    /// Appends `count` times one character.
     pub(super) fn write_padding(
         &mut self,
         to: &mut String,

@@ -119,7 +119,7 @@ impl Machine<'_> {
         }
     }
 
-    /// How many elements a collection has, characters of a string among them; 0 for what is none.
+    /// Number of elements of a collection, or of characters of a string; 0 for other values.
     pub(in crate::actor) fn count(&mut self, of: Value) -> Result<usize, Fault> {
         match of {
             Value::Text(id) => self.text_len(id),
@@ -127,7 +127,7 @@ impl Machine<'_> {
         }
     }
 
-    /// How many elements a collection other than a string has; 0 for what is none.
+    /// Number of elements of a list, tuple or dict; 0 for other values, strings among them.
     pub(in crate::actor) fn length_hint(&self, of: Value) -> usize {
         match of {
             Value::List(_) | Value::Tuple(_) => self.sequence(of).len(),
@@ -198,7 +198,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The same with a list of the elements between so many first and so many last.
+    /// The same where a starred target takes a list of the elements in the middle.
     pub(super) fn unpack_rest(
         &mut self,
         of: Value,

@@ -122,7 +122,7 @@ impl Machine<'_> {
     }
 }
 
-/// As much of a text as has so many bytes.
+/// The longest prefix of whole characters that has at most `most` bytes.
 pub(in crate::actor) fn cut(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

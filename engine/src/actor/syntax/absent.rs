@@ -12,11 +12,11 @@ pub(super) const WALRUS: &str = "there is no `:=`; assign in a statement of its 
 pub(super) const FIELDS: &str = "attributes cannot be assigned; make a new record, or use a dict";
 pub(super) const SETS: &str = "there are no sets; use a dict with None for values, or a list";
 pub(super) const DELETE: &str = "del removes elements: del list[index], del dict[key]";
-pub(super) const LOAD: &str = "there is no load; a module stands alone";
+pub(super) const LOAD: &str = "there is no load; a module imports nothing";
 
 const CATCH: &str = "nothing is caught: a call that fails changes nothing; check before, and use \
                      fail(message) or assert";
-const IMPORT: &str = "there is no import; a module stands alone, and pvm_host, typing and mock are \
+const IMPORT: &str = "there is no import; a module imports nothing: pvm_host, typing and mock are \
                       there";
 const GLOBAL: &str = "variables outside of a function cannot be assigned in it; keep state in the \
                       store, or in a list or dict";
@@ -78,7 +78,7 @@ pub(super) fn expression(expression: &Expr) -> &'static str {
         Expr::Named(_) => WALRUS,
         Expr::Await(_) => LATER,
         Expr::Yield(_) | Expr::YieldFrom(_) => "there are no generators; make a list",
-        Expr::Starred(_) => "a * stands before what is spread into a list, a tuple or a call",
+        Expr::Starred(_) => "a * spreads a value only into a list, a tuple or a call",
         Expr::Slice(_) => "one slice at a time: there is one dimension",
         _ => "this expression is no part of the language",
     }

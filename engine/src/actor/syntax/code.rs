@@ -174,7 +174,7 @@ pub(in crate::actor) enum Op {
     EndLoop,
     /// `[sequence] -> [last, …, first]`, of exactly so many.
     Unpack(u32),
-    /// The same with a list of the elements between so many first and so many last.
+    /// The same with a list of the elements between the first and the last ones, given in number.
     UnpackRest(u32, u32),
     /// `[defaults…, types…] -> [function]`
     Function(u32),
@@ -183,7 +183,7 @@ pub(in crate::actor) enum Op {
     /// `[value] -> [text]`, of a field of an f-string; with a specification,
     /// `[value, specification] -> [text]`.
     Field(Conversion, bool),
-    /// `[text, …] -> [text]`, of so many.
+    /// `[text, …] -> [text]`, of this many texts.
     Concat(u32),
     /// `[message] -> `, of an assertion that does not hold; without a message, `[] -> `.
     Fail(bool),

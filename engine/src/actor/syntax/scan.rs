@@ -59,8 +59,8 @@ pub(in crate::actor) fn scan(lines: &Lines, bytes: usize, meter: &mut Meter) -> 
     }
 }
 
-/// The integer that a literal stands for. More digits than any integer of so many bits has are
-/// refused before they are read.
+/// The value of an integer literal. One with more digits than an integer of `bits` bits can have
+/// is refused before its digits are read.
 pub(super) fn integer(literal: &str, bits: u64) -> Result<BigInt, String> {
     let digits = literal.replace('_', "");
     let prefix = digits.get(..2).unwrap_or_default().to_ascii_lowercase();
@@ -71,7 +71,7 @@ pub(super) fn integer(literal: &str, bits: u64) -> Result<BigInt, String> {
         _ => (digits.as_str(), 10),
     };
     let significant = digits.trim_start_matches('0').len() as u64;
-    // Each digit but the first carries at least so many thousandths of a bit.
+    // The fewest thousandths of a bit that each digit but the first carries.
     let each = match radix {
         16 => 4_000,
         8 => 3_000,

@@ -141,7 +141,7 @@ fn what_python_has_and_the_language_has_not_is_named() {
         ("f() = 1\n", "this cannot be assigned (at 1:1)"),
         ("x[1, 2:3]\n", "undefined name x (at 1:1)"),
         ("x = []\nx[1, 2:3]\n", "one slice at a time: there is one dimension (at 2:6)"),
-        ("x = *[1]\n", "a * stands before what is spread into a list, a tuple or a call (at 1:5)"),
+        ("x = *[1]\n", "a * spreads a value only into a list, a tuple or a call (at 1:5)"),
     ];
     let refusal = |source: &str| load(source).err().map_or("it loads".into(), |e| e.to_string());
     check_all(&cases, "ModuleRefused", refusal);

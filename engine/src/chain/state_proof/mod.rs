@@ -43,7 +43,7 @@ pub enum Subject {
     Actor(Address),
     /// What an actor has stored under a key.
     Stored(Address, String),
-    /// A job, and where it stands.
+    /// A job and its status.
     Job(Hash),
     /// A runner's record.
     Runner(Address),

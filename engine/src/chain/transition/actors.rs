@@ -59,7 +59,7 @@ pub(in crate::chain) struct Place {
     pub sender: Option<Address>,
     /// What timers are scheduled under.
     pub terms: Terms,
-    /// Whether what actors ask for is kept beside what it does, for a test to look at.
+    /// Whether the effects that actors ask for are kept, for tests of actors.
     pub watched: bool,
 }
 

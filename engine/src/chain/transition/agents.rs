@@ -13,7 +13,7 @@ use crate::{
 
 /// The function that an agent is asked through (CIP-1 §7.2).
 pub(in crate::chain) const HANDLER: &str = "getGasBid";
-/// Cycles that loading an agent's module may take, beside its answer, where that is to be paid for.
+/// Cycles that loading an agent's module may take, in addition to its answer, if it is not loaded.
 const LOADING_CYCLES: u64 = 80_000;
 /// The most cycles that one question takes.
 pub(in crate::chain) const MOST_CYCLES: u64 = BID_CYCLES + LOADING_CYCLES;
@@ -92,7 +92,7 @@ pub(in crate::chain) fn ask(
         seed: place.seed(0),
     };
     let seen = Seen { state, actor: gba, height: place.height, seed: place.seed(0), asking: None };
-    // Cells bound what it logs, which nobody keeps.
+    // Cells bound its log, which is not kept.
     let budget = Budget { cycles: BID_CYCLES, cells: BID_CYCLES };
     let (mut usage, bid) = module.bid(params, context, &call, &seen, budget);
     usage.loading = usage.loading.saturating_add(loading);

@@ -1,8 +1,8 @@
 //! What system deployers decide: who validates, and what is governed of timers.
 //!
-//! Upon a proposal in block H: it is checked with all that is pending, and is pending from then on.
-//! Upon the end of block H: what is pending for H + 1 becomes what that block finds. Upon the
-//! beginning of H + 1: it is pending no longer, and is told of.
+//! A proposal in block H is checked together with all pending ones and is then pending itself. At
+//! the end of block H, the values pending for H + 1 come into force. When H + 1 begins, an event
+//! reports them and they are no longer pending.
 
 use super::{Refusal, Run};
 use crate::{

@@ -137,7 +137,7 @@ async fn what_is_no_question_is_refused() {
         ("job", "0x12", "`0x12` is no job id"),
         ("stored", "n", "`n` is no place in a store"),
         ("presence", "n", "presence has no key"),
-        ("account", "nobody", "there is no account `nobody`"),
+        ("account", "zed", "there is no account `zed`"),
     ] {
         let (code, got) = devnet.refused_proof(kind, &query(key)).await;
         assert!(got.starts_with(message), "{kind} {key}: {got}");

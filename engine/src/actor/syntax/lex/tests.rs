@@ -7,7 +7,7 @@ use ruff_python_ast::token::TokenKind;
 use ruff_python_parser::parse_module;
 use ruff_text_size::Ranged;
 
-/// Where each token begins and ends, those aside that no text stands for.
+/// Where each token with text begins and ends.
 fn own(source: &str) -> Result<Vec<(usize, usize)>, Unlexable> {
     let mut lexer = Lexer::new(source);
     let mut tokens = Vec::new();

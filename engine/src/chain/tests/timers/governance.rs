@@ -1,5 +1,5 @@
-//! Parameters that change on a running chain: by whom, from which block on, and what becomes of
-//! timers that are due meanwhile.
+//! Parameters that change on a running chain: who may change them, from which block they hold, and
+//! what happens to timers that are due then.
 
 use super::*;
 use crate::timer::{
