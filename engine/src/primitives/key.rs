@@ -5,7 +5,10 @@ use super::{
     codec::{Decode, DecodeError, Encode, Reader, Writer},
     keccak256,
 };
-use k256::ecdsa::{RecoveryId, SigningKey, VerifyingKey, signature::hazmat::PrehashVerifier as _};
+use secp256k1::{
+    Keypair, Message, ecdsa,
+    ecdsa::{RecoverableSignature, RecoveryId},
+};
 use std::{cmp::Ordering, fmt, hash};
 
 /// Why bytes are no key.
@@ -23,26 +26,19 @@ pub enum KeyError {
 #[derive(Clone)]
 pub struct PublicKey {
     compressed: [u8; 33],
-    parsed: VerifyingKey,
+    parsed: secp256k1::PublicKey,
 }
 
 impl PublicKey {
     /// Parses a compressed point (33 bytes).
     pub fn from_bytes(bytes: &[u8; 33]) -> Result<Self, KeyError> {
-        // SEC1's compact form (tag 5) would be a second spelling of the same key.
-        if !matches!(bytes[0], 2 | 3) {
-            return Err(KeyError::PublicKey);
-        }
-        VerifyingKey::from_sec1_bytes(bytes)
+        secp256k1::PublicKey::from_byte_array_compressed(*bytes)
             .map(|parsed| Self { compressed: *bytes, parsed })
             .map_err(|_| KeyError::PublicKey)
     }
 
-    fn from_parsed(parsed: VerifyingKey) -> Self {
-        let point = parsed.to_sec1_point(true);
-        let mut compressed = [0; 33];
-        compressed.copy_from_slice(point.as_bytes());
-        Self { compressed, parsed }
+    fn from_parsed(parsed: secp256k1::PublicKey) -> Self {
+        Self { compressed: parsed.serialize(), parsed }
     }
 
     /// The compressed point.
@@ -52,8 +48,7 @@ impl PublicKey {
 
     /// The account this key controls.
     pub fn address(&self) -> Address {
-        let point = self.parsed.to_sec1_point(false);
-        let digest = keccak256(&[&point.as_bytes()[1..]]);
+        let digest = keccak256(&[&self.parsed.serialize_uncompressed()[1..]]);
         let mut address = [0; 20];
         address.copy_from_slice(&digest.0[12..]);
         Address(address)
@@ -61,7 +56,9 @@ impl PublicKey {
 
     /// Whether `signature` over `digest` was made with this key's secret.
     pub fn verify(&self, digest: &Hash, signature: &Signature) -> bool {
-        signature.parse().is_some_and(|(rs, _)| self.parsed.verify_prehash(&digest.0, &rs).is_ok())
+        signature.parse().is_some_and(|signature| {
+            ecdsa::verify(&signature.to_standard(), message(digest), &self.parsed).is_ok()
+        })
     }
 }
 
@@ -117,12 +114,12 @@ impl Decode for PublicKey {
 
 /// A secret key. It is never printed, encoded or compared.
 #[derive(Clone)]
-pub struct SecretKey(SigningKey);
+pub struct SecretKey(Keypair);
 
 impl SecretKey {
     /// Parses a scalar (32 bytes, big-endian).
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
-        SigningKey::from_slice(bytes).map(Self).map_err(|_| KeyError::SecretKey)
+        Keypair::from_secret_bytes(*bytes).map(Self).map_err(|_| KeyError::SecretKey)
     }
 
     /// The key of `name` on the devnet with this `seed`: keccak256(seed ‖ "/" ‖ name), hashed on
@@ -139,12 +136,12 @@ impl SecretKey {
 
     /// The scalar, for a key file that only its owner reads.
     pub fn to_bytes(&self) -> [u8; 32] {
-        self.0.to_bytes().into()
+        self.0.to_secret_bytes()
     }
 
     /// The public half.
     pub fn public_key(&self) -> PublicKey {
-        PublicKey::from_parsed(*self.0.verifying_key())
+        PublicKey::from_parsed(self.0.public_key())
     }
 
     /// The account this key controls.
@@ -154,10 +151,12 @@ impl SecretKey {
 
     /// A deterministic (RFC 6979) low-s recoverable signature over `digest`.
     pub fn sign(&self, digest: &Hash) -> Signature {
-        let (rs, recovery) = self.0.sign_prehash_recoverable(&digest.0);
+        let secret = self.0.secret_key();
+        let signature = RecoverableSignature::sign_ecdsa_recoverable(message(digest), &secret);
+        let (recovery, rs) = signature.serialize_compact();
         let mut bytes = [0; 65];
-        bytes[..64].copy_from_slice(&rs.to_bytes());
-        bytes[64] = recovery.to_byte();
+        bytes[..64].copy_from_slice(&rs);
+        bytes[64] = recovery.to_u8();
         Signature(bytes)
     }
 }
@@ -180,15 +179,26 @@ impl Signature {
 
     /// The key that signed `digest`; `None` where the bytes are no canonical signature.
     pub fn recover(&self, digest: &Hash) -> Option<PublicKey> {
-        let (rs, v) = self.parse()?;
-        VerifyingKey::recover_from_prehash(&digest.0, &rs, v).ok().map(PublicKey::from_parsed)
+        self.parse()?.recover_ecdsa(message(digest)).ok().map(PublicKey::from_parsed)
     }
 
-    fn parse(&self) -> Option<(k256::ecdsa::Signature, RecoveryId)> {
-        let rs = k256::ecdsa::Signature::from_slice(&self.0[..64]).ok()?;
-        let canonical = rs.normalize_s() == rs && self.0[64] <= 1;
-        canonical.then(|| (rs, RecoveryId::from_byte(self.0[64]).expect("v is 0 or 1")))
+    /// What is no canonical form is `None`: a signature has one spelling.
+    fn parse(&self) -> Option<RecoverableSignature> {
+        let recovery = match self.0[64] {
+            0 => RecoveryId::Zero,
+            1 => RecoveryId::One,
+            _ => return None,
+        };
+        let signature = RecoverableSignature::from_compact(&self.0[..64], recovery).ok()?;
+        let rs = signature.to_standard();
+        let mut low = rs;
+        low.normalize_s();
+        (low == rs).then_some(signature)
     }
+}
+
+fn message(digest: &Hash) -> Message {
+    Message::from_digest(digest.0)
 }
 
 impl fmt::Debug for Signature {
