@@ -105,6 +105,9 @@ pub(super) struct Rates {
     base: Wei,
     /// What a cell costs.
     cell: Wei,
+    /// Both of these where they fit, which makes a product of two of 64 bits; they always do where
+    /// a chain can be.
+    narrow: Option<[u64; 2]>,
     /// See [`Prices::cap`].
     pub(super) cap: u64,
 }
@@ -120,14 +123,17 @@ impl Rates {
         let default =
             eip1559::priority(bid.max_fee_per_cycle, bid.max_priority_fee_per_cycle, floor)
                 .unwrap_or(Wei::ZERO);
-        let cut = |wei: Wei| u64::try_from(wei.get()).unwrap_or(u64::MAX);
+        let fits = |wei: Wei| u64::try_from(wei.get()).ok();
+        let cut = |wei| fits(wei).unwrap_or(u64::MAX);
+        let (base, cell) = (prices.basefee_cycle.saturating_add(lane), prices.basefee_cell);
         Self {
             policy: prices.policy,
             floor: cut(floor),
             default: cut(default).min(most),
             most,
-            base: prices.basefee_cycle.saturating_add(lane),
-            cell: prices.basefee_cell,
+            base,
+            cell,
+            narrow: fits(base).zip(fits(cell)).map(<[u64; 2]>::from),
             cap: prices.cap(),
         }
     }
@@ -145,6 +151,14 @@ impl Rates {
     /// See [`Prices::max_cost`].
     #[inline]
     pub(super) fn max_cost(&self, due: &Due, priority: u64) -> Wei {
+        if let Some([base, cell]) = self.narrow
+            && let Some(price) = base.checked_add(priority)
+        {
+            let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
+            // Below 2^96 and 2^86.
+            let cycles = product(price, due.gas_limit.into());
+            return Wei::new(cycles + product(cell, due.cell_limit()));
+        }
         let price = self.base.saturating_add(Wei::new(u128::from(priority)));
         let cells = self.cell.saturating_mul(u128::from(due.cell_limit()));
         price.saturating_mul(u128::from(due.gas_limit)).saturating_add(cells)

@@ -17,24 +17,23 @@ const SLACK: usize = 8;
 /// Where a timer stands among those of its block: the least goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// How much the key lacks of the highest.
-    lack: u128,
+    /// How much the key lacks of the highest: the upper and the lower half.
+    lack: [u64; 2],
     /// How much the weight does.
     light: u64,
     height: u32,
     id: u64,
-    seq: u32,
-    /// The timer's place among the due ones.
+    /// The timer's place among the due ones, which is the order of insertion within a height.
     pub(super) index: u32,
 }
+const _: () = assert!(size_of::<Rank>() == 40, "a batch is moved as a whole");
 
 impl Rank {
     const LAST: Self = Self {
-        lack: u128::MAX,
+        lack: [u64::MAX; 2],
         light: u64::MAX,
         height: u32::MAX,
         id: u64::MAX,
-        seq: u32::MAX,
         index: u32::MAX,
     };
 
@@ -42,14 +41,15 @@ impl Rank {
     /// then by insertion.
     #[inline]
     pub(super) const fn by_key(key: u128, weight: u64, due: &Due, index: u32) -> Self {
-        let (lack, light) = (u128::MAX - key, u64::MAX - weight);
-        Self { lack, light, height: due.height, id: due.id(), seq: due.seq, index }
+        let lack = u128::MAX - key;
+        let lack = [(lack >> 64) as u64, lack as u64];
+        Self { lack, light: u64::MAX - weight, height: due.height, id: due.id(), index }
     }
 
     /// In due order.
     #[inline]
     pub(super) const fn in_turn(index: u32) -> Self {
-        Self { lack: 0, light: 0, height: 0, id: 0, seq: 0, index }
+        Self { lack: [0, index as u64], light: 0, height: 0, id: 0, index }
     }
 }
 
@@ -90,7 +90,8 @@ impl Top {
 
     #[inline]
     pub(super) fn offer(&mut self, rank: Rank) {
-        if rank > self.bar {
+        // The key decides nearly always, and is the cheapest to compare.
+        if rank.lack > self.bar.lack || rank > self.bar {
             self.dropped = true;
             return;
         }
