@@ -232,10 +232,11 @@ impl Machine<'_> {
         if modulus.is_zero() {
             return division_by_zero();
         }
-        // Two products and two remainders for each bit of the exponent.
+        // Two products and two remainders for each bit of the exponent; a table of powers is made
+        // first, however short the exponent is.
         let width = words(&modulus);
         self.meter.words(words(&base), width)?;
-        self.meter.words(4 * width * width, exponent.bits().max(1))?;
+        self.meter.words(4 * width * width, exponent.bits() + 8)?;
         let result = base.modpow(&exponent, &modulus);
         drop((base, exponent, modulus));
         self.new_integer(result)
