@@ -29,6 +29,7 @@ mod proofs;
 mod python;
 mod refusals;
 mod report;
+mod room;
 mod runners;
 mod scripts;
 #[path = "../shape/mod.rs"]
