@@ -57,8 +57,8 @@ impl World for Nothing {
         Ok(Hash::ZERO)
     }
 
-    fn job(&self, _: &JobRequest, _: u64) -> Result<Hash, String> {
-        Ok(Hash::ZERO)
+    fn job(&self, _: &JobRequest, _: u64) -> Result<(Hash, u64), String> {
+        Ok((Hash::ZERO, 0))
     }
 }
 

@@ -1,5 +1,5 @@
 //! What frames cost: `cargo bench -p cowboy-engine --bench wire`. Signed ones are verified beside
-//! bare `k256` with the key and the signature parsed and the digest known.
+//! bare `secp256k1` with the key and the signature parsed and the digest known.
 
 use cowboy_engine::{
     primitives::{Hash, Height, SecretKey, Signature, keccak256},
@@ -16,6 +16,7 @@ use std::hint::black_box;
 
 const CHAIN: u64 = 24_601;
 const HEIGHT: Height = Height::new(300);
+const DEADLINE: Height = Height::new(364);
 /// Of a job's specification and of its result.
 const BODY_BYTES: usize = 1_024;
 
@@ -40,7 +41,7 @@ fn ping() -> HeartbeatPing {
 }
 
 fn ack() -> JobAck {
-    JobAck::signed(CHAIN, &runner(), job_id(), AckStatus::Accepted)
+    JobAck::signed(CHAIN, &runner(), (job_id(), DEADLINE), AckStatus::Accepted)
 }
 
 fn result() -> JobResult {
@@ -113,13 +114,21 @@ fn frames(c: &mut Criterion) {
         BackpressureSignal { active_jobs: 4, max_concurrent: 4, accepting_new: false, reason },
     );
     frame(c, CapabilityDelta::signed(CHAIN, &r, HEIGHT, change));
-    let deadline = Height::new(364);
-    frame(c, JobAssignment::signed(CHAIN, &v, job_id(), body(), HEIGHT, deadline));
+    let assignment = JobAssignment {
+        job_id: job_id(),
+        submitter: v.address(),
+        nonce: 7,
+        job_spec: body(),
+        block_height: HEIGHT,
+        deadline_block: DEADLINE,
+        validator_signed: Signature([0; 65]),
+    };
+    frame(c, JobAssignment::signed(CHAIN, &v, &pubkey, assignment));
     frame(c, ack());
     let fraction = Percent::new(50).expect("no more than 100");
     frame(c, JobProgress { job_id: job_id(), fraction, detail: None });
     frame(c, result());
-    frame(c, JobCancel::signed(CHAIN, &v, job_id(), CancelReason::Reassigned));
+    frame(c, JobCancel::signed(CHAIN, &v, (job_id(), DEADLINE), CancelReason::Reassigned));
     frame(c, Goodbye { reason: GoodbyeReason::ShuttingDown });
 }
 

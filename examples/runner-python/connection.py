@@ -31,6 +31,8 @@ HANDSHAKE_SECONDS = 5.0
 GOODBYE_SECONDS = 1.0
 MAX_JOB_STREAMS = 64
 MAX_PEER_STREAMS = 128
+MAX_SPEC_BYTES = 65_536
+"""The longest specification that is hashed: 0.2 s in Python."""
 
 NO_ERROR = 0
 BAD_CERTIFICATE = 0x100 + 42
@@ -52,11 +54,12 @@ class Owner(Protocol):
     def told(self, connection: Connection, height: int) -> None:
         """The validator has a new block."""
 
-    def assigned(self, connection: Connection, assignment: wire.JobAssignment) -> str:
-        """A job; returns the answer: `accepted`, `duplicate` or `reject(REASON)`."""
+    def assigned(self, connection: Connection, assignment: wire.JobAssignment) -> str | None:
+        """A job; returns the answer: `accepted`, `duplicate` or `reject(REASON)`. None: not yet,
+        `Connection.answer` follows."""
 
-    def cancelled(self, connection: Connection, job_id: bytes, reason: str) -> None:
-        """The job is no longer the runner's."""
+    def cancelled(self, connection: Connection, cancel: wire.JobCancel) -> None:
+        """The validator says that the job is no longer the runner's."""
 
     def delivered(self, connection: Connection, job_id: bytes) -> None:
         """The validator has taken the job's result, the commitment to it, or the report."""
@@ -86,6 +89,7 @@ class Phase(Enum):
     """What happens on a job stream."""
 
     OPENED = auto()
+    ASSIGNED = auto()
     ACCEPTED = auto()
     DELIVERING = auto()
     CHECKING = auto()
@@ -98,6 +102,7 @@ class JobStream:
 
     phase: Phase
     job_id: bytes = b""
+    deadline: int = 0
     reader: wire.FrameReader = field(default_factory=lambda: wire.FrameReader(wire.JOB))
 
     def holds(self, job_id: bytes) -> bool:
@@ -148,6 +153,17 @@ class Connection(QuicConnectionProtocol):
         self._streams[stream_id].phase = Phase.DELIVERING
         self._send(stream_id, result, end=True)
         return True
+
+    def answer(self, job_id: bytes, answer: str) -> None:
+        """Answers the assignments of a job that wait for it."""
+        for stream_id, stream in list(self._streams.items()):
+            if stream.phase is Phase.ASSIGNED and stream.job_id == job_id:
+                self._answer(stream_id, stream, answer)
+
+    def name_open(self, job_ids: list[bytes]) -> None:
+        """Names the jobs that the runner has open: the validator cancels those that are over."""
+        if self._state is State.ESTABLISHED:
+            self._send(self._control, wire.OpenJobs(job_ids=job_ids[:1024]))
 
     def holds(self, job_id: bytes) -> bool:
         """Whether the job was accepted here, on a stream that is still open."""
@@ -363,19 +379,50 @@ class Connection(QuicConnectionProtocol):
 
     def _job_frame(self, stream_id: int, stream: JobStream, frame: wire.Frame) -> None:
         match stream.phase, frame:
+            case Phase.OPENED, wire.JobAssignment(job_spec=spec) as assignment if (
+                len(spec) > MAX_SPEC_BYTES
+            ):
+                stream.job_id, stream.deadline = assignment.job_id, assignment.deadline_block
+                self._answer(stream_id, stream, "reject(invalid_spec)")
             case Phase.OPENED, wire.JobAssignment() as assignment:
-                job_id, deadline = assignment.job_id, assignment.deadline_block
-                self._verify(assignment.validator_signed, "JobAssignment", job_id, deadline)
-                stream.job_id = job_id
-                self._answer(stream_id, stream, self._owner.assigned(self, assignment))
-            case Phase.ACCEPTED | Phase.DELIVERING, wire.JobCancel() as cancel:
-                if cancel.job_id != stream.job_id:
+                self._verify(
+                    assignment.validator_signed,
+                    "JobAssignment",
+                    assignment.job_id,
+                    keccak256(assignment.job_spec),
+                    assignment.block_height,
+                    assignment.deadline_block,
+                    self._owner.key.public,
+                )
+                stream.phase = Phase.ASSIGNED
+                stream.job_id, stream.deadline = assignment.job_id, assignment.deadline_block
+                answer = self._owner.assigned(self, assignment)
+                if answer:
+                    self._answer(stream_id, stream, answer)
+            case Phase.OPENED, wire.Errand() as errand:
+                # An operator names the agents that its runner works for. This one has none.
+                stream.job_id, stream.deadline = errand.errand_id, errand.deadline_block
+                self._answer(stream_id, stream, "reject(missing_entitlement)")
+            case Phase.ASSIGNED | Phase.ACCEPTED | Phase.DELIVERING, wire.JobProof():
+                # It starts jobs by agreement alone.
+                pass
+            case (
+                Phase.OPENED | Phase.ASSIGNED | Phase.ACCEPTED | Phase.DELIVERING,
+                wire.JobCancel() as cancel,
+            ):
+                if stream.phase is not Phase.OPENED and cancel.job_id != stream.job_id:
                     raise ProtocolError("malformed_frame", "JobCancel: it is another job's")
-                self._verify(cancel.validator_signed, "JobCancel", cancel.job_id, cancel.reason)
-                if stream.phase is Phase.ACCEPTED:
+                self._verify(
+                    cancel.validator_signed,
+                    "JobCancel",
+                    cancel.job_id,
+                    cancel.deadline_block,
+                    cancel.reason,
+                )
+                if stream.phase is not Phase.DELIVERING:
                     self._finish(stream_id)
                 stream.phase = Phase.OVER
-                self._owner.cancelled(self, cancel.job_id, cancel.reason)
+                self._owner.cancelled(self, cancel)
             case Phase.OPENED, wire.JobReveal() as asked:
                 self._verify(asked.validator_signed, "JobReveal", asked.job_id)
                 self._reply(stream_id, stream, self._owner.reveal(asked.job_id))
@@ -426,9 +473,10 @@ class Connection(QuicConnectionProtocol):
         stream.phase = Phase.ACCEPTED if accepted else Phase.OVER
         ack = wire.JobAck(
             job_id=stream.job_id,
+            deadline_block=stream.deadline,
             status=status,
             reason=reason or None,
-            signed=self._sign("JobAck", stream.job_id, answer),
+            signed=self._sign("JobAck", stream.job_id, stream.deadline, answer),
         )
         self._send(stream_id, ack, end=not accepted)
 

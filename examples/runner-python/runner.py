@@ -42,6 +42,8 @@ class Job:
     deadline: int
     validators: set[bytes] = field(default_factory=set)
     """Those that assigned it."""
+    cancelled: set[bytes] = field(default_factory=set)
+    """Those that say that it is over."""
     task: asyncio.Task[None] | None = None
     """The work, while it goes on."""
     result: wire.JobResult | None = None
@@ -81,6 +83,13 @@ class Runner:
         self._connections: dict[bytes, Connection] = {}
         self._heights: dict[bytes, int] = {}
         self._jobs: dict[bytes, Job] = {}
+        self._agreeing = 1
+        """Validators that have to say the same: one more than may be dishonest."""
+        self._proposed: dict[bytes, dict[bytes, tuple[int, int]]] = {}
+        """What validators have assigned that too few have assigned alike, by validator and job:
+        the block and the deadline."""
+        self._rejected: dict[tuple[bytes, int], str] = {}
+        """The answer to each attempt that was not taken, by job and deadline."""
         self._dialler = Dialler(self)
         self._stopping = asyncio.Event()
 
@@ -94,6 +103,7 @@ class Runner:
         """Keeps a connection to each validator of the subset, until it is stopped."""
         validators = {found.public: found for found in await self._chain.validators()}
         self._names = {public: found.name for public, found in validators.items()}
+        self._agreeing = (len(validators) - 1) // 3 + 1
         chosen = keys.subset(self.key.public, list(validators))
         tasks = [asyncio.create_task(self._keep(validators[public])) for public in chosen]
         beating = asyncio.create_task(self._beat())
@@ -170,6 +180,7 @@ class Runner:
         self._connections[connection.validator] = connection
         connection.ended.add_done_callback(lambda _: self._lost(connection))
         connection.tell_load(self._active(), self._max_concurrent)
+        connection.name_open([job_id for job_id, job in self._jobs.items() if not job.is_over()])
 
     def told(self, connection: Connection, height: int) -> None:
         """A validator has a new block: deadlines may have passed, results are tried again."""
@@ -182,11 +193,17 @@ class Runner:
                 del self._jobs[job_id]
             elif not job.carrier:
                 self._deliver(job)
+        for answers in [found for found in self._rejected if found[1] < head]:
+            del self._rejected[answers]
+        for own in self._proposed.values():
+            for job_id in [found for found, (_, deadline) in own.items() if deadline < head]:
+                del own[job_id]
 
     def _lost(self, connection: Connection) -> None:
         if self._connections.get(connection.validator) is connection:
             del self._connections[connection.validator]
             self._heights.pop(connection.validator, None)
+            self._proposed.pop(connection.validator, None)
         for job in self._jobs.values():
             if job.taken_by is connection:
                 # The commitment may have been lost with the validator.
@@ -202,30 +219,62 @@ class Runner:
     def _active(self) -> int:
         return sum(job.task is not None for job in self._jobs.values())
 
-    def assigned(self, connection: Connection, assignment: wire.JobAssignment) -> str:
-        """Takes a job, or says why not."""
-        job_id, validator = assignment.job_id, connection.validator
+    def assigned(self, connection: Connection, assignment: wire.JobAssignment) -> str | None:
+        """Takes a job that enough validators have assigned, or says why not."""
+        job_id, deadline = assignment.job_id, assignment.deadline_block
+        validator = connection.validator
         job = self._jobs.get(job_id)
-        if job and (job.task or assignment.deadline_block <= job.deadline):
-            job.deadline = max(job.deadline, assignment.deadline_block)
+        if job and deadline <= job.deadline:
             if validator in job.validators and job.delivery() and not job.carrier:
                 # It has lost what it was told, or it would not ask again.
                 job.delivered = False
                 asyncio.get_running_loop().call_soon(self._deliver, job)
             job.validators.add(validator)
             return "duplicate"
-        if self.head() > assignment.deadline_block:
+        if answer := self._rejected.get((job_id, deadline)):
+            return answer
+        if self.head() > deadline:
             return "reject(deadline_passed)"
+        if not assignment.is_of_its_job():
+            return "reject(invalid_spec)"
         try:
             command = work.parse(assignment.job_spec)
         except work.Rejected as rejected:
             return f"reject({rejected})"
-        earlier = job or Job(0)
+        attempt = (assignment.block_height, deadline)
+        own = self._proposed.setdefault(validator, {})
+        own[job_id] = attempt
+        while len(own) > MAX_JOBS:
+            del own[next(found for found in own if found != job_id)]
+        alike = [found for found, jobs in self._proposed.items() if jobs.get(job_id) == attempt]
+        if len(alike) < self._agreeing:
+            return None
+        answer = self._begin(job_id, deadline, set(alike), command)
+        for found, jobs in self._proposed.items():
+            if job_id in jobs and jobs[job_id][1] <= deadline:
+                del jobs[job_id]
+                other = self._connections.get(found)
+                if other and other is not connection:
+                    other.answer(job_id, "duplicate" if answer == "accepted" else answer)
+        return answer
+
+    def _begin(
+        self, job_id: bytes, deadline: int, validators: set[bytes], command: work.Command
+    ) -> str:
+        """Starts an attempt that is believed, where there is room for it."""
+        job = self._jobs.get(job_id)
+        if job and job.task:
+            job.deadline, job.cancelled = deadline, set()
+            job.validators |= validators
+            return "duplicate"
         self._make_room()
         if self._active() >= self._max_concurrent or len(self._jobs) >= MAX_JOBS:
+            if len(self._rejected) < MAX_JOBS:
+                self._rejected[job_id, deadline] = "reject(at_capacity)"
             return "reject(at_capacity)"
         log.info("job %s: %s", job_id.hex()[:16], command.program)
-        job = Job(assignment.deadline_block, {validator})
+        earlier = job or Job(0)
+        job = Job(deadline, validators)
         # Of an earlier attempt: somebody may ask for it until this one is done.
         job.result, job.commit, job.delivered = earlier.result, earlier.commit, True
         job.task = asyncio.create_task(self._work(job_id, job, command))
@@ -315,11 +364,16 @@ class Runner:
         job.aggregated_at = head
         return True
 
-    def cancelled(self, connection: Connection, job_id: bytes, reason: str) -> None:
-        """The chain has taken a job back."""
-        log.info("job %s: cancelled, %s", job_id.hex()[:16], reason)
+    def cancelled(self, connection: Connection, cancel: wire.JobCancel) -> None:
+        """A validator says that the chain has taken a job back: enough have to say so."""
+        job_id, validator = cancel.job_id, connection.validator
+        self._proposed.get(validator, {}).pop(job_id, None)
         job = self._jobs.get(job_id)
-        if job:
+        if job is None or cancel.deadline_block < job.deadline:
+            return
+        job.cancelled.add(validator)
+        if len(job.cancelled) >= self._agreeing:
+            log.info("job %s: cancelled, %s", job_id.hex()[:16], cancel.reason)
             self._drop(job)
 
     def _drop(self, job: Job) -> None:

@@ -19,7 +19,7 @@ from wire import digest
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "runner-protocol.md"
 CHAIN = 0x0102030405060708
-RUNNER, VALIDATOR, SUBMITTER = (SecretKey(bytes([i]) * 32) for i in (1, 2, 3))
+RUNNER, VALIDATOR, SUBMITTER, AGENT = (SecretKey(bytes([i]) * 32) for i in (1, 2, 3, 5))
 
 
 def shown() -> dict[str, bytes]:
@@ -80,6 +80,8 @@ class Document(unittest.TestCase):
         assignment = frame("0x20 JobAssignment")
         assert isinstance(assignment, wire.JobAssignment)
         job, spec = assignment.job_id, assignment.job_spec
+        errand = frame("0x26 Errand")
+        assert isinstance(errand, wire.Errand)
         result, aggregate = frame("0x23 JobResult"), frame("0x82 JobAggregate")
         assert isinstance(result, wire.JobResult) and isinstance(aggregate, wire.JobAggregate)
         commitment = keccak256(result.result_data, result.runner_signed)
@@ -92,12 +94,13 @@ class Document(unittest.TestCase):
             ("0x10 HeartbeatPing", RUNNER, (42, 1)),
             ("0x11 HeartbeatPong", VALIDATOR, (42, RUNNER.public)),
             ("0x13 CapabilityDelta", RUNNER, (42, *lists)),
-            ("0x20 JobAssignment", VALIDATOR, (job, 82)),
-            ("0x21 JobAck: accepted", RUNNER, (job, "accepted")),
-            ("0x21 JobAck: duplicate", RUNNER, (job, "duplicate")),
-            ("0x21 JobAck: reject", RUNNER, (job, "reject(at_capacity)")),
+            ("0x20 JobAssignment", VALIDATOR, (job, keccak256(spec), 42, 82, RUNNER.public)),
+            ("0x21 JobAck: accepted", RUNNER, (job, 82, "accepted")),
+            ("0x21 JobAck: duplicate", RUNNER, (job, 82, "duplicate")),
+            ("0x21 JobAck: reject", RUNNER, (job, 82, "reject(at_capacity)")),
             ("0x23 JobResult", RUNNER, (job, keccak256(b"hi\n"))),
-            ("0x24 JobCancel", VALIDATOR, (job, "reassigned")),
+            ("0x24 JobCancel", VALIDATOR, (job, 82, "reassigned")),
+            ("0x26 Errand", AGENT, (errand.errand_id, 82, RUNNER.public)),
             ("0x80 JobCommit", RUNNER, (job, 82, commitment)),
             ("0x81 JobReveal", VALIDATOR, (job,)),
             ("0x82 JobAggregate", VALIDATOR, (job, revealed)),
@@ -112,6 +115,10 @@ class Document(unittest.TestCase):
                 self.assertTrue(keys.verify(key.public, signed, signature(found)))
         submitted = SUBMITTER.address + (7).to_bytes(8, "big") + keccak256(spec)
         self.assertEqual(job, keccak256(submitted))
+        self.assertTrue(assignment.is_of_its_job())
+        self.assertFalse(dataclasses.replace(assignment, nonce=8).is_of_its_job())
+        content = (errand.agent_pubkey, errand.label, keccak256(errand.errand_spec))
+        self.assertEqual(errand.errand_id, keccak256(b"cowboy/errand/v1", *content))
 
     def test_what_a_committee_makes_has_the_same_bytes(self) -> None:
         job = dataclasses.asdict(frame("0x23 JobResult"))["job_id"]

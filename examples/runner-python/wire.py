@@ -97,6 +97,15 @@ def texts() -> Any:
     )
 
 
+def job_ids() -> Any:
+    """At most 1,024 ids of jobs."""
+    return _field(
+        lambda value: type(value) is list
+        and len(value) <= 1024
+        and all(type(found) is bytes and len(found) == 32 for found in value)
+    )
+
+
 def reveals() -> Any:
     """At most 64 results of runners, each a map like the fields of a JobResult."""
     lengths = {"runner": 20, "result_data": None, "runner_signed": 65}
@@ -182,17 +191,30 @@ class CapabilityDelta(Frame, kind=0x13, channel=CONTROL):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OpenJobs(Frame, kind=0x14, channel=CONTROL):
+    job_ids: list[bytes] = job_ids()
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobAssignment(Frame, kind=0x20, channel=JOB):
     job_id: bytes = data(32)
+    submitter: bytes = data(20)
+    nonce: int = uint()
     job_spec: bytes = data()
     block_height: int = uint()
     deadline_block: int = uint()
     validator_signed: bytes = data(65)
 
+    def is_of_its_job(self) -> bool:
+        """Whether the id is that of a job with this specification, submitter and nonce."""
+        nonce = self.nonce.to_bytes(8, "big")
+        return self.job_id == keccak256(self.submitter, nonce, keccak256(self.job_spec))
+
 
 @dataclass(frozen=True, kw_only=True)
 class JobAck(Frame, kind=0x21, channel=JOB):
     job_id: bytes = data(32)
+    deadline_block: int = uint()
     status: str = one_of("accepted", "duplicate", "reject")
     reason: str | None = one_of(*REJECT_REASONS, optional=True)
     signed: bytes = data(65)
@@ -215,8 +237,25 @@ class JobResult(Frame, kind=0x23, channel=JOB):
 @dataclass(frozen=True, kw_only=True)
 class JobCancel(Frame, kind=0x24, channel=JOB):
     job_id: bytes = data(32)
+    deadline_block: int = uint()
     reason: str = one_of(*CANCEL_REASONS)
     validator_signed: bytes = data(65)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobProof(Frame, kind=0x25, channel=JOB):
+    job_id: bytes = data(32)
+    proof: bytes = data()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errand(Frame, kind=0x26, channel=JOB):
+    errand_id: bytes = data(32)
+    agent_pubkey: bytes = data(33)
+    label: bytes = data(32)
+    errand_spec: bytes = data()
+    deadline_block: int = uint()
+    agent_signed: bytes = data(65)
 
 
 @dataclass(frozen=True, kw_only=True)

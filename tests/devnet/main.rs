@@ -6,6 +6,7 @@ mod accounts;
 mod actors;
 mod advance;
 mod agents;
+mod assigned;
 mod book;
 mod chain;
 mod committee;

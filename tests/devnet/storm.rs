@@ -212,7 +212,7 @@ fn entries(folder: &Path) -> usize {
 }
 
 /// The jobs' directories that processes of this machine name, of runners of this home.
-fn at_work(home: &Home) -> BTreeSet<String> {
+pub fn at_work(home: &Home) -> BTreeSet<String> {
     let root = fs::canonicalize(home.path("")).unwrap();
     let mark = [DIRECTORY_VARIABLE.as_bytes(), b"=", root.as_os_str().as_bytes()].concat();
     let environments = fs::read_dir("/proc").unwrap().flatten();

@@ -7,15 +7,15 @@ use cowboy_devnet::{sample::spec, transport::tls};
 use cowboy_engine::{
     chain::{Payload, Transaction, transaction::RegisterRunner},
     job::spec::{MAX_MEMORY_MB, MAX_RETURN_BYTES},
-    primitives::{Height, SecretKey, Wei, codec::to_vec},
+    primitives::{Hash, Height, SecretKey, Signature, Wei, codec::to_vec},
     registry::{Capabilities, JobKind, MIN_STAKE, STALE_HEARTBEAT_BLOCKS},
     timer::{Governed, Params},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
-        Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck, JobAck,
-        JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobProgress,
-        JobResult, JobReveal, Labels, Message as _, Percent, Reason, RejectReason, Reveal, Reveals,
-        Role, Text, VERSION,
+        Errand, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck, JobAck,
+        JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobIds,
+        JobProgress, JobProof, JobResult, JobReveal, Labels, Message as _, OpenJobs, Percent,
+        Reason, RejectReason, Reveal, Reveals, Role, Text, VERSION,
     },
 };
 use std::{env, fmt::Write as _, fs};
@@ -95,8 +95,21 @@ fn frames() -> String {
     };
     let frame = CapabilityDelta::signed(CHAIN, &runner, height, change);
     section("0x13 CapabilityDelta", "`http` again, `custom` no longer.", &frame.to_frame());
+    let frame = OpenJobs { job_ids: JobIds::first([job_id]) };
+    section("0x14 OpenJobs", "The job below.", &frame.to_frame());
     let body = Body::new(to_vec(&spec)).expect("a short one");
-    let frame = JobAssignment::signed(CHAIN, &validator, job_id, body, height, Height::new(82));
+    let deadline = Height::new(82);
+    let unsigned = JobAssignment {
+        job_id,
+        submitter: key(3).address(),
+        nonce: 7,
+        job_spec: body.clone(),
+        block_height: height,
+        deadline_block: deadline,
+        validator_signed: Signature([0; 65]),
+    };
+    let frame = JobAssignment::signed(CHAIN, &validator, &runner.public_key(), unsigned);
+    assert!(frame.is_of_its_job(), "the example's id is that of its job");
     section(
         "0x20 JobAssignment",
         "The job `echo hi`, submitted by the account of the secret key 32 times 0x03 with nonce 7, \
@@ -106,17 +119,28 @@ fn frames() -> String {
     for status in
         [AckStatus::Accepted, AckStatus::Duplicate, AckStatus::Reject(RejectReason::AtCapacity)]
     {
-        let frame = JobAck::signed(CHAIN, &runner, job_id, status);
+        let frame = JobAck::signed(CHAIN, &runner, (job_id, deadline), status);
         section(&format!("0x21 JobAck: {status}"), "Of the job above.", &frame.to_frame());
     }
     let fraction = Percent::new(50).expect("at most 100");
     let frame = JobProgress { job_id, fraction, detail: Some(Text::truncated("half")) };
     section("0x22 JobProgress", "Half of it.", &frame.to_frame());
-    let body = Body::new(b"hi\n".to_vec()).expect("a short one");
-    let frame = JobResult::signed(CHAIN, &runner, job_id, body);
+    let result = Body::new(b"hi\n".to_vec()).expect("a short one");
+    let frame = JobResult::signed(CHAIN, &runner, job_id, result);
     section("0x23 JobResult", "The three bytes that `echo hi` prints.", &frame.to_frame());
-    let frame = JobCancel::signed(CHAIN, &validator, job_id, CancelReason::Reassigned);
+    let attempt = (job_id, deadline);
+    let frame = JobCancel::signed(CHAIN, &validator, attempt, CancelReason::Reassigned);
     section("0x24 JobCancel", "Another runner has it.", &frame.to_frame());
+    let proof = Body::new(b"cbyproof".to_vec()).expect("a short one");
+    let frame = JobProof { job_id, proof };
+    section("0x25 JobProof", "The first eight bytes of a proof alone.", &frame.to_frame());
+    let content = (Hash([9; 32]), body, deadline);
+    let frame = Errand::signed(CHAIN, &key(5), &runner.public_key(), content);
+    section(
+        "0x26 Errand",
+        "The same work for an agent, whose secret key is 32 times 0x05, with the label 32 times 0x09.",
+        &frame.to_frame(),
+    );
     let reveal = |key: &SecretKey| {
         let body = Body::new(b"hi\n".to_vec()).expect("a short one");
         let result = JobResult::signed(CHAIN, key, job_id, body);

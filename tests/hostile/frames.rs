@@ -2,13 +2,14 @@
 
 use crate::{play, random::Random};
 use cowboy_engine::{
-    primitives::{Hash, Height, SecretKey},
+    primitives::{Hash, Height, SecretKey, Signature},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
-        Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
-        HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit,
-        JobFailure, JobProgress, JobResult, JobReveal, Labels, Message, Percent, RawFrame, Reason,
-        RejectReason, Reveal, Reveals, Role, Text, VERSION,
+        Channel, Control, Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing,
+        HeartbeatPong, Hello, HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment,
+        JobCancel, JobCommit, JobFailure, JobIds, JobProgress, JobProof, JobResult, JobReveal,
+        Labels, Message, OpenJobs, Percent, RawFrame, Reason, RejectReason, Reveal, Reveals, Role,
+        Text, VERSION,
     },
 };
 use std::fs;
@@ -61,7 +62,9 @@ pub fn of_runner() -> Vec<Vec<u8>> {
         ..CapabilityChange::default()
     };
     let delta = CapabilityDelta::signed(CHAIN, &key, Height::new(2), change);
+    let open = OpenJobs { job_ids: JobIds::first(JOBS) };
     let mut frames = vec![hello.to_frame(), ack.to_frame(), load.to_frame(), delta.to_frame()];
+    frames.push(open.to_frame());
     for nonce in 1..6 {
         frames.push(HeartbeatPing::signed(CHAIN, &key, Height::new(nonce), nonce).to_frame());
     }
@@ -72,7 +75,7 @@ pub fn of_runner() -> Vec<Vec<u8>> {
             AckStatus::Reject(RejectReason::AtCapacity),
         ];
         for status in statuses {
-            frames.push(JobAck::signed(CHAIN, &key, job_id, status).to_frame());
+            frames.push(JobAck::signed(CHAIN, &key, (job_id, Height::new(11)), status).to_frame());
         }
         let fraction = Percent::new(50).expect("it is one");
         let detail = Some(Text::truncated("half"));
@@ -93,6 +96,26 @@ pub fn of_runner() -> Vec<Vec<u8>> {
     frames
 }
 
+/// A job, due nine blocks after it was assigned; not signed.
+pub fn assignment(job_id: Hash, at: u64, spec: &[u8]) -> JobAssignment {
+    JobAssignment {
+        job_id,
+        submitter: runner().address(),
+        nonce: 0,
+        job_spec: Body::new(spec.to_vec()).expect("it is short"),
+        block_height: Height::new(at),
+        deadline_block: Height::new(at + 9),
+        validator_signed: Signature([0; 65]),
+    }
+}
+
+/// An errand for the runner; the agent has the validator's key.
+pub fn errand(label: Hash) -> Errand {
+    let spec = Body::new(b"spec".to_vec()).expect("it is short");
+    let content = (label, spec, Height::new(11));
+    Errand::signed(CHAIN, &validator(), &runner().public_key(), content)
+}
+
 /// Frames as a validator writes them.
 pub fn of_validator() -> Vec<Vec<u8>> {
     let (key, runner) = (validator(), runner().public_key());
@@ -110,12 +133,14 @@ pub fn of_validator() -> Vec<Vec<u8>> {
         frames.push(pong.to_frame());
     }
     for job_id in JOBS {
-        let spec = Body::new(b"spec".to_vec()).expect("it is short");
-        let (now, deadline) = (Height::new(2), Height::new(9));
-        let assignment = JobAssignment::signed(CHAIN, &key, job_id, spec, now, deadline);
+        let assignment =
+            JobAssignment::signed(CHAIN, &key, &runner, assignment(job_id, 2, b"spec"));
         frames.push(assignment.to_frame());
-        let cancel = JobCancel::signed(CHAIN, &key, job_id, CancelReason::Expired);
-        frames.push(cancel.to_frame());
+        let attempt = (job_id, assignment.deadline_block);
+        frames.push(JobCancel::signed(CHAIN, &key, attempt, CancelReason::Expired).to_frame());
+        let proof = Body::new(b"proof".to_vec()).expect("it is short");
+        frames.push(JobProof { job_id, proof }.to_frame());
+        frames.push(errand(job_id).to_frame());
         frames.push(JobReveal::signed(CHAIN, &key, job_id).to_frame());
         frames.push(JobAggregate::signed(CHAIN, &key, job_id, reveals(job_id)).to_frame());
     }
@@ -134,6 +159,7 @@ fn again(channel: Channel, frame: &RawFrame) -> Option<Vec<u8>> {
             Control::Pong(message) => message.to_frame(),
             Control::Backpressure(message) => message.to_frame(),
             Control::Capabilities(message) => message.to_frame(),
+            Control::OpenJobs(message) => message.to_frame(),
             Control::Goodbye(message) => message.to_frame(),
         }),
         Channel::Job => Some(match Job::decode(frame).ok()?? {
@@ -142,6 +168,8 @@ fn again(channel: Channel, frame: &RawFrame) -> Option<Vec<u8>> {
             Job::Progress(message) => message.to_frame(),
             Job::Result(message) => message.to_frame(),
             Job::Cancel(message) => message.to_frame(),
+            Job::Proof(message) => message.to_frame(),
+            Job::Errand(message) => message.to_frame(),
             Job::Commit(message) => message.to_frame(),
             Job::Reveal(message) => message.to_frame(),
             Job::Aggregate(message) => message.to_frame(),

@@ -3,8 +3,8 @@
 
 use crate::{
     frames::{
-        CHAIN, JOBS, RUNNERS_NONCE, VALIDATORS_NONCE, of_runner, of_validator, pieces, reveals,
-        runner, validator,
+        CHAIN, JOBS, RUNNERS_NONCE, VALIDATORS_NONCE, assignment, errand, of_runner, of_validator,
+        pieces, reveals, runner, validator,
     },
     play,
     random::Random,
@@ -17,9 +17,9 @@ use cowboy_engine::{
         validator::{self as validators, Validator},
     },
     wire::{
-        AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, Channel, FrameReader,
-        GoodbyeReason, JobAggregate, JobAggregated, JobAssignment, JobCommit, JobFailure,
-        JobResult, JobReveal, Message as _, Percent, Reason, RejectReason,
+        AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, Channel, Errand,
+        FrameReader, GoodbyeReason, JobAggregate, JobAggregated, JobAssignment, JobCancel,
+        JobCommit, JobFailure, JobResult, JobReveal, Message as _, Percent, Reason, RejectReason,
     },
 };
 use std::collections::BTreeMap;
@@ -191,6 +191,9 @@ fn a_validator_believes_nothing_that_was_not_signed() {
                         assert!(is_established && result.verify(CHAIN, &peer));
                         results += 1;
                     }
+                    validators::Event::Rejected(ack) => {
+                        assert!(is_established && ack.verify(CHAIN, &peer));
+                    }
                     validators::Event::Committed(commit) => {
                         assert!(is_established && commit.verify(CHAIN, &peer));
                         commits += 1;
@@ -212,6 +215,7 @@ fn a_validator_believes_nothing_that_was_not_signed() {
                         assert!(is_established && delta.verify(CHAIN, &peer));
                     }
                     validators::Event::Pinged { .. }
+                    | validators::Event::Open(_)
                     | validators::Event::Backpressure(_)
                     | validators::Event::Progress(_) => assert!(is_established),
                     validators::Event::Accepted { job_id } => {
@@ -234,15 +238,17 @@ fn a_validator_believes_nothing_that_was_not_signed() {
             match random.below(12) {
                 0 | 1 => {
                     let job_id = *random.pick(&JOBS);
-                    let spec = Body::new(vec![0; random.below(99)]).expect("it is short");
-                    let (at, deadline) = (Height::new(played.head), Height::new(played.head + 9));
-                    if played.session.assign(job_id, spec, at, deadline).is_ok() {
+                    let spec = vec![0; random.below(99)];
+                    let assignment = assignment(job_id, played.head, &spec);
+                    if played.session.assign(assignment).is_ok() {
                         dispatches.entry(job_id).or_default().0 += 1;
                     }
                 }
                 2 => {
                     let reason = *random.pick(CancelReason::ALL);
-                    played.session.cancel(random.pick(&JOBS), reason);
+                    let deadline = Height::new(played.head);
+                    // Without an established connection it is refused.
+                    let _ = played.session.cancel(random.pick(&JOBS), deadline, reason);
                 }
                 3 => played.offer(random, &handed_over),
                 4 => {
@@ -286,7 +292,8 @@ fn a_validator_believes_nothing_that_was_not_signed() {
 fn a_runner_takes_no_job_that_was_not_signed() {
     let (own, peer) = (runner(), validator().public_key());
     let corpus = of_validator();
-    let kinds = [JobAssignment::KIND, JobReveal::KIND, JobAggregate::KIND];
+    let kinds =
+        [JobAssignment::KIND, Errand::KIND, JobCancel::KIND, JobReveal::KIND, JobAggregate::KIND];
     let openings = of_kinds(&corpus, &kinds);
     let result = |job_id| {
         let body = Body::new(b"done".to_vec()).expect("it is short");
@@ -298,6 +305,8 @@ fn a_runner_takes_no_job_that_was_not_signed() {
         JobCommit::signed(CHAIN, &own, job_id, Height::new(40), commitment)
     };
     let committed = JOBS.map(commit);
+    let errands = JOBS.map(|label| errand(label).errand_id);
+    let is_known = |id: &Hash| JOBS.contains(id) || errands.contains(id);
     let fail = |job_id| JobFailure::signed(CHAIN, &own, job_id, Reason::truncated("exited with 3"));
     let failed = JOBS.map(fail);
     let (mut established, mut assigned, mut ended) = (0u64, 0u64, 0u64);
@@ -330,14 +339,27 @@ fn a_runner_takes_no_job_that_was_not_signed() {
                     }
                     runners::Event::Assigned { stream, assignment } => {
                         // It may overtake the pong that completes the handshake.
-                        assert!(assignment.verify(CHAIN, &peer), "{assignment:?}");
+                        assert!(
+                            assignment.verify(CHAIN, &peer, &own.public_key()),
+                            "{assignment:?}"
+                        );
                         assigned += 1;
-                        let status = match random.below(4) {
+                        let status = match random.below(5) {
                             0 => AckStatus::Duplicate,
+                            // Others have to assign it alike, or a proof has to come.
+                            4 => continue,
                             1 => AckStatus::Reject(*random.pick(RejectReason::ALL)),
                             _ => AckStatus::Accepted,
                         };
                         played.session.answer(stream, status);
+                    }
+                    runners::Event::Sent { stream, errand } => {
+                        assert!(errand.verify(CHAIN, &own.public_key()), "{errand:?}");
+                        played.session.answer(stream, AckStatus::Accepted);
+                    }
+                    runners::Event::Proved { job_id, .. } => {
+                        assert!(is_known(&job_id));
+                        played.session.answer_waiting(&job_id, AckStatus::Duplicate);
                     }
                     runners::Event::RevealWanted { stream, job_id } => {
                         assert!(JOBS.contains(&job_id));
@@ -356,7 +378,7 @@ fn a_runner_takes_no_job_that_was_not_signed() {
                     runners::Event::Cancelled { job_id, .. }
                     | runners::Event::Released { job_id }
                     | runners::Event::Delivered { job_id }
-                    | runners::Event::Undelivered { job_id } => assert!(JOBS.contains(&job_id)),
+                    | runners::Event::Undelivered { job_id } => assert!(is_known(&job_id)),
                 }
             }
             match random.below(14) {

@@ -152,8 +152,8 @@ impl World for Store {
         Ok(Hash::ZERO)
     }
 
-    fn job(&self, _: &JobRequest, _: u64) -> Result<Hash, String> {
-        Ok(Hash::ZERO)
+    fn job(&self, _: &JobRequest, _: u64) -> Result<(Hash, u64), String> {
+        Ok((Hash::ZERO, 0))
     }
 }
 

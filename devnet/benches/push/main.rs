@@ -22,7 +22,7 @@ use cowboy_devnet::transport::{
     tls::Identity,
 };
 use cowboy_engine::{
-    primitives::{Hash, Height, SecretKey},
+    primitives::{Hash, Height, SecretKey, Signature},
     wire::{AckStatus, Body, Channel, FrameReader, Job, JobAck, JobAssignment, Message as _},
 };
 use criterion::{Criterion, async_executor::AsyncExecutor, criterion_group, criterion_main};
@@ -49,10 +49,20 @@ impl Words {
         let key = |name| SecretKey::derive(b"push", name);
         let (validator, runner, job_id) = (key("validator"), key("runner"), Hash([7; 32]));
         let spec = Body::new(vec![3; SPEC]).expect("shorter than a frame");
-        let (from, until) = (Height::new(40), Height::new(140));
+        let until = Height::new(140);
+        let unsigned = JobAssignment {
+            job_id,
+            submitter: validator.address(),
+            nonce: 0,
+            job_spec: spec,
+            block_height: Height::new(40),
+            deadline_block: until,
+            validator_signed: Signature([0; 65]),
+        };
+        let to = runner.public_key();
         Self {
-            assignment: JobAssignment::signed(CHAIN, &validator, job_id, spec, from, until),
-            ack: JobAck::signed(CHAIN, &runner, job_id, AckStatus::Accepted),
+            assignment: JobAssignment::signed(CHAIN, &validator, &to, unsigned),
+            ack: JobAck::signed(CHAIN, &runner, (job_id, until), AckStatus::Accepted),
             validator,
             runner,
             signs,
@@ -63,18 +73,18 @@ impl Words {
         if !self.signs {
             return self.assignment.to_frame();
         }
-        let JobAssignment { job_id, job_spec, block_height, deadline_block, .. } =
-            self.assignment.clone();
-        let key = &self.validator;
-        JobAssignment::signed(CHAIN, key, job_id, job_spec, block_height, deadline_block).to_frame()
+        let (unsigned, runner) = (self.assignment.clone(), self.runner.public_key());
+        JobAssignment::signed(CHAIN, &self.validator, &runner, unsigned).to_frame()
     }
 
     fn ack(&self, assignment: &JobAssignment) -> Vec<u8> {
         if !self.signs {
             return self.ack.to_frame();
         }
-        assert!(assignment.verify(CHAIN, &self.validator.public_key()), "the validator's");
-        JobAck::signed(CHAIN, &self.runner, assignment.job_id, AckStatus::Accepted).to_frame()
+        let (validator, runner) = (self.validator.public_key(), self.runner.public_key());
+        assert!(assignment.verify(CHAIN, &validator, &runner), "the validator's");
+        let attempt = (assignment.job_id, assignment.deadline_block);
+        JobAck::signed(CHAIN, &self.runner, attempt, AckStatus::Accepted).to_frame()
     }
 
     fn acked(&self, ack: &JobAck) {

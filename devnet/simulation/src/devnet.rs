@@ -25,7 +25,13 @@ use cowboy_engine::{
     primitives::{Hash, PublicKey, SecretKey, Wei},
     registry::JobKind,
 };
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 use tokio::sync::{
     broadcast::{Receiver, error::RecvError},
     mpsc,
@@ -177,7 +183,8 @@ impl Devnet {
         });
         let config = runner::Config {
             chain_id: self.cluster.genesis().chain_id(),
-            targets: self.targets.of(&key.public_key()),
+            known: self.targets.of(&key.public_key()),
+            agents: BTreeSet::new(),
             kinds: [JobKind::Custom].into(),
             max_concurrent_jobs: 4,
             polling: None,

@@ -9,8 +9,8 @@ use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::State,
     job::{filter::Scene, spec::JobSpec},
-    primitives::{Address, Hash, codec::to_vec, keccak256},
-    wire::Body,
+    primitives::{Address, Hash, Height, SecretKey, codec::to_vec, keccak256},
+    wire::{Body, Errand},
 };
 use std::{collections::BTreeMap, time::Duration};
 use tokio::{
@@ -24,8 +24,12 @@ const RUNNERS: usize = 3;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The running validators, and what is out.
-#[derive(Default)]
 pub(super) struct Crew {
+    chain_id: u64,
+    /// Signs errands.
+    key: SecretKey,
+    /// The pace of blocks.
+    block_ms: u64,
     validators: Mutex<BTreeMap<String, (Services, Gateway)>>,
     /// Errands per runner.
     out: Mutex<BTreeMap<Address, u32>>,
@@ -41,6 +45,10 @@ pub(super) struct Work {
     /// When nobody waits for it any more.
     pub(super) until: Instant,
 }
+
+/// How many times as long as its work may take an errand is valid, counted in blocks, and how many
+/// blocks more: the agent calls its runner back by the clock, and blocks may come faster.
+const VALID: (u64, u64) = (4, 100);
 
 /// Counts an errand as out while it lives, and calls its runner back if nobody waits any more.
 struct Out<'a> {
@@ -61,6 +69,35 @@ impl Drop for Out<'_> {
 }
 
 impl Crew {
+    /// Nothing runs yet. Errands are signed by `key`; blocks come every `block_ms`.
+    pub(super) fn new(chain_id: u64, key: SecretKey, block_ms: u64) -> Self {
+        Self {
+            chain_id,
+            key,
+            block_ms,
+            validators: Mutex::default(),
+            out: Mutex::default(),
+            occasions: watch::Sender::default(),
+        }
+    }
+
+    /// An errand for a runner; `None`: it has left the registry.
+    fn errand(
+        &self,
+        work: &Work,
+        body: &Body,
+        turn: u32,
+        to: (&Address, Height),
+    ) -> Option<Errand> {
+        let (runner, head) = to;
+        let label = keccak256(&[&work.task.0, &work.attempt.to_be_bytes(), &turn.to_be_bytes()]);
+        let runner = self.state()?.registry().get(runner)?.pubkey.clone();
+        let blocks = work.spec.bounds.expected_execution_ms.div_ceil(self.block_ms);
+        let deadline = head.after(blocks.saturating_mul(VALID.0).saturating_add(VALID.1));
+        let content = (label, body.clone(), deadline);
+        Some(Errand::signed(self.chain_id, &self.key, &runner, content))
+    }
+
     /// A validator runs from now on.
     pub(super) fn joined(&self, name: &str, services: Services, gateway: Gateway) {
         self.validators.lock().insert(name.to_owned(), (services, gateway));
@@ -149,14 +186,15 @@ impl Crew {
                 }
                 continue;
             };
-            let errand = keccak256(&[
-                b"cowboy/errand/v1",
-                &work.task.0,
-                &work.attempt.to_be_bytes(),
-                &turn.to_be_bytes(),
-            ]);
-            let report = match gateway.send_errand(&runner, errand, body.clone()) {
-                Ok(report) => report,
+            let sent = self
+                .errand(&work, &body, turn, (&runner, gateway.height()))
+                .ok_or(ErrandError::NotConnected)
+                .and_then(|errand| {
+                    let id = errand.errand_id;
+                    Ok((id, gateway.send_errand(&runner, errand)?))
+                });
+            let (errand, report) = match sent {
+                Ok(sent) => sent,
                 Err(error) => {
                     last = Some(error);
                     // Tried again when something has changed.

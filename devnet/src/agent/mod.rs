@@ -153,15 +153,17 @@ impl Agent {
         let mut core = Core::new(agent, secret, options, now());
         let store = Store::open(&path, chain_id)?;
         store.load(&mut core, now())?;
+        let block_ms = u64::try_from(block_time.as_millis()).unwrap_or(u64::MAX).max(1);
+        let crew = Crew::new(chain_id, key.clone(), block_ms);
         let books = Books { core, post: Post::new(key), resumed: false, seen: None };
         let inner = Inner {
             books: Mutex::new(books),
-            crew: Crew::default(),
+            crew,
             provers: Provers::new(scheme, proof_seed, &agent, workers),
             store,
             metrics: Metrics::new(),
             runners,
-            block_ms: u64::try_from(block_time.as_millis()).unwrap_or(u64::MAX).max(1),
+            block_ms,
             doing: Mutex::default(),
             writing: Mutex::default(),
             closed: AtomicBool::new(false),

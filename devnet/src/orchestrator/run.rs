@@ -25,7 +25,7 @@ use crate::{
         pool::Pool,
         server as lease,
     },
-    topology::{AGENT, Name, Plan},
+    topology::{Name, Plan},
 };
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
 use cowboy_engine::primitives::Address;
@@ -188,11 +188,10 @@ async fn live(
         names.into_iter().map(|n| (n.to_string(), plan.key(n).address())).collect()
     };
     let started_at = Timestamp::now();
-    let name = plan.accounts.iter().find(|account| account.name.as_str() == AGENT);
-    let agent = name.map(|account| {
+    let agent = plan.agent().map(|name| {
         let runners = plan.runners.iter();
         Agent::open(agent::Config {
-            key: plan.key(&account.name),
+            key: plan.key(name),
             options: plan.speculation.clone(),
             scheme: genesis.params.tasks.scheme.clone(),
             proof_seed: proof_seed(plan.seed),

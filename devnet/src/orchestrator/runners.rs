@@ -85,7 +85,8 @@ impl Runners {
         let config = runner::Config {
             chain_id: self.chain_id,
             key: key.clone(),
-            targets: self.targets.of(&key.public_key()),
+            known: self.targets.of(&key.public_key()),
+            agents: plan.agent().map(|name| plan.key(name).address()).into_iter().collect(),
             kinds: runner.kinds.iter().copied().map(JobKind::from).collect(),
             max_concurrent_jobs: runner.max_concurrent_jobs,
             polling: Some(self.polling.clone()),

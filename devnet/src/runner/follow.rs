@@ -1,12 +1,12 @@
 //! What a runner in a process of its own asks the control API, again and again: where its
-//! validators listen, and in which phase the chain is.
+//! validators listen, who votes, and in which phase the chain is.
 //!
 //! A devnet may end and come back, and answer elsewhere then. Meanwhile nobody is dialled, so that
 //! the first attempt after that is made at once and not when a long back-off is over. What comes
 //! back has to be the same chain: two chains of one topology share their id and genesis, so that
 //! the first block tells them apart.
 
-use super::ValidatorAddress;
+use super::{Known, ValidatorAddress};
 use crate::{
     api::types::{AddressText, ErrorCode, HashText, Parameters, Runner},
     client::{BlockAt, Client, ClientError},
@@ -73,6 +73,10 @@ pub(super) struct Seen {
     pub phase: Phase,
     /// The registry entry.
     pub entry: Runner,
+    /// The consensus epoch of the next block.
+    pub epoch: u64,
+    /// Who votes in it: ed25519 keys.
+    pub committee: Vec<[u8; 32]>,
     pub targets: Vec<ValidatorAddress>,
 }
 
@@ -133,7 +137,14 @@ impl Follower {
             other => other?,
         };
         let mut listening = BTreeMap::new();
+        let mut committee = Vec::new();
         for validator in self.client.validators().await? {
+            if validator.index.is_some() {
+                let key = validator.consensus_key.0.0.as_slice().try_into();
+                committee.push(key.map_err(|_| {
+                    answer(&format_args!("consensus key {}", validator.consensus_key))
+                })?);
+            }
             if let Some(quic) = validator.quic {
                 let address: SocketAddr = parsed(&quic)?;
                 listening.insert(validator.address, (validator.pubkey.0, address));
@@ -146,7 +157,9 @@ impl Follower {
         let subset = entry.connections.iter().map(|connection| &connection.validator_address);
         let targets = subset.filter_map(target).collect();
         let phase = parameters.phase.parse().map_err(|error| answer(&error))?;
-        Ok(Seen { parameters, phase, entry, targets })
+        let epoch = parameters.height.checked_div(parameters.epoch_blocks);
+        let epoch = epoch.ok_or_else(|| answer(&"an epoch of no block"))?;
+        Ok(Seen { parameters, phase, entry, epoch, committee, targets })
     }
 
     /// Remembers the chain at the first look, and refuses another one later.
@@ -179,7 +192,7 @@ impl Follower {
         mut self,
         clock: impl Clock,
         first: Seen,
-        targets: watch::Sender<Vec<ValidatorAddress>>,
+        known: watch::Sender<Known>,
         phase: watch::Sender<Phase>,
         connected: watch::Receiver<usize>,
     ) -> FollowError {
@@ -189,6 +202,14 @@ impl Follower {
             clock.sleep(pause).await;
             let (now, wanted) = match self.look().await {
                 Ok(seen) => {
+                    known.send_if_modified(|known| {
+                        let before = known.committees.get(&seen.epoch);
+                        let differs = before != Some(&seen.committee);
+                        if differs {
+                            known.learn(seen.epoch, seen.committee.clone());
+                        }
+                        differs
+                    });
                     pause = self::pause(&seen.parameters);
                     phase.send_if_modified(|known| {
                         std::mem::replace(known, seen.phase) != seen.phase
@@ -216,9 +237,9 @@ impl Follower {
             };
             standing = now;
             if let Some(wanted) = wanted {
-                targets.send_if_modified(|known| {
-                    let differs = *known != wanted;
-                    *known = wanted;
+                known.send_if_modified(|known| {
+                    let differs = known.targets != wanted;
+                    known.targets = wanted;
                     differs
                 });
             }

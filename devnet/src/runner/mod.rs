@@ -1,7 +1,7 @@
 //! A runner: connected to its subset of the validators, executing what the chain assigns to it.
 //!
 //! * [`node`]: connections, jobs, results.
-//! * [`Targets`]: whom to connect to, as the chain has it.
+//! * [`Targets`]: whom to connect to and to believe, as the chain has it.
 //! * [`polling`]: jobs and results over HTTP, where connections do not do.
 //! * [`worker`]: what does the work.
 //! * [`pledges`]: commitments, on disk before they are sent.
@@ -25,6 +25,7 @@ pub mod node;
 pub mod pledges;
 pub mod polling;
 pub mod process;
+mod proof;
 mod targets;
 pub mod worker;
 
@@ -34,5 +35,5 @@ mod tests;
 pub use node::{Config, Runner, ValidatorAddress, start};
 pub use pledges::Pledges;
 pub use polling::Polling;
-pub use targets::{Targets, targets};
+pub use targets::{Known, Targets, targets};
 pub use worker::Worker;

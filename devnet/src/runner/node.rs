@@ -16,33 +16,31 @@
 //! failed the reason goes the same way.
 //!
 //! Heights are told by validators, any of which may lie: what the runner believes is the lower
-//! median of what its connections told last.
+//! median of what its connections told last. A job is started when one more validator has assigned
+//! it alike than may be dishonest, or when a proof from the certified chain shows it ([`proof`]).
+//!
+//! [`proof`]: super::proof
 
+mod link;
+
+use self::link::Upkeep;
 use super::{
     job::work,
     pledges::Pledges,
     polling::{self, Polling},
+    proof::{self, ProofError},
+    targets::Known,
     worker::{Progress, Worker},
 };
-use crate::transport::{
-    Connection, Dial,
-    driver::{self, GOODBYE_TIMEOUT, Service, now_ms},
-};
+use crate::transport::{Dial, driver::GOODBYE_TIMEOUT};
 use commonware_runtime::{Clock, Handle, Spawner};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     job::spec::JobSpec,
-    primitives::{Hash, Height, PublicKey, SecretKey, codec::from_slice},
+    primitives::{Address, Hash, Height, PublicKey, SecretKey, codec::from_slice},
     registry::JobKind,
-    session::{
-        End, Session as _, StreamId, backoff,
-        jobs::{Delivery, JobTable, Offer},
-        runner::{self, Event},
-    },
-    wire::{
-        BackpressureSignal, CancelReason, GoodbyeReason, JobAggregate, JobAssignment, Percent,
-        RejectReason, Text,
-    },
+    session::jobs::{Attempt, Decided, Delivery, JobTable, Offer},
+    wire::{AckStatus, BackpressureSignal, CancelReason, RejectReason},
 };
 use futures::FutureExt as _;
 use rand_core::CryptoRng;
@@ -50,7 +48,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
@@ -82,9 +80,10 @@ pub struct Config {
     pub chain_id: u64,
     /// The runner's key.
     pub key: SecretKey,
-    /// The validators it is to be connected to, as they change: its subset, for a while also the
-    /// one of before ([`State::subsets_of`](cowboy_engine::chain::State::subsets_of)).
-    pub targets: watch::Receiver<Vec<ValidatorAddress>>,
+    /// The validators, as they change: whom it is to be connected to and whom it believes.
+    pub known: watch::Receiver<Known>,
+    /// The agents on whose errands it goes.
+    pub agents: BTreeSet<Address>,
     /// The kinds of jobs it takes.
     pub kinds: BTreeSet<JobKind>,
     /// Jobs it takes at a time.
@@ -238,6 +237,8 @@ where
     let core = Arc::new(Core {
         chain_id: config.chain_id,
         kinds: config.kinds,
+        agents: config.agents,
+        known: config.known.clone(),
         count,
         activity,
         shared: Mutex::new(Shared {
@@ -259,7 +260,7 @@ where
         pledges: config.pledges,
         committing: tokio::sync::Mutex::new(()),
     });
-    let mut targets = config.targets;
+    let mut known = config.known;
     let shared = core.clone();
     let task = context.spawn(move |context| async move {
         let worker = Arc::new(worker);
@@ -270,8 +271,8 @@ where
             context.child("polling").spawn(move |context| polling::keep(context, desk, polling));
         }
         loop {
-            let wanted = targets.borrow_and_update().clone();
-            for validator in shared.retarget(wanted) {
+            let now = known.borrow_and_update().clone();
+            for validator in shared.retarget(now) {
                 let upkeep = Upkeep {
                     core: shared.clone(),
                     jobs: jobs.clone(),
@@ -282,7 +283,7 @@ where
                 // In a box: the runtime's layers each hold room for what they wrap.
                 context.child("connection").spawn(|context| upkeep.run(context).boxed());
             }
-            if targets.changed().await.is_err() {
+            if known.changed().await.is_err() {
                 // They stay what they are.
                 std::future::pending::<()>().await;
             }
@@ -296,6 +297,9 @@ pub(super) struct Core {
     pub(super) key: SecretKey,
     pub(super) public: PublicKey,
     kinds: BTreeSet<JobKind>,
+    agents: BTreeSet<Address>,
+    /// The validators, as they change.
+    known: watch::Receiver<Known>,
     /// How many validators are connected.
     count: watch::Sender<usize>,
     activity: broadcast::Sender<Activity>,
@@ -342,6 +346,8 @@ enum Command {
     Progress(Hash, Progress),
     /// Send this result, commitment or report.
     Deliver(Delivery),
+    /// Answer the assignments of this job that wait.
+    Answer(Hash, AckStatus),
     /// Tell the load.
     TellLoad,
     /// Say goodbye.
@@ -357,10 +363,11 @@ impl Core {
 
     /// Takes over the validators to be connected to: says goodbye to those that are none any more,
     /// and returns those that a task is needed for.
-    fn retarget(&self, targets: Vec<ValidatorAddress>) -> Vec<PublicKey> {
+    fn retarget(&self, known: Known) -> Vec<PublicKey> {
         let mut shared = self.shared.lock();
+        shared.table.require(known.agreeing());
         let Shared { targets: wanted, links, kept, .. } = &mut *shared;
-        *wanted = targets.into_iter().map(|target| (target.key, target.address)).collect();
+        *wanted = known.targets.into_iter().map(|target| (target.key, target.address)).collect();
         for (_, link) in links.iter().filter(|(key, _)| !wanted.contains_key(key)) {
             link.command(Command::Close);
         }
@@ -397,6 +404,45 @@ impl Core {
             return Err(RejectReason::UnsupportedKind);
         }
         Ok(spec)
+    }
+
+    /// What a proof shows of a job: an attempt of this runner's, and the specification.
+    pub(super) fn read_proof(
+        &self,
+        job_id: &Hash,
+        bytes: &[u8],
+    ) -> Result<(Attempt, Vec<u8>), ProofError> {
+        let known = self.known.borrow().clone();
+        proof::read(&known, (self.chain_id, self.public.address()), job_id, bytes)
+    }
+
+    /// Starts the work on a job that was taken, from whichever peer, and has the other validators
+    /// answered that wait for it.
+    pub(super) fn start<E, W>(
+        self: &Arc<Self>,
+        (jobs, worker): (&Arc<E>, &Arc<W>),
+        shared: &mut Shared,
+        decided: &Decided,
+        (job_id, spec): (Hash, Option<JobSpec>),
+    ) where
+        E: Clock + Spawner,
+        W: Worker,
+    {
+        for link in decided.others.iter().filter_map(|validator| shared.links.get(validator)) {
+            link.command(Command::Answer(job_id, decided.others_status()));
+        }
+        match (&decided.offer, spec) {
+            (Offer::Accept, Some(spec)) => {
+                let (cancel, cancelled) = oneshot::channel();
+                shared.running.insert(job_id, cancel);
+                work(self, jobs, worker, (job_id, spec), cancelled);
+            }
+            (Offer::Reject(reason), _) => {
+                tracing::debug!(runner = %self.public.address(), %job_id, %reason, "job rejected");
+            }
+            _ => {}
+        }
+        shared.tell_load();
     }
 
     /// Has the validator told that holds the job, if any does.
@@ -480,260 +526,5 @@ impl Link {
     /// False: the connection's task is behind, or has ended.
     fn command(&self, command: Command) -> bool {
         self.commands.try_send(command).is_ok()
-    }
-}
-
-/// Keeps one validator connected.
-struct Upkeep<E, D, W> {
-    core: Arc<Core>,
-    jobs: Arc<E>,
-    worker: Arc<W>,
-    dialer: D,
-    validator: PublicKey,
-}
-
-impl<E, D, W> Upkeep<E, D, W>
-where
-    E: Clock + Spawner + CryptoRng,
-    D: Dial,
-    W: Worker,
-{
-    async fn run(self, mut context: E) {
-        let mut attempt = 0;
-        let key = &self.validator;
-        while let Some(address) = self.address() {
-            let reason = match self.dialer.dial(address, key).await {
-                Ok(connection) => {
-                    let (end, established) = self.connection(&mut context, connection).await;
-                    if established {
-                        attempt = 0;
-                    }
-                    if end == End::Peer(GoodbyeReason::DuplicateConnection) {
-                        attempt = ATTEMPT_AFTER_DUPLICATE;
-                    }
-                    end.to_string()
-                }
-                Err(error) => error.to_string(),
-            };
-            self.core.say(Activity::Disconnected { validator: key.clone(), reason });
-            let delay = backoff::delay_ms(attempt, context.next_u64());
-            attempt = attempt.saturating_add(1);
-            context.sleep(Duration::from_millis(delay)).await;
-        }
-    }
-
-    /// Where the validator is; `None`: it is none of the runner's any more, and nobody keeps it
-    /// connected from now on.
-    fn address(&self) -> Option<SocketAddr> {
-        let mut shared = self.core.shared.lock();
-        let address = shared.targets.get(&self.validator).copied().filter(|_| !shared.closing);
-        if address.is_none() {
-            shared.kept.remove(&self.validator);
-        }
-        address
-    }
-
-    /// Runs one connection; says how it ended and whether its handshake was completed.
-    async fn connection(&self, context: &mut E, connection: D::Connection) -> (End, bool) {
-        let core = &self.core;
-        let mut nonce = [0; 32];
-        context.fill_bytes(&mut nonce);
-        let (serial, head) = {
-            let mut shared = core.shared.lock();
-            shared.serial += 1;
-            (shared.serial, shared.head)
-        };
-        let config = runner::Config {
-            chain_id: core.chain_id,
-            key: core.key.clone(),
-            validator: self.validator.clone(),
-            certified: connection.peer().clone(),
-            nonce,
-            head,
-        };
-        let session = runner::Runner::new(config, now_ms(context));
-        let (commands, received) = mpsc::channel(COMMANDS);
-        let mut link = ValidatorLink {
-            core: core.clone(),
-            jobs: self.jobs.clone(),
-            worker: self.worker.clone(),
-            validator: self.validator.clone(),
-            serial,
-            commands,
-            established: false,
-        };
-        let end = driver::drive(context, connection, session, &mut link, received).await;
-        link.ended();
-        (end, link.established)
-    }
-}
-
-/// One connection, from the first byte to the last.
-struct ValidatorLink<E, W> {
-    core: Arc<Core>,
-    jobs: Arc<E>,
-    worker: Arc<W>,
-    validator: PublicKey,
-    serial: u64,
-    commands: mpsc::Sender<Command>,
-    established: bool,
-}
-
-impl<E, W> Service for ValidatorLink<E, W>
-where
-    E: Clock + Spawner,
-    W: Worker,
-{
-    type Session = runner::Runner;
-    type Command = Command;
-
-    fn event(&mut self, session: &mut runner::Runner, event: Event) {
-        match event {
-            Event::Established => self.established(session),
-            Event::Told { head } => {
-                let mut shared = self.core.shared.lock();
-                self.core.told(&mut shared, &self.validator, head);
-            }
-            Event::Assigned { stream, assignment } => self.assigned(session, stream, &assignment),
-            Event::Cancelled { job_id, reason } => self.cancelled(&job_id, reason),
-            Event::Released { job_id } => {
-                let mut shared = self.core.shared.lock();
-                if shared.holders.get(&job_id) == Some(&self.validator) {
-                    shared.holders.remove(&job_id);
-                }
-            }
-            Event::Delivered { job_id } => {
-                let mut shared = self.core.shared.lock();
-                shared.landed(&job_id, &self.validator);
-                shared.holders.remove(&job_id);
-                shared.table.delivered(&job_id, Some(&self.validator));
-            }
-            // With the next block, or the next connection, it is tried again.
-            Event::Undelivered { job_id } => {
-                self.core.shared.lock().landed(&job_id, &self.validator);
-            }
-            Event::RevealWanted { stream, job_id } => {
-                let result = self.core.shared.lock().table.reveal(&job_id);
-                session.reveal(stream, result.as_deref());
-            }
-            Event::AggregateWanted { stream, aggregate } => {
-                session.aggregate(stream, self.agrees(&aggregate));
-            }
-        }
-    }
-
-    fn command(&mut self, session: &mut runner::Runner, command: Command) {
-        match command {
-            Command::Head(head) => session.handle_head(head),
-            Command::Progress(job_id, Progress { percent, detail }) => {
-                if let Ok(percent) = Percent::new(percent.into()) {
-                    session.progress(job_id, percent, detail.as_deref().map(Text::truncated));
-                }
-            }
-            Command::Deliver(delivery) => self.deliver(session, &delivery),
-            Command::TellLoad => session.backpressure(&self.core.shared.lock().load()),
-            Command::Close => session.close(GoodbyeReason::ShuttingDown),
-        }
-    }
-}
-
-impl<E, W> ValidatorLink<E, W>
-where
-    E: Clock + Spawner,
-    W: Worker,
-{
-    fn established(&mut self, session: &mut runner::Runner) {
-        self.established = true;
-        let (head, load) = {
-            let mut shared = self.core.shared.lock();
-            let commands = self.commands.clone();
-            let link = Link { serial: self.serial, commands, told: Height::GENESIS };
-            shared.links.insert(self.validator.clone(), link);
-            self.core.count.send_replace(shared.links.len());
-            shared.deliver_all();
-            if shared.closing {
-                session.close(GoodbyeReason::ShuttingDown);
-            }
-            (shared.head, shared.load())
-        };
-        session.handle_head(head);
-        session.backpressure(&load);
-        self.core.say(Activity::Connected { validator: self.validator.clone() });
-    }
-
-    fn assigned(&self, session: &mut runner::Runner, stream: StreamId, assignment: &JobAssignment) {
-        let job_id = assignment.job_id;
-        let mut spec = None;
-        let offer = {
-            let mut shared = self.core.shared.lock();
-            let head = shared.head;
-            let offer = shared.table.offer(&self.validator, assignment, head, |assignment| {
-                spec = Some(self.core.check(assignment.job_spec.as_bytes())?);
-                Ok(())
-            });
-            if let (Offer::Accept, Some(spec)) = (&offer, spec) {
-                let (cancel, cancelled) = oneshot::channel();
-                shared.running.insert(job_id, cancel);
-                shared.holders.insert(job_id, self.validator.clone());
-                work(&self.core, &self.jobs, &self.worker, (job_id, spec), cancelled);
-            }
-            if let Offer::HandOver(_) = &offer {
-                shared.in_flight.insert(job_id, self.validator.clone());
-            }
-            shared.tell_load();
-            offer
-        };
-        session.answer(stream, offer.status());
-        match offer {
-            Offer::HandOver(delivery) => self.deliver(session, &delivery),
-            Offer::Reject(reason) => {
-                tracing::debug!(runner = %self.core.public.address(), %job_id, %reason, "job rejected");
-            }
-            Offer::Accept | Offer::Duplicate => {}
-        }
-    }
-
-    fn deliver(&self, session: &mut runner::Runner, delivery: &Delivery) {
-        let sent = match delivery {
-            Delivery::Result(result) => session.deliver(result),
-            Delivery::Commit(commit) => session.commit(commit),
-            Delivery::Failure(failure) => session.fail(failure),
-        };
-        if !sent {
-            self.core.shared.lock().landed(&delivery.job_id(), &self.validator);
-        }
-    }
-
-    /// Whether the runner signs what its committee came to.
-    fn agrees(&self, aggregate: &JobAggregate) -> bool {
-        let mut shared = self.core.shared.lock();
-        let head = shared.head;
-        shared.table.aggregate(&self.core.public.address(), aggregate, head)
-    }
-
-    fn cancelled(&self, job_id: &Hash, reason: CancelReason) {
-        let mut shared = self.core.shared.lock();
-        let stopped = shared.table.cancel(job_id);
-        self.core.clear(&mut shared);
-        shared.abandon(job_id);
-        shared.landed(job_id, &self.validator);
-        if stopped {
-            self.core.say(Activity::Stopped { job_id: *job_id, reason: Some(reason) });
-        }
-        shared.tell_load();
-    }
-
-    fn ended(&self) {
-        let mut shared = self.core.shared.lock();
-        if shared.links.get(&self.validator).is_none_or(|link| link.serial != self.serial) {
-            return;
-        }
-        shared.links.remove(&self.validator);
-        self.core.count.send_replace(shared.links.len());
-        shared.holders.retain(|_, holder| *holder != self.validator);
-        // Also what its task had not come to.
-        shared.in_flight.retain(|_, validator| *validator != self.validator);
-        shared.table.lost(&self.validator);
-        shared.deliver_all();
     }
 }

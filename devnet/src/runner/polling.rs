@@ -10,12 +10,11 @@
 //! is up; it is stuck where
 //! none has taken it for three blocks, and then handed in as well. What was committed to is handed
 //! in once the list says that it is wanted. A fetched job goes through the same table as a pushed
-//! one, so that it runs once. What was fetched and is no longer listed, the chain has taken back.
+//! one, so that it runs once; it is started when the list has a proof of it that holds.
 //! Polling says nothing about presence, and nobody is asked to aggregate by it: where the
 //! aggregator only polls, the committee's results are revealed one by one.
 
 use super::{
-    job::work,
     node::{Activity, Core},
     worker::Worker,
 };
@@ -38,7 +37,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 /// The shortest pause between two requests.
 const AT_LEAST: Duration = Duration::from_millis(100);
@@ -280,38 +279,36 @@ where
     /// Starts a job that came by polling, with the chain at `height`; false where it does not.
     fn take(&self, job: &PolledJob, height: Height) -> bool {
         let Self { core, jobs, worker } = self;
-        let (job_id, deadline) = (job.job_id.0, Height::new(job.deadline_block));
+        let job_id = job.job_id.0;
+        // It can be proved a block later.
+        let Some(shown) = &job.proof else { return false };
+        let (attempt, encoded) = match core.read_proof(&job_id, &shown.0.0) {
+            Ok(read) => read,
+            Err(error) => {
+                let runner = core.public.address();
+                tracing::warn!(%runner, %job_id, %error, "the proof of a fetched job does not hold");
+                return false;
+            }
+        };
         let mut spec = None;
-        let mut shared = core.shared.lock();
+        let mut guard = core.shared.lock();
+        let shared = &mut *guard;
         if shared.closing {
             return false;
         }
         let head = shared.head.max(height);
-        let offer = shared.table.offer_polled(job_id, deadline, head, || {
-            spec = Some(core.check(&job.spec)?);
+        let decided = shared.table.offer_proved(attempt, head, || {
+            spec = Some(core.check(&encoded)?);
             Ok(())
         });
-        let taken = match (offer, spec) {
-            (Offer::Accept, Some(spec)) => {
-                let (cancel, cancelled) = oneshot::channel();
-                shared.running.insert(job_id, cancel);
-                work(core, jobs, worker, (job_id, spec), cancelled);
-                true
-            }
-            (Offer::Reject(reason), _) => {
-                tracing::debug!(runner = %core.public.address(), %job_id, %reason, "job not taken");
-                false
-            }
-            _ => false,
-        };
-        shared.tell_load();
-        taken
+        core.start((jobs, worker), shared, &decided, (job_id, spec));
+        decided.offer == Offer::Accept
     }
 
     /// The chain no longer assigns a fetched job to the runner: it has a result, or somebody else.
     fn give_up(&self, job_id: &Hash) {
         let mut shared = self.core.shared.lock();
-        let stopped = shared.table.cancel(job_id);
+        let stopped = shared.table.give_up(job_id);
         self.core.clear(&mut shared);
         shared.abandon(job_id);
         if stopped {

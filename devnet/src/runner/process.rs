@@ -1,7 +1,7 @@
 //! A runner in a process of its own, from the first request to its goodbye.
 
 use super::{
-    Config, Polling, Runner,
+    Config, Known, Polling, Runner,
     control::{self, Desk, Wish},
     folder::{RunnerLock, RunnerRecord},
     follow::{self, Api, FollowError, Follower, Seen},
@@ -20,7 +20,11 @@ use crate::{
 };
 use ::tokio::sync::{broadcast, mpsc, watch};
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
-use cowboy_engine::{primitives::SecretKey, registry::JobKind, wire::CancelReason};
+use cowboy_engine::{
+    primitives::{Address, SecretKey},
+    registry::JobKind,
+    wire::CancelReason,
+};
 use futures::future::BoxFuture;
 use std::{
     collections::BTreeSet,
@@ -48,6 +52,8 @@ pub struct ProcessConfig {
     pub kinds: Option<BTreeSet<JobKind>>,
     /// Jobs it takes at a time; `None`: as registered.
     pub max_concurrent_jobs: Option<u32>,
+    /// The agents on whose errands it goes.
+    pub agents: BTreeSet<Address>,
     /// What it executes jobs with, beside requests and commands.
     pub executors: executor::Config,
 }
@@ -112,7 +118,7 @@ async fn live(
     mut stop: BoxFuture<'static, ()>,
     ready: impl FnOnce(&RunnerRecord),
 ) -> Result<(), ProcessError> {
-    let ProcessConfig { lock, key, api, kinds, max_concurrent_jobs, executors } = config;
+    let ProcessConfig { lock, key, api, kinds, max_concurrent_jobs, agents, executors } = config;
     let jobs = lock.folder().jobs_path();
     let executor = Executor::new(&executors)?.in_folder(&jobs, lock.folder().private_path());
     let executor = executor.map_err(HomeError::io(&jobs))?;
@@ -122,7 +128,9 @@ async fn live(
     let seen = follower.look().await?;
     let kinds = taken(&seen, kinds, &executors)?;
     let block_time = Duration::from_millis(seen.parameters.block_time_ms);
-    let (targets, wanted) = watch::channel(seen.targets.clone());
+    let mut known = Known { targets: seen.targets.clone(), ..Known::default() };
+    known.learn(seen.epoch, seen.committee.clone());
+    let (learning, known) = watch::channel(known);
     let (phase, told) = watch::channel(seen.phase);
     let client = follower.client();
     let dialer = quic::Client::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?
@@ -133,7 +141,8 @@ async fn live(
     let node = Config {
         chain_id: seen.parameters.chain_id.0.0,
         key: key.clone(),
-        targets: wanted,
+        known,
+        agents,
         kinds,
         max_concurrent_jobs: seen.entry.max_concurrent_jobs,
         polling: Some(Polling { client: client.clone(), phase: told, interval }),
@@ -165,7 +174,7 @@ async fn live(
     tracing::info!(name = %record.name, %address, devnet = %record.devnet, "running");
     ready(&record);
 
-    let following = follower.follow(context.child("follow"), seen, targets, phase, runner.count());
+    let following = follower.follow(context.child("follow"), seen, learning, phase, runner.count());
     let mut following = pin!(following);
     let outcome = loop {
         ::tokio::select! {

@@ -1,47 +1,96 @@
-//! Whom the runners of one process connect to, as validators come and go.
+//! Whom the runners of one process connect to and believe, as validators come and go.
 //!
-//! The chain says which validators a runner's subset has, the process knows where those listen.
+//! The chain says which validators there are and which of them a runner's subset has; the process
+//! knows where those listen.
 
 use super::ValidatorAddress;
+use crate::consensus::scheme::Committee;
 use commonware_utils::sync::Mutex;
-use cowboy_engine::{chain::State, presence::subset, primitives::PublicKey};
+use cowboy_engine::{
+    chain::State,
+    presence::{subset, threshold},
+    primitives::PublicKey,
+};
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 use tokio::sync::watch;
 
-/// What a runner connects to where the validators stay the same: its subset of them.
-pub fn targets(
-    runner: &PublicKey,
-    validators: &[ValidatorAddress],
-) -> watch::Receiver<Vec<ValidatorAddress>> {
-    let keys: Vec<_> = validators.iter().map(|v| v.key.clone()).collect();
-    let subset = subset::of(runner, &keys).into_iter().map(|i| validators[i].clone());
-    watch::channel(subset.collect()).1
+/// Epochs whose validators are kept: a proof may be of the one before the newest, and the next one
+/// begins before a runner has heard of it.
+const EPOCHS_KEPT: usize = 4;
+
+/// A chain's validators, as one runner knows them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Known {
+    /// Those that it connects to: its subset, for a while also that of the subset epoch before
+    /// ([`State::subsets_of`]).
+    pub targets: Vec<ValidatorAddress>,
+    /// How many validators there are.
+    pub validators: u32,
+    /// The ed25519 keys of the validators, by consensus epoch.
+    pub committees: BTreeMap<u64, Vec<[u8; 32]>>,
 }
 
-/// The targets of all runners of a process, which follow the chain. Cloning shares them.
+impl Known {
+    /// How many of them have to say the same to be believed: one more than may be dishonest.
+    pub const fn agreeing(&self) -> usize {
+        threshold::of(self.validators) as usize
+    }
+
+    /// Those who vote in an epoch; `None`: they are not known.
+    pub fn committee(&self, chain_id: u64, epoch: u64) -> Option<Committee> {
+        Committee::of_keys(chain_id, self.committees.get(&epoch)?).ok()
+    }
+
+    /// These validators vote in an epoch.
+    pub fn learn(&mut self, epoch: u64, keys: Vec<[u8; 32]>) {
+        self.validators = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        self.committees.insert(epoch, keys);
+        while self.committees.len() > EPOCHS_KEPT {
+            self.committees.pop_first();
+        }
+    }
+}
+
+/// What a runner knows where the validators stay the same and none of their votes is needed.
+pub fn targets(runner: &PublicKey, validators: &[ValidatorAddress]) -> watch::Receiver<Known> {
+    let keys: Vec<_> = validators.iter().map(|v| v.key.clone()).collect();
+    let targets = subset::of(runner, &keys).into_iter().map(|i| validators[i].clone()).collect();
+    let validators = u32::try_from(validators.len()).unwrap_or(u32::MAX);
+    let committees = BTreeMap::new();
+    watch::channel(Known { targets, validators, committees }).1
+}
+
+/// What all runners of a process know, which follow the chain. Cloning shares it.
 #[derive(Clone)]
 pub struct Targets(Arc<Mutex<Inner>>);
 
 struct Inner {
     state: State,
     addresses: BTreeMap<PublicKey, SocketAddr>,
-    runners: BTreeMap<PublicKey, watch::Sender<Vec<ValidatorAddress>>>,
+    runners: BTreeMap<PublicKey, watch::Sender<Known>>,
 }
 
 impl Inner {
-    fn of(&self, runner: &PublicKey) -> Vec<ValidatorAddress> {
+    fn of(&self, runner: &PublicKey) -> Known {
         let subset = self.state.subsets_of(runner);
         let address = |key: &PublicKey| {
             let address = *self.addresses.get(key)?;
             Some(ValidatorAddress { key: key.clone(), address })
         };
-        subset.into_iter().filter_map(|validator| address(&validator.pubkey)).collect()
+        let targets = subset.into_iter().filter_map(|v| address(&v.pubkey)).collect();
+        let mut known = Known { targets, ..Known::default() };
+        let epoch = epoch(&self.state);
+        for epoch in epoch.saturating_sub(1)..=epoch {
+            let keys = self.state.validators_in(epoch).iter().map(|v| v.consensus_key);
+            known.learn(epoch, keys.collect());
+        }
+        known
     }
 
     fn tell_all(&self) {
-        for (runner, targets) in &self.runners {
+        for (runner, known) in &self.runners {
             let now = self.of(runner);
-            targets.send_if_modified(|before| {
+            known.send_if_modified(|before| {
                 let differs = *before != now;
                 *before = now;
                 differs
@@ -50,15 +99,20 @@ impl Inner {
     }
 }
 
+/// The consensus epoch of the next block.
+fn epoch(state: &State) -> u64 {
+    state.epoch_at(state.height().next())
+}
+
 impl Targets {
-    /// The targets that follow from `state`, with nobody listening anywhere yet.
+    /// What follows from `state`, with nobody listening anywhere yet.
     pub fn new(state: State) -> Self {
         let (addresses, runners) = (BTreeMap::new(), BTreeMap::new());
         Self(Arc::new(Mutex::new(Inner { state, addresses, runners })))
     }
 
-    /// The targets of a runner of this process.
-    pub fn of(&self, runner: &PublicKey) -> watch::Receiver<Vec<ValidatorAddress>> {
+    /// What a runner of this process knows.
+    pub fn of(&self, runner: &PublicKey) -> watch::Receiver<Known> {
         let mut inner = self.0.lock();
         let (sender, receiver) = watch::channel(inner.of(runner));
         inner.runners.insert(runner.clone(), sender);
@@ -77,7 +131,7 @@ impl Targets {
         let mut inner = self.0.lock();
         let epochs = |state: &State| {
             let (current, before) = state.subset_epochs();
-            (current.number, before.is_some())
+            (current.number, before.is_some(), epoch(state))
         };
         if state.height() <= inner.state.height() {
             return;

@@ -1,5 +1,7 @@
 //! Runners and gateways over simulated links, around a chain whose blocks the test makes.
 
+mod trust;
+
 use super::{
     node::Activity,
     worker::{Cancelled, Pretended, Progress},
@@ -30,7 +32,7 @@ use cowboy_engine::{
     registry::JobKind,
     wire::CancelReason,
 };
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::sync::{broadcast, mpsc, watch};
 
 type Context = deterministic::Context;
@@ -119,7 +121,8 @@ impl Net {
         Config {
             chain_id: self.state.chain_id(),
             key: key(name),
-            targets: targets(&key(name).public_key(), &validators),
+            known: targets(&key(name).public_key(), &validators),
+            agents: BTreeSet::new(),
             kinds: [JobKind::Custom].into(),
             max_concurrent_jobs: 4,
             polling: None,
@@ -601,7 +604,8 @@ fn refusals_name_their_reason() {
         let outside = (0..5).find(|v| !subset.contains(v)).unwrap();
         let key = public(&net.nodes[outside].name);
         let address = SocketAddr::new(Fabric::<Context>::address(&key), 0);
-        config.targets = watch::channel(vec![ValidatorAddress { key, address }]).1;
+        let targets = vec![ValidatorAddress { key, address }];
+        config.known = watch::channel(Known { targets, ..Known::default() }).1;
     });
     assert_eq!(elsewhere, "closed by the peer: not_in_subset");
 

@@ -335,6 +335,11 @@ impl Plan {
         SecretKey::derive(&self.seed.to_be_bytes(), name.as_str())
     }
 
+    /// The account of the devnet's own agent; `None`: the topology has no such account.
+    pub fn agent(&self) -> Option<&Name> {
+        self.accounts.iter().map(|account| &account.name).find(|name| name.as_str() == AGENT)
+    }
+
     /// How reliably a runner that is connected to its whole subset is present.
     pub fn feasibility(&self) -> Feasibility {
         Feasibility::of(self.validators.len(), self.threshold_rule)

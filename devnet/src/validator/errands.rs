@@ -2,7 +2,7 @@
 //! nothing.
 
 use cowboy_engine::{
-    primitives::{Address, Hash},
+    primitives::{Address, Hash, Height},
     session::Outcome,
 };
 use std::collections::BTreeMap;
@@ -65,14 +65,22 @@ fn told(outcome: Outcome) -> String {
 
 /// The errands that are out, by id.
 #[derive(Debug, Default)]
-pub struct Errands(BTreeMap<Hash, (Address, oneshot::Sender<Report>)>);
+pub struct Errands(BTreeMap<Hash, Out>);
+
+#[derive(Debug)]
+struct Out {
+    runner: Address,
+    deadline: Height,
+    awaiting: oneshot::Sender<Report>,
+}
 
 impl Errands {
-    /// Sends a runner on its way.
+    /// Sends a runner on its way; it gives up after the block `deadline`.
     pub fn open(
         &mut self,
         id: Hash,
         runner: Address,
+        deadline: Height,
     ) -> Result<oneshot::Receiver<Report>, ErrandError> {
         if self.0.contains_key(&id) {
             return Err(ErrandError::AlreadyOut);
@@ -80,36 +88,36 @@ impl Errands {
         if self.0.len() >= MAX_ERRANDS {
             return Err(ErrandError::TooMany);
         }
-        let (report, awaited) = oneshot::channel();
-        self.0.insert(id, (runner, report));
+        let (awaiting, awaited) = oneshot::channel();
+        self.0.insert(id, Out { runner, deadline, awaiting });
         Ok(awaited)
     }
 
-    /// The runner that is on an errand.
-    pub fn of(&self, id: &Hash) -> Option<Address> {
-        self.0.get(id).map(|(runner, _)| *runner)
+    /// The runner that is on an errand, and its last block.
+    pub fn of(&self, id: &Hash) -> Option<(Address, Height)> {
+        self.0.get(id).map(|out| (out.runner, out.deadline))
     }
 
     /// Ends a runner's errand with its report. Whoever waited for it may have gone.
     pub fn close(&mut self, id: &Hash, runner: &Address, report: Report) {
-        if self.of(id) == Some(*runner)
-            && let Some((_, awaiting)) = self.0.remove(id)
+        if self.0.get(id).is_some_and(|out| out.runner == *runner)
+            && let Some(out) = self.0.remove(id)
         {
-            let _ = awaiting.send(report);
+            let _ = out.awaiting.send(report);
         }
     }
 
     /// The validator has ended: so have all errands.
     pub fn lost_all(&mut self) {
-        for (_, awaiting) in std::mem::take(&mut self.0).into_values() {
-            let _ = awaiting.send(Err(ErrandError::Lost));
+        for out in std::mem::take(&mut self.0).into_values() {
+            let _ = out.awaiting.send(Err(ErrandError::Lost));
         }
     }
 
     /// The runner's connection has ended: so have its errands.
     pub fn lost(&mut self, runner: &Address) {
-        for (_, (_, awaiting)) in self.0.extract_if(.., |_, (on, _)| on == runner) {
-            let _ = awaiting.send(Err(ErrandError::Lost));
+        for (_, out) in self.0.extract_if(.., |_, out| out.runner == *runner) {
+            let _ = out.awaiting.send(Err(ErrandError::Lost));
         }
     }
 }
@@ -120,6 +128,7 @@ mod tests {
 
     const ONE: Address = Address([1; 20]);
     const TWO: Address = Address([2; 20]);
+    const LAST: Height = Height::new(9);
 
     fn id(n: u8) -> Hash {
         Hash([n; 32])
@@ -128,9 +137,9 @@ mod tests {
     #[test]
     fn a_report_goes_to_whoever_sent_the_runner() {
         let mut errands = Errands::default();
-        let mut first = errands.open(id(1), ONE).unwrap();
-        let mut second = errands.open(id(2), TWO).unwrap();
-        assert_eq!(errands.open(id(1), TWO).map(drop), Err(ErrandError::AlreadyOut));
+        let mut first = errands.open(id(1), ONE, LAST).unwrap();
+        let mut second = errands.open(id(2), TWO, LAST).unwrap();
+        assert_eq!(errands.open(id(1), TWO, LAST).map(drop), Err(ErrandError::AlreadyOut));
         // Another runner's word does not count.
         errands.close(&id(1), &TWO, Ok(b"forged".to_vec()));
         assert!(first.try_recv().is_err());
@@ -148,9 +157,9 @@ mod tests {
         for n in 0..MAX_ERRANDS {
             let mut id = [0; 32];
             id[..8].copy_from_slice(&(n as u64).to_be_bytes());
-            out.push(errands.open(Hash(id), ONE).unwrap());
+            out.push(errands.open(Hash(id), ONE, LAST).unwrap());
         }
-        assert_eq!(errands.open(id(9), ONE).map(drop), Err(ErrandError::TooMany));
+        assert_eq!(errands.open(id(9), ONE, LAST).map(drop), Err(ErrandError::TooMany));
         drop(out);
     }
 }

@@ -17,51 +17,52 @@
 //! In migration phase `shadow` nothing is dispatched: runners poll (spec §7). What was dispatched
 //! before is still cancelled, and results are taken all the same.
 //!
-//! Beside what the chain assigns, a runner may be sent on an errand ([`Gateway::send_errand`]):
-//! work of which the chain knows nothing, whose result goes to whoever sent it. It counts among
-//! the runner's jobs and is done as one of them.
+//! An agent may send a runner on an errand ([`Gateway::send_errand`]): work of which the chain
+//! knows nothing, whose result goes to the agent. It counts among the runner's jobs and is done
+//! like one.
+//!
+//! A runner that too few of its validators reach does not answer an assignment before it is proved:
+//! [`Gateway::prove`].
+
+mod link;
 
 pub use super::handed::Handed;
 
+use self::link::RunnerLink;
 use super::{
     errands::{ErrandError, Errands, Report},
     limiter::{HelloLimiter, Limits},
     stage::{Stage, reason_of_cancellation, stage},
 };
 use crate::{
+    chain::anchor::Anchor,
     consensus::presence::RunnerView,
     transport::{
         Connection, Listen,
-        driver::{self, GOODBYE_TIMEOUT, Service, now_ms},
+        driver::{self, GOODBYE_TIMEOUT, now_ms},
     },
 };
 use commonware_runtime::{Clock, Spawner};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{
-        State,
-        transaction::{CommitResult, ReportFailure, Reveal, SubmitResult},
-        transition::check_failure,
-    },
-    job::spec::{Job, JobStatus, MAX_TIMEOUT_BLOCKS},
+    chain::{State, Subject},
+    job::spec::{Job, JobStatus},
     presence::{Bitmap, LocalView, view::Label},
-    primitives::{Address, Hash, Height, PublicKey, SecretKey, codec::to_vec},
+    primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec::to_vec},
     registry::Order,
     session::{
-        End, Outcome, Session as _,
         nonces::SeenNonces,
-        validator::{self, AssignError, Event, Validator},
+        validator::{self, Validator},
     },
     wire::{
-        BackpressureSignal, Body, CancelReason, CapabilityDelta, GoodbyeReason, JobCommit,
-        JobFailure, JobProgress, JobResult, Reveals,
+        BackpressureSignal, Body, CancelReason, Errand, GoodbyeReason, JobAssignment, JobProgress,
+        Reveals,
     },
 };
 use futures::FutureExt as _;
 use rand_core::CryptoRng;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
     sync::Arc,
 };
 use tokio::sync::{mpsc, oneshot, watch};
@@ -146,26 +147,29 @@ struct Link {
     commands: mpsc::Sender<Command>,
     since: Height,
     load: Option<BackpressureSignal>,
-    /// Jobs assigned to the runner and dispatched here, however that went, and the blocks that
-    /// assigned them: a job that is tried again may come to the same runner.
-    dispatched: BTreeMap<Hash, Height>,
+    /// Jobs assigned to the runner and dispatched here, however that went.
+    dispatched: BTreeMap<Hash, Dispatched>,
+}
+
+/// The dispatch of an attempt: a job that is tried again may come to the same runner.
+#[derive(Debug, Clone, Copy)]
+struct Dispatched {
+    assigned_at: Height,
+    deadline: Height,
+    /// The runner has not answered, and was not shown a proof.
+    waits: bool,
 }
 
 enum Command {
     Head(Height),
-    Assign(Box<Dispatch>),
-    Errand(Hash, Body),
-    Cancel(Hash, CancelReason),
+    Assign(Box<JobAssignment>),
+    Prove(Hash, Body),
+    Errand(Box<Errand>),
+    /// The job, its deadline in the attempt that is over, and why.
+    Cancel(Hash, Height, CancelReason),
     AskReveal(Hash),
     AskAggregate(Hash, Box<Reveals>),
     Close(GoodbyeReason),
-}
-
-struct Dispatch {
-    job_id: Hash,
-    spec: Body,
-    assigned_at: Height,
-    deadline: Height,
 }
 
 impl Gateway {
@@ -283,11 +287,17 @@ impl Gateway {
         let none = BTreeMap::new();
         for (runner, link) in &mut *links {
             let wanted = wanted.get(runner).unwrap_or(&none);
-            let over = link.dispatched.iter().filter(|(job_id, at)| wanted.get(job_id) != Some(at));
-            let over: Vec<Hash> = over.map(|(job_id, _)| *job_id).collect();
-            for job_id in over {
-                let reason = reason_of_cancellation(state.job(&job_id), runner);
-                if link.command(Command::Cancel(job_id, reason)) {
+            let is_over = |(job_id, dispatched): &(&Hash, &Dispatched)| {
+                wanted.get(job_id) != Some(&dispatched.assigned_at)
+            };
+            let over = link.dispatched.iter().filter(is_over);
+            let over: Vec<_> = over.map(|(job_id, of)| (*job_id, of.deadline)).collect();
+            for (job_id, deadline) in over {
+                let job = state.job(&job_id);
+                // It has brought the result, and needs no word of it.
+                let is_done = job.is_some_and(|job| is_verified_by(job, runner));
+                let reason = reason_of_cancellation(job, runner);
+                if is_done || link.command(Command::Cancel(job_id, deadline, reason)) {
                     link.dispatched.remove(&job_id);
                 }
             }
@@ -300,29 +310,63 @@ impl Gateway {
             if link.dispatched.contains_key(job_id) || stage(job, &runner) != Stage::AtWork {
                 continue;
             }
-            if let Some(dispatch) = Dispatch::of(job_id, job) {
-                let assigned_at = dispatch.assigned_at;
-                if link.command(Command::Assign(Box::new(dispatch))) {
-                    link.dispatched.insert(*job_id, assigned_at);
+            if let Some(assignment) = assignment_of(job_id, job) {
+                let dispatched = Dispatched::of(&assignment);
+                if link.command(Command::Assign(Box::new(assignment))) {
+                    link.dispatched.insert(*job_id, dispatched);
                 }
             }
         }
     }
 
-    /// Sends a runner on an errand, where it is connected and none of that id is out; resolves with
-    /// what it reports, or with why it will not. Dropping the report calls nobody back:
-    /// [`call_back`](Self::call_back) does. `spec` is the canonical form of a job's specification.
+    /// The earliest block whose assignments wait for an answer and are not proved; `None`: none do.
+    pub fn waiting_since(&self) -> Option<Height> {
+        let shared = self.0.shared.lock();
+        let dispatched = shared.links.values().flat_map(|link| link.dispatched.values());
+        dispatched.filter(|one| one.waits).map(|one| one.assigned_at).min()
+    }
+
+    /// Shows the runners that have not answered what `anchor` proves of their assignments.
+    pub fn prove(&self, anchor: &Anchor) {
+        let height = anchor.state().height();
+        let mut shared = self.0.shared.lock();
+        let mut proofs: BTreeMap<Hash, Option<Body>> = BTreeMap::new();
+        for link in shared.links.values_mut() {
+            let Link { commands, dispatched, .. } = link;
+            let provable =
+                |(_, one): &(&Hash, &mut Dispatched)| one.waits && one.assigned_at <= height;
+            for (job_id, one) in dispatched.iter_mut().filter(provable) {
+                let proof = proofs
+                    .entry(*job_id)
+                    .or_insert_with(|| Body::new(anchor.prove(Subject::Job(*job_id))?).ok());
+                if let Some(proof) = proof
+                    && commands.try_send(Command::Prove(*job_id, proof.clone())).is_ok()
+                {
+                    one.waits = false;
+                }
+            }
+        }
+    }
+
+    /// The height of the state that it has.
+    pub fn height(&self) -> Height {
+        self.0.shared.lock().state.height()
+    }
+
+    /// Passes an errand on to a runner, where it is connected and none of that id is out; resolves
+    /// with what it reports, or with why it will not. Dropping the report cancels nothing:
+    /// [`call_back`](Self::call_back) does.
     pub fn send_errand(
         &self,
         runner: &Address,
-        id: Hash,
-        spec: Body,
+        errand: Errand,
     ) -> Result<oneshot::Receiver<Report>, ErrandError> {
+        let id = errand.errand_id;
         let mut shared = self.0.shared.lock();
         let Shared { links, errands, .. } = &mut *shared;
         let link = links.get(runner).ok_or(ErrandError::NotConnected)?;
-        let report = errands.open(id, *runner)?;
-        if !link.command(Command::Errand(id, spec)) {
+        let report = errands.open(id, *runner, errand.deadline_block)?;
+        if !link.command(Command::Errand(Box::new(errand))) {
             errands.close(&id, runner, Err(ErrandError::Busy));
         }
         Ok(report)
@@ -336,9 +380,9 @@ impl Gateway {
     /// Has the runner on an errand stop its work. Its report is [`ErrandError::CalledBack`].
     pub fn call_back(&self, id: &Hash) {
         let mut shared = self.0.shared.lock();
-        if let Some(runner) = shared.errands.of(id) {
+        if let Some((runner, deadline)) = shared.errands.of(id) {
             if let Some(link) = shared.links.get(&runner) {
-                link.command(Command::Cancel(*id, CancelReason::Reassigned));
+                link.command(Command::Cancel(*id, deadline, CancelReason::Reassigned));
             }
             shared.errands.close(id, &runner, Err(ErrandError::CalledBack));
         }
@@ -474,12 +518,29 @@ fn assigns(state: &State, job_id: &Hash, runner: &Address) -> bool {
     state.job(job_id).is_some_and(|job| job.status.at_work().contains(runner))
 }
 
-impl Dispatch {
-    /// `None` for a job whose specification is too large for a frame, which no block can carry.
-    fn of(job_id: &Hash, job: &Job) -> Option<Self> {
-        let assigned_at = job.status.assignment()?.height;
-        let spec = Body::new(to_vec(&*job.spec)).ok()?;
-        Some(Self { job_id: *job_id, spec, assigned_at, deadline: job.deadline() })
+/// Whether the job is verified and the runner's result agrees with that.
+fn is_verified_by(job: &Job, runner: &Address) -> bool {
+    matches!(&job.status, JobStatus::Verified(_, outcome) if outcome.agreeing.contains(runner))
+}
+
+/// A job's assignment, which the session signs. `None` for a job whose specification is too large
+/// for a frame, which no block can carry.
+fn assignment_of(job_id: &Hash, job: &Job) -> Option<JobAssignment> {
+    Some(JobAssignment {
+        job_id: *job_id,
+        submitter: job.submitter,
+        nonce: job.nonce,
+        job_spec: Body::new(to_vec(&*job.spec)).ok()?,
+        block_height: job.status.assignment()?.height,
+        deadline_block: job.deadline(),
+        validator_signed: Signature([0; 65]),
+    })
+}
+
+impl Dispatched {
+    const fn of(assignment: &JobAssignment) -> Self {
+        let JobAssignment { block_height, deadline_block, .. } = *assignment;
+        Self { assigned_at: block_height, deadline: deadline_block, waits: true }
     }
 }
 
@@ -488,295 +549,4 @@ impl Link {
     fn command(&self, command: Command) -> bool {
         self.commands.try_send(command).is_ok()
     }
-}
-
-/// One connection, from the first byte to the last.
-struct RunnerLink {
-    gateway: Gateway,
-    serial: u64,
-    runner: Address,
-    certified: PublicKey,
-    remote: IpAddr,
-    since_ms: u64,
-    commands: mpsc::Sender<Command>,
-    half_open: bool,
-}
-
-impl Service for RunnerLink {
-    type Session = Validator;
-    type Command = Command;
-
-    fn event(&mut self, session: &mut Validator, event: Event) {
-        match event {
-            Event::Admit { runner, nonce } => {
-                session.handle_admission(self.admission(&runner, nonce));
-            }
-            Event::Established => self.established(session),
-            Event::Pinged { .. } => self.with_view(|view, runner, head| view.pinged(runner, head)),
-            Event::Backpressure(signal) => {
-                self.with_view(|view, runner, _| view.accepting(runner, signal.accepting_new));
-                let mut shared = self.gateway.0.shared.lock();
-                if let Some(link) = self.link(&mut shared) {
-                    link.load = Some(signal);
-                }
-            }
-            Event::Capabilities(delta) => {
-                let (added, removed) = changes(&delta);
-                self.with_view(|view, runner, _| view.changed(runner, added, removed));
-            }
-            Event::Accepted { job_id } => {
-                tracing::debug!(runner = %self.runner, %job_id, "job accepted");
-            }
-            Event::Progress(progress) => self.progress(progress),
-            Event::Result(result) => self.result(result),
-            Event::Committed(commit) => self.committed(&commit),
-            Event::Failed(failure) => self.failed(failure),
-            Event::Revealed(result) => {
-                let JobResult { job_id, result_data, runner_signed } = result;
-                let (runner, result) = (self.runner, result_data.into_bytes());
-                let reveal = Reveal { runner, result, runner_signature: runner_signed };
-                self.hand_in(job_id, Handed::Reveal { job_id, reveal });
-            }
-            Event::Aggregated { answer, digest } => {
-                let (job_id, signature) = (answer.job_id, answer.signed);
-                self.hand_in(job_id, Handed::Aggregated { job_id, digest, signature });
-            }
-            Event::Outcome { job_id, outcome } => {
-                tracing::debug!(runner = %self.runner, %job_id, ?outcome, "job dispatched");
-                if let Outcome::Duplicate | Outcome::SoftFailure(_) | Outcome::HardFailure = outcome
-                {
-                    self.reported(&job_id, || Err(ErrandError::Refused(outcome)));
-                }
-                if outcome == Outcome::HardFailure {
-                    self.with_view(|view, runner, _| view.failed(runner));
-                }
-            }
-        }
-    }
-
-    fn command(&mut self, session: &mut Validator, command: Command) {
-        match command {
-            Command::Head(head) => session.handle_head(head),
-            Command::Assign(dispatch) => self.assign(session, *dispatch),
-            Command::Errand(id, spec) => self.run_errand(session, id, spec),
-            Command::Cancel(job_id, reason) => session.cancel(&job_id, reason),
-            Command::AskReveal(job_id) => self.asked(job_id, session.ask_reveal(job_id)),
-            Command::AskAggregate(job_id, reveals) => {
-                self.asked(job_id, session.ask_aggregate(job_id, *reveals));
-            }
-            Command::Close(reason) => session.close(reason),
-        }
-    }
-}
-
-impl RunnerLink {
-    fn admission(&self, runner: &PublicKey, nonce: [u8; 32]) -> Result<(), GoodbyeReason> {
-        let mut shared = self.gateway.0.shared.lock();
-        if shared.closing {
-            return Err(GoodbyeReason::ShuttingDown);
-        }
-        let known = shared.links.contains_key(&self.runner);
-        if !known && !shared.limiter.admit(self.remote, self.since_ms) {
-            return Err(GoodbyeReason::RateLimited);
-        }
-        shared.state.admit(runner, &self.gateway.0.public)?;
-        // Of another key than the certificate's nothing is remembered; the session refuses it.
-        if *runner == self.certified && !shared.nonces.insert(nonce) {
-            return Err(GoodbyeReason::ReplayedNonce);
-        }
-        Ok(())
-    }
-
-    fn established(&mut self, session: &mut Validator) {
-        let (head, dispatches) = {
-            let mut shared = self.gateway.0.shared.lock();
-            let Shared { state, view, links, half_open, errands, .. } = &mut *shared;
-            self.half_open = false;
-            *half_open -= 1;
-            let pushes = state.phase().pushes();
-            let dispatches: Vec<_> = assigned(state)
-                .filter(|(_, _, runner)| pushes && *runner == self.runner)
-                .filter(|(_, job, runner)| stage(job, runner) == Stage::AtWork)
-                .filter_map(|(job_id, job, _)| Dispatch::of(job_id, job))
-                .collect();
-            let link = Link {
-                serial: self.serial,
-                key: self.certified.clone(),
-                commands: self.commands.clone(),
-                since: state.height(),
-                load: None,
-                dispatched: dispatches.iter().map(|d| (d.job_id, d.assigned_at)).collect(),
-            };
-            if let Some(older) = links.insert(self.runner, link) {
-                errands.lost(&self.runner);
-                older.command(Command::Close(GoodbyeReason::DuplicateConnection));
-            }
-            view.opened(self.runner);
-            self.gateway.0.count.send_replace(links.len());
-            (state.height(), dispatches)
-        };
-        session.handle_head(head);
-        tracing::info!(runner = %self.runner, remote = %self.remote, "runner connected");
-        for dispatch in dispatches {
-            self.assign(session, dispatch);
-        }
-    }
-
-    fn assign(&self, session: &mut Validator, dispatch: Dispatch) {
-        let Dispatch { job_id, spec, assigned_at, deadline } = dispatch;
-        match session.assign(job_id, spec, assigned_at, deadline) {
-            Ok(()) | Err(AssignError::AlreadyDispatched) => {}
-            Err(error @ (AssignError::TooManyStreams | AssignError::NotEstablished)) => {
-                tracing::debug!(runner = %self.runner, %job_id, %error, "job not dispatched");
-                let mut shared = self.gateway.0.shared.lock();
-                // With the next block it is tried again.
-                if let Some(link) = self.link(&mut shared) {
-                    link.dispatched.remove(&job_id);
-                }
-            }
-        }
-    }
-
-    fn run_errand(&self, session: &mut Validator, id: Hash, spec: Body) {
-        let head = self.gateway.0.shared.lock().state.height();
-        // Who sent it says how long it may take, and calls it back then.
-        let deadline = Height::new(head.get().saturating_add(MAX_TIMEOUT_BLOCKS));
-        if session.assign(id, spec, head, deadline).is_err() {
-            self.reported(&id, || Err(ErrandError::Busy));
-        }
-    }
-
-    /// Tells whoever sent the runner on an errand what came of it; false: there is no such errand.
-    fn reported(&self, id: &Hash, report: impl FnOnce() -> Report) -> bool {
-        let mut shared = self.gateway.0.shared.lock();
-        let out = shared.errands.of(id) == Some(self.runner);
-        if out {
-            shared.errands.close(id, &self.runner, report());
-        }
-        out
-    }
-
-    /// Keeps what the runner said where the chain assigns the job to it: so much there is room for.
-    fn progress(&self, progress: JobProgress) {
-        let job_id = progress.job_id;
-        let mut shared = self.gateway.0.shared.lock();
-        if assigns(&shared.state, &job_id, &self.runner) {
-            let head = shared.state.height();
-            shared.progress.insert((job_id, self.runner), (progress, head));
-        }
-    }
-
-    /// Passes a result on where the chain still waits for it from this runner.
-    fn result(&self, result: JobResult) {
-        let job_id = result.job_id;
-        if self.reported(&job_id, || Ok(result.result_data.as_bytes().to_vec())) {
-            return;
-        }
-        let bytes = result.result_data.as_bytes().len();
-        let wanted = {
-            let shared = self.gateway.0.shared.lock();
-            shared.state.job(&job_id).is_some_and(|job| {
-                matches!(&job.status, JobStatus::Assigned(a) if a.committee.contains(&self.runner))
-                    && !job.spec.is_committee()
-                    && bytes <= job.spec.bounds.max_return_bytes as usize
-            })
-        };
-        if !wanted {
-            tracing::debug!(runner = %self.runner, %job_id, bytes, "result not wanted");
-            return;
-        }
-        let submission = SubmitResult {
-            job_id,
-            runner: self.runner,
-            result: result.result_data.into_bytes(),
-            runner_signature: result.runner_signed,
-        };
-        self.hand_in(job_id, Handed::Result(submission));
-    }
-
-    /// Passes a commitment on, also where the chain does not wait for it: two different ones of one
-    /// attempt are evidence. The session has checked that the runner signed it.
-    fn committed(&self, commit: &JobCommit) {
-        let JobCommit { job_id, deadline_block, commitment, runner_signed } = *commit;
-        let runner = self.runner;
-        let known = self.gateway.0.shared.lock().state.job(&job_id).map(Job::deadline);
-        if known != Some(deadline_block) {
-            tracing::debug!(%runner, %job_id, deadline = %deadline_block, "of no attempt of the job");
-            return;
-        }
-        let commit = CommitResult { job_id, runner, commitment, runner_signature: runner_signed };
-        self.hand_in(job_id, Handed::Commit { commit, deadline_block });
-    }
-
-    /// Passes a report of failed work on where the chain still waits for the runner.
-    fn failed(&self, failure: JobFailure) {
-        let JobFailure { job_id, reason, runner_signed } = failure;
-        if self.reported(&job_id, || Err(ErrandError::Failed(reason.to_string()))) {
-            return;
-        }
-        let report =
-            ReportFailure { job_id, runner: self.runner, reason, runner_signature: runner_signed };
-        let state = self.gateway.0.shared.lock().state.clone();
-        match check_failure(&state, &report) {
-            Ok(_) => self.hand_in(job_id, Handed::Failure(report)),
-            Err(error) => {
-                tracing::debug!(runner = %self.runner, %job_id, %error, "report not wanted");
-            }
-        }
-    }
-
-    fn hand_in(&self, job_id: Hash, handed: Handed) {
-        if self.gateway.0.handed_in.try_send(handed).is_err() {
-            tracing::warn!(runner = %self.runner, %job_id, "result lost: too many are waiting");
-        }
-    }
-
-    /// What came of a question: one that cannot be put is put again with the next block.
-    fn asked(&self, job_id: Hash, outcome: Result<(), AssignError>) {
-        if let Err(error) = outcome {
-            tracing::debug!(runner = %self.runner, %job_id, %error, "nothing asked");
-        }
-    }
-
-    /// Changes the view where this is the runner's current connection.
-    fn with_view(&self, change: impl FnOnce(&mut LocalView, &Address, Height)) {
-        let mut shared = self.gateway.0.shared.lock();
-        if self.link(&mut shared).is_some() {
-            let head = shared.state.height();
-            change(&mut shared.view, &self.runner, head);
-        }
-    }
-
-    /// The runner's current connection, where it is this one.
-    fn link<'a>(&self, shared: &'a mut Shared) -> Option<&'a mut Link> {
-        shared.links.get_mut(&self.runner).filter(|link| link.serial == self.serial)
-    }
-
-    fn ended(self, end: End) {
-        let mut shared = self.gateway.0.shared.lock();
-        if self.half_open {
-            shared.half_open -= 1;
-            tracing::debug!(runner = %self.runner, remote = %self.remote, %end, "no runner connected");
-            return;
-        }
-        if self.link(&mut shared).is_some() {
-            shared.links.remove(&self.runner);
-            shared.errands.lost(&self.runner);
-            shared.view.lost(&self.runner);
-            self.gateway.0.count.send_replace(shared.links.len());
-        }
-        tracing::info!(runner = %self.runner, %end, "runner disconnected");
-    }
-}
-
-/// What a delta adds and removes.
-fn changes(delta: &CapabilityDelta) -> (Vec<Label>, Vec<Label>) {
-    let capability = |name: &str| Label::Capability(name.to_owned());
-    let entitlement = |name: &str| Label::Entitlement(name.to_owned());
-    let added = delta.added_capabilities.iter().map(capability);
-    let removed = delta.removed_capabilities.iter().map(capability);
-    (
-        added.chain(delta.added_entitlements.iter().map(entitlement)).collect(),
-        removed.chain(delta.removed_entitlements.iter().map(entitlement)).collect(),
-    )
 }

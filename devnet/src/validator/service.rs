@@ -8,7 +8,7 @@ use super::{
     submitter::{Submission, Submitter},
 };
 use crate::{
-    chain::{ledger::ExecutedBlock, reveals::Revealed},
+    chain::{anchor::Anchor, ledger::ExecutedBlock, reveals::Revealed},
     transport::Listen,
 };
 use commonware_macros::select;
@@ -87,6 +87,13 @@ impl Desk {
         let actions = self.committees.advance(state);
         self.act(actions);
         self.submitter.settle(state);
+        if let Some(since) = self.gateway.waiting_since() {
+            match Anchor::newest(&self.services.ledger, since) {
+                Ok(Some(anchor)) => self.gateway.prove(&anchor),
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "assignments cannot be proved"),
+            }
+        }
         if self.gateway.has_withdrawals() {
             self.gateway.needed(needs(&self.services, state));
         }

@@ -20,8 +20,8 @@ pub trait World {
     fn mru(&self, submitter: &Address, kind: &str) -> Option<Address>;
     /// The id that a timer gets, or why it cannot be scheduled.
     fn timer(&self, timer: &Timer, index: u64) -> Result<Hash, String>;
-    /// The id that a job gets, or why it cannot be submitted.
-    fn job(&self, job: &JobRequest, index: u64) -> Result<Hash, String>;
+    /// The id and the nonce that a job gets, or why it cannot be submitted.
+    fn job(&self, job: &JobRequest, index: u64) -> Result<(Hash, u64), String>;
 }
 
 /// A call of a handler.
@@ -158,6 +158,8 @@ pub enum Effect {
     SubmitJob {
         /// Its id.
         id: Hash,
+        /// The nonce in its id.
+        nonce: u64,
         /// What was asked for.
         job: JobRequest,
     },

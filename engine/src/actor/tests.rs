@@ -42,7 +42,7 @@ impl World for Fixed {
         Ok(Hash([timer.height.get() as u8 + index as u8; 32]))
     }
 
-    fn job(&self, _: &JobRequest, _: u64) -> Result<Hash, String> {
+    fn job(&self, _: &JobRequest, _: u64) -> Result<(Hash, u64), String> {
         Err("no jobs here".into())
     }
 }

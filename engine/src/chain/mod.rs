@@ -25,8 +25,10 @@ pub use genesis::{Endowment, Genesis, GenesisError, GenesisRunner, Validator};
 pub use outlook::{Fate, Outlook, Prospect, Quote, QuoteError, Unasked, outlook, quote};
 pub use params::Params;
 pub use receipt::{ActorReceipt, Charged, Fire, LaneReport, Receipt, Status};
-pub use state::{Account, Burned, KnownPresence, MoneyError, State, Supply};
-pub use state_proof::{Found, MAX_PROOF_BYTES, StateProof, StateProofError, Statement, Subject};
+pub use state::{Account, Burned, KnownPresence, MoneyError, PARTS, State, Supply};
+pub use state_proof::{
+    Entry, Evidence, Found, MAX_PROOF_BYTES, StateProof, StateProofError, Statement, Subject,
+};
 pub use tasks::{
     ClaimTask, CompleteTask, CreateCommitment, CreateTask, Params as TaskParams, ResolveCommitment,
     Scheme, Task, TaskClaim, TaskCommitment, TaskStatus, statement_agent,

@@ -231,7 +231,7 @@ impl World for TestChain {
         Seen { asking: Some((&place, &self.ids)), ..self.seen() }.timer(timer, index)
     }
 
-    fn job(&self, job: &JobRequest, index: u64) -> Result<Hash, String> {
+    fn job(&self, job: &JobRequest, index: u64) -> Result<(Hash, u64), String> {
         let place = self.place(account("sender"));
         let (seed, asking) = (place.seed(0), Some((&place, &self.ids)));
         Seen { seed, asking, ..self.seen() }.job(job, index)

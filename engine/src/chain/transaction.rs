@@ -1,5 +1,9 @@
 //! Transactions: what an account signs (spec chain.md, "Transactions").
 
+mod excuse;
+
+pub use excuse::Excuse;
+
 use super::{
     genesis::Validator,
     tasks::{ClaimTask, CompleteTask, CreateCommitment, CreateTask, ResolveCommitment},
@@ -17,7 +21,6 @@ use crate::{
     record,
     registry::Capabilities,
     timer,
-    wire::Reason,
 };
 use std::{
     ops::Deref,
@@ -322,14 +325,14 @@ impl Reveal {
 pub struct ReportFailure {
     /// The job.
     pub job_id: Hash,
-    /// Who cannot do it.
+    /// Who does not do it.
     pub runner: Address,
-    /// Why, for people.
-    pub reason: Reason,
-    /// The runner's signature, as in its `JobFailure` frame.
+    /// What the runner said.
+    pub said: Excuse,
+    /// The runner's signature, as in the frame that said it.
     pub runner_signature: Signature,
 }
-record!(ReportFailure { job_id, runner, reason, runner_signature });
+record!(ReportFailure { job_id, runner, said, runner_signature });
 
 /// See [`Payload::ReportEquivocation`].
 #[derive(Clone, Debug, PartialEq, Eq)]

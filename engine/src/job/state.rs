@@ -323,6 +323,8 @@ pub struct Job {
     pub spec: Arc<JobSpec>,
     /// By whom.
     pub submitter: Address,
+    /// The nonce of its submission: with specification and submitter it gives the job's id.
+    pub nonce: u64,
     /// In which block.
     pub submitted_at: Height,
     /// Where it stands.
@@ -332,11 +334,15 @@ pub struct Job {
     /// Runners proved to have signed two commitments for one attempt; each pays once.
     pub equivocated: Vec<Address>,
 }
-record!(Job { spec, submitter, submitted_at, status, attempt, equivocated });
+record!(Job { spec, submitter, nonce, submitted_at, status, attempt, equivocated });
 
 impl Job {
     /// A job that a block records.
-    pub const fn new(spec: Arc<JobSpec>, submitter: Address, submitted_at: Height) -> Self {
+    pub const fn new(
+        spec: Arc<JobSpec>,
+        (submitter, nonce): (Address, u64),
+        submitted_at: Height,
+    ) -> Self {
         let attempt = Attempt {
             number: 0,
             since: submitted_at,
@@ -347,6 +353,7 @@ impl Job {
         Self {
             spec,
             submitter,
+            nonce,
             submitted_at,
             status: JobStatus::Pending,
             attempt,

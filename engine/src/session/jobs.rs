@@ -1,16 +1,22 @@
 //! A runner's jobs, across its connections (spec connectivity.md §6).
 //!
-//! Every validator of a runner's subset dispatches the same job. The table says which assignment
-//! is taken, keeps each result until its deadline so that it can be handed over again, and
-//! remembers what is over so that a late assignment starts nothing twice.
+//! Every validator of a runner's subset dispatches the same job. The table starts a job when enough
+//! of them have assigned it alike, or when it is proved; it keeps each result until its deadline so
+//! that it can be handed over again, and remembers what is over so that a late assignment starts
+//! nothing twice.
 //!
 //! ```text
-//!             offer: accept          finish, fail              delivered
+//!          offer: enough agree,
+//!          or offer_proved            finish, fail              delivered
 //!   (unknown) ──────────────▶ running ──────────▶ undelivered ───────────▶ delivered
 //!                                │ cancel              │ cancel               │
 //!                                ▼                     ▼                      ▼
 //!                              over ◀─────────────────────────────────── deadline passed
 //! ```
+//!
+//! Any validator may lie. So a single one can neither start a job, nor move the deadline of one
+//! that runs, nor stop it or have its result forgotten: each of these needs [`JobTable::require`]
+//! validators that say the same. One of them is honest.
 //!
 //! Of a committee's job the runner delivers a commitment, and keeps the result until it is asked to
 //! reveal it (spec jobs.md §5). Nobody asks before the commitment is on the chain; where the
@@ -21,7 +27,7 @@
 //!
 //! The chain may try a job again, with the same runner in the new committee (jobs.md §6): an
 //! assignment with a later deadline is of another attempt, and is work like the first. What an
-//! earlier attempt came to is kept until this one has come to something, since a validator may lie.
+//! earlier attempt came to is kept until this one has come to something.
 //!
 //! A runner commits once per attempt, across restarts too: it keeps what it has committed to on
 //! disk, and a job with a restored commitment ([`JobTable::restore`]) is as one that was just done.
@@ -30,11 +36,14 @@
 //! [`MAX_RESULT_BYTES`] (those that nobody will ask for are forgotten first), what is over by
 //! [`MAX_OVER`].
 
+pub use super::proposals::Attempt;
+
+use super::proposals::Proposals;
 use crate::{
     primitives::{Address, Hash, Height, PublicKey},
     wire::{
-        AckStatus, BackpressureSignal, JobAggregate, JobAssignment, JobCommit, JobFailure,
-        JobResult, RejectReason, Text,
+        AckStatus, BackpressureSignal, JobAggregate, JobCommit, JobFailure, JobResult,
+        RejectReason, Text,
     },
 };
 use std::{
@@ -74,6 +83,8 @@ impl Delivery {
 /// What to do with an assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Offer {
+    /// Too few validators have assigned the attempt: the answer follows with [`Decided`].
+    Wait,
     /// Run the job.
     Accept,
     /// The job is known.
@@ -86,12 +97,36 @@ pub enum Offer {
 }
 
 impl Offer {
-    /// The answer to the validator.
-    pub const fn status(&self) -> AckStatus {
-        match self {
+    /// The answer to the validator; `None`: not yet.
+    pub const fn status(&self) -> Option<AckStatus> {
+        Some(match self {
+            Self::Wait => return None,
             Self::Accept => AckStatus::Accepted,
             Self::Duplicate | Self::HandOver(_) => AckStatus::Duplicate,
             Self::Reject(reason) => AckStatus::Reject(*reason),
+        })
+    }
+}
+
+/// An offer, and the other validators that have waited for the decision about the same attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// What to do.
+    pub offer: Offer,
+    /// Validators whose earlier assignments are answered now, with [`Self::others_status`].
+    pub others: Vec<PublicKey>,
+}
+
+impl Decided {
+    const fn alone(offer: Offer) -> Self {
+        Self { offer, others: Vec::new() }
+    }
+
+    /// The answer to [`Self::others`]: the job is accepted on one stream.
+    pub const fn others_status(&self) -> AckStatus {
+        match &self.offer {
+            Offer::Reject(reason) => AckStatus::Reject(*reason),
+            _ => AckStatus::Duplicate,
         }
     }
 }
@@ -104,11 +139,14 @@ pub struct JobTable {
     max_concurrent: u32,
     /// A job was rejected for capacity, and no slot has become free since.
     overloaded: bool,
+    /// Validators that have to say the same.
+    agreeing: usize,
+    proposals: Proposals,
     running: BTreeMap<Hash, Known>,
     finished: BTreeMap<Hash, Finished>,
     result_bytes: usize,
     /// Ended jobs and their deadlines.
-    over: BTreeMap<Hash, Height>,
+    over: BTreeMap<Hash, Over>,
     /// Jobs whose commitment was forgotten, for [`JobTable::take_forgotten`].
     forgotten: Vec<Hash>,
 }
@@ -127,8 +165,34 @@ pub struct Pledge {
 #[derive(Debug)]
 struct Known {
     deadline: Height,
+    /// Validators that have to cancel it.
+    agreeing: usize,
     /// The validators that dispatched it.
     dispatchers: BTreeSet<PublicKey>,
+    /// The validators that say that it is over.
+    cancelled: BTreeSet<PublicKey>,
+}
+
+impl Known {
+    const fn new(deadline: Height, agreeing: usize) -> Self {
+        Self { deadline, agreeing, dispatchers: BTreeSet::new(), cancelled: BTreeSet::new() }
+    }
+
+    /// A validator says that the attempt with this deadline is over; whether enough say so.
+    fn cancel(&mut self, from: &PublicKey, deadline: Height) -> bool {
+        if deadline >= self.deadline {
+            self.cancelled.insert(from.clone());
+        }
+        self.cancelled.len() >= self.agreeing
+    }
+}
+
+/// A job that has ended here.
+#[derive(Debug, Clone, Copy)]
+struct Over {
+    deadline: Height,
+    /// Where it was not taken: why.
+    rejected: Option<RejectReason>,
 }
 
 #[derive(Debug)]
@@ -177,6 +241,8 @@ impl JobTable {
             capacity: max_concurrent,
             max_concurrent,
             overloaded: false,
+            agreeing: 1,
+            proposals: Proposals::new(),
             running: BTreeMap::new(),
             finished: BTreeMap::new(),
             result_bytes: 0,
@@ -191,7 +257,7 @@ impl JobTable {
         let Pledge { result, commit, deadline } = pledge;
         let commitment =
             Commitment { result: Arc::new(result), taken_by: None, aggregated_at: None };
-        let known = Known { deadline, dispatchers: BTreeSet::new() };
+        let known = Known::new(deadline, self.agreeing);
         self.store(known, Delivery::Commit(commit), Some(commitment));
     }
 
@@ -205,6 +271,12 @@ impl JobTable {
         self.running.get(job_id).map(|known| known.deadline)
     }
 
+    /// How many validators have to say the same from now on, at least 1: one more than may be
+    /// dishonest. Before the first call it is 1.
+    pub fn require(&mut self, validators: usize) {
+        self.agreeing = validators.max(1);
+    }
+
     /// At most so many jobs are taken at a time from now on. Those that run go on.
     pub fn limit(&mut self, max_concurrent: u32) {
         self.max_concurrent = max_concurrent;
@@ -212,74 +284,124 @@ impl JobTable {
     }
 
     /// A validator's assignment arrived. A job that is not known is checked in this order:
-    /// deadline, `check` (kind, entitlement, specification: the caller's to know), capacity.
+    /// deadline, `check` (kind, specification: the caller's to know), agreement, capacity.
     pub fn offer(
         &mut self,
         from: &PublicKey,
-        assignment: &JobAssignment,
+        attempt: Attempt,
         head: Height,
-        check: impl FnOnce(&JobAssignment) -> Result<(), RejectReason>,
-    ) -> Offer {
-        let (job_id, deadline) = (assignment.job_id, assignment.deadline_block);
-        if let Some(known) = self.running.get_mut(&job_id) {
-            known.deadline = known.deadline.max(deadline);
+        check: impl FnOnce() -> Result<(), RejectReason>,
+    ) -> Decided {
+        let Attempt { job_id, deadline, .. } = attempt;
+        if let Some(known) = self.running.get_mut(&job_id)
+            && known.deadline >= deadline
+        {
             known.dispatchers.insert(from.clone());
-            return Offer::Duplicate;
+            return Decided::alone(Offer::Duplicate);
         }
         let finished = self.finished.get_mut(&job_id);
         if let Some(finished) = finished.filter(|finished| finished.known.deadline >= deadline) {
             let again = !finished.known.dispatchers.insert(from.clone());
-            return match again || !finished.delivered {
+            return Decided::alone(match again || !finished.delivered {
                 true => Offer::HandOver(finished.delivery.clone()),
                 false => Offer::Duplicate,
-            };
+            });
         }
-        let offer = self.open(job_id, deadline, head, || check(assignment));
-        if let (Offer::Accept, Some(known)) = (&offer, self.running.get_mut(&job_id)) {
+        if let Some(offer) = self.refusal(&attempt, head, check) {
+            return Decided::alone(offer);
+        }
+        if self.proposals.add(from, attempt) < self.agreeing {
+            return Decided::alone(Offer::Wait);
+        }
+        let mut decided = self.open(attempt, self.agreeing);
+        decided.others.retain(|validator| validator != from);
+        if let Some(known) = self.running.get_mut(&job_id) {
             known.dispatchers.insert(from.clone());
         }
-        offer
+        decided
     }
 
-    /// A job came by polling, dispatched by nobody: the same checks in the same order. Its result
-    /// is not handed over, since a list asks for none.
-    pub fn offer_polled(
+    /// The chain was proved to assign an attempt: the same checks but for agreement. Its result is
+    /// not handed over.
+    pub fn offer_proved(
         &mut self,
-        job_id: Hash,
-        deadline: Height,
+        attempt: Attempt,
         head: Height,
         check: impl FnOnce() -> Result<(), RejectReason>,
-    ) -> Offer {
-        let finished = self.finished.get(&job_id).map(|finished| finished.known.deadline);
-        if self.running.contains_key(&job_id) || finished.is_some_and(|known| known >= deadline) {
-            return Offer::Duplicate;
-        }
-        self.open(job_id, deadline, head, check)
+    ) -> Decided {
+        self.offer_sure(attempt, self.agreeing, head, check)
     }
 
-    /// Takes a job that neither runs nor has a result of this attempt.
-    fn open(
+    /// An agent that the operator trusts sends the runner on an errand through one validator, which
+    /// may cancel it: the same checks but for agreement.
+    pub fn offer_errand(
         &mut self,
-        job_id: Hash,
-        deadline: Height,
+        attempt: Attempt,
         head: Height,
         check: impl FnOnce() -> Result<(), RejectReason>,
-    ) -> Offer {
-        if self.over.get(&job_id).is_some_and(|known| *known >= deadline) {
-            return Offer::Duplicate;
+    ) -> Decided {
+        self.offer_sure(attempt, 1, head, check)
+    }
+
+    fn offer_sure(
+        &mut self,
+        attempt: Attempt,
+        agreeing: usize,
+        head: Height,
+        check: impl FnOnce() -> Result<(), RejectReason>,
+    ) -> Decided {
+        let Attempt { job_id, deadline, .. } = attempt;
+        let running = self.running.get(&job_id);
+        let finished = self.finished.get(&job_id).map(|finished| &finished.known);
+        let known = running.into_iter().chain(finished);
+        if known.into_iter().any(|known| known.deadline >= deadline) {
+            return Decided::alone(Offer::Duplicate);
         }
-        if head > deadline {
-            return Offer::Reject(RejectReason::DeadlinePassed);
+        match self.refusal(&attempt, head, check) {
+            None => self.open(attempt, agreeing),
+            Some(offer) => Decided::alone(offer),
         }
-        if let Err(reason) = check() {
-            return Offer::Reject(reason);
+    }
+
+    /// Why an attempt that neither runs nor has a result cannot be taken; `None`: it can, where there
+    /// is room.
+    fn refusal(
+        &self,
+        Attempt { job_id, deadline, .. }: &Attempt,
+        head: Height,
+        check: impl FnOnce() -> Result<(), RejectReason>,
+    ) -> Option<Offer> {
+        if let Some(over) = self.over.get(job_id).filter(|over| over.deadline >= *deadline) {
+            let rejected = over.rejected.filter(|_| over.deadline == *deadline);
+            return Some(rejected.map_or(Offer::Duplicate, Offer::Reject));
         }
-        if self.active() >= self.max_concurrent {
+        if head > *deadline {
+            return Some(Offer::Reject(RejectReason::DeadlinePassed));
+        }
+        check().err().map(Offer::Reject)
+    }
+
+    /// Takes an attempt that is believed, where there is room for it. One that follows another of
+    /// a job which still runs only moves its deadline.
+    fn open(&mut self, attempt: Attempt, agreeing: usize) -> Decided {
+        let Attempt { job_id, deadline, .. } = attempt;
+        let others = self.proposals.take(&attempt);
+        let offer = if let Some(known) = self.running.get_mut(&job_id) {
+            known.deadline = deadline;
+            known.cancelled.clear();
+            Offer::Duplicate
+        } else if self.active() >= self.max_concurrent {
             self.overloaded = true;
-            return Offer::Reject(RejectReason::AtCapacity);
+            self.remember(job_id, Over { deadline, rejected: Some(RejectReason::AtCapacity) });
+            Offer::Reject(RejectReason::AtCapacity)
+        } else {
+            self.running.insert(job_id, Known::new(deadline, agreeing));
+            Offer::Accept
+        };
+        if let Some(known) = self.running.get_mut(&job_id) {
+            known.dispatchers.extend(others.iter().cloned());
         }
-        self.running.insert(job_id, Known { deadline, dispatchers: BTreeSet::new() });
-        Offer::Accept
+        Decided { offer, others }
     }
 
     /// A running job is done: its result, to be delivered. `None`: nobody wants it any more.
@@ -333,14 +455,41 @@ impl JobTable {
         }
     }
 
-    /// The chain no longer wants the job. True: it is running and must be stopped.
-    pub fn cancel(&mut self, job_id: &Hash) -> bool {
+    /// A validator says that the chain no longer wants the job, up to the attempt with this
+    /// deadline. True: enough of them say so, it is running and must be stopped.
+    pub fn cancel(&mut self, job_id: &Hash, deadline: Height, from: &PublicKey) -> bool {
+        self.proposals.withdraw(from, job_id, deadline);
+        let finished = self.finished.get_mut(job_id);
+        if finished.is_some_and(|finished| finished.known.cancel(from, deadline)) {
+            self.forget(job_id);
+        }
+        let running = self.running.get_mut(job_id);
+        running.is_some_and(|known| known.cancel(from, deadline)) && self.end(job_id)
+    }
+
+    /// The chain no longer wants the job, as the runner knows for sure. True: it is running and
+    /// must be stopped.
+    pub fn give_up(&mut self, job_id: &Hash) -> bool {
         self.forget(job_id);
+        self.end(job_id)
+    }
+
+    fn end(&mut self, job_id: &Hash) -> bool {
         let known = self.release(job_id);
         if let Some(known) = &known {
-            self.remember(*job_id, known.deadline);
+            self.remember(*job_id, Over { deadline: known.deadline, rejected: None });
         }
         known.is_some()
+    }
+
+    /// The jobs that run or have a result, those with the latest deadlines first.
+    pub fn open_jobs(&self) -> Vec<Hash> {
+        let running = self.running.iter().map(|(id, known)| (known.deadline, *id));
+        let finished = self.finished.iter().map(|(id, finished)| (finished.known.deadline, *id));
+        let mut open: Vec<_> = running.chain(finished).collect();
+        open.sort_unstable_by(|a, b| b.cmp(a));
+        open.dedup();
+        open.into_iter().map(|(_, id)| id).collect()
     }
 
     /// What was to be delivered was taken: over a connection by this validator.
@@ -362,6 +511,7 @@ impl JobTable {
     /// The connection to a validator has ended. The commitments that it took may have ended with
     /// it, where nobody has asked for the results yet: those are to be delivered again.
     pub fn lost(&mut self, validator: &PublicKey) {
+        self.proposals.lost(validator);
         for finished in self.finished.values_mut() {
             let Some(commitment) = &mut finished.commitment else { continue };
             if commitment.taken_by.as_ref() == Some(validator) {
@@ -412,7 +562,8 @@ impl JobTable {
         for job_id in &late {
             self.forget(job_id);
         }
-        self.over.retain(|_, deadline| *deadline >= head);
+        self.over.retain(|_, over| over.deadline >= head);
+        self.proposals.advance(head);
         let due = self.running.iter().filter(|(_, known)| known.deadline < head);
         let due: Vec<_> = due.map(|(id, _)| *id).collect();
         for job_id in &due {
@@ -465,15 +616,18 @@ impl JobTable {
             if finished.commitment.is_some() {
                 self.forgotten.push(*job_id);
             }
-            self.remember(*job_id, finished.known.deadline);
+            let deadline = finished.known.deadline;
+            self.remember(*job_id, Over { deadline, rejected: None });
         }
     }
 
-    fn remember(&mut self, job_id: Hash, deadline: Height) {
-        let known = self.over.entry(job_id).or_insert(deadline);
-        *known = deadline.max(*known);
+    fn remember(&mut self, job_id: Hash, over: Over) {
+        let known = self.over.entry(job_id).or_insert(over);
+        if over.deadline > known.deadline {
+            *known = over;
+        }
         if self.over.len() > MAX_OVER {
-            let oldest = self.over.iter().min_by_key(|(id, deadline)| (**deadline, **id));
+            let oldest = self.over.iter().min_by_key(|(id, over)| (over.deadline, **id));
             let oldest = oldest.map(|(id, _)| *id).expect("there are more than none");
             self.over.remove(&oldest);
         }

@@ -46,11 +46,32 @@
 //! Upon receiving `HeartbeatPing`:
 //! * the validator checks that the nonce increased and the signature; the runner is alive.
 //!
+//! When the connection is established:
+//! * the runner sends `OpenJobs`: the jobs that it works on or has results of.
+//!
+//! Upon receiving `OpenJobs`:
+//! * the validator sends `JobCancel` for each of them that the chain knows and no longer assigns to
+//!   the runner.
+//!
 //! Upon an assignment in a block (§6):
 //! * the validator opens a stream and sends `JobAssignment`.
 //!
 //! Upon receiving `JobAssignment`:
-//! * the runner checks the signature and answers `JobAck` as its job table says.
+//! * the runner checks the signature and answers `JobAck` as its job table says: when enough
+//!   validators have assigned the same attempt.
+//!
+//! When a block later than the assignment's proves it, and there is no `JobAck` yet:
+//! * the validator sends `JobProof` on the stream.
+//!
+//! Upon receiving `JobProof`:
+//! * the runner checks it against the validators of its epoch and answers `JobAck`.
+//!
+//! When an agent sends the runner on an errand:
+//! * the validator opens a stream and passes on the agent's `Errand`.
+//!
+//! Upon receiving `Errand`:
+//! * the runner checks the agent's signature and that its operator has named the agent, and answers
+//!   `JobAck`. From here on an errand is as a job.
 //!
 //! Upon receiving `JobAck`:
 //! * accepted: the stream stays open for progress, result or cancellation;
@@ -70,11 +91,12 @@
 //! * the validator checks the signature, reports the result and finishes its half. To the runner
 //!   that finish, after it has sent a result, says that the result arrived.
 //!
-//! Upon the chain no longer assigning a job:
-//! * the validator sends `JobCancel` on the stream that accepted it and drops what comes later.
+//! Upon the chain no longer assigning a job that the validator has dispatched:
+//! * the validator sends `JobCancel`, on the stream of the assignment where it is open and else on
+//!   a new one, and drops what comes later on that of the assignment.
 //!
 //! Upon receiving `JobCancel`:
-//! * the runner checks the signature and stops the job.
+//! * the runner checks the signature, and stops the job when enough validators have cancelled it.
 //!
 //! Upon a committee member's completion of its job (spec jobs.md §5):
 //! * the runner sends `JobCommit`, exactly where and how it would send a `JobResult`;
@@ -108,6 +130,7 @@
 pub mod backoff;
 pub mod jobs;
 pub mod nonces;
+mod proposals;
 pub mod runner;
 pub mod validator;
 

@@ -7,10 +7,11 @@ use super::{
 use crate::{
     primitives::{Hash, Height, PublicKey, SecretKey},
     wire::{
-        AckStatus, BackpressureSignal, CancelReason, CapabilityChange, CapabilityDelta, Channel,
-        Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
-        HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCommit, JobFailure,
-        JobProgress, JobResult, Message, Percent, RawFrame, Role, Text, VERSION,
+        AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
+        Channel, Control, Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing,
+        HeartbeatPong, Hello, HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment,
+        JobCancel, JobCommit, JobFailure, JobIds, JobProgress, JobResult, Message, OpenJobs,
+        Percent, RawFrame, Role, Text, VERSION,
     },
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -43,17 +44,37 @@ pub enum Event {
         /// Its head.
         head: Height,
     },
-    /// A job, signed by the validator: answer with [`Runner::answer`] before any other input.
+    /// A job, signed by the validator: answer with [`Runner::answer`], or later with
+    /// [`Runner::answer_waiting`].
     Assigned {
         /// Where the answer goes.
         stream: StreamId,
         /// The job.
         assignment: JobAssignment,
     },
-    /// The validator says that the job is no longer this runner's: stop it.
+    /// An errand, signed by its agent: answer with [`Runner::answer`].
+    Sent {
+        /// Where the answer goes.
+        stream: StreamId,
+        /// What to do.
+        errand: Errand,
+    },
+    /// The validator offers a proof that the chain assigns a job which has not been answered.
+    /// Nothing of it is checked.
+    Proved {
+        /// Where the answer goes.
+        stream: StreamId,
+        /// Which job.
+        job_id: Hash,
+        /// The proof.
+        proof: Body,
+    },
+    /// The validator says that the job is no longer this runner's.
     Cancelled {
         /// Which.
         job_id: Hash,
+        /// The attempt, by its last block: it and earlier ones.
+        deadline: Height,
         /// Why.
         reason: CancelReason,
     },
@@ -152,7 +173,7 @@ enum Phase {
     /// The validator opened it: its assignment, or what it asks for, is due.
     Opened,
     /// The driver's answer is due.
-    Assigned { job_id: Hash },
+    Assigned { job_id: Hash, deadline: Height },
     /// The job runs here.
     Accepted { job_id: Hash },
     /// The result, the commitment or the report was sent; the validator's end of the stream says
@@ -202,13 +223,26 @@ impl Runner {
         self.told
     }
 
-    /// Answers the assignment of [`Event::Assigned`] that came on `stream`.
+    /// Answers every assignment of a job that waits for an answer, whatever its attempt.
+    pub fn answer_waiting(&mut self, job_id: &Hash, status: AckStatus) {
+        let waits = |stream: &Stream| match stream.phase {
+            Phase::Assigned { job_id: id, .. } => id == *job_id,
+            _ => false,
+        };
+        let waiting = self.streams.iter().filter(|(_, stream)| waits(stream));
+        let waiting: Vec<_> = waiting.map(|(id, _)| *id).collect();
+        for stream in waiting {
+            self.answer(stream, status);
+        }
+    }
+
+    /// Answers the assignment or errand that came on `stream`.
     pub fn answer(&mut self, stream: StreamId, status: AckStatus) {
         let Some(Stream { phase, .. }) = self.streams.get_mut(&stream) else { return };
-        let Phase::Assigned { job_id } = *phase else { return };
+        let Phase::Assigned { job_id, deadline } = *phase else { return };
         *phase = Phase::Accepted { job_id };
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
-        let bytes = JobAck::signed(chain_id, key, job_id, status).to_frame();
+        let bytes = JobAck::signed(chain_id, key, (job_id, deadline), status).to_frame();
         self.outputs.push_back(Output::Send { stream, bytes });
         if status != AckStatus::Accepted {
             self.conclude(stream, Phase::Over);
@@ -292,6 +326,13 @@ impl Runner {
     pub fn backpressure(&mut self, signal: &BackpressureSignal) {
         if self.is_established() {
             self.send_control(signal.to_frame());
+        }
+    }
+
+    /// Names the jobs that the runner has open. Before [`Event::Established`] nothing is told.
+    pub fn name_open(&mut self, job_ids: JobIds) {
+        if self.is_established() {
+            self.send_control(OpenJobs { job_ids }.to_frame());
         }
     }
 
@@ -404,13 +445,26 @@ impl Runner {
     fn job_frame(&mut self, id: StreamId, frame: &RawFrame) -> Result<(), GoodbyeReason> {
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         let Some(frame) = Job::decode(frame)? else { return Ok(()) };
-        let Config { chain_id, validator, .. } = &self.config;
+        let Config { chain_id, key, validator, .. } = &self.config;
         match (stream.phase, frame) {
             (Phase::Opened, Job::Assignment(assignment)) => {
-                signed(assignment.verify(*chain_id, validator))?;
-                stream.phase = Phase::Assigned { job_id: assignment.job_id };
+                signed(assignment.verify(*chain_id, validator, &key.public_key()))?;
+                let JobAssignment { job_id, deadline_block, .. } = assignment;
+                stream.phase = Phase::Assigned { job_id, deadline: deadline_block };
                 self.say(Event::Assigned { stream: id, assignment });
             }
+            (Phase::Opened, Job::Errand(errand)) => {
+                signed(errand.verify(*chain_id, &key.public_key()))?;
+                let Errand { errand_id, deadline_block, .. } = errand;
+                stream.phase = Phase::Assigned { job_id: errand_id, deadline: deadline_block };
+                self.say(Event::Sent { stream: id, errand });
+            }
+            (Phase::Assigned { job_id, .. }, Job::Proof(proof)) if proof.job_id == job_id => {
+                self.say(Event::Proved { stream: id, job_id, proof: proof.proof });
+            }
+            // The answer was on its way.
+            (Phase::Accepted { job_id } | Phase::Delivering { job_id }, Job::Proof(proof))
+                if proof.job_id == job_id => {}
             (Phase::Opened, Job::Reveal(asked)) => {
                 signed(asked.verify(*chain_id, validator))?;
                 stream.phase = Phase::Revealing { job_id: asked.job_id };
@@ -424,14 +478,10 @@ impl Runner {
                 stream.phase = Phase::Aggregating { job_id, digest: aggregate.reveals.digest() };
                 self.say(Event::AggregateWanted { stream: id, aggregate });
             }
-            (
-                Phase::Assigned { job_id }
-                | Phase::Accepted { job_id }
-                | Phase::Delivering { job_id },
-                Job::Cancel(cancel),
-            ) if cancel.job_id == job_id => {
+            (phase, Job::Cancel(cancel)) if phase.may_be_cancelled(&cancel.job_id) => {
                 signed(cancel.verify(*chain_id, validator))?;
-                self.say(Event::Cancelled { job_id, reason: cancel.reason });
+                let JobCancel { job_id, deadline_block: deadline, reason, .. } = cancel;
+                self.say(Event::Cancelled { job_id, deadline, reason });
                 self.conclude(id, Phase::Over);
             }
             _ => return Err(GoodbyeReason::MalformedFrame),
@@ -567,6 +617,17 @@ impl Stream {
 }
 
 impl Phase {
+    /// Whether a cancellation of the job may come on the stream.
+    fn may_be_cancelled(self, job_id: &Hash) -> bool {
+        match self {
+            Self::Opened => true,
+            Self::Assigned { job_id: id, .. }
+            | Self::Accepted { job_id: id }
+            | Self::Delivering { job_id: id } => id == *job_id,
+            Self::Revealing { .. } | Self::Aggregating { .. } | Self::Over => false,
+        }
+    }
+
     /// What a stream that breaks now leaves undone.
     const fn given_up(self) -> Option<Event> {
         match self {

@@ -1,22 +1,23 @@
 //! The two ends of a connection driven against each other, and each refusal.
 
 mod committees;
+mod dispatch;
 mod peers;
 
 use super::{
     ACK_TIMEOUT_BLOCKS, End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome,
     Session, StreamId,
-    jobs::{JobTable, Offer},
+    jobs::{Attempt, JobTable, Offer},
     runner::{self, Runner},
     validator::{self, AssignError, Validator},
 };
 use crate::{
-    primitives::{Hash, Height, SecretKey, keccak256},
+    primitives::{Hash, Height, SecretKey, Signature, keccak256},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
-        Channel, Control, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello,
-        HelloAck, JobAck, JobAssignment, JobCancel, JobProgress, JobResult, Labels, Message,
-        Percent, RejectReason, Role, VERSION,
+        Channel, Control, Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing,
+        HeartbeatPong, Hello, HelloAck, JobAck, JobAssignment, JobCancel, JobProgress, JobResult,
+        Labels, Message, Percent, RejectReason, Role, VERSION,
     },
 };
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ const CHAIN: u64 = 7;
 const RUNNER_NONCE: [u8; 32] = [1; 32];
 const VALIDATOR_NONCE: [u8; 32] = [2; 32];
 const HEAD: Height = Height::new(10);
+const DEADLINE: Height = Height::new(60);
 
 fn key(name: &str) -> SecretKey {
     SecretKey::derive(b"session", name)
@@ -36,6 +38,27 @@ fn job(i: u32) -> Hash {
 
 fn body(bytes: &[u8]) -> Body {
     Body::new(bytes.to_vec()).unwrap()
+}
+
+/// Job `i`, due 50 blocks later; not signed.
+fn assignment(i: u32) -> JobAssignment {
+    JobAssignment {
+        job_id: job(i),
+        submitter: key("alice").address(),
+        nonce: 0,
+        job_spec: body(b"spec"),
+        block_height: HEAD,
+        deadline_block: DEADLINE,
+        validator_signed: Signature([0; 65]),
+    }
+}
+
+fn job_ack(name: &str, i: u32, status: AckStatus) -> JobAck {
+    JobAck::signed(CHAIN, &key(name), (job(i), DEADLINE), status)
+}
+
+fn cancel(name: &str, i: u32, reason: CancelReason) -> JobCancel {
+    JobCancel::signed(CHAIN, &key(name), (job(i), DEADLINE), reason)
 }
 
 fn result(i: u32) -> JobResult {
@@ -198,8 +221,7 @@ impl Pair {
     }
 
     fn assign(&mut self, i: u32) {
-        let deadline = HEAD.after(50);
-        self.validator.assign(job(i), body(b"spec"), HEAD, deadline).unwrap();
+        self.validator.assign(assignment(i)).unwrap();
         self.pump();
     }
 
@@ -359,23 +381,6 @@ fn a_job_runs_from_assignment_to_result() {
 }
 
 #[test]
-fn duplicates_and_rejects_end_the_stream_softly() {
-    let mut pair = Pair::established();
-    pair.answer = AckStatus::Duplicate;
-    pair.assign(0);
-    let reason = RejectReason::UnsupportedKind;
-    pair.answer = AckStatus::Reject(reason);
-    pair.assign(1);
-    assert_eq!(
-        pair.validator_said(),
-        [outcome(0, Outcome::Duplicate), outcome(1, Outcome::SoftFailure(Some(reason)))]
-    );
-    assert!(!pair.runner.holds(&job(0)) && !pair.runner.holds(&job(1)));
-    pair.head(100);
-    assert_eq!(pair.validator_said().len(), 1, "only the ping");
-}
-
-#[test]
 fn streams_do_not_pile_up() {
     let mut pair = Pair::established();
     for i in 0..4 * MAX_PEER_STREAMS as u32 {
@@ -390,7 +395,7 @@ fn streams_do_not_pile_up() {
 
 /// Lets an assignment of job 0 be on its way, without the runner seeing it.
 fn dispatched(pair: &mut Pair) -> StreamId {
-    pair.validator.assign(job(0), body(b"spec"), HEAD, HEAD.after(50)).unwrap();
+    pair.validator.assign(assignment(0)).unwrap();
     match pair.validator.poll_output() {
         Some(validator::Output::Open { stream, .. }) => stream,
         other => panic!("expected a new stream, got {other:?}"),
@@ -418,7 +423,7 @@ fn silence_fails_hard_after_three_blocks_and_a_late_result_still_counts() {
     assert_eq!(said[..3], [vec![], vec![], vec![]]);
     assert_eq!(said[3], [outcome(0, Outcome::HardFailure), validator::Output::Finish { stream }]);
 
-    let ack = JobAck::signed(CHAIN, &key("runner"), job(0), AckStatus::Accepted).to_frame();
+    let ack = job_ack("runner", 0, AckStatus::Accepted).to_frame();
     pair.validator.handle_data(stream, &[ack, result(0).to_frame()].concat());
     assert_eq!(
         pair.validator.poll_output(),
@@ -455,24 +460,6 @@ fn any_frame_instead_of_an_ack_is_a_soft_failure() {
     check(progress.to_frame(), 0);
     // An extension: the runner is alive, and may still answer in time.
     check(vec![0, 0, 0, 1, 0x85], 4);
-}
-
-#[test]
-fn a_cancelled_job_stops_and_its_late_result_is_dropped() {
-    let mut pair = Pair::established();
-    pair.assign(0);
-    pair.validator.cancel(&job(0), CancelReason::Reassigned);
-    // Crosses the cancellation on its way.
-    assert!(pair.runner.deliver(&result(0)));
-    pair.pump();
-    assert_eq!(pair.validator_said(), [accepted(0)]);
-    let cancelled = runner::Output::Event(runner::Event::Cancelled {
-        job_id: job(0),
-        reason: CancelReason::Reassigned,
-    });
-    assert_eq!(pair.runner_said()[1..], [cancelled]);
-    pair.validator.cancel(&job(1), CancelReason::Expired);
-    assert_eq!(pair.validator.poll_output(), None, "nothing to cancel");
 }
 
 #[test]
@@ -529,21 +516,6 @@ fn a_result_on_its_way_when_the_connection_breaks_is_undelivered() {
         ]
     );
     assert!(!pair.runner.deliver(&result(2)));
-}
-
-#[test]
-fn nothing_is_dispatched_twice_or_without_a_connection_or_without_bound() {
-    let assign = |validator: &mut Validator, i: u32| {
-        validator.assign(job(i), body(b"spec"), HEAD, HEAD.after(50))
-    };
-    assert_eq!(assign(&mut validator(), 0), Err(AssignError::NotEstablished));
-    let mut pair = Pair::established();
-    for i in 0..MAX_JOB_STREAMS as u32 {
-        assert_eq!(assign(&mut pair.validator, i), Ok(()));
-    }
-    assert_eq!(assign(&mut pair.validator, 0), Err(AssignError::AlreadyDispatched));
-    let one_more = MAX_JOB_STREAMS as u32;
-    assert_eq!(assign(&mut pair.validator, one_more), Err(AssignError::TooManyStreams));
 }
 
 #[test]
@@ -746,25 +718,26 @@ fn validator_hears_about_a_job(own_stream: bool, frames: &[Vec<u8>]) -> Option<E
 
 #[test]
 fn a_validator_refuses_each_wrong_job_frame() {
-    let runner = key("runner");
     let check = |own_stream, frames: &[Vec<u8>], reason| {
         let expected = Some(End::Local(reason));
         assert_eq!(validator_hears_about_a_job(own_stream, frames), expected);
     };
-    let ack =
-        |key: &SecretKey, i| JobAck::signed(CHAIN, key, job(i), AckStatus::Accepted).to_frame();
+    let ack = |name, i| job_ack(name, i, AckStatus::Accepted).to_frame();
     let forged = JobResult::signed(CHAIN, &key("other"), job(0), body(b"x")).to_frame();
-    check(false, &[ack(&key("other"), 0)], GoodbyeReason::BadSignature);
-    check(false, &[ack(&runner, 1)], GoodbyeReason::MalformedFrame);
-    check(false, &[ack(&runner, 0), ack(&runner, 0)], GoodbyeReason::MalformedFrame);
-    check(false, &[ack(&runner, 0), result(1).to_frame()], GoodbyeReason::MalformedFrame);
-    check(false, &[ack(&runner, 0), forged.clone()], GoodbyeReason::BadSignature);
-    let cancel = JobCancel::signed(CHAIN, &runner, job(0), CancelReason::Failed).to_frame();
+    check(false, &[ack("other", 0)], GoodbyeReason::BadSignature);
+    check(false, &[ack("runner", 1)], GoodbyeReason::MalformedFrame);
+    check(false, &[ack("runner", 0), ack("runner", 0)], GoodbyeReason::MalformedFrame);
+    check(false, &[ack("runner", 0), result(1).to_frame()], GoodbyeReason::MalformedFrame);
+    check(false, &[ack("runner", 0), forged.clone()], GoodbyeReason::BadSignature);
+    let cancel = cancel("runner", 0, CancelReason::Failed).to_frame();
+    let of_another_attempt =
+        JobAck::signed(CHAIN, &key("runner"), (job(0), HEAD), AckStatus::Accepted).to_frame();
+    check(false, &[of_another_attempt], GoodbyeReason::MalformedFrame);
     check(false, &[cancel], GoodbyeReason::MalformedFrame);
     check(false, &[hello("runner", Role::Runner).to_frame()], GoodbyeReason::MalformedFrame);
     check(false, &[vec![1, 0, 0, 1]], GoodbyeReason::FrameTooLarge);
     check(true, &[forged], GoodbyeReason::BadSignature);
-    check(true, &[ack(&runner, 0)], GoodbyeReason::MalformedFrame);
+    check(true, &[ack("runner", 0)], GoodbyeReason::MalformedFrame);
     check(true, &[vec![0, 0, 0, 1, 0x7f]], GoodbyeReason::MalformedFrame);
     let extension = vec![0, 0, 0, 1, 0xf0];
     assert_eq!(validator_hears_about_a_job(true, &[extension, result(9).to_frame()]), None);

@@ -8,9 +8,10 @@ use crate::{
     primitives::{Hash, Height, PublicKey, SecretKey},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityDelta, Channel, Control,
-        FrameReader, Goodbye, GoodbyeReason, HeartbeatPong, Hello, HelloAck, Job, JobAggregate,
-        JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobProgress, JobResult,
-        JobReveal, Message as _, RawFrame, Reveals, Role, VERSION,
+        Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPong, Hello, HelloAck, Job, JobAck,
+        JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure, JobIds,
+        JobProgress, JobProof, JobResult, JobReveal, Message as _, RawFrame, Reveals, Role,
+        VERSION,
     },
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -52,6 +53,8 @@ pub enum Event {
     Backpressure(BackpressureSignal),
     /// What the runner can serve changed; its signature holds.
     Capabilities(CapabilityDelta),
+    /// The runner has these jobs open: those that the chain has ended are to be cancelled.
+    Open(JobIds),
     /// The runner runs the job.
     Accepted {
         /// Which.
@@ -83,6 +86,8 @@ pub enum Event {
         /// How.
         outcome: Outcome,
     },
+    /// The runner's signed refusal of an assignment; [`Event::Outcome`] follows.
+    Rejected(JobAck),
 }
 
 /// What a driver does next.
@@ -156,9 +161,12 @@ enum Phase {
     /// An ack, within its time.
     Unanswered {
         job_id: Hash,
+        deadline: Height,
         since: Height,
         /// A frame came that was no answer but a sign of life.
         alive: bool,
+        /// A proof was sent.
+        proved: bool,
     },
     /// Progress, and what the job came to.
     Accepted { job_id: Hash },
@@ -223,21 +231,40 @@ impl Validator {
         self.outputs.push_back(Output::Send { stream: StreamId::CONTROL, bytes });
     }
 
-    /// Dispatches a job that a block assigned to the runner.
-    pub fn assign(
-        &mut self,
-        job_id: Hash,
-        job_spec: Body,
-        assigned_at: Height,
-        deadline: Height,
-    ) -> Result<(), AssignError> {
-        let since = self.head.max(assigned_at);
-        let phase = Phase::Unanswered { job_id, since, alive: false };
+    /// Dispatches a job that a block assigned to the runner; the assignment needs no signature yet.
+    pub fn assign(&mut self, unsigned: JobAssignment) -> Result<(), AssignError> {
+        let JobAssignment { job_id, block_height, deadline_block, .. } = unsigned;
+        let since = self.head.max(block_height);
+        let phase = Phase::dispatched(job_id, deadline_block, since);
         self.may_open(&phase)?;
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
-        let frame = JobAssignment::signed(chain_id, key, job_id, job_spec, assigned_at, deadline);
+        let frame = JobAssignment::signed(chain_id, key, &self.config.certified, unsigned);
         self.open(phase, frame.to_frame());
         Ok(())
+    }
+
+    /// Sends the runner on an errand, which its agent has signed.
+    pub fn send_errand(&mut self, errand: &Errand) -> Result<(), AssignError> {
+        let Errand { errand_id, deadline_block, .. } = *errand;
+        let phase = Phase::dispatched(errand_id, deadline_block, self.head);
+        self.may_open(&phase)?;
+        self.open(phase, errand.to_frame());
+        Ok(())
+    }
+
+    /// Shows the runner that the chain assigns a job which it has not answered. Without such a
+    /// dispatch, and a second time, nothing is sent.
+    pub fn prove(&mut self, job_id: &Hash, proof: Body) {
+        let Some(id) = self.stream_of(job_id) else { return };
+        let Some(Stream { phase: Phase::Unanswered { proved, .. }, finished: false, .. }) =
+            self.streams.get_mut(&id)
+        else {
+            return;
+        };
+        if !std::mem::replace(proved, true) {
+            let bytes = JobProof { job_id: *job_id, proof }.to_frame();
+            self.outputs.push_back(Output::Send { stream: id, bytes });
+        }
     }
 
     /// Asks for the result of a job that the runner has committed to. What comes of it is
@@ -269,6 +296,10 @@ impl Validator {
         if self.streams.values().any(|stream| stream.phase.is_about_the_same(phase)) {
             return Err(AssignError::AlreadyDispatched);
         }
+        self.has_room()
+    }
+
+    fn has_room(&self) -> Result<(), AssignError> {
         let own = |id: &&StreamId| !id.is_runners();
         if self.streams.keys().filter(own).count() >= MAX_JOB_STREAMS {
             return Err(AssignError::TooManyStreams);
@@ -276,22 +307,40 @@ impl Validator {
         Ok(())
     }
 
-    fn open(&mut self, phase: Phase, bytes: Vec<u8>) {
+    fn open(&mut self, phase: Phase, bytes: Vec<u8>) -> StreamId {
         let stream = self.next_own.advance();
         self.streams.insert(stream, Stream::new(phase));
         self.outputs.push_back(Output::Open { stream, bytes });
+        stream
     }
 
-    /// The chain no longer assigns the job to the runner: its stream, where one is open, gets
-    /// `JobCancel`, and a result that comes on it is dropped.
-    pub fn cancel(&mut self, job_id: &Hash, reason: CancelReason) {
-        let Some(stream) = self.stream_of(job_id).filter(|_| self.is_established()) else { return };
-        if !self.streams[&stream].finished {
-            let (chain_id, key) = (self.config.chain_id, &self.config.key);
-            let bytes = JobCancel::signed(chain_id, key, *job_id, reason).to_frame();
-            self.outputs.push_back(Output::Send { stream, bytes });
+    /// The chain no longer assigns the attempt with this deadline to the runner: it gets
+    /// `JobCancel`, on the stream of the assignment where that one is open, and a result that comes
+    /// on it is dropped.
+    pub fn cancel(
+        &mut self,
+        job_id: &Hash,
+        deadline: Height,
+        reason: CancelReason,
+    ) -> Result<(), AssignError> {
+        if !self.is_established() {
+            return Err(AssignError::NotEstablished);
         }
-        self.conclude(stream, Phase::Over);
+        let (chain_id, key) = (self.config.chain_id, &self.config.key);
+        let bytes = JobCancel::signed(chain_id, key, (*job_id, deadline), reason).to_frame();
+        let dispatched = self.stream_of(job_id);
+        let writable = dispatched.filter(|stream| !self.streams[stream].finished);
+        if let Some(stream) = writable {
+            self.outputs.push_back(Output::Send { stream, bytes });
+        } else {
+            self.has_room()?;
+            let stream = self.open(Phase::Over, bytes);
+            self.conclude(stream, Phase::Over);
+        }
+        if let Some(stream) = dispatched {
+            self.conclude(stream, Phase::Over);
+        }
+        Ok(())
     }
 
     fn say(&mut self, event: Event) {
@@ -338,6 +387,9 @@ impl Validator {
             (State::Established { .. }, Control::Backpressure(signal)) => {
                 self.say(Event::Backpressure(signal));
             }
+            (State::Established { .. }, Control::OpenJobs(open)) => {
+                self.say(Event::Open(open.job_ids));
+            }
             (State::Established { runner, .. }, Control::Capabilities(delta)) => {
                 signed(delta.verify(self.config.chain_id, runner))?;
                 self.say(Event::Capabilities(delta));
@@ -370,7 +422,10 @@ impl Validator {
             (_, frame) if job_of_stream != Some(frame.job_id()) => {
                 return Err(GoodbyeReason::MalformedFrame);
             }
-            (Phase::Unanswered { job_id, .. }, Job::Ack(ack)) => {
+            (Phase::Unanswered { job_id, deadline, .. }, Job::Ack(ack)) => {
+                if ack.deadline_block != deadline {
+                    return Err(GoodbyeReason::MalformedFrame);
+                }
                 signed(ack.verify(chain_id, runner))?;
                 let outcome = match ack.status {
                     AckStatus::Accepted => {
@@ -379,7 +434,10 @@ impl Validator {
                         return Ok(());
                     }
                     AckStatus::Duplicate => Outcome::Duplicate,
-                    AckStatus::Reject(reason) => Outcome::SoftFailure(Some(reason)),
+                    AckStatus::Reject(reason) => {
+                        self.say(Event::Rejected(ack));
+                        Outcome::SoftFailure(Some(reason))
+                    }
                 };
                 self.say(Event::Outcome { job_id, outcome });
                 self.conclude(id, Phase::Over);
@@ -450,7 +508,7 @@ impl Validator {
             .streams
             .iter()
             .filter_map(|(id, stream)| match stream.phase {
-                Phase::Unanswered { job_id, since, alive }
+                Phase::Unanswered { job_id, since, alive, .. }
                     if self.head.since(since) > ACK_TIMEOUT_BLOCKS =>
                 {
                     Some((*id, job_id, alive))
@@ -640,6 +698,10 @@ impl Stream {
 }
 
 impl Phase {
+    const fn dispatched(job_id: Hash, deadline: Height, since: Height) -> Self {
+        Self::Unanswered { job_id, deadline, since, alive: false, proved: false }
+    }
+
     const fn job_id(&self) -> Option<Hash> {
         match self {
             Self::Unanswered { job_id, .. }

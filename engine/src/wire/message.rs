@@ -3,14 +3,15 @@
 use super::{
     frame::{Channel, FrameError, RawFrame, enclose},
     value::{
-        AckStatus, Body, CancelReason, GoodbyeReason, Labels, Percent, Reason, RejectReason,
-        Reveals, Role, StatusText, Text,
+        AckStatus, Body, CancelReason, GoodbyeReason, JobIds, Labels, Percent, Reason,
+        RejectReason, Reveals, Role, StatusText, Text,
     },
 };
 use crate::{
     primitives::{
-        Hash, Height, PublicKey, Signature,
+        Address, Hash, Height, PublicKey, Signature,
         codec::{self, Decode, DecodeError, Encode, Reader, Writer},
+        keccak256,
     },
     record,
 };
@@ -161,45 +162,70 @@ pub struct CapabilityChange {
     pub removed_entitlements: Labels,
 }
 
+/// The jobs that a runner works on or has a result of: sent once, when the connection is
+/// established. The validator cancels those that the chain no longer assigns to the runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenJobs {
+    /// The jobs.
+    pub job_ids: JobIds,
+}
+message!(0x14 Control OpenJobs { job_ids });
+
 /// A job for the runner, the first frame of a stream that the validator opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobAssignment {
-    /// The job.
+    /// The job: keccak256(submitter ‖ nonce\[8 BE\] ‖ keccak256(`job_spec`)).
     pub job_id: Hash,
-    /// The job's specification in its canonical form, which `job_id` commits to.
+    /// The account or actor that submitted it.
+    pub submitter: Address,
+    /// The nonce of its submission.
+    pub nonce: u64,
+    /// The job's specification in its canonical form.
     pub job_spec: Body,
     /// The block that assigned it.
     pub block_height: Height,
-    /// The last block that may include its result.
+    /// The last block that may include its result. It tells a job's attempts apart.
     pub deadline_block: Height,
-    /// The validator's, over job and deadline.
+    /// The validator's signature over all of this and the runner's key.
     pub validator_signed: Signature,
 }
 message!(0x20 Job JobAssignment {
-    job_id, job_spec, block_height, deadline_block, validator_signed
+    job_id, submitter, nonce, job_spec, block_height, deadline_block, validator_signed
 });
 
+impl JobAssignment {
+    /// Whether `job_id` is the id of a job with this specification, submitter and nonce.
+    pub fn is_of_its_job(&self) -> bool {
+        let spec = keccak256(&[self.job_spec.as_bytes()]);
+        let id = keccak256(&[&self.submitter.0, &self.nonce.to_be_bytes(), &spec.0]);
+        id == self.job_id
+    }
+}
+
 /// Whether the runner takes an assignment. On the wire `status` is `accepted`, `duplicate` or
-/// `reject`, and `reason` is there with `reject` only.
+/// `reject`, and `reason` is present only with `reject`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobAck {
     /// The job.
     pub job_id: Hash,
+    /// The attempt, by its last block.
+    pub deadline_block: Height,
     /// The answer.
     pub status: AckStatus,
-    /// The runner's, over job and status.
+    /// The runner's signature over job, attempt and status. A rejection is evidence on the chain.
     pub signed: Signature,
 }
 message!(0x21 Job JobAck);
 
-/// [`JobAck`] as it stands on the wire.
+/// [`JobAck`] on the wire.
 struct JobAckRecord {
     job_id: Hash,
+    deadline_block: Height,
     status: StatusText,
     reason: Option<RejectReason>,
     signed: Signature,
 }
-record!(JobAckRecord { job_id, status, reason, signed });
+record!(JobAckRecord { job_id, deadline_block, status, reason, signed });
 
 impl Encode for JobAck {
     fn encode(&self, w: &mut Writer) {
@@ -208,20 +234,22 @@ impl Encode for JobAck {
             AckStatus::Duplicate => (StatusText::Duplicate, None),
             AckStatus::Reject(reason) => (StatusText::Reject, Some(reason)),
         };
-        JobAckRecord { job_id: self.job_id, status, reason, signed: self.signed }.encode(w);
+        let Self { job_id, deadline_block, signed, .. } = *self;
+        JobAckRecord { job_id, deadline_block, status, reason, signed }.encode(w);
     }
 }
 
 impl Decode for JobAck {
     fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let JobAckRecord { job_id, status, reason, signed } = JobAckRecord::decode(r)?;
+        let JobAckRecord { job_id, deadline_block, status, reason, signed } =
+            JobAckRecord::decode(r)?;
         let status = match (status, reason) {
             (StatusText::Accepted, None) => AckStatus::Accepted,
             (StatusText::Duplicate, None) => AckStatus::Duplicate,
             (StatusText::Reject, Some(reason)) => AckStatus::Reject(reason),
             _ => return Err(DecodeError::Invalid("a reason stands with `reject`, and only there")),
         };
-        Ok(Self { job_id, status, signed })
+        Ok(Self { job_id, deadline_block, status, signed })
     }
 }
 
@@ -249,17 +277,66 @@ pub struct JobResult {
 }
 message!(0x23 Job JobResult { job_id, result_data, runner_signed });
 
-/// The chain no longer assigns the job to the runner.
+/// The chain no longer assigns the job to the runner: on the stream of the assignment, or the
+/// first frame of a stream that the validator opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobCancel {
     /// The job.
     pub job_id: Hash,
+    /// The attempt, by its last block: this attempt and earlier ones are over.
+    pub deadline_block: Height,
     /// Why.
     pub reason: CancelReason,
-    /// The validator's, over job and reason.
+    /// The validator's signature over job, attempt and reason.
     pub validator_signed: Signature,
 }
-message!(0x24 Job JobCancel { job_id, reason, validator_signed });
+message!(0x24 Job JobCancel { job_id, deadline_block, reason, validator_signed });
+
+/// A proof that the chain assigns the job to the runner, on the stream of an assignment that has
+/// not been answered: for a runner that too few of its validators reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobProof {
+    /// The job.
+    pub job_id: Hash,
+    /// A [`StateProof`](crate::chain::StateProof) of the job.
+    pub proof: Body,
+}
+message!(0x25 Job JobProof { job_id, proof });
+
+/// Work of an agent, of which the chain knows nothing: the first frame of a stream that a
+/// validator opens. The runner answers and works as for a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Errand {
+    /// keccak256("cowboy/errand/v1" ‖ agent's key ‖ label ‖ keccak256(specification)): never the id
+    /// of a job. All other frames on the stream name it as `job_id`.
+    pub errand_id: Hash,
+    /// The agent's key. Runners refuse errands of agents that their operator has not named.
+    pub agent_pubkey: PublicKey,
+    /// The agent's name for it, different for each errand.
+    pub label: Hash,
+    /// What to do: the canonical form of a job's specification.
+    pub errand_spec: Body,
+    /// The runner refuses the errand when its head is higher, and gives it up then.
+    pub deadline_block: Height,
+    /// The agent's signature over errand, deadline and the runner's key.
+    pub agent_signed: Signature,
+}
+message!(0x26 Job Errand {
+    errand_id, agent_pubkey, label, errand_spec, deadline_block, agent_signed
+});
+
+impl Errand {
+    /// The id of an errand.
+    pub fn id(agent: &PublicKey, label: &Hash, spec: &Body) -> Hash {
+        let spec = keccak256(&[spec.as_bytes()]);
+        keccak256(&[b"cowboy/errand/v1", agent.as_bytes(), &label.0, &spec.0])
+    }
+
+    /// Whether `errand_id` is the id of what the frame says.
+    pub fn has_its_id(&self) -> bool {
+        self.errand_id == Self::id(&self.agent_pubkey, &self.label, &self.errand_spec)
+    }
+}
 
 /// A committee's runner has its result and says so, without showing it (spec jobs.md §5).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -344,6 +421,8 @@ pub enum Control {
     Backpressure(BackpressureSignal),
     /// 0x13
     Capabilities(CapabilityDelta),
+    /// 0x14
+    OpenJobs(OpenJobs),
     /// 0xF0
     Goodbye(Goodbye),
 }
@@ -361,6 +440,7 @@ impl Control {
                 BackpressureSignal::from_payload(payload).map(Self::Backpressure)
             }
             CapabilityDelta::KIND => CapabilityDelta::from_payload(payload).map(Self::Capabilities),
+            OpenJobs::KIND => OpenJobs::from_payload(payload).map(Self::OpenJobs),
             Goodbye::KIND => Goodbye::from_payload(payload).map(Self::Goodbye),
             kind => Err(FrameError::UnexpectedType { kind, channel: Channel::Control }),
         }
@@ -380,6 +460,10 @@ pub enum Job {
     Result(JobResult),
     /// 0x24
     Cancel(JobCancel),
+    /// 0x25
+    Proof(JobProof),
+    /// 0x26
+    Errand(Errand),
     /// 0x80
     Commit(JobCommit),
     /// 0x81
@@ -405,6 +489,8 @@ impl Job {
             Self::Progress(frame) => frame.job_id,
             Self::Result(frame) => frame.job_id,
             Self::Cancel(frame) => frame.job_id,
+            Self::Proof(frame) => frame.job_id,
+            Self::Errand(frame) => frame.errand_id,
             Self::Commit(frame) => frame.job_id,
             Self::Reveal(frame) => frame.job_id,
             Self::Aggregate(frame) => frame.job_id,
@@ -422,6 +508,8 @@ impl Job {
             JobProgress::KIND => JobProgress::from_payload(payload).map(Self::Progress),
             JobResult::KIND => JobResult::from_payload(payload).map(Self::Result),
             JobCancel::KIND => JobCancel::from_payload(payload).map(Self::Cancel),
+            JobProof::KIND => JobProof::from_payload(payload).map(Self::Proof),
+            Errand::KIND => Errand::from_payload(payload).map(Self::Errand),
             JobCommit::KIND => JobCommit::from_payload(payload).map(Self::Commit),
             JobReveal::KIND => JobReveal::from_payload(payload).map(Self::Reveal),
             JobAggregate::KIND => JobAggregate::from_payload(payload).map(Self::Aggregate),

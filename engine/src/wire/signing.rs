@@ -8,9 +8,10 @@
 //! keccak256 of its CBOR, a list of results as [`reveals_digest`].
 
 use super::{
-    AckStatus, Body, CancelReason, CapabilityChange, CapabilityDelta, HeartbeatPing, HeartbeatPong,
-    HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel, JobCommit, JobFailure,
-    JobResult, JobReveal, Labels, Message, Reason, Reveal, Reveals, Role, VERSION,
+    AckStatus, Body, CancelReason, CapabilityChange, CapabilityDelta, Errand, HeartbeatPing,
+    HeartbeatPong, HelloAck, JobAck, JobAggregate, JobAggregated, JobAssignment, JobCancel,
+    JobCommit, JobFailure, JobResult, JobReveal, Labels, Message, Reason, Reveal, Reveals, Role,
+    VERSION,
 };
 use crate::primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec, keccak256};
 
@@ -165,45 +166,84 @@ impl CapabilityDelta {
     }
 }
 
+/// What an assignment says to the runner that it is for.
+fn assignment_digest(chain_id: u64, assignment: &JobAssignment, runner: &PublicKey) -> Hash {
+    let JobAssignment { job_id, job_spec, block_height, deadline_block, .. } = assignment;
+    digest::<JobAssignment>(
+        chain_id,
+        &[
+            job_id.as_bytes(),
+            keccak256(&[job_spec.as_bytes()]).as_bytes(),
+            &block_height.to_be_bytes(),
+            &deadline_block.to_be_bytes(),
+            runner.as_bytes(),
+        ],
+    )
+}
+
 impl JobAssignment {
-    fn digest(chain_id: u64, job_id: &Hash, deadline_block: Height) -> Hash {
-        digest::<Self>(chain_id, &[job_id.as_bytes(), &deadline_block.to_be_bytes()])
+    /// A validator's assignment to `runner`: `unsigned`, whatever its signature is, signed by
+    /// `key`. Submitter and nonce are covered by `job_id`.
+    pub fn signed(chain_id: u64, key: &SecretKey, runner: &PublicKey, unsigned: Self) -> Self {
+        let validator_signed = key.sign(&assignment_digest(chain_id, &unsigned, runner));
+        Self { validator_signed, ..unsigned }
     }
 
-    /// A validator's assignment.
+    /// Whether `validator` signed it for `runner`.
+    pub fn verify(&self, chain_id: u64, validator: &PublicKey, runner: &PublicKey) -> bool {
+        validator.verify(&assignment_digest(chain_id, self, runner), &self.validator_signed)
+    }
+}
+
+impl Errand {
+    fn digest(chain_id: u64, id: &Hash, deadline_block: Height, runner: &PublicKey) -> Hash {
+        let deadline = deadline_block.to_be_bytes();
+        digest::<Self>(chain_id, &[id.as_bytes(), &deadline, runner.as_bytes()])
+    }
+
+    /// An errand of the agent that holds `key`, for `runner`.
     pub fn signed(
         chain_id: u64,
         key: &SecretKey,
-        job_id: Hash,
-        job_spec: Body,
-        block_height: Height,
-        deadline_block: Height,
+        runner: &PublicKey,
+        (label, errand_spec, deadline_block): (Hash, Body, Height),
     ) -> Self {
-        let validator_signed = key.sign(&Self::digest(chain_id, &job_id, deadline_block));
-        Self { job_id, job_spec, block_height, deadline_block, validator_signed }
+        let agent_pubkey = key.public_key();
+        let errand_id = Self::id(&agent_pubkey, &label, &errand_spec);
+        let agent_signed = key.sign(&Self::digest(chain_id, &errand_id, deadline_block, runner));
+        Self { errand_id, agent_pubkey, label, errand_spec, deadline_block, agent_signed }
     }
 
-    /// Whether `validator` signed it. The specification is not covered (spec §2): `job_id` commits
-    /// to it, for whoever also knows the submitter and the nonce.
-    pub fn verify(&self, chain_id: u64, validator: &PublicKey) -> bool {
-        let digest = Self::digest(chain_id, &self.job_id, self.deadline_block);
-        validator.verify(&digest, &self.validator_signed)
+    /// Whether the agent that it names signed it for `runner`.
+    pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
+        let digest = Self::digest(chain_id, &self.errand_id, self.deadline_block, runner);
+        self.agent_pubkey.verify(&digest, &self.agent_signed)
     }
 }
 
 impl JobAck {
-    fn digest(chain_id: u64, job_id: &Hash, status: AckStatus) -> Hash {
-        digest::<Self>(chain_id, &[job_id.as_bytes(), status.to_string().as_bytes()])
+    /// What the runner signs: the chain checks the same signature in `ReportRejection`.
+    pub fn digest(chain_id: u64, job_id: &Hash, deadline_block: Height, status: AckStatus) -> Hash {
+        let deadline = deadline_block.to_be_bytes();
+        let status = status.to_string();
+        digest::<Self>(chain_id, &[job_id.as_bytes(), &deadline, status.as_bytes()])
     }
 
     /// A runner's answer.
-    pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, status: AckStatus) -> Self {
-        Self { job_id, status, signed: key.sign(&Self::digest(chain_id, &job_id, status)) }
+    pub fn signed(
+        chain_id: u64,
+        key: &SecretKey,
+        (job_id, deadline_block): (Hash, Height),
+        status: AckStatus,
+    ) -> Self {
+        let signed = key.sign(&Self::digest(chain_id, &job_id, deadline_block, status));
+        Self { job_id, deadline_block, status, signed }
     }
 
     /// Whether `runner` signed it.
     pub fn verify(&self, chain_id: u64, runner: &PublicKey) -> bool {
-        runner.verify(&Self::digest(chain_id, &self.job_id, self.status), &self.signed)
+        let Self { job_id, deadline_block, status, signed } = self;
+        runner.verify(&Self::digest(chain_id, job_id, *deadline_block, *status), signed)
     }
 }
 
@@ -232,20 +272,27 @@ impl JobResult {
 }
 
 impl JobCancel {
-    fn digest(chain_id: u64, job_id: &Hash, reason: CancelReason) -> Hash {
-        digest::<Self>(chain_id, &[job_id.as_bytes(), reason.as_str().as_bytes()])
+    fn digest(chain_id: u64, job_id: &Hash, deadline_block: Height, reason: CancelReason) -> Hash {
+        let deadline = deadline_block.to_be_bytes();
+        digest::<Self>(chain_id, &[job_id.as_bytes(), &deadline, reason.as_str().as_bytes()])
     }
 
     /// A validator's cancellation.
-    pub fn signed(chain_id: u64, key: &SecretKey, job_id: Hash, reason: CancelReason) -> Self {
-        let validator_signed = key.sign(&Self::digest(chain_id, &job_id, reason));
-        Self { job_id, reason, validator_signed }
+    pub fn signed(
+        chain_id: u64,
+        key: &SecretKey,
+        (job_id, deadline_block): (Hash, Height),
+        reason: CancelReason,
+    ) -> Self {
+        let digest = Self::digest(chain_id, &job_id, deadline_block, reason);
+        Self { job_id, deadline_block, reason, validator_signed: key.sign(&digest) }
     }
 
     /// Whether `validator` signed it.
     pub fn verify(&self, chain_id: u64, validator: &PublicKey) -> bool {
-        let digest = Self::digest(chain_id, &self.job_id, self.reason);
-        validator.verify(&digest, &self.validator_signed)
+        let Self { job_id, deadline_block, reason, validator_signed } = self;
+        let digest = Self::digest(chain_id, job_id, *deadline_block, *reason);
+        validator.verify(&digest, validator_signed)
     }
 }
 

@@ -41,6 +41,26 @@ fn failure(reason: &str) -> JobFailure {
     JobFailure::signed(CHAIN, &runner(), job_id(), Reason::truncated(reason))
 }
 
+/// A job of the account of validator-0, with its id; not signed.
+fn assignment() -> JobAssignment {
+    let (submitter, nonce, spec) = (validator().address(), 7_u64, body(b"spec"));
+    let hash = keccak256(&[spec.as_bytes()]);
+    JobAssignment {
+        job_id: keccak256(&[&submitter.0, &nonce.to_be_bytes(), &hash.0]),
+        submitter,
+        nonce,
+        job_spec: spec,
+        block_height: Height::new(300),
+        deadline_block: Height::new(364),
+        validator_signed: Signature([0; 65]),
+    }
+}
+
+fn errand() -> Errand {
+    let content = (keccak256(&[b"label"]), body(b"spec"), Height::new(364));
+    Errand::signed(CHAIN, &validator(), &runner().public_key(), content)
+}
+
 /// A sample of every frame: its name, its channel, its bytes.
 fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
     fn sample<M: Message>(message: M) -> (&'static str, Channel, Vec<u8>) {
@@ -72,19 +92,20 @@ fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
             reason: Some(Text::truncated("full")),
         }),
         sample(CapabilityDelta::signed(CHAIN, &r, Height::new(300), change)),
-        sample(JobAssignment::signed(
-            CHAIN,
-            &v,
-            job_id(),
-            body(b"spec"),
-            Height::new(300),
-            Height::new(364),
-        )),
-        sample(JobAck::signed(CHAIN, &r, job_id(), AckStatus::Accepted)),
-        sample(JobAck::signed(CHAIN, &r, job_id(), rejected)),
+        sample(OpenJobs { job_ids: JobIds::first([job_id()]) }),
+        sample(JobAssignment::signed(CHAIN, &v, &r.public_key(), assignment())),
+        sample(JobAck::signed(CHAIN, &r, (job_id(), Height::new(364)), AckStatus::Accepted)),
+        sample(JobAck::signed(CHAIN, &r, (job_id(), Height::new(364)), rejected)),
         sample(JobProgress { job_id: job_id(), fraction: Percent::new(50).unwrap(), detail: None }),
         sample(JobResult::signed(CHAIN, &r, job_id(), body(b"result"))),
-        sample(JobCancel::signed(CHAIN, &v, job_id(), CancelReason::Reassigned)),
+        sample(JobCancel::signed(
+            CHAIN,
+            &v,
+            (job_id(), Height::new(364)),
+            CancelReason::Reassigned,
+        )),
+        sample(JobProof { job_id: job_id(), proof: body(b"proof") }),
+        sample(errand()),
         sample(JobCommit::signed(
             CHAIN,
             &r,
@@ -101,19 +122,22 @@ fn samples() -> Vec<(&'static str, Channel, Vec<u8>)> {
 }
 
 /// A line changes here only with a new protocol version: other implementations read these bytes.
-const FORMATS: [(&str, &str); 18] = [
+const FORMATS: [(&str, &str); 21] = [
     ("Hello", "0x87471107d5495d7c54157f6b41cda245b222c948da8260b844b7e375e57cf744"),
     ("HelloAck", "0x238853c64550b86b14332567235e410f62db90870dfa19ccf69f513d1308bcfd"),
     ("HeartbeatPing", "0x67923e89c16cd2f52f11491c0d2b5c580e5e9c16b579a8938dd3feb69c70e98e"),
     ("HeartbeatPong", "0x1efedbe95bff475e86f1f715f1cb93bf22215f9697dd113f76c3e1944d7f90cf"),
     ("BackpressureSignal", "0xb37c9ff049eb80bb1503a6d852b0862dab50c212b371c735a6f3d5fd232bde76"),
     ("CapabilityDelta", "0x9ac85e687463f1156b186c2296b24ee7087571dd38193a25f4a907ae1c33f558"),
-    ("JobAssignment", "0x759a5889d7abae5949f39eb5f614e6b704b5f7e45da2e9463f6f4c9b353eee1d"),
-    ("JobAck", "0x78928f3c79151a7795a7eca6e2f776b16f6d935fbf5605897c88ca0022644d57"),
-    ("JobAck", "0x8473854e31382897cac1c4fce2067e3858cbc2c2cf126a5a6232895eb348f526"),
+    ("OpenJobs", "0xe139bc111e294ef23e9002a51c496df63dab5ec45d491846f664483e373ffc88"),
+    ("JobAssignment", "0x840691a285a8e3742c5776bdaa40c3a39f50b6f0916ca18d1b4f3488d5266cc7"),
+    ("JobAck", "0x3beebe951ea53f11a1effcf195b496465f62f3f22a65741025398ce9b9ca1aa8"),
+    ("JobAck", "0x69eb45f9a69fee2a87ca900452606bce5cda04e38e4a89dae47fb2b71606f858"),
     ("JobProgress", "0xbb77b4b870e0e1f7c8d39aef220c231490651caeeb30ee8d8dd1b25a1fe7a674"),
     ("JobResult", "0x33734f3ae641c60f3273da5f1f77077f3cc34f63eecae045d3637e710fb8de51"),
-    ("JobCancel", "0x93ba91926fdff733f64d749ba542c7c4a83917b236e3876dd85557a9ff44fc1f"),
+    ("JobCancel", "0x69b527b26fe1c9fd87f4488e3831a35ade78fee4db5cda54010aa582b7299142"),
+    ("JobProof", "0x45c4593083f0cfbbb06bbbba13e45d1f9cad32270ab1dc73882153767dde21f3"),
+    ("Errand", "0x2304c85c12a9ab0425b34bf9e7ffa2ccc80d2fde8d744707cc02e0d91666e415"),
     ("JobCommit", "0x9b1bcdef0e1a3bda7940a0234d1ec90ca6aba9ad691c94ccc1e6b1723bca5023"),
     ("JobReveal", "0x93b0035b3997ae92f80b52b03bd354399c0a1492c16d5ef888e8f99f3c90ad02"),
     ("JobAggregate", "0xf426ac683f138be6d35aa53cb181773e2a19b4cf797f927f1258a8672cb8f0c1"),
@@ -135,7 +159,8 @@ fn a_frame_reads_as_the_table_says() {
     let goodbye = Goodbye { reason: GoodbyeReason::ShuttingDown }.to_frame();
     assert_eq!(&goodbye[..5], [0, 0, 0, 22 + 1, 0xf0]);
     assert_eq!(&goodbye[5..8], [0xa1, 0x66, b'r']);
-    let ack = JobAck::signed(CHAIN, &runner(), job_id(), AckStatus::Duplicate).to_frame();
+    let ack = JobAck::signed(CHAIN, &runner(), (job_id(), Height::new(364)), AckStatus::Duplicate)
+        .to_frame();
     assert!(ack.windows(9).any(|part| part == b"duplicate"));
 }
 
@@ -149,6 +174,7 @@ fn again(channel: Channel, frame: &RawFrame) -> Result<Vec<u8>, FrameError> {
             Control::Pong(m) => m.to_frame(),
             Control::Backpressure(m) => m.to_frame(),
             Control::Capabilities(m) => m.to_frame(),
+            Control::OpenJobs(m) => m.to_frame(),
             Control::Goodbye(m) => m.to_frame(),
         },
         Channel::Job => match Job::decode(frame)?.expect("no sample is an extension") {
@@ -157,6 +183,8 @@ fn again(channel: Channel, frame: &RawFrame) -> Result<Vec<u8>, FrameError> {
             Job::Progress(m) => m.to_frame(),
             Job::Result(m) => m.to_frame(),
             Job::Cancel(m) => m.to_frame(),
+            Job::Proof(m) => m.to_frame(),
+            Job::Errand(m) => m.to_frame(),
             Job::Commit(m) => m.to_frame(),
             Job::Reveal(m) => m.to_frame(),
             Job::Aggregate(m) => m.to_frame(),
@@ -283,7 +311,8 @@ fn what_a_field_cannot_hold_is_refused() {
     let long_form = ["a166726561736f6e780d", &hex::encode("shutting_down")].concat();
     check(&long_form, DecodeError::NotDeterministic);
 
-    let reason_missing = JobAck::signed(CHAIN, &runner(), job_id(), AckStatus::Accepted);
+    let reason_missing =
+        JobAck::signed(CHAIN, &runner(), (job_id(), Height::new(364)), AckStatus::Accepted);
     let bytes = reason_missing.to_frame();
     let accepted = bytes.windows(8).position(|part| part == b"accepted").unwrap();
     let rejected = [&bytes[5..accepted - 1], b"\x66reject", &bytes[accepted + 8..]].concat();
@@ -334,13 +363,31 @@ fn a_signature_covers_its_fields_its_frame_and_its_chain() {
     assert!(!moved.verify(CHAIN, &rk));
     assert!(!CapabilityDelta { added_capabilities: labels(&["ab"]), ..delta }.verify(CHAIN, &rk));
 
-    let assignment =
-        JobAssignment::signed(CHAIN, &v, job_id(), body(b"s"), Height::new(5), Height::new(9));
-    assert!(assignment.verify(CHAIN, &vk));
-    let later = JobAssignment { deadline_block: Height::new(10), ..assignment };
-    assert!(!later.verify(CHAIN, &vk));
+    let signed = JobAssignment::signed(CHAIN, &v, &rk, assignment());
+    assert!(signed.is_of_its_job() && signed.verify(CHAIN, &vk, &rk));
+    assert!(!signed.verify(CHAIN, &vk, &other) && !signed.verify(CHAIN, &other, &rk));
+    let changed = [
+        JobAssignment { deadline_block: Height::new(365), ..signed.clone() },
+        JobAssignment { block_height: Height::new(301), ..signed.clone() },
+        JobAssignment { job_spec: body(b"another"), ..signed.clone() },
+        JobAssignment { job_id: job_id(), ..signed.clone() },
+    ];
+    assert!(changed.iter().all(|changed| !changed.verify(CHAIN, &vk, &rk)));
+    let of_another_job = [
+        JobAssignment { submitter: r.address(), ..signed.clone() },
+        JobAssignment { nonce: 8, ..signed.clone() },
+        JobAssignment { job_spec: body(b"another"), ..signed },
+    ];
+    assert!(of_another_job.iter().all(|changed| !changed.is_of_its_job()));
 
-    let reject = |reason| JobAck::signed(CHAIN, &r, job_id(), AckStatus::Reject(reason));
+    let sent = errand();
+    assert!(sent.has_its_id() && sent.verify(CHAIN, &rk) && !sent.verify(CHAIN, &other));
+    assert!(!Errand { deadline_block: Height::new(9), ..sent.clone() }.verify(CHAIN, &rk));
+    assert!(!Errand { agent_pubkey: rk.clone(), ..sent.clone() }.verify(CHAIN, &rk));
+    assert!(!Errand { errand_spec: body(b"another"), ..sent }.has_its_id());
+
+    let reject =
+        |reason| JobAck::signed(CHAIN, &r, (job_id(), Height::new(364)), AckStatus::Reject(reason));
     let ack = reject(RejectReason::AtCapacity);
     assert!(ack.verify(CHAIN, &rk));
     let status = AckStatus::Reject(RejectReason::InvalidSpec);
@@ -356,8 +403,9 @@ fn a_signature_covers_its_fields_its_frame_and_its_chain() {
     assert!(!JobFailure { reason: Reason::truncated("no"), ..failed.clone() }.verify(CHAIN, &rk));
     assert!(!JobFailure { job_id: Hash::ZERO, ..failed }.verify(CHAIN, &rk));
 
-    let cancel = JobCancel::signed(CHAIN, &v, job_id(), CancelReason::Expired);
+    let cancel = JobCancel::signed(CHAIN, &v, (job_id(), Height::new(364)), CancelReason::Expired);
     assert!(cancel.verify(CHAIN, &vk));
+    assert!(!JobCancel { deadline_block: Height::new(9), ..cancel.clone() }.verify(CHAIN, &vk));
     assert!(!JobCancel { reason: CancelReason::Failed, ..cancel }.verify(CHAIN, &vk));
 }
 
@@ -412,9 +460,10 @@ fn a_digest_is_the_one_the_specification_spells() {
     assert_eq!(JobResult::digest(CHAIN, &job, b"result"), spelled);
 
     let spelled =
-        keccak256(&[b"cowboy-cip11/JobAck/v1", &chain_id, &job.0, b"reject(at_capacity)"]);
+        keccak256(&[b"cowboy-cip11/JobAck/v1", &chain_id, &job.0, &height, b"reject(at_capacity)"]);
     let status = AckStatus::Reject(RejectReason::AtCapacity);
-    assert_eq!(JobAck::signed(CHAIN, &runner(), job, status).signed, runner().sign(&spelled));
+    let attempt = (job, Height::new(300));
+    assert_eq!(JobAck::signed(CHAIN, &runner(), attempt, status).signed, runner().sign(&spelled));
 
     let spelled = keccak256(&[b"cowboy-cip11/JobFailure/v1", &chain_id, &job.0, b"exited with 3"]);
     let reason = Reason::truncated("exited with 3");

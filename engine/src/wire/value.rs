@@ -8,7 +8,7 @@
 use super::frame::Channel;
 use crate::{
     primitives::{
-        Address, Signature,
+        Address, Hash, Signature,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
     },
     record,
@@ -114,7 +114,7 @@ texts! {
         AtCapacity = "at_capacity",
         /// No executor for the job's kind.
         UnsupportedKind = "unsupported_kind",
-        /// The job's pool is not one of the runner's.
+        /// The errand is of an agent that the runner's operator has not named.
         MissingEntitlement = "missing_entitlement",
         /// The specification cannot be read, or is not the one that the job's id commits to.
         InvalidSpec = "invalid_spec",
@@ -279,6 +279,43 @@ impl Decode for Labels {
         (0..len).map(|_| Text::decode(r)).collect::<Result<_, _>>().map(Self)
     }
 }
+
+/// Ids of jobs: at most [`JobIds::LIMIT`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobIds(Vec<Hash>);
+
+impl JobIds {
+    /// Ids a list may have: as many as results that a runner keeps.
+    pub const LIMIT: usize = 1_024;
+
+    /// The first [`Self::LIMIT`] of these ids.
+    pub fn first(ids: impl IntoIterator<Item = Hash>) -> Self {
+        Self(ids.into_iter().take(Self::LIMIT).collect())
+    }
+
+    /// The ids, in their order.
+    pub fn as_slice(&self) -> &[Hash] {
+        &self.0
+    }
+}
+
+impl Encode for JobIds {
+    fn encode(&self, w: &mut Writer) {
+        self.0.encode(w);
+    }
+}
+
+impl Decode for JobIds {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let len = r.list(Self::LIMIT)?;
+        (0..len).map(|_| Hash::decode(r)).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+const _: () = assert!(
+    JobIds::LIMIT * 34 + 1024 <= Channel::Control.limit(),
+    "a full list of ids of jobs is within a control frame's bound"
+);
 
 const _: () = assert!(
     4 * Labels::LIMIT * (Text::LIMIT + 2) + 1024 <= Channel::Control.limit(),

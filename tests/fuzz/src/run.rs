@@ -39,8 +39,8 @@ impl World for Fake {
         Ok(Hash([timer.height.get() as u8 ^ index as u8; 32]))
     }
 
-    fn job(&self, _: &JobRequest, index: u64) -> Result<Hash, String> {
-        Ok(Hash([index as u8; 32]))
+    fn job(&self, _: &JobRequest, index: u64) -> Result<(Hash, u64), String> {
+        Ok((Hash([index as u8; 32]), 0))
     }
 }
 

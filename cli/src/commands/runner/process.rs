@@ -79,6 +79,11 @@ pub struct Start {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
     #[arg(env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
     max_jobs: Option<u32>,
+    /// With --key-file: go on errands of the agent with this address; once for each of them
+    /// [default: of none]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "runner", value_delimiter = ',')]
+    #[arg(env = "COWBOYCTL_AGENT", hide_env_values = true)]
+    agent: Vec<AddressText>,
     /// With --key-file: run it in the background, and return when it runs
     #[arg(long, env = "COWBOYCTL_DETACH", hide_env_values = true)]
     #[arg(value_parser = FalseyValueParser::new())]
@@ -152,6 +157,7 @@ impl Start {
             api,
             kinds: self.kinds.as_ref().map(|kinds| kinds.iter().copied().collect()),
             max_concurrent_jobs: self.max_jobs,
+            agents: self.agent.iter().map(|agent| **agent).collect(),
             executors,
         };
         let (cx, daemon, shown) = (cx.clone(), self.daemon, folder.clone());
@@ -294,6 +300,9 @@ impl Start {
         }
         if self.allow_loopback {
             command.arg("--allow-loopback");
+        }
+        for agent in &self.agent {
+            command.args(["--agent", &agent.to_string()]);
         }
         if let Some(most) = self.max_jobs {
             command.args(["--max-jobs", &most.to_string()]);

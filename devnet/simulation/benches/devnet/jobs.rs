@@ -103,7 +103,8 @@ pub fn latencies(jobs: u64) -> Latencies {
                 let dialer = client.dialer(Identity::new(&key).expect("an identity"));
                 let config = runner::Config {
                     chain_id: devnet.genesis.chain_id(),
-                    targets: runner::targets(&key.public_key(), &validators),
+                    known: runner::targets(&key.public_key(), &validators),
+                    agents: std::collections::BTreeSet::new(),
                     key,
                     kinds: [JobKind::Custom].into(),
                     max_concurrent_jobs: 4,

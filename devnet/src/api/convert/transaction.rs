@@ -10,7 +10,7 @@ use cowboy_engine::{
         ClaimTask, CompleteTask, CreateCommitment, CreateTask, Payload, ResolveCommitment,
         SignedTransaction, Status, Validator,
         transaction::{
-            CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, ExtendTimer,
+            CallActor, CancelJob, CancelTimer, CommitResult, DeployActor, Excuse, ExtendTimer,
             GrantEntitlement, RegisterRunner, RemoveValidator, ReportEquivocation, ReportFailure,
             Reveal, RevealResults, RevokeEntitlement, SetParameter, SetPhase, SignedCommitment,
             SlashRunner, SubmitResult, Transfer, UpdateRunner, UpdateTimerConfig,
@@ -106,11 +106,15 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             "result": hex(result),
             "runner_signature": hex(runner_signature.as_bytes()),
         }),
-        Payload::ReportFailure(ReportFailure { job_id, runner, reason, runner_signature }) => {
+        Payload::ReportFailure(ReportFailure { job_id, runner, said, runner_signature }) => {
             json!({
                 "job_id": hex(&job_id.0),
                 "runner": address(runner),
-                "reason": reason.as_str(),
+                "rejected": matches!(said, Excuse::Rejected(_)),
+                "reason": match said {
+                    Excuse::Failed(reason) => reason.as_str(),
+                    Excuse::Rejected(reason) => reason.as_str(),
+                },
                 "runner_signature": hex(runner_signature.as_bytes()),
             })
         }

@@ -16,13 +16,14 @@ use crate::{
         },
         view::View,
     },
+    chain::anchor::Anchor,
     validator::gateway::{Handed, assigned},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use cowboy_engine::{
     chain::{
-        self,
-        transaction::{CommitResult, ReportFailure, Reveal, SubmitResult},
+        self, Subject,
+        transaction::{CommitResult, Excuse, ReportFailure, Reveal, SubmitResult},
         transition::{ResultError, check_commit, check_failure, check_result, check_reveal},
     },
     job::spec::{Job, JobStatus},
@@ -47,10 +48,15 @@ pub(super) fn jobs(view: &View, runner: &str) -> Result<PolledJobs, ApiError> {
         more: false,
     };
     let mut bytes = 0;
+    let anchor = Anchor::newest(&view.running.ledger, Height::GENESIS)?;
     for (id, job, wants) in open {
         let Some(assignment) = job.status.assignment() else { continue };
         let spec = to_vec(&*job.spec);
-        bytes += spec.len();
+        let is_work = matches!(wants, Wanted::Result | Wanted::Commitment);
+        let at = assignment.height;
+        let proving = anchor.as_ref().filter(|of| is_work && of.state().height() >= at);
+        let proof = proving.and_then(|anchor| anchor.prove(Subject::Job(*id)));
+        bytes += spec.len() + proof.as_ref().map_or(0, Vec::len);
         let full = answer.jobs.len() >= POLLED_JOBS || bytes > POLLED_BYTES;
         if full && !answer.jobs.is_empty() {
             answer.more = true;
@@ -62,6 +68,7 @@ pub(super) fn jobs(view: &View, runner: &str) -> Result<PolledJobs, ApiError> {
             assigned_at: assignment.height.get(),
             deadline_block: job.deadline().get(),
             wants,
+            proof: proof.map(|proof| Text(Bytes(proof))),
         });
     }
     Ok(answer)
@@ -193,7 +200,7 @@ fn report(view: &View, runner: &str, request: FailureRequest) -> Result<ResultAc
     let report = ReportFailure {
         job_id: job_id.0,
         runner,
-        reason: Reason::truncated(&reason),
+        said: Excuse::Failed(Reason::truncated(&reason)),
         runner_signature: signature(&runner_signature)?,
     };
     match check_failure(&view.state, &report) {

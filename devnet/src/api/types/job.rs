@@ -331,6 +331,9 @@ pub struct PolledJob {
     pub deadline_block: u64,
     /// What the chain waits for from this runner.
     pub wants: Wanted,
+    /// That the chain assigns it to this runner, in the form of docs/proofs.md. Absent: one more
+    /// block is needed to prove it, or what is wanted is not work.
+    pub proof: Option<BytesText>,
 }
 
 /// What the chain waits for from a runner that a job is assigned to.

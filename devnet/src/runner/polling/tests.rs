@@ -7,7 +7,13 @@ use crate::{
         ResultAccepted, ResultRequest, Text, Wanted,
     },
     client::Client,
-    runner::{Config, Runner, ValidatorAddress, node::Activity, start, worker::Pretended},
+    runner::{
+        Config, Known, Runner, ValidatorAddress,
+        node::Activity,
+        proof::tests::{job, known, proof},
+        start,
+        worker::Pretended,
+    },
     sample::spec,
     transport::{Dial, TransportError, quic},
 };
@@ -27,7 +33,7 @@ use cowboy_engine::{
     registry::JobKind,
     wire::{CancelReason, JobCommit, JobResult, commitment},
 };
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::TcpListener,
     sync::{broadcast, mpsc, watch},
@@ -139,7 +145,8 @@ impl Net {
         let config = Config {
             chain_id: CHAIN,
             key: key(),
-            targets: watch::channel(vec![nowhere]).1,
+            known: watch::channel(Known { targets: vec![nowhere], ..known() }).1,
+            agents: BTreeSet::new(),
             kinds: [JobKind::Custom].into(),
             max_concurrent_jobs: 4,
             polling: Some(polling),
@@ -152,25 +159,19 @@ impl Net {
 
     /// The chain assigns these jobs at `height`.
     fn assign(&self, height: u64, jobs: &[u8]) {
-        let job = |id: &u8| PolledJob {
-            job_id: Text(Hash([*id; 32])),
-            spec: Text(Bytes(to_vec(&spec(4)))),
-            assigned_at: height,
-            // As long as it is the same attempt.
-            deadline_block: 100,
-            wants: Wanted::Result,
-        };
-        let mut answer = self.api.jobs.lock();
-        (answer.height, answer.jobs) = (height, jobs.iter().map(job).collect());
+        self.list(height, jobs.iter().map(|id| listed(*id, height, spec(4))).collect());
     }
 
     /// The chain has a committee's job for the runner at `height`, and wants this of it.
     fn want(&self, height: u64, wants: Wanted) {
         let verification = Verification::of(VerificationMode::Deterministic, 3);
-        self.assign(height, &[1]);
+        let job = listed(1, height, JobSpec { verification, ..spec(40) });
+        self.list(height, vec![PolledJob { wants, ..job }]);
+    }
+
+    fn list(&self, height: u64, jobs: Vec<PolledJob>) {
         let mut answer = self.api.jobs.lock();
-        answer.jobs[0].wants = wants;
-        answer.jobs[0].spec = Text(Bytes(to_vec(&JobSpec { verification, ..spec(40) })));
+        (answer.height, answer.jobs) = (height, jobs);
     }
 
     /// Waits until the runner has asked so often again, with an answer of now.
@@ -200,6 +201,20 @@ impl Net {
                 return seen;
             }
         }
+    }
+}
+
+/// A job as the API lists it.
+fn listed(id: u8, height: u64, spec: JobSpec) -> PolledJob {
+    let (job_id, job) = (Hash([id; 32]), job(spec, key().address()));
+    PolledJob {
+        job_id: Text(job_id),
+        spec: Text(Bytes(to_vec(&*job.spec))),
+        assigned_at: height,
+        // As long as it is the same attempt.
+        deadline_block: job.deadline().get(),
+        wants: Wanted::Result,
+        proof: Some(Text(Bytes(proof(job_id, &job)))),
     }
 }
 
@@ -238,6 +253,23 @@ fn a_polled_job_runs_once_and_its_result_is_handed_in_signed() {
             .await;
         let started = |a: &&Activity| matches!(a, Activity::Started { .. });
         assert_eq!(seen.iter().filter(started).count(), 2, "{seen:?}");
+    });
+}
+
+#[test]
+fn what_the_api_cannot_prove_is_not_done() {
+    run(|context| async move {
+        let mut net = Net::start(&context, Phase::Shadow, Duration::ZERO).await;
+        let [mut bare, mut swapped, mut forged] = [1, 2, 3].map(|id| listed(id, 11, spec(4)));
+        bare.proof = None;
+        swapped.proof = listed(1, 11, spec(4)).proof;
+        let bytes = &mut forged.proof.as_mut().unwrap().0.0;
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        net.api.jobs.lock().jobs = vec![bare, swapped, forged, listed(4, 11, spec(4))];
+        assert_eq!(*net.result().await.job_id, Hash([4; 32]));
+        net.rounds(2).await;
+        assert!(net.posted.try_recv().is_err());
     });
 }
 

@@ -472,10 +472,10 @@ impl<'a> Machine<'a> {
                 // Its id is a hash of what it is.
                 self.meter.keccak(job.spec.len())?;
                 let host = self.host()?;
-                let id = host.world().job(&job, host.asked.numbered);
-                let id = id.or_else(failed)?;
+                let numbered = host.world().job(&job, host.asked.numbered);
+                let (id, nonce) = numbered.or_else(failed)?;
                 host.asked.numbered += 1;
-                self.ask(Effect::SubmitJob { id, job })?;
+                self.ask(Effect::SubmitJob { id, nonce, job })?;
                 self.hash_value(id)
             }
             other => unreachable!("{} is not of the host", other.name()),

@@ -306,7 +306,7 @@ impl<'a> Machine<'a> {
                         ("value", value),
                     ])?);
                 }
-                (Builtin::MockJobs, Effect::SubmitJob { id, job }) => {
+                (Builtin::MockJobs, Effect::SubmitJob { id, job, .. }) => {
                     let id = self.hash_value(id)?;
                     let spec = self.decode_json(&String::from_utf8_lossy(&job.spec))?;
                     let callback = match job.callback {

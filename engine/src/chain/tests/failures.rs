@@ -5,9 +5,9 @@ use super::{jobs::*, *};
 use crate::{
     chain::{
         event::{JobRetried, WorkFailed},
-        transaction::ReportFailure,
+        transaction::{Excuse, ReportFailure},
     },
-    wire::{JobFailure, Reason},
+    wire::{AckStatus, JobAck, JobFailure, Reason, RejectReason},
 };
 
 impl Chain {
@@ -16,7 +16,12 @@ impl Chain {
         let reason = Reason::truncated("exited with 3");
         let digest = JobFailure::digest(self.state.chain_id(), &job_id, &reason);
         let runner_signature = key(signer).sign(&digest);
-        ReportFailure { job_id, runner: key(name).address(), reason, runner_signature }
+        ReportFailure {
+            job_id,
+            runner: key(name).address(),
+            said: Excuse::Failed(reason),
+            runner_signature,
+        }
     }
 
     pub(super) fn report(&self, job_id: Hash, name: &str) -> Payload {
@@ -185,6 +190,37 @@ fn reporters_are_left_out_where_the_others_are_silent_or_disagree() {
 }
 
 #[test]
+fn a_rejection_ends_the_attempt_it_is_of_and_costs_no_reputation() {
+    let (mut chain, id, names) = drawn(4, spec());
+    let rejection = |chain: &Chain, id: Hash, name: &str, deadline: Height, reason| {
+        let status = AckStatus::Reject(reason);
+        let digest = JobAck::digest(chain.state.chain_id(), &id, deadline, status);
+        Payload::ReportFailure(ReportFailure {
+            job_id: id,
+            runner: key(name).address(),
+            said: Excuse::Rejected(reason),
+            runner_signature: key(name).sign(&digest),
+        })
+    };
+    let (name, deadline) = (&names[0], chain.job(&id).deadline());
+    let busy = RejectReason::AtCapacity;
+    let earlier = Height::new(deadline.get() - 1);
+    chain.turned_down(rejection(&chain, id, name, earlier, busy), "BadResultSignature");
+    for of_the_validator in [RejectReason::InvalidSpec, RejectReason::DeadlinePassed] {
+        chain.turned_down(rejection(&chain, id, name, deadline, of_the_validator), "NoExcuse");
+    }
+    let execution = chain.accepted(rejection(&chain, id, name, deadline, busy));
+    assert_eq!(retried(&execution), (FailureReason::WorkFailed, vec![]));
+    let said = execution.events.iter().find_map(|event| match &event.kind {
+        EventKind::WorkFailed(WorkFailed { reason, .. }) => Some(reason.as_str()),
+        _ => None,
+    });
+    assert_eq!(said, Some("the runner rejected the job: at_capacity"));
+    assert!(!chain.names(&id).contains(name), "it is drawn again at once, without that runner");
+    untouched(&chain, 1);
+}
+
+#[test]
 fn reports_that_do_not_fit_are_refused() {
     let (mut chain, id, names) = drawn(4, committee_spec());
     let stranger = (0..4).map(|i| format!("runner-{i}")).find(|n| !names.contains(n)).unwrap();
@@ -193,7 +229,7 @@ fn reports_that_do_not_fit_are_refused() {
     let foreign = Payload::ReportFailure(chain.forged_report(id, &names[0], &names[1]));
     chain.turned_down(foreign, "BadResultSignature");
     let mut changed = chain.forged_report(id, &names[0], &names[0]);
-    changed.reason = Reason::truncated("something else");
+    changed.said = Excuse::Failed(Reason::truncated("something else"));
     chain.turned_down(Payload::ReportFailure(changed), "BadResultSignature");
     chain.accepted(chain.commit(id, &names[0], b"x"));
     chain.turned_down(chain.report(id, &names[0]), "AlreadyCommitted");

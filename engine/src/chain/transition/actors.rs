@@ -445,10 +445,10 @@ impl Calls<'_> {
                 let (terms, events) = (&self.place.terms, &mut self.done.events);
                 self.state.extend_timer(terms, (&id, expires_at), actor, owns, events)?;
             }
-            Effect::SubmitJob { id, job } => {
+            Effect::SubmitJob { id, nonce, job } => {
                 let spec = Arc::new(specification(actor, &job)?);
                 let (height, events) = (self.place.height, &mut self.done.events);
-                jobs::record(self.state, height, (id, actor), spec, events)?;
+                jobs::record(self.state, height, (id, actor, nonce), spec, events)?;
             }
         }
         Ok(())
@@ -535,12 +535,12 @@ impl World for Seen<'_> {
         admit().map_err(|error| error.to_string())
     }
 
-    fn job(&self, job: &JobRequest, index: u64) -> Result<Hash, String> {
+    fn job(&self, job: &JobRequest, index: u64) -> Result<(Hash, u64), String> {
         self.asking.ok_or("a gas bidding agent submits no jobs")?;
         // What is wrong is told at the line that asks.
         let spec = specification(self.actor, job).map_err(|error| error.to_string())?;
         let nonce = keccak256(&[b"cowboy-job-nonce/v1", &self.seed.0, &index.to_be_bytes()]);
         let nonce = u64::from_be_bytes(*nonce.0.first_chunk().expect("8 of 32 bytes"));
-        Ok(spec.job_id(&self.actor, nonce))
+        Ok((spec.job_id(&self.actor, nonce), nonce))
     }
 }

@@ -51,11 +51,11 @@ pub enum JobError {
     Money(#[from] MoneyError),
 }
 
-/// Records a job of `submitter`'s under `id` and takes its escrow.
+/// Records a job of `submitter`'s under `id`, in which `nonce` is, and takes its escrow.
 pub(super) fn record(
     state: &mut State,
     height: Height,
-    (id, submitter): (Hash, Address),
+    (id, submitter, nonce): (Hash, Address, u64),
     spec: Arc<JobSpec>,
     events: &mut Vec<EventKind>,
 ) -> Result<(), JobError> {
@@ -64,7 +64,7 @@ pub(super) fn record(
     }
     state.debit(submitter, spec.escrow())?;
     let kind = spec.work.kind();
-    put(state, id, Job::new(spec, submitter, height));
+    put(state, id, Job::new(spec, (submitter, nonce), height));
     events.push(JobSubmitted { job_id: id, submitter, kind }.into());
     Ok(())
 }
@@ -85,7 +85,7 @@ impl Run<'_> {
         spec.check()?;
         let id = spec.job_id(&submitter, nonce);
         let (height, mut events) = (self.height(), Vec::new());
-        record(&mut self.state, height, (id, submitter), spec.clone(), &mut events)?;
+        record(&mut self.state, height, (id, submitter, nonce), spec.clone(), &mut events)?;
         self.emit_all(events);
         Ok(())
     }

@@ -23,7 +23,7 @@ use crate::{
             ResultRevealed, RunnerPaid, WorkFailed,
         },
         state::State,
-        transaction::{CommitResult, ReportFailure, Reveal, RevealResults, SubmitResult},
+        transaction::{CommitResult, Excuse, ReportFailure, Reveal, RevealResults, SubmitResult},
     },
     job::{
         mru::MruRecord,
@@ -35,7 +35,7 @@ use crate::{
     },
     primitives::{Address, Hash, Height, Wei, keccak256},
     registry::Runner,
-    wire,
+    wire::{self, AckStatus, RejectReason},
 };
 use std::sync::Arc;
 
@@ -127,6 +127,9 @@ pub enum ResultError {
     /// The runner did not sign it.
     #[error("BadResultSignature: not {0}'s signature over this job and result")]
     BadSignature(Address),
+    /// A rejection that says nothing about the runner.
+    #[error("NoExcuse: a job is not given up because its runner says {0}")]
+    NoExcuse(RejectReason),
     /// The aggregator did not sign it.
     #[error("BadAggregatorSignature: not {0}'s signature over this job and these results")]
     BadAggregator(Address),
@@ -266,11 +269,24 @@ fn at_work<'a>(
     Ok((job, record))
 }
 
-/// Whether `state` takes this report of failed work, and for which job.
+/// Whether `state` takes this report of failed or rejected work, and for which job. A rejection
+/// counts only in the attempt that it is of.
 pub fn check_failure<'a>(state: &'a State, report: &ReportFailure) -> Result<&'a Job, ResultError> {
-    let ReportFailure { job_id, runner, reason, runner_signature } = report;
+    let ReportFailure { job_id, runner, said, runner_signature } = report;
     let (job, record) = at_work(state, job_id, runner, Awaited::Reports)?;
-    let digest = wire::JobFailure::digest(state.chain_id, job_id, reason);
+    // Any validator can have these two signed, by a false specification or a false height.
+    if let Excuse::Rejected(reason @ (RejectReason::InvalidSpec | RejectReason::DeadlinePassed)) =
+        said
+    {
+        return Err(ResultError::NoExcuse(*reason));
+    }
+    let digest = match said {
+        Excuse::Failed(reason) => wire::JobFailure::digest(state.chain_id, job_id, reason),
+        Excuse::Rejected(reason) => {
+            let status = AckStatus::Reject(*reason);
+            wire::JobAck::digest(state.chain_id, job_id, job.deadline(), status)
+        }
+    };
     if !record.pubkey.verify(&digest, runner_signature) {
         return Err(ResultError::BadSignature(*runner));
     }
@@ -419,10 +435,10 @@ impl Run<'_> {
     }
 
     pub(super) fn report_failure(&mut self, report: &ReportFailure) -> Result<(), Refusal> {
-        let ReportFailure { job_id, runner, ref reason, .. } = *report;
+        let ReportFailure { job_id, runner, ref said, .. } = *report;
         let mut job = check_failure(&self.state, report)?.clone();
         job.attempt.reported.push(runner);
-        let reason = reason.as_str().to_owned();
+        let reason = said.to_string();
         self.emit(WorkFailed { job_id, runner, reason });
         self.go_on(job_id, job);
         Ok(())

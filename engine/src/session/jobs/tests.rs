@@ -1,6 +1,6 @@
 //! What the table says to each offer, and what it keeps and forgets.
 
-use super::*;
+use super::{super::MAX_PEER_STREAMS, *};
 use crate::{
     primitives::{SecretKey, keccak256},
     wire::{Body, Reason, Reveal, Reveals},
@@ -28,10 +28,22 @@ fn failure(i: u32) -> JobFailure {
 
 /// Validator `from` assigns job `i`, due by block 20, at head 10.
 fn offer(table: &mut JobTable, from: &str, i: u32) -> Offer {
-    let key = validator(from);
-    let (at, deadline) = (Height::new(9), Height::new(20));
-    let assignment = JobAssignment::signed(CHAIN, &key, job(i), Body::default(), at, deadline);
-    table.offer(&key.public_key(), &assignment, Height::new(10), |_| Ok(()))
+    decide(table, from, attempt(i, 20)).offer
+}
+
+/// Job `i`, assigned by block 9 and due by block `deadline`.
+fn attempt(i: u32, deadline: u64) -> Attempt {
+    Attempt { job_id: job(i), assigned_at: Height::new(9), deadline: Height::new(deadline) }
+}
+
+/// Validator `from` assigns an attempt at head 10.
+fn decide(table: &mut JobTable, from: &str, attempt: Attempt) -> Decided {
+    table.offer(&validator(from).public_key(), attempt, Height::new(10), || Ok(()))
+}
+
+/// Validator `from` cancels job `i`, whatever its attempt.
+fn cancel(table: &mut JobTable, from: &str, i: u32) -> bool {
+    table.cancel(&job(i), Height::new(1_000), &validator(from).public_key())
 }
 
 #[test]
@@ -47,8 +59,9 @@ fn the_first_assignment_is_taken_and_the_others_are_duplicates() {
 #[test]
 fn a_job_that_is_polled_and_pushed_runs_once() {
     let mut table = JobTable::new(1);
-    let (head, deadline) = (Height::new(10), Height::new(20));
-    let polled = |table: &mut JobTable, i| table.offer_polled(job(i), deadline, head, || Ok(()));
+    let head = Height::new(10);
+    let polled =
+        |table: &mut JobTable, i| table.offer_proved(attempt(i, 20), head, || Ok(())).offer;
     assert_eq!(polled(&mut table, 0), Offer::Accept);
     assert_eq!(polled(&mut table, 0), Offer::Duplicate);
     assert_eq!(offer(&mut table, "a", 0), Offer::Duplicate);
@@ -56,10 +69,10 @@ fn a_job_that_is_polled_and_pushed_runs_once() {
     let done = table.finish(result(0, 3)).unwrap();
     assert_eq!(polled(&mut table, 0), Offer::Duplicate);
     assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(Delivery::Result(done)));
-    assert!(!table.cancel(&job(0)));
+    assert!(!table.give_up(&job(0)));
     assert_eq!(polled(&mut table, 0), Offer::Duplicate);
-    let late = table.offer_polled(job(2), Height::new(9), head, || Ok(()));
-    assert_eq!(late, Offer::Reject(RejectReason::DeadlinePassed));
+    let late = table.offer_proved(attempt(2, 9), head, || Ok(()));
+    assert_eq!(late.offer, Offer::Reject(RejectReason::DeadlinePassed));
 }
 
 #[test]
@@ -67,11 +80,9 @@ fn what_cannot_be_taken_is_rejected_in_the_order_of_the_checks() {
     let key = validator("a");
     let check = |head, verdict: Result<(), RejectReason>, expected| {
         let mut table = JobTable::new(0);
-        let (at, deadline) = (Height::new(9), Height::new(20));
-        let assignment = JobAssignment::signed(CHAIN, &key, job(0), Body::default(), at, deadline);
         let from = key.public_key();
-        let offer = table.offer(&from, &assignment, Height::new(head), |_| verdict);
-        assert_eq!(offer, Offer::Reject(expected));
+        let decided = table.offer(&from, attempt(0, 20), Height::new(head), || verdict);
+        assert_eq!(decided.offer, Offer::Reject(expected));
     };
     let unsupported = Err(RejectReason::UnsupportedKind);
     check(21, unsupported, RejectReason::DeadlinePassed);
@@ -86,11 +97,17 @@ fn load_is_shed_only_after_a_rejection_until_a_slot_is_free() {
     assert!(table.signal(false).accepting_new);
     assert_eq!(offer(&mut table, "a", 1), Offer::Reject(RejectReason::AtCapacity));
     assert!(!table.signal(false).accepting_new);
-    table.cancel(&job(0));
+    assert_eq!(
+        offer(&mut table, "b", 1),
+        Offer::Reject(RejectReason::AtCapacity),
+        "an attempt has one answer"
+    );
+    cancel(&mut table, "a", 0);
     assert!(table.signal(false).accepting_new);
     assert!(!table.signal(true).accepting_new);
     assert_eq!(offer(&mut table, "a", 0), Offer::Duplicate);
-    assert_eq!(offer(&mut table, "a", 1), Offer::Accept);
+    assert_eq!(offer(&mut table, "b", 1), Offer::Reject(RejectReason::AtCapacity));
+    assert_eq!(decide(&mut table, "a", attempt(1, 30)).offer, Offer::Accept);
 }
 
 #[test]
@@ -125,7 +142,7 @@ fn a_failure_is_handed_over_like_a_result_and_frees_the_slot() {
     assert_eq!((table.fail(failure(0)), table.finish(result(0, 3))), (None, None));
 
     offer(&mut table, "a", 1);
-    table.cancel(&job(1));
+    cancel(&mut table, "a", 1);
     assert_eq!(table.fail(failure(1)), None, "nobody wants to know");
     table.advance(Height::new(21));
     assert_eq!((table.undelivered().count(), table.result_bytes), (0, 0));
@@ -135,14 +152,14 @@ fn a_failure_is_handed_over_like_a_result_and_frees_the_slot() {
 fn a_cancelled_job_is_stopped_once_and_not_started_again() {
     let mut table = JobTable::new(1);
     offer(&mut table, "a", 0);
-    assert!(table.cancel(&job(0)));
-    assert!(!table.cancel(&job(0)));
+    assert!(cancel(&mut table, "a", 0));
+    assert!(!cancel(&mut table, "a", 0));
     assert_eq!(table.finish(result(0, 1)), None);
     assert_eq!(offer(&mut table, "b", 0), Offer::Duplicate);
 
     offer(&mut table, "a", 1);
     table.finish(result(1, 1));
-    assert!(!table.cancel(&job(1)));
+    assert!(!cancel(&mut table, "a", 1));
     assert_eq!(table.undelivered().count(), 0);
 }
 
@@ -252,9 +269,7 @@ fn a_committees_results_are_signed_once_a_height_and_with_the_own_one_among_them
 
 /// Validator `from` assigns job 0, due by `deadline`, at head 10.
 fn offer_until(table: &mut JobTable, from: &str, deadline: u64) -> Offer {
-    let (key, at, deadline) = (validator(from), Height::new(9), Height::new(deadline));
-    let assignment = JobAssignment::signed(CHAIN, &key, job(0), Body::default(), at, deadline);
-    table.offer(&key.public_key(), &assignment, Height::new(10), |_| Ok(()))
+    decide(table, from, attempt(0, deadline)).offer
 }
 
 #[test]
@@ -276,7 +291,7 @@ fn another_attempt_is_work_again_and_the_result_before_is_kept_until_it_is_done(
     assert_eq!(table.advance(Height::new(21)), []);
     assert_eq!(table.reveal(&job(0)).as_deref(), Some(&second));
 
-    assert!(!table.cancel(&job(0)));
+    assert!(!cancel(&mut table, "a", 0));
     assert_eq!(offer_until(&mut table, "a", 30), Offer::Duplicate, "that attempt is over");
     assert_eq!(offer_until(&mut table, "a", 40), Offer::Accept);
     assert_eq!(offer_until(&mut table, "b", 50), Offer::Duplicate);
@@ -294,8 +309,8 @@ fn a_restored_commitment_is_delivered_and_shown_and_not_worked_for_again() {
     let made = Delivery::Commit(commit);
     assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&made));
     assert_eq!(offer_until(&mut table, "a", 20), Offer::HandOver(made));
-    let polled = table.offer_polled(job(0), deadline, Height::new(10), || Ok(()));
-    assert_eq!(polled, Offer::Duplicate);
+    let polled = table.offer_proved(attempt(0, 20), Height::new(10), || Ok(()));
+    assert_eq!(polled.offer, Offer::Duplicate);
     assert_eq!(table.reveal(&job(0)).as_deref(), Some(&done));
     assert_eq!(table.active(), 0);
     table.advance(Height::new(20));
@@ -312,7 +327,7 @@ fn a_commitment_is_forgotten_with_its_job_and_replaced_by_that_of_another_attemp
     assert_eq!(offer_until(&mut table, "a", 30), Offer::Accept);
     commit(&mut table, 0);
     assert_eq!(table.take_forgotten(), []);
-    table.cancel(&job(0));
+    cancel(&mut table, "a", 0);
     assert_eq!(table.take_forgotten(), [job(0)]);
     assert_eq!(offer_until(&mut table, "a", 40), Offer::Accept);
     commit(&mut table, 0);
@@ -356,4 +371,83 @@ fn a_lower_limit_drops_nothing_and_says_when_it_is_reached() {
     assert!(!table.signal(false).accepting_new);
     table.limit(3);
     assert!(table.signal(false).accepting_new);
+}
+
+#[test]
+fn a_job_starts_when_more_assign_it_alike_than_may_lie() {
+    let mut table = JobTable::new(2);
+    table.require(3);
+    let wait = Decided { offer: Offer::Wait, others: Vec::new() };
+    assert_eq!(decide(&mut table, "a", attempt(0, 20)), wait);
+    assert_eq!(decide(&mut table, "a", attempt(0, 20)), wait, "one validator counts once");
+    assert_eq!(decide(&mut table, "b", attempt(0, 21)), wait, "another deadline");
+    let another_block = Attempt { assigned_at: Height::new(8), ..attempt(0, 20) };
+    assert_eq!(decide(&mut table, "c", another_block), wait, "another block");
+    assert_eq!(decide(&mut table, "d", attempt(0, 20)), wait);
+    assert_eq!(table.active(), 0);
+    let decided = decide(&mut table, "e", attempt(0, 20));
+    assert_eq!(decided.offer, Offer::Accept);
+    // Those that wait are answered, also for what has turned out to be an earlier word.
+    let names = |decided: &Decided| {
+        ["a", "b", "c", "d", "e"]
+            .into_iter()
+            .filter(|name| decided.others.contains(&validator(name).public_key()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (names(&decided), decided.others_status()),
+        (vec!["a", "c", "d"], AckStatus::Duplicate)
+    );
+    // One validator does not move the deadline of what runs.
+    assert_eq!(decide(&mut table, "a", attempt(0, 99)), wait);
+    assert_eq!(table.advance(Height::new(21)), [job(0)]);
+}
+
+#[test]
+fn a_job_is_stopped_or_forgotten_when_more_cancel_it_than_may_lie() {
+    let mut table = JobTable::new(2);
+    table.require(2);
+    for (i, from) in [(0, "a"), (0, "b"), (1, "a"), (1, "b")] {
+        offer(&mut table, from, i);
+    }
+    let (done, _) = commit(&mut table, 1);
+    assert!(!cancel(&mut table, "a", 0) && !cancel(&mut table, "a", 0));
+    assert!(!cancel(&mut table, "a", 1));
+    assert_eq!(table.reveal(&job(1)).as_deref(), Some(&done), "one validator may lie");
+    let earlier = table.cancel(&job(0), Height::new(19), &validator("b").public_key());
+    assert!(!earlier, "it is about the attempt before");
+    assert!(cancel(&mut table, "b", 0));
+    assert_eq!(table.active(), 0);
+    assert!(!cancel(&mut table, "c", 1), "it does not run");
+    assert_eq!((table.reveal(&job(1)), table.open_jobs()), (None, vec![]));
+}
+
+#[test]
+fn a_proof_starts_what_one_validator_assigns_and_an_errand_needs_no_other() {
+    let mut table = JobTable::new(2);
+    table.require(2);
+    let head = Height::new(10);
+    assert_eq!(offer(&mut table, "a", 0), Offer::Wait);
+    let decided = table.offer_proved(attempt(0, 20), head, || Ok(()));
+    assert_eq!(decided.offer, Offer::Accept);
+    assert_eq!(decided.others, [validator("a").public_key()]);
+    let errand = table.offer_errand(attempt(1, 20), head, || Ok(()));
+    assert_eq!((errand.offer, errand.others), (Offer::Accept, vec![]));
+    assert!(!cancel(&mut table, "b", 0), "one of two");
+    assert!(cancel(&mut table, "b", 1), "it came through one validator");
+}
+
+#[test]
+fn what_liars_assign_is_bounded_and_goes_with_them() {
+    let mut table = JobTable::new(1_000);
+    table.require(2);
+    let many = 2 * MAX_PEER_STREAMS as u32;
+    for i in 0..many {
+        assert_eq!(offer(&mut table, "liar", i), Offer::Wait);
+    }
+    let accepted = |i: &u32| offer(&mut table, "a", *i) == Offer::Accept;
+    assert_eq!((0..many).filter(accepted).count(), MAX_PEER_STREAMS);
+    offer(&mut table, "liar", many);
+    table.lost(&validator("liar").public_key());
+    assert_eq!(offer(&mut table, "b", many), Offer::Wait);
 }

@@ -214,7 +214,7 @@ fn questions_and_dispatches_of_one_job_do_not_touch() {
     pair.runner_says.clear();
     pair.validator_says.clear();
     assert_eq!(pair.validator.ask_reveal(job(0)), Ok(()));
-    pair.validator.cancel(&job(0), CancelReason::Expired);
+    pair.validator.cancel(&job(0), DEADLINE, CancelReason::Expired).unwrap();
     pair.pump();
     let said = pair.runner_said();
     let [
@@ -225,7 +225,7 @@ fn questions_and_dispatches_of_one_job_do_not_touch() {
         panic!("expected a question and a cancellation, got {said:?}");
     };
     pair.runner.reveal(*stream, Some(&result(0)));
-    pair.validator.cancel(&job(0), CancelReason::Expired);
+    pair.validator.cancel(&job(0), DEADLINE, CancelReason::Expired).unwrap();
     pair.pump();
     assert_eq!(pair.validator_said(), [says(validator::Event::Revealed(result(0)))]);
 }
@@ -332,6 +332,6 @@ fn a_validator_refuses_each_wrong_answer() {
     let digest = reveals_digest([(key("runner").address(), &b"result"[..])]);
     let of_less = JobAggregated::signed(CHAIN, &key("runner"), job(0), &digest).to_frame();
     check(aggregate, &of_less, bad);
-    let ack = JobAck::signed(CHAIN, &key("runner"), job(0), AckStatus::Accepted).to_frame();
+    let ack = job_ack("runner", 0, AckStatus::Accepted).to_frame();
     check(aggregate, &ack, malformed);
 }

@@ -98,15 +98,25 @@ fn a_runner_takes_no_job_before_the_handshake_and_none_that_its_validator_did_no
         }
         panic!("the connection goes on");
     };
-    let assignment = |name| {
-        let deadline = HEAD.after(50);
-        JobAssignment::signed(CHAIN, &key(name), job(0), body(b"spec"), HEAD, deadline).to_frame()
-    };
-    let cancel =
-        |name, i| JobCancel::signed(CHAIN, &key(name), job(i), CancelReason::Expired).to_frame();
+    let own = key("runner").public_key();
+    let unsigned = || assignment(0);
+    let assignment = |name| JobAssignment::signed(CHAIN, &key(name), &own, unsigned()).to_frame();
+    let cancel = |name, i| cancel(name, i, CancelReason::Expired).to_frame();
+    let for_another = key("another").public_key();
+    let for_another = JobAssignment::signed(CHAIN, &key("validator"), &for_another, unsigned());
+    check(&[for_another.to_frame()], GoodbyeReason::BadSignature);
+    let replaced = JobAssignment::signed(CHAIN, &key("validator"), &own, unsigned());
+    let replaced = JobAssignment { job_spec: body(b"another"), ..replaced };
+    check(&[replaced.to_frame()], GoodbyeReason::BadSignature);
+    let content = (job(0), body(b"spec"), DEADLINE);
+    let errand = Errand::signed(CHAIN, &key("agent"), &own, content.clone());
+    let forged = Errand { deadline_block: HEAD, ..errand };
+    check(&[forged.to_frame()], GoodbyeReason::BadSignature);
+    let for_another = Errand::signed(CHAIN, &key("agent"), &key("another").public_key(), content);
+    check(&[for_another.to_frame()], GoodbyeReason::BadSignature);
     let good = assignment("validator");
     check(&[assignment("other")], GoodbyeReason::BadSignature);
-    check(&[cancel("validator", 0)], GoodbyeReason::MalformedFrame);
+    check(&[cancel("other", 0)], GoodbyeReason::BadSignature);
     check(&[good.clone(), good.clone()], GoodbyeReason::MalformedFrame);
     check(&[good.clone(), cancel("other", 0)], GoodbyeReason::BadSignature);
     check(&[good.clone(), cancel("validator", 1)], GoodbyeReason::MalformedFrame);
@@ -123,16 +133,9 @@ fn three_validators_dispatch_and_the_job_runs_once() {
         .enumerate()
         .map(|(i, pair)| {
             let from = key(&format!("validator-{i}")).public_key();
-            let assignment = JobAssignment::signed(
-                CHAIN,
-                &key("validator"),
-                job(0),
-                body(b"spec"),
-                HEAD,
-                HEAD.after(50),
-            );
-            let offer = table.offer(&from, &assignment, HEAD, |_| Ok(()));
-            pair.answer = offer.status();
+            let attempt = Attempt { job_id: job(0), assigned_at: HEAD, deadline: DEADLINE };
+            let offer = table.offer(&from, attempt, HEAD, || Ok(())).offer;
+            pair.answer = offer.status().unwrap();
             pair.assign(0);
             offer
         })

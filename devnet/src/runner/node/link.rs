@@ -1,0 +1,355 @@
+//! One validator, as a runner keeps it connected: dials it, and acts on what it says.
+
+use super::{ATTEMPT_AFTER_DUPLICATE, Activity, COMMANDS, Command, Core, Link};
+use crate::{
+    runner::worker::{Progress, Worker},
+    transport::{
+        Connection as _, Dial,
+        driver::{self, Service, now_ms},
+    },
+};
+use commonware_runtime::{Clock, Spawner};
+use cowboy_engine::{
+    job::spec::JobSpec,
+    primitives::{Hash, Height, PublicKey},
+    session::{
+        End, Session as _, StreamId, backoff,
+        jobs::{Attempt, Decided, Delivery, JobTable, Offer},
+        runner::{self, Event},
+    },
+    wire::{
+        Body, CancelReason, Errand, GoodbyeReason, JobAggregate, JobAssignment, JobIds, Percent,
+        RejectReason, Text,
+    },
+};
+use rand_core::CryptoRng;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tokio::sync::mpsc;
+
+/// Keeps one validator connected.
+pub(super) struct Upkeep<E, D, W> {
+    pub(super) core: Arc<Core>,
+    pub(super) jobs: Arc<E>,
+    pub(super) worker: Arc<W>,
+    pub(super) dialer: D,
+    pub(super) validator: PublicKey,
+}
+
+impl<E, D, W> Upkeep<E, D, W>
+where
+    E: Clock + Spawner + CryptoRng,
+    D: Dial,
+    W: Worker,
+{
+    /// Keeps it connected as long as it is one of the runner's validators.
+    pub(super) async fn run(self, mut context: E) {
+        let mut attempt = 0;
+        let key = &self.validator;
+        while let Some(address) = self.address() {
+            let reason = match self.dialer.dial(address, key).await {
+                Ok(connection) => {
+                    let (end, established) = self.connection(&mut context, connection).await;
+                    if established {
+                        attempt = 0;
+                    }
+                    if end == End::Peer(GoodbyeReason::DuplicateConnection) {
+                        attempt = ATTEMPT_AFTER_DUPLICATE;
+                    }
+                    end.to_string()
+                }
+                Err(error) => error.to_string(),
+            };
+            self.core.say(Activity::Disconnected { validator: key.clone(), reason });
+            let delay = backoff::delay_ms(attempt, context.next_u64());
+            attempt = attempt.saturating_add(1);
+            context.sleep(Duration::from_millis(delay)).await;
+        }
+    }
+
+    /// Where the validator is; `None`: it is none of the runner's any more, and nobody keeps it
+    /// connected from now on.
+    fn address(&self) -> Option<SocketAddr> {
+        let mut shared = self.core.shared.lock();
+        let address = shared.targets.get(&self.validator).copied().filter(|_| !shared.closing);
+        if address.is_none() {
+            shared.kept.remove(&self.validator);
+        }
+        address
+    }
+
+    /// Runs one connection; says how it ended and whether its handshake was completed.
+    async fn connection(&self, context: &mut E, connection: D::Connection) -> (End, bool) {
+        let core = &self.core;
+        let mut nonce = [0; 32];
+        context.fill_bytes(&mut nonce);
+        let (serial, head) = {
+            let mut shared = core.shared.lock();
+            shared.serial += 1;
+            (shared.serial, shared.head)
+        };
+        let config = runner::Config {
+            chain_id: core.chain_id,
+            key: core.key.clone(),
+            validator: self.validator.clone(),
+            certified: connection.peer().clone(),
+            nonce,
+            head,
+        };
+        let session = runner::Runner::new(config, now_ms(context));
+        let (commands, received) = mpsc::channel(COMMANDS);
+        let mut link = ValidatorLink {
+            core: core.clone(),
+            jobs: self.jobs.clone(),
+            worker: self.worker.clone(),
+            validator: self.validator.clone(),
+            serial,
+            commands,
+            established: false,
+        };
+        let end = driver::drive(context, connection, session, &mut link, received).await;
+        link.ended();
+        (end, link.established)
+    }
+}
+
+/// One connection, from the first byte to the last.
+struct ValidatorLink<E, W> {
+    core: Arc<Core>,
+    jobs: Arc<E>,
+    worker: Arc<W>,
+    validator: PublicKey,
+    serial: u64,
+    commands: mpsc::Sender<Command>,
+    established: bool,
+}
+
+impl<E, W> Service for ValidatorLink<E, W>
+where
+    E: Clock + Spawner,
+    W: Worker,
+{
+    type Session = runner::Runner;
+    type Command = Command;
+
+    fn event(&mut self, session: &mut runner::Runner, event: Event) {
+        match event {
+            Event::Established => self.established(session),
+            Event::Told { head } => {
+                let mut shared = self.core.shared.lock();
+                self.core.told(&mut shared, &self.validator, head);
+            }
+            Event::Assigned { stream, assignment } => self.assigned(session, stream, &assignment),
+            Event::Sent { stream, errand } => self.sent(session, stream, &errand),
+            Event::Proved { stream, job_id, proof } => {
+                self.proved(session, (stream, job_id), &proof);
+            }
+            Event::Cancelled { job_id, deadline, reason } => {
+                self.cancelled(&job_id, deadline, reason);
+            }
+            Event::Released { job_id } => {
+                let mut shared = self.core.shared.lock();
+                if shared.holders.get(&job_id) == Some(&self.validator) {
+                    shared.holders.remove(&job_id);
+                }
+            }
+            Event::Delivered { job_id } => {
+                let mut shared = self.core.shared.lock();
+                shared.landed(&job_id, &self.validator);
+                shared.holders.remove(&job_id);
+                shared.table.delivered(&job_id, Some(&self.validator));
+            }
+            // With the next block, or the next connection, it is tried again.
+            Event::Undelivered { job_id } => {
+                self.core.shared.lock().landed(&job_id, &self.validator);
+            }
+            Event::RevealWanted { stream, job_id } => {
+                let result = self.core.shared.lock().table.reveal(&job_id);
+                session.reveal(stream, result.as_deref());
+            }
+            Event::AggregateWanted { stream, aggregate } => {
+                session.aggregate(stream, self.agrees(&aggregate));
+            }
+        }
+    }
+
+    fn command(&mut self, session: &mut runner::Runner, command: Command) {
+        match command {
+            Command::Head(head) => session.handle_head(head),
+            Command::Progress(job_id, Progress { percent, detail }) => {
+                if let Ok(percent) = Percent::new(percent.into()) {
+                    session.progress(job_id, percent, detail.as_deref().map(Text::truncated));
+                }
+            }
+            Command::Deliver(delivery) => self.deliver(session, &delivery),
+            Command::Answer(job_id, status) => session.answer_waiting(&job_id, status),
+            Command::TellLoad => session.backpressure(&self.core.shared.lock().load()),
+            Command::Close => session.close(GoodbyeReason::ShuttingDown),
+        }
+    }
+}
+
+impl<E, W> ValidatorLink<E, W>
+where
+    E: Clock + Spawner,
+    W: Worker,
+{
+    fn established(&mut self, session: &mut runner::Runner) {
+        self.established = true;
+        let (head, load, open) = {
+            let mut shared = self.core.shared.lock();
+            let commands = self.commands.clone();
+            let link = Link { serial: self.serial, commands, told: Height::GENESIS };
+            shared.links.insert(self.validator.clone(), link);
+            self.core.count.send_replace(shared.links.len());
+            shared.deliver_all();
+            if shared.closing {
+                session.close(GoodbyeReason::ShuttingDown);
+            }
+            (shared.head, shared.load(), JobIds::first(shared.table.open_jobs()))
+        };
+        session.handle_head(head);
+        session.backpressure(&load);
+        session.name_open(open);
+        self.core.say(Activity::Connected { validator: self.validator.clone() });
+    }
+
+    fn assigned(&self, session: &mut runner::Runner, stream: StreamId, assignment: &JobAssignment) {
+        let JobAssignment { job_id, block_height, deadline_block, .. } = *assignment;
+        let attempt = Attempt { job_id, assigned_at: block_height, deadline: deadline_block };
+        // It may be long: hashed without the lock.
+        let is_of_its_job = assignment.is_of_its_job();
+        self.decide(session, stream, attempt, |table, head, spec| {
+            table.offer(&self.validator, attempt, head, || match is_of_its_job {
+                true => {
+                    *spec = Some(self.core.check(assignment.job_spec.as_bytes())?);
+                    Ok(())
+                }
+                false => Err(RejectReason::InvalidSpec),
+            })
+        });
+    }
+
+    fn sent(&self, session: &mut runner::Runner, stream: StreamId, errand: &Errand) {
+        let agent = errand.agent_pubkey.address();
+        let attempt = Attempt {
+            job_id: errand.errand_id,
+            assigned_at: Height::GENESIS,
+            deadline: errand.deadline_block,
+        };
+        let has_its_id = errand.has_its_id();
+        self.decide(session, stream, attempt, |table, head, spec| {
+            table.offer_errand(attempt, head, || {
+                if !self.core.agents.contains(&agent) {
+                    tracing::info!(%agent, "errand of an agent that the operator has not named");
+                    return Err(RejectReason::MissingEntitlement);
+                }
+                if !has_its_id {
+                    return Err(RejectReason::InvalidSpec);
+                }
+                *spec = Some(self.core.check(errand.errand_spec.as_bytes())?);
+                Ok(())
+            })
+        });
+    }
+
+    /// A validator shows that the chain assigns a job which too few have assigned.
+    fn proved(
+        &self,
+        session: &mut runner::Runner,
+        (stream, job_id): (StreamId, Hash),
+        proof: &Body,
+    ) {
+        let (validator, runner) = (self.validator.address(), self.core.public.address());
+        match self.core.read_proof(&job_id, proof.as_bytes()) {
+            Ok((attempt, encoded)) => {
+                self.decide(session, stream, attempt, |table, head, spec| {
+                    table.offer_proved(attempt, head, || {
+                        *spec = Some(self.core.check(&encoded)?);
+                        Ok(())
+                    })
+                });
+            }
+            Err(error) => tracing::warn!(%runner, %validator, %error, "a proof does not hold"),
+        }
+    }
+
+    /// Has the table decide about an attempt that came on `stream`, and answers it.
+    fn decide(
+        &self,
+        session: &mut runner::Runner,
+        stream: StreamId,
+        Attempt { job_id, .. }: Attempt,
+        offer: impl FnOnce(&mut JobTable, Height, &mut Option<JobSpec>) -> Decided,
+    ) {
+        let mut spec = None;
+        let decided = {
+            let mut guard = self.core.shared.lock();
+            let shared = &mut *guard;
+            let decided = offer(&mut shared.table, shared.head, &mut spec);
+            match &decided.offer {
+                Offer::Accept => {
+                    shared.holders.insert(job_id, self.validator.clone());
+                }
+                Offer::HandOver(_) => {
+                    shared.in_flight.insert(job_id, self.validator.clone());
+                }
+                Offer::Wait | Offer::Duplicate | Offer::Reject(_) => {}
+            }
+            self.core.start((&self.jobs, &self.worker), shared, &decided, (job_id, spec));
+            decided
+        };
+        if let Some(status) = decided.offer.status() {
+            session.answer(stream, status);
+        }
+        if let Offer::HandOver(delivery) = decided.offer {
+            self.deliver(session, &delivery);
+        }
+    }
+
+    fn deliver(&self, session: &mut runner::Runner, delivery: &Delivery) {
+        let sent = match delivery {
+            Delivery::Result(result) => session.deliver(result),
+            Delivery::Commit(commit) => session.commit(commit),
+            Delivery::Failure(failure) => session.fail(failure),
+        };
+        if !sent {
+            self.core.shared.lock().landed(&delivery.job_id(), &self.validator);
+        }
+    }
+
+    /// Whether the runner signs what its committee came to.
+    fn agrees(&self, aggregate: &JobAggregate) -> bool {
+        let mut shared = self.core.shared.lock();
+        let head = shared.head;
+        shared.table.aggregate(&self.core.public.address(), aggregate, head)
+    }
+
+    fn cancelled(&self, job_id: &Hash, deadline: Height, reason: CancelReason) {
+        let mut shared = self.core.shared.lock();
+        let stopped = shared.table.cancel(job_id, deadline, &self.validator);
+        self.core.clear(&mut shared);
+        shared.landed(job_id, &self.validator);
+        if shared.holders.get(job_id) == Some(&self.validator) {
+            shared.holders.remove(job_id);
+        }
+        if stopped {
+            shared.abandon(job_id);
+            self.core.say(Activity::Stopped { job_id: *job_id, reason: Some(reason) });
+        }
+        shared.tell_load();
+    }
+
+    fn ended(&self) {
+        let mut shared = self.core.shared.lock();
+        if shared.links.get(&self.validator).is_none_or(|link| link.serial != self.serial) {
+            return;
+        }
+        shared.links.remove(&self.validator);
+        self.core.count.send_replace(shared.links.len());
+        shared.holders.retain(|_, holder| *holder != self.validator);
+        // Also what its task had not come to.
+        shared.in_flight.retain(|_, validator| *validator != self.validator);
+        shared.table.lost(&self.validator);
+        shared.deliver_all();
+    }
+}

@@ -1,0 +1,81 @@
+//! Assignments that a certified block proves, for a runner that too few of its validators reach.
+//!
+//! A proof needs a block after the one that assigned the job, so it comes a block time later than
+//! assignments that agree. It is the only way for a runner whose subset has too few validators:
+//! from 16 validators on the subset has 5, and 6 would have to agree.
+
+use super::Known;
+use crate::consensus::certificate::{self, CertificateError};
+use cowboy_engine::{
+    chain::{Found, StateProof, StateProofError, Subject},
+    job::spec::Job,
+    primitives::{
+        Address, Hash,
+        codec::{DecodeError, from_slice, to_vec},
+    },
+    session::jobs::Attempt,
+};
+
+/// Why a proof does not show that the chain assigns a job to the runner.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProofError {
+    /// Not a proof, or one that contradicts itself.
+    #[error(transparent)]
+    State(#[from] StateProofError),
+    /// Too few votes that hold.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// The runner does not know who votes then.
+    #[error("the validators of epoch {0} are not known")]
+    UnknownEpoch(u64),
+    /// It is about something else.
+    #[error("it is about {0}, not about the job that was assigned")]
+    Subject(Subject),
+    /// The chain has no such job.
+    #[error("the chain has no job {0}")]
+    NoJob(Hash),
+    /// The record cannot be read.
+    #[error("the record of the job cannot be read: {0}")]
+    Record(#[from] DecodeError),
+    /// The job is somebody else's, or has ended.
+    #[error("job {job_id} is {status} and not assigned to {runner}")]
+    NotAssigned {
+        /// The job.
+        job_id: Hash,
+        /// Its state.
+        status: &'static str,
+        /// The runner.
+        runner: Address,
+    },
+}
+
+/// What a proof on the chain `chain_id` shows of a job to a runner that knows these validators: the
+/// attempt at it, and its specification.
+pub(super) fn read(
+    known: &Known,
+    (chain_id, runner): (u64, Address),
+    job_id: &Hash,
+    bytes: &[u8],
+) -> Result<(Attempt, Vec<u8>), ProofError> {
+    let (proof, job_id) = (StateProof::from_bytes(bytes)?, *job_id);
+    if proof.subject != Subject::Job(job_id) {
+        return Err(ProofError::Subject(proof.subject));
+    }
+    let statement = proof.check()?;
+    let epoch = proof.header.round.epoch;
+    let committee = known.committee(chain_id, epoch).ok_or(ProofError::UnknownEpoch(epoch))?;
+    certificate::verify(&committee, &proof.certificate)?;
+    let Found::Value(record) = statement.found else { return Err(ProofError::NoJob(job_id)) };
+    let job: Job = from_slice(record)?;
+    let status = job.status.name();
+    let assignment = job.status.assignment().filter(|_| job.status.at_work().contains(&runner));
+    let assigned_at = match assignment {
+        Some(assignment) => assignment.height,
+        None => return Err(ProofError::NotAssigned { job_id, status, runner }),
+    };
+    let attempt = Attempt { job_id, assigned_at, deadline: job.deadline() };
+    Ok((attempt, to_vec(&*job.spec)))
+}
+
+#[cfg(test)]
+pub(super) mod tests;

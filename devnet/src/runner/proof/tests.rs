@@ -1,0 +1,137 @@
+//! What a proof has to show, and what shows nothing.
+
+use super::*;
+use crate::{
+    consensus::{
+        Finalization, certificate,
+        scheme::{Committee, Scheme, Source},
+    },
+    runner::Known,
+    sample::spec,
+};
+use commonware_consensus::{
+    simplex::types::{Finalize, Proposal},
+    types::{Epoch, Round, View},
+};
+use commonware_cryptography::{Signer as _, ed25519::PrivateKey};
+use commonware_parallel::Sequential;
+use commonware_utils::non_empty;
+use cowboy_engine::{
+    chain::{Entry, Evidence, Executed, Header},
+    job::spec::{Assignment, JobSpec, JobStatus},
+    presence::Bitmap,
+    primitives::{Height, SecretKey, keccak256, merkle},
+};
+use std::sync::Arc;
+
+const CHAIN: u64 = 7;
+/// The part of the state root that jobs are in.
+const JOBS: usize = 3;
+
+struct Blind;
+
+impl Source for Blind {
+    fn presence(&self, _: &[u8]) -> Bitmap {
+        Bitmap::new(0)
+    }
+}
+
+/// The validators of [`proof`].
+fn voters() -> Vec<PrivateKey> {
+    (0..4).map(PrivateKey::from_seed).collect()
+}
+
+/// Whom a runner has to know to believe [`proof`].
+pub(in crate::runner) fn known() -> Known {
+    let mut known = Known::default();
+    let key = |key: &PrivateKey| key.public_key().as_ref().try_into().expect("32 bytes");
+    known.learn(0, voters().iter().map(key).collect());
+    known
+}
+
+/// A job with this id, assigned to `runner` by block 9 and due by block 100.
+pub(in crate::runner) fn job(spec: JobSpec, runner: Address) -> Job {
+    let since = Height::new(100 - spec.timeout_blocks);
+    let mut job = Job::new(Arc::new(spec), (Address([7; 20]), 0), since);
+    job.status = JobStatus::Assigned(Assignment {
+        height: Height::new(9),
+        timestamp_ms: 0,
+        seed: Hash::ZERO,
+        candidates_root: Hash::ZERO,
+        committee: vec![runner],
+    });
+    job
+}
+
+/// The proof of a job in a state that has it and another one, signed by `voters`.
+fn signed(job_id: Hash, job: &Job, epoch: u64, voters: &[PrivateKey]) -> Vec<u8> {
+    let other = Hash([0xff; 32]);
+    let jobs: merkle::Map<Hash, Job> =
+        [(job_id, job.clone()), (other, job.clone())].into_iter().collect();
+    let mut parts = [Hash([1; 32]); cowboy_engine::chain::PARTS];
+    parts[JOBS] = jobs.root();
+    let joined = parts.map(|part| part.0).concat();
+    let state_root = keccak256(&[b"cowboy-state/v2", &joined]);
+    let mut header = crate::sample::genesis(1, 0).state().expect("a chain").head().clone();
+    header.height = Height::new(12);
+    (header.round.epoch, header.round.view, header.round.parent_view) = (epoch, 12, 11);
+    header.executed = Executed { height: Height::new(10), state_root };
+    let certificate = certificate(&header, voters);
+    let proof = jobs.prove(&job_id).expect("it is there");
+    let entry = Entry::Present(to_vec(job), proof);
+    let evidence = Evidence::Entry { entry, order: None };
+    StateProof { subject: Subject::Job(job_id), header, certificate, parts, evidence }
+        .to_bytes()
+        .expect("it is short")
+}
+
+fn certificate(header: &Header, voters: &[PrivateKey]) -> cowboy_engine::chain::Certificate {
+    let keys: Vec<[u8; 32]> =
+        voters.iter().map(|key| key.public_key().as_ref().try_into().expect("32 bytes")).collect();
+    let committee = Arc::new(Committee::of_keys(CHAIN, &keys).expect("keys differ"));
+    let round = Round::new(Epoch::new(header.round.epoch), View::new(header.round.view));
+    let parent = View::new(header.round.parent_view);
+    let proposal = Proposal::new(round, parent, certificate::digest(header.hash()));
+    let vote = |key: &PrivateKey| {
+        let scheme = Scheme::new(committee.clone(), key.clone(), Arc::new(Blind));
+        Finalize::sign(&scheme, proposal.clone()).expect("a member signs")
+    };
+    let votes: Vec<_> = voters.iter().take(committee.quorum()).map(vote).collect();
+    let scheme = Scheme::new(committee.clone(), voters[0].clone(), Arc::new(Blind));
+    let finalization: Finalization =
+        Finalization::from_finalizes(&scheme, non_empty![@&votes], &Sequential).expect("a quorum");
+    certificate::from_finalization(&finalization)
+}
+
+/// A proof that a runner with [`known`] believes.
+pub(in crate::runner) fn proof(job_id: Hash, job: &Job) -> Vec<u8> {
+    signed(job_id, job, 0, &voters())
+}
+
+#[test]
+fn an_assignment_is_believed_only_where_its_validators_have_signed_it() {
+    let (job_id, runner) = (Hash([4; 32]), SecretKey::derive(b"proof", "runner").address());
+    let own = job(spec(40), runner);
+    let read = |bytes: &[u8]| read(&known(), (CHAIN, runner), &job_id, bytes);
+    let attempt = Attempt { job_id, assigned_at: Height::new(9), deadline: Height::new(100) };
+    let bytes = proof(job_id, &own);
+    assert_eq!(read(&bytes).unwrap(), (attempt, to_vec(&*own.spec)));
+
+    let fails = |bytes: Vec<u8>, expected: &str| {
+        let error = read(&bytes).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    };
+    let strangers: Vec<_> = (10..14).map(PrivateKey::from_seed).collect();
+    fails(signed(job_id, &own, 0, &strangers), "the vote of validator 0");
+    fails(signed(job_id, &own, 1, &voters()), "the validators of epoch 1 are not known");
+    fails(signed(job_id, &own, 0, &voters()[..3]), "the vote of validator");
+    fails(proof(Hash([5; 32]), &own), "it is about job 0x0505");
+    fails(proof(job_id, &job(spec(40), Address([9; 20]))), "job 0x0404");
+    let over = Job { status: JobStatus::Pending, ..own.clone() };
+    fails(proof(job_id, &over), "job 0x0404");
+    for at in (0..bytes.len()).step_by(7) {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        assert!(read(&changed).is_err(), "byte {at}");
+    }
+}

@@ -1,0 +1,374 @@
+//! One runner's connection: what its session says, and what the gateway wants of it.
+
+use super::{
+    Command, Dispatched, Gateway, Link, Shared, assigned, assignment_of, assigns, is_verified_by,
+};
+use crate::{
+    transport::driver::Service,
+    validator::{
+        errands::{ErrandError, Report},
+        handed::Handed,
+        stage::{Stage, reason_of_cancellation, stage},
+    },
+};
+use cowboy_engine::{
+    chain::{
+        transaction::{CommitResult, Excuse, ReportFailure, Reveal, SubmitResult},
+        transition::check_failure,
+    },
+    job::spec::{Job, JobStatus},
+    presence::{LocalView, view::Label},
+    primitives::{Address, Hash, Height, PublicKey},
+    session::{
+        End, Outcome, Session as _,
+        validator::{AssignError, Event, Validator},
+    },
+    wire::{
+        AckStatus, CapabilityDelta, Errand, GoodbyeReason, JobAck, JobAssignment, JobCommit,
+        JobFailure, JobIds, JobProgress, JobResult,
+    },
+};
+use std::net::IpAddr;
+use tokio::sync::mpsc;
+
+/// One connection, from the first byte to the last.
+pub(super) struct RunnerLink {
+    pub(super) gateway: Gateway,
+    pub(super) serial: u64,
+    pub(super) runner: Address,
+    pub(super) certified: PublicKey,
+    pub(super) remote: IpAddr,
+    pub(super) since_ms: u64,
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) half_open: bool,
+}
+
+impl Service for RunnerLink {
+    type Session = Validator;
+    type Command = Command;
+
+    fn event(&mut self, session: &mut Validator, event: Event) {
+        match event {
+            Event::Admit { runner, nonce } => {
+                session.handle_admission(self.admission(&runner, nonce));
+            }
+            Event::Established => self.established(session),
+            Event::Pinged { .. } => self.with_view(|view, runner, head| view.pinged(runner, head)),
+            Event::Backpressure(signal) => {
+                self.with_view(|view, runner, _| view.accepting(runner, signal.accepting_new));
+                let mut shared = self.gateway.0.shared.lock();
+                if let Some(link) = self.link(&mut shared) {
+                    link.load = Some(signal);
+                }
+            }
+            Event::Capabilities(delta) => {
+                let (added, removed) = changes(&delta);
+                self.with_view(|view, runner, _| view.changed(runner, added, removed));
+            }
+            Event::Open(job_ids) => self.open(session, &job_ids),
+            Event::Accepted { job_id } => {
+                tracing::debug!(runner = %self.runner, %job_id, "job accepted");
+                self.answered(&job_id);
+            }
+            Event::Rejected(ack) => self.rejected(&ack),
+            Event::Progress(progress) => self.progress(progress),
+            Event::Result(result) => self.result(result),
+            Event::Committed(commit) => self.committed(&commit),
+            Event::Failed(failure) => self.failed(failure),
+            Event::Revealed(result) => {
+                let JobResult { job_id, result_data, runner_signed } = result;
+                let (runner, result) = (self.runner, result_data.into_bytes());
+                let reveal = Reveal { runner, result, runner_signature: runner_signed };
+                self.hand_in(job_id, Handed::Reveal { job_id, reveal });
+            }
+            Event::Aggregated { answer, digest } => {
+                let (job_id, signature) = (answer.job_id, answer.signed);
+                self.hand_in(job_id, Handed::Aggregated { job_id, digest, signature });
+            }
+            Event::Outcome { job_id, outcome } => {
+                tracing::debug!(runner = %self.runner, %job_id, ?outcome, "job dispatched");
+                self.answered(&job_id);
+                if let Outcome::Duplicate | Outcome::SoftFailure(_) | Outcome::HardFailure = outcome
+                {
+                    self.reported(&job_id, || Err(ErrandError::Refused(outcome)));
+                }
+                if outcome == Outcome::HardFailure {
+                    self.with_view(|view, runner, _| view.failed(runner));
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, session: &mut Validator, command: Command) {
+        match command {
+            Command::Head(head) => session.handle_head(head),
+            Command::Assign(assignment) => self.assign(session, *assignment),
+            Command::Prove(job_id, proof) => session.prove(&job_id, proof),
+            Command::Errand(errand) => self.run_errand(session, &errand),
+            Command::Cancel(job_id, deadline, reason) => {
+                self.asked(job_id, session.cancel(&job_id, deadline, reason));
+            }
+            Command::AskReveal(job_id) => self.asked(job_id, session.ask_reveal(job_id)),
+            Command::AskAggregate(job_id, reveals) => {
+                self.asked(job_id, session.ask_aggregate(job_id, *reveals));
+            }
+            Command::Close(reason) => session.close(reason),
+        }
+    }
+}
+
+impl RunnerLink {
+    fn admission(&self, runner: &PublicKey, nonce: [u8; 32]) -> Result<(), GoodbyeReason> {
+        let mut shared = self.gateway.0.shared.lock();
+        if shared.closing {
+            return Err(GoodbyeReason::ShuttingDown);
+        }
+        let known = shared.links.contains_key(&self.runner);
+        if !known && !shared.limiter.admit(self.remote, self.since_ms) {
+            return Err(GoodbyeReason::RateLimited);
+        }
+        shared.state.admit(runner, &self.gateway.0.public)?;
+        // Of another key than the certificate's nothing is remembered; the session refuses it.
+        if *runner == self.certified && !shared.nonces.insert(nonce) {
+            return Err(GoodbyeReason::ReplayedNonce);
+        }
+        Ok(())
+    }
+
+    fn established(&mut self, session: &mut Validator) {
+        let (head, dispatches) = {
+            let mut shared = self.gateway.0.shared.lock();
+            let Shared { state, view, links, half_open, errands, .. } = &mut *shared;
+            self.half_open = false;
+            *half_open -= 1;
+            let pushes = state.phase().pushes();
+            let dispatches: Vec<_> = assigned(state)
+                .filter(|(_, _, runner)| pushes && *runner == self.runner)
+                .filter(|(_, job, runner)| stage(job, runner) == Stage::AtWork)
+                .filter_map(|(job_id, job, _)| assignment_of(job_id, job))
+                .collect();
+            let link = Link {
+                serial: self.serial,
+                key: self.certified.clone(),
+                commands: self.commands.clone(),
+                since: state.height(),
+                load: None,
+                dispatched: dispatches.iter().map(|d| (d.job_id, Dispatched::of(d))).collect(),
+            };
+            if let Some(older) = links.insert(self.runner, link) {
+                errands.lost(&self.runner);
+                older.command(Command::Close(GoodbyeReason::DuplicateConnection));
+            }
+            view.opened(self.runner);
+            self.gateway.0.count.send_replace(links.len());
+            (state.height(), dispatches)
+        };
+        session.handle_head(head);
+        tracing::info!(runner = %self.runner, remote = %self.remote, "runner connected");
+        for dispatch in dispatches {
+            self.assign(session, dispatch);
+        }
+    }
+
+    fn assign(&self, session: &mut Validator, assignment: JobAssignment) {
+        let job_id = assignment.job_id;
+        match session.assign(assignment) {
+            Ok(()) | Err(AssignError::AlreadyDispatched) => {}
+            Err(error @ (AssignError::TooManyStreams | AssignError::NotEstablished)) => {
+                tracing::debug!(runner = %self.runner, %job_id, %error, "job not dispatched");
+                let mut shared = self.gateway.0.shared.lock();
+                // With the next block it is tried again.
+                if let Some(link) = self.link(&mut shared) {
+                    link.dispatched.remove(&job_id);
+                }
+            }
+        }
+    }
+
+    fn run_errand(&self, session: &mut Validator, errand: &Errand) {
+        if session.send_errand(errand).is_err() {
+            self.reported(&errand.errand_id, || Err(ErrandError::Busy));
+        }
+    }
+
+    /// The runner has said what it does with a job, or its time for that is over.
+    fn answered(&self, job_id: &Hash) {
+        let mut shared = self.gateway.0.shared.lock();
+        let link = self.link(&mut shared);
+        if let Some(dispatched) = link.and_then(|link| link.dispatched.get_mut(job_id)) {
+            dispatched.waits = false;
+        }
+    }
+
+    /// The runner has these jobs open: those that the chain has ended are cancelled. A job that this
+    /// validator has not heard of may be one of a block that it lacks.
+    fn open(&self, session: &mut Validator, job_ids: &JobIds) {
+        let state = self.gateway.0.shared.lock().state.clone();
+        for job_id in job_ids.as_slice() {
+            let Some(job) = state.job(job_id) else { continue };
+            let wanted = match &job.status {
+                JobStatus::Verified(..) => state.withheld().any(|(id, withheld)| {
+                    id == job_id && withheld.commitments.iter().any(|c| c.runner == self.runner)
+                }),
+                status => status.at_work().contains(&self.runner),
+            };
+            if !wanted && !is_verified_by(job, &self.runner) {
+                let reason = reason_of_cancellation(Some(job), &self.runner);
+                self.asked(*job_id, session.cancel(job_id, job.deadline(), reason));
+            }
+        }
+    }
+
+    /// Passes a rejection on as the runner's word that it does not do the job: the chain draws
+    /// another one at once.
+    fn rejected(&self, ack: &JobAck) {
+        let JobAck { job_id, status: AckStatus::Reject(reason), signed, .. } = *ack else { return };
+        let said = Excuse::Rejected(reason);
+        let report = ReportFailure { job_id, runner: self.runner, said, runner_signature: signed };
+        self.report(report);
+    }
+
+    /// Tells whoever sent the runner on an errand what came of it; false: there is no such errand.
+    fn reported(&self, id: &Hash, report: impl FnOnce() -> Report) -> bool {
+        let mut shared = self.gateway.0.shared.lock();
+        let out = shared.errands.of(id).is_some_and(|(runner, _)| runner == self.runner);
+        if out {
+            shared.errands.close(id, &self.runner, report());
+        }
+        out
+    }
+
+    /// Keeps what the runner said where the chain assigns the job to it: so much there is room for.
+    fn progress(&self, progress: JobProgress) {
+        let job_id = progress.job_id;
+        let mut shared = self.gateway.0.shared.lock();
+        if assigns(&shared.state, &job_id, &self.runner) {
+            let head = shared.state.height();
+            shared.progress.insert((job_id, self.runner), (progress, head));
+        }
+    }
+
+    /// Passes a result on where the chain still waits for it from this runner.
+    fn result(&self, result: JobResult) {
+        let job_id = result.job_id;
+        if self.reported(&job_id, || Ok(result.result_data.as_bytes().to_vec())) {
+            return;
+        }
+        let bytes = result.result_data.as_bytes().len();
+        let wanted = {
+            let shared = self.gateway.0.shared.lock();
+            shared.state.job(&job_id).is_some_and(|job| {
+                matches!(&job.status, JobStatus::Assigned(a) if a.committee.contains(&self.runner))
+                    && !job.spec.is_committee()
+                    && bytes <= job.spec.bounds.max_return_bytes as usize
+            })
+        };
+        if !wanted {
+            tracing::debug!(runner = %self.runner, %job_id, bytes, "result not wanted");
+            return;
+        }
+        let submission = SubmitResult {
+            job_id,
+            runner: self.runner,
+            result: result.result_data.into_bytes(),
+            runner_signature: result.runner_signed,
+        };
+        self.hand_in(job_id, Handed::Result(submission));
+    }
+
+    /// Passes a commitment on, also where the chain does not wait for it: two different ones of one
+    /// attempt are evidence. The session has checked that the runner signed it.
+    fn committed(&self, commit: &JobCommit) {
+        let JobCommit { job_id, deadline_block, commitment, runner_signed } = *commit;
+        let runner = self.runner;
+        let known = self.gateway.0.shared.lock().state.job(&job_id).map(Job::deadline);
+        if known != Some(deadline_block) {
+            tracing::debug!(%runner, %job_id, deadline = %deadline_block, "of no attempt of the job");
+            return;
+        }
+        let commit = CommitResult { job_id, runner, commitment, runner_signature: runner_signed };
+        self.hand_in(job_id, Handed::Commit { commit, deadline_block });
+    }
+
+    /// Passes a report of failed work on where the chain still waits for the runner.
+    fn failed(&self, failure: JobFailure) {
+        let JobFailure { job_id, reason, runner_signed } = failure;
+        if self.reported(&job_id, || Err(ErrandError::Failed(reason.to_string()))) {
+            return;
+        }
+        let said = Excuse::Failed(reason);
+        self.report(ReportFailure {
+            job_id,
+            runner: self.runner,
+            said,
+            runner_signature: runner_signed,
+        });
+    }
+
+    fn report(&self, report: ReportFailure) {
+        let job_id = report.job_id;
+        let state = self.gateway.0.shared.lock().state.clone();
+        match check_failure(&state, &report) {
+            Ok(_) => self.hand_in(job_id, Handed::Failure(report)),
+            Err(error) => {
+                tracing::debug!(runner = %self.runner, %job_id, %error, "report not wanted");
+            }
+        }
+    }
+
+    fn hand_in(&self, job_id: Hash, handed: Handed) {
+        if self.gateway.0.handed_in.try_send(handed).is_err() {
+            tracing::warn!(runner = %self.runner, %job_id, "result lost: too many are waiting");
+        }
+    }
+
+    /// What came of a question: one that cannot be put is put again with the next block.
+    fn asked(&self, job_id: Hash, outcome: Result<(), AssignError>) {
+        if let Err(error) = outcome {
+            tracing::debug!(runner = %self.runner, %job_id, %error, "nothing asked");
+        }
+    }
+
+    /// Changes the view where this is the runner's current connection.
+    fn with_view(&self, change: impl FnOnce(&mut LocalView, &Address, Height)) {
+        let mut shared = self.gateway.0.shared.lock();
+        if self.link(&mut shared).is_some() {
+            let head = shared.state.height();
+            change(&mut shared.view, &self.runner, head);
+        }
+    }
+
+    /// The runner's current connection, where it is this one.
+    fn link<'a>(&self, shared: &'a mut Shared) -> Option<&'a mut Link> {
+        shared.links.get_mut(&self.runner).filter(|link| link.serial == self.serial)
+    }
+
+    /// The connection is over.
+    pub(super) fn ended(self, end: End) {
+        let mut shared = self.gateway.0.shared.lock();
+        if self.half_open {
+            shared.half_open -= 1;
+            tracing::debug!(runner = %self.runner, remote = %self.remote, %end, "no runner connected");
+            return;
+        }
+        if self.link(&mut shared).is_some() {
+            shared.links.remove(&self.runner);
+            shared.errands.lost(&self.runner);
+            shared.view.lost(&self.runner);
+            self.gateway.0.count.send_replace(shared.links.len());
+        }
+        tracing::info!(runner = %self.runner, %end, "runner disconnected");
+    }
+}
+
+/// What a delta adds and removes.
+fn changes(delta: &CapabilityDelta) -> (Vec<Label>, Vec<Label>) {
+    let capability = |name: &str| Label::Capability(name.to_owned());
+    let entitlement = |name: &str| Label::Entitlement(name.to_owned());
+    let added = delta.added_capabilities.iter().map(capability);
+    let removed = delta.removed_capabilities.iter().map(capability);
+    (
+        added.chain(delta.added_entitlements.iter().map(entitlement)).collect(),
+        removed.chain(delta.removed_entitlements.iter().map(entitlement)).collect(),
+    )
+}

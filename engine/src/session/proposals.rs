@@ -1,0 +1,86 @@
+//! Assignments that a runner has heard of from too few of its validators to believe them.
+//!
+//! A single validator may invent a job or repeat an old one. A runner believes an attempt when more
+//! validators have assigned it alike than may be dishonest.
+
+use super::MAX_PEER_STREAMS;
+use crate::primitives::{Hash, Height, PublicKey};
+use std::collections::BTreeMap;
+
+/// Assignments kept of one validator: as many as streams that it may have open.
+const MAX_OF_ONE: usize = MAX_PEER_STREAMS;
+
+/// One attempt at a job. The id fixes the job's specification and submitter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt {
+    /// The job.
+    pub job_id: Hash,
+    /// The block that assigned it.
+    pub assigned_at: Height,
+    /// The last block in which its result counts.
+    pub deadline: Height,
+}
+
+/// What each validator has assigned that is not believed yet.
+#[derive(Debug)]
+pub(super) struct Proposals(BTreeMap<PublicKey, BTreeMap<Hash, Attempt>>);
+
+impl Proposals {
+    pub(super) const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// A validator assigns an attempt; how many have assigned this very attempt now. One with too
+    /// many open ones has its earliest deadline forgotten.
+    pub(super) fn add(&mut self, from: &PublicKey, attempt: Attempt) -> usize {
+        let own = self.0.entry(from.clone()).or_default();
+        own.insert(attempt.job_id, attempt);
+        if own.len() > MAX_OF_ONE {
+            let others = own.values().filter(|other| other.job_id != attempt.job_id);
+            let first = others.min_by_key(|other| (other.deadline, other.job_id));
+            let first = first.map(|first| first.job_id).expect("there are more than one");
+            own.remove(&first);
+        }
+        self.0.values().filter(|own| own.get(&attempt.job_id) == Some(&attempt)).count()
+    }
+
+    /// An attempt is believed or rejected: the validators that had assigned it.
+    pub(super) fn take(&mut self, attempt: &Attempt) -> Vec<PublicKey> {
+        let mut alike = Vec::new();
+        for (validator, own) in &mut self.0 {
+            if own.get(&attempt.job_id).is_some_and(|other| other.deadline <= attempt.deadline) {
+                own.remove(&attempt.job_id);
+                alike.push(validator.clone());
+            }
+        }
+        self.prune();
+        alike
+    }
+
+    /// A validator takes back its assignment of a job, up to the attempt with this deadline.
+    pub(super) fn withdraw(&mut self, from: &PublicKey, job_id: &Hash, deadline: Height) {
+        if let Some(own) = self.0.get_mut(from)
+            && own.get(job_id).is_some_and(|attempt| attempt.deadline <= deadline)
+        {
+            own.remove(job_id);
+        }
+        self.prune();
+    }
+
+    /// A validator's connection has ended: it will assign again what still holds.
+    pub(super) fn lost(&mut self, validator: &PublicKey) {
+        self.0.remove(validator);
+    }
+
+    /// Forgets what is past its deadline.
+    pub(super) fn advance(&mut self, head: Height) {
+        for own in self.0.values_mut() {
+            own.retain(|_, attempt| attempt.deadline >= head);
+        }
+        self.prune();
+    }
+
+    fn prune(&mut self) {
+        self.0.retain(|_, own| !own.is_empty());
+    }
+}
