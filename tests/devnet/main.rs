@@ -11,6 +11,7 @@ mod chain;
 mod committee;
 mod damage;
 mod dashboard;
+mod evidence;
 mod faults;
 mod folders;
 mod governance;
