@@ -14,6 +14,7 @@ use cowboy_devnet::{
     lease::{client::ClientError as LeaseError, messages::ErrorCode as LeaseCode},
     orchestrator::home::HomeError,
     topology::TopologyError,
+    verification::VerificationError,
 };
 use std::{fmt, io};
 
@@ -39,13 +40,15 @@ pub enum Exit {
     Invalid = 7,
     /// A name or port is in use, or the state is already what was asked for.
     Conflict = 8,
+    /// What a verification takes is no longer there: nothing was found, nothing is shown.
+    Unverified = 9,
     /// Interrupted from the terminal.
     Interrupted = 130,
 }
 
 /// Every exit code of a command that is not done.
 #[cfg(test)]
-const EXITS: [Exit; 10] = [
+const EXITS: [Exit; 11] = [
     Exit::BrokenPipe,
     Exit::Failed,
     Exit::Usage,
@@ -55,6 +58,7 @@ const EXITS: [Exit; 10] = [
     Exit::Rejected,
     Exit::Invalid,
     Exit::Conflict,
+    Exit::Unverified,
     Exit::Interrupted,
 ];
 
@@ -179,6 +183,27 @@ impl From<ClientError> for CliError {
             ClientError::Refused(detail) => detail.into(),
             ClientError::Malformed { .. } => Self::failed(what)
                 .hint("the devnet may be of another version: restart it with this cowboyctl"),
+        }
+    }
+}
+
+impl From<VerificationError> for CliError {
+    fn from(error: VerificationError) -> Self {
+        let what = error.to_string();
+        match error {
+            VerificationError::Client(error) => error.into(),
+            VerificationError::Genesis(_) => Self::failed(what),
+            VerificationError::Fault(_) => Self::new(Exit::Invalid, what),
+            VerificationError::Gone(detail) => Self {
+                hint: detail.hint,
+                ..Self::new(Exit::Unverified, what)
+                    .detail("it takes every block from genesis on to verify this")
+            },
+            VerificationError::Unproved(_) => Self::new(Exit::TimedOut, what)
+                .hint("see whether the chain goes on: cowboyctl devnet status"),
+            VerificationError::NoCommittee { job, .. } => {
+                Self::new(Exit::NotFound, what).hint(format!("see cowboyctl job explain {job}"))
+            }
         }
     }
 }

@@ -30,6 +30,7 @@
 //! | [`home`] | a devnet's folder, and the lock that says whether it runs |
 //! | [`snapshot`] | a devnet's folder, saved and brought back |
 //! | [`client`] | typed requests to a running devnet |
+//! | [`verification`] | what a devnet says, verified from genesis by its client |
 //! | [`report`] | what helps to find out what went wrong, in one archive |
 //! | [`lease`] | jobs by lease: the server, a runner, what they speak |
 //! | [`agent`] | runs pipelines of tasks ahead of the chain |
@@ -63,3 +64,4 @@ pub mod storage;
 pub mod topology;
 pub mod transport;
 pub mod validator;
+pub mod verification;

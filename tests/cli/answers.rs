@@ -302,24 +302,6 @@ fn comparison() -> PresenceComparison {
     }
 }
 
-fn presence_check(valid: bool) -> PresenceCheck {
-    let mismatch = Mismatch {
-        kind: MismatchKind::Signature,
-        validator: Some("validator-1".to_owned()),
-        runner: None,
-        bit: None,
-        detail: "the vote of validator-1 on block 40 is not signed by it".to_owned(),
-    };
-    PresenceCheck {
-        height: if valid { 41 } else { 40 },
-        valid,
-        certificate_valid: valid,
-        recomputed: Text(Bytes(vec![0x0f])),
-        stored: Text(Bytes(vec![0x0f])),
-        mismatches: if valid { vec![] } else { vec![mismatch] },
-    }
-}
-
 /// A verified job for 1, a failed one for 2, one that waits for 3.
 pub fn job(id: u8) -> Job {
     let status = [JobStatus::Verified, JobStatus::Failed, JobStatus::Assigned][usize::from(id) - 1];
@@ -389,6 +371,7 @@ fn explanation() -> Explanation {
             filter: dropped.then(|| "presence".to_owned()),
             reason: dropped.then(|| "1 of 3 votes, 2 are needed".to_owned()),
             weight: (!dropped).then_some(2),
+            stake: Text(Wei::cby(20_000)),
         }
     };
     Explanation {
@@ -411,25 +394,6 @@ fn explanation() -> Explanation {
             picked_address: address("runner-2"),
         }],
         candidates_root: Some(hash(6)),
-    }
-}
-
-fn selection_check(valid: bool) -> SelectionCheck {
-    let stored = if valid { "runner-2" } else { "runner-1" };
-    SelectionCheck {
-        job_id: hash(if valid { 1 } else { 2 }),
-        valid,
-        height: 43,
-        attempt: 1,
-        recomputed_root: hash(6),
-        stored_root: hash(6),
-        recomputed: vec![address("runner-2")],
-        stored: vec![address(stored)],
-        mismatches: if valid {
-            vec![]
-        } else {
-            vec!["the committee is runner-1; the seed draws runner-2".to_owned()]
-        },
     }
 }
 
@@ -523,14 +487,10 @@ pub fn answer(request: &Request) -> Answer {
             final_at: 45,
         }),
         _ if line == job_path(1, "/explain") => Answer::json(&explanation()),
-        _ if line == job_path(1, "/verify-selection") => Answer::json(&selection_check(true)),
-        _ if line == job_path(2, "/verify-selection") => Answer::json(&selection_check(false)),
         "GET /v1/presence/latest" | "GET /v1/presence/41" => Answer::json(&presence(41)),
         "GET /v1/presence/40" => Answer::json(&presence(40)),
         "GET /v1/presence/41/votes" => Answer::json(&votes()),
         "GET /v1/presence/compare?from=30&to=42" => Answer::json(&comparison()),
-        "GET /v1/presence/41/verify" => Answer::json(&presence_check(true)),
-        "GET /v1/presence/40/verify" => Answer::json(&presence_check(false)),
         "GET /v1/mru" => Answer::json(&[mru()]),
         "GET /v1/pools" => Answer::json(&[pool()]),
         "GET /v1/pools/gpu" => Answer::json(&pool()),

@@ -15,7 +15,7 @@ use cowboy_engine::{
 use serde_json::Value;
 
 /// A command for each kind of output, as a table and as JSON.
-pub const SHOWN: [&[&str]; 24] = [
+pub const SHOWN: [&[&str]; 23] = [
     &["devnet", "status"],
     &["chain", "head"],
     &["chain", "block", "42"],
@@ -34,7 +34,6 @@ pub const SHOWN: [&[&str]; 24] = [
     &["presence", "show", "40"],
     &["presence", "votes", "41"],
     &["presence", "diff", "40", "41"],
-    &["presence", "verify", "41"],
     &["presence", "compare", "30..latest"],
     &["mru", "ls"],
     &["mru", "show", "dev-0", "custom"],
@@ -42,10 +41,9 @@ pub const SHOWN: [&[&str]; 24] = [
     &["pool", "show", "gpu"],
 ];
 
-pub fn job_commands() -> [Vec<String>; 3] {
+pub fn job_commands() -> [Vec<String>; 2] {
     let id = hash(1).to_string();
-    ["show", "explain", "verify-selection"]
-        .map(|verb| vec!["job".to_owned(), verb.to_owned(), id.clone()])
+    ["show", "explain"].map(|verb| vec!["job".to_owned(), verb.to_owned(), id.clone()])
 }
 
 #[test]
@@ -90,8 +88,6 @@ fn documents_have_the_fields_that_scripts_rely_on() {
     let votes = json(&["presence", "votes", "41"]);
     check(&votes, "height quorum validators votes");
     check(&votes["votes"][0], "validator bit_length bytes present");
-    let fields = "height valid certificate_valid recomputed stored mismatches";
-    check(&json(&["presence", "verify", "41"]), fields);
     let id = hash(1).to_string();
     let shown = json(&["job", "show", &id]);
     check(&shown, "job_id kind submitter status committee attempts result events");
@@ -137,22 +133,6 @@ fn a_result_is_printed_as_it_is() {
     let json: Value =
         serde_json::from_str(&fake.folder.prints(&["job", "result", &id, "-o", "json"])).unwrap();
     assert_eq!((&json["result"], &json["result_text"]), (&"0x68690aff".into(), &Value::Null));
-}
-
-#[test]
-fn what_does_not_verify_ends_with_7() {
-    let fake = Fake::new(answer);
-    let found = fake.folder.run(&["presence", "verify", "40", "-o", "json"]);
-    assert_eq!(found.code, 7, "{found:?}");
-    let json: Value = serde_json::from_str(&found.stdout).unwrap();
-    assert_eq!(json["mismatches"][0]["validator"], "validator-1");
-    insta::assert_snapshot!(found.stderr, @r"
-    error: presence of block 40 does not verify
-      the vote of validator-1 on block 40 is not signed by it
-    ");
-    let found = fake.folder.run(&["job", "verify-selection", &hash(2).to_string()]);
-    assert_eq!(found.code, 7, "{found:?}");
-    assert!(found.stdout.contains("INVALID"), "{found:?}");
 }
 
 #[test]

@@ -53,6 +53,7 @@ pages! {
     proofs: "docs/proofs.md",
     timers: "docs/timers.md",
     troubleshooting: "docs/troubleshooting.md",
+    verification: "docs/verification.md",
 }
 
 /// The repository's top.

@@ -12,6 +12,7 @@ mod chain;
 mod committee;
 mod damage;
 mod dashboard;
+mod evidence;
 mod faults;
 mod folders;
 mod governance;

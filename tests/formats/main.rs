@@ -1,6 +1,7 @@
 //! `docs/runner-protocol.md` ends with every frame, and what else is signed, in hexadecimal. Here
 //! those are made and compared; with `UPDATE_DOCS=1` they are written.
 
+mod evidence;
 mod proofs;
 
 use cowboy_devnet::{sample::spec, transport::tls};

@@ -29,8 +29,8 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/formats/verify_proof.
 const VALIDATORS: usize = 4;
 const ACTOR: &str = "def handle_timer(ctx, payload):\n    return payload\n";
 
-struct Chain {
-    state: State,
+pub(crate) struct Chain {
+    pub state: State,
 }
 
 fn varint(mut number: u64, to: &mut Vec<u8>) {
@@ -43,7 +43,7 @@ fn varint(mut number: u64, to: &mut Vec<u8>) {
 
 impl Chain {
     /// A chain with an actor of `account-0` and some hundred timers; yields the actor too.
-    fn new() -> (Self, Address) {
+    pub fn new() -> (Self, Address) {
         let state = sample::genesis(VALIDATORS, 3).state().expect("a chain");
         let mut chain = Self { state };
         let deployer = sample::key("account-0");
@@ -59,7 +59,7 @@ impl Chain {
         (chain, actor)
     }
 
-    fn child(&self, transactions: Vec<cowboy_engine::chain::SignedTransaction>) -> Block {
+    pub fn child(&self, transactions: Vec<cowboy_engine::chain::SignedTransaction>) -> Block {
         let head = self.state.head();
         let height = head.height.next();
         let mut round = head.round;
@@ -97,7 +97,7 @@ impl Chain {
     }
 
     /// The certificate of a header, of three votes signed as the document says.
-    fn certificate(&self, header: &Header) -> Certificate {
+    pub fn certificate(&self, header: &Header) -> Certificate {
         let mut keys: Vec<_> = (0..VALIDATORS).map(sample::validator_keys).collect();
         keys.sort_by_key(|keys| keys.public().consensus_key);
         let (block, round) = (header.hash(), header.round);
@@ -126,7 +126,13 @@ impl Chain {
         proof.and_then(|proof| proof.to_bytes()).expect("it is small")
     }
 
-    fn keys(&self) -> Vec<[u8; 32]> {
+    /// A transfer that the next block takes.
+    pub fn transfer(&self) -> cowboy_engine::chain::SignedTransaction {
+        let nonce = self.state.account(&sample::key("account-1").address()).nonce;
+        sample::transfer(&self.state, 1, nonce, 2)
+    }
+
+    pub fn keys(&self) -> Vec<[u8; 32]> {
         self.state.committee().iter().map(|validator| validator.consensus_key).collect()
     }
 

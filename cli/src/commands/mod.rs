@@ -21,6 +21,7 @@ mod sim;
 mod speculation;
 mod timer;
 mod transaction;
+mod trust;
 mod validator;
 
 #[cfg(test)]

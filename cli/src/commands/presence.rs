@@ -7,12 +7,16 @@ pub(super) mod watch;
 use self::{compare::Compare, feasibility::Feasibility};
 use crate::{
     args::HeightArg,
+    commands::trust,
     context::Context,
-    error::{CliError, Exit},
+    error::CliError,
     output::{Document, Row, fields, table},
 };
 use clap::Subcommand;
-use cowboy_devnet::api::types::{Presence as Canonical, PresenceCheck, Vote, Votes};
+use cowboy_devnet::{
+    api::types::{Presence as Canonical, Vote, Votes},
+    verification::{PresenceCheck, presence},
+};
 use serde::Serialize;
 
 #[derive(Debug, Subcommand)]
@@ -38,7 +42,10 @@ pub enum Presence {
         #[arg(value_name = "B")]
         b: HeightArg,
     },
-    /// Check every signature of a certificate and derive presence from it anew
+    /// Derive presence again from the votes, and check all that the devnet says of it
+    ///
+    /// Blocks and certificates are fetched and verified here, from genesis on. The devnet is believed
+    /// nothing.
     Verify {
         /// The block: 120, +10 (from now) or latest
         #[arg(value_name = "HEIGHT", default_value = "latest")]
@@ -90,16 +97,15 @@ impl Presence {
                 cx.ui.document(&Diff::between(&a, &b))
             }
             Self::Verify { at } => {
-                let client = cx.client()?;
+                let (root, client) = trust::root(cx)?;
                 let at = at.resolve(&client).await?;
-                let check = client.verify_presence(at).await?;
+                let progress = cx.ui.progress("verifying from genesis".to_owned());
+                let check = presence::check(&client, &root, at, trust::shown(&progress)).await?;
+                drop(progress);
                 cx.ui.document(&check)?;
-                if check.valid {
-                    return Ok(());
-                }
                 let what = format!("presence of block {} does not verify", check.height);
                 let first = check.mismatches.first().map(|mismatch| mismatch.detail.clone());
-                Err(CliError { detail: first, ..CliError::new(Exit::Invalid, what) })
+                trust::concluded(check.valid, what, first)
             }
         }
     }
@@ -233,6 +239,8 @@ impl Document for PresenceCheck {
             ("certificate", verdict(self.certificate_valid)),
             ("recomputed", self.recomputed.to_string()),
             ("stored", self.stored.to_string()),
+            ("replayed", format!("{} blocks", self.replayed)),
+            ("trusted", trust::trusted(&self.trusted)),
         ];
         if !details.is_empty() {
             lines.push(("mismatches", details.join("\n")));

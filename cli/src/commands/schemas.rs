@@ -10,6 +10,7 @@ use clap::Command;
 use cowboy_devnet::{
     api::types as api,
     lease::messages::{self as leases},
+    verification,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -87,7 +88,7 @@ const ALL: &[(&str, Prints)] = &[
     ),
     ("chain params set", Json(&[one::<chain::params::Set>()])),
     ("chain prove", Json(&[one::<proof::Proved>()])),
-    ("chain verify", Json(&[one::<proof::verify::Verified>()])),
+    ("chain verify", Json(&[one::<proof::verify::Verified>(), one::<verification::BlocksCheck>()])),
     ("chain wait", Json(&[one::<api::Head>()])),
     ("chain advance", Json(&[one::<chain::advance::Advanced>()])),
     ("account new", Json(&[one::<account::new::Made>()])),
@@ -152,11 +153,11 @@ const ALL: &[(&str, Prints)] = &[
     ("job wait", Json(&[one::<api::Job>()])),
     ("job result", Json(&[one::<api::JobResult>()])),
     ("job explain", Json(&[one::<api::Explanation>()])),
-    ("job verify-selection", Json(&[one::<api::SelectionCheck>()])),
+    ("job verify-selection", Json(&[one::<verification::SelectionCheck>()])),
     ("presence show", Json(&[one::<api::Presence>()])),
     ("presence votes", Json(&[one::<api::Votes>()])),
     ("presence diff", Json(&[one::<presence::Diff>()])),
-    ("presence verify", Json(&[one::<api::PresenceCheck>()])),
+    ("presence verify", Json(&[one::<verification::PresenceCheck>()])),
     ("presence watch", Json(&[one::<presence::watch::Change>()])),
     ("presence compare", Json(&[one::<api::PresenceComparison>()])),
     ("presence feasibility", Json(&[many::<presence::feasibility::Outlook>()])),

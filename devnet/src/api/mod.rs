@@ -10,7 +10,7 @@
 //! ```
 
 pub mod backend;
-mod convert;
+pub(crate) mod convert;
 pub mod error;
 mod events;
 pub(crate) mod extract;

@@ -144,14 +144,6 @@ impl View {
         self.store().block(height)?.ok_or_else(|| self.missing(height))
     }
 
-    /// The hash of a final block. `height` is at most the head.
-    pub fn block_hash(&self, height: Height) -> Result<Hash, ApiError> {
-        if height == self.head() {
-            return Ok(self.state.head_hash());
-        }
-        Ok(self.block(height)?.hash())
-    }
-
     /// The state root after a block, and when the validator executed it; genesis has no such time.
     pub fn executed(&self, height: Height) -> Result<(Hash, Option<TimeText>), ApiError> {
         if height == Height::GENESIS {

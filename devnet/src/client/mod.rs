@@ -14,13 +14,13 @@ use crate::{
         Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance,
         AdvanceRequest, Block, Burned, Bytes, CommitRequest, ComparisonQuery, DryRun,
         DryRunRequest, DueQuery, DueTimers, ErrorBody, ErrorCode, ErrorDetail, EventPage,
-        EventQuery, Explanation, ExplanationQuery, FailureRequest, Fairness, Fault, FaultRequest,
-        GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock,
-        LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs,
-        Pool, Presence, PresenceCheck, PresenceComparison, ProofQuery, ResultAccepted,
-        ResultRequest, Runner, RunnerLoad, SaveRequest, SelectionCheck, Snapshot, StateProof,
-        Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue, TimerQuote, TimerSummary,
-        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
+        EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery,
+        FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery,
+        JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
+        MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceComparison,
+        ProofQuery, ResultAccepted, ResultRequest, Runner, RunnerLoad, SaveRequest, Snapshot,
+        StateProof, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue, TimerQuote,
+        TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
     },
     duration::Plain,
     home::{DevnetHome, HomeError, State},
@@ -216,6 +216,16 @@ impl Client {
         self.get(&["chain", "blocks", &at.to_string()], &()).await
     }
 
+    /// A block and its certificate, as bytes and as fields.
+    pub async fn evidence(&self, at: BlockAt) -> Result<Evidence, ClientError> {
+        self.get(&["chain", "blocks", &at.to_string(), "evidence"], &()).await
+    }
+
+    /// A page of blocks and their certificates, as bytes.
+    pub async fn evidence_page(&self, query: &EvidenceQuery) -> Result<EvidencePage, ClientError> {
+        self.get(&["chain", "evidence"], query).await
+    }
+
     /// A transaction and its receipt, by hash.
     pub async fn transaction(&self, hash: &str) -> Result<Transaction, ClientError> {
         self.get(&["chain", "transactions", hash], &()).await
@@ -402,11 +412,6 @@ impl Client {
         self.get(&["jobs", job, "explain"], query).await
     }
 
-    /// Draws a job's runners anew.
-    pub async fn verify_selection(&self, job: &str) -> Result<SelectionCheck, ClientError> {
-        self.get(&["jobs", job, "verify-selection"], &()).await
-    }
-
     /// Timers: those that wait by their heights, then those that have ended, the newest end first.
     pub async fn timers(&self, query: &TimerQuery) -> Result<Vec<TimerSummary>, ClientError> {
         self.get(&["timers"], query).await
@@ -455,11 +460,6 @@ impl Client {
     /// The votes that P(H) derives from.
     pub async fn votes(&self, at: BlockAt) -> Result<Votes, ClientError> {
         self.get(&["presence", &at.to_string(), "votes"], &()).await
-    }
-
-    /// Verifies the certificate of H and derives P(H) anew.
-    pub async fn verify_presence(&self, at: BlockAt) -> Result<PresenceCheck, ClientError> {
-        self.get(&["presence", &at.to_string(), "verify"], &()).await
     }
 
     /// What draws chose, and what with the presence filter the other way round.

@@ -1,10 +1,11 @@
 //! A devnet's whole life in this process.
 
-use super::{DevnetConfig, Notice, home::Home, run};
+use super::{DevnetConfig, Notice, genesis::genesis, home::Home, run};
 use crate::{
     api::types::{Bytes, JobStatus, TransactionRequest},
     client::Client,
     topology::{Name, Overrides, Topology},
+    verification::{Root, selection},
 };
 use cowboy_engine::{
     chain::{Payload, Transaction},
@@ -51,6 +52,7 @@ fn a_devnet_boots_runs_a_job_and_stops() {
     let text = "name: test\nchain: { block_time: 50ms }\n";
     let topology = Topology::parse(text, "test.yaml").unwrap();
     let plan = topology.resolve(&Overrides::default(), text, "test.yaml").unwrap();
+    let root = Root::of_plan(genesis(&plan), &plan, "a test".to_owned()).unwrap();
     let lock = home.lock().unwrap();
     let (ready, came) = mpsc::channel();
     let devnet = thread::spawn(move || {
@@ -97,7 +99,8 @@ fn a_devnet_boots_runs_a_job_and_stops() {
         assert_eq!(job.status, JobStatus::Verified);
         let result = client.job_result(&id).await.unwrap();
         assert_eq!(result.result.0.0, b"hi\n");
-        assert!(client.verify_selection(&id).await.unwrap().valid);
+        let check = selection::check(&client, &root, &id, |_| ()).await.unwrap();
+        assert!(check.valid, "{check:?}");
         client.shutdown().await.unwrap();
     });
     devnet.join().unwrap().unwrap();

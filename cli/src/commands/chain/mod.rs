@@ -3,6 +3,7 @@
 pub(super) mod advance;
 mod burned;
 pub(super) mod params;
+mod verify;
 
 use super::{
     actor,
@@ -80,10 +81,16 @@ pub enum Chain {
         #[command(flatten)]
         wanted: Wanted,
     },
-    /// Check a proof of chain prove, without a devnet
+    /// Check a proof of chain prove without a devnet, or blocks from genesis on
     ///
-    /// The file is checked from its header on: the certificate, the state root, the way from there
-    /// to the value. What has to be trusted is the list of validators.
+    /// A file is checked from its header on: the certificate, the state root, the way from there to
+    /// the value. What has to be trusted is the list of validators.
+    ///
+    /// Blocks are fetched with their certificates and executed here, from genesis up to the last of
+    /// the range: who validates follows from that. The devnet is believed nothing.
+    #[command(mut_arg("file", |arg| arg
+        .value_name("FILE|FROM..TO")
+        .help("The proof, - for standard input; or the blocks: 1..120, 1..latest")))]
     Verify(Verify),
     /// Wait for a height
     Wait {
@@ -104,7 +111,7 @@ impl Chain {
             Self::Params(params) => return params.run(cx).await,
             Self::Advance(advance) => return advance.run(cx).await,
             Self::Prove { kind, key, wanted } => return proof::prove(cx, &kind, key, wanted).await,
-            Self::Verify(verify) => return verify.run(cx, false),
+            Self::Verify(proof) => return verify::run(cx, proof).await,
             _ => {}
         }
         let client = cx.client()?;

@@ -10,7 +10,10 @@ use submit::wait_until_final;
 
 use crate::{
     args,
-    commands::transaction::{self, Signer},
+    commands::{
+        transaction::{self, Signer},
+        trust,
+    },
     complete,
     context::{Context, Deadline},
     error::{CliError, Exit},
@@ -21,6 +24,7 @@ use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     api::types::{ExplanationQuery, HashText, JobQuery, JobStatus},
     topology::GOVERNANCE,
+    verification::{Filters, selection},
 };
 use cowboy_engine::{
     chain::transaction::{CancelJob, Payload, SlashRunner},
@@ -115,7 +119,11 @@ pub enum Job {
         #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
         attempt: Option<u32>,
     },
-    /// Draw a job's runners anew from what the chain records, and compare
+    /// Filter and draw a job's runners again, and check all that the devnet says of the draw
+    ///
+    /// Blocks are fetched and verified here, from genesis up to the draw. The devnet is believed
+    /// nothing. Where it no longer has those blocks, the draw alone is repeated, from what it
+    /// recorded: then filters are `recorded only`, and the exit code is 9.
     VerifySelection {
         /// The job: its id, or latest
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
@@ -166,14 +174,19 @@ impl Job {
                 cx.ui.document(&client.explain(&job, &query).await?)
             }
             Self::VerifySelection { job } => {
-                let check = client.verify_selection(&job).await?;
+                let (root, client) = trust::root(cx)?;
+                let progress = cx.ui.progress("verifying from genesis".to_owned());
+                let check = selection::check(&client, &root, &job, trust::shown(&progress)).await?;
+                drop(progress);
                 cx.ui.document(&check)?;
-                if check.valid {
-                    return Ok(());
+                if check.filters == Filters::RecordedOnly && check.mismatches.is_empty() {
+                    let what = format!("the filters of job {} were not done again", check.job_id);
+                    return Err(CliError::new(Exit::Unverified, what)
+                        .detail("the devnet no longer has the blocks that they follow from")
+                        .hint("keep all blocks: storage.keep in the topology"));
                 }
                 let what = format!("the selection for job {} does not verify", check.job_id);
-                let first = check.mismatches.first().cloned();
-                Err(CliError { detail: first, ..CliError::new(Exit::Invalid, what) })
+                trust::concluded(check.valid, what, check.mismatches.first().cloned())
             }
         }
     }

@@ -2,11 +2,15 @@
 
 use super::submit::progress;
 use crate::{
-    commands::chain::{data, named},
+    commands::{
+        chain::{data, named},
+        trust,
+    },
     output::{Document, Row, amount, fields, listed, millis, table},
 };
-use cowboy_devnet::api::types::{
-    Explanation, Job, JobResult, JobStatus, JobSummary, SelectionCheck,
+use cowboy_devnet::{
+    api::types::{AddressText, Explanation, Job, JobResult, JobStatus, JobSummary},
+    verification::{Filters, SelectionCheck},
 };
 
 fn or_dash<T: ToString>(value: Option<T>) -> String {
@@ -140,17 +144,26 @@ impl Document for Explanation {
 
 impl Document for SelectionCheck {
     fn text(&self) -> String {
-        let committee = |addresses: &[cowboy_devnet::api::types::AddressText]| {
+        let committee = |addresses: &[AddressText]| {
             addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let (filters, verdict) = match (self.filters, self.valid, self.mismatches.is_empty()) {
+            (Filters::Redone, true, _) => ("redone", "valid"),
+            (Filters::Redone, false, _) => ("redone", "INVALID"),
+            (Filters::RecordedOnly, _, true) => ("recorded only", "not verified"),
+            (Filters::RecordedOnly, _, false) => ("recorded only", "INVALID"),
         };
         let mut lines = vec![
             ("job", self.job_id.to_string()),
-            ("selection", if self.valid { "valid" } else { "INVALID" }.to_owned()),
+            ("selection", verdict.to_owned()),
+            ("filters", filters.to_owned()),
             ("drawn at", format!("{} (attempt {})", self.height, self.attempt)),
             ("root recomputed", self.recomputed_root.to_string()),
             ("root stored", self.stored_root.to_string()),
             ("recomputed", committee(&self.recomputed)),
             ("stored", committee(&self.stored)),
+            ("replayed", format!("{} blocks", self.replayed)),
+            ("trusted", trust::trusted(&self.trusted)),
         ];
         if !self.mismatches.is_empty() {
             lines.push(("mismatches", self.mismatches.join("\n")));

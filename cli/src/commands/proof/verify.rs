@@ -2,7 +2,7 @@
 
 use super::{about, standing, value};
 use crate::{
-    args,
+    args::{self, HeightArg},
     commands::devnet::saved_plan,
     context::Context,
     error::{CliError, Exit},
@@ -95,6 +95,22 @@ pub struct Trusted {
 }
 
 impl Verify {
+    /// The blocks that are named, where it is a range of them and no file is called so.
+    pub fn blocks(&self) -> Result<Option<(HeightArg, HeightArg)>, CliError> {
+        let range = self.file.to_str().and_then(|text| text.split_once(".."));
+        let Some((Ok(from), Ok(to))) = range.map(|(from, to)| (from.parse(), to.parse())) else {
+            return Ok(None);
+        };
+        if self.file.exists() {
+            return Ok(None);
+        }
+        if self.about.is_some() || !self.validator.is_empty() {
+            let what = "blocks are verified from genesis: --about and --validator are for proofs";
+            return Err(CliError::new(Exit::Usage, what));
+        }
+        Ok(Some((from, to)))
+    }
+
     /// Runs the command. `timers`: proofs about other things are refused.
     pub fn run(self, cx: &Context, timers: bool) -> Result<(), CliError> {
         let bytes = args::input(&self.file, MAX_PROOF_BYTES as u64)?;

@@ -2,6 +2,7 @@
 
 pub(super) mod actor;
 pub(super) mod event;
+pub(crate) mod evidence;
 pub(super) mod job;
 pub(super) mod timer;
 pub(super) mod transaction;
@@ -35,6 +36,6 @@ pub(super) fn height(height: Height) -> Value {
 }
 
 /// How many there are, as JSON counts them; the chain's bounds are far below the limit.
-pub(super) fn count(len: usize) -> u32 {
+pub(crate) fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

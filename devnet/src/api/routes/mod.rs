@@ -11,6 +11,7 @@ mod comparison;
 mod control;
 mod deferral;
 mod due;
+mod evidence;
 mod fault;
 mod job;
 mod metrics;
@@ -34,12 +35,12 @@ use super::{
     types::{
         Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance,
         AdvanceRequest, Block, BlockNotice, Burned, CommitRequest, ComparisonQuery, DryRun,
-        DryRunRequest, DueQuery, DueTimers, EventPage, EventQuery, Explanation, ExplanationQuery,
-        FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery,
-        JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
-        MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceCheck,
-        PresenceComparison, ProofQuery, ResultAccepted, ResultRequest, Runner, RunnerLoad,
-        SaveRequest, SelectionCheck, Snapshot, StateProof, Status, Stopping, StoreQuery,
+        DryRunRequest, DueQuery, DueTimers, EventPage, EventQuery, Evidence, EvidencePage,
+        EvidenceQuery, Explanation, ExplanationQuery, FailureRequest, Fairness, Fault,
+        FaultRequest, GovernedParameter, Head, Job, JobQuery, JobResult, JobSummary, JoinRequest,
+        LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters,
+        PolledJobs, Pool, Presence, PresenceComparison, ProofQuery, ResultAccepted, ResultRequest,
+        Runner, RunnerLoad, SaveRequest, Snapshot, StateProof, Status, Stopping, StoreQuery,
         StreamQuery, Timer, TimerQuery, TimerQueue, TimerQuote, TimerSummary, Transaction,
         TransactionAccepted, TransactionRequest, Validator, Votes,
     },
@@ -114,6 +115,18 @@ fn others() -> Vec<Route> {
             "A finalized block",
             Answer::one::<Block>(),
             |view, height: String, Nothing {}| chain::block(view, &height),
+        ),
+        view(
+            "/v1/chain/blocks/{height}/evidence",
+            "A final block and its certificate, as bytes and as fields",
+            Answer::one::<Evidence>(),
+            |view, height: String, Nothing {}| evidence::show(view, &height),
+        ),
+        view(
+            "/v1/chain/evidence",
+            "A page of final blocks and their certificates, as bytes",
+            Answer::one::<EvidencePage>(),
+            |view, (), query: EvidenceQuery| evidence::page(view, &query),
         ),
         view(
             "/v1/chain/transactions/{hash}",
@@ -380,12 +393,6 @@ fn others() -> Vec<Route> {
             |view, id: String, query: ExplanationQuery| selection::explain(view, &id, &query),
         ),
         view(
-            "/v1/jobs/{id}/verify-selection",
-            "Filters and draw done anew, compared with what the chain records",
-            Answer::one::<SelectionCheck>(),
-            |view, id: String, Nothing {}| selection::verify(view, &id),
-        ),
-        view(
             "/v1/timers",
             "Timers: those that wait by height, then those that have ended, newest first",
             Answer::many::<TimerSummary>(),
@@ -444,12 +451,6 @@ fn others() -> Vec<Route> {
             "The votes in the certificate of a block",
             Answer::one::<Votes>(),
             |view, height: String, Nothing {}| presence::votes(view, &height),
-        ),
-        view(
-            "/v1/presence/{height}/verify",
-            "The certificate verified and presence derived anew",
-            Answer::one::<PresenceCheck>(),
-            |view, height: String, Nothing {}| presence::verify(view, &height),
         ),
         view("/v1/pools", "Pools of runners", Answer::many::<Pool>(), |view, (), Nothing {}| {
             pool::list(view)

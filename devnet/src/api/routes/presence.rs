@@ -1,19 +1,13 @@
-//! Canonical presence: what the chain concluded, from which votes, and whether that holds.
+//! Canonical presence: what the chain concluded, and from which votes.
 
 use crate::{
     api::{
         convert::count,
         error::ApiError,
-        types::{
-            AbsentRunner, Bytes, Mismatch, MismatchKind, Presence, PresenceCheck, Text, Vote, Votes,
-        },
+        types::{AbsentRunner, Bytes, Presence, Text, Vote, Votes},
         view::View,
     },
-    consensus::{
-        certificate::{self, CertificateError},
-        scheme::Committee,
-    },
-    storage::{StorageError, StoredPresence},
+    storage::StoredPresence,
 };
 use cowboy_engine::{
     chain::Certificate,
@@ -77,130 +71,6 @@ pub(super) fn votes(view: &View, height: &str) -> Result<Votes, ApiError> {
         votes: certificate.votes.iter().map(vote).collect(),
         embedded_in: stored.embedded_at.get(),
     })
-}
-
-/// `GET /v1/presence/{height}/verify`
-pub(super) fn verify(view: &View, height: &str) -> Result<PresenceCheck, ApiError> {
-    let height = asked(view, height)?;
-    let mut found = Findings::default();
-    let mut check = PresenceCheck {
-        height: height.get(),
-        valid: false,
-        certificate_valid: false,
-        recomputed: Text::default(),
-        stored: Text::default(),
-        mismatches: Vec::new(),
-    };
-    let stored = match view.store().presence(height) {
-        Ok(Some(stored)) => stored,
-        Ok(None) => return Err(without_certificate(view, height)),
-        Err(StorageError::Corrupt { record, error, .. }) => {
-            found.malformed(format!("the stored {record} does not decode: {error}"));
-            check.mismatches = found.0;
-            return Ok(check);
-        }
-        Err(error) => return Err(error.into()),
-    };
-    check.stored = Text(Bytes(stored.bitmap.clone()));
-    match stored.certificate() {
-        Ok(certificate) => {
-            found.certificate(view, &stored, &certificate)?;
-            check.certificate_valid = found.0.is_empty();
-            let votes = ballots(&certificate);
-            let bitmap = view.state.presence_from(height, &votes, &stored.registry);
-            found.bitmap(view, &stored, &bitmap);
-            check.recomputed = Text(Bytes(bitmap.as_bytes().to_vec()));
-        }
-        Err(error) => found.malformed(error.to_string()),
-    }
-    check.valid = found.0.is_empty();
-    check.mismatches = found.0;
-    Ok(check)
-}
-
-/// What does not hold.
-#[derive(Default)]
-struct Findings(Vec<Mismatch>);
-
-impl Findings {
-    fn add(&mut self, kind: MismatchKind, validator: Option<String>, detail: String) {
-        self.0.push(Mismatch { kind, validator, runner: None, bit: None, detail });
-    }
-
-    fn malformed(&mut self, detail: String) {
-        self.add(MismatchKind::Malformed, None, detail);
-    }
-
-    /// Whether the certificate is a quorum of valid votes for the block of that height, and the one
-    /// on the chain.
-    fn certificate(
-        &mut self,
-        view: &View,
-        stored: &StoredPresence,
-        certificate: &Certificate,
-    ) -> Result<(), ApiError> {
-        let (epoch, chain_id) = (view.state.epoch_at(stored.height), view.state.chain_id());
-        let committee = Committee::of(chain_id, view.state.validators_in(epoch))
-            .map_err(|error| ApiError::internal(error.to_string()))?;
-        for fault in certificate::faults(&committee, certificate) {
-            let (kind, validator) = match &fault {
-                CertificateError::Signature { validator, .. } => {
-                    (MismatchKind::Signature, Some(*validator))
-                }
-                CertificateError::Order { validator, .. }
-                | CertificateError::UnknownValidator { validator, .. } => {
-                    (MismatchKind::Quorum, Some(*validator))
-                }
-                CertificateError::Votes { .. } => (MismatchKind::Quorum, None),
-            };
-            let validator = validator.map(|index| voter(view, stored.height, index));
-            self.add(kind, validator, fault.to_string());
-        }
-        let (height, expected) = (stored.height, view.block_hash(stored.height)?);
-        if certificate.block != expected {
-            let got = certificate.block;
-            let detail = format!("the certificate is for {got}, block {height} is {expected}");
-            self.add(MismatchKind::Block, None, detail);
-        }
-        let embedding = view.block(stored.embedded_at)?;
-        if !embedding.certificates.contains(certificate) {
-            let at = stored.embedded_at;
-            let detail = format!("block {at} embeds another certificate than the one stored");
-            self.add(MismatchKind::Certificate, None, detail);
-        }
-        Ok(())
-    }
-
-    /// Whether the bitmap in use follows from the votes.
-    fn bitmap(&mut self, view: &View, stored: &StoredPresence, recomputed: &Bitmap) {
-        let order = view.state.order_for_votes_on(stored.height);
-        if order.is_some_and(|order| *order != stored.registry) {
-            self.malformed("the stored registry order is not the chain's".to_owned());
-        }
-        let Some(bitmap) = stored.bitmap() else {
-            let (bytes, bits) = (stored.bitmap.len(), stored.bit_length);
-            return self.malformed(format!("{bytes} stored bytes are no bitmap of {bits} bits"));
-        };
-        if bitmap.len() != recomputed.len() {
-            let (got, expected) = (bitmap.len(), recomputed.len());
-            self.malformed(format!("the stored bitmap has {got} bits, the registry {expected}"));
-        }
-        for (bit, runner) in (0..).zip(stored.registry.as_slice()) {
-            let (got, expected) = (u8::from(bitmap.get(bit)), u8::from(recomputed.get(bit)));
-            if got != expected {
-                let runner = view.name(runner);
-                let detail =
-                    format!("bit {bit} ({runner}) is {got}, from the votes follows {expected}");
-                self.0.push(Mismatch {
-                    kind: MismatchKind::Bit,
-                    validator: None,
-                    runner: Some(runner),
-                    bit: Some(bit),
-                    detail,
-                });
-            }
-        }
-    }
 }
 
 /// The height of a request: `latest` is the newest one whose P(H) is known.

@@ -11,7 +11,7 @@ use crate::{
         types::{Bytes, ChainId, Snapshot, Text, TransactionRequest},
     },
     chain::{known::Known, ledger::Ledger, mempool::Mempool},
-    client::Client,
+    client::{BlockAt, Client},
     consensus::{
         Digest, Finalization,
         certificate::{self, from_finalization},
@@ -22,6 +22,7 @@ use crate::{
     storage::{Keep, Store},
     topology::Name,
     validator::gateway::Handed,
+    verification::{PresenceCheck, Root, SelectionCheck, VerificationError, presence, selection},
 };
 use commonware_consensus::{
     simplex::types::{Finalize, Proposal},
@@ -47,6 +48,7 @@ use cowboy_engine::{
 use futures::{FutureExt as _, future::pending};
 use jiff::Timestamp;
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex},
     time::Duration,
@@ -165,6 +167,9 @@ pub(super) struct Devnet {
     pub shutdown: Arc<Notify>,
     /// The state after the newest block.
     pub state: State,
+    /// The state's root after each block.
+    roots: BTreeMap<Height, Hash>,
+    genesis: Genesis,
     pub serving: Serving,
     /// The validators that can run, by number.
     parts: Arc<[Running; 2]>,
@@ -337,6 +342,8 @@ impl Devnet {
             client,
             url,
             shutdown,
+            roots: BTreeMap::from([(Height::GENESIS, state.root())]),
+            genesis,
             state,
             serving,
             parts,
@@ -345,6 +352,28 @@ impl Devnet {
             seen,
             folder,
         }
+    }
+
+    /// What its clients verify from.
+    pub fn root(&self) -> Root {
+        let accounts = ["faucet", "dev-0"].map(|name| (name.to_owned(), address(name)));
+        let nodes = named("validator", VALIDATORS).into_iter().chain(named("runner", RUNNERS));
+        let names = accounts.into_iter().chain(nodes).collect();
+        Root::new(self.genesis.clone(), names, "a fixture".to_owned()).unwrap()
+    }
+
+    /// P(H) as a client of this validator verifies it.
+    pub async fn verify_presence(
+        &self,
+        validator: &str,
+        at: BlockAt,
+    ) -> Result<PresenceCheck, VerificationError> {
+        presence::check(&self.at(validator), &self.root(), at, |_| ()).await
+    }
+
+    /// A job's draw as a client of validator 0 verifies it.
+    pub async fn verify_selection(&self, job: &str) -> Result<SelectionCheck, VerificationError> {
+        selection::check(&self.at("validator-0"), &self.root(), job, |_| ()).await
     }
 
     /// A client that asks this validator.
@@ -388,19 +417,28 @@ impl Devnet {
     fn block(&self, certificates: Vec<Certificate>, transactions: Vec<SignedTransaction>) -> Block {
         let head = self.state.head();
         let candidates = head.candidates(self.state.head_hash());
-        let (_, open) = certify(&candidates, certificates.iter().map(|c| c.block)).unwrap();
+        let (certified, open) = certify(&candidates, certificates.iter().map(|c| c.block)).unwrap();
         let height = head.height.next();
+        let newest = certified.last().filter(|height| **height > head.executed.height);
+        let executed = newest.map_or(head.executed, |height| Executed {
+            height: *height,
+            state_root: self.roots[height],
+        });
         let header = Header {
             height,
             parent: self.state.head_hash(),
-            round: chain::Round { epoch: 0, view: 2 * height.get(), parent_view: head.round.view },
+            round: chain::Round {
+                epoch: self.state.epoch_at(height),
+                view: 2 * height.get(),
+                parent_view: head.round.view,
+            },
             proposer: self.state.committee()[0].consensus_key,
             timestamp_ms: head.timestamp_ms + 500,
             subset_epoch: self.state.childs_subset_epoch(),
             transactions_root: transactions_root(&transactions),
             certificates_root: certificates_root(&certificates),
             open,
-            executed: Executed { height: head.height, state_root: self.state.root() },
+            executed,
         };
         Block { header, certificates, transactions }
     }
@@ -418,6 +456,7 @@ impl Devnet {
             let executed = ledger.commit(&block, block.header.timestamp_ms + 20).unwrap();
             self.state = executed.expect("a new block").execution.state.clone();
         }
+        self.roots.insert(self.state.height(), self.state.root());
     }
 
     /// A block with its parent's certificate, in which everybody is present.

@@ -4,10 +4,11 @@ use super::fixture::*;
 use crate::{
     api::types::{ErrorCode, ExplanationQuery, JobQuery, JobStatus, RunnerProgress},
     storage::StoredDraw,
+    verification::Filters,
 };
 use cowboy_engine::{
-    chain::Payload,
-    job::spec::JobSpec,
+    chain::{DrawRecord, Payload},
+    job::{filter::Filter, spec::JobSpec},
     primitives::{Hash, Wei, codec::to_vec},
 };
 use rusqlite::params;
@@ -134,40 +135,52 @@ async fn a_draw_is_explained_and_done_again() {
     assert_eq!(explanation.draws[0].total, 4);
     assert_eq!(*explanation.draws[0].picked_address, devnet.committee(&id)[0]);
 
-    let check = devnet.client.verify_selection(&text).await.unwrap();
-    assert!(check.valid, "{check:?}");
+    // The next block shows that the one that drew is final.
+    devnet.push_empty(1);
+    let check = devnet.verify_selection(&text).await.unwrap();
+    assert!(check.valid && check.filters == Filters::Redone, "{check:?}");
     assert_eq!(
         (check.recomputed_root, Some(check.stored_root)),
         (check.stored_root, explanation.candidates_root)
     );
     assert_eq!((&check.recomputed, check.recomputed.len()), (&check.stored, 1));
 
-    // What is kept of the draw is not what happened: the parent's state knows better.
+    // What the validator keeps of the draw is not what happened: the chain knows better.
+    let sound = devnet.store(1).draws_of(&id).unwrap().pop().unwrap();
     let verify = async |change: &dyn Fn(&mut StoredDraw)| {
-        let mut stored = devnet.store(1).draws_of(&id).unwrap().pop().unwrap();
+        let mut stored = sound.clone();
         change(&mut stored);
         devnet.alter(
             "UPDATE draw SET height = ?, body = ?",
             params![stored.height.get(), to_vec(&stored.draw)],
         );
-        let check = devnet.at("validator-0").verify_selection(&text).await.unwrap();
+        let check = devnet.verify_selection(&text).await.unwrap();
         assert_eq!(check.valid, check.mismatches.is_empty());
         check.mismatches.join("\n")
     };
     assert_eq!(verify(&|_| ()).await, "");
-    let found = verify(&|stored| stored.draw.verdicts[0].stake = Wei::new(1)).await;
-    assert!(found.contains("was a candidate") || found.contains("was dropped"), "{found}");
-    let found = verify(&|stored| stored.draw.seed = Hash::ZERO).await;
-    assert!(found.starts_with("the draw's seed is 0x0000"), "{found}");
-    let found = verify(&|stored| stored.draw.parent = Hash::ZERO).await;
-    assert!(found.starts_with("the seed was made of 0x0000"), "{found}");
-    let found = verify(&|stored| stored.draw.mru = Some(address("runner-2"))).await;
-    assert_eq!(found, "runner-2 was favoured by MRU, should be nobody");
-    let found = verify(&|stored| stored.draw.selection.draws[0].r ^= 1).await;
-    assert_eq!(found, "the recorded draws are not those of the seed");
+    let check = async |change: &dyn Fn(&mut DrawRecord), expected: &str| {
+        let found = verify(&|stored| change(&mut stored.draw)).await;
+        assert!(found.contains(expected), "{found}: expected {expected}");
+    };
+    check(&|draw| draw.verdicts[0].stake = Wei::new(1), "(stake 1 wei), should be a cand").await;
+    check(&|draw| draw.verdicts[0].weight = 7, "was a candidate with weight 7").await;
+    // A verdict that lets an absent runner in, or keeps one out, or for another reason.
+    check(&|draw| draw.verdicts[1].dropped_by = None, "runner-1 was a candidate").await;
+    check(&|draw| draw.verdicts[2].dropped_by = Some(Filter::Pool), "runner-2 was dropped").await;
+    check(&|draw| draw.verdicts[1].reason.push('!'), "P(H-1) is 0!").await;
+    check(&|draw| drop(draw.verdicts.pop()), "runner-2 was not judged").await;
+    check(&|draw| draw.verdicts[2].runner = address("dev-0"), "the registry did not have it").await;
+    check(&|draw| draw.seed = Hash::ZERO, "the draw's seed is 0x0000").await;
+    check(&|draw| draw.parent = Hash::ZERO, "the seed was made of 0x0000").await;
+    let favoured = "runner-2 was favoured by MRU, should be nobody";
+    check(&|draw| draw.mru = Some(address("runner-2")), favoured).await;
+    let draws = "the recorded draws are not those of the seed";
+    check(&|draw| draw.selection.draws[0].r ^= 1, draws).await;
+    check(&|draw| draw.selection.draws[0].picked = address("runner-1"), draws).await;
     devnet.alter("UPDATE draw SET height = 1", []);
-    let error = devnet.at("validator-0").verify_selection(&text).await.unwrap_err();
-    assert!(error.to_string().contains("no record of a draw for job"), "{error}");
+    let found = devnet.verify_selection(&text).await.unwrap();
+    assert!(found.mismatches[0].contains("explains no draw of block 2"), "{found:?}");
 }
 
 #[tokio::test]
@@ -205,11 +218,17 @@ async fn a_draw_is_done_again_after_its_state_is_gone() {
     let mut devnet = Devnet::new().await;
     devnet.push_empty(2);
     let id = devnet.submit(JobSpec { timeout_blocks: 400, ..spec() });
-    for _ in 0..300 {
-        devnet.push_to(&[0, 1], vec![], vec![]);
-    }
-    let check = devnet.client.verify_selection(&id.to_string()).await.unwrap();
+    devnet.push_empty(300);
+    let check = devnet.verify_selection(&id.to_string()).await.unwrap();
     assert!(check.valid && check.height == 3, "{check:?}");
+    // What is recorded of it is not believed, however long ago it was.
+    let mut stored = devnet.store(0).draws_of(&id).unwrap().pop().unwrap();
+    stored.draw.verdicts[0].reason = "because".to_owned();
+    stored.draw.verdicts[0].dropped_by = Some(Filter::Reputation);
+    devnet.alter("UPDATE draw SET body = ?", params![to_vec(&stored.draw)]);
+    let check = devnet.verify_selection(&id.to_string()).await.unwrap();
+    assert!(!check.valid && check.filters == Filters::Redone, "{check:?}");
+    assert!(check.mismatches[0].contains("was dropped by reputation (because"), "{check:?}");
 }
 
 #[tokio::test]
@@ -224,7 +243,7 @@ async fn a_job_without_candidates_waits_and_fails() {
     let explanation = client.explain(&text, &ExplanationQuery::default()).await.unwrap();
     assert!(explanation.draws.is_empty() && explanation.candidates_root.is_none());
     assert!(explanation.candidates.iter().all(|c| c.filter.as_deref() == Some("presence")));
-    let error = client.verify_selection(&text).await.unwrap_err();
+    let error = devnet.verify_selection(&text).await.unwrap_err();
     assert!(error.to_string().ends_with("has no committee: it is Pending"), "{error}");
 
     for _ in 2..=6 {
@@ -255,7 +274,8 @@ async fn a_runner_that_leaves_in_the_drawing_block_is_no_candidate() {
         devnet.client.explain(&id.to_string(), &ExplanationQuery::default()).await.unwrap();
     let left = explanation.candidates.iter().find(|c| c.runner == "runner-0").unwrap();
     assert_eq!(left.reason.as_deref(), Some("deregistered in the block that drew"));
-    let check = devnet.client.verify_selection(&id.to_string()).await.unwrap();
+    devnet.push_empty(1);
+    let check = devnet.verify_selection(&id.to_string()).await.unwrap();
     assert!(check.valid, "{check:?}");
 }
 
@@ -267,7 +287,6 @@ async fn unknown_jobs_are_not_found() {
         devnet.client.job(&id).await.unwrap_err(),
         devnet.client.job_result(&id).await.unwrap_err(),
         devnet.client.explain(&id, &ExplanationQuery::default()).await.unwrap_err(),
-        devnet.client.verify_selection(&id).await.unwrap_err(),
     ] {
         assert_eq!(error.code(), Some(ErrorCode::NotFound));
     }

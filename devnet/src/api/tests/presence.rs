@@ -2,8 +2,9 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{Mismatch, MismatchKind, Presence},
+    api::types::Presence,
     client::{BlockAt, ClientError},
+    verification::{Mismatch, MismatchKind, VerificationError},
 };
 use cowboy_engine::{
     chain::Certificate,
@@ -59,7 +60,9 @@ async fn every_validator_shows_the_same_presence() {
             ThresholdRule::Subset => None,
         };
         assert_eq!(presence.threshold, expected);
-        assert!(devnet.client.verify_presence(BlockAt::Height(2)).await.unwrap().valid);
+        devnet.push_empty(1);
+        let check = devnet.verify_presence("validator-1", BlockAt::Height(2)).await.unwrap();
+        assert!(check.valid && check.certificate_valid, "{check:?}");
     }
 }
 
@@ -70,7 +73,10 @@ async fn a_height_without_certificate_says_why() {
         let (client, mut errors) = (&devnet.client, Vec::<ClientError>::new());
         errors.extend(client.presence(at).await.err());
         errors.extend(client.votes(at).await.err());
-        errors.extend(client.verify_presence(at).await.err());
+        match devnet.verify_presence("validator-0", at).await {
+            Err(VerificationError::Client(error)) => errors.push(error),
+            other => panic!("{other:?}"),
+        }
         assert_eq!(errors.len(), 3, "{at}");
         for error in errors {
             assert!(error.to_string().contains(message), "{at}: {error}");
@@ -91,15 +97,18 @@ async fn a_height_without_certificate_says_why() {
 /// Verifies P(1) after `change` was made to what validator 0 stores of it.
 async fn verify(change: impl FnOnce(&Devnet, Certificate)) -> (bool, Vec<Mismatch>) {
     let devnet = devnet().await;
-    let sound = devnet.at("validator-0").verify_presence(BlockAt::Height(1)).await.unwrap();
+    let verify = async |validator: &str| {
+        devnet.verify_presence(validator, BlockAt::Height(1)).await.unwrap()
+    };
+    let sound = verify("validator-0").await;
     assert!(sound.valid && sound.certificate_valid, "{sound:?}");
     assert_eq!((sound.recomputed.to_vec(), sound.stored.to_vec()), (vec![0b101], vec![0b101]));
     let height = cowboy_engine::primitives::Height::new(1);
     let stored = devnet.store(0).presence(height).unwrap().unwrap();
     change(&devnet, stored.certificate().unwrap());
-    let other = devnet.at("validator-1").verify_presence(BlockAt::Height(1)).await.unwrap();
+    let other = verify("validator-1").await;
     assert!(other.valid, "another validator has its own copy");
-    let check = devnet.at("validator-0").verify_presence(BlockAt::Height(1)).await.unwrap();
+    let check = verify("validator-0").await;
     assert_eq!(check.valid, check.mismatches.is_empty());
     (check.certificate_valid, check.mismatches)
 }
@@ -113,6 +122,10 @@ fn replace(devnet: &Devnet, certificate: &Certificate) {
 
 fn kinds(mismatches: &[Mismatch]) -> Vec<MismatchKind> {
     mismatches.iter().map(|mismatch| mismatch.kind).collect()
+}
+
+fn details(mismatches: &[Mismatch]) -> String {
+    mismatches.iter().map(|mismatch| mismatch.detail.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]
@@ -134,7 +147,10 @@ async fn a_flipped_bit_is_found_and_named() {
         replace(devnet, &certificate);
     })
     .await;
-    assert_eq!((valid, kinds(&found)), (false, vec![Signature, Certificate]));
+    assert_eq!((valid, &kinds(&found)[..2]), (false, &[Signature, Certificate][..]));
+    let told = details(&found);
+    assert!(told.contains("presence: absent[0].present_count is 1, should be 0"), "{told}");
+    assert!(told.contains(r#"votes: votes[0].bytes is "0x07", should be "0x05""#), "{told}");
 
     let (valid, found) = verify(|devnet, _| {
         devnet.alter("UPDATE presence SET bitmap = ? WHERE height = 1", params![[0b111u8]]);
@@ -147,20 +163,21 @@ async fn a_flipped_bit_is_found_and_named() {
 
 #[tokio::test]
 async fn other_damage_is_found_too() {
-    use MismatchKind::{Bit, Block, Certificate, Malformed, Quorum, Signature};
+    use MismatchKind::{Answer, Bit, Block, Certificate, Malformed, Quorum, Signature};
     let (valid, found) = verify(|devnet, mut certificate| {
         certificate.votes.pop();
         replace(devnet, &certificate);
     })
     .await;
-    assert_eq!((valid, kinds(&found)), (false, vec![Quorum, Certificate]));
+    assert_eq!((valid, &kinds(&found)[..2]), (false, &[Quorum, Certificate][..]));
+    assert!(details(&found).contains("presence: votes is 2, should be 3"), "{found:?}");
 
     let (valid, found) = verify(|devnet, mut certificate| {
         certificate.votes[2] = certificate.votes[0].clone();
         replace(devnet, &certificate);
     })
     .await;
-    assert_eq!((valid, kinds(&found)), (false, vec![Quorum, Certificate]));
+    assert_eq!((valid, &kinds(&found)[..2]), (false, &[Quorum, Certificate][..]));
 
     let (_, found) = verify(|devnet, mut certificate| {
         certificate.block = Hash([7; 32]);
@@ -173,14 +190,21 @@ async fn other_damage_is_found_too() {
     let check = async |column: &str, value: &[u8], expected: &[MismatchKind]| {
         let sql = format!("UPDATE presence SET {column} = ? WHERE height = 1");
         let (_, found) = verify(|devnet, _| devnet.alter(&sql, params![value])).await;
-        assert_eq!(kinds(&found), expected, "{column}");
+        assert_eq!(kinds(&found), expected, "{column}: {found:?}");
     };
-    check("certificate", b"\x81", &[Malformed]).await;
-    check("bitmap", &[0b1000_0101], &[Malformed]).await;
-    check("bitmap", &[0b101, 0], &[Malformed]).await;
+    check("certificate", b"\x81", &[Malformed, Malformed]).await;
+    check("bitmap", &[0b1000_0101], &[Malformed, Malformed]).await;
+    check("bitmap", &[0b101, 0], &[Malformed, Malformed]).await;
     check("bitmap", &[0], &[Bit, Bit]).await;
-    check("registry", b"", &[Malformed]).await;
-    check("registry", &to_vec(&[address("runner-0"); 3].to_vec()), &[Malformed]).await;
+    check("registry", b"", &[Malformed, Certificate, Answer]).await;
+    let strangers = to_vec(&[address("runner-0"); 3].to_vec());
+    let (_, found) = verify(|devnet, _| {
+        let sql = "UPDATE presence SET registry = ? WHERE height = 1";
+        devnet.alter(sql, params![strangers]);
+    })
+    .await;
+    assert!(details(&found).contains("evidence: presence.registry[1] is"), "{found:?}");
+    assert!(kinds(&found).iter().all(|kind| *kind == Answer), "{found:?}");
 
     let devnet = devnet().await;
     devnet.alter("UPDATE presence SET certificate = x'81' WHERE height = 1", params![]);

@@ -5,7 +5,10 @@ use crate::{
     api::types::{ErrorCode, EventQuery},
     client::BlockAt,
     storage::Keep,
+    verification::{Filters, VerificationError},
 };
+use cowboy_engine::primitives::codec::to_vec;
+use rusqlite::params;
 use serde_json::Value;
 
 #[tokio::test]
@@ -29,12 +32,12 @@ async fn what_is_no_longer_kept_is_gone_and_the_rest_is_as_before() {
         format!("/v1/chain/blocks/{}", oldest - 1),
         "/v1/presence/2".to_owned(),
         "/v1/presence/2/votes".to_owned(),
-        "/v1/presence/2/verify".to_owned(),
+        "/v1/chain/blocks/2/evidence".to_owned(),
+        "/v1/chain/evidence".to_owned(),
         "/v1/chain/events?from=3".to_owned(),
         "/v1/events?from=3".to_owned(),
         format!("/v1/jobs/{job}"),
         format!("/v1/jobs/{job}/result"),
-        format!("/v1/jobs/{job}/verify-selection"),
     ] {
         let response = devnet.get(&path).await;
         assert_eq!(response.status(), 410, "{path}");
@@ -52,8 +55,23 @@ async fn what_is_no_longer_kept_is_gone_and_the_rest_is_as_before() {
     }
     let presence = devnet.client.presence(BlockAt::Height(oldest)).await.unwrap();
     assert_eq!(presence.present.len(), 3);
-    let check = devnet.get(&format!("/v1/presence/{oldest}/verify")).await;
-    assert_eq!(check.json::<Value>().await.unwrap()["valid"], true);
+    // What follows from genesis cannot be verified any more.
+    let error = devnet.verify_presence("validator-0", BlockAt::Height(oldest)).await.unwrap_err();
+    assert!(matches!(error, VerificationError::Gone(_)), "{error}");
     let all = EventQuery { from: None, kind: None, limit: Some(1) };
     assert_eq!(devnet.client.events(&all).await.unwrap().events[0].height, oldest);
+    // Of a draw whose blocks from genesis on are gone, the draw alone is repeated.
+    let late = devnet.submit(spec()).to_string();
+    let check = devnet.verify_selection(&late).await.unwrap();
+    assert_eq!((check.filters, check.valid), (Filters::RecordedOnly, false), "{check:?}");
+    assert_eq!((check.mismatches.len(), &check.recomputed), (0, &check.stored), "{check:?}");
+    assert_eq!(check.recomputed_root, check.stored_root);
+    let mut stored = devnet.store(0).draws_of(&check.job_id).unwrap().pop().unwrap();
+    stored.draw.selection.draws[0].r ^= 1;
+    devnet.alter(
+        "UPDATE draw SET body = ? WHERE height = ?",
+        params![to_vec(&stored.draw), stored.height.get()],
+    );
+    let check = devnet.verify_selection(&late).await.unwrap();
+    assert_eq!(check.mismatches, ["the recorded draws are not those of the seed"]);
 }

@@ -265,6 +265,8 @@ pub struct Candidate {
     pub reason: Option<String>,
     /// Its weight by stake; absent where it was dropped.
     pub weight: Option<u64>,
+    /// What it had locked as of the parent block: the weight follows from it.
+    pub stake: AmountText,
 }
 
 /// One draw.
@@ -280,29 +282,6 @@ pub struct Draw {
     pub picked: String,
     /// That runner's address.
     pub picked_address: AddressText,
-}
-
-/// The outcome of drawing anew from what the chain records.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SelectionCheck {
-    /// The job.
-    pub job_id: HashText,
-    /// Whether candidates and committee are what they have to be.
-    pub valid: bool,
-    /// The block that drew.
-    pub height: u64,
-    /// Which attempt it was, from 1.
-    pub attempt: u32,
-    /// The candidates' Merkle root as it follows from the parent's state.
-    pub recomputed_root: HashText,
-    /// The candidates' Merkle root as stored with the job.
-    pub stored_root: HashText,
-    /// The committee as it follows from the seed.
-    pub recomputed: Vec<AddressText>,
-    /// The committee as stored with the job.
-    pub stored: Vec<AddressText>,
-    /// What does not hold, in words; empty where all does.
-    pub mismatches: Vec<String>,
 }
 
 /// The open jobs that the chain assigns to a runner, as it fetches them by polling.

@@ -14,6 +14,8 @@
 //! | `GET /v1/chain/parameters` | | [`Parameters`] |
 //! | `GET /v1/chain/governance` | | `[`[`GovernedParameter`]`]` |
 //! | `GET /v1/chain/blocks/{height}` (a number or `latest`) | | [`Block`] |
+//! | `GET /v1/chain/blocks/{height}/evidence` | | [`Evidence`] |
+//! | `GET /v1/chain/evidence` | [`EvidenceQuery`] | [`EvidencePage`] |
 //! | `GET /v1/chain/transactions/{hash}` | | [`Transaction`] |
 //! | `POST /v1/chain/advance` * | body [`AdvanceRequest`] | 202 [`Advance`] |
 //! | `GET /v1/chain/proofs/{subject}` | [`ProofQuery`] | [`StateProof`] |
@@ -49,7 +51,6 @@
 //! | `GET /v1/jobs/{id}` | | [`Job`] |
 //! | `GET /v1/jobs/{id}/result` | | [`JobResult`] |
 //! | `GET /v1/jobs/{id}/explain` | | [`Explanation`] |
-//! | `GET /v1/jobs/{id}/verify-selection` | | [`SelectionCheck`] |
 //! | `GET /v1/timers` | [`TimerQuery`] | `[`[`TimerSummary`]`]`, those that wait by height |
 //! | `GET /v1/timers/queue` | | [`TimerQueue`] |
 //! | `GET /v1/timers/due` | [`DueQuery`] | [`DueTimers`] |
@@ -60,7 +61,6 @@
 //! | `GET /v1/presence/compare` | [`ComparisonQuery`] | [`PresenceComparison`] |
 //! | `GET /v1/presence/{height}` (a number or `latest`) | | [`Presence`] |
 //! | `GET /v1/presence/{height}/votes` | | [`Votes`] |
-//! | `GET /v1/presence/{height}/verify` | | [`PresenceCheck`] |
 //! | `GET /v1/pools` | | `[`[`Pool`]`]` |
 //! | `GET /v1/pools/{pool}` | | [`Pool`] |
 //! | `GET /v1/mru` | | `[`[`MruRecord`]`]` |
@@ -110,6 +110,7 @@
 mod actor;
 mod chain;
 mod error;
+mod evidence;
 mod fault;
 mod job;
 mod node;
@@ -134,11 +135,15 @@ pub use chain::{
     StreamQuery, Transaction, TransactionAccepted, TransactionRequest, TransactionStatus,
 };
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
+pub use evidence::{
+    CertificateEvidence, Evidence, EvidencePage, EvidenceQuery, HeaderEvidence, OpenBlock,
+    PresenceEvidence, RawBlock, VoteEvidence,
+};
 pub use fault::{Fault, FaultRequest, FaultSpec};
 pub use job::{
     Candidate, CommitRequest, Draw, Explanation, ExplanationQuery, FailureRequest, Job, JobEvent,
     JobQuery, JobResult, JobStatus, JobSummary, MruRecord, PolledJob, PolledJobs, ResultAccepted,
-    ResultRequest, RunnerProgress, SelectionCheck, Wanted,
+    ResultRequest, RunnerProgress, Wanted,
 };
 pub use node::{
     JoinRequest, Left, LimitRequest, NodeQuery, ReputationStep, Runner, RunnerConnection,
@@ -147,8 +152,7 @@ pub use node::{
 };
 pub use pool::{Pool, PoolMember};
 pub use presence::{
-    AbsentRunner, ComparedDraw, ComparisonQuery, Mismatch, MismatchKind, Presence, PresenceCheck,
-    PresenceComparison, Vote, Votes,
+    AbsentRunner, ComparedDraw, ComparisonQuery, Presence, PresenceComparison, Vote, Votes,
 };
 pub use proof::{ProofQuery, StateProof};
 pub use snapshot::{SaveRequest, Snapshot};
@@ -184,6 +188,15 @@ pub const EVENT_PAGE: usize = 1_000;
 
 /// Events in a page at most, unless a single block has more.
 pub const EVENT_PAGE_LIMIT: usize = 10_000;
+
+/// Blocks in a page of evidence where the request does not say.
+pub const EVIDENCE_PAGE: usize = 64;
+
+/// Blocks in a page of evidence at most.
+pub const EVIDENCE_PAGE_LIMIT: usize = 256;
+
+/// Bytes of blocks in a page of evidence at most, unless a single block has more.
+pub const EVIDENCE_PAGE_BYTES: usize = 4 << 20;
 
 /// Actors in a list where the request does not say.
 pub const ACTOR_PAGE: usize = 100;

@@ -1,4 +1,4 @@
-//! Canonical presence, the votes it derives from, and its verification.
+//! Canonical presence, and the votes it derives from.
 
 use super::{BytesText, HashText};
 use serde::{Deserialize, Serialize};
@@ -126,57 +126,4 @@ pub struct ComparedDraw {
     pub without_filter: Vec<String>,
     /// Whether both are the same.
     pub same: bool,
-}
-
-/// The outcome of verifying a certificate and deriving its presence anew.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PresenceCheck {
-    /// The block that the votes are on.
-    pub height: u64,
-    /// Whether nothing was found.
-    pub valid: bool,
-    /// Whether the certificate has a quorum of valid vote signatures.
-    pub certificate_valid: bool,
-    /// The bitmap that follows from the votes.
-    pub recomputed: BytesText,
-    /// The bitmap that the validator uses.
-    pub stored: BytesText,
-    /// What does not hold; empty where all does.
-    pub mismatches: Vec<Mismatch>,
-}
-
-/// One thing that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Mismatch {
-    /// Which rule is broken.
-    pub kind: MismatchKind,
-    /// The validator whose vote breaks it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub validator: Option<String>,
-    /// The runner whose bit differs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runner: Option<String>,
-    /// The bit's place in the bitmap.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bit: Option<u32>,
-    /// The same in words.
-    pub detail: String,
-}
-
-/// Which rule a stored certificate or bitmap breaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MismatchKind {
-    /// A vote's signature does not cover the vote's content.
-    Signature,
-    /// Fewer votes than a quorum, or a voter twice or outside the set.
-    Quorum,
-    /// The certificate names another block.
-    Block,
-    /// The chain embeds another certificate of the block.
-    Certificate,
-    /// A bit of the stored bitmap does not follow from the votes.
-    Bit,
-    /// The stored bytes do not decode, or are about other runners than the votes.
-    Malformed,
 }

@@ -1,0 +1,45 @@
+//! What commands verify a devnet's answers from, and how that ends.
+
+use crate::{
+    commands::devnet::saved_plan,
+    context::Context,
+    error::{CliError, Exit},
+    output::Progress,
+};
+use cowboy_devnet::{
+    client::Client,
+    orchestrator::genesis::genesis,
+    verification::{Root, report::TrustedGenesis},
+};
+
+/// The genesis of the devnet that is meant, by the topology in its folder, and a client of it.
+pub fn root(cx: &Context) -> Result<(Root, Client), CliError> {
+    let devnet = cx.running(None)?;
+    let plan = saved_plan(&devnet)?.ok_or_else(|| {
+        let what = format!("devnet `{}` has no topology", devnet.name());
+        CliError::new(Exit::NotFound, what).hint("start it again: cowboyctl devnet up")
+    })?;
+    let source = format!("the topology of devnet `{}`", devnet.name());
+    let root = Root::of_plan(genesis(&plan), &plan, source)
+        .map_err(|error| CliError::failed(format!("the topology starts no chain: {error}")))?;
+    Ok((root, cx.client_of(&devnet)?))
+}
+
+/// Shows how far a verification is.
+pub fn shown(progress: &Progress) -> impl Fn(u64) + '_ {
+    |height| progress.show(format!("verified up to block {height}"))
+}
+
+/// What a verification rests on, in a line.
+pub fn trusted(trusted: &TrustedGenesis) -> String {
+    let TrustedGenesis { source, chain_id, genesis } = trusted;
+    format!("genesis {genesis} of {source}, chain {chain_id}")
+}
+
+/// The end of a command whose report says `valid`; `what` is wrong if not, `first` what was found.
+pub fn concluded(valid: bool, what: String, first: Option<String>) -> Result<(), CliError> {
+    match valid {
+        true => Ok(()),
+        false => Err(CliError { detail: first, ..CliError::new(Exit::Invalid, what) }),
+    }
+}

@@ -1,0 +1,43 @@
+//! What a verification starts from.
+
+use super::{names::Names, report::TrustedGenesis};
+use crate::{api::types::ChainId, topology::Plan};
+use cowboy_engine::{
+    chain::{Genesis, GenesisError},
+    primitives::Address,
+};
+use std::collections::BTreeMap;
+
+/// A genesis document that is trusted, and the names of its topology.
+#[derive(Debug)]
+pub struct Root {
+    pub(super) genesis: Genesis,
+    pub(super) names: Names,
+    pub(super) trusted: TrustedGenesis,
+}
+
+impl Root {
+    /// The document that `plan`'s chain starts from. `source` says where the plan is from.
+    pub fn of_plan(genesis: Genesis, plan: &Plan, source: String) -> Result<Self, GenesisError> {
+        let accounts = plan.accounts.iter().map(|account| &account.name);
+        let validators = plan.validators.iter().map(|validator| &validator.name);
+        let runners = plan.runners.iter().map(|runner| &runner.name);
+        let names = accounts.chain(validators).chain(runners);
+        let names = names.map(|name| (name.to_string(), plan.key(name).address())).collect();
+        Self::new(genesis, names, source)
+    }
+
+    /// A document, what its nodes and accounts are called, and who says so.
+    pub fn new(
+        genesis: Genesis,
+        names: BTreeMap<String, Address>,
+        source: String,
+    ) -> Result<Self, GenesisError> {
+        let trusted = TrustedGenesis {
+            source,
+            chain_id: ChainId(genesis.chain_id()).into(),
+            genesis: genesis.block()?.hash().into(),
+        };
+        Ok(Self { genesis, names: Names::of(names), trusted })
+    }
+}

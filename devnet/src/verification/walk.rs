@@ -1,0 +1,117 @@
+//! From genesis along a chain that a node serves.
+
+use super::{
+    fault::Fault,
+    replay::{Replay, Step},
+    root::Root,
+};
+use crate::{
+    api::types::{ErrorCode, ErrorDetail, EvidenceQuery, RawBlock},
+    client::{Client, ClientError, EventStream},
+};
+use cowboy_engine::{chain::GenesisError, primitives::Height};
+use std::{collections::VecDeque, time::Duration};
+use tokio::time::timeout;
+
+/// How long a walk waits for the block that shows the last one to be final.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often it asks for more at the head in a row.
+const WAITS: u32 = 32;
+
+/// Why something was not verified. A node that lies is a [`Fault`].
+#[derive(Debug, thiserror::Error)]
+pub enum VerificationError {
+    /// The node does not answer, or refuses.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The trusted document starts no chain.
+    #[error(transparent)]
+    Genesis(#[from] GenesisError),
+    /// What the node serves does not follow from genesis.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The node no longer has the blocks that everything follows from.
+    #[error("{}", .0.message)]
+    Gone(ErrorDetail),
+    /// The newest block that was asked for is not shown to be final.
+    #[error("{0}, within {secs} s", secs = PATIENCE.as_secs())]
+    Unproved(Fault),
+    /// Nothing to verify.
+    #[error("job {job} has no committee: it is {status}")]
+    NoCommittee {
+        /// The job.
+        job: String,
+        /// Where it stands.
+        status: String,
+    },
+}
+
+/// A walk along the chain of one node, from genesis.
+#[derive(Debug)]
+pub struct Walk<'a> {
+    client: &'a Client,
+    replay: Replay,
+    page: VecDeque<RawBlock>,
+    blocks: Option<EventStream>,
+    /// Answers without a block in a row.
+    empty: u32,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk that has not begun.
+    pub fn new(client: &'a Client, root: &Root) -> Result<Self, VerificationError> {
+        let replay = Replay::new(&root.genesis)?;
+        Ok(Self { client, replay, page: VecDeque::new(), blocks: None, empty: 0 })
+    }
+
+    /// The chain so far.
+    pub const fn replay(&self) -> &Replay {
+        &self.replay
+    }
+
+    /// The newest block that is final and executed.
+    pub fn height(&self) -> Height {
+        self.replay.state().height()
+    }
+
+    /// Takes the evidence of one more block; yields the blocks that it shows to be final. At the
+    /// head it waits for the next block.
+    pub async fn next(&mut self) -> Result<Vec<Step>, VerificationError> {
+        loop {
+            if let Some(raw) = self.page.pop_front() {
+                return Ok(self.replay.push(&raw)?);
+            }
+            let wants = self.replay.wants().get();
+            let query = EvidenceQuery { from: Some(wants), limit: None };
+            match self.client.evidence_page(&query).await {
+                Ok(page) if !page.blocks.is_empty() => {
+                    self.page = page.blocks.into();
+                    self.empty = 0;
+                }
+                Ok(_) => self.wait().await?,
+                Err(ClientError::Refused(detail)) => match detail.code {
+                    // It is not final yet, there or anywhere.
+                    ErrorCode::NotFound | ErrorCode::Unavailable => self.wait().await?,
+                    ErrorCode::Gone => return Err(VerificationError::Gone(detail)),
+                    _ => return Err(ClientError::Refused(detail).into()),
+                },
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Until the next block is final at the node.
+    async fn wait(&mut self) -> Result<(), VerificationError> {
+        self.empty += 1;
+        let blocks = self.blocks.get_or_insert_with(|| self.client.follow(None));
+        match timeout(PATIENCE, blocks.next()).await {
+            Ok(notice) if self.empty <= WAITS => notice.map(drop).map_err(Into::into),
+            _ => {
+                let height = self.replay.wants();
+                let fault = self.replay.unproved();
+                let kind = super::FaultKind::Unproved(0);
+                Err(VerificationError::Unproved(fault.unwrap_or(Fault { height, kind })))
+            }
+        }
+    }
+}

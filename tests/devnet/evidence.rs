@@ -1,0 +1,291 @@
+//! What clients verify themselves: a devnet that tells the truth, and one that lies about a bit.
+
+use crate::{
+    shape,
+    support::{Home, Outcome, list},
+    timers::{number, text},
+};
+use cowboy_devnet::home::{Home as Folder, Lock, Record};
+use serde_json::Value;
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::Stdio,
+    sync::{Arc, Mutex},
+    thread,
+};
+use tempfile::TempDir;
+
+/// What becomes of an answer: by its path and query, a status and a document.
+type Lie = Box<dyn Fn(&str, &mut u16, &mut Value) + Send>;
+
+/// An API that stands between a devnet and commands, and changes what it says. It is a devnet's
+/// folder of its own, with the same topology.
+struct Liar {
+    folder: TempDir,
+    lie: Arc<Mutex<Lie>>,
+    _lock: Lock,
+}
+
+impl Liar {
+    fn new(home: &Home) -> Self {
+        let devnet = home.devnet("local");
+        let record = devnet.record().unwrap().unwrap();
+        let upstream: SocketAddr =
+            record.rpc_url.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let other = Folder::at(folder.path()).devnet(devnet.name());
+        let lock = other.lock().unwrap();
+        lock.write_topology(&devnet.topology().unwrap().unwrap()).unwrap();
+        lock.write_token(&devnet.token().unwrap()).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let rpc_url = format!("http://{}", listener.local_addr().unwrap());
+        lock.write_record(&Record { rpc_url, pid: std::process::id(), ..record }).unwrap();
+        let lie: Arc<Mutex<Lie>> = Arc::new(Mutex::new(Box::new(|_, _, _| ())));
+        let told = lie.clone();
+        // Ends with the test's process.
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let told = told.clone();
+                thread::spawn(move || forward(stream.unwrap(), upstream, &told));
+            }
+        });
+        Self { folder, lie, _lock: lock }
+    }
+
+    /// Runs a command that is told this.
+    fn run(&self, home: &Home, args: &[&str], lie: Lie) -> Outcome {
+        *self.lie.lock().unwrap() = lie;
+        let mut command = home.command(args);
+        let output = command
+            .env("COWBOYCTL_HOME", self.folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let outcome = Outcome {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        };
+        shape::check(args, &outcome.stdout);
+        outcome
+    }
+}
+
+/// Hands one request on, and the changed answer back.
+fn forward(mut stream: TcpStream, upstream: SocketAddr, lie: &Mutex<Lie>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut line = String::new();
+    if reader.read_line(&mut line).unwrap_or_default() == 0 {
+        return;
+    }
+    let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+    // The rest of the head: GET has no body.
+    while line != "\r\n" {
+        line.clear();
+        if reader.read_line(&mut line).unwrap_or_default() == 0 {
+            return;
+        }
+    }
+    let mut server = TcpStream::connect(upstream).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {upstream}\r\nconnection: close\r\n\r\n");
+    server.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    let head = String::from_utf8_lossy(&answer[..end]);
+    let mut status: u16 = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let mut document = serde_json::from_slice(&answer[end..]).unwrap();
+    lie.lock().unwrap()(&path, &mut status, &mut document);
+    let body = document.to_string();
+    let head = format!(
+        "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    // The client may be gone: then nobody is told.
+    let _gone = stream.write_all((head + &body).as_bytes());
+}
+
+/// A bit flipped in a byte string or a number of answers whose path ends like this. `at` counts
+/// hexadecimal digits from the end.
+fn flipped(path: &str, pointer: &str, at: usize) -> Lie {
+    changed(path, pointer, move |value| match value {
+        Value::String(text) => {
+            let place = text.len() - 1 - at;
+            let digit = text.as_bytes()[place] as char;
+            let digit = digit.to_digit(16).unwrap() ^ 1;
+            let digit = char::from_digit(digit, 16).unwrap().to_string();
+            text.replace_range(place..=place, &digit);
+        }
+        Value::Number(number) => *value = (number.as_u64().unwrap() ^ 1).into(),
+        other => panic!("{other} has no bits"),
+    })
+}
+
+/// Something else said in answers whose path ends like this.
+fn changed(path: &str, pointer: &str, change: impl Fn(&mut Value) + Send + 'static) -> Lie {
+    let (path, pointer) = (path.to_owned(), pointer.to_owned());
+    Box::new(move |asked, _, document| {
+        if asked.ends_with(&path) {
+            change(document.pointer_mut(&pointer).unwrap_or_else(|| panic!("{asked}: {pointer}")));
+        }
+    })
+}
+
+fn replaced(path: &str, pointer: &str, with: impl Into<Value>) -> Lie {
+    let with = with.into();
+    changed(path, pointer, move |value| *value = with.clone())
+}
+
+#[test]
+fn a_devnet_that_lies_about_a_bit_is_found_out() {
+    let home = Home::new();
+    home.up(&["--wait", "4"]);
+    let job = home.json(&["job", "submit", "custom", "--wait", "--", "echo", "hi"]);
+    let id = text(&job["job_id"]).to_owned();
+    let drawn = number(&job["assigned_at"]);
+    let height = drawn + 1;
+    home.wait_height(height + 12);
+    let liar = Liar::new(&home);
+    let (at, range) = (height.to_string(), format!("1..{height}"));
+    let presence = ["-o", "json", "presence", "verify", at.as_str()];
+    let selection = ["-o", "json", "job", "verify-selection", id.as_str()];
+    let blocks = ["-o", "json", "chain", "verify", range.as_str()];
+
+    // Told the truth.
+    for args in [&presence, &selection, &blocks] {
+        let outcome = liar.run(&home, args, Box::new(|_, _, _| ()));
+        assert_eq!(outcome.code, 0, "{args:?}: {outcome:?}");
+        let report = outcome.json();
+        assert_eq!((&report["valid"], list(&report["mismatches"]).len()), (&true.into(), 0));
+        assert!(number(&report["replayed"]) >= drawn, "{report}");
+        assert!(text(&report["trusted"]["source"]).contains("devnet `local`"), "{report}");
+    }
+
+    let check = |args: &[&str], lie: Lie, expected: &str| {
+        let outcome = liar.run(&home, args, lie);
+        assert_eq!(outcome.code, 7, "{args:?}: expected {expected}: {outcome:?}");
+        let report = outcome.json();
+        assert_eq!(report["valid"], false, "{report}");
+        let found = report["mismatches"].to_string();
+        assert!(found.contains(expected), "expected {expected}: {found}");
+        assert!(outcome.stderr.contains("not verify"), "{outcome:?}");
+    };
+    let page = "/v1/chain/evidence?from=1";
+    let block = |field: &str| format!("/blocks/{}/{field}", height - 1);
+
+    // P(H): a bit of it, where it is said and where it is stored; who is present; the votes.
+    let of = |tail: &str| format!("/v1/presence/{height}{tail}");
+    let shown = format!("/v1/chain/blocks/{height}/evidence");
+    check(&presence, flipped(&of(""), "/bitmap", 0), "bit 0 (runner-0) is 0, from the votes");
+    check(&presence, flipped(&shown, "/presence/bitmap", 0), "bit 0 (runner-0) is 0");
+    check(&presence, replaced(&of(""), "/present/0", "runner-3"), "presence: present[0] is");
+    check(&presence, flipped(&of(""), "/threshold", 0), "presence: threshold is");
+    check(&presence, flipped(&of(""), "/embedded_in", 0), "embeds a certificate of block");
+    check(&presence, flipped(&of("/votes"), "/votes/1/bytes", 0), "votes: votes[1].bytes is");
+    check(&presence, flipped(&of("/votes"), "/quorum", 0), "votes: quorum is");
+    // The certificate as bytes, which end with its votes, and as fields.
+    check(&presence, flipped(&shown, "/certificate_bytes", 700), "is not signed by it");
+    let signature = "/certificate/votes/0/signature";
+    check(&presence, flipped(&shown, signature, 9), "evidence: certificate.votes[0].signature");
+    check(&presence, flipped(&shown, "/certificate/view", 0), "evidence: certificate.view is");
+    check(&presence, flipped(&shown, "/certificate/namespace", 0), "certificate.namespace is");
+    check(&presence, flipped(&shown, "/block_bytes", 40), "evidence: block_bytes is");
+    check(&presence, flipped(&shown, "/presence/registry/1", 5), "presence.registry[1] is");
+    check(&presence, flipped(page, &block("block_bytes"), 500), &format!("block {height}: "));
+
+    // A draw: verdicts of filters, weights, seed, points, who came of it.
+    let explained = format!("/v1/jobs/{id}/explain");
+    let told = format!("/v1/jobs/{id}");
+    let candidate = |field: &str| format!("/candidates/1/{field}");
+    let dropped = "was dropped by presence (; stake";
+    check(&selection, replaced(&explained, &candidate("filter"), "presence"), dropped);
+    check(&selection, replaced(&explained, &candidate("reason"), "because"), "runner-1");
+    check(&selection, flipped(&explained, &candidate("weight"), 0), "a candidate with weight");
+    check(&selection, flipped(&explained, &candidate("stake"), 0), "runner-1 was a candidate");
+    check(
+        &selection,
+        replaced(&explained, &candidate("runner"), "runner-2"),
+        "is called `runner-2`",
+    );
+    check(&selection, flipped(&explained, "/seed", 3), "the draw's seed is");
+    check(&selection, flipped(&explained, "/block_hash", 3), "the seed was made of");
+    check(&selection, replaced(&explained, "/mru", "runner-1"), "runner-1 was favoured by MRU");
+    check(&selection, flipped(&explained, "/draws/0/r", 0), "not those of the seed");
+    check(&selection, flipped(&explained, "/candidates_root", 0), "candidates have root");
+    check(&selection, flipped(&told, "/committee_addresses/0", 0), "the job's committee is");
+    let other = replaced(&told, "/assigned_at", drawn + 2);
+    check(&selection, other, "explains no draw of block");
+    let early = format!("/blocks/{}/block_bytes", drawn - 2);
+    check(&selection, flipped(page, &early, 500), &format!("block {}: ", drawn - 1));
+
+    // Blocks: their bytes, certificates, hashes, states, order.
+    check(&blocks, flipped(page, &block("block_bytes"), 77), &format!("block {height}: "));
+    check(&blocks, flipped(page, &block("certificate_bytes"), 77), &format!("block {height}: "));
+    check(&blocks, flipped(page, &block("hash"), 0), "the node says 0x");
+    check(&blocks, flipped(page, &block("state_root"), 0), "it left state root 0x");
+    let swapped = changed(page, "/blocks", |blocks| blocks.as_array_mut().unwrap().swap(1, 2));
+    check(&blocks, swapped, "block 2: its bytes are those of block 3");
+    shape::seen(&["presence verify", "job verify-selection", "chain verify"]);
+}
+
+#[test]
+fn what_is_no_longer_there_is_not_verified() {
+    let home = Home::new();
+    home.up(&["--wait", "4"]);
+    let job = home.json(&["job", "submit", "custom", "--wait", "--", "echo", "hi"]);
+    let id = text(&job["job_id"]).to_owned();
+    let liar = Liar::new(&home);
+    let gone = || -> Lie {
+        Box::new(|path, status, document| {
+            if path.starts_with("/v1/chain/evidence") {
+                *status = 410;
+                *document = serde_json::json!({ "error": {
+                    "code": "gone",
+                    "name": "Pruned",
+                    "message": "Pruned: block 1 is no longer kept; the oldest is 258",
+                    "hint": "`storage.keep` in the topology says how much is kept",
+                }});
+            }
+        })
+    };
+    let selection = ["-o", "json", "job", "verify-selection", id.as_str()];
+    let found = liar.run(&home, &selection, gone());
+    assert_eq!(found.code, 9, "{found:?}");
+    let report = found.json();
+    assert_eq!((&report["filters"], &report["valid"]), (&"recorded only".into(), &false.into()));
+    assert_eq!(list(&report["mismatches"]).len(), 0, "{report}");
+    assert_eq!(report["recomputed"], report["stored"]);
+    for args in [["presence", "verify", "3"], ["chain", "verify", "1..3"]] {
+        let found = liar.run(&home, &args, gone());
+        assert_eq!(found.code, 9, "{found:?}");
+        assert!(found.stderr.contains("the oldest is 258"), "{found:?}");
+    }
+    // The draw of what is recorded is repeated all the same.
+    let explained = format!("/v1/jobs/{id}/explain");
+    let (gone, draw) = (gone(), flipped(&explained, "/draws/0/r", 0));
+    let both: Lie = Box::new(move |path, status, document| {
+        gone(path, status, document);
+        draw(path, status, document);
+    });
+    let found = liar.run(&home, &selection, both);
+    assert_eq!((found.code, &found.json()["filters"]), (7, &"recorded only".into()), "{found:?}");
+}
+
+#[test]
+fn ranges_of_blocks_are_verified_or_refused() {
+    let home = Home::new();
+    home.up(&["--wait", "5"]);
+    let report = home.json(&["chain", "verify", "2..latest"]);
+    assert_eq!((&report["valid"], &report["from"]), (&true.into(), &2.into()), "{report}");
+    assert_eq!(report["verified"], report["to"]);
+    assert_eq!(list(&report["committees"][0]["validators"]).len(), 4);
+    let block = home.json(&["chain", "block", &report["to"].to_string()]);
+    assert_eq!((&block["hash"], &block["state_root"]), (&report["hash"], &report["state_root"]));
+    let refused = home.fails(2, &["chain", "verify", "5..2"]);
+    assert!(refused.contains("ends before it begins"), "{refused}");
+    let refused = home.fails(3, &["chain", "verify", "1..1000000"]);
+    assert!(refused.contains("is not final yet"), "{refused}");
+    let refused = home.fails(2, &["chain", "verify", "1..2", "--about", "x"]);
+    assert!(refused.contains("--about"), "{refused}");
+}
