@@ -1,5 +1,6 @@
 //! Validators in real time: sockets on the loopback, files on the disk, stopped and started.
 
+mod flood;
 mod loopback;
 mod refusals;
 

@@ -33,6 +33,7 @@ use crate::{
     transport::{
         Connection, Listen,
         driver::{self, GOODBYE_TIMEOUT, Service, now_ms},
+        half_open::{self, HalfOpen, Slot},
     },
 };
 use commonware_runtime::{Clock, Spawner};
@@ -66,10 +67,6 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Instrument as _, Span};
-
-/// Connections whose handshake is not complete; more are closed at once. Each costs a task and at
-/// most one control frame.
-const MAX_HALF_OPEN: usize = 256;
 
 /// Commands that wait for a connection's task. What does not fit is tried again with the next
 /// block.
@@ -121,6 +118,8 @@ struct Inner {
     handed_in: mpsc::Sender<Handed>,
     /// How many runners are connected.
     count: watch::Sender<usize>,
+    /// Connections whose handshake is not complete.
+    half_open: HalfOpen,
     shared: Mutex<Shared>,
 }
 
@@ -133,7 +132,6 @@ struct Shared {
     limiter: HelloLimiter,
     nonces: SeenNonces,
     errands: Errands,
-    half_open: usize,
     serial: u64,
     closing: bool,
 }
@@ -182,12 +180,12 @@ impl Gateway {
             limiter: HelloLimiter::new(limits),
             nonces: SeenNonces::default(),
             errands: Errands::default(),
-            half_open: 0,
             serial: 0,
             closing: false,
         };
         let public = key.public_key();
-        let inner = Inner { key, public, handed_in, count, shared: Mutex::new(shared) };
+        let half_open = HalfOpen::new(half_open::Limits::default());
+        let inner = Inner { key, public, handed_in, count, half_open, shared: Mutex::new(shared) };
         (Self(Arc::new(inner)), received)
     }
 
@@ -198,28 +196,31 @@ impl Gateway {
         L: Listen,
     {
         while let Some(connection) = listener.accept().await {
-            {
-                let mut shared = self.0.shared.lock();
-                if shared.half_open >= MAX_HALF_OPEN {
-                    connection.close(GoodbyeReason::RateLimited.as_str());
-                    continue;
-                }
-                shared.half_open += 1;
-            }
+            let now = now_ms(&context);
+            let Some(slot) = self.0.half_open.admit(connection.remote(), now) else {
+                connection.close(GoodbyeReason::RateLimited.as_str());
+                continue;
+            };
             let mut nonce = [0; 32];
             context.fill_bytes(&mut nonce);
             let gateway = self.clone();
             let span = Span::current();
             // In a box: the runtime's layers each hold room for what they wrap.
             context.child("connection").spawn(move |context| {
-                async move { gateway.connection(&context, connection, nonce).await }
+                async move { gateway.connection(&context, connection, slot, nonce).await }
                     .instrument(span)
                     .boxed()
             });
         }
     }
 
-    async fn connection<E: Clock, C: Connection>(self, clock: &E, connection: C, nonce: [u8; 32]) {
+    async fn connection<E: Clock, C: Connection>(
+        self,
+        clock: &E,
+        connection: C,
+        mut slot: Slot,
+        nonce: [u8; 32],
+    ) {
         let (certified, remote, now) =
             (connection.peer().clone(), connection.remote(), now_ms(clock));
         let (serial, head) = {
@@ -228,6 +229,7 @@ impl Gateway {
             (shared.serial, shared.state.height())
         };
         let (commands, received) = mpsc::channel(COMMANDS);
+        let lost = slot.lost();
         let mut link = RunnerLink {
             gateway: self.clone(),
             serial,
@@ -236,7 +238,7 @@ impl Gateway {
             remote,
             since_ms: now,
             commands,
-            half_open: true,
+            half_open: Some(slot),
         };
         let config = validator::Config {
             chain_id: self.0.shared.lock().state.chain_id(),
@@ -246,7 +248,15 @@ impl Gateway {
             head,
         };
         let session = Validator::new(config, now);
-        let end = driver::drive(clock, connection, session, &mut link, received).await;
+        let shown_out = connection.clone();
+        let end = tokio::select! {
+            biased;
+            () = lost => {
+                shown_out.close(GoodbyeReason::RateLimited.as_str());
+                End::Local(GoodbyeReason::RateLimited)
+            }
+            end = driver::drive(clock, connection, session, &mut link, received) => end,
+        };
         link.ended(end);
     }
 
@@ -499,7 +509,8 @@ struct RunnerLink {
     remote: IpAddr,
     since_ms: u64,
     commands: mpsc::Sender<Command>,
-    half_open: bool,
+    /// Until the handshake is complete.
+    half_open: Option<Slot>,
 }
 
 impl Service for RunnerLink {
@@ -590,9 +601,8 @@ impl RunnerLink {
     fn established(&mut self, session: &mut Validator) {
         let (head, dispatches) = {
             let mut shared = self.gateway.0.shared.lock();
-            let Shared { state, view, links, half_open, errands, .. } = &mut *shared;
-            self.half_open = false;
-            *half_open -= 1;
+            let Shared { state, view, links, errands, .. } = &mut *shared;
+            self.half_open = None;
             let pushes = state.phase().pushes();
             let dispatches: Vec<_> = assigned(state)
                 .filter(|(_, _, runner)| pushes && *runner == self.runner)
@@ -754,8 +764,7 @@ impl RunnerLink {
 
     fn ended(self, end: End) {
         let mut shared = self.gateway.0.shared.lock();
-        if self.half_open {
-            shared.half_open -= 1;
+        if self.half_open.is_some() {
             tracing::debug!(runner = %self.runner, remote = %self.remote, %end, "no runner connected");
             return;
         }
