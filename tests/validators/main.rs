@@ -2,6 +2,7 @@
 
 mod flood;
 mod loopback;
+mod places;
 mod refusals;
 
 use commonware_runtime::{Clock as _, Supervisor as _};

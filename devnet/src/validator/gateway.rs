@@ -26,6 +26,7 @@ pub use super::handed::Handed;
 use super::{
     errands::{ErrandError, Errands, Report},
     limiter::{HelloLimiter, Limits},
+    place::Place,
     stage::{Stage, reason_of_cancellation, stage},
 };
 use crate::{
@@ -75,11 +76,6 @@ const COMMANDS: usize = 256;
 /// What waits to be submitted. A result that finds no room is lost, and its job is drawn again:
 /// far more jobs would have to finish at once than a block has room for.
 const HANDED_IN: usize = 1_024;
-
-/// How often every connection is checked against the chain again, in blocks: a runner whose subset
-/// the validator left keeps the connection no longer (spec §1, `OVERLAP_BLOCKS`). One that
-/// deregistered loses it at once.
-const RECHECK_BLOCKS: u64 = 32;
 
 /// What a gateway is made of.
 pub struct Config {
@@ -140,7 +136,7 @@ struct Shared {
 struct Link {
     /// Tells it from the runner's earlier ones.
     serial: u64,
-    key: PublicKey,
+    place: Place,
     commands: mpsc::Sender<Command>,
     since: Height,
     load: Option<BackpressureSignal>,
@@ -267,17 +263,12 @@ impl Gateway {
         if state.height() <= shared.state.height() {
             return;
         }
-        let recheck = state.height().get().is_multiple_of(RECHECK_BLOCKS);
         shared.state = state;
         let Shared { state, links, progress, .. } = &mut *shared;
         progress.retain(|(job_id, runner), _| assigns(state, job_id, runner));
-        for (runner, link) in &*links {
-            let verdict = match state.registry().get(runner) {
-                Some(record) if record.deregistered => Err(GoodbyeReason::Deregistered),
-                _ if recheck => state.admit(&link.key, &self.0.public).map(drop),
-                _ => Ok(()),
-            };
-            if let Err(reason) = verdict {
+        let epochs = state.subset_epochs_at(state.height());
+        for link in links.values_mut() {
+            if let Err(reason) = link.place.check(state, &epochs) {
                 link.command(Command::Close(reason));
             }
         }
@@ -399,25 +390,39 @@ impl Gateway {
         self.0.shared.lock().view.needed(labels);
     }
 
-    /// The bits of a vote, indexed by `order` (spec §4).
+    /// The bits of a vote on the next block, as far as this validator has come.
     pub fn presence(&self, order: &[Address]) -> Bitmap {
-        let shared = self.0.shared.lock();
-        shared.view.bitmap(order, shared.state.height())
+        let state = self.0.shared.lock().state.clone();
+        self.presence_at(state.height().next(), &state, order)
+    }
+
+    /// The bits of a vote on the block at `height`, indexed by `order` (spec §4). Whom the chain
+    /// lets be connected here is decided from `at`, the state before that block.
+    pub fn presence_at(&self, height: Height, at: &State, order: &[Address]) -> Bitmap {
+        let mut shared = self.0.shared.lock();
+        let Shared { state, view, links, .. } = &mut *shared;
+        let epochs = at.subset_epochs_at(height);
+        view.bitmap(order, state.height(), |runner| {
+            let link = links.get_mut(runner);
+            link.is_some_and(|link| link.place.check(at, &epochs).is_ok())
+        })
     }
 
     /// The runners connected now, by address.
     pub fn connected(&self) -> Vec<Connected> {
-        let shared = self.0.shared.lock();
-        let head = shared.state.height();
-        let connected = |(runner, link): (&Address, &Link)| Connected {
+        let mut shared = self.0.shared.lock();
+        let Shared { state, view, links, .. } = &mut *shared;
+        let head = state.height();
+        let epochs = state.subset_epochs_at(head.next());
+        let connected = |(runner, link): (&Address, &mut Link)| Connected {
             runner: *runner,
             since: link.since,
             load: link.load.clone(),
-            present: shared.view.is_present(runner, head),
-            last_ping: shared.view.last_ping(runner),
+            present: view.is_present(runner, head) && link.place.check(state, &epochs).is_ok(),
+            last_ping: view.last_ping(runner),
             jobs: link.dispatched.len(),
         };
-        shared.links.iter().map(connected).collect()
+        links.iter_mut().map(connected).collect()
     }
 
     /// How far its runners are with a job, as each of them said last over a connection to this
@@ -461,8 +466,8 @@ impl Gateway {
 }
 
 impl RunnerView for Gateway {
-    fn presence(&self, _: Height, order: &Order) -> Bitmap {
-        self.presence(order.as_slice())
+    fn presence(&self, height: Height, state: &State, order: &Order) -> Bitmap {
+        self.presence_at(height, state, order.as_slice())
     }
 }
 
@@ -611,10 +616,10 @@ impl RunnerLink {
                 .collect();
             let link = Link {
                 serial: self.serial,
-                key: self.certified.clone(),
                 commands: self.commands.clone(),
                 since: state.height(),
                 load: None,
+                place: Place::new(self.certified.clone(), self.gateway.0.public.clone()),
                 dispatched: dispatches.iter().map(|d| (d.job_id, d.assigned_at)).collect(),
             };
             if let Some(older) = links.insert(self.runner, link) {
