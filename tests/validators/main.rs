@@ -1,6 +1,8 @@
 //! Validators in real time: sockets on the loopback, files on the disk, stopped and started.
 
+mod flood;
 mod loopback;
+mod places;
 mod refusals;
 
 use commonware_runtime::{Clock as _, Supervisor as _};

@@ -18,7 +18,8 @@ use cowboy_devnet::{
 };
 use cowboy_engine::{
     chain::{
-        Block, Endowment, Header, Payload, State, Transaction, block::transactions_root, execute,
+        Block, Endowment, Header, Payload, State, Status, Transaction, block::transactions_root,
+        execute, params::MIN_EPOCH_BLOCKS,
     },
     primitives::{Height, SecretKey, Wei, keccak256},
     wire::{
@@ -44,44 +45,63 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const VALIDATORS: usize = 5;
 const RUNNERS: usize = 20;
 /// Who stays connected, who deregisters, who never registers.
-const BYSTANDER: &str = "runner-0";
+pub(super) const BYSTANDER: &str = "runner-0";
 const DEREGISTERED: &str = "runner-1";
 const STRANGER: &str = "stranger";
+/// Who may change the committee.
+pub(super) const GOVERNOR: &str = "account-0";
 const BYSTANDERS_NONCE: [u8; 32] = [7; 32];
 
 /// A chain on which a runner has deregistered.
 fn state() -> State {
     let mut setup = Setup::new(VALIDATORS, RUNNERS, Duration::ZERO);
-    let leaver = key(DEREGISTERED);
-    setup.genesis.endowments.push(Endowment { account: leaver.address(), balance: Wei::cby(10) });
+    for leaver in [DEREGISTERED, BYSTANDER] {
+        let account = key(leaver).address();
+        setup.genesis.endowments.push(Endowment { account, balance: Wei::cby(10) });
+    }
+    setup.genesis.params.epoch_blocks = MIN_EPOCH_BLOCKS;
+    setup.genesis.params.system_deployers = vec![key(GOVERNOR).address()];
     let state = setup.genesis.state().expect("a chain");
+    child(&state, Some((DEREGISTERED, Payload::DeregisterRunner)))
+}
+
+/// The state after another block, with what somebody sends where they send something.
+pub(super) fn child(state: &State, sent: Option<(&str, Payload)>) -> State {
     let (cycle, cell) = (state.basefee_cycle(), state.basefee_cell());
-    let leave = Payload::DeregisterRunner;
-    let leave = Transaction::with_limits(state.chain_id(), 0, cycle, cell, leave);
-    let transactions = vec![leave.sign(&leaver)];
+    let signed = sent.map(|(sender, payload)| {
+        let nonce = state.account(&key(sender).address()).nonce;
+        let transaction = Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload);
+        transaction.sign(&key(sender))
+    });
+    let transactions: Vec<_> = signed.into_iter().collect();
     let header = Header {
         height: state.height().next(),
         parent: state.head_hash(),
         timestamp_ms: state.head().timestamp_ms + 1_000,
         transactions_root: transactions_root(&transactions),
+        subset_epoch: state.childs_subset_epoch(),
         proposer: [1; 32],
         ..state.head().clone()
     };
     let block = Block { header, certificates: Vec::new(), transactions };
-    execute(&state, &block).expect("a child").state
+    let execution = execute(state, &block).expect("a child");
+    for receipt in &execution.receipts {
+        assert_eq!(receipt.status, Status::Success);
+    }
+    execution.state
 }
 
 /// A validator's listener, and what it keeps of its runners.
-struct World {
-    context: runtime::Context,
-    state: State,
-    gateway: Gateway,
-    address: SocketAddr,
-    client: Client,
+pub(super) struct World {
+    pub(super) context: runtime::Context,
+    pub(super) state: State,
+    pub(super) gateway: Gateway,
+    pub(super) address: SocketAddr,
+    pub(super) client: Client,
 }
 
 /// Runs `test` on a validator that takes so many handshakes.
-fn run(limits: Limits, test: impl AsyncFnOnce(World)) {
+pub(super) fn run(limits: Limits, test: impl AsyncFnOnce(World)) {
     let folder = tempfile::tempdir().expect("a folder");
     let config =
         runtime::Config::new().with_storage_directory(folder.path()).with_worker_threads(2);
@@ -101,10 +121,10 @@ fn run(limits: Limits, test: impl AsyncFnOnce(World)) {
     });
 }
 
-const PLENTY: Limits = Limits { burst: u32::MAX, per_second: u32::MAX };
+pub(super) const PLENTY: Limits = Limits { burst: u32::MAX, per_second: u32::MAX };
 
 /// A runner's end of a connection, frame by frame.
-struct Peer {
+pub(super) struct Peer {
     connection: QuicConnection,
     chain_id: u64,
     key: SecretKey,
@@ -116,7 +136,7 @@ struct Peer {
 }
 
 impl Peer {
-    async fn connect(world: &World, key: SecretKey) -> Self {
+    pub(super) async fn connect(world: &World, key: SecretKey) -> Self {
         let dialer = world.client.dialer(Identity::new(&key).expect("an identity"));
         let validator = validator_keys(0).identity.public_key();
         let connection = dialer.dial(world.address, &validator).await.expect("a connection");
@@ -163,7 +183,7 @@ impl Peer {
     }
 
     /// Both sides prove who they are; the first pong has come.
-    async fn shake_hands(&mut self, nonce: [u8; 32]) {
+    pub(super) async fn shake_hands(&mut self, nonce: [u8; 32]) {
         self.write(&self.hello(nonce).to_frame()).await;
         let challenge = self.challenge(&nonce).await;
         self.write(&self.ack(&challenge).to_frame()).await;
@@ -179,7 +199,7 @@ impl Peer {
     }
 
     /// How it ends: the validator's goodbye and the words that the connection was closed with.
-    async fn end(mut self) -> (Option<GoodbyeReason>, String) {
+    pub(super) async fn end(mut self) -> (Option<GoodbyeReason>, String) {
         let mut goodbye = None;
         while let Some(frame) = self.read().await {
             if let Control::Goodbye(Goodbye { reason }) = frame {
@@ -245,7 +265,7 @@ fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Whether the runner of a name may connect to the validator.
-fn admitted(state: &State, name: &str) -> Result<(), GoodbyeReason> {
+pub(super) fn admitted(state: &State, name: &str) -> Result<(), GoodbyeReason> {
     let validator = validator_keys(0).identity.public_key();
     state.admit(&key(name).public_key(), &validator).map(drop)
 }
@@ -353,12 +373,12 @@ fn cases(state: &State) -> Vec<Case> {
 }
 
 /// A nonce that no connection had before.
-fn fresh(number: usize) -> [u8; 32] {
+pub(super) fn fresh(number: usize) -> [u8; 32] {
     keccak256(&[b"nonce", &number.to_be_bytes()]).0
 }
 
 /// Connects the bystander and waits until it counts as present.
-async fn bystander(world: &World) -> Peer {
+pub(super) async fn bystander(world: &World) -> Peer {
     let mut peer = Peer::connect(world, key(BYSTANDER)).await;
     peer.shake_hands(BYSTANDERS_NONCE).await;
     peer.write(&peer.ping(1)).await;
@@ -366,7 +386,7 @@ async fn bystander(world: &World) -> Peer {
 }
 
 /// The bystander is connected, and the only one.
-fn is_alone(world: &World) -> bool {
+pub(super) fn is_alone(world: &World) -> bool {
     let connected = world.gateway.connected();
     connected.len() == 1 && connected[0].runner == key(BYSTANDER).address()
 }

@@ -24,7 +24,7 @@ use cowboy_devnet::{
     },
 };
 use cowboy_engine::{
-    chain::{Genesis, block::MAX_OPEN},
+    chain::{Genesis, State, block::MAX_OPEN},
     presence::Bitmap,
     primitives::{Hash, Height, codec::to_vec, keccak256},
     registry::Order,
@@ -74,7 +74,7 @@ impl Setup {
 struct Everybody;
 
 impl RunnerView for Everybody {
-    fn presence(&self, _: Height, order: &Order) -> Bitmap {
+    fn presence(&self, _: Height, _: &State, order: &Order) -> Bitmap {
         Bitmap::from_fn(order.len(), |_| true)
     }
 }

@@ -3,6 +3,7 @@
 use commonware_utils::sync::Mutex;
 use cowboy_devnet::{consensus::presence::RunnerView, validator::gateway::Gateway};
 use cowboy_engine::{
+    chain::State,
     presence::{Bitmap, CAPACITY},
     primitives::{Hash, Height, keccak256},
     registry::Order,
@@ -97,7 +98,7 @@ impl Liar {
 }
 
 impl RunnerView for Liar {
-    fn presence(&self, height: Height, order: &Order) -> Bitmap {
+    fn presence(&self, height: Height, state: &State, order: &Order) -> Bitmap {
         let ones = |len| Bitmap::from_fn(len, |_| true);
         let len = order.len();
         match self.lie {
@@ -109,7 +110,7 @@ impl RunnerView for Liar {
             }
             Lie::Stale => {
                 let mut seen = self.seen.lock();
-                seen.insert(height, self.gateway.presence(order.as_slice()));
+                seen.insert(height, self.gateway.presence_at(height, state, order.as_slice()));
                 let then = Height::new(height.get().saturating_sub(STALE));
                 let newest = seen.range(..=then).next_back();
                 let Some((at, bitmap)) = newest.map(|(at, bitmap)| (*at, bitmap.clone())) else {

@@ -5,6 +5,7 @@ use crate::chain::ledger::Ledger;
 use commonware_cryptography::Digestible as _;
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
+    chain::State,
     presence::{Bitmap, CAPACITY},
     primitives::{Hash, Height},
     registry::Order,
@@ -20,9 +21,9 @@ const KEPT: usize = 256;
 /// A validator's local view of the runners (spec connectivity.md §3).
 pub trait RunnerView: Send + Sync + 'static {
     /// Which runners of `order` are present, for a vote on the block at `height`: bit i is that of
-    /// the i-th. The validator's head is that block's parent, or will be. Must neither block nor
-    /// take long.
-    fn presence(&self, height: Height, order: &Order) -> Bitmap;
+    /// the i-th. `state` is that block's parent's, or the nearest that the validator knows: whom
+    /// the chain lets be connected where is for it to say. Must neither block nor take long.
+    fn presence(&self, height: Height, state: &State, order: &Order) -> Bitmap;
 }
 
 /// Heights of blocks that this validator proposed or was asked to verify. Cloning shares it.
@@ -78,7 +79,9 @@ impl Source for LocalPresence {
         // A block notarized by others before this validator saw it is the next one, mostly.
         let height = seen.unwrap_or_else(|| newest.height().next());
         let order = newest.order_for_votes_on(height).unwrap_or_else(|| newest.registry().order());
-        let bitmap = self.view.presence(height, order);
+        let parent = height.previous().and_then(|parent| self.ledger.at(parent));
+        let state = parent.map_or_else(|| newest.clone(), |parent| parent.state);
+        let bitmap = self.view.presence(height, &state, order);
         if bitmap.len() <= CAPACITY {
             return bitmap;
         }

@@ -13,6 +13,7 @@
 //! the bytes in flight are bounded on every stream and every connection.
 
 pub mod driver;
+pub mod half_open;
 pub mod quic;
 pub mod simulated;
 #[cfg(test)]

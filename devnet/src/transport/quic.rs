@@ -19,6 +19,7 @@ mod tests;
 use super::{
     BACKLOG, DIAL_TIMEOUT, Dial, IDLE_TIMEOUT, Listen, MAX_STREAMS, RecvStream, STREAM_WINDOW,
     SendStream, TransportError, clipped,
+    half_open::{self, HalfOpen, Slot},
     tls::{Identity, peer_key},
 };
 use crate::faults::Tap;
@@ -44,15 +45,20 @@ use std::{
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 /// A handshake that is not through by then is dropped (spec connectivity §2).
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connections of one listener that are in the handshake or wait for a place in the queue. More
-/// are refused: a flood costs at most this many handshakes' memory, some 20 KiB each.
-pub const MAX_HALF_OPEN: usize = 256;
+/// With this many connections in the handshake or on their way into the queue, an attempt has to
+/// show first that it can read what is sent to its address (QUIC's retry, RFC 9000 §8.1.2). Places
+/// are taken from an address only for such attempts: nobody loses one to a forged sender.
+const UNVALIDATED: usize = 64;
+
+/// Attempts that quinn keeps until they are looked at. They are looked at at once, each for some
+/// 10 µs: this is what one batch of packets from a flood may bring before another address's.
+const MAX_INCOMING: usize = 1_024;
 
 /// Bytes unread on a whole connection. Less than all streams' windows together: only a peer that
 /// leaves its streams unread is slowed by it, and only itself.
@@ -140,12 +146,14 @@ fn endpoint(
 #[derive(Clone, Copy)]
 struct Limits {
     handshake: Duration,
-    half_open: usize,
+    half_open: half_open::Limits,
+    unvalidated: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { handshake: HANDSHAKE_TIMEOUT, half_open: MAX_HALF_OPEN }
+        let half_open = half_open::Limits::default();
+        Self { handshake: HANDSHAKE_TIMEOUT, half_open, unvalidated: UNVALIDATED }
     }
 }
 
@@ -202,7 +210,7 @@ impl Listener {
         config
             .transport_config(transport_config())
             .migration(false)
-            .max_incoming(MAX_HALF_OPEN)
+            .max_incoming(MAX_INCOMING)
             .incoming_buffer_size(INCOMING_BUFFER.0)
             .incoming_buffer_size_total(INCOMING_BUFFER.1);
         let Bound { socket, address, released } = bind(address, tap)?;
@@ -253,17 +261,33 @@ async fn accept_all(
     queue: mpsc::Sender<QuicConnection>,
     limits: Limits,
 ) {
-    let mut half_open = JoinSet::new();
+    let half_open = HalfOpen::new(limits.half_open);
+    let start = Instant::now();
+    let mut handshakes = JoinSet::new();
     loop {
         tokio::select! {
             biased;
-            Some(_) = half_open.join_next() => {}
+            Some(_) = handshakes.join_next() => {}
             attempt = endpoint.accept() => {
                 let Some(attempt) = attempt else { return };
-                if half_open.len() >= limits.half_open || !admit(attempt.remote_address().ip()) {
+                let address = attempt.remote_address().ip();
+                if !admit(address) {
                     attempt.refuse();
-                } else {
-                    half_open.spawn(handshake(attempt, queue.clone(), limits.handshake));
+                    continue;
+                }
+                if half_open.count() >= limits.unvalidated && !attempt.remote_address_validated() {
+                    // An error: the client has been asked before.
+                    if let Err(error) = attempt.retry() {
+                        error.into_incoming().refuse();
+                    }
+                    continue;
+                }
+                let now = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+                match half_open.admit(address, now) {
+                    Some(slot) => {
+                        handshakes.spawn(handshake(attempt, slot, queue.clone(), limits.handshake));
+                    }
+                    None => attempt.refuse(),
                 }
             }
         }
@@ -272,19 +296,27 @@ async fn accept_all(
 
 async fn handshake(
     attempt: quinn::Incoming,
+    mut slot: Slot,
     queue: mpsc::Sender<QuicConnection>,
     within: Duration,
 ) {
     let remote = attempt.remote_address();
-    let through = match timeout(within, attempt.into_future()).await {
-        Ok(Ok(connection)) => QuicConnection::new(connection),
-        Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(TransportError::ConnectTimeout { address: remote, after: HANDSHAKE_TIMEOUT }),
+    let through = async {
+        let connection = match timeout(within, attempt.into_future()).await {
+            Ok(Ok(connection)) => QuicConnection::new(connection),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(TransportError::ConnectTimeout { address: remote, after: within }),
+        };
+        match connection {
+            // An error: the listener is gone, and the connection with it.
+            Ok(connection) => drop(queue.send(connection).await),
+            Err(error) => tracing::debug!(%remote, %error, "handshake failed"),
+        }
     };
-    match through {
-        // An error: the listener is gone, and the connection with it.
-        Ok(connection) => drop(queue.send(connection).await),
-        Err(error) => tracing::debug!(%remote, %error, "handshake failed"),
+    tokio::select! {
+        biased;
+        () = through => {}
+        () = slot.lost() => tracing::debug!(%remote, "handshake ended: another has its place"),
     }
 }
 

@@ -32,6 +32,7 @@ use self::link::RunnerLink;
 use super::{
     errands::{ErrandError, Errands, Report},
     limiter::{HelloLimiter, Limits},
+    place::Place,
     stage::{Stage, reason_of_cancellation, stage},
 };
 use crate::{
@@ -40,6 +41,7 @@ use crate::{
     transport::{
         Connection, Listen,
         driver::{self, GOODBYE_TIMEOUT, now_ms},
+        half_open::{self, HalfOpen, Slot},
     },
 };
 use commonware_runtime::{Clock, Spawner};
@@ -51,6 +53,7 @@ use cowboy_engine::{
     primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec::to_vec},
     registry::Order,
     session::{
+        End,
         nonces::SeenNonces,
         validator::{self, Validator},
     },
@@ -68,10 +71,6 @@ use std::{
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Instrument as _, Span};
 
-/// Connections whose handshake is not complete; more are closed at once. Each costs a task and at
-/// most one control frame.
-const MAX_HALF_OPEN: usize = 256;
-
 /// Commands that wait for a connection's task. What does not fit is tried again with the next
 /// block.
 const COMMANDS: usize = 256;
@@ -79,11 +78,6 @@ const COMMANDS: usize = 256;
 /// What waits to be submitted. A result that finds no room is lost, and its job is drawn again:
 /// far more jobs would have to finish at once than a block has room for.
 const HANDED_IN: usize = 1_024;
-
-/// How often every connection is checked against the chain again, in blocks: a runner whose subset
-/// the validator left keeps the connection no longer (spec §1, `OVERLAP_BLOCKS`). One that
-/// deregistered loses it at once.
-const RECHECK_BLOCKS: u64 = 32;
 
 /// What a gateway is made of.
 pub struct Config {
@@ -122,6 +116,8 @@ struct Inner {
     handed_in: mpsc::Sender<Handed>,
     /// How many runners are connected.
     count: watch::Sender<usize>,
+    /// Connections whose handshake is not complete.
+    half_open: HalfOpen,
     shared: Mutex<Shared>,
 }
 
@@ -134,7 +130,6 @@ struct Shared {
     limiter: HelloLimiter,
     nonces: SeenNonces,
     errands: Errands,
-    half_open: usize,
     serial: u64,
     closing: bool,
 }
@@ -143,7 +138,7 @@ struct Shared {
 struct Link {
     /// Tells it from the runner's earlier ones.
     serial: u64,
-    key: PublicKey,
+    place: Place,
     commands: mpsc::Sender<Command>,
     since: Height,
     load: Option<BackpressureSignal>,
@@ -186,12 +181,12 @@ impl Gateway {
             limiter: HelloLimiter::new(limits),
             nonces: SeenNonces::default(),
             errands: Errands::default(),
-            half_open: 0,
             serial: 0,
             closing: false,
         };
         let public = key.public_key();
-        let inner = Inner { key, public, handed_in, count, shared: Mutex::new(shared) };
+        let half_open = HalfOpen::new(half_open::Limits::default());
+        let inner = Inner { key, public, handed_in, count, half_open, shared: Mutex::new(shared) };
         (Self(Arc::new(inner)), received)
     }
 
@@ -202,28 +197,31 @@ impl Gateway {
         L: Listen,
     {
         while let Some(connection) = listener.accept().await {
-            {
-                let mut shared = self.0.shared.lock();
-                if shared.half_open >= MAX_HALF_OPEN {
-                    connection.close(GoodbyeReason::RateLimited.as_str());
-                    continue;
-                }
-                shared.half_open += 1;
-            }
+            let now = now_ms(&context);
+            let Some(slot) = self.0.half_open.admit(connection.remote(), now) else {
+                connection.close(GoodbyeReason::RateLimited.as_str());
+                continue;
+            };
             let mut nonce = [0; 32];
             context.fill_bytes(&mut nonce);
             let gateway = self.clone();
             let span = Span::current();
             // In a box: the runtime's layers each hold room for what they wrap.
             context.child("connection").spawn(move |context| {
-                async move { gateway.connection(&context, connection, nonce).await }
+                async move { gateway.connection(&context, connection, slot, nonce).await }
                     .instrument(span)
                     .boxed()
             });
         }
     }
 
-    async fn connection<E: Clock, C: Connection>(self, clock: &E, connection: C, nonce: [u8; 32]) {
+    async fn connection<E: Clock, C: Connection>(
+        self,
+        clock: &E,
+        connection: C,
+        mut slot: Slot,
+        nonce: [u8; 32],
+    ) {
         let (certified, remote, now) =
             (connection.peer().clone(), connection.remote(), now_ms(clock));
         let (serial, head) = {
@@ -232,6 +230,7 @@ impl Gateway {
             (shared.serial, shared.state.height())
         };
         let (commands, received) = mpsc::channel(COMMANDS);
+        let lost = slot.lost();
         let mut link = RunnerLink {
             gateway: self.clone(),
             serial,
@@ -240,7 +239,7 @@ impl Gateway {
             remote,
             since_ms: now,
             commands,
-            half_open: true,
+            half_open: Some(slot),
         };
         let config = validator::Config {
             chain_id: self.0.shared.lock().state.chain_id(),
@@ -250,7 +249,15 @@ impl Gateway {
             head,
         };
         let session = Validator::new(config, now);
-        let end = driver::drive(clock, connection, session, &mut link, received).await;
+        let shown_out = connection.clone();
+        let end = tokio::select! {
+            biased;
+            () = lost => {
+                shown_out.close(GoodbyeReason::RateLimited.as_str());
+                End::Local(GoodbyeReason::RateLimited)
+            }
+            end = driver::drive(clock, connection, session, &mut link, received) => end,
+        };
         link.ended(end);
     }
 
@@ -261,17 +268,12 @@ impl Gateway {
         if state.height() <= shared.state.height() {
             return;
         }
-        let recheck = state.height().get().is_multiple_of(RECHECK_BLOCKS);
         shared.state = state;
         let Shared { state, links, progress, .. } = &mut *shared;
         progress.retain(|(job_id, runner), _| assigns(state, job_id, runner));
-        for (runner, link) in &*links {
-            let verdict = match state.registry().get(runner) {
-                Some(record) if record.deregistered => Err(GoodbyeReason::Deregistered),
-                _ if recheck => state.admit(&link.key, &self.0.public).map(drop),
-                _ => Ok(()),
-            };
-            if let Err(reason) = verdict {
+        let epochs = state.subset_epochs_at(state.height());
+        for link in links.values_mut() {
+            if let Err(reason) = link.place.check(state, &epochs) {
                 link.command(Command::Close(reason));
             }
         }
@@ -433,25 +435,39 @@ impl Gateway {
         self.0.shared.lock().view.needed(labels);
     }
 
-    /// The bits of a vote, indexed by `order` (spec §4).
+    /// The bits of a vote on the next block, as far as this validator has come.
     pub fn presence(&self, order: &[Address]) -> Bitmap {
-        let shared = self.0.shared.lock();
-        shared.view.bitmap(order, shared.state.height())
+        let state = self.0.shared.lock().state.clone();
+        self.presence_at(state.height().next(), &state, order)
+    }
+
+    /// The bits of a vote on the block at `height`, indexed by `order` (spec §4). Whom the chain
+    /// lets be connected here is decided from `at`, the state before that block.
+    pub fn presence_at(&self, height: Height, at: &State, order: &[Address]) -> Bitmap {
+        let mut shared = self.0.shared.lock();
+        let Shared { state, view, links, .. } = &mut *shared;
+        let epochs = at.subset_epochs_at(height);
+        view.bitmap(order, state.height(), |runner| {
+            let link = links.get_mut(runner);
+            link.is_some_and(|link| link.place.check(at, &epochs).is_ok())
+        })
     }
 
     /// The runners connected now, by address.
     pub fn connected(&self) -> Vec<Connected> {
-        let shared = self.0.shared.lock();
-        let head = shared.state.height();
-        let connected = |(runner, link): (&Address, &Link)| Connected {
+        let mut shared = self.0.shared.lock();
+        let Shared { state, view, links, .. } = &mut *shared;
+        let head = state.height();
+        let epochs = state.subset_epochs_at(head.next());
+        let connected = |(runner, link): (&Address, &mut Link)| Connected {
             runner: *runner,
             since: link.since,
             load: link.load.clone(),
-            present: shared.view.is_present(runner, head),
-            last_ping: shared.view.last_ping(runner),
+            present: view.is_present(runner, head) && link.place.check(state, &epochs).is_ok(),
+            last_ping: view.last_ping(runner),
             jobs: link.dispatched.len(),
         };
-        shared.links.iter().map(connected).collect()
+        links.iter_mut().map(connected).collect()
     }
 
     /// How far its runners are with a job, as each of them said last over a connection to this
@@ -495,8 +511,8 @@ impl Gateway {
 }
 
 impl RunnerView for Gateway {
-    fn presence(&self, _: Height, order: &Order) -> Bitmap {
-        self.presence(order.as_slice())
+    fn presence(&self, height: Height, state: &State, order: &Order) -> Bitmap {
+        self.presence_at(height, state, order.as_slice())
     }
 }
 

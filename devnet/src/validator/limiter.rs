@@ -1,5 +1,6 @@
 //! How many handshakes an address may try (spec connectivity.md §2).
 
+use crate::transport::half_open::source;
 use std::{collections::BTreeMap, net::IpAddr};
 
 /// Addresses remembered at most. Beyond, those go that have all their attempts again; where none
@@ -56,8 +57,10 @@ impl HelloLimiter {
         Self { limits, buckets: BTreeMap::new() }
     }
 
-    /// Counts an attempt from `address` at `now` in ms; false: it is one too many.
+    /// Counts an attempt from `address` at `now` in ms; false: it is one too many. An IPv6 network
+    /// of one host counts as one address.
     pub fn admit(&mut self, address: IpAddr, now: u64) -> bool {
+        let address = source(address);
         let full = u64::from(self.limits.burst) * ATTEMPT;
         let refilled = |bucket: Bucket| {
             let gained =

@@ -9,6 +9,7 @@ mod handed;
 pub mod keys;
 pub mod limiter;
 pub mod node;
+mod place;
 pub mod rebuild;
 pub mod service;
 mod stage;

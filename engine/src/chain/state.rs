@@ -8,14 +8,14 @@ use super::{
     tasks::Tasks,
     timers::{Lane, Timers},
     transition::Callback,
-    validators::{SubsetEpoch, Validators},
+    validators::{OVERLAP_BLOCKS, SubsetEpoch, Validators},
 };
 use crate::{
     job::{
         mru::MruRecord,
         spec::{Commitment, Job, JobStatus, Withheld},
     },
-    presence::{self, Bitmap, Migration, Phase, ThresholdRule, subset},
+    presence::{self, Bitmap, Migration, Phase, ThresholdRule},
     primitives::{
         Address, Hash, Height, InCby, PublicKey, Wei,
         codec::{DecodeError, from_slice, to_vec},
@@ -26,7 +26,7 @@ use crate::{
     registry::{Entitlements, JobKind, MIN_STAKE, Order, Registry},
     wire::GoodbyeReason,
 };
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 /// How far back registry orders are kept: votes on an ancestor are read by the order of its
 /// parent, and certificates arrive at most a few blocks late.
@@ -386,15 +386,15 @@ impl State {
 
     /// The validators a runner connects to, nearest first (connectivity.md §1).
     pub fn subset_of(&self, runner: &PublicKey) -> Vec<&Validator> {
-        nearest(runner, &self.subset_epochs().0.validators)
+        self.subset_epochs().0.subset_of(runner)
     }
 
     /// The validators that a runner may be connected to: its subset, then those of the subset
     /// before while both count.
     pub fn subsets_of(&self, runner: &PublicKey) -> Vec<&Validator> {
         let (current, before) = self.subset_epochs();
-        let mut all = nearest(runner, &current.validators);
-        for validator in before.map(|b| nearest(runner, &b.validators)).unwrap_or_default() {
+        let mut all = current.subset_of(runner);
+        for validator in before.map(|b| b.subset_of(runner)).unwrap_or_default() {
             if !all.contains(&validator) {
                 all.push(validator);
             }
@@ -410,17 +410,36 @@ impl State {
         validator: &PublicKey,
     ) -> Result<Address, GoodbyeReason> {
         let address = runner.address();
-        let record = self.registry.get(&address).ok_or(GoodbyeReason::UnknownRunner)?;
+        self.in_service(&address)?;
+        if !self.subsets_of(runner).iter().any(|v| v.pubkey == *validator) {
+            return Err(GoodbyeReason::NotInSubset);
+        }
+        Ok(address)
+    }
+
+    /// Whether the chain lets a runner work at all: it is registered, and its stake is enough.
+    pub fn in_service(&self, runner: &Address) -> Result<(), GoodbyeReason> {
+        let record = self.registry.get(runner).ok_or(GoodbyeReason::UnknownRunner)?;
         if record.deregistered {
             return Err(GoodbyeReason::Deregistered);
         }
         if record.stake < MIN_STAKE {
             return Err(GoodbyeReason::InsufficientStake);
         }
-        if !self.subsets_of(runner).iter().any(|v| v.pubkey == *validator) {
-            return Err(GoodbyeReason::NotInSubset);
-        }
-        Ok(address)
+        Ok(())
+    }
+
+    /// The subset epochs whose subsets count at `height`, newest first. Beyond this state's child
+    /// it is what they are when no committee changes on the way.
+    pub fn subset_epochs_at(&self, height: Height) -> Vec<SubsetEpoch> {
+        let (_, current, before) = self.validators.subset_epochs(height);
+        let first = Height::new(height.get() - height.get() % self.params.epoch_blocks);
+        let due = if first > self.height() { self.subset_epoch_due(first) } else { None };
+        let Some(due) = due else {
+            return iter::once(current).chain(before).cloned().collect();
+        };
+        let before = (height.since(first) < OVERLAP_BLOCKS).then(|| current.clone());
+        iter::once(due).chain(before).collect()
     }
 
     /// The registry order by which votes on the block at `height` are indexed: its parent's.
@@ -464,7 +483,8 @@ impl State {
             .iter()
             .filter_map(|address| self.registry.get(address))
             .map(|runner| {
-                nearest(&runner.pubkey, &epoch.validators)
+                epoch
+                    .subset_of(&runner.pubkey)
                     .iter()
                     .filter_map(|v| number(&v.pubkey).and_then(|i| u32::try_from(i).ok()))
                     .collect()
@@ -639,12 +659,6 @@ impl Part {
         let parts: Vec<u8> = parts.iter().flat_map(|part| part.0).collect();
         keccak256(&[b"cowboy-state/v2", &parts])
     }
-}
-
-/// The subset of a runner among `validators`, nearest first.
-fn nearest<'a>(runner: &PublicKey, validators: &'a [Validator]) -> Vec<&'a Validator> {
-    let keys: Vec<_> = validators.iter().map(|v| v.pubkey.clone()).collect();
-    subset::of(runner, &keys).into_iter().map(|i| &validators[i]).collect()
 }
 
 /// What of a state is no map, but for presence.

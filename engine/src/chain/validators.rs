@@ -13,8 +13,9 @@
 
 use super::{genesis::Validator, params::SUBSET_EPOCH_BLOCKS};
 use crate::{
+    presence::subset,
     primitives::{
-        Address, Height,
+        Address, Height, PublicKey,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
         merkle::Map,
     },
@@ -88,6 +89,14 @@ pub struct SubsetEpoch {
     pub validators: Arc<Vec<Validator>>,
 }
 record!(SubsetEpoch { number, validators });
+
+impl SubsetEpoch {
+    /// The subset of a runner, nearest first.
+    pub fn subset_of(&self, runner: &PublicKey) -> Vec<&Validator> {
+        let keys: Vec<_> = self.validators.iter().map(|v| v.pubkey.clone()).collect();
+        subset::of(runner, &keys).into_iter().map(|i| &self.validators[i]).collect()
+    }
+}
 
 /// All committees and subset epochs of a chain so far, and the next committee where it differs.
 #[derive(Clone, Debug)]

@@ -7,9 +7,13 @@
 //! * a valid ping arrived within the last [`PRESENCE_TIMEOUT_BLOCKS`] blocks
 //!   ([`LocalView::pinged`]), and no dispatch has failed hard since ([`LocalView::failed`]);
 //! * it did not last say that it takes no work ([`LocalView::accepting`]);
-//! * this validator is in its subset ([`LocalView::member`]);
+//! * the chain lets it be connected to this validator, as of the block that is voted on: it is
+//!   registered, has stake enough, and this validator is in its subset;
 //! * it has not taken back something that a job in the mempool needs ([`LocalView::changed`],
 //!   [`LocalView::needed`]).
+//!
+//! The last but one is the chain's to say and is asked for each bit, when the vote is made
+//! ([`LocalView::bitmap`]): a connection may outlive a runner's right to it.
 //!
 //! Nothing else sets a bit; polling does not. What is kept per runner is bounded, and there is an
 //! entry for each open connection alone: admission bounds their number by the registry.
@@ -47,16 +51,14 @@ struct Link {
     /// a hard failure.
     pinged_at: Option<Height>,
     accepting: bool,
-    member: bool,
     withdrawn: BTreeSet<Label>,
 }
 
 impl LocalView {
-    /// The runner completed its handshake, which this validator admits by the subset. Replaces
-    /// what an earlier connection left: the runner is absent until it pings.
+    /// The runner completed its handshake. Replaces what an earlier connection left: the runner is
+    /// absent until it pings.
     pub fn opened(&mut self, runner: Address) {
-        let link =
-            Link { pinged_at: None, accepting: true, member: true, withdrawn: BTreeSet::new() };
+        let link = Link { pinged_at: None, accepting: true, withdrawn: BTreeSet::new() };
         self.links.insert(runner, link);
     }
 
@@ -79,12 +81,6 @@ impl LocalView {
     /// The runner said whether it takes new work.
     pub fn accepting(&mut self, runner: &Address, accepting: bool) {
         self.with(runner, |link| link.accepting = accepting);
-    }
-
-    /// The subset epoch changed, or its overlap ended: whether the validator is in the runner's
-    /// subset now.
-    pub fn member(&mut self, runner: &Address, member: bool) {
-        self.with(runner, |link| link.member = member);
     }
 
     /// The runner can serve `added` again and cannot serve `removed` for now.
@@ -113,12 +109,11 @@ impl LocalView {
         self.links.values().any(|link| !link.withdrawn.is_empty())
     }
 
-    /// Whether the runner counts as present at `head`.
+    /// Whether the runner counts as present at `head`, by all that this validator sees of it.
     pub fn is_present(&self, runner: &Address, head: Height) -> bool {
         self.links.get(runner).is_some_and(|link| {
             link.pinged_at.is_some_and(|at| head.since(at) <= PRESENCE_TIMEOUT_BLOCKS)
                 && link.accepting
-                && link.member
                 && link.withdrawn.is_disjoint(&self.needed)
         })
     }
@@ -130,14 +125,23 @@ impl LocalView {
     }
 
     /// The bits of a vote composed at `head`, indexed by `registry`: the order of registration as
-    /// of the parent of the block voted on (spec §4).
+    /// of the parent of the block voted on (spec §4). `may` says of each runner that could be
+    /// present whether the chain lets it be connected here, as of that block.
     ///
     /// # Panics
     ///
     /// With more than 2^32 runners, which no registry admits.
-    pub fn bitmap(&self, registry: &[Address], head: Height) -> Bitmap {
+    pub fn bitmap(
+        &self,
+        registry: &[Address],
+        head: Height,
+        mut may: impl FnMut(&Address) -> bool,
+    ) -> Bitmap {
         let len = u32::try_from(registry.len()).expect("a registry is far below 2^32 runners");
-        Bitmap::from_fn(len, |i| self.is_present(&registry[i as usize], head))
+        Bitmap::from_fn(len, |i| {
+            let runner = &registry[i as usize];
+            self.is_present(runner, head) && may(runner)
+        })
     }
 
     /// Runners with an open connection, by address.
@@ -184,7 +188,6 @@ mod tests {
         check(|view| view.lost(&RUNNER), false);
         check(|view| view.failed(&RUNNER), false);
         check(|view| view.accepting(&RUNNER, false), false);
-        check(|view| view.member(&RUNNER, false), false);
     }
 
     #[test]
@@ -209,7 +212,6 @@ mod tests {
         healed(|view| view.failed(&RUNNER), true);
         healed(|view| view.lost(&RUNNER), false);
         healed(|view| view.accepting(&RUNNER, false), false);
-        healed(|view| view.member(&RUNNER, false), false);
     }
 
     #[test]
@@ -250,10 +252,25 @@ mod tests {
     #[test]
     fn bits_follow_the_order_of_registration() {
         let view = present();
-        let bits = |registry: &[Address]| view.bitmap(registry, at(10)).ones().collect::<Vec<_>>();
+        let bits = |registry: &[Address]| {
+            view.bitmap(registry, at(10), |_| true).ones().collect::<Vec<_>>()
+        };
         assert_eq!(bits(&[RUNNER, OTHER]), [0]);
         assert_eq!(bits(&[OTHER, RUNNER]), [1]);
         assert_eq!(bits(&[OTHER]), [0; 0]);
         assert_eq!(bits(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn a_bit_needs_the_chains_leave() {
+        let mut view = present();
+        view.opened(OTHER);
+        view.pinged(&OTHER, at(9));
+        let bits = |may: fn(&Address) -> bool| {
+            view.bitmap(&[RUNNER, OTHER], at(10), may).ones().collect::<Vec<_>>()
+        };
+        assert_eq!(bits(|_| true), [0, 1]);
+        assert_eq!(bits(|runner| *runner != RUNNER), [1]);
+        assert_eq!(bits(|_| false), [0; 0]);
     }
 }

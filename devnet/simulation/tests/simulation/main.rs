@@ -243,7 +243,7 @@ fn every_transaction_is_executed_once() {
 struct Partial(u32);
 
 impl RunnerView for Partial {
-    fn presence(&self, _: Height, order: &Order) -> Bitmap {
+    fn presence(&self, _: Height, _: &State, order: &Order) -> Bitmap {
         Bitmap::from_fn(order.len(), |runner| match runner {
             5 => self.0 == 0,
             _ => runner % 4 != self.0,

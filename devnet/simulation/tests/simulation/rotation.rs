@@ -146,6 +146,7 @@ impl Series {
         let end = self.height(self.rotations - 1) + OVERLAP_BLOCKS + EPOCH;
         reach(cluster, end + 1).await;
         settle(cluster).await;
+        self.votes(cluster, end);
         let rows: Vec<_> = (0..self.rotations).map(|r| self.row(cluster, r, end)).collect();
         self.print(&rows);
         rows
@@ -164,6 +165,38 @@ impl Series {
             overlap: self.coverage(cluster, height..overlap),
             after: self.coverage(cluster, overlap..next),
         }
+    }
+
+    /// No vote has the bit of a runner in whose subset its validator was not, at its block: also in
+    /// the first block after an overlap, when the runner is still connected.
+    fn votes(&self, cluster: &Cluster, end: u64) {
+        let state = cluster.running().next().expect("somebody runs").services().ledger.head();
+        let store = cluster.store(VALIDATORS + self.joining() - 1);
+        let mut bits = 0;
+        for height in (1..=end).map(Height::new) {
+            let Some(presence) = store.presence(height).expect("it answers") else { continue };
+            let epochs = state.subset_epochs_at(height);
+            let may: Vec<Vec<_>> = presence
+                .registry
+                .as_slice()
+                .iter()
+                .map(|runner| &state.registry().get(runner).expect("registered").pubkey)
+                .map(|runner| epochs.iter().flat_map(|epoch| epoch.subset_of(runner)).collect())
+                .collect();
+            let committee = state.committee_in(state.epoch_at(height));
+            for vote in presence.certificate().expect("a certificate").votes {
+                let voter = committee[vote.validator as usize];
+                for runner in vote.presence.ones() {
+                    let name = voter.pubkey.address();
+                    assert!(
+                        may[runner as usize].contains(&voter),
+                        "{name} about {runner} at {height}"
+                    );
+                    bits += 1;
+                }
+            }
+        }
+        assert!(bits > 0, "nobody voted for anybody");
     }
 
     /// What P covered in these blocks, as the last to join has them: it follows from the start.

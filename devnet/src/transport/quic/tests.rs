@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rcgen::PublicKeyData as _;
 use rustls::crypto::aws_lc_rs;
 use std::{future::IntoFuture as _, net::Ipv4Addr};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -148,30 +148,64 @@ async fn closing_the_listener_ends_what_came_from_it() {
     assert_eq!(dialled.accept().await.err(), Some(by_peer));
 }
 
-/// A first flight of a client whose later packets never come, sent to `listener`.
-async fn half_open(listener: &Listener) -> tokio::net::UdpSocket {
-    let relay = tokio::net::UdpSocket::bind(LOOPBACK).await.unwrap();
-    let dialer = dialer("slow");
-    let validator = secret("validator").public_key();
-    let address = relay.local_addr().unwrap();
-    let mut first = [0; 2048];
-    let length = tokio::select! {
-        received = relay.recv(&mut first) => received.unwrap(),
-        _ = dialer.dial(address, &validator) => unreachable!("nobody answers"),
-    };
-    relay.send_to(&first[..length], listener.address()).await.unwrap();
-    // The listener's answer: it is in the handshake now.
-    relay.recv(&mut first).await.unwrap();
-    relay
+/// Forwards to `listener`, from `address`, the first packets of clients that never read what the
+/// listener answers. Returns where to dial, and how many answers have come.
+async fn relay(listener: &Listener, address: IpAddr) -> (SocketAddr, watch::Receiver<usize>) {
+    let inside = tokio::net::UdpSocket::bind(LOOPBACK).await.unwrap();
+    let outside = tokio::net::UdpSocket::bind((address, 0)).await.unwrap();
+    outside.connect(listener.address()).await.unwrap();
+    let at = inside.local_addr().unwrap();
+    let (answers, answered) = watch::channel(0);
+    tokio::spawn(async move {
+        let (mut packet, mut answer) = ([0; 2048], [0; 2048]);
+        loop {
+            tokio::select! {
+                received = inside.recv_from(&mut packet) => {
+                    let (length, _) = received.unwrap();
+                    outside.send(&packet[..length]).await.unwrap();
+                }
+                received = outside.recv(&mut answer) => {
+                    // An error: the listener is gone.
+                    if received.is_err() {
+                        return;
+                    }
+                    answers.send_modify(|answers| *answers += 1);
+                }
+            }
+        }
+    });
+    (at, answered)
 }
+
+/// `count` attempts from `address` that never get through: returned once there were as many
+/// answers as attempts. They go on for as long as they are kept.
+async fn flood(listener: &Listener, address: IpAddr, count: usize) -> JoinSet<()> {
+    let (at, mut answers) = relay(listener, address).await;
+    let validator = secret("validator").public_key();
+    let client = Client::bind(LOOPBACK).unwrap();
+    let mut attempts = JoinSet::new();
+    for _ in 0..count {
+        let (dialer, validator) = (client.dialer(identity("flood")), validator.clone());
+        attempts.spawn(async move { while dialer.dial(at, &validator).await.is_err() {} });
+    }
+    answers.wait_for(|answers| *answers >= count).await.unwrap();
+    attempts
+}
+
+fn limited(half_open: half_open::Limits, unvalidated: usize) -> Listener {
+    let limits = Limits { handshake: Duration::from_millis(300), half_open, unvalidated };
+    Listener::bind_with(&identity("validator"), LOOPBACK, None, |_| true, limits).unwrap()
+}
+
+const FLOODING: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
 #[tokio::test]
 async fn half_open_handshakes_are_few_and_end() {
-    let limits = Limits { handshake: Duration::from_millis(300), half_open: 1 };
-    let identity = identity("validator");
-    let mut listener = Listener::bind_with(&identity, LOOPBACK, None, |_| true, limits).unwrap();
+    let grace = Duration::from_secs(3_600);
+    let half_open = half_open::Limits { whole: 1, per_address: 1, grace };
+    let mut listener = limited(half_open, usize::MAX);
     bounded(async {
-        let _relay = half_open(&listener).await;
+        let flood = flood(&listener, FLOODING, 1).await;
         let validator = secret("validator").public_key();
         let runner = dialer("runner");
         let error = runner.dial(listener.address(), &validator).await.err().unwrap();
@@ -179,8 +213,52 @@ async fn half_open_handshakes_are_few_and_end() {
             matches!(&error, TransportError::Connect { reason, .. } if reason.contains("refused")),
             "{error:?}"
         );
+        drop(flood);
         listener.endpoint.0.wait_idle().await;
         connected(&mut listener, &runner).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_flood_from_one_address_keeps_nobody_else_out() {
+    let mut listener = listener();
+    bounded(async {
+        let _flood = flood(&listener, FLOODING, 300).await;
+        for i in 0..20 {
+            connected(&mut listener, &dialer(&format!("runner-{i}"))).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_flood_that_takes_all_places_gives_way_to_another_address() {
+    let grace = Duration::from_secs(3_600);
+    let half_open = half_open::Limits { whole: 4, per_address: 4, grace };
+    // As many as want to are in the handshake, from whatever address they say.
+    let mut listener = limited(half_open, usize::MAX);
+    bounded(async {
+        let _flood = flood(&listener, FLOODING, 8).await;
+        for i in 0..20 {
+            connected(&mut listener, &dialer(&format!("runner-{i}"))).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_cannot_read_what_is_sent_to_its_address_takes_nobodys_place() {
+    let grace = Duration::ZERO;
+    let half_open = half_open::Limits { whole: 2, per_address: 2, grace };
+    let mut listener = limited(half_open, 1);
+    bounded(async {
+        // All that each of these hears but for the first is that it has to try again. They say that
+        // they are where the runner is.
+        let _flood = flood(&listener, LOOPBACK.ip(), 8).await;
+        for i in 0..20 {
+            connected(&mut listener, &dialer(&format!("runner-{i}"))).await;
+        }
     })
     .await;
 }

@@ -4,10 +4,11 @@ use super::{
     Command, Dispatched, Gateway, Link, Shared, assigned, assignment_of, assigns, is_verified_by,
 };
 use crate::{
-    transport::driver::Service,
+    transport::{driver::Service, half_open::Slot},
     validator::{
         errands::{ErrandError, Report},
         handed::Handed,
+        place::Place,
         stage::{Stage, reason_of_cancellation, stage},
     },
 };
@@ -40,7 +41,8 @@ pub(super) struct RunnerLink {
     pub(super) remote: IpAddr,
     pub(super) since_ms: u64,
     pub(super) commands: mpsc::Sender<Command>,
-    pub(super) half_open: bool,
+    /// Until the handshake is complete.
+    pub(super) half_open: Option<Slot>,
 }
 
 impl Service for RunnerLink {
@@ -138,9 +140,8 @@ impl RunnerLink {
     fn established(&mut self, session: &mut Validator) {
         let (head, dispatches) = {
             let mut shared = self.gateway.0.shared.lock();
-            let Shared { state, view, links, half_open, errands, .. } = &mut *shared;
-            self.half_open = false;
-            *half_open -= 1;
+            let Shared { state, view, links, errands, .. } = &mut *shared;
+            self.half_open = None;
             let pushes = state.phase().pushes();
             let dispatches: Vec<_> = assigned(state)
                 .filter(|(_, _, runner)| pushes && *runner == self.runner)
@@ -149,10 +150,10 @@ impl RunnerLink {
                 .collect();
             let link = Link {
                 serial: self.serial,
-                key: self.certified.clone(),
                 commands: self.commands.clone(),
                 since: state.height(),
                 load: None,
+                place: Place::new(self.certified.clone(), self.gateway.0.public.clone()),
                 dispatched: dispatches.iter().map(|d| (d.job_id, Dispatched::of(d))).collect(),
             };
             if let Some(older) = links.insert(self.runner, link) {
@@ -346,8 +347,7 @@ impl RunnerLink {
     /// The connection is over.
     pub(super) fn ended(self, end: End) {
         let mut shared = self.gateway.0.shared.lock();
-        if self.half_open {
-            shared.half_open -= 1;
+        if self.half_open.is_some() {
             tracing::debug!(runner = %self.runner, remote = %self.remote, %end, "no runner connected");
             return;
         }

@@ -501,6 +501,8 @@ fn a_wrong_bonded_result_costs_the_bond_and_the_connection() {
     let validator = chain.state.subset_of(&runner.public_key())[0].pubkey.clone();
     let admitted = chain.state.admit(&runner.public_key(), &validator);
     assert_eq!(admitted, Err(GoodbyeReason::InsufficientStake));
+    let in_service = chain.state.in_service(&runner.address());
+    assert_eq!(in_service, Err(GoodbyeReason::InsufficientStake));
 }
 
 const LISTENER: &str = r#"

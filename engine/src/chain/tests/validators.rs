@@ -155,6 +155,39 @@ fn the_subsets_of_before_count_for_a_while() {
     assert_eq!(chain.state.admit(&runner, &leaves), Err(GoodbyeReason::NotInSubset));
 }
 
+/// What each state says beforehand of a later block is what the chain then has there.
+#[test]
+fn the_subsets_that_a_vote_goes_by_are_those_of_its_block() {
+    let mut chain = governed(7, ThresholdRule::Committee);
+    let mut leaving = 0..3;
+    let mut states = vec![chain.state.clone()];
+    for height in 1..3 * MIN_EPOCH_BLOCKS {
+        // In the last block of an epoch it is the last moment.
+        if matches!(height % MIN_EPOCH_BLOCKS, 1 | 9) && height > MIN_EPOCH_BLOCKS {
+            let leaves = format!("validator-{}", leaving.next().unwrap());
+            chain.status("alice", remove(&leaves)).unwrap();
+        } else {
+            chain.reach(height);
+        }
+        states.push(chain.state.clone());
+    }
+    let numbers = |state: &State, at: u64| -> Vec<u64> {
+        state.subset_epochs_at(Height::new(at)).iter().map(|epoch| epoch.number).collect()
+    };
+    let last = states.last().unwrap();
+    assert!(last.subset_epochs().0.number >= 1);
+    for (height, state) in (0..).zip(&states) {
+        assert_eq!(state.height().get(), height);
+        let (current, before) = state.subset_epochs();
+        let known: Vec<_> = [Some(current), before].into_iter().flatten().cloned().collect();
+        assert_eq!(state.subset_epochs_at(state.height()), known, "at {height}");
+        assert_eq!(numbers(last, height), numbers(state, height), "of {height}, later");
+        if let Some(parent) = height.checked_sub(1) {
+            assert_eq!(numbers(&states[parent as usize], height), numbers(state, height));
+        }
+    }
+}
+
 #[test]
 fn votes_are_numbered_by_the_committee_of_their_own_epoch() {
     let mut chain = governed(7, ThresholdRule::Subset);
