@@ -371,7 +371,7 @@ fn explanation() -> Explanation {
             filter: dropped.then(|| "presence".to_owned()),
             reason: dropped.then(|| "1 of 3 votes, 2 are needed".to_owned()),
             weight: (!dropped).then_some(2),
-            stake: Text(Wei::cby(20_000)),
+            stake: Some(Text(Wei::cby(20_000))),
         }
     };
     Explanation {

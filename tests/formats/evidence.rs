@@ -1,5 +1,5 @@
-//! Evidence of a block against `verify_evidence.py`, which goes by `docs/verification.md` and shares
-//! no code with the chain; sound, and with each kind of byte changed.
+//! Evidence of a block against `verify_evidence.py`, which goes by `docs/verification.md` and
+//! shares no code with the chain; sound, and with each kind of byte changed.
 
 use super::proofs::Chain;
 use cowboy_devnet::api::types::{
@@ -152,7 +152,9 @@ fn a_second_implementation_derives_the_same_presence() {
     for (pointer, at, expected) in [
         ("/block_bytes", 0, "block: its transactions differ"),
         ("/block_bytes", 400, ""),
-        ("/certificate_bytes", 0, "form: "),
+        ("/certificate_bytes", 0, "certificate: votes are out of order"),
+        // The last vote ends with its signature, 64 bytes, and its number.
+        ("/certificate_bytes", 60, "certificate: the vote of validator 3 is not signed"),
         ("/certificate_bytes", 420, ""),
         ("/hash", 0, "block: it has another hash"),
         ("/height", 0, "block: it has another height"),

@@ -49,7 +49,8 @@ const AFTER_HELP: &str = "\
     only one running. Devnets live under $COWBOYCTL_HOME (default: ~/.local/state/cowboyctl).\n\
     \n\
     Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 no such devnet or not running, 5 timed out, \
-    6 rejected by the chain, 7 a verification failed, 8 conflict, 130 interrupted.";
+    6 rejected by the chain, 7 a verification failed, 8 conflict, 9 cannot be verified any more, \
+    130 interrupted.";
 
 /// A local devnet of the Cowboy chain, and the tools to look into it.
 #[derive(Debug, Parser)]

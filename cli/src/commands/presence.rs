@@ -44,8 +44,8 @@ pub enum Presence {
     },
     /// Derive presence again from the votes, and check all that the devnet says of it
     ///
-    /// Blocks and certificates are fetched and verified here, from genesis on. The devnet is believed
-    /// nothing.
+    /// Blocks and certificates are fetched and verified here, from genesis on. The devnet is
+    /// believed nothing.
     Verify {
         /// The block: 120, +10 (from now) or latest
         #[arg(value_name = "HEIGHT", default_value = "latest")]

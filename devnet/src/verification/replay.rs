@@ -8,8 +8,8 @@
 //! 3. A final block is held to the rules that consensus holds it to, but for the bounds of its
 //!    transactions, and its embedded certificates are verified. Then it is executed.
 //!
-//! A certificate is valid if a quorum of the committee of its block's epoch signed it. The committee
-//! of epoch e follows from the state after the last block of e − 1: blocks of later epochs wait.
+//! A certificate is valid if a quorum of the committee of its block's epoch signed it. That of
+//! epoch e follows from the state after the last block of e − 1: blocks of later epochs wait.
 //!
 //! What is said beside the blocks (hash, state root, a certificate) is compared and reported as a
 //! [`Fault`] that ends nothing; a block that does not hold ends the replay.

@@ -1,6 +1,7 @@
 //! Were a job's runners drawn as they had to be, and is all that a node says of the draw so?
 
 use super::{
+    difference::differences,
     names::Names,
     report::{Filters, SelectionCheck},
     root::Root,
@@ -237,9 +238,11 @@ impl Findings<'_> {
                 None => self.add(format!("{runner} was not judged, should be {}", fate(&expected))),
                 Some(said) if *said != expected => {
                     let (got, should) = (fate(said), fate(&expected));
-                    let called = &said.runner;
                     self.add(match got == should {
-                        true => format!("{runner} is called `{called}`"),
+                        true => {
+                            let differing = differences(said, &expected, &[]).join("; ");
+                            format!("{runner}: {differing}")
+                        }
                         false => format!("{runner} was {got}, should be {should}"),
                     });
                 }
@@ -276,7 +279,7 @@ impl Findings<'_> {
             runner: self.names.shown(runner, said.map(|said| said.runner.as_str())),
             address: (*runner).into(),
             weight: filter.is_none().then_some(*weight),
-            stake: (*stake).into(),
+            stake: Some((*stake).into()),
             filter,
             reason,
         }
@@ -333,7 +336,7 @@ impl Findings<'_> {
     ) -> (Hash, Vec<Address>) {
         let survivors = said.candidates.iter().filter(|candidate| candidate.filter.is_none());
         let candidates: Vec<(Address, Wei)> =
-            survivors.map(|candidate| (*candidate.address, *candidate.stake)).collect();
+            survivors.map(|candidate| (*candidate.address, stake(candidate))).collect();
         let made_of = first.map_or(said.block_hash, |first| first.block_hash);
         let seed = selection::seed(*made_of, *job.job_id, Height::new(job.submitted_at));
         let seed = match said.attempt.saturating_sub(1) {
@@ -344,7 +347,7 @@ impl Findings<'_> {
             format!("the draw's seed is {}, from the parent follows {seed}", said.seed)
         });
         for candidate in said.candidates.iter().filter(|candidate| candidate.filter.is_none()) {
-            let weight = selection::stake_to_weight(*candidate.stake);
+            let weight = selection::stake_to_weight(stake(candidate));
             self.expect(candidate.weight == Some(weight), || {
                 let (runner, got) = (&candidate.runner, candidate.weight.unwrap_or_default());
                 format!("{runner} has weight {got}, its stake gives {weight}")
@@ -368,9 +371,14 @@ impl Findings<'_> {
     }
 }
 
+/// What a runner had locked, as it is said.
+fn stake(candidate: &Candidate) -> Wei {
+    candidate.stake.map_or(Wei::ZERO, |stake| *stake)
+}
+
 /// What became of a runner in the filters.
 fn fate(candidate: &Candidate) -> String {
-    let stake = *candidate.stake;
+    let stake = stake(candidate);
     match (&candidate.filter, candidate.weight) {
         (None, Some(weight)) => format!("a candidate with weight {weight} (stake {stake} wei)"),
         (None, None) => format!("a candidate without weight (stake {stake} wei)"),

@@ -183,7 +183,7 @@ impl Job {
                     let what = format!("the filters of job {} were not done again", check.job_id);
                     return Err(CliError::new(Exit::Unverified, what)
                         .detail("the devnet no longer has the blocks that they follow from")
-                        .hint("keep all blocks: storage.keep in the topology"));
+                        .hint("a larger `storage.keep` in the topology keeps them longer"));
                 }
                 let what = format!("the selection for job {} does not verify", check.job_id);
                 trust::concluded(check.valid, what, check.mismatches.first().cloned())

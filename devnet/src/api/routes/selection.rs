@@ -77,7 +77,7 @@ fn candidate(view: &View, verdict: &Verdict, gone: &BTreeSet<Address>) -> Candid
         runner: view.name(runner),
         address: (*runner).into(),
         weight: filter.is_none().then_some(*weight),
-        stake: (*stake).into(),
+        stake: Some((*stake).into()),
         filter,
         reason,
     }

@@ -8,7 +8,10 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{DrawRecord, Payload},
-    job::{filter::Filter, spec::JobSpec},
+    job::{
+        filter::{Filter, Verdict},
+        spec::JobSpec,
+    },
     primitives::{Hash, Wei, codec::to_vec},
 };
 use rusqlite::params;
@@ -101,6 +104,12 @@ async fn jobs_are_listed_newest_first() {
     assert!(text.contains("bad_request") && text.contains("Verified"), "{text}");
 }
 
+/// What a draw records of a runner.
+fn of<'a>(draw: &'a mut DrawRecord, runner: &str) -> &'a mut Verdict {
+    let found = draw.verdicts.iter_mut().find(|verdict| verdict.runner == address(runner));
+    found.expect("every runner is judged")
+}
+
 #[tokio::test]
 async fn a_draw_is_explained_and_done_again() {
     let mut devnet = Devnet::new().await;
@@ -163,14 +172,21 @@ async fn a_draw_is_explained_and_done_again() {
         let found = verify(&|stored| change(&mut stored.draw)).await;
         assert!(found.contains(expected), "{found}: expected {expected}");
     };
-    check(&|draw| draw.verdicts[0].stake = Wei::new(1), "(stake 1 wei), should be a cand").await;
-    check(&|draw| draw.verdicts[0].weight = 7, "was a candidate with weight 7").await;
+    let poor = "(stake 1 wei), should be a candidate";
+    check(&|draw| of(draw, "runner-0").stake = Wei::new(1), poor).await;
+    let heavy = "runner-0 was a candidate with weight 7";
+    check(&|draw| of(draw, "runner-0").weight = 7, heavy).await;
     // A verdict that lets an absent runner in, or keeps one out, or for another reason.
-    check(&|draw| draw.verdicts[1].dropped_by = None, "runner-1 was a candidate").await;
-    check(&|draw| draw.verdicts[2].dropped_by = Some(Filter::Pool), "runner-2 was dropped").await;
-    check(&|draw| draw.verdicts[1].reason.push('!'), "P(H-1) is 0!").await;
-    check(&|draw| drop(draw.verdicts.pop()), "runner-2 was not judged").await;
-    check(&|draw| draw.verdicts[2].runner = address("dev-0"), "the registry did not have it").await;
+    let let_in = "runner-1 was a candidate";
+    check(&|draw| of(draw, "runner-1").dropped_by = None, let_in).await;
+    let kept_out = "runner-2 was dropped by pool";
+    check(&|draw| of(draw, "runner-2").dropped_by = Some(Filter::Pool), kept_out).await;
+    check(&|draw| of(draw, "runner-1").reason.push('!'), "its bit in P(H-1) is 0!").await;
+    let runner = address("runner-2");
+    let not_judged = "runner-2 was not judged";
+    check(&|draw| draw.verdicts.retain(|v| v.runner != runner), not_judged).await;
+    let stranger = "dev-0 was judged, the registry did not have it";
+    check(&|draw| of(draw, "runner-2").runner = address("dev-0"), stranger).await;
     check(&|draw| draw.seed = Hash::ZERO, "the draw's seed is 0x0000").await;
     check(&|draw| draw.parent = Hash::ZERO, "the seed was made of 0x0000").await;
     let favoured = "runner-2 was favoured by MRU, should be nobody";
@@ -223,8 +239,8 @@ async fn a_draw_is_done_again_after_its_state_is_gone() {
     assert!(check.valid && check.height == 3, "{check:?}");
     // What is recorded of it is not believed, however long ago it was.
     let mut stored = devnet.store(0).draws_of(&id).unwrap().pop().unwrap();
-    stored.draw.verdicts[0].reason = "because".to_owned();
-    stored.draw.verdicts[0].dropped_by = Some(Filter::Reputation);
+    let judged = of(&mut stored.draw, "runner-0");
+    (judged.reason, judged.dropped_by) = ("because".to_owned(), Some(Filter::Reputation));
     devnet.alter("UPDATE draw SET body = ?", params![to_vec(&stored.draw)]);
     let check = devnet.verify_selection(&id.to_string()).await.unwrap();
     assert!(!check.valid && check.filters == Filters::Redone, "{check:?}");

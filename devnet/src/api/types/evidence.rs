@@ -64,7 +64,7 @@ pub struct Evidence {
     pub embedded: Vec<CertificateEvidence>,
     /// The fields of `certificate_bytes`; absent where those are no certificate.
     pub certificate: Option<CertificateEvidence>,
-    /// P(height) as the answering validator stores it; absent where the chain embeds no certificate.
+    /// P(height) as the answering validator stores it; absent where no block embeds a certificate.
     pub presence: Option<PresenceEvidence>,
 }
 

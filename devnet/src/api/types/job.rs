@@ -265,8 +265,10 @@ pub struct Candidate {
     pub reason: Option<String>,
     /// Its weight by stake; absent where it was dropped.
     pub weight: Option<u64>,
-    /// What it had locked as of the parent block: the weight follows from it.
-    pub stake: AmountText,
+    /// What it had locked as of the parent block: the weight follows from it. Absent in recordings
+    /// of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stake: Option<AmountText>,
 }
 
 /// One draw.

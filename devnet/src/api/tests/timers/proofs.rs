@@ -113,15 +113,15 @@ async fn a_proof_is_of_the_state_that_is_asked_for() {
     let (code, _) = devnet.refused_proof("timer", &asked(head + 1)).await;
     assert_eq!(code, ErrorCode::NotFound);
 
-    // The head's certificate never comes: no certified header names the state before it.
+    // The head's certificate never comes: no header names the state after it.
     let (code, _) = devnet.refused_proof("timer", &asked(head - 1)).await;
     assert_eq!(code, ErrorCode::Unavailable);
     devnet.push_to(&[0, 1], vec![], vec![]);
     devnet.push_empty(2);
-    let (code, message) = devnet.refused_proof("timer", &asked(head - 1)).await;
+    let (code, message) = devnet.refused_proof("timer", &asked(head)).await;
     assert_eq!(code, ErrorCode::NotFound);
     assert!(message.contains("no final block with a certificate names"), "{message}");
-    assert_eq!(devnet.proved("timer", &asked(head)).await.0.header_height, head + 1);
+    assert_eq!(devnet.proved("timer", &asked(head - 1)).await.0.header_height, head + 1);
 }
 
 #[tokio::test]
