@@ -134,7 +134,7 @@ pub use chain::{
     StreamQuery, Transaction, TransactionAccepted, TransactionRequest, TransactionStatus,
 };
 pub use error::{ErrorBody, ErrorCode, ErrorDetail};
-pub use fault::{Fault, FaultRequest, FaultSpec};
+pub use fault::{Fault, FaultRequest, FaultSpec, LieKind};
 pub use job::{
     Candidate, CommitRequest, Draw, Explanation, ExplanationQuery, FailureRequest, Job, JobEvent,
     JobQuery, JobResult, JobStatus, JobSummary, MruRecord, PolledJob, PolledJobs, ResultAccepted,
