@@ -174,8 +174,7 @@ fn lie(words: &[String]) -> Result<(LieKind, Option<String>), String> {
     let (kind, rest) = match words[..] {
         ["ones", ref rest @ ..] => (LieKind::Ones, rest),
         ["zeros", ref rest @ ..] => (LieKind::Zeros, rest),
-        ["flip", ref rest @ ..] => (LieKind::Flip, rest),
-        ref rest => (LieKind::Flip, rest),
+        _ => (LieKind::Flip, words.strip_prefix(&["flip"]).unwrap_or(&words)),
     };
     match rest {
         [] if !words.is_empty() => Ok((kind, None)),

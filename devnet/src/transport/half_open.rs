@@ -165,7 +165,7 @@ impl Slot {
                 None => false,
             };
             if !taken {
-                pending().await
+                pending::<()>().await;
             }
         }
     }
