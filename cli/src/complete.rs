@@ -125,6 +125,18 @@ pub fn pipelines() -> Vec<CompletionCandidate> {
     and_latest(numbered.collect())
 }
 
+/// What `fault lie` has votes say.
+pub fn lies() -> Vec<CompletionCandidate> {
+    let words = [
+        ("ones", "all are present"),
+        ("zeros", "all are absent"),
+        ("flip", "the opposite of what the validator sees"),
+        ("of", "of one runner alone"),
+    ];
+    let words = words.map(|(word, help)| described(word, help.to_owned()));
+    words.into_iter().chain(runners()).collect()
+}
+
 /// What `fault heal` takes: nodes with a fault, numbers of faults, or all.
 pub fn faults() -> Vec<CompletionCandidate> {
     let faults = ask::devnet(async |client| client.faults().await);

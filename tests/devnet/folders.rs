@@ -54,6 +54,27 @@ fn too_few_open_files_are_told_before_anything_starts() {
     assert_eq!(code, Some(0), "{error}\n{}", home.logs());
 }
 
+/// What `devnet validate` says is compared with what a devnet of seven validators has.
+#[test]
+fn a_devnet_needs_what_it_is_said_to_need() {
+    let home = Home::new();
+    let file = home.path("seven.yaml");
+    fs::write(&file, "name: seven\nvalidators: 7\nrunners: 5\n").unwrap();
+    let file = file.to_str().unwrap();
+    let needs = home.json(&["devnet", "validate", file])["needs"].clone();
+    let needs = |what: &str| needs[what].as_u64().unwrap();
+    let up = home.json(&["devnet", "up", "--detach", "-f", file, "--wait", "30"]);
+    let process = Path::new("/proc").join(up["pid"].to_string());
+    let open = fs::read_dir(process.join("fd")).unwrap().count() as u64;
+    let said = needs("open_files");
+    assert!(open < said && said < 4 * open, "{open} are open, {said} may be");
+    let status = fs::read_to_string(process.join("status")).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+    let said = needs("memory_mib");
+    assert!(kib / 1_024 < said && said < 3 * kib / 1_024, "{kib} KiB, {said} MiB are said");
+}
+
 #[test]
 fn a_link_in_the_place_of_a_folder_is_refused_and_what_it_names_is_left() {
     let home = Home::new();

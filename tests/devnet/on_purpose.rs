@@ -109,6 +109,39 @@ fn a_killed_validator_is_missed_by_nobody_and_catches_up() {
 }
 
 #[test]
+fn a_validator_lies_a_runner_into_presence_where_the_rule_lets_one() {
+    let home = Home::new();
+    let file = home.path("quorum.yaml");
+    let rule = "chain:\n  presence:\n    threshold_rule: quorum\n";
+    std::fs::write(&file, format!("runners: 2\n{rule}")).unwrap();
+    home.up(&["-f", file.to_str().unwrap(), "--wait", "4"]);
+    let killed = home.json(&["fault", "kill", "runner-1"]);
+    let gone = first(&home, number(&killed["since"]), "runner-1", false);
+    let laid = home.json(&["fault", "lie", "validator-3", "ones", "of", "runner-1"]);
+    let expected = ["lie", "validator-3", "ones", "runner-1"];
+    assert_eq!(["kind", "at", "votes", "of"].map(|key| text(&laid[key])), expected, "{laid}");
+    let lied = first(&home, number(&laid["since"]).max(gone), "runner-1", true);
+    assert!(is_present(&home, lied, "runner-0"), "it lies about one");
+    let lie = faults(&home).pop().unwrap();
+    assert!(number(&lie["lies"]) > 0, "{lie}");
+    home.json(&["fault", "heal", "validator-3"]);
+    first(&home, home.height() + 1, "runner-1", false);
+    // Of all, and the honest ones among three votes are still two.
+    home.json(&["fault", "lie", "validator-3", "zeros"]);
+    let from = home.height() + 1;
+    home.wait_height(from + 3);
+    assert!(is_present(&home, from, "runner-0"));
+
+    let error = home.fails(2, &["fault", "lie", "validator-3", "twos"]);
+    assert!(error.contains("`twos` is no lie: expected ones, zeros or flip"), "{error}");
+    let error = home.fails(2, &["fault", "lie", "runner-0", "ones"]);
+    assert!(error.contains("`runner-0` is a runner: only validators vote"), "{error}");
+    let error = home.fails(3, &["fault", "lie", "validator-3", "of", "runner-7"]);
+    assert!(error.contains("no runner `runner-7` is registered"), "{error}");
+    shape::seen(&["fault lie"]);
+}
+
+#[test]
 fn a_killed_runner_vanishes_and_works_again_once_healed() {
     let home = Home::new();
     home.up(&["--wait", "4", "--runners", "1"]);

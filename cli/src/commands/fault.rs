@@ -3,13 +3,13 @@
 use crate::{
     args, complete,
     context::Context,
-    error::CliError,
+    error::{CliError, Exit},
     output::{Document, Row, fields, time},
 };
 use clap::{Args, Subcommand};
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 use cowboy_devnet::{
-    api::types::{Fault as Entry, FaultRequest, FaultSpec},
+    api::types::{Fault as Entry, FaultRequest, FaultSpec, LieKind},
     duration::Plain,
 };
 use std::{str::FromStr, time::Duration};
@@ -19,7 +19,7 @@ pub enum Fault {
     /// The faults in force: since when, until when, and what they did so far
     ///
     /// Dropped and delayed count messages between validators and UDP datagrams between runners and
-    /// validators. Faults end with the devnet's process.
+    /// validators, lies count votes. Faults end with the devnet's process.
     Ls,
     /// End a node at once, as a crash would: nobody is told, nothing is saved
     ///
@@ -87,6 +87,24 @@ pub enum Fault {
         #[command(flatten)]
         lasting: Lasting,
     },
+    /// Have a validator vote for runners that it does not see, or not for those that it sees
+    ///
+    /// ones: all are present; zeros: all are absent; flip: the opposite of what it sees. `of
+    /// RUNNER` lies about that runner alone; without another word it says the opposite. The
+    /// validator itself goes on as before. What comes of it depends on presence.threshold_rule:
+    /// `presence feasibility` has how many validators it takes. For example:
+    /// cowboyctl fault lie validator-3 ones of runner-1
+    Lie {
+        /// The validator: a name or an address
+        #[arg(add = ArgValueCandidates::new(complete::validators))]
+        validator: String,
+        /// What its votes say: ones, zeros or flip, of all runners or of one
+        #[arg(required = true, num_args = 1..=3, value_name = "ones|zeros|flip|of RUNNER")]
+        #[arg(add = ArgValueCandidates::new(complete::lies))]
+        votes: Vec<String>,
+        #[command(flatten)]
+        lasting: Lasting,
+    },
     /// Heal faults: all, those laid on a node, or one by its number
     ///
     /// A node that was killed is started again, over its storage. The answer is what was healed.
@@ -150,6 +168,25 @@ fn group(text: &str) -> Result<Group, String> {
     Ok(Group(nodes))
 }
 
+/// What votes say, and of whom.
+fn lie(words: &[String]) -> Result<(LieKind, Option<String>), String> {
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let (kind, rest) = match words[..] {
+        ["ones", ref rest @ ..] => (LieKind::Ones, rest),
+        ["zeros", ref rest @ ..] => (LieKind::Zeros, rest),
+        _ => (LieKind::Flip, words.strip_prefix(&["flip"]).unwrap_or(&words)),
+    };
+    match rest {
+        [] if !words.is_empty() => Ok((kind, None)),
+        ["of", runner] => Ok((kind, Some((*runner).to_owned()))),
+        _ => Err(format!(
+            "`{}` is no lie: expected ones, zeros or flip, with `of RUNNER` where it is about one \
+             runner",
+            words.join(" ")
+        )),
+    }
+}
+
 /// Per cent with at most one digit after the point, as per mille.
 fn per_mille(text: &str) -> Result<u16, String> {
     let refused =
@@ -187,6 +224,10 @@ impl Fault {
             }
             Self::Loss { at, percent: per_mille, drawn, lasting } => {
                 (FaultSpec::Loss { at, per_mille }, drawn.seed, lasting)
+            }
+            Self::Lie { validator: at, votes, lasting } => {
+                let (votes, of) = lie(&votes).map_err(|error| CliError::new(Exit::Usage, error))?;
+                (FaultSpec::Lie { at, votes, of }, None, lasting)
             }
         };
         let (for_ms, for_blocks) = match lasting {
@@ -229,6 +270,15 @@ fn parts(fault: &FaultSpec) -> (String, String) {
             };
             (format!("loss {}{tenth} %", per_mille / 10), at.clone())
         }
+        FaultSpec::Lie { at, votes, of } => {
+            let votes = match votes {
+                LieKind::Ones => "ones",
+                LieKind::Zeros => "zeros",
+                LieKind::Flip => "flip",
+            };
+            let of = of.as_ref().map(|runner| format!(" of {runner}")).unwrap_or_default();
+            (format!("lie {votes}{of}"), at.clone())
+        }
     }
 }
 
@@ -248,7 +298,7 @@ fn until(fault: &Entry) -> String {
 
 impl Row for Entry {
     const HEADER: &'static [&'static str] =
-        &[">fault", "what", "where", ">since", "until", ">dropped", ">delayed"];
+        &[">fault", "what", "where", ">since", "until", ">dropped", ">delayed", ">lies"];
 
     fn cells(&self) -> Vec<String> {
         let (what, at) = parts(&self.fault);
@@ -260,6 +310,7 @@ impl Row for Entry {
             until(self),
             self.dropped.to_string(),
             self.delayed.to_string(),
+            self.lies.to_string(),
         ]
     }
 
@@ -324,6 +375,23 @@ mod tests {
     }
 
     #[test]
+    fn lies_parse() {
+        let check = |text: &str, expected: Option<(LieKind, Option<&str>)>| {
+            let words: Vec<_> = text.split(' ').map(str::to_owned).collect();
+            let expected = expected.map(|(kind, of)| (kind, of.map(str::to_owned)));
+            assert_eq!(lie(&words).ok(), expected, "{text}");
+        };
+        check("ones", Some((LieKind::Ones, None)));
+        check("zeros of runner-1", Some((LieKind::Zeros, Some("runner-1"))));
+        check("flip", Some((LieKind::Flip, None)));
+        check("of runner-1", Some((LieKind::Flip, Some("runner-1"))));
+        for bad in ["", "twos", "runner-1", "ones runner-1", "of", "ones of", "ones zeros of"] {
+            check(bad, None);
+        }
+        assert!(lie(&[]).is_err());
+    }
+
+    #[test]
     fn faults_read_well() {
         let check = |fault: FaultSpec, what: &str| assert_eq!(parts(&fault).0, what);
         let at = "a..b".to_owned();
@@ -333,6 +401,12 @@ mod tests {
         check(latency(1_500_000, 500), "latency 1.5 s to 1.5 s");
         check(FaultSpec::Loss { at: at.clone(), per_mille: 50 }, "loss 5 %");
         check(FaultSpec::Loss { at: at.clone(), per_mille: 5 }, "loss 0.5 %");
+        let lie = |of: Option<&str>| {
+            let (votes, of) = (LieKind::Ones, of.map(str::to_owned));
+            FaultSpec::Lie { at: at.clone(), votes, of }
+        };
+        check(lie(None), "lie ones");
+        check(lie(Some("runner-1")), "lie ones of runner-1");
         let groups = [["a", "b"], ["c", "d"]].map(|group| group.map(str::to_owned).to_vec());
         let partition = FaultSpec::Partition { groups: groups.to_vec() };
         assert_eq!(parts(&partition), ("partition".to_owned(), "a,b | c,d".to_owned()));

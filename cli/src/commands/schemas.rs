@@ -139,6 +139,7 @@ const ALL: &[(&str, Prints)] = &[
     ("fault partition", Json(&[one::<api::Fault>()])),
     ("fault latency", Json(&[one::<api::Fault>()])),
     ("fault loss", Json(&[one::<api::Fault>()])),
+    ("fault lie", Json(&[one::<api::Fault>()])),
     ("fault heal", Json(&[many::<api::Fault>()])),
     ("job submit", Json(&[one::<job::Submitted>()])),
     ("job submit custom", Json(&[one::<job::Submitted>()])),

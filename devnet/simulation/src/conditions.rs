@@ -4,7 +4,7 @@
 use crate::script::{Fault, Groups, Links, Node, Place, Share};
 use commonware_p2p::simulated as p2p;
 use commonware_utils::Probability;
-use cowboy_devnet::transport::simulated;
+use cowboy_devnet::{faults::Lie, transport::simulated};
 use std::{fmt, time::Duration};
 
 /// A fault in force; whom it is about has been drawn.
@@ -20,6 +20,8 @@ pub enum Condition {
     Latency(Place, Duration, Duration),
     /// Messages are lost.
     Loss(Place, Share),
+    /// A validator's votes say something else than it sees, of one runner or of all.
+    Lie(Node, Lie, Option<Node>),
 }
 
 impl Condition {
@@ -33,7 +35,8 @@ impl Condition {
         let partition = fault.partition.clone().map(Self::Partition);
         let latency = fault.latency.as_ref().map(|it| Self::Latency(it.on, it.delay, it.jitter));
         let loss = fault.loss.as_ref().map(|it| Self::Loss(it.on, it.percent));
-        partition.or(latency).or(loss)
+        let lie = fault.lie.as_ref().map(|it| Self::Lie(it.on, it.votes.0, it.of));
+        partition.or(latency).or(loss).or(lie)
     }
 
     /// The node that is down or silent because of it.
@@ -55,6 +58,8 @@ impl fmt::Display for Condition {
                 write!(f, "latency +{} ms on {place}", delay.as_millis())
             }
             Self::Loss(place, share) => write!(f, "loss {share} on {place}"),
+            Self::Lie(node, lie, None) => write!(f, "lie {lie} by {node}"),
+            Self::Lie(node, lie, Some(runner)) => write!(f, "lie {lie} of {runner} by {node}"),
         }
     }
 }

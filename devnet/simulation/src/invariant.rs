@@ -43,6 +43,36 @@ pub enum Violation {
         /// Of which block.
         height: Height,
     },
+    /// Too few liars have made a runner present that no honest validator saw.
+    #[error(
+        "P({height}) has runner-{runner}, which no honest validator saw: {liars} lied, and it \
+         takes {enough}"
+    )]
+    Fabricated {
+        /// Its number.
+        runner: usize,
+        /// Of which block.
+        height: Height,
+        /// Who lied about that block and may have a say in it.
+        liars: u32,
+        /// How many it takes.
+        enough: u32,
+    },
+    /// Too few liars have made a runner absent that all honest validators of its subset saw.
+    #[error(
+        "P({height}) lacks runner-{runner}, which all honest validators of its subset saw: \
+         {liars} of them lied, and it takes {enough}"
+    )]
+    Hidden {
+        /// Its number.
+        runner: usize,
+        /// Of which block.
+        height: Height,
+        /// Who lied about that block and may have a say in it.
+        liars: u32,
+        /// How many it takes.
+        enough: u32,
+    },
     /// Money appeared or went.
     #[error("after {height} there are {got} wei, not {expected}")]
     Supply {
@@ -90,6 +120,8 @@ impl Violation {
             Self::Fork { .. } => "fork",
             Self::Receipts { .. } => "receipts",
             Self::Presence { .. } => "presence",
+            Self::Fabricated { .. } => "fabricated",
+            Self::Hidden { .. } => "hidden",
             Self::Supply { .. } => "supply",
             Self::SecondResult { .. } => "one_result",
             Self::Mru { .. } | Self::MruState { .. } => "mru",

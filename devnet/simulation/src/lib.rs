@@ -4,7 +4,7 @@
 //! takes from the seed alone; the validators' code asks no other clock and no other randomness.
 //!
 //! [`script`] has scenarios as they are written, [`play`] plays one; [`scenario`] is the one that
-//! tests play with many seeds.
+//! tests play with many seeds. [`invariant`] and [`witness`] say what must hold.
 
 pub mod cluster;
 pub mod conditions;
@@ -15,6 +15,7 @@ mod load;
 pub mod play;
 pub mod scenario;
 pub mod script;
+pub mod witness;
 
 pub use cluster::{Cluster, Setup};
 pub use scenario::{Report, Scenario, ScenarioError};

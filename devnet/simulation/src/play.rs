@@ -10,12 +10,14 @@ use crate::{
     load::Requests,
     scenario::{self, ScenarioError},
     script::{Fault, Node, Script, Span, Who},
+    witness::{Coverage, Presences, Witness},
 };
 use commonware_runtime::{Clock as _, Supervisor as _, deterministic::Context};
 use cowboy_devnet::{
     chain::ledger::ExecutedBlock,
-    consensus::{presence::RunnerView, timing::Timing},
-    sample::{validator_keys, validator_name},
+    consensus::{lying::Lying, presence::RunnerView, timing::Timing},
+    faults::{self, Faults, Tap},
+    sample::{key, validator_keys, validator_name},
     validator::node::StartError,
 };
 use cowboy_engine::primitives::{Hash, Height, keccak256};
@@ -35,7 +37,7 @@ pub struct Line {
     pub time: Duration,
     /// The newest height then; of a block its own.
     pub height: Height,
-    /// What it is: `block`, `fault` or `heal`.
+    /// What it is: `block`, `fault`, `heal` or `fabricated`.
     pub kind: &'static str,
     /// In a few words.
     pub what: String,
@@ -58,6 +60,8 @@ pub struct Played {
     pub verified: usize,
     /// Blocks that carry their parent's certificate, of all from height 2 on.
     pub certified: (usize, usize),
+    /// What P had of the runners that validators saw.
+    pub presence: Coverage,
     /// How long it took, on the simulation's clock.
     pub time: Duration,
     /// What does not hold, if something does not.
@@ -123,6 +127,7 @@ pub fn play(
                 submitted: player.requests.jobs().len(),
                 verified: player.verified(),
                 certified: cluster.parents_certified(0)?,
+                presence: player.presences.coverage(),
                 time: player.elapsed(),
                 breach,
             })
@@ -170,6 +175,9 @@ struct Player<'a> {
     devnet: Devnet,
     requests: Requests,
     invariants: Invariants,
+    presences: Presences,
+    /// What validators' votes make of what they see, now.
+    lies: Faults,
     /// By validator: what it executes; `None` where it is down.
     watching: Vec<Option<Receiver<Arc<ExecutedBlock>>>>,
     awaited: Vec<Awaited<'a>>,
@@ -186,15 +194,19 @@ impl<'a> Player<'a> {
         plan.setup.genesis.params.threshold_rule = script.rule.into();
         plan.setup.link = Travel::from(script.links).between_validators();
         plan.runner_link = Travel::from(script.runner_links).to_runners();
-        let liars = script.liars.clone();
-        plan.vote = Box::new(move |validator, gateway| -> Arc<dyn RunnerView> {
-            match liars.get(&Node::Validator(validator)) {
+        let (liars, witness, lies) = (script.liars.clone(), Witness::default(), Faults::new(0));
+        let (watching, laid) = (witness.clone(), lies.clone());
+        plan.vote = Box::new(move |validator, gateway| {
+            let sight: Arc<dyn RunnerView> = Arc::new(gateway.clone());
+            let view = match liars.get(&Node::Validator(validator)) {
                 Some(lie) => {
                     let noise = keccak256(&[&validator.to_be_bytes()]);
                     Arc::new(Liar::new(lie.0, noise, gateway))
                 }
-                None => Arc::new(gateway),
-            }
+                None => sight.clone(),
+            };
+            let tap = Tap::new(laid.clone(), &validator_name(validator));
+            watching.of(validator, sight, Arc::new(Lying { view, tap }))
         });
         let genesis = plan.setup.genesis.state().map_err(StartError::Genesis);
         let supply = genesis.map_err(ClusterError::Start)?.supply().total();
@@ -214,6 +226,8 @@ impl<'a> Player<'a> {
             devnet,
             requests: Requests::new(script.load, script.blocks),
             invariants: Invariants::new(supply),
+            presences: Presences::new(witness, script.validators, script.runners),
+            lies,
             watching,
             awaited,
             ongoing: Vec::new(),
@@ -297,11 +311,22 @@ impl<'a> Player<'a> {
     ) -> Result<(), ScenarioError> {
         let elapsed = self.elapsed();
         let mut newest = self.invariants.height();
-        let (script, invariants) = (self.script, &mut self.invariants);
+        let (script, invariants, presences) =
+            (self.script, &mut self.invariants, &mut self.presences);
         let blocks = self.watching[validator].as_mut();
         let checked: Result<(), Violation> = scenario::each(blocks, |executed| {
             let height = executed.block.header.height;
             invariants.check(validator, executed)?;
+            for wrong in presences.check(executed)? {
+                let by: Vec<_> = wrong.by.iter().map(|liar| validator_name(*liar)).collect();
+                let what = format!(
+                    "runner-{} is present in P({}) by {} alone",
+                    wrong.runner,
+                    wrong.first,
+                    by.join(", ")
+                );
+                trace(Line { time: elapsed, height, kind: "fabricated", what });
+            }
             if height > newest {
                 newest = height;
                 trace(Line { time: elapsed, height, kind: "block", what: words(script, executed) });
@@ -379,6 +404,16 @@ impl<'a> Player<'a> {
     /// Makes nodes and links what the faults in force make of them.
     async fn apply(&mut self, trace: &mut dyn FnMut(Line)) -> Result<(), ScenarioError> {
         let conditions: Vec<_> = self.ongoing.iter().map(|it| it.condition.clone()).collect();
+        for rule in self.lies.rules() {
+            self.lies.lift(rule.id);
+        }
+        for condition in &conditions {
+            if let Condition::Lie(node, lie, of) = condition {
+                let runner = of.map(|of| (of.to_string(), key(&of.to_string()).address()));
+                let lie = faults::Fault::Lie { node: node.to_string(), lie: *lie, of: runner };
+                self.lies.lay(lie, None, None);
+            }
+        }
         for validator in 0..self.script.validators {
             let down = conditions::is_down(&conditions, Node::Validator(validator));
             let running = self.watching[validator].is_some();

@@ -4,13 +4,14 @@ use super::{
     backend::{Backend, Switch},
     error::ApiError,
     nodes,
-    types::{self, FaultRequest, FaultSpec, Text},
+    types::{self, FaultRequest, FaultSpec, LieKind, Text},
     view::shown,
 };
 use crate::{
     duration::Exact,
-    faults::{At, Fault, MAX_DELAY, Rule, Until},
+    faults::{At, Fault, Lie, MAX_DELAY, Rule, Until},
 };
+use cowboy_engine::primitives::Address;
 use jiff::Timestamp;
 use std::{
     collections::BTreeSet,
@@ -161,6 +162,34 @@ fn check(backend: &Backend, spec: &FaultSpec) -> Result<Fault, ApiError> {
             }
             Fault::Loss { at: place(backend, at)?, per_mille: *per_mille }
         }
+        FaultSpec::Lie { at, votes, of } => {
+            let node = nodes::find(backend, at)?;
+            if backend.slot(&node).is_none() {
+                let message = format!("`{node}` is a runner: only validators vote");
+                return Err(ApiError::bad_request(message).hint("expected a validator"));
+            }
+            let lie = match votes {
+                LieKind::Ones => Lie::Ones,
+                LieKind::Zeros => Lie::Zeros,
+                LieKind::Flip => Lie::Flip,
+            };
+            let of = of.as_deref().map(|runner| registered(backend, runner)).transpose()?;
+            Fault::Lie { node, lie, of }
+        }
+    })
+}
+
+/// The name and the address of a runner that votes are about: a registered one, wherever it runs.
+fn registered(backend: &Backend, text: &str) -> Result<(String, Address), ApiError> {
+    let state = backend.newest();
+    let registered = |address: &Address| state.registry().get(address).is_some();
+    let found = backend.names.resolve(text).filter(registered);
+    found.map(|address| (backend.names.of(&address), address)).ok_or_else(|| {
+        let hint = match backend.names.nearest(text, registered) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "see who is registered: cowboyctl runner ls".to_owned(),
+        };
+        ApiError::not_found(format!("no runner `{}` is registered", shown(text))).hint(hint)
     })
 }
 
@@ -223,6 +252,15 @@ fn convert(rule: &Rule) -> types::Fault {
         Fault::Loss { at, per_mille } => {
             FaultSpec::Loss { at: at.to_string(), per_mille: *per_mille }
         }
+        Fault::Lie { node, lie, of } => FaultSpec::Lie {
+            at: node.clone(),
+            votes: match lie {
+                Lie::Ones => LieKind::Ones,
+                Lie::Zeros => LieKind::Zeros,
+                Lie::Flip => LieKind::Flip,
+            },
+            of: of.as_ref().map(|(runner, _)| runner.clone()),
+        },
     };
     let (until_height, until) = match rule.until {
         None => (None, None),
@@ -238,5 +276,6 @@ fn convert(rule: &Rule) -> types::Fault {
         until,
         dropped: rule.tally.dropped(),
         delayed: rule.tally.delayed(),
+        lies: rule.tally.lies(),
     }
 }

@@ -8,7 +8,8 @@
 //! * [`delivery`]: final blocks on their way into the ledger.
 //! * [`timing`], [`channels`], [`network`], [`gate`], [`epochs`], [`engine`]: starting it all, on
 //!   any runtime and network.
-//! * [`faulty`]: a network that loses and delays messages as a devnet's faults say.
+//! * [`faulty`], [`lying`]: a network that loses and delays messages, and votes that lie, as a
+//!   devnet's faults say.
 
 pub mod application;
 mod archive;
@@ -21,6 +22,7 @@ mod epochs;
 pub mod faulty;
 pub mod gate;
 pub mod held;
+pub mod lying;
 pub mod network;
 pub mod presence;
 pub mod scheme;

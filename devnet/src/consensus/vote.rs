@@ -175,6 +175,7 @@ mod tests {
         for len in [0, 1, 8, 9, CAPACITY] {
             let bytes = signature(len).encode();
             assert_eq!(bytes.len(), VoteSignature::SIZE);
+            assert_eq!(bytes.len(), 580, "docs/presence.md");
             assert_eq!(VoteSignature::decode(bytes).expect("as written"), signature(len));
         }
     }

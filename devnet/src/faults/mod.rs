@@ -1,4 +1,4 @@
-//! Faults laid on purpose on the links between nodes of a devnet.
+//! Faults laid on purpose on a devnet: on the links between its nodes, and on what validators vote.
 //!
 //! [`Faults`] is the table of all that is in force, one per devnet. A [`Tap`] is a node's way to
 //! it: whatever carries messages asks its node's tap what becomes of each, and gets a [`Decision`].
@@ -6,6 +6,8 @@
 //!
 //! * what a validator receives from another one ([`crate::consensus::faulty`]): messages;
 //! * what a node sends over QUIC ([`crate::transport::quic`]): UDP datagrams.
+//!
+//! What a validator votes about runners goes by its tap too ([`Tap::vote`]).
 //!
 //! All nodes of a devnet live in one process, so one end of a link is enough. A node that
 //! the table was not told of (a runner in a process of its own) is in no rule by name.
@@ -22,6 +24,7 @@
 //! the n-th is up to the timing of a real devnet.
 
 mod delayed;
+mod lie;
 mod rule;
 mod tap;
 
@@ -29,10 +32,12 @@ mod tap;
 mod tests;
 
 pub use delayed::Delayed;
+pub use lie::Lie;
 pub use rule::{At, Fault, MAX_DELAY, Rule, Tally, Until};
 pub use tap::Tap;
 
 use commonware_utils::sync::Mutex;
+use cowboy_engine::{presence::Bitmap, registry::Order};
 use std::{
     collections::BTreeMap,
     fmt,
@@ -209,7 +214,7 @@ impl Faults {
         let (mut delay, mut ordered, mut delayed) = (Duration::ZERO, true, None);
         for rule in table.rules.iter_mut().filter(matching) {
             match &rule.fault {
-                Fault::Kill { .. } => {}
+                Fault::Kill { .. } | Fault::Lie { .. } => {}
                 Fault::Pause { .. } | Fault::Partition { .. } => {
                     rule.tally.drop_one();
                     return Decision::Drop;
@@ -241,6 +246,22 @@ impl Faults {
                 Decision::Delay { by: delay, ordered, tally }
             }
         }
+    }
+
+    /// What a validator votes where it sees `seen`: its lies change that in the order in which they
+    /// were laid.
+    fn vote(&self, validator: &str, order: &Order, seen: Bitmap) -> Bitmap {
+        let table = self.0.table.lock();
+        table.rules.iter().fold(seen, |vote, rule| match &rule.fault {
+            Fault::Lie { node, lie, of } if node == validator => {
+                let told = lie.tell(of.as_ref().map(|(_, runner)| runner), order, &vote);
+                if told != vote {
+                    rule.tally.lie_once();
+                }
+                told
+            }
+            _ => vote,
+        })
     }
 
     /// The table has other rules than before.

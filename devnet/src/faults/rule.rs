@@ -1,7 +1,8 @@
 //! One fault: what it does, where, until when, and what it has done.
 
+use super::Lie;
 use crate::duration::Plain;
-use cowboy_engine::primitives::keccak256;
+use cowboy_engine::primitives::{Address, keccak256};
 use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -51,6 +52,15 @@ pub enum Fault {
         /// How many of a thousand.
         per_mille: u16,
     },
+    /// A validator's votes do not say which runners it sees.
+    Lie {
+        /// Which validator.
+        node: String,
+        /// What they say.
+        lie: Lie,
+        /// Of which runner, by name and address; of all where it is left out.
+        of: Option<(String, Address)>,
+    },
 }
 
 /// Some links.
@@ -97,7 +107,9 @@ impl Fault {
     /// Whether it was laid on this node, or on a link of it. A partition is laid on all.
     pub fn is_laid_on(&self, node: &str) -> bool {
         match self {
-            Self::Kill { node: name } | Self::Pause { node: name } => name == node,
+            Self::Kill { node: name }
+            | Self::Pause { node: name }
+            | Self::Lie { node: name, .. } => name == node,
             Self::Partition { .. } => false,
             Self::Latency { at, .. } | Self::Loss { at, .. } => at.names(node),
         }
@@ -105,13 +117,13 @@ impl Fault {
 
     /// Whether it does anything to messages.
     pub(super) const fn concerns_links(&self) -> bool {
-        !matches!(self, Self::Kill { .. })
+        !matches!(self, Self::Kill { .. } | Self::Lie { .. })
     }
 
     /// Whether it does anything to messages between these; `None`: a node without a name.
     pub(super) fn concerns(&self, from: Option<&str>, to: Option<&str>) -> bool {
         match self {
-            Self::Kill { .. } => false,
+            Self::Kill { .. } | Self::Lie { .. } => false,
             Self::Pause { node } => from == Some(node.as_str()) || to == Some(node.as_str()),
             Self::Partition { groups } => {
                 let group = |end: Option<&str>| {
@@ -130,6 +142,9 @@ impl Fault {
             (Self::Partition { .. }, Self::Partition { .. }) => true,
             (Self::Latency { at: a, .. }, Self::Latency { at: b, .. })
             | (Self::Loss { at: a, .. }, Self::Loss { at: b, .. }) => a == b,
+            (Self::Lie { node: a, of: of_a, .. }, Self::Lie { node: b, of: of_b, .. }) => {
+                a == b && of_a == of_b
+            }
             _ => false,
         }
     }
@@ -139,7 +154,9 @@ impl Fault {
         match self {
             Self::Latency { at, .. } => format!("latency {at}"),
             Self::Loss { at, .. } => format!("loss {at}"),
-            Self::Kill { .. } | Self::Pause { .. } | Self::Partition { .. } => String::new(),
+            Self::Kill { .. } | Self::Pause { .. } | Self::Partition { .. } | Self::Lie { .. } => {
+                String::new()
+            }
         }
     }
 }
@@ -164,6 +181,10 @@ impl fmt::Display for Fault {
             }
             Self::Loss { at, per_mille } => {
                 write!(f, "loss of {}.{} % on {at}", per_mille / 10, per_mille % 10)
+            }
+            Self::Lie { node, lie, of: None } => write!(f, "lie {lie} by {node}"),
+            Self::Lie { node, lie, of: Some((runner, _)) } => {
+                write!(f, "lie {lie} of {runner} by {node}")
             }
         }
     }
@@ -200,11 +221,12 @@ impl fmt::Display for Until {
     }
 }
 
-/// What a rule has done to messages so far.
+/// What a rule has done to messages and votes so far.
 #[derive(Debug, Default)]
 pub struct Tally {
     dropped: AtomicU64,
     delayed: AtomicU64,
+    lies: AtomicU64,
 }
 
 impl Tally {
@@ -216,6 +238,15 @@ impl Tally {
     /// Messages it has delayed.
     pub fn delayed(&self) -> u64 {
         self.delayed.load(Ordering::Relaxed)
+    }
+
+    /// Votes it has changed.
+    pub fn lies(&self) -> u64 {
+        self.lies.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn lie_once(&self) {
+        self.lies.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn drop_one(&self) {

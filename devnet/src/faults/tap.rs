@@ -1,6 +1,7 @@
 //! A node's way to the table.
 
 use super::{Decision, End, Faults, Seat};
+use cowboy_engine::{presence::Bitmap, registry::Order};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -35,6 +36,11 @@ impl Tap {
     /// Whether nothing is in force on any link of the devnet.
     pub fn is_quiet(&self) -> bool {
         self.faults.is_quiet()
+    }
+
+    /// What the node, a validator, votes about the runners of `order` where it sees `seen`.
+    pub fn vote(&self, order: &Order, seen: Bitmap) -> Bitmap {
+        self.faults.vote(&self.node, order, seen)
     }
 
     /// The node sits there.

@@ -30,6 +30,7 @@ use crate::{
     consensus::{
         engine::{self, EngineError},
         faulty::{self, Faulty},
+        lying::Lying,
         network::Loopback,
         timing::Timing,
     },
@@ -368,7 +369,7 @@ impl Nodes {
                 haste: config.backend.haste().clone(),
                 ledger,
                 known: self.known.clone(),
-                view: Arc::new(gateway.clone()),
+                view: Arc::new(Lying { view: Arc::new(gateway.clone()), tap: tap.clone() }),
                 gateway: Some(service::serve(
                     gateway.clone(),
                     results,

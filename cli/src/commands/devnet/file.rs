@@ -6,8 +6,12 @@ use crate::{
     output::{Document, amount, fields, millis, raw, table, warn},
 };
 use clap::{Args, builder::FalseyValueParser};
-use cowboy_devnet::topology::{
-    Name, Overrides, Plan, RunnerPlan, TEMPLATE, TimersSection, Topology, Visibility,
+use cowboy_devnet::{
+    orchestrator::files::{memory_mib, needed},
+    topology::{
+        MAX_RUNNERS, Name, Overrides, Plan, RunnerPlan, TEMPLATE, TimersSection, Topology,
+        Visibility,
+    },
 };
 use cowboy_engine::timer::{self, Activation, Policy};
 use serde::Serialize;
@@ -109,10 +113,23 @@ pub struct Resolved {
     runners: Vec<RunnerNode>,
     /// The accounts.
     accounts: Vec<Endowed>,
+    /// What it takes of the machine.
+    needs: Needs,
     /// The control API's port; absent: the system chooses.
     api_port: Option<u16>,
     /// What may go wrong.
     warnings: Vec<String>,
+}
+
+/// What a devnet's process takes of the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Needs {
+    /// Files and sockets that it may come to have open; `devnet up` refuses where fewer are
+    /// allowed.
+    open_files: u64,
+    /// Memory in MiB, while nobody asks much of it.
+    memory_mib: u64,
 }
 
 /// How reliably a connected runner is present.
@@ -129,6 +146,8 @@ pub struct PresenceForecast {
     threshold: u32,
     /// `always` or `sometimes`; what is never is an error instead.
     visibility: &'static str,
+    /// Runners that may be registered at most: a vote's bitmap carries no more.
+    max_runners: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -190,6 +209,7 @@ impl Resolved {
                     Visibility::Sometimes => "sometimes",
                     Visibility::Never => "never",
                 },
+                max_runners: MAX_RUNNERS,
             },
             timers: TimersSection::of(&plan.timers),
             migration_phase: plan.phase.to_string(),
@@ -208,6 +228,7 @@ impl Resolved {
                     balance: account.balance.to_string(),
                 })
                 .collect(),
+            needs: Needs { open_files: needed(plan), memory_mib: memory_mib(plan) },
             api_port: plan.api_port,
             warnings: unreliable
                 .then(|| feasibility.to_string())
@@ -265,6 +286,21 @@ impl Document for Resolved {
                     presence.subset,
                     self.validators.len(),
                     presence.visibility,
+                ),
+            ),
+            (
+                "runners",
+                format!(
+                    "{} of {} at most: a vote carries no more",
+                    self.runners.len(),
+                    presence.max_runners
+                ),
+            ),
+            (
+                "needs",
+                format!(
+                    "{} open files and sockets, {} MiB of memory",
+                    self.needs.open_files, self.needs.memory_mib
                 ),
             ),
             ("migration phase", self.migration_phase.clone()),

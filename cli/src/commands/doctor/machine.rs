@@ -5,7 +5,7 @@ use crate::commands::devnet::saved_plan;
 use cowboy_devnet::{
     executor::command::private,
     home::{DevnetHome, State},
-    orchestrator::files::needed,
+    orchestrator::files::{memory_mib, needed},
     topology::{Overrides, Plan, Topology},
 };
 use rustix::process::{Resource, getrlimit};
@@ -18,12 +18,6 @@ use std::{
 };
 
 const SUBJECT: &str = "machine";
-
-/// Memory of a devnet's process, in MiB: half as much again as was resident after 15 blocks of the
-/// same ones (85, 144, 166, 216).
-const MIB: u64 = 96;
-const MIB_PER_VALIDATOR: u64 = 32;
-const MIB_PER_RUNNER: u64 = 1;
 
 /// Steps of the clock that nobody minds.
 const STEP: Duration = Duration::from_millis(250);
@@ -106,9 +100,7 @@ fn memory(plan: &Plan, table: &str) -> Finding {
     let Some(kib) = available else {
         return Finding::warning("memory", SUBJECT, "the system does not say how much is free");
     };
-    let (free, validators) = (kib / 1_024, plan.validators.len() as u64);
-    let runners = plan.runners.len() as u64;
-    let needed = MIB + validators * MIB_PER_VALIDATOR + runners * MIB_PER_RUNNER;
+    let (free, needed) = (kib / 1_024, memory_mib(plan));
     if free >= needed {
         return Finding::ok("memory", SUBJECT, format!("{free} MiB are free"));
     }

@@ -5,16 +5,21 @@ use crate::{
     error::{CliError, Exit},
     output::{Document, Format, Row, fields, millis, short},
 };
-use cowboy_devnet::api::types::{HashText, Text};
+use cowboy_devnet::{
+    api::types::{HashText, Text},
+    sample::validator_name,
+};
 use cowboy_engine::primitives::Hash;
 use cowboy_simulation::{
     play::{Breach, Line, PlayError, Played, play},
     script::Script,
+    witness::{self, Coverage},
 };
 use serde::Serialize;
 use std::{
     cell::RefCell,
     collections::BTreeMap,
+    fmt,
     num::NonZeroUsize,
     panic,
     str::FromStr,
@@ -87,6 +92,8 @@ pub struct Outcome {
     pub audit: Option<String>,
     /// Jobs that were taken, and how many of them have a verified result.
     pub jobs: Jobs,
+    /// What P had of the runners that validators saw.
+    pub presence: Presence,
     /// What it took on the simulation's clock.
     pub virtual_ms: u64,
     /// What it took.
@@ -113,6 +120,74 @@ pub struct Jobs {
     pub submitted: usize,
     /// Those that have a verified result.
     pub verified: usize,
+}
+
+/// What P had of the runners that validators saw.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Presence {
+    /// Runners, counted once a block, that each honest validator of their subset voted for whose
+    /// vote is in the certificate.
+    pub seen: u64,
+    /// Those of them that P has.
+    pub present: u64,
+    /// Runners that were present by the votes of liars alone.
+    pub fabricated: Vec<Wrong>,
+    /// Runners that were seen and not present.
+    pub hidden: Vec<Wrong>,
+}
+
+/// A runner about which P was wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Wrong {
+    /// Its name.
+    pub runner: String,
+    /// In how many blocks.
+    pub blocks: u64,
+    /// The first of them.
+    pub first: u64,
+    /// The validators whose lies did it; nobody: chance did.
+    pub by: Vec<String>,
+}
+
+impl From<Coverage> for Presence {
+    fn from(coverage: Coverage) -> Self {
+        let Coverage { seen, present, fabricated, hidden } = coverage;
+        let named = |wrongs: Vec<witness::Wrong>| wrongs.into_iter().map(Wrong::from).collect();
+        Self { seen, present, fabricated: named(fabricated), hidden: named(hidden) }
+    }
+}
+
+impl From<witness::Wrong> for Wrong {
+    fn from(wrong: witness::Wrong) -> Self {
+        let witness::Wrong { runner, blocks, first, by } = wrong;
+        let runner = format!("runner-{runner}");
+        Self {
+            runner,
+            blocks,
+            first: first.get(),
+            by: by.into_iter().map(validator_name).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { runner, blocks, first, by } = self;
+        let by = if by.is_empty() { "chance".to_owned() } else { by.join(", ") };
+        write!(f, "{runner} in {blocks} blocks from {first} on, by {by}")
+    }
+}
+
+impl Presence {
+    /// How many of a hundred that were seen were present.
+    fn coverage(&self) -> String {
+        let Some(per_mille) = (self.present * 1_000).checked_div(self.seen) else {
+            return "nobody was seen".to_owned();
+        };
+        format!("{}.{} % of {} that were seen", per_mille / 10, per_mille % 10, self.seen)
+    }
 }
 
 /// An invariant that does not hold.
@@ -166,8 +241,18 @@ pub fn one(
     };
     match played {
         Ok(played) => {
-            let Played { heights, root, digest, audit, submitted, verified, time, breach, .. } =
-                played;
+            let Played {
+                heights,
+                root,
+                digest,
+                audit,
+                submitted,
+                verified,
+                presence,
+                time,
+                breach,
+                certified: _,
+            } = played;
             let violation = breach
                 .map(|Breach { invariant, height, what }| violation(invariant, height.get(), what));
             Ok(Outcome {
@@ -180,6 +265,7 @@ pub fn one(
                 digest: Some(Text(digest)),
                 audit: Some(audit),
                 jobs: Jobs { submitted, verified },
+                presence: presence.into(),
                 virtual_ms: to_ms(time),
                 wall_ms,
                 violation,
@@ -199,6 +285,7 @@ pub fn one(
                 digest: None,
                 audit: None,
                 jobs: Jobs { submitted: 0, verified: 0 },
+                presence: Presence::default(),
                 virtual_ms: 0,
                 wall_ms,
                 violation: Some(violation("no_panic", height, what)),
@@ -366,9 +453,12 @@ impl Document for Outcome {
             ("state root", or_dash(self.state_root.map(|root| root.to_string()))),
             ("digest", or_dash(self.digest.map(|digest| digest.to_string()))),
             ("jobs", format!("{} verified of {}", self.jobs.verified, self.jobs.submitted)),
+            ("presence", self.presence.coverage()),
             ("simulated", millis(self.virtual_ms)),
             ("took", millis(self.wall_ms)),
         ];
+        lines.extend(self.presence.fabricated.iter().map(|it| ("fabricated", it.to_string())));
+        lines.extend(self.presence.hidden.iter().map(|it| ("hidden", it.to_string())));
         if let Some(violation) = &self.violation {
             lines.push(("violation", format!("at {}: {}", violation.height, violation.what)));
             lines.push(("replay", violation.replay.clone()));

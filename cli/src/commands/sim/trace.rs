@@ -17,7 +17,7 @@ pub struct Step {
     time_ms: u64,
     /// The newest height then; of a block its own.
     height: u64,
-    /// `block`, `fault` or `heal`.
+    /// `block`, `fault`, `heal` or `fabricated`.
     #[cfg_attr(test, schema(value_type = String))]
     kind: &'static str,
     /// In a few words.

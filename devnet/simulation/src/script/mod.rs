@@ -20,7 +20,10 @@ pub use library::{Scenario, all, named};
 pub use value::{Groups, Node, Place, Range, Share, Span, Who};
 
 use crate::liar::Lie;
-use cowboy_devnet::topology::{Rule, parse_duration};
+use cowboy_devnet::{
+    faults,
+    topology::{Rule, parse_duration},
+};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -141,6 +144,33 @@ pub struct Fault {
     /// Messages are lost.
     #[serde(default)]
     pub loss: Option<Lossy>,
+    /// A validator's votes lie about who is present.
+    #[serde(default)]
+    pub lie: Option<Lying>,
+}
+
+/// Who lies, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lying {
+    /// The validator.
+    pub on: Node,
+    /// What its votes say: ones, zeros or flip.
+    pub votes: LyingText,
+    /// The runner that they say it of; of all where it is left out.
+    #[serde(default)]
+    pub of: Option<Node>,
+}
+
+/// A lie of faults by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LyingText(pub faults::Lie);
+
+impl<'de> Deserialize<'de> for LyingText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(D::Error::custom)
+    }
 }
 
 /// Where messages take longer, and how much.
@@ -259,10 +289,11 @@ impl Script {
             fault.partition.is_some(),
             fault.latency.is_some(),
             fault.loss.is_some(),
+            fault.lie.is_some(),
         ];
         if kinds.iter().filter(|there| **there).count() != 1 {
             return Err(format!(
-                "{field}: expected one of kill, pause, partition, latency and loss"
+                "{field}: expected one of kill, pause, partition, latency, loss and lie"
             ));
         }
         if let Some(Span::Time(span)) = fault.lasting {
@@ -287,6 +318,18 @@ impl Script {
             [fault.latency.as_ref().map(|slow| slow.on), fault.loss.as_ref().map(|l| l.on)];
         for place in places.into_iter().flatten() {
             place.nodes().try_for_each(|node| self.known(field, node))?;
+        }
+        if let Some(Lying { on, of, .. }) = &fault.lie {
+            self.known(field, *on)?;
+            if matches!(on, Node::Runner(_)) {
+                return Err(format!("{field}.lie: {on} is no validator: only their votes lie"));
+            }
+            if let Some(of) = of {
+                self.known(field, *of)?;
+                if matches!(of, Node::Validator(_)) {
+                    return Err(format!("{field}.lie: {of} is no runner: votes are about those"));
+                }
+            }
         }
         let mut seen = Vec::new();
         for node in fault.partition.iter().flat_map(|groups| groups.0.iter().flatten()) {
@@ -334,6 +377,10 @@ impl fmt::Display for Fault {
             }
             Self { loss: Some(lossy), .. } => {
                 write!(f, "loss {} on {}", lossy.percent, lossy.on)
+            }
+            Self { lie: Some(Lying { on, votes, of }), .. } => {
+                let of = of.map(|runner| format!(" of {runner}")).unwrap_or_default();
+                write!(f, "lie {}{of} by {on}", votes.0)
             }
             _ => f.write_str("nothing"),
         }

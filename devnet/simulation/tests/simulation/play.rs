@@ -1,8 +1,9 @@
 //! Scenarios, played: what holds does, what cannot hold is told, and a seed is a run.
 
+use cowboy_devnet::topology::Rule;
 use cowboy_simulation::{
     play::{Line, Played, play},
-    script::{Script, all},
+    script::{Script, all, named},
 };
 use std::time::Duration;
 
@@ -80,6 +81,60 @@ fn timers_fire() {
     let (played, lines) = played("blocks: 50\nrunners: 0\nload: {timers: 30}\n", 4);
     assert_eq!(played.breach, None);
     assert!(lines.iter().any(|line| line.what.contains("TimerFired")), "{lines:#?}");
+}
+
+/// Two of seven validators lie, which is f. Under `quorum` they make a runner present that is gone,
+/// under `committee` none.
+#[test]
+fn liars_fabricate_a_presence_where_the_rule_lets_them() {
+    let script = named("liars").expect("it is there").script().expect("a scenario");
+    let mut told = Vec::new();
+    let of_rule = |rule, told: &mut Vec<Line>| {
+        let script = Script { rule, ..script.clone() };
+        let played = play(&script, 3, None, &mut |line| told.push(line)).expect("it is played");
+        assert_eq!(played.breach, None, "{rule:?}");
+        played.presence
+    };
+    let quorum = of_rule(Rule::Quorum, &mut told);
+    assert_eq!(quorum.fabricated.len(), 1, "{quorum:?}");
+    let wrong = &quorum.fabricated[0];
+    assert_eq!((wrong.runner, &wrong.by), (2, &[5, 6].into()));
+    assert!(wrong.first.get() > 15 && wrong.blocks > 3, "{wrong:?}");
+    let lines: Vec<_> = told.iter().filter(|line| line.kind == "fabricated").collect();
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].what.contains("runner-2 is present"), "{lines:?}");
+    assert!(quorum.seen > 100 && quorum.present > 0, "{quorum:?}");
+    let committee = of_rule(Rule::Committee, &mut Vec::new());
+    assert_eq!(committee.fabricated, []);
+}
+
+/// One of four lies for a while, about one runner.
+#[test]
+fn a_lie_is_a_fault() {
+    let of = |rule: &str, votes: &str, runner: &str| {
+        let yaml = format!(
+            "rule: {rule}\nrunners: 3\nblocks: 60\nfaults:\n- {{at: 5, kill: runner-0}}\n\
+             - {{at: 20, for: 20, lie: {{on: validator-3, votes: {votes}, of: {runner}}}}}\n"
+        );
+        let (played, lines) = played(&yaml, 5);
+        assert_eq!(played.breach, None, "{yaml}");
+        let lie = format!("lie {votes} of {runner} by validator-3");
+        assert!(lines.iter().any(|line| line.kind == "fault" && line.what.contains(&lie)));
+        played.presence
+    };
+    for votes in ["ones", "flip"] {
+        let quorum = of("quorum", votes, "runner-0");
+        let [wrong] = &quorum.fabricated[..] else { panic!("{quorum:?}") };
+        assert_eq!((wrong.runner, &wrong.by), (0, &[3].into()));
+        assert!((19..=21).contains(&wrong.first.get()) && wrong.blocks < 25, "{wrong:?}");
+    }
+    assert_eq!(of("committee", "ones", "runner-0").fabricated, []);
+    // One of four is enough to hide a runner that it is connected to, where a certificate leaves out
+    // another one.
+    let committee = of("committee", "zeros", "runner-2");
+    let [wrong] = &committee.hidden[..] else { panic!("{committee:?}") };
+    assert_eq!((wrong.runner, &wrong.by), (2, &[3].into()));
+    assert_eq!(committee.seen, committee.present + wrong.blocks);
 }
 
 /// Every scenario of the library, briefly.

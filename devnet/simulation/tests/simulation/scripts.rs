@@ -49,6 +49,13 @@ fn what_is_wrong_is_named() {
         "no links to each other",
     );
     check("faults: [{at: 3, partition: [[runner-0], [runner-0]]}]", "runner-0 stands in it twice");
+    check("faults: [{at: 3, lie: {on: runner-0, votes: ones}}]", "only their votes lie");
+    check("faults: [{at: 3, lie: {on: validator-0, votes: big}}]", "expected ones, zeros or flip");
+    check(
+        "faults: [{at: 3, lie: {on: validator-0, votes: ones, of: validator-1}}]",
+        "validator-1 is no runner",
+    );
+    check("faults: [{at: 3, lie: {on: validator-0, votes: ones, of: runner-4}}]", "no runner-4");
     check("liars: {runner-0: ones}", "only their votes lie");
     check("liars: {validator-0: big}", "`big` is no lie: expected ones");
     check("block_time: 60s\nblocks: 20000", "blocks times block_time in s");

@@ -2,9 +2,11 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{ErrorCode, Fault, FaultRequest, FaultSpec, ValidatorState},
+    api::types::{ErrorCode, Fault, FaultRequest, FaultSpec, LieKind, ValidatorState},
     client::ClientError,
+    faults::Tap,
 };
+use cowboy_engine::presence::Bitmap;
 use serde_json::{Value, json};
 
 fn request(fault: FaultSpec) -> FaultRequest {
@@ -49,7 +51,7 @@ async fn faults_are_laid_listed_and_healed() {
         shown(&first),
         json!({
             "id": 1, "kind": "pause", "at": "runner-1", "seed": 7, "since": 3,
-            "until_height": null, "until": null, "dropped": 0, "delayed": 0,
+            "until_height": null, "until": null, "dropped": 0, "delayed": 0, "lies": 0,
         })
     );
     let link = lay(latency("validator-2..runner-1", 50_000, 1_500)).await;
@@ -99,6 +101,53 @@ async fn what_is_killed_stands_as_a_fault_until_it_is_started() {
     // One that cannot be started stays, and is told of; the others are healed.
     kill("validator-2").await.unwrap_err();
     kill("validator-1").await.unwrap();
+}
+
+fn lie(at: &str, votes: LieKind, of: Option<&str>) -> FaultSpec {
+    FaultSpec::Lie { at: at.into(), votes, of: of.map(str::to_owned) }
+}
+
+#[tokio::test]
+async fn lies_are_laid_on_validators_about_registered_runners() {
+    let mut devnet = Devnet::new().await;
+    devnet.push_empty(1);
+    let client = devnet.client.clone();
+    let runner = address("runner-1").to_string();
+    let request = |at: &str, votes, of| request(lie(at, votes, of));
+    let about = client.lay_fault(&request("validator-0", LieKind::Ones, Some(&runner))).await;
+    let about = shown(&about.unwrap());
+    let expected = json!(["lie", "validator-0", "ones", "runner-1"]);
+    assert_eq!(json!(["kind", "at", "votes", "of"].map(|key| about[key].clone())), expected);
+    let all = client.lay_fault(&request("validator-0", LieKind::Zeros, None)).await.unwrap();
+    assert_eq!(shown(&all).get("of"), None);
+    // It takes the place of the one about all, not of the one about a runner.
+    client.lay_fault(&request("validator-0", LieKind::Flip, None)).await.unwrap();
+    assert_eq!(ids(&client.faults().await.unwrap()), [1, 3]);
+    let order = devnet.backend.newest().registry().order().clone();
+    let seen = Bitmap::from_fn(order.len(), |runner| runner == 0);
+    let vote = |node: &str| {
+        let told = Tap::new(devnet.backend.faults().clone(), node).vote(&order, seen.clone());
+        told.ones().collect::<Vec<_>>()
+    };
+    // First runner-1 is added, then everything turned round.
+    assert_eq!(vote("validator-0"), [2]);
+    assert_eq!(vote("validator-1"), [0]);
+    let lies: Vec<_> = client.faults().await.unwrap().iter().map(|fault| fault.lies).collect();
+    assert_eq!(lies, [1, 1]);
+    assert_eq!(ids(&client.heal_faults(Some("validator-0")).await.unwrap()), [1, 3]);
+    assert_eq!(vote("validator-0"), [0]);
+    let check = async |request: FaultRequest, code: ErrorCode, text: &str| {
+        let error = client.lay_fault(&request).await.unwrap_err();
+        assert_eq!(error.code(), Some(code), "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+    };
+    let of_runner = request("runner-0", LieKind::Ones, None);
+    check(of_runner, ErrorCode::BadRequest, "only validators vote").await;
+    let (missing, not_found) = ("no runner `validator-1` is registered", ErrorCode::NotFound);
+    check(request("validator-0", LieKind::Ones, Some("validator-1")), not_found, missing).await;
+    let nobody = "no runner `` is registered";
+    check(request("validator-0", LieKind::Ones, Some("")), not_found, nobody).await;
+    check(request("validator-9", LieKind::Ones, None), not_found, "no node `validator-9`").await;
 }
 
 #[tokio::test]

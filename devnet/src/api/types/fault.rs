@@ -58,6 +58,28 @@ pub enum FaultSpec {
         /// How many of a thousand.
         per_mille: u16,
     },
+    /// A validator's votes do not say which runners it sees.
+    Lie {
+        /// The validator.
+        at: String,
+        /// What they say instead.
+        votes: LieKind,
+        /// The runner that they say it of, by name or address; of all where absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<String>,
+    },
+}
+
+/// What votes say that lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LieKind {
+    /// Present.
+    Ones,
+    /// Absent.
+    Zeros,
+    /// The opposite of what the validator sees.
+    Flip,
 }
 
 /// A fault in force, or one that was just healed.
@@ -80,4 +102,6 @@ pub struct Fault {
     pub dropped: u64,
     /// Those that it has delayed.
     pub delayed: u64,
+    /// Votes that it has changed.
+    pub lies: u64,
 }

@@ -139,7 +139,7 @@ pub use evidence::{
     CertificateEvidence, Evidence, EvidencePage, EvidenceQuery, HeaderEvidence, OpenBlock,
     PresenceEvidence, RawBlock, VoteEvidence,
 };
-pub use fault::{Fault, FaultRequest, FaultSpec};
+pub use fault::{Fault, FaultRequest, FaultSpec, LieKind};
 pub use job::{
     Candidate, CommitRequest, Draw, Explanation, ExplanationQuery, FailureRequest, Job, JobEvent,
     JobQuery, JobResult, JobStatus, JobSummary, MruRecord, PolledJob, PolledJobs, ResultAccepted,
