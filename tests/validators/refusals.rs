@@ -139,7 +139,16 @@ impl Peer {
     pub(super) async fn connect(world: &World, key: SecretKey) -> Self {
         let dialer = world.client.dialer(Identity::new(&key).expect("an identity"));
         let validator = validator_keys(0).identity.public_key();
-        let connection = dialer.dial(world.address, &validator).await.expect("a connection");
+        let dialled = async {
+            loop {
+                match dialer.dial(world.address, &validator).await {
+                    // The machine is busy: a refusal would have come.
+                    Err(TransportError::ConnectTimeout { .. }) => {}
+                    dialled => break dialled.expect("a connection"),
+                }
+            }
+        };
+        let connection = timeout(PATIENCE, dialled).await.expect("in time");
         let (send, recv) = connection.open().await.expect("a stream");
         let (chain_id, reader) = (world.state.chain_id(), FrameReader::new(Channel::Control));
         Self { connection, chain_id, key, send, recv, reader, rest: Vec::new() }

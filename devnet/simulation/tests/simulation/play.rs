@@ -129,8 +129,8 @@ fn a_lie_is_a_fault() {
         assert!((19..=21).contains(&wrong.first.get()) && wrong.blocks < 25, "{wrong:?}");
     }
     assert_eq!(of("committee", "ones", "runner-0").fabricated, []);
-    // One of four is enough to hide a runner that it is connected to, where a certificate leaves out
-    // another one.
+    // One of four is enough to hide a runner that it is connected to, where a certificate leaves
+    // out another one.
     let committee = of("committee", "zeros", "runner-2");
     let [wrong] = &committee.hidden[..] else { panic!("{committee:?}") };
     assert_eq!((wrong.runner, &wrong.by), (2, &[3].into()));
