@@ -363,8 +363,8 @@ impl JobTable {
         }
     }
 
-    /// Why an attempt that neither runs nor has a result cannot be taken; `None`: it can, where there
-    /// is room.
+    /// Why an attempt that neither runs nor has a result cannot be taken; `None`: it can, where
+    /// there is room.
     fn refusal(
         &self,
         Attempt { job_id, deadline, .. }: &Attempt,

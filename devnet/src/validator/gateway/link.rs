@@ -201,8 +201,8 @@ impl RunnerLink {
         }
     }
 
-    /// The runner has these jobs open: those that the chain has ended are cancelled. A job that this
-    /// validator has not heard of may be one of a block that it lacks.
+    /// The runner has these jobs open: those that the chain has ended are cancelled. A job that
+    /// this validator has not heard of may be one of a block that it lacks.
     fn open(&self, session: &mut Validator, job_ids: &JobIds) {
         let state = self.gateway.0.shared.lock().state.clone();
         for job_id in job_ids.as_slice() {
