@@ -11,7 +11,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
-    process::{Command, Stdio},
+    process::Command,
     sync::{Arc, Mutex},
     thread,
 };
@@ -57,18 +57,7 @@ impl Liar {
     fn run(&self, home: &Home, args: &[&str], lie: Lie) -> Outcome {
         *self.lie.lock().unwrap() = lie;
         let mut command = home.command(args);
-        let output = command
-            .env("COWBOYCTL_HOME", self.folder.path())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let outcome = Outcome {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        };
-        shape::check(args, &outcome.stdout);
-        outcome
+        Outcome::of(args, command.env("COWBOYCTL_HOME", self.folder.path()))
     }
 }
 

@@ -27,6 +27,18 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Runs a command with these arguments to its end.
+    pub fn of(args: &[&str], command: &mut Command) -> Self {
+        let output = command.output().unwrap();
+        let outcome = Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        };
+        shape::check(args, &outcome.stdout);
+        outcome
+    }
+
     /// The document on standard output.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
@@ -71,14 +83,7 @@ impl Home {
 
     /// Runs a command to its end, whatever that is.
     pub fn run(&self, args: &[&str]) -> Outcome {
-        let output = self.command(args).output().unwrap();
-        let outcome = Outcome {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        };
-        shape::check(args, &outcome.stdout);
-        outcome
+        Outcome::of(args, &mut self.command(args))
     }
 
     /// Runs a command that succeeds, for its JSON, which is as its schema says.

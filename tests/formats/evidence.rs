@@ -1,7 +1,7 @@
 //! Evidence of a block against `verify_evidence.py`, which goes by `docs/verification.md` and
 //! shares no code with the chain; sound, and with each kind of byte changed.
 
-use super::proofs::Chain;
+use super::proofs::{Chain, script};
 use cowboy_devnet::api::types::{
     Bytes, BytesText, CertificateEvidence, Evidence, HeaderEvidence, OpenBlock, PresenceEvidence,
     VoteEvidence,
@@ -11,11 +11,7 @@ use cowboy_engine::{
     primitives::codec::to_vec,
 };
 use serde_json::Value;
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{fs, path::Path, process::Command};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/formats/verify_evidence.py");
 
@@ -102,19 +98,7 @@ fn evidence(chain: &Chain) -> Evidence {
 /// What the script says of an answer: its exit code and its line.
 fn checked(file: &Path, chain: &Chain, rule: &str, answer: &Value) -> (i32, String) {
     fs::write(file, answer.to_string()).expect("written");
-    let keys = chain.keys().into_iter().map(|key| format!("0x{}", hex::encode(key)));
-    let output = Command::new("python3")
-        .args(["-B", SCRIPT])
-        .arg(file)
-        .arg(format!("{:#018x}", chain.state.chain_id()))
-        .arg(rule)
-        .args(keys)
-        .stdin(Stdio::null())
-        .output()
-        .expect("python3 runs");
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.is_empty(), "{error}");
-    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
+    script(SCRIPT, file, chain, &[rule])
 }
 
 #[test]

@@ -173,12 +173,17 @@ fn subjects(chain: &Chain, actor: Address) -> Vec<Subject> {
 
 /// What the script says of a file: its exit code and its line.
 fn checked(file: &Path, chain: &Chain) -> (i32, String) {
-    let chain_id = format!("{:#018x}", chain.state.chain_id());
+    script(SCRIPT, file, chain, &[])
+}
+
+/// What a script says of a file on this chain, after `more` arguments: its exit code and its line.
+pub(crate) fn script(script: &str, file: &Path, chain: &Chain, more: &[&str]) -> (i32, String) {
     let keys = chain.keys().into_iter().map(|key| format!("0x{}", hex::encode(key)));
     let output = Command::new("python3")
-        .args(["-B", SCRIPT])
+        .args(["-B", script])
         .arg(file)
-        .arg(chain_id)
+        .arg(format!("{:#018x}", chain.state.chain_id()))
+        .args(more)
         .args(keys)
         .stdin(Stdio::null())
         .output()

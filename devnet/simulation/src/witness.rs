@@ -1,5 +1,5 @@
-//! What validators vote about runners, next to what they see, and what P makes of it: presences
-//! that nobody but liars vouches for, and runners that honest validators see and P does not have.
+//! Compares what validators vote about runners with what they see and with what P makes of it.
+//! Finds presences that only liars vouch for, and runners that honest validators see and P lacks.
 //!
 //! How many liars it takes for either is [`feasibility`]'s to say. Fewer that do it break the
 //! invariants `fabricated` and `hidden`; as many or more are reported by name.
@@ -106,7 +106,7 @@ pub struct Presences {
 }
 
 impl Presences {
-    /// For a devnet of so many validators and runners.
+    /// Of a devnet with these numbers of validators and runners.
     pub fn new(witness: Witness, validators: usize, runners: usize) -> Self {
         let runner = |index| (key(&format!("runner-{index}")).address(), index);
         let runners = (0..runners).map(runner).collect();
@@ -147,8 +147,8 @@ impl Presences {
         let committee = state.committee_in(state.epoch_at(height));
         let (n, rule) = (committee.len() as u32, state.params().threshold_rule);
         let votes = self.witness.0.lock();
-        let nobody = Votes::default();
-        let Votes { liars, seen } = votes.get(&height).unwrap_or(&nobody);
+        let no_votes = Votes::default();
+        let Votes { liars, seen } = votes.get(&height).unwrap_or(&no_votes);
         let number: BTreeMap<_, _> =
             (0..self.validators).map(|v| (validator_keys(v).public().consensus_key, v)).collect();
         let of = |vote: u32| number.get(&committee[vote as usize].consensus_key).copied();

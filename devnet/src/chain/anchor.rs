@@ -19,7 +19,7 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// The newest one whose state is that after `from` or a later block; `None`: there is none yet.
+    /// The newest one whose state is of block `from` or a later one; `None`: not yet.
     pub fn newest(ledger: &Ledger, from: Height) -> Result<Option<Self>, StorageError> {
         let (store, head) = (ledger.store(), ledger.head().height().get());
         let lowest = head.saturating_sub(LOOKED_AT).max(from.next().get());

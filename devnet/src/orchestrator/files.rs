@@ -29,8 +29,8 @@ pub fn needed(plan: &Plan) -> u64 {
         + runners * PER_RUNNER
 }
 
-/// How much memory a devnet's process may take, in MiB, while nobody asks much of it: jobs, actors
-/// and long queues come on top.
+/// How much memory the process of an idle devnet may take, in MiB; jobs, actors and long queues
+/// come on top.
 pub fn memory_mib(plan: &Plan) -> u64 {
     let (validators, runners) = (plan.validators.len() as u64, plan.runners.len() as u64);
     MIB + validators * MIB_PER_VALIDATOR

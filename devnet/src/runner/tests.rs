@@ -173,7 +173,7 @@ impl Net {
                 .zip(&self.nodes)
                 .map(|(validator, node)| Vote {
                     validator,
-                    presence: node.gateway.presence(order.as_slice()),
+                    presence: node.gateway.presence_at(head.height, &self.state, order.as_slice()),
                     signature: [0; 64],
                 })
                 .collect();
@@ -242,7 +242,9 @@ impl Net {
     /// Whether each validator sees the runner.
     fn seen(&self, runner: &str) -> Vec<bool> {
         let order = [key(runner).address()];
-        self.nodes.iter().map(|node| node.gateway.presence(&order).get(0)).collect()
+        let height = self.state.height().next();
+        let seen = |node: &Node| node.gateway.presence_at(height, &self.state, &order).get(0);
+        self.nodes.iter().map(seen).collect()
     }
 }
 

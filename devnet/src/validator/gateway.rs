@@ -435,12 +435,6 @@ impl Gateway {
         self.0.shared.lock().view.needed(labels);
     }
 
-    /// The bits of a vote on the next block, as far as this validator has come.
-    pub fn presence(&self, order: &[Address]) -> Bitmap {
-        let state = self.0.shared.lock().state.clone();
-        self.presence_at(state.height().next(), &state, order)
-    }
-
     /// The bits of a vote on the block at `height`, indexed by `order` (spec §4). Whom the chain
     /// lets be connected here is decided from `at`, the state before that block.
     pub fn presence_at(&self, height: Height, at: &State, order: &[Address]) -> Bitmap {

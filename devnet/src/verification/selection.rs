@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     api::{
-        convert::count,
+        convert::{self, count},
         types::{Candidate, Draw, Explanation, ExplanationQuery, HashText, Job, Text},
     },
     client::{Client, ClientError},
@@ -267,22 +267,8 @@ impl Findings<'_> {
         gone: &BTreeSet<Address>,
         said: Option<&Candidate>,
     ) -> Candidate {
-        let Verdict { runner, stake, weight, dropped_by, reason, .. } = verdict;
-        let (filter, reason) = match dropped_by {
-            Some(filter) => (Some(filter.name().to_owned()), Some(reason.clone())),
-            None if gone.contains(runner) => {
-                (Some("health".to_owned()), Some("deregistered in the block that drew".to_owned()))
-            }
-            None => (None, None),
-        };
-        Candidate {
-            runner: self.names.shown(runner, said.map(|said| said.runner.as_str())),
-            address: (*runner).into(),
-            weight: filter.is_none().then_some(*weight),
-            stake: Some((*stake).into()),
-            filter,
-            reason,
-        }
+        let told = said.map(|said| said.runner.as_str());
+        convert::job::candidate(verdict, gone, self.names.shown(&verdict.runner, told))
     }
 
     fn mru(&mut self, expected: Option<Address>, said: &Explanation) {

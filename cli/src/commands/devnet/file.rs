@@ -128,7 +128,7 @@ pub struct Needs {
     /// Files and sockets that it may come to have open; `devnet up` refuses where fewer are
     /// allowed.
     open_files: u64,
-    /// Memory in MiB, while nobody asks much of it.
+    /// Memory in MiB of an idle devnet; jobs, actors and long queues come on top.
     memory_mib: u64,
 }
 

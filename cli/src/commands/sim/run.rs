@@ -147,7 +147,7 @@ pub struct Wrong {
     pub blocks: u64,
     /// The first of them.
     pub first: u64,
-    /// The validators whose lies did it; nobody: chance did.
+    /// The validators whose lies caused it; empty: chance did.
     pub by: Vec<String>,
 }
 
@@ -184,7 +184,7 @@ impl Presence {
     /// How many of a hundred that were seen were present.
     fn coverage(&self) -> String {
         let Some(per_mille) = (self.present * 1_000).checked_div(self.seen) else {
-            return "nobody was seen".to_owned();
+            return "no runner was seen".to_owned();
         };
         format!("{}.{} % of {} that were seen", per_mille / 10, per_mille % 10, self.seen)
     }

@@ -1,12 +1,19 @@
 //! Job specifications and their states.
 
 use super::{address, amount, optional_hex};
-use crate::api::types::JobStatus;
-use cowboy_engine::job::spec::{
-    self, Check, CommandWork, Delivery, EthSendWork, HttpWork, JobSpec, LlmMessage, LlmWork,
-    McpWork, Similarity, Verification, Work,
+use crate::api::types::{Candidate, JobStatus};
+use cowboy_engine::{
+    job::{
+        filter::Verdict,
+        spec::{
+            self, Check, CommandWork, Delivery, EthSendWork, HttpWork, JobSpec, LlmMessage,
+            LlmWork, McpWork, Similarity, Verification, Work,
+        },
+    },
+    primitives::Address,
 };
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// A job's parameters.
 pub(in crate::api) fn spec(spec: &JobSpec) -> Value {
@@ -133,4 +140,25 @@ pub(in crate::api) const fn status(status: &spec::JobStatus) -> JobStatus {
 /// A result as text, where it is text.
 pub(in crate::api) fn text(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
+}
+
+/// What a draw made of a runner, called `runner`. `gone`: those that passed the filters and
+/// left the registry in the block that drew.
+pub(crate) fn candidate(verdict: &Verdict, gone: &BTreeSet<Address>, runner: String) -> Candidate {
+    let Verdict { runner: address, stake, weight, dropped_by, reason, .. } = verdict;
+    let (filter, reason) = match dropped_by {
+        Some(filter) => (Some(filter.name().to_owned()), Some(reason.clone())),
+        None if gone.contains(address) => {
+            (Some("health".to_owned()), Some("deregistered in the block that drew".to_owned()))
+        }
+        None => (None, None),
+    };
+    Candidate {
+        runner,
+        address: (*address).into(),
+        weight: filter.is_none().then_some(*weight),
+        stake: Some((*stake).into()),
+        filter,
+        reason,
+    }
 }

@@ -3,7 +3,7 @@
 pub(super) mod actor;
 pub(super) mod event;
 pub(crate) mod evidence;
-pub(super) mod job;
+pub(crate) mod job;
 pub(super) mod timer;
 pub(super) mod transaction;
 

@@ -5,7 +5,7 @@ use crate::{
     api::{
         convert,
         error::ApiError,
-        types::{Candidate, Draw, Explanation, ExplanationQuery},
+        types::{Draw, Explanation, ExplanationQuery},
         view::View,
     },
     storage::StoredDraw,
@@ -30,8 +30,9 @@ pub(super) fn explain(
     let job = find(view, &id)?;
     let (attempt, StoredDraw { height, draw }) = draw_of(view, &id, query.attempt)?;
     let gone = deregistered_in(view, height)?;
-    let mut candidates: Vec<_> =
-        draw.verdicts.iter().map(|verdict| candidate(view, verdict, &gone)).collect();
+    let judged =
+        |verdict: &Verdict| convert::job::candidate(verdict, &gone, view.name(&verdict.runner));
+    let mut candidates: Vec<_> = draw.verdicts.iter().map(judged).collect();
     // The registry's order; who has left it since comes last.
     let order = view.state.registry().order();
     candidates.sort_by_key(|candidate| order.index(&candidate.address).unwrap_or(u32::MAX));
@@ -62,25 +63,6 @@ pub(super) fn explain(
             .collect(),
         candidates_root: drawn.map(|assignment| assignment.candidates_root.into()),
     })
-}
-
-fn candidate(view: &View, verdict: &Verdict, gone: &BTreeSet<Address>) -> Candidate {
-    let Verdict { runner, stake, weight, dropped_by, reason, .. } = verdict;
-    let (filter, reason) = match dropped_by {
-        Some(filter) => (Some(filter.name().to_owned()), Some(reason.clone())),
-        None if gone.contains(runner) => {
-            (Some("health".to_owned()), Some("deregistered in the block that drew".to_owned()))
-        }
-        None => (None, None),
-    };
-    Candidate {
-        runner: view.name(runner),
-        address: (*runner).into(),
-        weight: filter.is_none().then_some(*weight),
-        stake: Some((*stake).into()),
-        filter,
-        reason,
-    }
 }
 
 pub(super) fn redraw(

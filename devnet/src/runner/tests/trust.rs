@@ -236,5 +236,6 @@ fn an_errand_is_done_for_an_agent_that_the_operator_has_named() {
         // A signature of another errand ends the connection.
         stage.say(Word::Send(Box::new(replaced))).await;
         assert_eq!((stage.answers(), started(&mut stage.activities)), (vec![], vec![]));
+        assert_eq!(*stage.runner.count().borrow(), 2, "the two honest ones");
     });
 }

@@ -229,7 +229,7 @@ impl RunnerLink {
         self.report(report);
     }
 
-    /// Tells whoever sent the runner on an errand what came of it; false: there is no such errand.
+    /// Tells the sender of an errand what came of it; false: there is no such errand.
     fn reported(&self, id: &Hash, report: impl FnOnce() -> Report) -> bool {
         let mut shared = self.gateway.0.shared.lock();
         let out = shared.errands.of(id).is_some_and(|(runner, _)| runner == self.runner);
