@@ -4,8 +4,8 @@ use super::StorageError;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 
-/// The version of the tables below; another version is refused.
-pub(super) const FORMAT: i64 = 9;
+/// The version of the tables below and of the records in them; another version is refused.
+pub(super) const FORMAT: i64 = 10;
 
 const TABLES: &str = "
 -- kept_from: the first block that is kept with its parent; 1 until blocks are dropped.

@@ -8,12 +8,14 @@ use cowboy_engine::{
         SignedTransaction, Transaction, Validator, Vote,
         block::{certificates_root, certify, transactions_root},
         execute,
-        transaction::{DeployActor, Transfer},
+        transaction::{DeployActor, Excuse, ReportFailure, Transfer},
     },
+    job::spec::Job,
     presence::Bitmap,
-    primitives::{SecretKey, Wei},
+    primitives::{Address, SecretKey, Signature, Wei, keccak256},
     registry::{Capabilities, JobKind, MIN_STAKE},
     timer::{Request, Timer},
+    wire::RejectReason,
 };
 use std::sync::Arc;
 
@@ -347,4 +349,21 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
     assert_eq!(failed, 1);
     let lanes = once.lanes(Height::new(5), Height::new(6)).unwrap();
     assert_eq!(lanes.iter().map(|lane| lane.report.fired).collect::<Vec<_>>(), [1, 2]);
+}
+
+/// Snapshots and blocks hold records of the engine. One that changes makes stores of before
+/// unreadable, which only their format can say.
+#[test]
+fn stored_records_change_with_the_format() {
+    let job = Job::new(Arc::new(crate::sample::spec(4)), (Address([7; 20]), 9), Height::new(3));
+    let report = ReportFailure {
+        job_id: Hash([1; 32]),
+        runner: Address([7; 20]),
+        said: Excuse::Rejected(RejectReason::AtCapacity),
+        runner_signature: Signature([2; 65]),
+    };
+    let state = crate::sample::genesis(4, 3).state().unwrap();
+    let records = keccak256(&[&to_vec(&job), &to_vec(&report), &to_vec(&state)]).to_string();
+    let hash = "0xc9c1492f8abcb8d79c8d12c9198941416c0597273f80bef20d2ba458889e348c";
+    assert_eq!((schema::FORMAT, records.as_str()), (10, hash));
 }
