@@ -81,12 +81,9 @@ fn follow(path: &str) {
         }
         let (printed, code) = shell.run(&step.command);
         assert_eq!(
-            code,
-            0,
-            "{path}:{}: `{}` failed: {printed}\nbefore it: {report}\n{}",
-            step.line,
-            step.command,
-            home.logs()
+            code, 0,
+            "{path}:{}: `{}` failed: {printed}\nbefore it: {report}",
+            step.line, step.command
         );
         if let Err(difference) = compare(&printed, &step.output, step.exact) {
             report += &format!("{path}:{}: `{}`\n{difference}\n", step.line, step.command);

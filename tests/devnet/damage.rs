@@ -12,7 +12,7 @@ use std::{
 /// A stopped devnet with some blocks, with what is in the log at validators' stops in its store.
 fn stopped(blocks: &str) -> Home {
     let home = Home::new();
-    home.up(&["--wait", blocks]);
+    home.up(&["--wait", blocks, "--timeout", "4m"]);
     home.json(&["job", "submit", "custom", "--wait", "--", "echo", "hi"]);
     home.json(&["devnet", "down"]);
     home
@@ -38,11 +38,7 @@ fn goes_on(home: &Home) {
     home.up(&[]);
     let head = home.json(&["chain", "head"])["height"].as_u64().unwrap();
     home.json(&["chain", "wait", &(head + 5).to_string(), "--timeout", "60s"]);
-    crate::support::wait_until("all validators run", || {
-        let status = home.json(&["devnet", "status"]);
-        let validators = status["validators"].as_array().unwrap();
-        validators.iter().all(|v| v["status"] == "running" && v["height"].as_u64() >= Some(head))
-    });
+    home.wait_validators(|_| head);
 }
 
 fn flip_every_page(path: &Path) {
@@ -110,6 +106,31 @@ fn partition(home: &Home, begins: &str) -> Vec<PathBuf> {
     files
 }
 
+fn damage(files: &[PathBuf]) {
+    for file in files {
+        let length = fs::metadata(file).unwrap().len();
+        let file = OpenOptions::new().write(true).open(file).unwrap();
+        for at in [0, length / 2, length.saturating_sub(1)] {
+            file.write_all_at(&[0xff], at).unwrap();
+        }
+    }
+}
+
+/// Blocks come from the others while a validator waits to be heard, before its journal is read.
+#[test]
+fn a_journal_is_damaged_while_the_others_go_on() {
+    let home = Home::new();
+    home.up(&["--wait", "10"]);
+    home.json(&["validator", "stop", "validator-1"]);
+    home.wait_height(home.height() + 10);
+    damage(&partition(&home, "validator-1-simplex-"));
+    home.json(&["validator", "start", "validator-1"]);
+    goes_on_running(&home);
+    let log = fs::read_to_string(home.path("local/log/devnet.log")).unwrap();
+    let told = "its archives and the journals of its votes are removed";
+    assert!(log.contains(told), "{log}");
+}
+
 #[test]
 fn what_consensus_kept_may_be_damaged() {
     let home = stopped("30");
@@ -122,13 +143,7 @@ fn what_consensus_kept_may_be_damaged() {
         "validator-",
     ];
     for kind in kinds {
-        for file in partition(&home, kind) {
-            let length = fs::metadata(&file).unwrap().len();
-            let file = OpenOptions::new().write(true).open(&file).unwrap();
-            for at in [0, length / 2, length.saturating_sub(1)] {
-                file.write_all_at(&[0xff], at).unwrap();
-            }
-        }
+        damage(&partition(&home, kind));
         goes_on(&home);
         home.json(&["devnet", "down"]);
     }
@@ -212,14 +227,7 @@ fn a_changed_record_is_found_and_a_resync_heals_it() {
 }
 
 fn goes_on_running(home: &Home) {
-    crate::support::wait_until("all validators run", || {
-        let status = home.json(&["devnet", "status"]);
-        let validators = status["validators"].as_array().unwrap();
-        let head = status["head"]["height"].as_u64().unwrap();
-        validators
-            .iter()
-            .all(|v| v["status"] == "running" && v["height"].as_u64() >= Some(head - 3))
-    });
+    home.wait_validators(|head| head.saturating_sub(3));
 }
 
 #[test]

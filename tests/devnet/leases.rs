@@ -261,7 +261,7 @@ fn a_job_of_the_chain_is_done_by_a_runner_with_a_lease() {
             .unwrap(),
     );
     let done = submit(&["sh", "-c", "printf 'by %s' \"$COWBOY_JOB_NAME\""]);
-    assert_eq!(done.code, 0, "{done:?}\n{}", home.logs());
+    assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(done.json()["result"], "0x627920636f6d6d616e64", "`by command`, in hex");
     let leased = home.json(&["lease", "ls"]);
     assert_eq!(leased[0]["state"], "SUCCEEDED", "{leased}");

@@ -89,7 +89,7 @@ impl Home {
     /// Runs a command that succeeds, for its JSON, which is as its schema says.
     pub fn json(&self, args: &[&str]) -> Value {
         let outcome = self.run(&[&["--output", "json"], args].concat());
-        assert_eq!(outcome.code, 0, "{args:?}: {outcome:?}\n{}", self.logs());
+        assert_eq!(outcome.code, 0, "{args:?}: {outcome:?}");
         outcome.json()
     }
 
@@ -125,16 +125,33 @@ impl Home {
         wait_until("the killed process is gone", || test_kill_process(pid).is_err());
     }
 
-    /// The last lines of every devnet's log, for a failing test's message.
-    pub fn logs(&self) -> String {
+    /// The last lines of every devnet's log, for a failing test.
+    fn logs(&self) -> String {
         let mut text = String::new();
-        for entry in fs::read_dir(self.0.path()).unwrap().flatten() {
+        for entry in fs::read_dir(self.0.path()).into_iter().flatten().flatten() {
             let log = fs::read_to_string(entry.path().join("log/devnet.log")).unwrap_or_default();
             let lines: Vec<_> = log.lines().collect();
-            let from = lines.len().saturating_sub(30);
+            let from = lines.len().saturating_sub(100);
             text += &format!("--- {}\n{}\n", entry.path().display(), lines[from..].join("\n"));
         }
         text
+    }
+
+    /// Waits until every validator runs and has blocks up to `height` of the devnet's head.
+    pub fn wait_validators(&self, height: impl Fn(u64) -> u64) {
+        let start = Instant::now();
+        loop {
+            let status = self.json(&["devnet", "status"]);
+            let height = status["head"]["height"].as_u64().map(&height);
+            let goes_on = |v: &Value| {
+                v["status"] == "running" && height.is_some() && v["height"].as_u64() >= height
+            };
+            if list(&status["validators"]).iter().all(goes_on) {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "after {PATIENCE:?} one does not go on: {status}");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
     }
 
     /// The newest height that the devnet's API tells.
@@ -150,6 +167,9 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.logs());
+        }
         let mut killed = Vec::new();
         for entry in fs::read_dir(self.0.path()).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();

@@ -51,7 +51,10 @@ use futures::StreamExt as _;
 use rand_core::CryptoRng;
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tracing::{Instrument as _, Span};
@@ -106,6 +109,22 @@ enum Refusal {
     Bytes(usize),
 }
 
+/// Whether consensus has asked for a block or about one since the validator started, which it does
+/// when it has read its journals. Cloning shares it.
+#[derive(Clone, Default)]
+pub struct TakesPart(Arc<AtomicBool>);
+
+impl TakesPart {
+    /// Whether it has.
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The application of one validator. Cloning shares it.
 #[derive(Clone)]
 pub struct Application {
@@ -117,6 +136,7 @@ pub struct Application {
     pub(super) sightings: Sightings,
     pub(super) pace: Pace,
     pub(super) haste: Haste,
+    pub(super) takes_part: TakesPart,
     /// Blocks in an epoch.
     pub(super) epoch_blocks: u64,
     /// The validator's, for what is logged here.
@@ -141,6 +161,7 @@ where
         ancestry: impl Ancestry<Block>,
         (): (),
     ) -> Option<Digested<Block>> {
+        self.takes_part.set();
         let span = self.span.clone();
         self.propose_block(&runtime, &context, ancestry).instrument(span).await
     }
@@ -150,6 +171,7 @@ where
         (runtime, context): (E, Context),
         ancestry: impl Ancestry<Block>,
     ) -> bool {
+        self.takes_part.set();
         let span = self.span.clone();
         self.verify_block(runtime, &context, ancestry).instrument(span).await
     }

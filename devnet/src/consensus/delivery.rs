@@ -19,63 +19,27 @@ use commonware_consensus::{
 };
 use commonware_cryptography::{Digested, Digestible as _};
 use commonware_runtime::Clock;
-use commonware_utils::{
-    Acknowledgement as _, NZUsize, acknowledgement::Exact, channel::mpsc, sync::Mutex,
-};
+use commonware_utils::{Acknowledgement as _, NZUsize, acknowledgement::Exact, channel::mpsc};
 use cowboy_engine::primitives;
-use std::{num::NonZeroUsize, sync::Arc};
+use std::num::NonZeroUsize;
 use tokio::sync::watch;
 
 /// Final blocks delivered before the first of them is acknowledged.
 pub(super) const MAX_UNACKNOWLEDGED: NonZeroUsize = NZUsize!(16);
 
-/// How far a validator knows the chain to be final. Cloning shares it.
-#[derive(Clone)]
-pub struct Progress(Arc<Mutex<Reached>>);
-
-struct Reached {
-    tip: primitives::Height,
-    voting: bool,
-}
-
-impl Progress {
-    /// The progress of a validator that has stored the chain up to `stored`.
-    pub fn from(stored: primitives::Height) -> Self {
-        Self(Arc::new(Mutex::new(Reached { tip: stored, voting: false })))
-    }
-
-    pub(super) fn start_voting(&self) {
-        self.0.lock().voting = true;
-    }
-
-    /// The highest block known to be final, delivered or not.
-    pub fn tip(&self) -> primitives::Height {
-        self.0.lock().tip
-    }
-
-    /// Whether the validator takes part in consensus: its storage is ready and enough peers have
-    /// been heard.
-    pub fn voting(&self) -> bool {
-        self.0.lock().voting
-    }
-}
-
 /// Where final blocks wait for the ledger. Marshal delivers no more than
 /// [`MAX_UNACKNOWLEDGED`] before the first is acknowledged.
 #[derive(Clone)]
-pub(super) struct Deliveries {
-    blocks: mpsc::Sender<(Digested<Block>, Exact)>,
-    progress: Progress,
-}
+pub(super) struct Deliveries(mpsc::Sender<(Digested<Block>, Exact)>);
 
 /// The ledger's end of [`Deliveries`].
 pub(super) type Incoming = mpsc::Receiver<(Digested<Block>, Exact)>;
 
 impl Deliveries {
-    pub(super) fn new(progress: Progress) -> (Self, Incoming) {
+    pub(super) fn new() -> (Self, Incoming) {
         // One more than marshal delivers, so that a delivery never finds it full.
         let (blocks, incoming) = mpsc::channel(MAX_UNACKNOWLEDGED.get() + 1);
-        (Self { blocks, progress }, incoming)
+        (Self(blocks), incoming)
     }
 }
 
@@ -84,14 +48,10 @@ impl Reporter for Deliveries {
 
     fn report(&mut self, update: Self::Activity) -> Feedback {
         match update {
-            Update::Tip(_, height, _) => {
-                let mut reached = self.progress.0.lock();
-                reached.tip = reached.tip.max(primitives::Height::new(height.get()));
-                Feedback::Ok
-            }
+            Update::Tip(..) => Feedback::Ok,
             // A ledger that has ended takes no more; the validator ends with it.
             Update::Block(block, acknowledgement) => {
-                match self.blocks.try_send((block, acknowledgement)) {
+                match self.0.try_send((block, acknowledgement)) {
                     Ok(()) => Feedback::Ok,
                     Err(_) => Feedback::Closed,
                 }

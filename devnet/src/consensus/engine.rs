@@ -12,11 +12,12 @@
 
 use super::{
     application::Application,
+    application::TakesPart,
     archive::{self, ArchiveError},
     block::{Block, BlockConfig},
     certificate,
     channels::Endpoint,
-    delivery::{Deliveries, Delivering, MAX_UNACKNOWLEDGED, Progress},
+    delivery::{Deliveries, Delivering, MAX_UNACKNOWLEDGED},
     epochs::{BUFFER, ConsensusChannels, Epochs, MAILBOX, VIEWS_KEPT},
     held::Held,
     network::NetworkError,
@@ -86,8 +87,8 @@ pub struct Config {
     pub view: Arc<dyn RunnerView>,
     /// Certificates and counters, for whoever watches.
     pub held: Held,
-    /// How far it knows the chain to be, for whoever watches.
-    pub progress: Progress,
+    /// Told once it takes part in consensus.
+    pub takes_part: TakesPart,
 }
 
 /// Why a validator ended.
@@ -219,7 +220,7 @@ where
         reveals,
         view,
         held,
-        progress,
+        takes_part,
     } = config;
     let Endpoint { channels, blocker, peers } = endpoint;
     let span = Span::current();
@@ -364,12 +365,13 @@ where
         sightings,
         pace: timing.pace,
         haste,
+        takes_part,
         epoch_blocks: epoch_blocks.get(),
         span: span.clone(),
     };
     let inline =
         Inline::new(context.child("inline"), application, marshal.clone(), epocher.clone());
-    let (deliveries, incoming) = Deliveries::new(progress.clone());
+    let (deliveries, incoming) = Deliveries::new();
     let marshal_handle = marshal_actor.start(deliveries, buffer, (resolver_receiver, resolver));
     let (storing, storage) = watch::channel((stored, certificate::digest(head.head_hash())));
     let delivering = Delivering {
@@ -408,7 +410,6 @@ where
         automaton: inline,
         marshal,
         held,
-        progress,
         page_cache,
         stored: storage,
         begun: stored.max(floor.processed().map_or(0, |processed| processed.height().get())),

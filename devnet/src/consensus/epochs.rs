@@ -22,7 +22,6 @@ use super::{
     Digest, Finalization,
     application::{Application, Marshal},
     block::Block,
-    delivery::Progress,
     gate::{Gate, Greeting},
     held::Held,
     scheme::{Scheme, Schemes},
@@ -82,7 +81,6 @@ where
     pub(super) automaton: Automaton<E>,
     pub(super) marshal: Marshal,
     pub(super) held: Held,
-    pub(super) progress: Progress,
     pub(super) page_cache: CacheRef,
     /// How far the chain is stored, and the block there.
     pub(super) stored: watch::Receiver<(u64, Digest)>,
@@ -229,7 +227,6 @@ where
                 let members = scheme.committee().validators().iter().cloned();
                 let others: BTreeSet<_> = members.filter(|key| *key != self.me).collect();
                 gate.open(&context, &others, scheme.committee().quorum()).await;
-                self.progress.start_voting();
                 context.child("gate").spawn(move |_| gate.keep_answering());
             } else {
                 greeting.send(Recipients::All);

@@ -12,8 +12,8 @@ use crate::{
         reveals::{self, Exchange},
     },
     consensus::{
+        application::TakesPart,
         channels::quota,
-        delivery::Progress,
         engine::{self, EngineError},
         held::{Counters, Held},
         network::Network,
@@ -71,7 +71,7 @@ pub struct Services {
     /// What validators show one another of committees' results.
     pub reveals: Exchange,
     held: Held,
-    progress: Progress,
+    takes_part: TakesPart,
 }
 
 impl Services {
@@ -87,9 +87,9 @@ impl Services {
         self.held.counters()
     }
 
-    /// How far the chain is known to be final, and whether the validator votes.
-    pub const fn progress(&self) -> &Progress {
-        &self.progress
+    /// Whether the validator has taken part in consensus since it started.
+    pub fn takes_part(&self) -> bool {
+        self.takes_part.get()
     }
 }
 
@@ -152,7 +152,7 @@ where
     let (exchange, port) = reveals::exchange();
     let services = Services {
         name: name.as_str().into(),
-        progress: Progress::from(ledger.head().height()),
+        takes_part: TakesPart::default(),
         ledger,
         mempool: Mempool::new(known),
         reveals: exchange,
@@ -169,7 +169,7 @@ where
         reveals: port,
         view,
         held: services.held.clone(),
-        progress: services.progress.clone(),
+        takes_part: services.takes_part.clone(),
     };
     let context = context.child("validator").with_attribute("name", &name);
     let shared = services.clone();

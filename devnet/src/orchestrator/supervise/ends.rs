@@ -16,7 +16,7 @@ const LEAST_SPACE: u64 = 1_000_000;
 /// How long before a validator's end the panic was that ended it.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// What is removed of a validator that ends before its first block.
+/// What is removed of a validator that ends before it has taken part in consensus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {
     /// All but the journals of its votes.
@@ -42,9 +42,10 @@ impl Nodes {
         self.validators.len() + self.paused.len() + self.starved.len() < quorum
     }
 
-    /// A validator has ended by itself. With a full disk it waits for space. If it has executed
-    /// no block since its start, what consensus keeps of it may be damaged, and it starts again
-    /// without that. `false`: neither helps.
+    /// A validator has ended by itself. With a full disk it waits for space. If it has executed no
+    /// block since its start, or has not taken part in consensus (blocks come from the others
+    /// before its own journals are read), what consensus keeps of it may be damaged, and it starts
+    /// again without that. `false`: neither helps.
     pub(super) async fn goes_on(&mut self, name: &Name, error: &EngineError) -> bool {
         let (home, reserve) = (&self.config.home, self.config.plan.reserve.0);
         let short = space::short(home, reserve.max(Size(LEAST_SPACE)), 0);
@@ -68,7 +69,8 @@ impl Nodes {
             return true;
         }
         let began = self.validators.get(name).is_some_and(|validator| {
-            validator.handle.services().ledger.head().height() > validator.from
+            let services = validator.handle.services();
+            services.takes_part() && services.ledger.head().height() > validator.from
         });
         if began {
             self.repairs.remove(name);
@@ -82,7 +84,7 @@ impl Nodes {
         self.repairs.insert(name.clone(), repair);
         tracing::warn!(
             validator = %name, %error,
-            "ended before its first block: {repair} removed, the others have the rest"
+            "ended before it took part: {repair} removed, the others have the rest"
         );
         self.bury(name).await;
         let again = match self.clear(name, repair) {
