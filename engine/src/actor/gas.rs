@@ -32,6 +32,9 @@ pub struct Schedule {
     pub word_products: u64,
     /// Per KiB of heap. Heap is counted as it is taken; what becomes unreachable is not given back.
     pub heap_kib: u64,
+    /// Per object that is made of what has no object of its own: a string of each character that
+    /// is gone over, a pair of each entry of a dict or of `enumerate` and `zip`.
+    pub object: u64,
     /// Per key of the store read, beside the bytes moved.
     pub storage_read: u64,
     /// Per key of the store written or deleted; a cell per byte of key and value beside it.
@@ -61,6 +64,7 @@ record!(Schedule {
     text_bytes,
     word_products,
     heap_kib,
+    object,
     storage_read,
     storage_write,
     message,
@@ -75,7 +79,7 @@ record!(Schedule {
 impl Default for Schedule {
     fn default() -> Self {
         Self {
-            version: 1,
+            version: 2,
             node: 10,
             call: 100,
             step: 100,
@@ -84,6 +88,7 @@ impl Default for Schedule {
             text_bytes: 4,
             word_products: 4,
             heap_kib: 10,
+            object: 2,
             storage_read: 10,
             storage_write: 50,
             message: 80,
@@ -328,6 +333,12 @@ impl Meter {
     #[inline]
     pub(super) fn elements(&mut self, count: usize) -> Result<(), Fault> {
         self.pay(Cause::Data, count as u64)
+    }
+
+    /// Pays for `count` objects made of what has none of its own, beside their heap.
+    #[inline]
+    pub(super) fn objects(&mut self, count: usize) -> Result<(), Fault> {
+        self.pay(Cause::Heap, (count as u64).saturating_mul(self.schedule.object))
     }
 
     /// Pays for searching `bytes`.

@@ -642,6 +642,10 @@ fn documents_know_every_function_and_charge() {
             1,
         ),
         ("a KiB of heap".into(), of.heap_kib),
+        (
+            "a character, or a pair of `items`, `enumerate` or `zip`, made an object".into(),
+            of.object,
+        ),
         ("a key of the store read".into(), of.storage_read),
         ("a key of the store written or deleted".into(), of.storage_write),
         ("a message or transfer".into(), of.message),

@@ -381,6 +381,8 @@ table! {
         word_products,
         /// Per KiB of heap.
         heap_kib,
+        /// Per character that becomes a string, and per pair of `items`, `enumerate` or `zip`.
+        object,
         /// Per key of the store read.
         storage_read,
         /// Per key of the store written or deleted, beside a cell per byte.

@@ -211,6 +211,7 @@ impl Machine<'_> {
                 let len = self.heap.dict(dict).len();
                 self.take_sequence(len)?;
                 self.meter.elements(2 * len)?;
+                self.meter.objects(len)?;
                 let entries: Vec<_> = self.heap.dict(dict).iter().collect();
                 let mut items = Vec::with_capacity(len);
                 for (key, value) in entries {

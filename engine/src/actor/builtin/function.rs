@@ -117,6 +117,7 @@ impl Machine<'_> {
             Some(_) => return failed("enumerate() takes an int to start from, of at most 62 bits"),
         };
         self.take_sequence(items.len())?;
+        self.meter.objects(items.len())?;
         let mut pairs = Vec::with_capacity(items.len());
         for (index, item) in (start..).zip(items) {
             pairs.push(self.new_tuple(vec![Value::Int(index), item])?);
@@ -426,6 +427,7 @@ impl Machine<'_> {
         }
         let rows = columns.iter().map(Vec::len).min().unwrap_or(0);
         self.take_sequence(rows)?;
+        self.meter.objects(rows)?;
         let mut zipped = Vec::with_capacity(rows);
         for row in 0..rows {
             self.meter.elements(columns.len())?;

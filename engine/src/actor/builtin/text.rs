@@ -208,12 +208,8 @@ impl Machine<'_> {
     }
 
     fn elems(&mut self, text: Id) -> Result<Value, Fault> {
-        let count = self.text_len(text)?;
-        self.meter.entries_fit(count)?;
-        self.meter.elements(count)?;
-        let starts = self.heap.str(text).char_indices();
-        let ranges = starts.map(|(at, c)| at..at + c.len_utf8()).collect();
-        self.parts(text, ranges)
+        let characters = self.items(Value::Text(text), "elems")?;
+        self.new_list(characters)
     }
 
     fn join(&mut self, separator: Id, args: &Args) -> Result<Value, Fault> {
