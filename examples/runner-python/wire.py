@@ -28,7 +28,7 @@ REJECT_REASONS = (
     "invalid_spec",
     "deadline_passed",
 )
-CANCEL_REASONS = ("reassigned", "expired", "failed")
+CANCEL_REASONS = ("reassigned", "expired", "failed", "done")
 
 
 class ProtocolError(Exception):

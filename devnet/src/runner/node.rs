@@ -10,8 +10,9 @@
 //! ```
 //!
 //! A result goes to the validator whose assignment was accepted, as long as that stream is open,
-//! and else to any other connected one. What nobody has taken is tried again with each block and
-//! each new connection, until the job's deadline. A member of a committee sends a commitment in the
+//! and else to any other connected one. What no validator has taken is tried again with each block
+//! and each new connection, until the job's deadline; what one has taken goes to another where
+//! the chain is not soon said to have it. A member of a committee sends a commitment in the
 //! same way, once it is on the disk, and shows its result to whoever asks for it then. Of work that
 //! failed the reason goes the same way.
 //!
@@ -489,7 +490,8 @@ impl Shared {
         self.running.remove(job_id);
     }
 
-    /// Sends a result that is not on its way: to the validator that holds the job, else to any.
+    /// Sends a result that is not on its way: to the validator that holds the job, else to any that
+    /// has not taken it.
     pub(super) fn deliver(&mut self, delivery: Delivery) {
         let job_id = delivery.job_id();
         if self.in_flight.contains_key(&job_id) {
@@ -499,6 +501,7 @@ impl Shared {
         let sent = holder
             .into_iter()
             .chain(&self.links)
+            .filter(|(key, _)| !self.table.has_taken(&job_id, key))
             .find(|(_, link)| link.command(Command::Deliver(delivery.clone())))
             .map(|(key, _)| key.clone());
         if let Some(key) = sent {
@@ -506,7 +509,7 @@ impl Shared {
         }
     }
 
-    /// Sends every result that nobody has taken and that is not on its way.
+    /// Sends every result that too few have taken and that is not on its way.
     fn deliver_all(&mut self) {
         let waiting: Vec<_> = self.table.undelivered().collect();
         for delivery in waiting {

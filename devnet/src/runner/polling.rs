@@ -7,12 +7,12 @@
 //! | `sunset` | never | never |
 //!
 //! A result, the commitment to one or the reason why there is none goes over a connection where one
-//! is up; it is stuck where
-//! none has taken it for three blocks, and then handed in as well. What was committed to is handed
-//! in once the list says that it is wanted. A fetched job goes through the same table as a pushed
-//! one, so that it runs once; it is started when the list has a proof of it that holds.
-//! Polling says nothing about presence, and nobody is asked to aggregate by it: where the
-//! aggregator only polls, the committee's results are revealed one by one.
+//! is up; it is stuck where none has taken it for three blocks, and then handed in as well. What
+//! was committed to is handed in once the list says that it is wanted. A fetched job goes through
+//! the same table as a pushed one, so that it runs once; it is started when the list has a proof of
+//! it that holds. Where the runner cannot take it, it hands in the reason. Polling says nothing
+//! about presence, and no runner is asked to aggregate by it: where the aggregator only polls, the
+//! committee's results are revealed one by one.
 
 use super::{
     node::{Activity, Core},
@@ -30,7 +30,7 @@ use cowboy_engine::{
     presence::Phase,
     primitives::{Hash, Height, Signature},
     session::jobs::{Delivery, Offer},
-    wire::{CancelReason, JobResult},
+    wire::{CancelReason, JobFailure, JobResult, Reason},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -103,6 +103,7 @@ where
         desk,
         newest: 0,
         fetched: BTreeSet::new(),
+        refused: BTreeSet::new(),
         waiting: BTreeMap::new(),
         shown: BTreeMap::new(),
     };
@@ -134,6 +135,8 @@ struct Poller<E, W> {
     newest: u64,
     /// Jobs that came by polling and are still listed.
     fetched: BTreeSet<Hash>,
+    /// Jobs that were not taken, whose reason was handed in, and that are still listed.
+    refused: BTreeSet<Hash>,
     /// For how many rounds each result has waited for a connection.
     waiting: BTreeMap<Hash, u32>,
     /// For how many rounds each result that the chain wants to see has been shown.
@@ -216,7 +219,7 @@ where
         let before = std::mem::take(&mut self.shown);
         for job in jobs.iter().filter(|job| job.wants == Wanted::Reveal) {
             let job_id = job.job_id.0;
-            let result = self.desk.core.shared.lock().table.reveal(&job_id);
+            let result = self.desk.core.shared.lock().table.reveal(&job_id, None);
             let Some(result) = result else { continue };
             let rounds = before.get(&job_id).map_or(0, |rounds| rounds.saturating_add(1));
             let due = rounds.is_multiple_of(PATIENCE);
@@ -241,6 +244,7 @@ where
         self.newest = answer.height;
         if !answer.more {
             let listed: BTreeSet<Hash> = answer.jobs.iter().map(|job| job.job_id.0).collect();
+            self.refused.retain(|job_id| listed.contains(job_id));
             let fetched = std::mem::take(&mut self.fetched);
             for job_id in fetched {
                 match listed.contains(&job_id) {
@@ -253,8 +257,21 @@ where
         }
         for job in &answer.jobs {
             let open = matches!(job.wants, Wanted::Result | Wanted::Commitment);
-            if open && self.desk.take(job, Height::new(self.newest)) {
-                self.fetched.insert(job.job_id.0);
+            let job_id = job.job_id.0;
+            match self.desk.take(job, Height::new(self.newest)).filter(|_| open) {
+                Some(Offer::Accept) => {
+                    self.fetched.insert(job_id);
+                }
+                Some(Offer::Reject(reason))
+                    if reason.is_excuse() && !self.refused.contains(&job_id) =>
+                {
+                    let (core, reason) = (&self.desk.core, Reason::truncated(reason.as_str()));
+                    let failure = JobFailure::signed(core.chain_id, &core.key, job_id, reason);
+                    if self.deliver(&Delivery::Failure(failure)).await {
+                        self.refused.insert(job_id);
+                    }
+                }
+                _ => {}
             }
         }
         self.show(&answer.jobs).await;
@@ -276,25 +293,26 @@ where
     E: Clock + Spawner,
     W: Worker,
 {
-    /// Starts a job that came by polling, with the chain at `height`; false where it does not.
-    fn take(&self, job: &PolledJob, height: Height) -> bool {
+    /// Starts a job that came by polling, with the chain at `height`. `None`: it is not shown to be
+    /// one.
+    fn take(&self, job: &PolledJob, height: Height) -> Option<Offer> {
         let Self { core, jobs, worker } = self;
         let job_id = job.job_id.0;
         // It can be proved a block later.
-        let Some(shown) = &job.proof else { return false };
+        let shown = job.proof.as_ref()?;
         let (attempt, encoded) = match core.read_proof(&job_id, &shown.0.0) {
             Ok(read) => read,
             Err(error) => {
                 let runner = core.public.address();
-                tracing::warn!(%runner, %job_id, %error, "the proof of a fetched job does not hold");
-                return false;
+                tracing::warn!(%runner, %job_id, %error, "no proof of the fetched job");
+                return None;
             }
         };
         let mut spec = None;
         let mut guard = core.shared.lock();
         let shared = &mut *guard;
         if shared.closing {
-            return false;
+            return None;
         }
         let head = shared.head.max(height);
         let decided = shared.table.offer_proved(attempt, head, || {
@@ -302,7 +320,7 @@ where
             Ok(())
         });
         core.start((jobs, worker), shared, &decided, (job_id, spec));
-        decided.offer == Offer::Accept
+        Some(decided.offer)
     }
 
     /// The chain no longer assigns a fetched job to the runner: it has a result, or somebody else.

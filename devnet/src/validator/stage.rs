@@ -37,7 +37,9 @@ pub fn stage(job: &Job, runner: &Address) -> Stage {
 pub fn reason_of_cancellation(job: Option<&Job>, runner: &Address) -> CancelReason {
     let Some(job) = job else { return CancelReason::Reassigned };
     match &job.status {
-        JobStatus::Failed(_) | JobStatus::Committed(_) => CancelReason::Expired,
+        JobStatus::Verified(_, outcome) if outcome.agreeing.contains(runner) => CancelReason::Done,
+        JobStatus::Failed(_) => CancelReason::Failed,
+        JobStatus::Committed(_) => CancelReason::Expired,
         // It is tried again without those that were silent in their time.
         _ if job.attempt.excluded.contains(runner) => CancelReason::Expired,
         _ => CancelReason::Reassigned,

@@ -120,7 +120,10 @@ impl Submitter {
             return;
         }
         let mut pending = Pending { submission, sent: None };
-        self.submit(&mut pending);
+        // It may be of a block that is not executed here yet, or on the chain already.
+        if pending.submission.is_wanted(&self.services.ledger.newest().state) {
+            self.submit(&mut pending);
+        }
         self.pending.insert(key, pending);
     }
 

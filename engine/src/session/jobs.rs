@@ -6,8 +6,8 @@
 //! nothing twice.
 //!
 //! ```text
-//!          offer: enough agree,
-//!          or offer_proved            finish, fail              delivered
+//!          offer: enough agree,                             delivered to, or asked
+//!          or offer_proved            finish, fail         for by, enough validators
 //!   (unknown) ──────────────▶ running ──────────▶ undelivered ───────────▶ delivered
 //!                                │ cancel              │ cancel               │
 //!                                ▼                     ▼                      ▼
@@ -15,12 +15,14 @@
 //! ```
 //!
 //! Any validator may lie. So a single one can neither start a job, nor move the deadline of one
-//! that runs, nor stop it or have its result forgotten: each of these needs [`JobTable::require`]
-//! validators that say the same. One of them is honest.
+//! that runs, nor stop it or have its result forgotten, nor keep the result to itself: each of
+//! these needs [`JobTable::require`] validators that say the same. One of them is honest. What one
+//! has taken goes to another one [`DELIVER_AGAIN`] blocks later, and so on with growing pauses,
+//! unless enough of them say that the chain has it, which is what mostly comes first.
 //!
 //! Of a committee's job the runner delivers a commitment, and keeps the result until it is asked to
-//! reveal it (spec jobs.md §5). Nobody asks before the commitment is on the chain; where the
-//! connection to the validator that took it ends before that, it is delivered once more.
+//! reveal it (spec jobs.md §5). Who asks says that the commitment is on the chain; where the
+//! connection to a validator that took it ends before that, it is delivered once more.
 //!
 //! Of work that failed it delivers a report, which is kept like a result: the chain need not wait
 //! for the runner any longer.
@@ -57,6 +59,9 @@ pub const MAX_RESULTS: usize = 1_024;
 pub const MAX_RESULT_BYTES: usize = 64 << 20;
 /// Ended jobs remembered at most.
 pub const MAX_OVER: usize = 4_096;
+/// Blocks after which what a validator has taken is delivered to another one, where the chain is
+/// not known to have it. The pause doubles with each that takes it.
+pub const DELIVER_AGAIN: u64 = 4;
 
 /// What a runner hands to a validator when it is through with a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +95,7 @@ pub enum Offer {
     /// The job is known.
     Duplicate,
     /// The job is known and done, and this validator still wants it: it dispatched the job before,
-    /// or nobody has taken the result yet. Hand it over.
+    /// or no validator has taken the result yet. Hand it over.
     HandOver(Delivery),
     /// The job cannot be taken.
     Reject(RejectReason),
@@ -141,6 +146,8 @@ pub struct JobTable {
     overloaded: bool,
     /// Validators that have to say the same.
     agreeing: usize,
+    /// The height that [`JobTable::advance`] was last called with.
+    head: Height,
     proposals: Proposals,
     running: BTreeMap<Hash, Known>,
     finished: BTreeMap<Hash, Finished>,
@@ -165,7 +172,7 @@ pub struct Pledge {
 #[derive(Debug)]
 struct Known {
     deadline: Height,
-    /// Validators that have to cancel it.
+    /// Validators that have to cancel it, or to take what it comes to.
     agreeing: usize,
     /// The validators that dispatched it.
     dispatchers: BTreeSet<PublicKey>,
@@ -199,8 +206,12 @@ struct Over {
 struct Finished {
     known: Known,
     delivery: Delivery,
-    /// A validator has taken it.
-    delivered: bool,
+    /// The validators that have taken it.
+    taken_by: BTreeSet<PublicKey>,
+    /// How often it was taken, over a connection or otherwise.
+    taken: u32,
+    /// The height from which on another validator is to take it.
+    again_at: Height,
     /// Where the delivery is a commitment.
     commitment: Option<Commitment>,
 }
@@ -209,8 +220,8 @@ struct Finished {
 struct Commitment {
     /// What was committed to.
     result: Arc<JobResult>,
-    /// The validator that took it, until somebody asks for the result: then it is on the chain.
-    taken_by: Option<PublicKey>,
+    /// The validators that have asked for the result, and so say that it is on the chain.
+    asked_by: BTreeSet<PublicKey>,
     /// The height at which the runner last signed the committee's results.
     aggregated_at: Option<Height>,
 }
@@ -228,9 +239,16 @@ impl Finished {
         }
     }
 
-    /// Whether somebody may still ask for the result.
-    const fn is_wanted(&self) -> bool {
-        !self.delivered || self.commitment.is_some()
+    /// Whether one of those that have taken it, or say that the chain has it, is honest.
+    fn is_delivered(&self) -> bool {
+        let asked = self.commitment.iter().flat_map(|commitment| &commitment.asked_by);
+        let asked = asked.filter(|validator| !self.taken_by.contains(validator));
+        self.taken_by.len() + asked.count() >= self.known.agreeing
+    }
+
+    /// Whether a validator may still ask for the result.
+    fn is_wanted(&self) -> bool {
+        !self.is_delivered() || self.commitment.is_some()
     }
 }
 
@@ -242,6 +260,7 @@ impl JobTable {
             max_concurrent,
             overloaded: false,
             agreeing: 1,
+            head: Height::GENESIS,
             proposals: Proposals::new(),
             running: BTreeMap::new(),
             finished: BTreeMap::new(),
@@ -256,7 +275,7 @@ impl JobTable {
     pub fn restore(&mut self, pledge: Pledge) {
         let Pledge { result, commit, deadline } = pledge;
         let commitment =
-            Commitment { result: Arc::new(result), taken_by: None, aggregated_at: None };
+            Commitment { result: Arc::new(result), asked_by: BTreeSet::new(), aggregated_at: None };
         let known = Known::new(deadline, self.agreeing);
         self.store(known, Delivery::Commit(commit), Some(commitment));
     }
@@ -302,7 +321,7 @@ impl JobTable {
         let finished = self.finished.get_mut(&job_id);
         if let Some(finished) = finished.filter(|finished| finished.known.deadline >= deadline) {
             let again = !finished.known.dispatchers.insert(from.clone());
-            return Decided::alone(match again || !finished.delivered {
+            return Decided::alone(match again || finished.taken == 0 {
                 true => Offer::HandOver(finished.delivery.clone()),
                 false => Offer::Duplicate,
             });
@@ -414,7 +433,7 @@ impl JobTable {
     /// `None`: nobody wants it any more.
     pub fn commit(&mut self, result: JobResult, commit: JobCommit) -> Option<JobCommit> {
         let result = Arc::new(result);
-        let commitment = Commitment { result, taken_by: None, aggregated_at: None };
+        let commitment = Commitment { result, asked_by: BTreeSet::new(), aggregated_at: None };
         self.keep(Delivery::Commit(commit.clone()), Some(commitment)).then_some(commit)
     }
 
@@ -435,7 +454,8 @@ impl JobTable {
     fn store(&mut self, known: Known, delivery: Delivery, commitment: Option<Commitment>) {
         let job_id = delivery.job_id();
         let commits = commitment.is_some();
-        let finished = Finished { known, delivery, delivered: false, commitment };
+        let (taken_by, taken, again_at) = (BTreeSet::new(), 0, self.head);
+        let finished = Finished { known, delivery, taken_by, taken, again_at, commitment };
         self.result_bytes += finished.bytes();
         if let Some(earlier) = self.finished.insert(job_id, finished) {
             self.result_bytes -= earlier.bytes();
@@ -495,39 +515,40 @@ impl JobTable {
     /// What was to be delivered was taken: over a connection by this validator.
     pub fn delivered(&mut self, job_id: &Hash, by: Option<&PublicKey>) {
         if let Some(finished) = self.finished.get_mut(job_id) {
-            finished.delivered = true;
-            if let Some(commitment) = &mut finished.commitment {
-                commitment.taken_by = by.cloned();
-            }
+            finished.taken_by.extend(by.cloned());
+            let pause = DELIVER_AGAIN.saturating_mul(1 << finished.taken.min(16));
+            finished.taken = finished.taken.saturating_add(1);
+            finished.again_at = self.head.after(pause);
         }
     }
 
-    /// What no validator has taken, by job.
+    /// What is to be delivered now: too few validators have taken it.
     pub fn undelivered(&self) -> impl Iterator<Item = Delivery> {
-        let waiting = self.finished.values().filter(|finished| !finished.delivered);
-        waiting.map(|finished| finished.delivery.clone())
+        let due = |finished: &&Finished| finished.again_at <= self.head && !finished.is_delivered();
+        self.finished.values().filter(due).map(|finished| finished.delivery.clone())
+    }
+
+    /// Whether a validator has taken what the job came to.
+    pub fn has_taken(&self, job_id: &Hash, validator: &PublicKey) -> bool {
+        self.finished.get(job_id).is_some_and(|finished| finished.taken_by.contains(validator))
     }
 
     /// The connection to a validator has ended. The commitments that it took may have ended with
-    /// it, where nobody has asked for the results yet: those are to be delivered again.
+    /// it: those are to be delivered again, unless enough others have asked for the results.
     pub fn lost(&mut self, validator: &PublicKey) {
         self.proposals.lost(validator);
         for finished in self.finished.values_mut() {
-            let Some(commitment) = &mut finished.commitment else { continue };
-            if commitment.taken_by.as_ref() == Some(validator) {
-                commitment.taken_by = None;
-                finished.delivered = false;
+            if finished.commitment.is_some() && finished.taken_by.remove(validator) {
+                finished.again_at = self.head;
             }
         }
     }
 
-    /// A validator asks for the result of a job that this runner has committed to: the chain has
-    /// the commitment.
-    pub fn reveal(&mut self, job_id: &Hash) -> Option<Arc<JobResult>> {
-        let finished = self.finished.get_mut(job_id)?;
-        let commitment = finished.commitment.as_mut()?;
-        commitment.taken_by = None;
-        finished.delivered = true;
+    /// A validator asks for the result of a job that this runner has committed to, and so says that
+    /// the chain has the commitment. `None`: it is not known which, as by polling.
+    pub fn reveal(&mut self, job_id: &Hash, by: Option<&PublicKey>) -> Option<Arc<JobResult>> {
+        let commitment = self.finished.get_mut(job_id)?.commitment.as_mut()?;
+        commitment.asked_by.extend(by.cloned());
         Some(commitment.result.clone())
     }
 
@@ -553,6 +574,7 @@ impl JobTable {
     /// The chain is at `head`: what is past its deadline is of no use. Returns the running jobs to
     /// be stopped.
     pub fn advance(&mut self, head: Height) -> Vec<Hash> {
+        self.head = head;
         let late: Vec<_> = self
             .finished
             .iter()

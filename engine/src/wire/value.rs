@@ -123,6 +123,14 @@ texts! {
     }
 }
 
+impl RejectReason {
+    /// Whether the chain gives the job to another runner on this word. Any validator can have the
+    /// other two signed, by a false specification or a false height.
+    pub const fn is_excuse(self) -> bool {
+        matches!(self, Self::AtCapacity | Self::UnsupportedKind | Self::MissingEntitlement)
+    }
+}
+
 texts! {
     /// Why a job is cancelled.
     CancelReason {
@@ -132,6 +140,8 @@ texts! {
         Expired = "expired",
         /// It will not be retried.
         Failed = "failed",
+        /// The chain has the runner's result, and it was verified.
+        Done = "done",
     }
 }
 

@@ -163,7 +163,7 @@ where
                 self.core.shared.lock().landed(&job_id, &self.validator);
             }
             Event::RevealWanted { stream, job_id } => {
-                let result = self.core.shared.lock().table.reveal(&job_id);
+                let result = self.core.shared.lock().table.reveal(&job_id, Some(&self.validator));
                 session.reveal(stream, result.as_deref());
             }
             Event::AggregateWanted { stream, aggregate } => {

@@ -3,8 +3,8 @@
 use super::Polling;
 use crate::{
     api::types::{
-        Bytes, CommitRequest, ErrorBody, ErrorCode, ErrorDetail, PolledJob, PolledJobs,
-        ResultAccepted, ResultRequest, Text, Wanted,
+        Bytes, CommitRequest, ErrorBody, ErrorCode, ErrorDetail, FailureRequest, PolledJob,
+        PolledJobs, ResultAccepted, ResultRequest, Text, Wanted,
     },
     client::Client,
     runner::{
@@ -27,11 +27,11 @@ use axum::{
 use commonware_runtime::{Runner as _, Supervisor as _, tokio as runtime};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    job::spec::{JobSpec, Verification, VerificationMode},
+    job::spec::{HttpWork, JobSpec, Verification, VerificationMode, Work},
     presence::Phase,
     primitives::{Hash, PublicKey, SecretKey, Signature, codec::to_vec, keccak256},
     registry::JobKind,
-    wire::{CancelReason, JobCommit, JobResult, commitment},
+    wire::{CancelReason, JobCommit, JobFailure, JobResult, Reason, commitment},
 };
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -72,6 +72,16 @@ struct Api {
     listed: Arc<watch::Sender<u64>>,
     posted: mpsc::UnboundedSender<ResultRequest>,
     committed: mpsc::UnboundedSender<CommitRequest>,
+    refused: mpsc::UnboundedSender<FailureRequest>,
+}
+
+async fn job_failure(
+    State(api): State<Api>,
+    Json(request): Json<FailureRequest>,
+) -> Json<ResultAccepted> {
+    let job_id = request.job_id;
+    let _ = api.refused.send(request);
+    Json(ResultAccepted { job_id })
 }
 
 async fn jobs(State(api): State<Api>, Path(runner): Path<String>) -> Json<PolledJobs> {
@@ -107,6 +117,7 @@ struct Net {
     api: Api,
     posted: mpsc::UnboundedReceiver<ResultRequest>,
     committed: mpsc::UnboundedReceiver<CommitRequest>,
+    refused: mpsc::UnboundedReceiver<FailureRequest>,
     phase: watch::Sender<Phase>,
     activities: broadcast::Receiver<Activity>,
     _runner: Runner,
@@ -119,6 +130,7 @@ impl Net {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (sender, posted) = mpsc::unbounded_channel();
         let (commits, committed) = mpsc::unbounded_channel();
+        let (refuses, refused) = mpsc::unbounded_channel();
         let none = PolledJobs { height: 10, phase: "shadow".into(), jobs: Vec::new(), more: false };
         let api = Api {
             jobs: Arc::new(Mutex::new(none)),
@@ -126,11 +138,13 @@ impl Net {
             listed: Arc::new(watch::Sender::new(0)),
             posted: sender,
             committed: commits,
+            refused: refuses,
         };
         let router = Router::new()
             .route("/runner/{runner}/jobs", get(jobs))
             .route("/runner/{runner}/job_result", post(job_result))
             .route("/runner/{runner}/job_commit", post(job_commit))
+            .route("/runner/{runner}/job_failure", post(job_failure))
             .with_state(api.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         let (phase, told) = watch::channel(phase);
@@ -154,7 +168,15 @@ impl Net {
         };
         let worker = Pretended { clock: context.child("worker"), delay };
         let runner = start(context.child("runner"), config, Nowhere, worker);
-        Self { api, posted, committed, phase, activities: runner.subscribe(), _runner: runner }
+        Self {
+            api,
+            posted,
+            committed,
+            refused,
+            phase,
+            activities: runner.subscribe(),
+            _runner: runner,
+        }
     }
 
     /// The chain assigns these jobs at `height`.
@@ -270,6 +292,30 @@ fn what_the_api_cannot_prove_is_not_done() {
         assert_eq!(*net.result().await.job_id, Hash([4; 32]));
         net.rounds(2).await;
         assert!(net.posted.try_recv().is_err());
+    });
+}
+
+#[test]
+fn a_polled_job_that_is_not_taken_is_said_to_be_refused_once() {
+    run(|context| async move {
+        let mut net = Net::start(&context, Phase::Shadow, Duration::ZERO).await;
+        let work = Work::Http(HttpWork {
+            method: "GET".into(),
+            url: "http://127.0.0.1/".into(),
+            headers: Vec::new(),
+            body: None,
+            pointer: None,
+        });
+        let spec = JobSpec { work, ..spec(4) };
+        net.list(11, vec![listed(1, 11, spec)]);
+        let refused = tokio::time::timeout(PATIENCE, net.refused.recv()).await.unwrap().unwrap();
+        assert_eq!((*refused.job_id, refused.reason.as_str()), (Hash([1; 32]), "unsupported_kind"));
+        let signature = Signature(refused.runner_signature.0.0.as_slice().try_into().unwrap());
+        let reason = Reason::truncated(&refused.reason);
+        let digest = JobFailure::digest(CHAIN, &refused.job_id, &reason);
+        assert!(key().public_key().verify(&digest, &signature));
+        net.rounds(3).await;
+        assert!(net.refused.try_recv().is_err(), "once");
     });
 }
 

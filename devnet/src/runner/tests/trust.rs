@@ -214,6 +214,29 @@ fn one_validator_stops_nothing_and_moves_no_deadline() {
 }
 
 #[test]
+fn one_validator_keeps_no_result_to_itself() {
+    run(1, async |context| {
+        let mut stage = Stage::new(context, NO_TIME, &[]).await;
+        let honest = stage.net.subset("runner-0").into_iter().skip(1);
+        let late = honest.last().map(|at| format!("validator-{at}")).unwrap();
+        let job_id = stage.net.submit(spec(50));
+        // The liar's word is the second, so that it is given the result.
+        stage.net.fabric.cut(&public("runner-0"), &public(&late));
+        stage.net.block().await;
+        stage.net.context.sleep(BLOCK_TIME).await;
+        let assignment = stage.honest(&job_id);
+        stage.say(Word::Assign(Box::new(assignment))).await;
+        let taken = Event::Outcome { job_id, outcome: Outcome::Success };
+        assert_eq!(stage.answers(), [Event::Accepted { job_id }, taken]);
+        stage.net.blocks(2).await;
+        let open = |stage: &Stage| stage.net.state.job(&job_id).unwrap().status.name();
+        assert_eq!(open(&stage), "Assigned", "the liar passes nothing on");
+        assert_eq!(stage.net.until_over(&job_id).await.name(), "Verified");
+        assert_eq!(started(&mut stage.activities), [job_id]);
+    });
+}
+
+#[test]
 fn an_errand_is_done_for_an_agent_that_the_operator_has_named() {
     run(1, async |context| {
         let agent = key("agent");

@@ -274,9 +274,8 @@ fn at_work<'a>(
 pub fn check_failure<'a>(state: &'a State, report: &ReportFailure) -> Result<&'a Job, ResultError> {
     let ReportFailure { job_id, runner, said, runner_signature } = report;
     let (job, record) = at_work(state, job_id, runner, Awaited::Reports)?;
-    // Any validator can have these two signed, by a false specification or a false height.
-    if let Excuse::Rejected(reason @ (RejectReason::InvalidSpec | RejectReason::DeadlinePassed)) =
-        said
+    if let Excuse::Rejected(reason) = said
+        && !reason.is_excuse()
     {
         return Err(ResultError::NoExcuse(*reason));
     }

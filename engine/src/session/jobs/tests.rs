@@ -119,7 +119,7 @@ fn a_result_is_handed_over_until_taken_and_to_whoever_asks_again() {
     let done = Delivery::Result(done);
     assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&done));
     assert_eq!(offer(&mut table, "c", 0), Offer::HandOver(done.clone()));
-    table.delivered(&job(0), None);
+    table.delivered(&job(0), Some(&validator("c").public_key()));
     assert_eq!(table.undelivered().count(), 0);
     assert_eq!(offer(&mut table, "d", 0), Offer::Duplicate);
     assert_eq!(offer(&mut table, "a", 0), Offer::HandOver(done));
@@ -138,7 +138,7 @@ fn a_failure_is_handed_over_like_a_result_and_frees_the_slot() {
     assert_eq!(table.undelivered().count(), 0);
     assert_eq!(offer(&mut table, "c", 0), Offer::Duplicate);
     assert_eq!(offer(&mut table, "a", 0), Offer::HandOver(failed));
-    assert_eq!(table.reveal(&job(0)), None, "there is nothing to show");
+    assert_eq!(table.reveal(&job(0), None), None, "there is nothing to show");
     assert_eq!((table.fail(failure(0)), table.finish(result(0, 3))), (None, None));
 
     offer(&mut table, "a", 1);
@@ -184,7 +184,7 @@ fn results_are_bounded_and_delivered_ones_go_first() {
         assert_eq!(offer(&mut table, "a", i), Offer::Accept);
         table.finish(result(i, largest - 1024)).unwrap();
         if i == 3 {
-            table.delivered(&job(3), None);
+            table.delivered(&job(3), Some(&validator("a").public_key()));
         }
     }
     assert_eq!(table.result_bytes, 4 * (largest - 1024));
@@ -212,20 +212,20 @@ fn commit(table: &mut JobTable, i: u32) -> (JobResult, Delivery) {
 fn a_result_of_a_committee_is_committed_to_and_shown_when_asked_for() {
     let mut table = JobTable::new(2);
     offer(&mut table, "a", 0);
-    assert_eq!(table.reveal(&job(0)), None, "it still runs");
+    assert_eq!(table.reveal(&job(0), None), None, "it still runs");
     let (done, delivery) = commit(&mut table, 0);
     assert_eq!(table.undelivered().collect::<Vec<_>>(), std::slice::from_ref(&delivery));
     assert_eq!(offer(&mut table, "b", 0), Offer::HandOver(delivery));
     table.delivered(&job(0), Some(&validator("a").public_key()));
     assert_eq!(table.undelivered().count(), 0);
-    assert_eq!(table.reveal(&job(0)).as_deref(), Some(&done));
-    assert_eq!(table.reveal(&job(0)).as_deref(), Some(&done), "as often as it is asked for");
+    assert_eq!(table.reveal(&job(0), None).as_deref(), Some(&done));
+    assert_eq!(table.reveal(&job(0), None).as_deref(), Some(&done), "as often as it is asked for");
     table.advance(Height::new(21));
-    assert_eq!(table.reveal(&job(0)), None, "the deadline has passed");
+    assert_eq!(table.reveal(&job(0), None), None, "the deadline has passed");
 
     offer(&mut table, "a", 1);
     table.finish(result(1, 3));
-    assert_eq!(table.reveal(&job(1)), None, "nothing was committed to");
+    assert_eq!(table.reveal(&job(1), None), None, "nothing was committed to");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_commitment_that_may_be_lost_is_delivered_again() {
         commit(&mut table, i);
         table.delivered(&job(i), Some(&a));
     }
-    table.reveal(&job(1));
+    table.reveal(&job(1), Some(&b));
     table.lost(&b);
     assert_eq!(table.undelivered().count(), 0, "b took none");
     table.lost(&a);
@@ -281,7 +281,7 @@ fn another_attempt_is_work_again_and_the_result_before_is_kept_until_it_is_done(
     assert_eq!(offer_until(&mut table, "b", 20), Offer::Duplicate);
     assert_eq!(offer_until(&mut table, "b", 30), Offer::Accept);
     assert_eq!(offer_until(&mut table, "a", 30), Offer::Duplicate);
-    assert_eq!(table.reveal(&job(0)).as_deref(), Some(&first));
+    assert_eq!(table.reveal(&job(0), None).as_deref(), Some(&first));
     let second = result(0, 5);
     let (key, deadline) = (validator("runner"), Height::new(30));
     let signed = JobCommit::signed(CHAIN, &key, job(0), deadline, second.commitment());
@@ -289,7 +289,7 @@ fn another_attempt_is_work_again_and_the_result_before_is_kept_until_it_is_done(
     assert_eq!(table.undelivered().collect::<Vec<_>>(), [Delivery::Commit(signed)]);
     assert_eq!((table.result_bytes, table.finished.len()), (5, 1));
     assert_eq!(table.advance(Height::new(21)), []);
-    assert_eq!(table.reveal(&job(0)).as_deref(), Some(&second));
+    assert_eq!(table.reveal(&job(0), None).as_deref(), Some(&second));
 
     assert!(!cancel(&mut table, "a", 0));
     assert_eq!(offer_until(&mut table, "a", 30), Offer::Duplicate, "that attempt is over");
@@ -311,7 +311,7 @@ fn a_restored_commitment_is_delivered_and_shown_and_not_worked_for_again() {
     assert_eq!(offer_until(&mut table, "a", 20), Offer::HandOver(made));
     let polled = table.offer_proved(attempt(0, 20), Height::new(10), || Ok(()));
     assert_eq!(polled.offer, Offer::Duplicate);
-    assert_eq!(table.reveal(&job(0)).as_deref(), Some(&done));
+    assert_eq!(table.reveal(&job(0), None).as_deref(), Some(&done));
     assert_eq!(table.active(), 0);
     table.advance(Height::new(20));
     assert_eq!(table.take_forgotten(), []);
@@ -341,13 +341,14 @@ fn results_that_will_be_asked_for_are_forgotten_last() {
     let mut table = JobTable::new(2);
     offer(&mut table, "a", 0);
     commit(&mut table, 0);
-    table.delivered(&job(0), None);
+    let by = validator("a").public_key();
+    table.delivered(&job(0), Some(&by));
     for i in 1..=MAX_RESULTS as u32 {
         offer(&mut table, "a", i);
         table.finish(result(i, 0));
-        table.delivered(&job(i), None);
+        table.delivered(&job(i), Some(&by));
     }
-    assert!(table.reveal(&job(0)).is_some());
+    assert!(table.reveal(&job(0), None).is_some());
     assert_eq!(table.finished.len(), MAX_RESULTS);
 }
 
@@ -413,13 +414,13 @@ fn a_job_is_stopped_or_forgotten_when_more_cancel_it_than_may_lie() {
     let (done, _) = commit(&mut table, 1);
     assert!(!cancel(&mut table, "a", 0) && !cancel(&mut table, "a", 0));
     assert!(!cancel(&mut table, "a", 1));
-    assert_eq!(table.reveal(&job(1)).as_deref(), Some(&done), "one validator may lie");
+    assert_eq!(table.reveal(&job(1), None).as_deref(), Some(&done), "one validator may lie");
     let earlier = table.cancel(&job(0), Height::new(19), &validator("b").public_key());
     assert!(!earlier, "it is about the attempt before");
     assert!(cancel(&mut table, "b", 0));
     assert_eq!(table.active(), 0);
     assert!(!cancel(&mut table, "c", 1), "it does not run");
-    assert_eq!((table.reveal(&job(1)), table.open_jobs()), (None, vec![]));
+    assert_eq!((table.reveal(&job(1), None), table.open_jobs()), (None, vec![]));
 }
 
 #[test]
@@ -450,4 +451,48 @@ fn what_liars_assign_is_bounded_and_goes_with_them() {
     offer(&mut table, "liar", many);
     table.lost(&validator("liar").public_key());
     assert_eq!(offer(&mut table, "b", many), Offer::Wait);
+}
+
+/// The ids of what is to be delivered at `head`.
+fn due(table: &mut JobTable, head: u64) -> Vec<Hash> {
+    table.advance(Height::new(head));
+    table.undelivered().map(|delivery| delivery.job_id()).collect()
+}
+
+#[test]
+fn what_one_validator_has_taken_goes_to_another_unless_enough_say_that_it_is_there() {
+    let [liar, a, b] = ["liar", "a", "b"].map(|name| validator(name).public_key());
+    let mut table = JobTable::new(4);
+    table.require(2);
+    table.advance(Height::new(10));
+    for i in 0..4 {
+        decide(&mut table, "liar", attempt(i, 100));
+        assert_eq!(decide(&mut table, "a", attempt(i, 100)).offer, Offer::Accept);
+    }
+    for i in [0, 1] {
+        table.finish(result(i, 3)).unwrap();
+    }
+    for i in [2, 3] {
+        commit(&mut table, i);
+    }
+    for i in 0..4 {
+        table.delivered(&job(i), Some(&liar));
+    }
+    assert_eq!(due(&mut table, 10 + DELIVER_AGAIN - 1), []);
+    // The chain has the result of 1, and the commitment to that of 3.
+    cancel(&mut table, "liar", 0);
+    for honest in ["a", "b"] {
+        cancel(&mut table, honest, 1);
+    }
+    table.reveal(&job(2), Some(&liar));
+    table.reveal(&job(3), Some(&b));
+    let mut swallowed = vec![job(0), job(2)];
+    swallowed.sort_unstable();
+    assert_eq!(due(&mut table, 10 + DELIVER_AGAIN), swallowed);
+    assert!(table.has_taken(&job(0), &liar) && !table.has_taken(&job(0), &a));
+    table.delivered(&job(0), Some(&a));
+    // The control API may lie too: its word is none of theirs.
+    table.delivered(&job(2), None);
+    assert_eq!(due(&mut table, 10 + 3 * DELIVER_AGAIN - 1), []);
+    assert_eq!(due(&mut table, 10 + 3 * DELIVER_AGAIN), [job(2)]);
 }
