@@ -195,6 +195,7 @@ fn runner(index: usize) -> Runner {
         connected: true,
         locally_present: index != 3,
         last_ping: (index != 3).then_some(42),
+        last_end: None,
         validator,
     };
     Runner {

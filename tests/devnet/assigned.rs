@@ -6,6 +6,7 @@ use crate::{
     support::{Home, list, wait_until},
     timers::text,
 };
+use cowboy_devnet::client::Client;
 use serde_json::Value;
 
 /// Submits a job whose processes stay, and yields its id once they run.
@@ -27,6 +28,12 @@ fn connected(home: &Home) -> Vec<String> {
     let connections = list(&runner["connections"]).iter();
     let connected = connections.filter(|connection| connection["connected"] == true);
     connected.map(|connection| text(&connection["validator"]).to_owned()).collect()
+}
+
+fn connected_sorted(home: &Home) -> Vec<String> {
+    let mut connected = connected(home);
+    connected.sort_unstable();
+    connected
 }
 
 #[test]
@@ -98,4 +105,60 @@ fn a_runner_that_rejects_a_job_loses_nothing_and_the_next_one_does_it() {
     for runner in ["picky", "willing"] {
         home.json(&["runner", "stop", runner]);
     }
+}
+
+#[test]
+fn every_dispatch_of_a_job_is_told_and_every_end_of_a_connection() {
+    let home = Home::new();
+    home.up(&["--validators", "4", "--runners", "1"]);
+    let submitted = home.json(&["job", "submit", "custom", "--wait", "--", "echo", "hi"]);
+    let id = text(&submitted["job_id"]).to_owned();
+    let dispatches = || home.json(&["job", "dispatches", &id]);
+    let outcomes = |all: &Value| {
+        let mut outcomes: Vec<_> =
+            list(all).iter().map(|one| text(&one["outcome"]).to_owned()).collect();
+        outcomes.sort_unstable();
+        outcomes
+    };
+    wait_until("all have answered", || {
+        outcomes(&dispatches()) == ["done", "duplicate", "duplicate"]
+    });
+    let all = dispatches();
+    let mut validators: Vec<_> = list(&all).iter().map(|one| text(&one["validator"])).collect();
+    validators.sort_unstable();
+    assert_eq!(validators, connected_sorted(&home));
+    for one in list(&all) {
+        assert!(one["answered_ms"].is_u64(), "{one}");
+        assert_eq!(one["done_ms"].is_u64(), one["outcome"] == "done", "{one}");
+        assert_eq!(one["assigned_at"], submitted["assigned_at"], "{one}");
+    }
+    let error = home.fails(3, &["job", "dispatches", &format!("0x{}", "9".repeat(64))]);
+    assert!(error.contains("no job"), "{error}");
+
+    home.json(&["runner", "stop", "runner-0"]);
+    home.json(&["runner", "start", "runner-0"]);
+    wait_until("the runner is connected again", || connected(&home).len() == 3);
+    let shown = home.json(&["runner", "show", "runner-0"]);
+    for connection in list(&shown["connections"]) {
+        let end = &connection["last_end"];
+        match connection["connected"] == true {
+            true => assert_eq!(
+                (&end["by"], &end["reason"]),
+                (&"runner".into(), &"shutting_down".into())
+            ),
+            false => assert!(end.is_null(), "{connection}"),
+        }
+    }
+    let client = Client::of_devnet(&home.devnet("local")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let metrics = runtime.block_on(client.metrics()).unwrap();
+    let sum = |series: &str| -> f64 {
+        let lines = metrics.lines().filter(|line| line.starts_with(series));
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+    };
+    assert_eq!(sum("runner_dispatches_total{"), 3.0, "{metrics}");
+    assert_eq!(sum("runner_dispatch_answer_duration_ms_count{"), 3.0, "{metrics}");
+    assert_eq!(sum("runner_connections{"), 3.0, "{metrics}");
+    assert_eq!(sum("runner_reconnects_total{"), 3.0, "{metrics}");
+    assert_eq!(sum("presence_registered "), 1.0, "{metrics}");
 }

@@ -153,6 +153,7 @@ const ALL: &[(&str, Prints)] = &[
     ("job show", Json(&[one::<api::Job>()])),
     ("job wait", Json(&[one::<api::Job>()])),
     ("job result", Json(&[one::<api::JobResult>()])),
+    ("job dispatches", Json(&[many::<api::JobDispatch>()])),
     ("job explain", Json(&[one::<api::Explanation>()])),
     ("job verify-selection", Json(&[one::<verification::SelectionCheck>()])),
     ("presence show", Json(&[one::<api::Presence>()])),

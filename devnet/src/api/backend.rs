@@ -23,7 +23,7 @@ use crate::{
     faults::Faults,
     spelling::nearest,
     topology::{MAX_CONCURRENT_JOBS, Name},
-    validator::gateway::Handed,
+    validator::{gateway::Handed, journal::Journal},
 };
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
@@ -302,6 +302,9 @@ pub struct Progress {
 /// What the runners of a validator said last of an open job.
 pub type ProgressHook = Arc<dyn Fn(&Hash) -> Vec<Progress> + Send + Sync>;
 
+/// What a validator has done with runners, and how many connections wait for their handshake.
+pub type JournalHook = Arc<dyn Fn() -> (Journal, usize) + Send + Sync>;
+
 /// A running validator.
 #[derive(Clone)]
 pub struct Running {
@@ -313,6 +316,8 @@ pub struct Running {
     pub links: Arc<dyn Fn() -> Vec<Link> + Send + Sync>,
     /// What its runners said last of an open job.
     pub progress: ProgressHook,
+    /// What it has done with runners since it started.
+    pub journal: JournalHook,
     /// Takes checked results that are to go onto the chain.
     pub handed_in: mpsc::Sender<Handed>,
     /// Where runners reach it over QUIC.

@@ -10,6 +10,7 @@
 //! ```
 
 pub mod backend;
+mod connection_metrics;
 pub(crate) mod convert;
 pub mod error;
 mod events;

@@ -15,9 +15,9 @@ use crate::{
         AdvanceRequest, Block, Burned, Bytes, CommitRequest, ComparisonQuery, DryRun,
         DryRunRequest, DueQuery, DueTimers, ErrorBody, ErrorCode, ErrorDetail, EventPage,
         EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery,
-        FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobQuery,
-        JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
-        MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceComparison,
+        FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobDispatch,
+        JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest,
+        LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceComparison,
         ProofQuery, ResultAccepted, ResultRequest, Runner, RunnerLoad, SaveRequest, Snapshot,
         StateProof, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue, TimerQuote,
         TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
@@ -401,6 +401,11 @@ impl Client {
     /// A job's verified result.
     pub async fn job_result(&self, job: &str) -> Result<JobResult, ClientError> {
         self.get(&["jobs", job, "result"], &()).await
+    }
+
+    /// To whom each running validator dispatched a job, and how that went.
+    pub async fn job_dispatches(&self, job: &str) -> Result<Vec<JobDispatch>, ClientError> {
+        self.get(&["jobs", job, "dispatches"], &()).await
     }
 
     /// How a job's runners were drawn.

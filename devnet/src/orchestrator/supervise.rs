@@ -386,7 +386,7 @@ impl Nodes {
         faults.reached(services.ledger.head().height().get());
         let blocks = services.ledger.subscribe();
         self.context.child("heights").spawn(move |_| tell_heights(blocks, faults));
-        let (links, progressing) = (gateway.clone(), gateway.clone());
+        let (links, progressing, met) = (gateway.clone(), gateway.clone(), gateway.clone());
         if let Some(slot) = config.backend.slot(name.as_str()) {
             slot.set_running(Running {
                 ledger: services.ledger.clone(),
@@ -394,6 +394,7 @@ impl Nodes {
                 progress: Arc::new(move |job_id| {
                     progressing.progress(job_id).into_iter().map(progress).collect()
                 }),
+                journal: Arc::new(move || (met.journal(), met.half_open())),
                 handed_in: gateway.handed_in(),
                 links: Arc::new(move || links.connected().into_iter().map(link).collect()),
                 quic: *quic,

@@ -31,6 +31,7 @@ pub use super::handed::Handed;
 use self::link::RunnerLink;
 use super::{
     errands::{ErrandError, Errands, Report},
+    journal::Journal,
     limiter::{HelloLimiter, Limits},
     place::Place,
     stage::{Stage, reason_of_cancellation, stage},
@@ -48,7 +49,7 @@ use commonware_runtime::{Clock, Spawner};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{State, Subject},
-    job::spec::{Job, JobStatus},
+    job::spec::Job,
     presence::{Bitmap, LocalView, view::Label},
     primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec::to_vec},
     registry::Order,
@@ -130,6 +131,7 @@ struct Shared {
     limiter: HelloLimiter,
     nonces: SeenNonces,
     errands: Errands,
+    journal: Journal,
     serial: u64,
     closing: bool,
 }
@@ -181,6 +183,7 @@ impl Gateway {
             limiter: HelloLimiter::new(limits),
             nonces: SeenNonces::default(),
             errands: Errands::default(),
+            journal: Journal::default(),
             serial: 0,
             closing: false,
         };
@@ -269,7 +272,7 @@ impl Gateway {
             return;
         }
         shared.state = state;
-        let Shared { state, links, progress, .. } = &mut *shared;
+        let Shared { state, links, progress, journal, .. } = &mut *shared;
         progress.retain(|(job_id, runner), _| assigns(state, job_id, runner));
         let epochs = state.subset_epochs_at(state.height());
         for link in links.values_mut() {
@@ -295,11 +298,8 @@ impl Gateway {
             let over = link.dispatched.iter().filter(is_over);
             let over: Vec<_> = over.map(|(job_id, of)| (*job_id, of.deadline)).collect();
             for (job_id, deadline) in over {
-                let job = state.job(&job_id);
-                // It has brought the result, and needs no word of it.
-                let is_done = job.is_some_and(|job| is_verified_by(job, runner));
-                let reason = reason_of_cancellation(job, runner);
-                if is_done || link.command(Command::Cancel(job_id, deadline, reason)) {
+                let reason = reason_of_cancellation(state.job(&job_id), runner);
+                if link.command(Command::Cancel(job_id, deadline, reason)) {
                     link.dispatched.remove(&job_id);
                 }
             }
@@ -315,6 +315,7 @@ impl Gateway {
             if let Some(assignment) = assignment_of(job_id, job) {
                 let dispatched = Dispatched::of(&assignment);
                 if link.command(Command::Assign(Box::new(assignment))) {
+                    journal.dispatched(*job_id, runner, dispatched.assigned_at);
                     link.dispatched.insert(*job_id, dispatched);
                 }
             }
@@ -473,6 +474,16 @@ impl Gateway {
         said.map(|((_, runner), (said, at))| (*runner, said.clone(), *at)).collect()
     }
 
+    /// What it has done since it started.
+    pub fn journal(&self) -> Journal {
+        self.0.shared.lock().journal.clone()
+    }
+
+    /// Connections whose handshake is not complete.
+    pub fn half_open(&self) -> usize {
+        self.0.half_open.count()
+    }
+
     /// Takes what arrives otherwise than over a connection, as that which runners deliver. Whoever
     /// sends something has checked it.
     pub fn handed_in(&self) -> mpsc::Sender<Handed> {
@@ -526,11 +537,6 @@ pub fn assigned(state: &State) -> impl Iterator<Item = (&Hash, &Job, Address)> {
 /// Whether a job is open and assigned to a runner.
 fn assigns(state: &State, job_id: &Hash, runner: &Address) -> bool {
     state.job(job_id).is_some_and(|job| job.status.at_work().contains(runner))
-}
-
-/// Whether the job is verified and the runner's result agrees with that.
-fn is_verified_by(job: &Job, runner: &Address) -> bool {
-    matches!(&job.status, JobStatus::Verified(_, outcome) if outcome.agreeing.contains(runner))
 }
 
 /// A job's assignment, which the session signs. `None` for a job whose specification is too large

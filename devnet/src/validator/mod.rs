@@ -6,6 +6,7 @@ pub mod errands;
 mod evidence;
 pub mod gateway;
 mod handed;
+pub mod journal;
 pub mod keys;
 pub mod limiter;
 pub mod node;

@@ -110,6 +110,15 @@ pub enum Job {
         #[arg(add = ArgValueCandidates::new(complete::jobs))]
         job: String,
     },
+    /// To whom each validator dispatched a job, and how that went
+    ///
+    /// Each validator remembers its last 4,096 dispatches until it stops; none of it is on the
+    /// chain. What a runner answers: `job show` has the events that followed.
+    Dispatches {
+        /// The job: its id, or latest
+        #[arg(add = ArgValueCandidates::new(complete::jobs))]
+        job: String,
+    },
     /// How a job's runners were drawn: who was dropped why, seed, weights, draws
     Explain {
         /// The job: its id, or latest
@@ -169,6 +178,7 @@ impl Job {
                 }
                 cx.ui.document(&result)
             }
+            Self::Dispatches { job } => cx.ui.list(&client.job_dispatches(&job).await?),
             Self::Explain { job, attempt } => {
                 let query = ExplanationQuery { attempt };
                 cx.ui.document(&client.explain(&job, &query).await?)

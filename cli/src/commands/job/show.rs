@@ -9,7 +9,7 @@ use crate::{
     output::{Document, Row, amount, fields, listed, millis, table},
 };
 use cowboy_devnet::{
-    api::types::{AddressText, Explanation, Job, JobResult, JobStatus, JobSummary},
+    api::types::{AddressText, Explanation, Job, JobDispatch, JobResult, JobStatus, JobSummary},
     verification::{Filters, SelectionCheck},
 };
 
@@ -35,6 +35,26 @@ impl Row for JobSummary {
 
     fn id(&self) -> String {
         self.job_id.to_string()
+    }
+}
+
+impl Row for JobDispatch {
+    const HEADER: &'static [&'static str] =
+        &[">assigned at", "runner", "validator", "outcome", ">answered after", ">done after"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.assigned_at.to_string(),
+            self.runner.clone(),
+            self.validator.clone(),
+            self.outcome.clone(),
+            or_dash(self.answered_ms.map(millis)),
+            or_dash(self.done_ms.map(millis)),
+        ]
+    }
+
+    fn id(&self) -> String {
+        self.validator.clone()
     }
 }
 

@@ -213,7 +213,7 @@ impl Document for Entry {
 
 impl Row for RunnerConnection {
     const HEADER: &'static [&'static str] =
-        &["validator", "address", "connected", "present there", ">last ping"];
+        &["validator", "address", "connected", "present there", ">last ping", "last end"];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -222,6 +222,13 @@ impl Row for RunnerConnection {
             yes(self.connected),
             yes(self.locally_present),
             self.last_ping.map_or_else(|| "-".to_owned(), |height| height.to_string()),
+            self.last_end.as_ref().map_or_else(
+                || "-".to_owned(),
+                |end| match end.by.as_str() {
+                    "none" => format!("{} at {}", end.reason, end.height),
+                    by => format!("{} ({by}) at {}", end.reason, end.height),
+                },
+            ),
         ]
     }
 

@@ -6,12 +6,13 @@ use crate::{
         convert,
         error::ApiError,
         types::{
-            Bytes, JOB_PAGE, JOB_PAGE_LIMIT, Job, JobEvent, JobQuery, JobResult, JobSummary,
-            RunnerProgress, Text, TimeText,
+            Bytes, JOB_PAGE, JOB_PAGE_LIMIT, Job, JobDispatch, JobEvent, JobQuery, JobResult,
+            JobSummary, RunnerProgress, Text, TimeText,
         },
         view::{self, View, time},
     },
     storage::{StoredEvent, StoredResult},
+    validator::journal::Answer,
 };
 use cowboy_engine::{
     chain::{EventKind, event::WorkFailed},
@@ -124,6 +125,33 @@ fn progress(view: &View, id: &Hash, job: &spec::Job) -> Vec<RunnerProgress> {
             height: height.get(),
         })
         .collect()
+}
+
+/// `GET /v1/jobs/{id}/dispatches`: by attempt, runner and validator. Of those that run now, which
+/// remember what they have dispatched since they started.
+pub(super) fn dispatches(view: &View, id: &str) -> Result<Vec<JobDispatch>, ApiError> {
+    let id = named(view, id)?;
+    find(view, &id)?;
+    let mut dispatches = Vec::new();
+    for slot in view.backend.slots() {
+        let Some(running) = slot.running() else { continue };
+        for dispatch in (running.journal)().0.dispatches_of(&id) {
+            let millis = |after: std::time::Duration| after.as_millis().try_into().ok();
+            dispatches.push(JobDispatch {
+                validator: slot.name().to_owned(),
+                runner: view.name(&dispatch.runner),
+                assigned_at: dispatch.assigned_at.get(),
+                outcome: dispatch.outcome.map_or("waiting", Answer::name).to_owned(),
+                answered_ms: dispatch.answered_after.and_then(millis),
+                done_ms: dispatch.done_after.and_then(millis),
+            });
+        }
+    }
+    dispatches.sort_by(|a, b| {
+        let key = |one: &JobDispatch| (one.assigned_at, one.runner.clone(), one.validator.clone());
+        key(a).cmp(&key(b))
+    });
+    Ok(dispatches)
 }
 
 /// `GET /v1/jobs/{id}/result`

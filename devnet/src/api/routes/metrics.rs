@@ -1,8 +1,10 @@
-//! What Prometheus scrapes: the timer lane of every devnet, and speculation where an agent runs.
+//! What Prometheus scrapes: the timer lane, presence and runners' connections of every devnet, and
+//! speculation where an agent runs.
 
 use super::Route;
 use crate::{
     api::{
+        connection_metrics,
         error::ApiError,
         openapi::{Answer, Operation},
         server::Shared,
@@ -20,7 +22,7 @@ use std::sync::Arc;
 
 /// The one route.
 pub(super) fn route() -> Route {
-    let summary = "Metrics of the timer lane, and of speculation where the devnet has an agent";
+    let summary = "Metrics of the timer lane, presence and connections, and of speculation where the devnet has an agent";
     Route {
         method: Method::GET,
         path: "/metrics",
@@ -32,11 +34,13 @@ pub(super) fn route() -> Route {
 /// `GET /metrics`
 async fn metrics(State(shared): State<Arc<Shared>>) -> Result<impl IntoResponse, ApiError> {
     let read = shared.blocking(|backend| {
+        let mut parts = Vec::new();
         // While no validator runs, the lane's metrics stay as they were.
         if let Ok(view) = View::of(backend.clone(), None) {
             backend.lane.follow(&view)?;
+            parts.push(connection_metrics::part(&view)?);
         }
-        let mut parts = vec![backend.lane.encode()];
+        parts.push(backend.lane.encode());
         parts.extend(backend.speculation().map(|agent| agent.metrics()));
         Ok(openmetrics::whole(&parts))
     });

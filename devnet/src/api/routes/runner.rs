@@ -3,7 +3,10 @@
 use crate::api::{
     backend::Link,
     error::ApiError,
-    types::{ReputationStep, Runner, RunnerConnection, RunnerHealth, RunnerState, RunnerStatus},
+    types::{
+        ConnectionEnd, ReputationStep, Runner, RunnerConnection, RunnerHealth, RunnerState,
+        RunnerStatus,
+    },
     view::{Glance, View},
 };
 use cowboy_engine::{
@@ -91,6 +94,16 @@ pub(super) fn show(glance: &Glance, text: &str) -> Result<Runner, ApiError> {
     })?;
     let network = Network::of(glance);
     let mut shown = describe(glance, &network, index, &address, network.subset(&address), record);
+    for connection in &mut shown.connections {
+        let slots = glance.backend.slots();
+        let slot = slots.iter().find(|slot| slot.address() == connection.validator_address.0);
+        let journal = slot.and_then(|slot| slot.running()).map(|running| (running.journal)().0);
+        connection.last_end = journal.and_then(|journal| journal.last_of(&address)).map(|last| {
+            let (by, reason) = last.how.names();
+            let (by, reason) = (by.to_owned(), reason.to_owned());
+            ConnectionEnd { by, reason, height: last.at.get() }
+        });
+    }
     // Without a validator nobody keeps events.
     let steps = match View::of(glance.backend.clone(), None) {
         Ok(view) => view.store().reputation_of(&address, view.head(), REPUTATION_STEPS)?,
@@ -125,6 +138,7 @@ fn describe(
             connected: link.is_some(),
             locally_present: link.is_some_and(|link| link.locally_present),
             last_ping: link.and_then(|link| link.last_ping).map(|height| height.get()),
+            last_end: None,
         }
     };
     Runner {

@@ -3,7 +3,8 @@
 use super::fixture::*;
 use crate::{
     api::types::{
-        ErrorCode, EventQuery, RunnerHealth, RunnerState, TransactionStatus, ValidatorState,
+        ConnectionEnd, ErrorCode, EventQuery, RunnerHealth, RunnerState, TransactionStatus,
+        ValidatorState,
     },
     client::BlockAt,
 };
@@ -241,7 +242,12 @@ async fn nodes_show_registry_set_and_connections() {
 
     let runners = devnet.client.runners().await.unwrap();
     assert_eq!(runners.iter().map(|r| r.index).collect::<Vec<_>>(), [0, 1, 2]);
-    let runner = devnet.client.runner("runner-1").await.unwrap();
+    let mut runner = devnet.client.runner("runner-1").await.unwrap();
+    let ends: Vec<_> = runner.connections.iter_mut().map(|there| there.last_end.take()).collect();
+    let lost = ConnectionEnd { by: "none".into(), reason: "lost".into(), height: 2 };
+    for (end, validator) in ends.into_iter().zip(&runner.subset) {
+        assert_eq!(end, (validator == "validator-1").then(|| lost.clone()), "{validator}");
+    }
     assert_eq!(runner, runners[1]);
     assert_eq!((runner.status, runner.present), (RunnerHealth::Healthy, true));
     assert_eq!((runner.kinds.join(","), runner.reputation), ("http,custom".to_owned(), 100));

@@ -21,7 +21,10 @@ use crate::{
     sample,
     storage::{Keep, Store},
     topology::Name,
-    validator::gateway::Handed,
+    validator::{
+        gateway::Handed,
+        journal::{Journal, Parting},
+    },
     verification::{PresenceCheck, Root, SelectionCheck, VerificationError, presence, selection},
 };
 use commonware_consensus::{
@@ -129,6 +132,16 @@ fn progress(validator: usize) -> Vec<Progress> {
         0 => vec![told("runner-0", 40, 3), told("runner-1", 10, 3)],
         _ => ["runner-1", "runner-2"].map(|runner| told(runner, 70, 4)).into(),
     }
+}
+
+/// What a validator has done with runners.
+fn journal(validator: usize) -> Journal {
+    let mut journal = Journal::default();
+    let runner = address(&format!("runner-{validator}"));
+    journal.connected(runner);
+    journal.parted(&runner, Parting::Broken, Height::new(2));
+    journal.connected(runner);
+    journal
 }
 
 /// What was saved, as whoever saves it tells.
@@ -239,6 +252,7 @@ impl Devnet {
                 mempool: Mempool::new(Known::default()),
                 links: Arc::new(links),
                 progress: Arc::new(move |_| progress(validator)),
+                journal: Arc::new(move || (journal(validator), 3)),
                 handed_in: results.clone(),
                 quic: ([127, 0, 0, 1], 29_001).into(),
                 p2p: ([127, 0, 0, 1], 29_002).into(),

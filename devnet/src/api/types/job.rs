@@ -181,6 +181,26 @@ pub struct RunnerProgress {
     pub height: u64,
 }
 
+/// A job, as one validator dispatched it to one runner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobDispatch {
+    /// The validator.
+    pub validator: String,
+    /// The runner.
+    pub runner: String,
+    /// The block that assigned the job.
+    pub assigned_at: u64,
+    /// How it went: `waiting` until the runner answers; `accepted`, and then `done` once the
+    /// result, a commitment or word that there will be none was delivered; `duplicate` where the
+    /// runner has the job from another validator; the reason of a rejection; `no_ack` for a frame
+    /// that answers nothing; `silent` for none in time.
+    pub outcome: String,
+    /// From the dispatch to the runner's answer, in milliseconds; absent where there was none.
+    pub answered_ms: Option<u64>,
+    /// From the dispatch to the end of an accepted one, in milliseconds.
+    pub done_ms: Option<u64>,
+}
+
 /// Something that happened to a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobEvent {

@@ -50,6 +50,7 @@
 //! | `GET /v1/jobs` | [`JobQuery`] | `[`[`JobSummary`]`]`, newest first |
 //! | `GET /v1/jobs/{id}` | | [`Job`] |
 //! | `GET /v1/jobs/{id}/result` | | [`JobResult`] |
+//! | `GET /v1/jobs/{id}/dispatches` | | `[`[`JobDispatch`]`]` |
 //! | `GET /v1/jobs/{id}/explain` | | [`Explanation`] |
 //! | `GET /v1/timers` | [`TimerQuery`] | `[`[`TimerSummary`]`]`, those that wait by height |
 //! | `GET /v1/timers/queue` | | [`TimerQueue`] |
@@ -141,14 +142,14 @@ pub use evidence::{
 };
 pub use fault::{Fault, FaultRequest, FaultSpec, LieKind};
 pub use job::{
-    Candidate, CommitRequest, Draw, Explanation, ExplanationQuery, FailureRequest, Job, JobEvent,
-    JobQuery, JobResult, JobStatus, JobSummary, MruRecord, PolledJob, PolledJobs, ResultAccepted,
-    ResultRequest, RunnerProgress, Wanted,
+    Candidate, CommitRequest, Draw, Explanation, ExplanationQuery, FailureRequest, Job,
+    JobDispatch, JobEvent, JobQuery, JobResult, JobStatus, JobSummary, MruRecord, PolledJob,
+    PolledJobs, ResultAccepted, ResultRequest, RunnerProgress, Wanted,
 };
 pub use node::{
-    JoinRequest, Left, LimitRequest, NodeQuery, ReputationStep, Runner, RunnerConnection,
-    RunnerHealth, RunnerLoad, RunnerState, RunnerStatus, Status, Stopping, Supply, Validator,
-    ValidatorState, ValidatorStatus,
+    ConnectionEnd, JoinRequest, Left, LimitRequest, NodeQuery, ReputationStep, Runner,
+    RunnerConnection, RunnerHealth, RunnerLoad, RunnerState, RunnerStatus, Status, Stopping,
+    Supply, Validator, ValidatorState, ValidatorStatus,
 };
 pub use pool::{Pool, PoolMember};
 pub use presence::{

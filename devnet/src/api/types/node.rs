@@ -236,6 +236,21 @@ pub struct RunnerConnection {
     pub locally_present: bool,
     /// The height of the last valid ping there; absent where there was none.
     pub last_ping: Option<u64>,
+    /// How the last connection there ended, and at which height of the validator; absent where none
+    /// has since the validator started, and in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_end: Option<ConnectionEnd>,
+}
+
+/// How a runner's connection to a validator ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ConnectionEnd {
+    /// Who said goodbye: `validator`, `runner`, or `none` where it broke.
+    pub by: String,
+    /// The reason of the goodbye, `lost` or `handshake_timeout`.
+    pub reason: String,
+    /// The validator's head then.
+    pub height: u64,
 }
 
 /// What a runner takes on, as it last told its validators.

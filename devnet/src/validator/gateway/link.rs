@@ -1,13 +1,12 @@
 //! One runner's connection: what its session says, and what the gateway wants of it.
 
-use super::{
-    Command, Dispatched, Gateway, Link, Shared, assigned, assignment_of, assigns, is_verified_by,
-};
+use super::{Command, Dispatched, Gateway, Link, Shared, assigned, assignment_of, assigns};
 use crate::{
     transport::{driver::Service, half_open::Slot},
     validator::{
         errands::{ErrandError, Report},
         handed::Handed,
+        journal::Answer,
         place::Place,
         stage::{Stage, reason_of_cancellation, stage},
     },
@@ -70,7 +69,7 @@ impl Service for RunnerLink {
             Event::Open(job_ids) => self.open(session, &job_ids),
             Event::Accepted { job_id } => {
                 tracing::debug!(runner = %self.runner, %job_id, "job accepted");
-                self.answered(&job_id);
+                self.answered(&job_id, Answer::Accepted);
             }
             Event::Rejected(ack) => self.rejected(&ack),
             Event::Progress(progress) => self.progress(progress),
@@ -89,7 +88,7 @@ impl Service for RunnerLink {
             }
             Event::Outcome { job_id, outcome } => {
                 tracing::debug!(runner = %self.runner, %job_id, ?outcome, "job dispatched");
-                self.answered(&job_id);
+                self.answered(&job_id, outcome.into());
                 if let Outcome::Duplicate | Outcome::SoftFailure(_) | Outcome::HardFailure = outcome
                 {
                     self.reported(&job_id, || Err(ErrandError::Refused(outcome)));
@@ -140,7 +139,7 @@ impl RunnerLink {
     fn established(&mut self, session: &mut Validator) {
         let (head, dispatches) = {
             let mut shared = self.gateway.0.shared.lock();
-            let Shared { state, view, links, errands, .. } = &mut *shared;
+            let Shared { state, view, links, errands, journal, .. } = &mut *shared;
             self.half_open = None;
             let pushes = state.phase().pushes();
             let dispatches: Vec<_> = assigned(state)
@@ -161,6 +160,10 @@ impl RunnerLink {
                 older.command(Command::Close(GoodbyeReason::DuplicateConnection));
             }
             view.opened(self.runner);
+            journal.connected(self.runner);
+            for dispatch in &dispatches {
+                journal.dispatched(dispatch.job_id, self.runner, dispatch.block_height);
+            }
             self.gateway.0.count.send_replace(links.len());
             (state.height(), dispatches)
         };
@@ -193,8 +196,9 @@ impl RunnerLink {
     }
 
     /// The runner has said what it does with a job, or its time for that is over.
-    fn answered(&self, job_id: &Hash) {
+    fn answered(&self, job_id: &Hash, answer: Answer) {
         let mut shared = self.gateway.0.shared.lock();
+        shared.journal.answered(job_id, &self.runner, answer);
         let link = self.link(&mut shared);
         if let Some(dispatched) = link.and_then(|link| link.dispatched.get_mut(job_id)) {
             dispatched.waits = false;
@@ -213,7 +217,7 @@ impl RunnerLink {
                 }),
                 status => status.at_work().contains(&self.runner),
             };
-            if !wanted && !is_verified_by(job, &self.runner) {
+            if !wanted {
                 let reason = reason_of_cancellation(Some(job), &self.runner);
                 self.asked(*job_id, session.cancel(job_id, job.deadline(), reason));
             }
@@ -347,6 +351,8 @@ impl RunnerLink {
     /// The connection is over.
     pub(super) fn ended(self, end: End) {
         let mut shared = self.gateway.0.shared.lock();
+        let head = shared.state.height();
+        shared.journal.parted(&self.runner, end.into(), head);
         if self.half_open.is_some() {
             tracing::debug!(runner = %self.runner, remote = %self.remote, %end, "no runner connected");
             return;

@@ -1,0 +1,289 @@
+//! What a validator's gateway has done: its dispatches, and how runners' connections began and
+//! ended. For operators; nothing that the validator does depends on it.
+
+use cowboy_engine::{
+    primitives::{Address, Hash, Height},
+    session::{End, Outcome},
+    wire::{GoodbyeReason, RejectReason},
+};
+use prometheus_client::metrics::histogram::Histogram;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+/// Dispatches that are remembered at most.
+pub const MAX_DISPATCHES: usize = 4_096;
+/// Runners whose last connection is remembered at most.
+const MAX_RUNNERS: usize = 4_096;
+
+/// The ends of the buckets of [`Journal::answers`], in milliseconds.
+const BUCKETS: [f64; 12] =
+    [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0, 10_000.0];
+
+/// A job, as one validator dispatched it to one runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispatch {
+    /// The job.
+    pub job_id: Hash,
+    /// The runner.
+    pub runner: Address,
+    /// The block that assigned the job.
+    pub assigned_at: Height,
+    /// How it went; `None`: the runner has not answered.
+    pub outcome: Option<Answer>,
+    /// From the dispatch to the runner's answer.
+    pub answered_after: Option<Duration>,
+    /// From the dispatch to the result, a commitment or word that there will be none.
+    pub done_after: Option<Duration>,
+    /// When it was dispatched.
+    sent: Instant,
+}
+
+/// What a runner answered to a dispatch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answer {
+    /// It works on the job.
+    Accepted,
+    /// It was accepted, and what it came to was delivered.
+    Done,
+    /// It has the job from another validator.
+    Duplicate,
+    /// It does not take the job.
+    Rejected(RejectReason),
+    /// A frame that answers nothing.
+    NoAck,
+    /// No frame in time.
+    Silent,
+}
+
+impl Answer {
+    /// Its name, as in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Done => "done",
+            Self::Duplicate => "duplicate",
+            Self::Rejected(reason) => reason.as_str(),
+            Self::NoAck => "no_ack",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Success => Self::Done,
+            Outcome::Duplicate => Self::Duplicate,
+            Outcome::SoftFailure(Some(reason)) => Self::Rejected(reason),
+            Outcome::SoftFailure(None) => Self::NoAck,
+            Outcome::HardFailure => Self::Silent,
+        }
+    }
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Parting {
+    /// The validator said goodbye.
+    Sent(&'static str),
+    /// The runner did.
+    Received(&'static str),
+    /// Neither: it broke.
+    Broken,
+    /// The handshake was not complete in time.
+    HandshakeTimeout,
+}
+
+impl Parting {
+    /// Who said it, and the reason of the goodbye: as in metrics.
+    pub const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Sent(reason) => ("validator", reason),
+            Self::Received(reason) => ("runner", reason),
+            Self::Broken => ("none", "lost"),
+            Self::HandshakeTimeout => ("none", "handshake_timeout"),
+        }
+    }
+}
+
+impl From<End> for Parting {
+    fn from(end: End) -> Self {
+        match end {
+            End::Local(reason) => Self::Sent(GoodbyeReason::as_str(reason)),
+            End::Peer(reason) => Self::Received(GoodbyeReason::as_str(reason)),
+            End::HandshakeTimeout => Self::HandshakeTimeout,
+            End::Lost => Self::Broken,
+        }
+    }
+}
+
+/// The last connection of a runner that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parted {
+    /// How.
+    pub how: Parting,
+    /// The validator's head then.
+    pub at: Height,
+}
+
+/// All of it, since the validator started.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    dispatches: VecDeque<Dispatch>,
+    /// How many dispatches ended so.
+    pub outcomes: BTreeMap<Answer, u64>,
+    /// How many connections ended so, those whose handshake was not complete among them.
+    pub ends: BTreeMap<Parting, u64>,
+    /// How many handshakes were completed.
+    pub connected: u64,
+    /// How many of them by a runner that had been connected before.
+    pub reconnected: u64,
+    /// How long runners took to answer dispatches, in milliseconds. Clones share it.
+    pub answers: Histogram,
+    /// `None`: its first connection has not ended.
+    runners: BTreeMap<Address, Option<Parted>>,
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self {
+            dispatches: VecDeque::new(),
+            outcomes: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            connected: 0,
+            reconnected: 0,
+            answers: Histogram::new(BUCKETS),
+            runners: BTreeMap::new(),
+        }
+    }
+}
+
+impl Journal {
+    /// A job was dispatched.
+    pub fn dispatched(&mut self, job_id: Hash, runner: Address, assigned_at: Height) {
+        if self.dispatches.len() >= MAX_DISPATCHES {
+            self.dispatches.pop_front();
+        }
+        self.dispatches.push_back(Dispatch {
+            job_id,
+            runner,
+            assigned_at,
+            outcome: None,
+            answered_after: None,
+            done_after: None,
+            sent: Instant::now(),
+        });
+    }
+
+    /// A runner has answered, or its time for that is over.
+    pub fn answered(&mut self, job_id: &Hash, runner: &Address, answer: Answer) {
+        let of = |one: &&mut Dispatch| one.job_id == *job_id && one.runner == *runner;
+        let Some(dispatch) = self.dispatches.iter_mut().rev().find(of) else { return };
+        let after = dispatch.sent.elapsed();
+        dispatch.outcome = Some(answer);
+        if answer == Answer::Done {
+            dispatch.done_after = Some(after);
+        }
+        if dispatch.answered_after.is_none() && answer != Answer::Silent {
+            dispatch.answered_after = Some(after);
+            self.answers.observe(after.as_secs_f64() * 1_000.0);
+        }
+        if answer != Answer::Accepted {
+            *self.outcomes.entry(answer).or_default() += 1;
+        }
+    }
+
+    /// A runner has completed its handshake.
+    pub fn connected(&mut self, runner: Address) {
+        self.connected += 1;
+        if self.runners.contains_key(&runner) {
+            self.reconnected += 1;
+        } else {
+            while self.runners.len() >= MAX_RUNNERS {
+                self.runners.pop_first();
+            }
+            self.runners.insert(runner, None);
+        }
+    }
+
+    /// The connection of a runner, or of somebody whose handshake was not complete, has ended.
+    pub fn parted(&mut self, runner: &Address, how: Parting, at: Height) {
+        *self.ends.entry(how).or_default() += 1;
+        if let Some(last) = self.runners.get_mut(runner) {
+            *last = Some(Parted { how, at });
+        }
+    }
+
+    /// The dispatches of a job, oldest first.
+    pub fn dispatches_of(&self, job_id: &Hash) -> Vec<Dispatch> {
+        self.dispatches.iter().filter(|one| one.job_id == *job_id).cloned().collect()
+    }
+
+    /// How the runner's last connection that ended did so.
+    pub fn last_of(&self, runner: &Address) -> Option<Parted> {
+        *self.runners.get(runner)?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Address = Address([1; 20]);
+    const TWO: Address = Address([2; 20]);
+
+    fn job(i: u32) -> Hash {
+        cowboy_engine::primitives::keccak256(&[&i.to_be_bytes()])
+    }
+
+    #[test]
+    fn a_dispatch_has_its_answer_and_its_end() {
+        let mut journal = Journal::default();
+        let at = Height::new(7);
+        for runner in [ONE, TWO] {
+            journal.dispatched(job(0), runner, at);
+        }
+        journal.answered(&job(0), &ONE, Answer::Accepted);
+        journal.answered(&job(0), &TWO, Answer::Silent);
+        journal.answered(&job(1), &ONE, Answer::Duplicate);
+        let [one, two] = journal.dispatches_of(&job(0)).try_into().unwrap();
+        assert_eq!((one.outcome, two.outcome), (Some(Answer::Accepted), Some(Answer::Silent)));
+        assert!(one.answered_after.is_some() && two.answered_after.is_none());
+        assert_eq!(journal.outcomes, [(Answer::Silent, 1)].into());
+        journal.answered(&job(0), &ONE, Answer::Done);
+        let one = journal.dispatches_of(&job(0)).remove(0);
+        assert!(one.done_after >= one.answered_after, "{one:?}");
+        assert_eq!(journal.outcomes, [(Answer::Done, 1), (Answer::Silent, 1)].into());
+    }
+
+    #[test]
+    fn it_is_bounded_and_the_oldest_goes_first() {
+        let mut journal = Journal::default();
+        let many = MAX_DISPATCHES as u32 + 1;
+        for i in 0..many {
+            journal.dispatched(job(i), ONE, Height::new(1));
+            journal.connected(Address(std::array::from_fn(|at| (i >> (8 * (at % 4))) as u8)));
+        }
+        assert_eq!(journal.dispatches.len(), MAX_DISPATCHES);
+        assert_eq!(journal.dispatches_of(&job(0)), []);
+        assert_eq!(journal.dispatches_of(&job(many - 1)).len(), 1);
+        assert_eq!(journal.runners.len(), MAX_RUNNERS);
+    }
+
+    #[test]
+    fn connections_are_counted_by_how_they_end() {
+        let mut journal = Journal::default();
+        journal.connected(ONE);
+        assert_eq!(journal.last_of(&ONE), None);
+        let how = Parting::from(End::Peer(GoodbyeReason::ShuttingDown));
+        journal.parted(&ONE, how, Height::new(3));
+        journal.parted(&TWO, Parting::HandshakeTimeout, Height::new(4));
+        journal.connected(ONE);
+        assert_eq!(journal.last_of(&ONE), Some(Parted { how, at: Height::new(3) }));
+        assert_eq!((journal.connected, journal.reconnected), (2, 1));
+        assert_eq!(journal.ends, [(how, 1), (Parting::HandshakeTimeout, 1)].into());
+        assert_eq!(how.names(), ("runner", "shutting_down"));
+    }
+}
