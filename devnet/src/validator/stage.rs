@@ -25,7 +25,7 @@ pub fn stage(job: &Job, runner: &Address) -> Stage {
         {
             Stage::Done
         }
-        _ if job.attempt.reported.contains(runner) => Stage::Done,
+        _ if job.attempt.is_reported_by(runner) => Stage::Done,
         JobStatus::Committed(_) => Stage::Late,
         // It keeps the result that the chain still lacks.
         JobStatus::Verified(..) => Stage::Done,
