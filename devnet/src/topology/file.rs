@@ -222,7 +222,7 @@ pub struct RunnerSection {
     #[serde(default = "default_concurrency")]
     pub max_concurrent_jobs: Within<1, MAX_CONCURRENT_JOBS>,
     /// Whether it says that it runs in a trusted execution environment.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tee: bool,
     /// What it executes jobs with, beside requests and commands.
     #[serde(default, skip_serializing_if = "executor::Config::is_default")]
@@ -255,11 +255,6 @@ fn default_price() -> Amount {
 
 fn default_concurrency() -> Within<1, MAX_CONCURRENT_JOBS> {
     const { Within::new(4).expect("4 lies in the range") }
-}
-
-/// Left out where it is written.
-const fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 /// `accounts`: the accounts that have a key in the devnet's folder.

@@ -204,12 +204,10 @@ pub enum RegistryError {
     },
     /// Less than what is locked.
     #[error(
-        "StakeLowered: {got} wei, and {locked} are locked; a stake only grows, and goes back when \
-         the runner deregisters"
+        "StakeLowered: {locked} wei are locked; a stake only grows, and goes back when the runner \
+         deregisters"
     )]
     StakeLowered {
-        /// What was offered, in wei.
-        got: Wei,
         /// What is locked, in wei.
         locked: Wei,
     },
@@ -373,7 +371,7 @@ impl Registry {
         let stake = match stake {
             None => locked,
             Some(got) if got < MIN_STAKE => return Err(RegistryError::Stake { got }),
-            Some(got) if got < locked => return Err(RegistryError::StakeLowered { got, locked }),
+            Some(got) if got < locked => return Err(RegistryError::StakeLowered { locked }),
             Some(got) => got,
         };
         self.change(runner, |r| {
