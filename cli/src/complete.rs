@@ -16,7 +16,10 @@ use cowboy_devnet::{
     topology::{Overrides, Plan, Topology},
 };
 use cowboy_engine::{
-    chain::EventKind, job::spec::VerificationMode, presence::Phase, registry::JobKind,
+    chain::EventKind,
+    job::spec::VerificationMode,
+    presence::Phase,
+    registry::{Ability, JobKind},
     timer::Governed,
 };
 use std::{collections::BTreeSet, ffi::OsStr, fs, path::Path};
@@ -172,6 +175,20 @@ pub fn settings() -> Vec<CompletionCandidate> {
 /// Kinds of jobs.
 pub fn job_kinds() -> Vec<CompletionCandidate> {
     JobKind::ALL.iter().map(|kind| CompletionCandidate::new(kind.name())).collect()
+}
+
+/// Labels of what runners are registered for, and of pools.
+pub fn abilities() -> Vec<CompletionCandidate> {
+    let runners = ask::devnet(async |client| client.runners().await);
+    let mut found: BTreeSet<Ability> = JobKind::ALL.into_iter().map(Ability::Kind).collect();
+    for runner in runners {
+        found.extend(runner.models.into_iter().flatten().map(Ability::Model));
+        found.extend(runner.mcp_servers.into_iter().flatten().map(Ability::Server));
+    }
+    found.insert(Ability::Tee);
+    let pools = ask::devnet(async |client| client.pools().await);
+    found.extend(pools.into_iter().map(|pool| Ability::Pool(pool.pool)));
+    all(&Vec::from_iter(found))
 }
 
 /// Where a job may stand.

@@ -196,6 +196,7 @@ fn runner(index: usize) -> Runner {
         locally_present: index != 3,
         last_ping: (index != 3).then_some(42),
         last_end: None,
+        withdrawn: if index == 2 { vec!["custom".to_owned()] } else { Vec::new() },
         validator,
     };
     Runner {
@@ -208,6 +209,7 @@ fn runner(index: usize) -> Runner {
         kinds: vec!["http".to_owned(), "custom".to_owned()],
         models: None,
         mcp_servers: None,
+        tee: index == 2,
         price_per_second: Text(Wei::new(CBY / 1_000)),
         active_jobs: 1,
         max_concurrent_jobs: 4,
@@ -395,6 +397,10 @@ fn explanation() -> Explanation {
             picked_address: address("runner-2"),
         }],
         candidates_root: Some(hash(6)),
+        withdrawn: vec![Withdrawal {
+            runner: "runner-1".to_owned(),
+            labels: vec!["custom".to_owned()],
+        }],
     }
 }
 

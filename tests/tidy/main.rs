@@ -6,6 +6,7 @@
 //! | `rules/layers.rs` | a module uses only modules above it in its package's table |
 //! | `rules/modules.rs` | every module opens with docs, every file belongs to a target |
 //! | `rules/purity.rs` | engine's sources name no clock, socket, file, thread, float or hash map |
+//! | `rules/senders.rs` | every frame, event and reason of the protocol is made outside tests |
 //! | `rules/words.rs` | nothing unfinished, nothing hidden, no sleeping tests |
 //! | `rules/text.rs` | width and length, links, nothing of one machine or one registry |
 //!

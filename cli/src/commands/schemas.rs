@@ -120,6 +120,9 @@ const ALL: &[(&str, Prints)] = &[
     ("runner subset", Json(&[many::<api::RunnerConnection>()])),
     ("runner deregister", Json(&[one::<api::Transaction>()])),
     ("runner register", Json(&[one::<api::Transaction>()])),
+    ("runner update", Json(&[one::<api::Transaction>()])),
+    ("runner capability add", Json(&[one::<api::RunnerLoad>()])),
+    ("runner capability remove", Json(&[one::<api::RunnerLoad>()])),
     // Of the devnet's own runners, and of processes.
     ("runner start", Json(&[one::<api::RunnerLoad>(), one::<runner::process::Started>()])),
     ("runner stop", Json(&[one::<api::RunnerLoad>()])),

@@ -34,7 +34,7 @@ fn help_is_as_people_see_it() {
 
 /// Flags that mean one thing in one command and another in the next: a variable would set both.
 /// `devnet env` sets COWBOYCTL_RPC_URL for other programs; a runner follows the devnet by its name.
-const AMBIGUOUS: [&str; 4] = ["from", "payer", "wait", "rpc-url"];
+const AMBIGUOUS: [&str; 5] = ["from", "payer", "wait", "rpc-url", "tee"];
 
 #[test]
 fn every_flag_has_its_variable() {
@@ -139,6 +139,13 @@ fn command_lines_parse() {
     refuse("cowboyctl runner register runner-0 --max-jobs 2");
     refuse("cowboyctl runner start runner-0 --key-file a");
     refuse("cowboyctl runner backpressure runner-0 --max 0");
+    check("cowboyctl runner capability remove runner-0 http llm:small mcp:files tee pool:eu");
+    refuse("cowboyctl runner capability remove runner-0");
+    refuse("cowboyctl runner capability add runner-0 fax");
+    check("cowboyctl runner update runner-0 --tee --models a,b");
+    check("cowboyctl runner update --key-file a --tee=false --model a --stake 20000cby");
+    refuse("cowboyctl runner update runner-0");
+    refuse("cowboyctl runner update --tee=perhaps runner-0");
     refuse("cowboyctl lease submit");
     refuse("cowboyctl lease submit ci.yaml --env A");
     refuse("cowboyctl lease ls --runs --state running");

@@ -186,6 +186,7 @@ impl Devnet {
             known: self.targets.of(&key.public_key()),
             agents: BTreeSet::new(),
             kinds: [JobKind::Custom].into(),
+            withdrawn: [].into(),
             max_concurrent_jobs: 4,
             polling: None,
             pledges,

@@ -8,7 +8,8 @@ use crate::{
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::State,
-    job::{filter::Scene, spec::JobSpec},
+    job::{filter::Scene, needs, spec::JobSpec},
+    presence::view::Label,
     primitives::{Address, Hash, Height, SecretKey, codec::to_vec, keccak256},
     wire::{Body, Errand},
 };
@@ -142,16 +143,19 @@ impl Crew {
             entitlements: state.entitlements(),
             present: state.present_at(state.height().next()),
             excluded: tried,
+            reported: &[],
         };
         let able = scene.judge(&work.spec);
         let able = able.iter().filter(|verdict| verdict.dropped_by.is_none());
         let spread = |runner: &Address| keccak256(&[&work.task.0, &runner.0]);
         let mut able: Vec<_> = able.map(|verdict| verdict.runner).collect();
         able.sort_by_cached_key(|runner| (out.get(runner).copied().unwrap_or(0), spread(runner)));
+        let needed: Vec<_> = needs::of(&work.spec).map(|need| Label::from(&need)).collect();
         let mut linked: BTreeMap<Address, &Gateway> = BTreeMap::new();
         for (_, gateway) in validators.values() {
             for one in gateway.connected() {
-                if one.load.as_ref().is_none_or(|load| load.accepting_new) {
+                let willing = one.withdrawn.iter().all(|label| !needed.contains(label));
+                if willing && one.load.as_ref().is_none_or(|load| load.accepting_new) {
                     linked.entry(one.runner).or_insert(gateway);
                 }
             }

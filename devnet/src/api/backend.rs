@@ -8,8 +8,9 @@
 use super::{
     error::ApiError,
     lane_metrics::LaneMetrics,
+    steer::{Steer, SteerError, Told},
     types::{
-        ConfigureRequest, LimitRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
+        ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
         PipelineRequest, PipelineSummary, Rollback, Snapshot, SpeculationOption, SpeculationStatus,
         SpeculativeCommitment, SpeculativeProof, TaskDetail, TasksCancelled, Text,
     },
@@ -22,14 +23,13 @@ use crate::{
     },
     faults::Faults,
     spelling::nearest,
-    topology::{MAX_CONCURRENT_JOBS, Name},
+    topology::Name,
     validator::{gateway::Handed, journal::Journal},
 };
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{Block, Genesis, GenesisError, State, Validator},
     primitives::{Address, Hash, Height},
-    wire::BackpressureSignal,
 };
 use futures::{
     FutureExt as _,
@@ -112,37 +112,10 @@ pub enum SaveError {
 pub type SaveHook =
     Box<dyn Fn(Option<Name>) -> BoxFuture<'static, Result<Snapshot, SaveError>> + Send + Sync>;
 
-/// What a request wants of a runner of the process, beside starting and stopping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Steer {
-    /// Nothing but the answer.
-    Look,
-    /// Take no new jobs.
-    Pause,
-    /// Take jobs again.
-    Resume,
-    /// Take at most so many at a time.
-    Limit(u32),
-}
-
-impl LimitRequest {
-    /// What it asks for, where that can be.
-    pub fn steer(&self) -> Result<Steer, ApiError> {
-        let most = self.max_concurrent;
-        if most == 0 || u64::from(most) > MAX_CONCURRENT_JOBS {
-            return Err(ApiError::bad_request(format!(
-                "max_concurrent: {most} jobs at a time, where 1 to {MAX_CONCURRENT_JOBS} may be"
-            ))
-            .hint("to have it take none: cowboyctl runner pause RUNNER"));
-        }
-        Ok(Steer::Limit(most))
-    }
-}
-
-/// Steers the runner of this name; resolves with what its validators are told of its load, or
-/// `None` where it does not run.
+/// Steers the runner of this name; resolves with what its validators are told then, or `None` where
+/// it does not run.
 pub type SteerHook =
-    Box<dyn Fn(&str, Steer) -> BoxFuture<'static, Option<BackpressureSignal>> + Send + Sync>;
+    Box<dyn Fn(&str, Steer) -> BoxFuture<'static, Option<Result<Told, SteerError>>> + Send + Sync>;
 
 /// What the API asks of the process that runs the devnet.
 pub struct Hooks {
@@ -275,7 +248,7 @@ impl Names {
 }
 
 /// A runner's connection, as the validator at its other end sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// The runner.
     pub runner: Address,
@@ -283,6 +256,8 @@ pub struct Link {
     pub locally_present: bool,
     /// The height of the last valid ping; `None` before the first.
     pub last_ping: Option<Height>,
+    /// Labels of what the runner said there that it cannot do for now.
+    pub withdrawn: Vec<String>,
 }
 
 /// How far a runner is with a job, as it said last to the validator at the other end of its

@@ -21,6 +21,7 @@ mod nodes;
 pub(crate) mod openapi;
 mod routes;
 pub mod server;
+pub mod steer;
 mod streams;
 pub mod types;
 mod view;

@@ -12,8 +12,8 @@ pub use events::EventStream;
 use crate::{
     api::types::{
         Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance,
-        AdvanceRequest, Block, Burned, Bytes, CommitRequest, ComparisonQuery, DryRun,
-        DryRunRequest, DueQuery, DueTimers, ErrorBody, ErrorCode, ErrorDetail, EventPage,
+        AdvanceRequest, Block, Burned, Bytes, CapabilitiesRequest, CommitRequest, ComparisonQuery,
+        DryRun, DryRunRequest, DueQuery, DueTimers, ErrorBody, ErrorCode, ErrorDetail, EventPage,
         EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery,
         FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobDispatch,
         JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest,
@@ -287,6 +287,15 @@ impl Client {
     pub async fn limit_runner(&self, runner: &str, max: u32) -> Result<RunnerLoad, ClientError> {
         let request = LimitRequest { max_concurrent: max };
         self.post(&["runners", runner, "backpressure"], &request).await
+    }
+
+    /// Has a runner do some of what it is registered for again, or not for now.
+    pub async fn change_capabilities(
+        &self,
+        runner: &str,
+        request: &CapabilitiesRequest,
+    ) -> Result<RunnerLoad, ClientError> {
+        self.post(&["runners", runner, "capabilities"], request).await
     }
 
     /// Has a runner take no new jobs.

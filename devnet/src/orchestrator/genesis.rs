@@ -11,7 +11,7 @@ use cowboy_engine::{
     chain::{Endowment, Genesis, GenesisRunner, Params, Scheme, TaskParams},
     primitives::{Wei, keccak256},
     proof::ProvingKey,
-    registry::JobKind,
+    registry::{Capabilities, JobKind},
     speculation::Generator,
 };
 
@@ -70,7 +70,10 @@ pub fn genesis(plan: &Plan) -> Genesis {
                 GenesisRunner {
                     pubkey: plan.key(&r.name).public_key(),
                     stake: r.stake,
-                    capabilities: r.executors.capabilities(kinds, r.max_concurrent_jobs),
+                    capabilities: Capabilities {
+                        tee: r.tee,
+                        ..r.executors.capabilities(kinds, r.max_concurrent_jobs)
+                    },
                     price_per_second: r.price_per_second,
                 }
             })

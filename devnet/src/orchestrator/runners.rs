@@ -2,7 +2,10 @@
 
 use super::supervise::{SupervisorConfig, loopback};
 use crate::{
-    api::backend::{Backend, Steer},
+    api::{
+        backend::Backend,
+        steer::{Steer, SteerError, Told},
+    },
     client::Client,
     executor::Executor,
     faults::Tap,
@@ -13,9 +16,13 @@ use crate::{
 };
 use ::tokio::sync::watch;
 use commonware_runtime::{Handle, Spawner as _, Supervisor as _, tokio};
-use cowboy_engine::{primitives::Hash, registry::JobKind, wire::BackpressureSignal};
+use cowboy_engine::primitives::Hash;
 use futures::future::join_all;
-use std::{collections::BTreeMap, mem, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    sync::Arc,
+};
 
 /// What runners are started from.
 pub(super) struct Runners {
@@ -87,7 +94,9 @@ impl Runners {
             key: key.clone(),
             known: self.targets.of(&key.public_key()),
             agents: plan.agent().map(|name| plan.key(name).address()).into_iter().collect(),
-            kinds: runner.kinds.iter().copied().map(JobKind::from).collect(),
+            // Which of them it is drawn for, the registry says.
+            kinds: runner.executors.kinds(),
+            withdrawn: BTreeSet::new(),
             max_concurrent_jobs: runner.max_concurrent_jobs,
             polling: Some(self.polling.clone()),
             pledges: Some(Arc::new(pledges)),
@@ -129,8 +138,8 @@ impl Runners {
         tracing::info!(runner = %runner.name, "stopped");
     }
 
-    /// Has a runner that runs take jobs as `steer` says, and yields what it tells of its load.
-    pub(super) fn steer(&self, runner: &str, steer: Steer) -> Option<BackpressureSignal> {
+    /// Has a runner that runs take jobs as `steer` says, and yields what it tells then.
+    pub(super) fn steer(&self, runner: &str, steer: &Steer) -> Option<Result<Told, SteerError>> {
         let running = self.running.get(runner)?;
         Some(control::steer(&running.runner, steer))
     }

@@ -18,8 +18,9 @@ use crate::{
     api::{
         backend::{
             Backend, Link, Membership, MembershipError, MembershipHook, Progress, Running,
-            SaveError, SaveHook, Steer, SteerHook, Switch, SwitchHook,
+            SaveError, SaveHook, SteerHook, Switch, SwitchHook,
         },
+        steer::{Steer, SteerError, Told},
         types::Snapshot,
     },
     chain::{
@@ -61,7 +62,7 @@ use commonware_runtime::{Handle, Spawner as _, Storage as _, Supervisor as _, to
 use cowboy_engine::{
     chain::Genesis,
     primitives::{Address, Height},
-    wire::{BackpressureSignal, JobProgress},
+    wire::JobProgress,
 };
 use futures::{FutureExt as _, future::select_all};
 use std::{
@@ -91,9 +92,12 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a stopped validator's port is looked at; nothing tells when the system frees it.
 const RELEASE_POLL: Duration = Duration::from_millis(10);
 
+/// What a runner tells its validators once it was steered.
+type Steered = Result<Told, SteerError>;
+
 enum Request {
     Switch { node: String, to: Switch, reply: oneshot::Sender<Result<(), String>> },
-    Steer { runner: String, steer: Steer, reply: oneshot::Sender<Option<BackpressureSignal>> },
+    Steer { runner: String, steer: Steer, reply: oneshot::Sender<Option<Steered>> },
     Join { name: Option<Name>, reply: oneshot::Sender<Result<String, MembershipError>> },
     Leave { validator: String, reply: oneshot::Sender<Result<String, MembershipError>> },
     Save { name: Option<Name>, reply: oneshot::Sender<Result<Snapshot, SaveError>> },
@@ -584,7 +588,7 @@ impl Nodes {
                 let _ = reply.send(self.switch(&node, to).await);
             }
             Request::Steer { runner, steer, reply } => {
-                let _ = reply.send(self.runners.steer(&runner, steer));
+                let _ = reply.send(self.runners.steer(&runner, &steer));
             }
             Request::Join { name, reply } => {
                 let _ = reply.send(self.join(name).map_err(MembershipError::from));
@@ -644,6 +648,7 @@ fn link(connected: Connected) -> Link {
         runner: connected.runner,
         locally_present: connected.present,
         last_ping: connected.last_ping,
+        withdrawn: connected.withdrawn.iter().map(ToString::to_string).collect(),
     }
 }
 

@@ -4,10 +4,10 @@
 
 use super::Runner;
 use crate::api::{
-    backend::Steer,
     error::ApiError,
     extract::authorize,
-    types::{LimitRequest, RunnerLoad},
+    steer::{Steer, SteerError, Told},
+    types::{CapabilitiesRequest, LimitRequest, RunnerLoad},
 };
 use axum::{
     Json, Router,
@@ -16,24 +16,25 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use cowboy_engine::{primitives::Address, wire::BackpressureSignal};
+use cowboy_engine::primitives::Address;
 use tokio::sync::{mpsc, oneshot};
 
-/// Has a runner take jobs as `steer` says; yields what its validators are told of its load then.
-pub fn steer(runner: &Runner, steer: Steer) -> BackpressureSignal {
+/// Has a runner take jobs as `steer` says; yields what its validators are told then.
+pub fn steer(runner: &Runner, steer: &Steer) -> Result<Told, SteerError> {
     match steer {
         Steer::Look => {}
         Steer::Pause => runner.pause(true),
         Steer::Resume => runner.pause(false),
-        Steer::Limit(max_concurrent) => runner.limit(max_concurrent),
+        Steer::Limit(max_concurrent) => runner.limit(*max_concurrent),
+        Steer::Change(add, remove) => runner.change(add, remove)?,
     }
-    runner.load()
+    Ok(Told { load: runner.load(), withdrawn: runner.withdrawn() })
 }
 
 /// What whoever owns the runner is asked for.
 pub(super) enum Wish {
     /// To steer it.
-    Steer(Steer, oneshot::Sender<BackpressureSignal>),
+    Steer(Steer, oneshot::Sender<Result<Told, SteerError>>),
     /// To end it. The answer goes out before it has ended.
     Stop,
 }
@@ -55,6 +56,7 @@ pub(super) fn router(desk: Desk) -> Router {
     let guard = middleware::from_fn_with_state(desk.clone(), guard);
     Router::new()
         .route("/v1/runners/{runner}/backpressure", get(look).post(limit))
+        .route("/v1/runners/{runner}/capabilities", post(change))
         .route("/v1/runners/{runner}/pause", post(pause))
         .route("/v1/runners/{runner}/resume", post(resume))
         .route("/v1/runners/{runner}/stop", post(stop))
@@ -79,6 +81,14 @@ async fn limit(
     State(desk): State<Desk>,
     Path(runner): Path<String>,
     Json(request): Json<LimitRequest>,
+) -> Answer {
+    desk.steer(&runner, request.steer()?).await
+}
+
+async fn change(
+    State(desk): State<Desk>,
+    Path(runner): Path<String>,
+    Json(request): Json<CapabilitiesRequest>,
 ) -> Answer {
     desk.steer(&runner, request.steer()?).await
 }
@@ -110,7 +120,7 @@ impl Desk {
         self.check(runner)?;
         let (reply, told) = oneshot::channel();
         self.wishes.send(Wish::Steer(steer, reply)).await.map_err(|_| ending())?;
-        let told = told.await.map_err(|_| ending())?;
+        let told = told.await.map_err(|_| ending())??;
         Ok(Json(RunnerLoad::new(&self.name, self.address, Some(told))))
     }
 }
@@ -127,19 +137,31 @@ mod tests {
         client::Client,
         http,
     };
-    use cowboy_engine::{primitives::SecretKey, session::jobs::JobTable};
+    use cowboy_engine::{
+        primitives::SecretKey,
+        registry::{Ability, JobKind},
+        session::jobs::JobTable,
+    };
+    use std::collections::BTreeSet;
 
     /// Does what is wished, with a job table in place of a runner, until it is to stop.
     async fn serve(mut wishes: mpsc::Receiver<Wish>) {
         let (mut table, mut paused) = (JobTable::new(3), false);
+        let mut withdrawn = BTreeSet::new();
         while let Some(Wish::Steer(steer, reply)) = wishes.recv().await {
             match steer {
                 Steer::Look => {}
                 Steer::Pause => paused = true,
                 Steer::Resume => paused = false,
                 Steer::Limit(most) => table.limit(most),
+                Steer::Change(add, _) if add.contains(&Ability::Kind(JobKind::Llm)) => {
+                    reply.send(Err(SteerError::CannotExecute(JobKind::Llm))).unwrap();
+                    continue;
+                }
+                Steer::Change(_, remove) => withdrawn = remove,
             }
-            reply.send(table.signal(paused)).unwrap();
+            let load = table.signal(paused);
+            reply.send(Ok(Told { load, withdrawn: withdrawn.clone() })).unwrap();
         }
     }
 
@@ -169,6 +191,16 @@ mod tests {
         assert_eq!(client.limit_runner("own", 2).await.unwrap().max_concurrent, 2);
         let zero = client.limit_runner("own", 0).await.unwrap_err();
         assert_eq!(zero.code(), Some(ErrorCode::BadRequest));
+        let change = async |add: &[&str], remove: &[&str]| {
+            let labels = |of: &[&str]| of.iter().map(|label| (*label).to_owned()).collect();
+            let request = CapabilitiesRequest { add: labels(add), remove: labels(remove) };
+            client.change_capabilities("own", &request).await
+        };
+        assert_eq!(change(&[], &["tee", "http"]).await.unwrap().withdrawn, ["http", "tee"]);
+        for (label, code) in [("fax", ErrorCode::BadRequest), ("llm", ErrorCode::Conflict)] {
+            let refused = change(&[label], &[]).await.unwrap_err();
+            assert_eq!(refused.code(), Some(code), "{refused}");
+        }
         let other = client.pause_runner("other").await.unwrap_err();
         assert_eq!(other.code(), Some(ErrorCode::NotFound));
         let status = client.status().await.unwrap_err();

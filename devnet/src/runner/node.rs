@@ -33,13 +33,17 @@ use super::{
     targets::Known,
     worker::{Progress, Worker},
 };
-use crate::transport::{Dial, driver::GOODBYE_TIMEOUT};
+use crate::{
+    api::steer::SteerError,
+    transport::{Dial, driver::GOODBYE_TIMEOUT},
+};
 use commonware_runtime::{Clock, Handle, Spawner};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    job::spec::JobSpec,
+    job::{needs, spec::JobSpec},
+    presence::view::MAX_WITHDRAWN,
     primitives::{Address, Hash, Height, PublicKey, SecretKey, codec::from_slice},
-    registry::JobKind,
+    registry::{Ability, JobKind},
     session::jobs::{Attempt, Decided, Delivery, JobTable, Offer},
     wire::{AckStatus, BackpressureSignal, CancelReason, RejectReason},
 };
@@ -85,8 +89,10 @@ pub struct Config {
     pub known: watch::Receiver<Known>,
     /// The agents on whose errands it goes.
     pub agents: BTreeSet<Address>,
-    /// The kinds of jobs it takes.
+    /// The kinds of jobs it can execute.
     pub kinds: BTreeSet<JobKind>,
+    /// What it is registered for and does not do until it is told to, at most [`MAX_WITHDRAWN`].
+    pub withdrawn: BTreeSet<Ability>,
     /// Jobs it takes at a time.
     pub max_concurrent_jobs: u32,
     /// Where it polls when connections do not do; `None`: nowhere.
@@ -182,6 +188,43 @@ impl Runner {
         shared.tell_load();
     }
 
+    /// Does what `add` names again and what `remove` names not for now, and says so: jobs that need
+    /// it are rejected. Those in hand go on. Nothing changes where not all of it can be.
+    pub fn change(
+        &self,
+        add: &BTreeSet<Ability>,
+        remove: &BTreeSet<Ability>,
+    ) -> Result<(), SteerError> {
+        let kind_of = |ability: &Ability| match ability {
+            Ability::Kind(kind) => Some(*kind),
+            Ability::Model(_) => Some(JobKind::Llm),
+            Ability::Server(_) => Some(JobKind::Mcp),
+            Ability::Tee | Ability::Pool(_) => None,
+        };
+        let lacks = |kind: &JobKind| !self.core.kinds.contains(kind);
+        if let Some(kind) = add.iter().filter_map(kind_of).find(lacks) {
+            return Err(SteerError::CannotExecute(kind));
+        }
+        {
+            let mut withdrawn = self.core.withdrawn.lock();
+            let left: BTreeSet<Ability> =
+                withdrawn.difference(add).chain(remove).cloned().collect();
+            if left.len() > MAX_WITHDRAWN {
+                return Err(SteerError::TooMany(left.len()));
+            }
+            *withdrawn = left;
+        }
+        for link in self.core.shared.lock().links.values() {
+            link.command(Command::TellAbilities);
+        }
+        Ok(())
+    }
+
+    /// What it does not do for now.
+    pub fn withdrawn(&self) -> BTreeSet<Ability> {
+        self.core.withdrawn.lock().clone()
+    }
+
     /// What it does from now on.
     pub fn subscribe(&self) -> broadcast::Receiver<Activity> {
         self.core.activity.subscribe()
@@ -238,6 +281,7 @@ where
     let core = Arc::new(Core {
         chain_id: config.chain_id,
         kinds: config.kinds,
+        withdrawn: Mutex::new(config.withdrawn),
         agents: config.agents,
         known: config.known.clone(),
         count,
@@ -298,6 +342,8 @@ pub(super) struct Core {
     pub(super) key: SecretKey,
     pub(super) public: PublicKey,
     kinds: BTreeSet<JobKind>,
+    /// What it does not do for now. Taken after `shared` where both are held.
+    withdrawn: Mutex<BTreeSet<Ability>>,
     agents: BTreeSet<Address>,
     /// The validators, as they change.
     known: watch::Receiver<Known>,
@@ -351,6 +397,8 @@ enum Command {
     Answer(Hash, AckStatus),
     /// Tell the load.
     TellLoad,
+    /// Tell what has been withdrawn, and what not any more.
+    TellAbilities,
     /// Say goodbye.
     Close,
 }
@@ -404,7 +452,13 @@ impl Core {
         if !self.kinds.contains(&spec.work.kind()) {
             return Err(RejectReason::UnsupportedKind);
         }
-        Ok(spec)
+        let withdrawn = self.withdrawn.lock();
+        let lacking = needs::of(&spec).find(|need| withdrawn.contains(need));
+        match lacking {
+            None => Ok(spec),
+            Some(Ability::Pool(_)) => Err(RejectReason::MissingEntitlement),
+            Some(_) => Err(RejectReason::UnsupportedKind),
+        }
     }
 
     /// What a proof shows of a job: an attempt of this runner's, and the specification.

@@ -22,7 +22,7 @@ use ::tokio::sync::{broadcast, mpsc, watch};
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, tokio};
 use cowboy_engine::{
     primitives::{Address, SecretKey},
-    registry::JobKind,
+    registry::{Ability, JobKind},
     wire::CancelReason,
 };
 use futures::future::BoxFuture;
@@ -48,7 +48,8 @@ pub struct ProcessConfig {
     pub key: SecretKey,
     /// The devnet that it joins.
     pub api: Api,
-    /// The kinds of jobs it takes; `None`: those it is registered with.
+    /// The kinds of jobs it takes, until it is told to take others; `None`: those it is registered
+    /// with.
     pub kinds: Option<BTreeSet<JobKind>>,
     /// Jobs it takes at a time; `None`: as registered.
     pub max_concurrent_jobs: Option<u32>,
@@ -126,7 +127,7 @@ async fn live(
     let address = key.address();
     let mut follower = Follower::new(api, address)?;
     let seen = follower.look().await?;
-    let kinds = taken(&seen, kinds, &executors)?;
+    let withdrawn = withheld(&seen, kinds, &executors)?;
     let block_time = Duration::from_millis(seen.parameters.block_time_ms);
     let mut known = Known { targets: seen.targets.clone(), ..Known::default() };
     known.learn(seen.epoch, seen.committee.clone());
@@ -143,7 +144,8 @@ async fn live(
         key: key.clone(),
         known,
         agents,
-        kinds,
+        kinds: executors.kinds(),
+        withdrawn,
         max_concurrent_jobs: seen.entry.max_concurrent_jobs,
         polling: Some(Polling { client: client.clone(), phase: told, interval }),
         pledges: Some(Arc::new(pledges)),
@@ -182,7 +184,7 @@ async fn live(
             error = &mut following => break Err(error.into()),
             Some(wish) = wishes.recv() => match wish {
                 // Whoever asked may have gone.
-                Wish::Steer(steer, reply) => drop(reply.send(control::steer(&runner, steer))),
+                Wish::Steer(steer, reply) => drop(reply.send(control::steer(&runner, &steer))),
                 Wish::Stop => break Ok(()),
             },
         }
@@ -199,12 +201,13 @@ async fn end(context: &tokio::Context, runner: Runner, serving: http::Serving) {
     tracing::info!("stopped");
 }
 
-/// The kinds that it takes: as registered, but for what its operator says. Each needs its executor.
-fn taken(
+/// What it is registered for and does not take: kinds that its operator leaves out. Each that it
+/// takes needs its executor.
+fn withheld(
     seen: &Seen,
     kinds: Option<BTreeSet<JobKind>>,
     executors: &executor::Config,
-) -> Result<BTreeSet<JobKind>, ProcessError> {
+) -> Result<BTreeSet<Ability>, ProcessError> {
     let known = |kind: &String| kind.parse().map_err(|error| follow::answer(&error));
     let registered: BTreeSet<JobKind> =
         seen.entry.kinds.iter().map(known).collect::<Result<_, _>>()?;
@@ -214,7 +217,7 @@ fn taken(
     }
     match kinds.iter().find_map(|kind| Some((*kind, executors.lacks(*kind)?))) {
         Some((kind, lacking)) => Err(ProcessError::CannotExecute { kind, lacking }),
-        None => Ok(kinds),
+        None => Ok(registered.difference(&kinds).copied().map(Ability::Kind).collect()),
     }
 }
 

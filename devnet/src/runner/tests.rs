@@ -1,5 +1,6 @@
 //! Runners and gateways over simulated links, around a chain whose blocks the test makes.
 
+mod abilities;
 mod trust;
 
 use super::{
@@ -124,6 +125,7 @@ impl Net {
             known: targets(&key(name).public_key(), &validators),
             agents: BTreeSet::new(),
             kinds: [JobKind::Custom].into(),
+            withdrawn: [].into(),
             max_concurrent_jobs: 4,
             polling: None,
             pledges: None,

@@ -7,10 +7,11 @@ use cowboy_engine::{
         Certificate, Endowment, Executed, Genesis, GenesisRunner, Header, Params, Round,
         SignedTransaction, Transaction, Validator, Vote,
         block::{certificates_root, certify, transactions_root},
+        event::RunnerUpdated,
         execute,
-        transaction::{DeployActor, Excuse, ReportFailure, Transfer},
+        transaction::{DeployActor, Excuse, ReportFailure, Transfer, UpdateRunner},
     },
-    job::spec::Job,
+    job::spec::{Job, Reported},
     presence::Bitmap,
     primitives::{Address, SecretKey, Signature, Wei, keccak256},
     registry::{Capabilities, JobKind, MIN_STAKE},
@@ -355,7 +356,15 @@ fn executing_again_stores_the_same_rows_also_of_timers() {
 /// unreadable, which only their format can say.
 #[test]
 fn stored_records_change_with_the_format() {
-    let job = Job::new(Arc::new(crate::sample::spec(4)), (Address([7; 20]), 9), Height::new(3));
+    let mut job = Job::new(Arc::new(crate::sample::spec(4)), (Address([7; 20]), 9), Height::new(3));
+    let reason = "at_capacity".to_owned();
+    job.attempt.reported.push(Reported { runner: Address([7; 20]), reason });
+    let update = Payload::UpdateRunner(UpdateRunner {
+        capabilities: Capabilities::of(vec![JobKind::Http], 1),
+        price_per_second: Wei::new(1),
+        stake: Some(Wei::cby(10_000)),
+    });
+    let updated = EventKind::from(RunnerUpdated { runner: Address([7; 20]), stake: Wei::cby(1) });
     let report = ReportFailure {
         job_id: Hash([1; 32]),
         runner: Address([7; 20]),
@@ -363,7 +372,14 @@ fn stored_records_change_with_the_format() {
         runner_signature: Signature([2; 65]),
     };
     let state = crate::sample::genesis(4, 3).state().unwrap();
-    let records = keccak256(&[&to_vec(&job), &to_vec(&report), &to_vec(&state)]).to_string();
-    let hash = "0xc9c1492f8abcb8d79c8d12c9198941416c0597273f80bef20d2ba458889e348c";
-    assert_eq!((schema::FORMAT, records.as_str()), (10, hash));
+    let records = keccak256(&[
+        &to_vec(&job),
+        &to_vec(&report),
+        &to_vec(&state),
+        &to_vec(&update),
+        &to_vec(&updated),
+    ])
+    .to_string();
+    let hash = "0xca66a33792607f5753b42a2226f6c60f37e817c2310219a8a067526ff70dc7b5";
+    assert_eq!((schema::FORMAT, records.as_str()), (11, hash));
 }

@@ -221,6 +221,9 @@ pub struct RunnerSection {
     /// Jobs it takes at a time.
     #[serde(default = "default_concurrency")]
     pub max_concurrent_jobs: Within<1, MAX_CONCURRENT_JOBS>,
+    /// Whether it says that it runs in a trusted execution environment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tee: bool,
     /// What it executes jobs with, beside requests and commands.
     #[serde(default, skip_serializing_if = "executor::Config::is_default")]
     pub executors: executor::Config,
@@ -235,6 +238,7 @@ impl RunnerSection {
             stake: default_stake(),
             price_per_second: default_price(),
             max_concurrent_jobs: default_concurrency(),
+            tee: false,
             executors: executor::Config::default(),
         }
     }

@@ -104,6 +104,8 @@ pub struct RunnerPlan {
     pub price_per_second: Wei,
     /// Jobs it takes at a time: at least one.
     pub max_concurrent_jobs: u32,
+    /// Whether it says that it runs in a trusted execution environment.
+    pub tee: bool,
     /// What it executes jobs with, beside requests and commands: whatever its kinds need.
     pub executors: executor::Config,
 }
@@ -259,6 +261,7 @@ impl From<&RunnerSection> for RunnerPlan {
             stake: section.stake.0,
             price_per_second: section.price_per_second.0,
             max_concurrent_jobs: section.max_concurrent_jobs.get() as u32,
+            tee: section.tee,
             executors: section.executors.clone(),
         }
     }
@@ -358,6 +361,7 @@ impl Plan {
             stake: Amount(runner.stake),
             price_per_second: Amount(runner.price_per_second),
             max_concurrent_jobs: Within::new(runner.max_concurrent_jobs.into()).expect(within),
+            tee: runner.tee,
             executors: runner.executors.clone(),
         };
         let account = |account: &AccountPlan| ExtraAccount {

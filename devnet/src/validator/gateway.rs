@@ -101,6 +101,8 @@ pub struct Connected {
     pub load: Option<BackpressureSignal>,
     /// Whether it counts as present now.
     pub present: bool,
+    /// What it said that it cannot do for now.
+    pub withdrawn: Vec<Label>,
     /// The validator's head at its last valid ping.
     pub last_ping: Option<Height>,
     /// Jobs dispatched on this connection that the chain still assigns to the runner.
@@ -459,6 +461,7 @@ impl Gateway {
             since: link.since,
             load: link.load.clone(),
             present: view.is_present(runner, head) && link.place.check(state, &epochs).is_ok(),
+            withdrawn: view.withdrawn(runner).cloned().collect(),
             last_ping: view.last_ping(runner),
             jobs: link.dispatched.len(),
         };

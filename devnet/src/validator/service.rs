@@ -19,7 +19,7 @@ use cowboy_engine::{
         transaction::{CommitResult, ReportEquivocation},
         transition::check_commit,
     },
-    job::spec::{JobSpec, JobStatus},
+    job::{needs, spec::JobStatus},
     presence::view::Label,
     primitives::{Height, SecretKey},
 };
@@ -95,7 +95,7 @@ impl Desk {
             }
         }
         if self.gateway.has_withdrawals() {
-            self.gateway.needed(needs(&self.services, state));
+            self.gateway.needed(needed(&self.services, state));
         }
     }
 
@@ -212,21 +212,15 @@ async fn follow(
 
 /// What jobs need that have no runner yet: those in the mempool, and those that the chain draws
 /// again with each block.
-fn needs(services: &node::Services, state: &State) -> BTreeSet<Label> {
+fn needed(services: &node::Services, state: &State) -> BTreeSet<Label> {
     let pending = state.open_jobs().filter(|(_, job)| job.status == JobStatus::Pending);
-    let mut labels: BTreeSet<_> = pending.flat_map(|(_, job)| labels_of(&job.spec)).collect();
+    let mut abilities: BTreeSet<_> = pending.flat_map(|(_, job)| needs::of(&job.spec)).collect();
     services.mempool.with(|pool| {
         for transaction in pool.iter() {
             if let Payload::SubmitJob(spec) = &transaction.transaction.payload {
-                labels.extend(labels_of(spec));
+                abilities.extend(needs::of(spec));
             }
         }
     });
-    labels
-}
-
-fn labels_of(spec: &JobSpec) -> impl Iterator<Item = Label> {
-    let kind = Label::Capability(spec.work.kind().name().to_owned());
-    let pool = spec.required_runner_pool.clone().map(Label::Entitlement);
-    [kind].into_iter().chain(pool)
+    abilities.iter().map(Label::from).collect()
 }

@@ -1,7 +1,7 @@
 //! How far a runner is with a job, as the chain knows it.
 
 use cowboy_engine::{
-    job::spec::{Job, JobStatus},
+    job::spec::{FailureReason, Job, JobStatus},
     primitives::Address,
     wire::CancelReason,
 };
@@ -25,7 +25,7 @@ pub fn stage(job: &Job, runner: &Address) -> Stage {
         {
             Stage::Done
         }
-        _ if job.attempt.reported.contains(runner) => Stage::Done,
+        _ if job.attempt.is_reported_by(runner) => Stage::Done,
         JobStatus::Committed(_) => Stage::Late,
         // It keeps the result that the chain still lacks.
         JobStatus::Verified(..) => Stage::Done,
@@ -38,10 +38,35 @@ pub fn reason_of_cancellation(job: Option<&Job>, runner: &Address) -> CancelReas
     let Some(job) = job else { return CancelReason::Reassigned };
     match &job.status {
         JobStatus::Verified(_, outcome) if outcome.agreeing.contains(runner) => CancelReason::Done,
-        JobStatus::Failed(_) => CancelReason::Failed,
+        JobStatus::Failed(failure) => match failure.reason {
+            FailureReason::NoCandidates | FailureReason::NoResult => CancelReason::Expired,
+            FailureReason::NoAgreement | FailureReason::WorkFailed => CancelReason::Failed,
+        },
         JobStatus::Committed(_) => CancelReason::Expired,
         // It is tried again without those that were silent in their time.
         _ if job.attempt.excluded.contains(runner) => CancelReason::Expired,
         _ => CancelReason::Reassigned,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cowboy_engine::{job::spec::Failure, primitives::Height};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_job_that_failed_is_cancelled_as_failed_or_expired() {
+        let runner = Address([7; 20]);
+        let check = |reason, expected| {
+            let spec = Arc::new(crate::sample::spec(4));
+            let mut job = Job::new(spec, (Address([8; 20]), 0), Height::new(3));
+            let height = Height::new(5);
+            job.status = JobStatus::Failed(Failure { height, reason, assignment: None });
+            assert_eq!(reason_of_cancellation(Some(&job), &runner), expected, "{reason:?}");
+        };
+        check(FailureReason::NoResult, CancelReason::Expired);
+        check(FailureReason::NoAgreement, CancelReason::Failed);
+        check(FailureReason::WorkFailed, CancelReason::Failed);
     }
 }

@@ -111,10 +111,12 @@ events! {
         /// What it locked.
         stake: Wei,
     }
-    /// A runner changed what it offers.
+    /// A runner changed what it offers, or locked more.
     5 RunnerUpdated {
         /// Who.
         runner: Address,
+        /// What it has locked.
+        stake: Wei,
     }
     /// A runner left the registry.
     6 RunnerDeregistered {

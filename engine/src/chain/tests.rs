@@ -31,6 +31,7 @@ mod modes;
 mod tasks;
 mod testing;
 mod timers;
+mod updates;
 mod validators;
 
 fn key(name: &str) -> SecretKey {

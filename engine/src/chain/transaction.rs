@@ -227,8 +227,10 @@ pub struct UpdateRunner {
     pub capabilities: Capabilities,
     /// Its rate card from now on.
     pub price_per_second: Wei,
+    /// What it has locked from now on, no less than before; `None`: as before.
+    pub stake: Option<Wei>,
 }
-record!(UpdateRunner { capabilities, price_per_second });
+record!(UpdateRunner { capabilities, price_per_second, stake });
 
 /// See [`Payload::GrantEntitlement`].
 #[derive(Clone, Debug, PartialEq, Eq)]

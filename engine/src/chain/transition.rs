@@ -432,12 +432,14 @@ impl Run<'_> {
             Payload::SetPhase(set) => self.set_phase(sender, *set)?,
             Payload::RegisterRunner(register) => self.register(sender, register)?,
             Payload::UpdateRunner(update) => {
-                self.state.registry.update(
+                let (locked, stake) = self.state.registry.update(
                     &sender,
                     update.capabilities.clone(),
                     update.price_per_second,
+                    update.stake,
                 )?;
-                self.emit(RunnerUpdated { runner: sender });
+                self.state.debit(sender, stake.saturating_sub(locked))?;
+                self.emit(RunnerUpdated { runner: sender, stake });
             }
             Payload::DeregisterRunner => {
                 let stake = self.state.registry.deregister(&sender)?;

@@ -2,7 +2,7 @@
 
 use super::{
     selection::stake_to_weight,
-    spec::{JobSpec, Work},
+    spec::{JobSpec, Reported, Work},
 };
 use crate::{
     presence::Phase,
@@ -141,8 +141,10 @@ pub struct Scene<'a> {
     pub entitlements: &'a Entitlements,
     /// Who is present in P(H − 1); `None`: P is not known.
     pub present: Option<&'a [Address]>,
-    /// Runners that were silent in earlier attempts at the job, or said that they cannot do it.
+    /// Runners that were silent in earlier attempts at the job.
     pub excluded: &'a [Address],
+    /// Runners that said in earlier attempts that they cannot do it.
+    pub reported: &'a [Reported],
 }
 
 impl Scene<'_> {
@@ -198,6 +200,10 @@ impl Scene<'_> {
                 Filter::Exclusion,
                 "gave no result in an earlier attempt at this job".into(),
             ));
+        }
+        if let Some(said) = self.reported.iter().find(|said| said.runner == *address) {
+            let reason = format!("in an earlier attempt at this job: {}", said.reason);
+            return Some((Filter::Exclusion, reason));
         }
         if runner.health(self.height, self.phase) != Health::Healthy {
             let last = runner.last_heartbeat;

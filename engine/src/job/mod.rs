@@ -6,6 +6,7 @@ pub mod document;
 pub mod filter;
 pub mod json;
 pub mod mru;
+pub mod needs;
 pub mod schema;
 pub mod selection;
 pub mod spec;

@@ -3,7 +3,7 @@
 pub use super::{
     state::{
         Assignment, Attempt, Cancellation, Closing, Commitment, Failure, FailureReason, Job,
-        JobStatus, Outcome, Round, SlashReason, Withheld,
+        JobStatus, Outcome, Reported, Round, SlashReason, Withheld,
     },
     verification::{Agreement, Check, Similarity, Verification, VerificationMode},
     work::{CommandWork, Delivery, EthSendWork, HttpWork, LlmMessage, LlmWork, McpWork, Work},

@@ -305,14 +305,24 @@ pub struct Attempt {
     /// Runners that said, in this attempt or an earlier one, that they cannot do the work: no
     /// candidates any more either, but not silent. Each committee adds each of its members once at
     /// most.
-    pub reported: Vec<Address>,
+    pub reported: Vec<Reported>,
 }
 record!(Attempt { number, since, seed, excluded, reported });
 
+/// A runner that cannot do a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reported {
+    /// Who.
+    pub runner: Address,
+    /// Why, in the runner's words.
+    pub reason: String,
+}
+record!(Reported { runner, reason });
+
 impl Attempt {
-    /// Who is no candidate for another attempt.
-    pub fn left_out(&self) -> Vec<Address> {
-        self.excluded.iter().chain(&self.reported).copied().collect()
+    /// Whether a runner said that it cannot do the work.
+    pub fn is_reported_by(&self, runner: &Address) -> bool {
+        self.reported.iter().any(|reported| reported.runner == *runner)
     }
 }
 
@@ -392,7 +402,7 @@ impl Job {
     /// Members of the committee at work that have not said that they cannot do the work.
     pub fn still_at_work(&self) -> usize {
         let committee = self.status.at_work().iter();
-        committee.filter(|runner| !self.attempt.reported.contains(runner)).count()
+        committee.filter(|runner| !self.attempt.is_reported_by(runner)).count()
     }
 
     /// The next block in which time alone changes something.

@@ -20,21 +20,36 @@
 
 use super::Bitmap;
 use crate::primitives::{Address, Height};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 /// A ping older than this many blocks no longer counts (CIP-11 §6.3).
 pub const PRESENCE_TIMEOUT_BLOCKS: u64 = 3;
 
 /// Withdrawn labels kept per runner; further ones are not, withdrawing is advisory (CIP-11 §6.5).
-const MAX_WITHDRAWN: usize = 256;
+pub const MAX_WITHDRAWN: usize = 256;
+
+/// What pools are called by, beside other labels.
+pub const POOL_PREFIX: &str = "pool:";
 
 /// Something a job needs and a runner may stop having for a while.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Label {
-    /// A job kind, a model alias, an MCP server.
+    /// A job kind, a model alias, an MCP server, a trusted execution environment.
     Capability(String),
     /// A pool.
     Entitlement(String),
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capability(name) => f.write_str(name),
+            Self::Entitlement(pool) => write!(f, "{POOL_PREFIX}{pool}"),
+        }
+    }
 }
 
 /// One validator's view of the runners connected to it.
@@ -116,6 +131,11 @@ impl LocalView {
                 && link.accepting
                 && link.withdrawn.is_disjoint(&self.needed)
         })
+    }
+
+    /// What the runner said on this connection that it cannot do for now.
+    pub fn withdrawn(&self, runner: &Address) -> impl Iterator<Item = &Label> {
+        self.links.get(runner).into_iter().flat_map(|link| &link.withdrawn)
     }
 
     /// The validator's head at the runner's last valid ping since its connection or last hard

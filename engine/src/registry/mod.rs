@@ -4,9 +4,11 @@
 //! Order of registration is the index space of every presence bitmap; a deregistration closes
 //! the gap. The order is shared between states and kept for as long as votes may refer to it.
 
+pub mod ability;
 pub mod entitlement;
 pub mod runner;
 
+pub use ability::{Ability, AbilityError, MAX_LABEL_BYTES};
 pub use entitlement::{Entitlements, PoolError};
 pub use runner::{
     Capabilities, Health, JobKind, MAX_NAME_BYTES, MAX_NAMES, Order, Registry, RegistryError,

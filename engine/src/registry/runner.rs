@@ -202,6 +202,15 @@ pub enum RegistryError {
         /// What was offered, in wei.
         got: Wei,
     },
+    /// Less than what is locked.
+    #[error(
+        "StakeLowered: {locked} wei are locked; a stake only grows, and goes back when the runner \
+         deregisters"
+    )]
+    StakeLowered {
+        /// What is locked, in wei.
+        locked: Wei,
+    },
     /// The job kinds are none, repeated or out of order.
     #[error("InvalidCapabilities: kinds must be one or more, ascending, without repeats")]
     Kinds,
@@ -347,18 +356,30 @@ impl Registry {
         Ok(address)
     }
 
-    /// Changes what a runner offers.
+    /// Changes what a runner offers, and what it has locked where `stake` says. That only grows: a
+    /// draw of the same block may count on it. Yields what was locked and what is, of which the
+    /// caller moves the difference.
     pub fn update(
         &mut self,
         runner: &Address,
         capabilities: Capabilities,
         price_per_second: Wei,
-    ) -> Result<(), RegistryError> {
+        stake: Option<Wei>,
+    ) -> Result<(Wei, Wei), RegistryError> {
         capabilities.check()?;
+        let locked = self.active(runner)?.stake;
+        let stake = match stake {
+            None => locked,
+            Some(got) if got < MIN_STAKE => return Err(RegistryError::Stake { got }),
+            Some(got) if got < locked => return Err(RegistryError::StakeLowered { locked }),
+            Some(got) => got,
+        };
         self.change(runner, |r| {
             r.capabilities = capabilities;
             r.price_per_second = price_per_second;
-        })
+            r.stake = stake;
+        })?;
+        Ok((locked, stake))
     }
 
     /// Takes a runner out and returns the stake to pay back.

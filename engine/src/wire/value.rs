@@ -112,9 +112,10 @@ texts! {
     RejectReason {
         /// As many jobs run as may.
         AtCapacity = "at_capacity",
-        /// No executor for the job's kind.
+        /// It cannot do jobs of that kind, or with what the job names, or not for now.
         UnsupportedKind = "unsupported_kind",
-        /// The errand is of an agent that the runner's operator has not named.
+        /// The errand is of an agent that the runner's operator has not named, or the job of a pool
+        /// that the runner does not work for now.
         MissingEntitlement = "missing_entitlement",
         /// The specification cannot be read, or is not the one that the job's id commits to.
         InvalidSpec = "invalid_spec",
@@ -325,6 +326,11 @@ impl Decode for JobIds {
 const _: () = assert!(
     JobIds::LIMIT * 34 + 1024 <= Channel::Control.limit(),
     "a full list of ids of jobs is within a control frame's bound"
+);
+
+const _: () = assert!(
+    crate::registry::MAX_LABEL_BYTES == Text::LIMIT,
+    "whatever is a label has room in a frame"
 );
 
 const _: () = assert!(

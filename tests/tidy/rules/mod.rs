@@ -4,6 +4,7 @@ mod layers;
 mod modules;
 mod packages;
 mod purity;
+mod senders;
 mod text;
 mod words;
 
@@ -38,6 +39,7 @@ pub const ALL: &[Rule] = &[
     modules::DOCS,
     modules::ORPHANS,
     purity::PURITY,
+    senders::SENDERS,
     words::UNFINISHED,
     words::SLEEP,
     text::WIDTH,

@@ -154,6 +154,11 @@ impl Document for Explanation {
         if !self.draws.is_empty() {
             shown += &format!("\n\n{}", table(&[">draw", "point", "picked"], draws));
         }
+        if !self.withdrawn.is_empty() {
+            let said = self.withdrawn.iter();
+            let said = said.map(|said| vec![said.runner.clone(), said.labels.join(", ")]);
+            shown += &format!("\n\n{}", table(&["runner", "withdrawn now"], said));
+        }
         shown
     }
 

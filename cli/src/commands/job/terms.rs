@@ -69,7 +69,7 @@ pub struct Terms {
     #[arg(add = ArgValueCandidates::new(complete::pools))]
     pool: Option<String>,
     /// Only runners in a trusted execution environment are drawn
-    #[arg(long, env = "COWBOYCTL_TEE", hide_env_values = true)]
+    #[arg(long)]
     tee: bool,
     /// The actor that is told of the job's end, and its handler
     #[arg(long, value_name = "ACTOR:HANDLER", value_parser = callback)]

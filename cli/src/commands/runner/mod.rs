@@ -1,8 +1,10 @@
 //! `runner`: registry entries, connections, and what runners take on.
 
+mod capability;
 pub(super) mod process;
 mod registration;
 mod steer;
+mod update;
 
 use super::{block_on, chain::named};
 use crate::{
@@ -11,6 +13,7 @@ use crate::{
     error::CliError,
     output::{Document, Row, amount, fields, table},
 };
+use capability::Capability;
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
@@ -19,7 +22,9 @@ use cowboy_devnet::{
 };
 use process::Start;
 use registration::{Deregister, Register};
+use std::collections::BTreeSet;
 use steer::Steer;
+use update::Update;
 
 #[derive(Debug, Subcommand)]
 pub enum Runner {
@@ -48,6 +53,15 @@ pub enum Runner {
     /// another stake or price is given, and with the reputation that it had. Or the holder of a
     /// key file, who is given what stake and fees take first.
     Register(Box<Register>),
+    /// Change what a runner is registered with, and lock more
+    ///
+    /// What is not named stays as it is. A stake only grows: what is locked goes back with `runner
+    /// deregister`. A runner that lost a part of its stake is let in again once it has locked what
+    /// it lacks.
+    Update(Box<Update>),
+    /// Have a runner withdraw some of what it is registered for, or do it again
+    #[command(subcommand)]
+    Capability(Capability),
     /// Start a runner in a process of its own, or one of the devnet that was stopped
     ///
     /// With --key-file: it joins the devnet over QUIC, does jobs as the user who starts it, and
@@ -105,6 +119,8 @@ impl Runner {
             Self::Start(_) => unreachable!("it is run by itself"),
             Self::Deregister(deregister) => deregister.run(cx).await,
             Self::Register(register) => register.run(cx).await,
+            Self::Update(update) => update.run(cx).await,
+            Self::Capability(capability) => capability.run(cx).await,
             Self::Ls => cx.ui.list(&steer::with_names(cx, cx.client()?.runners().await?)?),
             Self::Show { runner } => {
                 let shown = cx.client()?.runner(&steer::known_as(cx, runner)?).await?;
@@ -186,6 +202,12 @@ impl Document for Entry {
         ];
         rows.extend(names("models", &self.models));
         rows.extend(names("MCP servers", &self.mcp_servers));
+        rows.extend(self.tee.then(|| ("TEE", yes(true))));
+        let withdrawn: BTreeSet<&str> =
+            self.connections.iter().flat_map(|link| &link.withdrawn).map(String::as_str).collect();
+        if !withdrawn.is_empty() {
+            rows.push(("withdrawn", Vec::from_iter(withdrawn).join(", ")));
+        }
         rows.extend([
             ("jobs", jobs(self)),
             ("reputation", self.reputation.to_string()),

@@ -1,4 +1,4 @@
-//! `runner register` and `deregister`: entries in the registry.
+//! `runner register` and `deregister`: entries in the registry, and what they say.
 
 use crate::{
     commands::{
@@ -14,7 +14,7 @@ use crate::{
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{AddressText, ErrorCode},
+    api::types::{AddressText, ErrorCode, Runner as Entry},
     client::Client,
     orchestrator::genesis::{RUNNER_BALANCE, genesis},
     runner::key::{self, KeyFileError},
@@ -64,6 +64,9 @@ pub struct Register {
     #[arg(long, value_name = "FILE", conflicts_with = "runner")]
     #[arg(env = "COWBOYCTL_EXECUTORS", hide_env_values = true)]
     executors: Option<PathBuf>,
+    /// With --key-file: say that it runs in a trusted execution environment
+    #[arg(long, conflicts_with = "runner")]
+    tee: bool,
     /// With --key-file: how many jobs it takes at a time [default: 4]
     #[arg(long, value_name = "N", conflicts_with = "runner")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
@@ -160,7 +163,10 @@ impl Register {
         };
         match kinds.iter().find_map(|kind| Some((*kind, executors.lacks(*kind)?))) {
             Some((kind, lacking)) => Err(cannot_execute(kind, lacking)),
-            None => Ok(executors.capabilities(kinds, self.max_jobs.unwrap_or(MAX_JOBS))),
+            None => Ok(Capabilities {
+                tee: self.tee,
+                ..executors.capabilities(kinds, self.max_jobs.unwrap_or(MAX_JOBS))
+            }),
         }
     }
 
@@ -203,11 +209,7 @@ impl Register {
 impl Deregister {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let key = match (&self.key_file, &self.runner) {
-            (Some(file), _) => key::read(file).map_err(refused)?,
-            (None, Some(runner)) => of_topology(cx, runner)?.0,
-            (None, None) => unreachable!("one of the two is required"),
-        };
+        let key = key_of(cx, self.key_file.as_deref(), self.runner.as_ref())?;
         send(cx, key, Payload::DeregisterRunner, Deadline::after(self.inclusion.timeout)).await
     }
 }
@@ -241,6 +243,32 @@ pub fn refused(error: KeyFileError) -> CliError {
     }
 }
 
+/// What a runner is registered with.
+pub fn registered(entry: &Entry) -> Result<Capabilities, CliError> {
+    let kinds: Result<BTreeSet<JobKind>, _> = entry.kinds.iter().map(|kind| kind.parse()).collect();
+    let kinds = kinds.map_err(|error| CliError::failed(format!("the API's answer: {error}")))?;
+    Ok(Capabilities {
+        kinds: kinds.into_iter().collect(),
+        max_concurrent_jobs: entry.max_concurrent_jobs,
+        tee: entry.tee,
+        models: entry.models.clone(),
+        mcp_servers: entry.mcp_servers.clone(),
+    })
+}
+
+/// The key of a runner that has a key file, or that the devnet starts; one of the two is named.
+pub fn key_of(
+    cx: &Context,
+    file: Option<&Path>,
+    runner: Option<&Name>,
+) -> Result<SecretKey, CliError> {
+    match (file, runner) {
+        (Some(file), _) => key::read(file).map_err(refused),
+        (None, Some(runner)) => Ok(of_topology(cx, runner)?.0),
+        (None, None) => unreachable!("one of the two is required"),
+    }
+}
+
 /// A runner that the devnet starts: its key, and how it was registered at genesis.
 fn of_topology(cx: &Context, runner: &Name) -> Result<(SecretKey, GenesisRunner), CliError> {
     let plan = saved_plan(&cx.running(None)?)?;
@@ -257,7 +285,7 @@ fn of_topology(cx: &Context, runner: &Name) -> Result<(SecretKey, GenesisRunner)
 }
 
 /// Sends a runner's transaction.
-async fn send(
+pub async fn send(
     cx: &Context,
     key: SecretKey,
     payload: Payload,

@@ -1,5 +1,5 @@
-//! `runner stop`, `pause`, `resume` and `backpressure`: what a runner takes on while it runs,
-//! whether the devnet's process runs it or one of its own.
+//! `runner stop`, `pause`, `resume`, `backpressure` and `capability`: what a runner takes on while
+//! it runs, whether the devnet's process runs it or one of its own.
 
 use super::yes;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     output::{Document, fields},
 };
 use cowboy_devnet::{
-    api::types::{Runner, RunnerLoad},
+    api::types::{CapabilitiesRequest, Runner, RunnerLoad},
     client::Client,
     orchestrator::home::DevnetHome,
     runner::folder::{RunnerFolder, RunnerRecord},
@@ -26,7 +26,7 @@ const ENDING: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// What a runner is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Steer {
     /// Say goodbye and end.
     Stop,
@@ -36,6 +36,8 @@ pub enum Steer {
     Resume,
     /// Take at most so many at a time; `None`: tell.
     Limit(Option<u32>),
+    /// Do some of what it is registered for again, or not for now.
+    Change(CapabilitiesRequest),
 }
 
 /// Has a runner do it, and shows what it takes on then.
@@ -51,12 +53,12 @@ pub async fn run(cx: &Context, runner: &str, steer: Steer) -> Result<(), CliErro
                     "start it: cowboyctl runner start --key-file FILE --name {runner}"
                 )));
             }
-            ask(&cx.client()?, runner, steer).await?
+            ask(&cx.client()?, runner, &steer).await?
         }
         Some(own) => {
             let folder = RunnerFolder::of(&devnet, &own.name);
             let client = folder.client(&own)?.with_timeout(ASKING);
-            let answer = ask(&client, own.name.as_str(), steer).await;
+            let answer = ask(&client, own.name.as_str(), &steer).await;
             match steer {
                 Steer::Stop => {
                     end(&folder, &own, answer.is_ok()).await?;
@@ -99,13 +101,14 @@ fn is(own: &RunnerRecord, runner: &str) -> bool {
     own.name.as_str() == runner || own.address.to_string() == runner
 }
 
-async fn ask(client: &Client, runner: &str, steer: Steer) -> Result<RunnerLoad, CliError> {
+async fn ask(client: &Client, runner: &str, steer: &Steer) -> Result<RunnerLoad, CliError> {
     Ok(match steer {
         Steer::Stop => client.stop_runner(runner).await?,
         Steer::Pause => client.pause_runner(runner).await?,
         Steer::Resume => client.resume_runner(runner).await?,
-        Steer::Limit(Some(max)) => client.limit_runner(runner, max).await?,
+        Steer::Limit(Some(max)) => client.limit_runner(runner, *max).await?,
         Steer::Limit(None) => client.runner_load(runner).await?,
+        Steer::Change(request) => client.change_capabilities(runner, request).await?,
     })
 }
 
@@ -150,12 +153,16 @@ impl Document for RunnerLoad {
             Some(reason) => format!("{}: {reason}", yes(self.accepting_new)),
             None => yes(self.accepting_new),
         };
-        fields(&[
+        let mut rows = vec![
             ("runner", named(Some(&self.name), &self.address)),
             ("runs", yes(self.running)),
             ("jobs", format!("{} of {}", self.active_jobs, self.max_concurrent)),
             ("takes more", accepting),
-        ])
+        ];
+        if !self.withdrawn.is_empty() {
+            rows.push(("withdrawn", self.withdrawn.join(", ")));
+        }
+        fields(&rows)
     }
 
     fn id(&self) -> String {

@@ -106,6 +106,7 @@ pub fn crowd(runners: usize) -> Crowd {
                     agents: std::collections::BTreeSet::new(),
                     key,
                     kinds: [JobKind::Custom].into(),
+                    withdrawn: [].into(),
                     max_concurrent_jobs: 4,
                     polling: None,
                     pledges: None,

@@ -107,6 +107,7 @@ pub fn latencies(jobs: u64) -> Latencies {
                     agents: std::collections::BTreeSet::new(),
                     key,
                     kinds: [JobKind::Custom].into(),
+                    withdrawn: [].into(),
                     max_concurrent_jobs: 4,
                     polling: None,
                     pledges: None,

@@ -65,7 +65,10 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
         EventKind::RunnerRegistered(RunnerRegistered { runner, index, stake }) => {
             json!({ "runner": address(runner), "index": index, "stake": amount(*stake) })
         }
-        EventKind::RunnerUpdated(RunnerUpdated { runner }) => json!({ "runner": address(runner) }),
+        EventKind::RunnerUpdated(RunnerUpdated { runner, stake }) => json!({
+            "runner": address(runner),
+            "stake": amount(*stake),
+        }),
         EventKind::RunnerDeregistered(RunnerDeregistered { runner, stake }) => {
             json!({ "runner": address(runner), "stake": amount(*stake) })
         }

@@ -50,9 +50,10 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             "capabilities": offers(capabilities),
             "price_per_second": amount(*price_per_second),
         }),
-        Payload::UpdateRunner(UpdateRunner { capabilities, price_per_second }) => json!({
+        Payload::UpdateRunner(UpdateRunner { capabilities, price_per_second, stake }) => json!({
             "capabilities": offers(capabilities),
             "price_per_second": amount(*price_per_second),
+            "stake": stake.map(amount),
         }),
         Payload::AddValidator(Validator { pubkey, consensus_key }) => json!({
             "validator": address(&pubkey.address()),

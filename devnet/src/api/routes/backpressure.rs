@@ -1,12 +1,13 @@
 //! Runners that the devnet's process runs: what they take on, and starting and stopping them.
 
 use crate::api::{
-    backend::{Backend, Steer, Switch},
+    backend::{Backend, Switch},
     error::ApiError,
     extract::{Authorized, InBody, InPath},
     nodes,
     server::Shared,
-    types::{LimitRequest, RunnerLoad},
+    steer::Steer,
+    types::{CapabilitiesRequest, LimitRequest, RunnerLoad},
     view::shown,
 };
 use axum::{Json, extract::State};
@@ -30,6 +31,16 @@ pub(super) async fn limit(
     State(shared): State<Arc<Shared>>,
     InPath(runner): InPath<String>,
     InBody(request): InBody<LimitRequest>,
+) -> Answer {
+    steer(&shared.backend, &runner, request.steer()?).await
+}
+
+/// `POST /v1/runners/{runner}/capabilities`
+pub(super) async fn change(
+    _: Authorized,
+    State(shared): State<Arc<Shared>>,
+    InPath(runner): InPath<String>,
+    InBody(request): InBody<CapabilitiesRequest>,
 ) -> Answer {
     steer(&shared.backend, &runner, request.steer()?).await
 }
@@ -90,8 +101,9 @@ fn find(backend: &Backend, text: &str) -> Result<(String, Address), ApiError> {
 
 async fn steer(backend: &Backend, text: &str, steer: Steer) -> Answer {
     let (name, address) = find(backend, text)?;
-    let told = (backend.hooks.steer)(&name, steer).await;
-    if told.is_none() && steer != Steer::Look {
+    let looks = steer == Steer::Look;
+    let told = (backend.hooks.steer)(&name, steer).await.transpose()?;
+    if told.is_none() && !looks {
         return Err(ApiError::conflict(format!("runner `{name}` is stopped"))
             .hint(format!("start it: cowboyctl runner start {name}")));
     }

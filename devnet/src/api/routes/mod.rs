@@ -34,15 +34,16 @@ use super::{
     server::Shared,
     types::{
         Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance,
-        AdvanceRequest, Block, BlockNotice, Burned, CommitRequest, ComparisonQuery, DryRun,
-        DryRunRequest, DueQuery, DueTimers, EventPage, EventQuery, Evidence, EvidencePage,
-        EvidenceQuery, Explanation, ExplanationQuery, FailureRequest, Fairness, Fault,
-        FaultRequest, GovernedParameter, Head, Job, JobDispatch, JobQuery, JobResult, JobSummary,
-        JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery,
-        Parameters, PolledJobs, Pool, Presence, PresenceComparison, ProofQuery, ResultAccepted,
-        ResultRequest, Runner, RunnerLoad, SaveRequest, Snapshot, StateProof, Status, Stopping,
-        StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue, TimerQuote, TimerSummary,
-        Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
+        AdvanceRequest, Block, BlockNotice, Burned, CapabilitiesRequest, CommitRequest,
+        ComparisonQuery, DryRun, DryRunRequest, DueQuery, DueTimers, EventPage, EventQuery,
+        Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery, FailureRequest,
+        Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobDispatch, JobQuery,
+        JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
+        MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceComparison,
+        ProofQuery, ResultAccepted, ResultRequest, Runner, RunnerLoad, SaveRequest, Snapshot,
+        StateProof, Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue,
+        TimerQuote, TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator,
+        Votes,
     },
     view::{Glance, View},
 };
@@ -231,6 +232,17 @@ fn others() -> Vec<Route> {
                 Answer::one::<RunnerLoad>(),
             )
             .body::<LimitRequest>()
+            .needs_token(),
+        },
+        Route {
+            method: Method::POST,
+            path: "/v1/runners/{runner}/capabilities",
+            handler: post(backpressure::change),
+            operation: Operation::new(
+                "Has a runner not do some of what it is registered for, or do it again",
+                Answer::one::<RunnerLoad>(),
+            )
+            .body::<CapabilitiesRequest>()
             .needs_token(),
         },
         Route {

@@ -78,7 +78,7 @@ pub(super) fn jobs(view: &View, runner: &str) -> Result<PolledJobs, ApiError> {
 /// in time, and there is nothing left for it to do.
 fn wanted(job: &Job, runner: &Address) -> Option<Wanted> {
     Some(match &job.status {
-        _ if job.attempt.reported.contains(runner) => Wanted::Nothing,
+        _ if job.attempt.is_reported_by(runner) => Wanted::Nothing,
         _ if !job.spec.is_committee() => Wanted::Result,
         JobStatus::Running(round) if round.commitment(runner).is_some() => Wanted::Nothing,
         JobStatus::Verified(..) => Wanted::Reveal,
@@ -240,7 +240,7 @@ fn is_committed(state: &chain::State, commit: &CommitResult) -> bool {
 
 /// Whether the chain has a report of this runner, which it takes once per job.
 fn is_reported(state: &chain::State, report: &ReportFailure) -> bool {
-    state.job(&report.job_id).is_some_and(|job| job.attempt.reported.contains(&report.runner))
+    state.job(&report.job_id).is_some_and(|job| job.attempt.is_reported_by(&report.runner))
 }
 
 /// Whether this very result is the job's.

@@ -139,6 +139,7 @@ fn describe(
             locally_present: link.is_some_and(|link| link.locally_present),
             last_ping: link.and_then(|link| link.last_ping).map(|height| height.get()),
             last_end: None,
+            withdrawn: link.map_or_else(Vec::new, |link| link.withdrawn.clone()),
         }
     };
     Runner {
@@ -151,6 +152,7 @@ fn describe(
         kinds: record.capabilities.kinds.iter().map(|kind| kind.name().to_owned()).collect(),
         models: record.capabilities.models.clone(),
         mcp_servers: record.capabilities.mcp_servers.clone(),
+        tee: record.capabilities.tee,
         price_per_second: record.price_per_second.into(),
         active_jobs: record.active_jobs,
         max_concurrent_jobs: record.capabilities.max_concurrent_jobs,

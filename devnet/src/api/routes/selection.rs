@@ -5,7 +5,7 @@ use crate::{
     api::{
         convert,
         error::ApiError,
-        types::{Draw, Explanation, ExplanationQuery},
+        types::{Draw, Explanation, ExplanationQuery, Withdrawal},
         view::View,
     },
     storage::StoredDraw,
@@ -15,10 +15,14 @@ use cowboy_engine::{
         EventKind,
         event::{RunnerDeregistered, RunnerRegistered},
     },
-    job::{filter::Verdict, selection, spec::Job},
+    job::{
+        filter::Verdict,
+        needs, selection,
+        spec::{Job, JobSpec},
+    },
     primitives::{Address, Hash, Height, Wei},
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// `GET /v1/jobs/{id}/explain`
 pub(super) fn explain(
@@ -62,7 +66,26 @@ pub(super) fn explain(
             })
             .collect(),
         candidates_root: drawn.map(|assignment| assignment.candidates_root.into()),
+        withdrawn: withdrawn(view, &job.spec),
     })
+}
+
+/// What runners have told validators that they cannot do for now, of what the job needs.
+fn withdrawn(view: &View, spec: &JobSpec) -> Vec<Withdrawal> {
+    let needed: BTreeSet<String> = needs::of(spec).map(|need| need.to_string()).collect();
+    let mut said: BTreeMap<Address, BTreeSet<String>> = BTreeMap::new();
+    let slots = view.backend.slots();
+    for link in slots.iter().filter_map(|slot| slot.running()).flat_map(|one| (one.links)()) {
+        let labels = link.withdrawn.into_iter().filter(|label| needed.contains(label));
+        said.entry(link.runner).or_default().extend(labels);
+    }
+    said.retain(|_, labels| !labels.is_empty());
+    said.into_iter()
+        .map(|(runner, labels)| Withdrawal {
+            runner: view.name(&runner),
+            labels: labels.into_iter().collect(),
+        })
+        .collect()
 }
 
 pub(super) fn redraw(

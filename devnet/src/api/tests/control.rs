@@ -2,7 +2,7 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::{Bytes, ErrorCode, Text, TransactionRequest, ValidatorState},
+    api::types::{Bytes, CapabilitiesRequest, ErrorCode, Text, TransactionRequest, ValidatorState},
     client::Client,
 };
 use cowboy_engine::{
@@ -45,6 +45,7 @@ async fn changing_state_needs_the_token() {
             "/v1/runners/runner-0/pause",
             "/v1/runners/runner-0/resume",
             "/v1/runners/runner-0/backpressure",
+            "/v1/runners/runner-0/capabilities",
             "/v1/faults",
             "/v1/chain/advance",
             "/v1/accounts",
@@ -172,6 +173,21 @@ async fn runners_of_the_process_are_steered_stopped_and_started() {
         let error = client.limit_runner("runner-1", wrong).await.unwrap_err();
         assert_eq!(error.code(), Some(ErrorCode::BadRequest), "{error}");
     }
+
+    let change = async |runner: &str, label: &str| {
+        let remove = vec![label.to_owned()];
+        let request = CapabilitiesRequest { remove, ..CapabilitiesRequest::default() };
+        client.change_capabilities(runner, &request).await
+    };
+    assert_eq!(change("runner-1", "llm:small").await.unwrap().withdrawn, ["llm:small"]);
+    for (runner, label, code) in
+        [("runner-1", "fax", ErrorCode::BadRequest), ("validator-0", "http", ErrorCode::NotFound)]
+    {
+        let error = change(runner, label).await.unwrap_err();
+        assert_eq!(error.code(), Some(code), "{error}");
+    }
+    let shown = client.runner("runner-1").await.unwrap();
+    assert!(shown.connections.iter().any(|one| one.withdrawn == ["custom", "mcp:files"]));
 
     let stopped = client.stop_runner("runner-1").await.unwrap();
     assert_eq!((stopped.running, stopped.reason.as_deref()), (false, Some("stopped")));

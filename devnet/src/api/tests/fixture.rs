@@ -4,10 +4,11 @@
 use crate::{
     api::{
         Backend, Config, Hooks, Link, Running, Serving, Switch,
-        backend::{Membership, MembershipError, Progress, SaveError, Steer},
+        backend::{Membership, MembershipError, Progress, SaveError},
         bind,
         server::{Limits, start_within},
         start,
+        steer::{Steer, Told},
         types::{Bytes, ChainId, Snapshot, Text, TransactionRequest},
     },
     chain::{known::Known, ledger::Ledger, mempool::Mempool},
@@ -51,7 +52,7 @@ use cowboy_engine::{
 use futures::{FutureExt as _, future::pending};
 use jiff::Timestamp;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::{Arc, Mutex},
     time::Duration,
@@ -244,6 +245,7 @@ impl Devnet {
                     runner,
                     locally_present: true,
                     last_ping: Some(Height::new(7)),
+                    withdrawn: vec!["custom".to_owned(), "mcp:files".to_owned()],
                 };
                 named("runner", RUNNERS).into_iter().map(link).collect()
             };
@@ -266,8 +268,10 @@ impl Devnet {
                 let backend = steered.upgrade().expect("the API holds it");
                 let runs = backend.runner_runs(&address(name)) == Some(true);
                 let max_concurrent = if let Steer::Limit(most) = steer { most } else { 2 };
-                let told =
-                    runs.then(|| JobTable::new(max_concurrent).signal(steer == Steer::Pause));
+                let load = JobTable::new(max_concurrent).signal(steer == Steer::Pause);
+                let withdrawn =
+                    if let Steer::Change(_, remove) = steer { remove } else { BTreeSet::new() };
+                let told = runs.then_some(Ok(Told { load, withdrawn }));
                 async { told }.boxed()
             };
             let switch = move |name: &str, wanted: Switch| {

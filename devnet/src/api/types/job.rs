@@ -261,6 +261,19 @@ pub struct Explanation {
     pub draws: Vec<Draw>,
     /// The Merkle root of the surviving candidates, as stored with the job.
     pub candidates_root: Option<HashText>,
+    /// Runners that have told a validator of this devnet that they cannot do for now what the job
+    /// needs. It is live and no part of the chain.
+    #[serde(default)]
+    pub withdrawn: Vec<Withdrawal>,
+}
+
+/// What a runner cannot do for now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Withdrawal {
+    /// The runner.
+    pub runner: String,
+    /// Its labels, as `llm:small`.
+    pub labels: Vec<String>,
 }
 
 /// Which draw `GET /v1/jobs/{id}/explain` explains.

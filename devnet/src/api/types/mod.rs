@@ -30,6 +30,7 @@
 //! | `GET /v1/runners/{runner}` (a name or an address) | | [`Runner`] |
 //! | `GET /v1/runners/{runner}/backpressure` | | [`RunnerLoad`] |
 //! | `POST /v1/runners/{runner}/backpressure` * | body [`LimitRequest`] | [`RunnerLoad`] |
+//! | `POST /v1/runners/{runner}/capabilities` * | body [`CapabilitiesRequest`] | [`RunnerLoad`] |
 //! | `POST /v1/runners/{runner}/pause` * | | [`RunnerLoad`] |
 //! | `POST /v1/runners/{runner}/resume` * | | [`RunnerLoad`] |
 //! | `POST /v1/runners/{runner}/start` * | | [`RunnerLoad`] |
@@ -144,12 +145,12 @@ pub use fault::{Fault, FaultRequest, FaultSpec, LieKind};
 pub use job::{
     Candidate, CommitRequest, Draw, Explanation, ExplanationQuery, FailureRequest, Job,
     JobDispatch, JobEvent, JobQuery, JobResult, JobStatus, JobSummary, MruRecord, PolledJob,
-    PolledJobs, ResultAccepted, ResultRequest, RunnerProgress, Wanted,
+    PolledJobs, ResultAccepted, ResultRequest, RunnerProgress, Wanted, Withdrawal,
 };
 pub use node::{
-    ConnectionEnd, JoinRequest, Left, LimitRequest, NodeQuery, ReputationStep, Runner,
-    RunnerConnection, RunnerHealth, RunnerLoad, RunnerState, RunnerStatus, Status, Stopping,
-    Supply, Validator, ValidatorState, ValidatorStatus,
+    CapabilitiesRequest, ConnectionEnd, JoinRequest, Left, LimitRequest, NodeQuery, ReputationStep,
+    Runner, RunnerConnection, RunnerHealth, RunnerLoad, RunnerState, RunnerStatus, Status,
+    Stopping, Supply, Validator, ValidatorState, ValidatorStatus,
 };
 pub use pool::{Pool, PoolMember};
 pub use presence::{

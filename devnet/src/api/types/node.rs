@@ -3,11 +3,14 @@
 use super::{
     AddressText, AmountText, BytesText, ChainIdText, Fault, HashText, Head, KeyText, TimeText,
 };
+use crate::api::steer::Told;
 use cowboy_engine::{
     primitives::Address,
+    registry::Ability,
     wire::{self, BackpressureSignal},
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use utoipa::{IntoParams, ToSchema};
 
 /// Who answers a read.
@@ -187,6 +190,9 @@ pub struct Runner {
     /// The servers of `mcp` jobs that it takes; left out: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_servers: Option<Vec<String>>,
+    /// Whether it runs in a trusted execution environment, as it is registered.
+    #[serde(default)]
+    pub tee: bool,
     /// What it asks per second of computing.
     pub price_per_second: AmountText,
     /// Jobs that are assigned to it now.
@@ -240,6 +246,9 @@ pub struct RunnerConnection {
     /// has since the validator started, and in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_end: Option<ConnectionEnd>,
+    /// Labels of what the runner told that validator that it cannot do for now, as `llm:small`.
+    #[serde(default)]
+    pub withdrawn: Vec<String>,
 }
 
 /// How a runner's connection to a validator ended.
@@ -270,18 +279,23 @@ pub struct RunnerLoad {
     pub accepting_new: bool,
     /// Why not, as `paused`; absent where it takes more.
     pub reason: Option<String>,
+    /// Labels of what it cannot do for now, as `llm:small`.
+    #[serde(default)]
+    pub withdrawn: Vec<String>,
 }
 
 impl RunnerLoad {
     /// Of what a runner tells; `None`: it does not run.
-    pub fn new(name: &str, address: Address, told: Option<BackpressureSignal>) -> Self {
+    pub fn new(name: &str, address: Address, told: Option<Told>) -> Self {
         let running = told.is_some();
-        let told = told.unwrap_or_else(|| BackpressureSignal {
+        let stopped = || BackpressureSignal {
             active_jobs: 0,
             max_concurrent: 0,
             accepting_new: false,
             reason: Some(wire::Text::truncated("stopped")),
-        });
+        };
+        let Told { load: told, withdrawn } =
+            told.unwrap_or_else(|| Told { load: stopped(), withdrawn: BTreeSet::new() });
         Self {
             name: name.to_owned(),
             address: address.into(),
@@ -290,6 +304,7 @@ impl RunnerLoad {
             max_concurrent: told.max_concurrent,
             accepting_new: told.accepting_new,
             reason: told.reason.map(|reason| reason.as_str().to_owned()),
+            withdrawn: withdrawn.iter().map(Ability::to_string).collect(),
         }
     }
 }
@@ -300,6 +315,16 @@ impl RunnerLoad {
 pub struct LimitRequest {
     /// So many, from now until it ends: 1 to 1,024.
     pub max_concurrent: u32,
+}
+
+/// Asks a runner to do some of what it is registered for again, or not to do it for now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CapabilitiesRequest {
+    /// Labels of what it does again: a kind, `llm:MODEL`, `mcp:SERVER`, `tee` or `pool:NAME`.
+    pub add: Vec<String>,
+    /// Labels of what it does not do from now until it ends.
+    pub remove: Vec<String>,
 }
 
 /// Asks for one more validator.

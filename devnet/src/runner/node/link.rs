@@ -11,19 +11,21 @@ use crate::{
 use commonware_runtime::{Clock, Spawner};
 use cowboy_engine::{
     job::spec::JobSpec,
+    presence::view::Label,
     primitives::{Hash, Height, PublicKey},
+    registry::Ability,
     session::{
         End, Session as _, StreamId, backoff,
         jobs::{Attempt, Decided, Delivery, JobTable, Offer},
         runner::{self, Event},
     },
     wire::{
-        Body, CancelReason, Errand, GoodbyeReason, JobAggregate, JobAssignment, JobIds, Percent,
-        RejectReason, Text,
+        Body, CancelReason, CapabilityChange, Errand, GoodbyeReason, JobAggregate, JobAssignment,
+        JobIds, Labels, Percent, RejectReason, Text,
     },
 };
 use rand_core::CryptoRng;
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 /// Keeps one validator connected.
@@ -105,6 +107,7 @@ where
             serial,
             commands,
             established: false,
+            told: BTreeSet::new(),
         };
         let end = driver::drive(context, connection, session, &mut link, received).await;
         link.ended();
@@ -121,6 +124,8 @@ struct ValidatorLink<E, W> {
     serial: u64,
     commands: mpsc::Sender<Command>,
     established: bool,
+    /// What the validator knows as withdrawn.
+    told: BTreeSet<Ability>,
 }
 
 impl<E, W> Service for ValidatorLink<E, W>
@@ -174,7 +179,11 @@ where
 
     fn command(&mut self, session: &mut runner::Runner, command: Command) {
         match command {
-            Command::Head(head) => session.handle_head(head),
+            Command::Head(head) => {
+                session.handle_head(head);
+                // The command to tell it may have found no room.
+                self.tell_abilities(session);
+            }
             Command::Progress(job_id, Progress { percent, detail }) => {
                 if let Ok(percent) = Percent::new(percent.into()) {
                     session.progress(job_id, percent, detail.as_deref().map(Text::truncated));
@@ -183,6 +192,7 @@ where
             Command::Deliver(delivery) => self.deliver(session, &delivery),
             Command::Answer(job_id, status) => session.answer_waiting(&job_id, status),
             Command::TellLoad => session.backpressure(&self.core.shared.lock().load()),
+            Command::TellAbilities => self.tell_abilities(session),
             Command::Close => session.close(GoodbyeReason::ShuttingDown),
         }
     }
@@ -209,8 +219,33 @@ where
         };
         session.handle_head(head);
         session.backpressure(&load);
+        self.tell_abilities(session);
         session.name_open(open);
         self.core.say(Activity::Connected { validator: self.validator.clone() });
+    }
+
+    /// Tells the validator what has been withdrawn since it was told last, and what no longer is.
+    fn tell_abilities(&mut self, session: &mut runner::Runner) {
+        if !self.established {
+            return;
+        }
+        let now = self.core.withdrawn.lock().clone();
+        let removed: Vec<_> = now.difference(&self.told).map(Label::from).collect();
+        let added: Vec<_> = self.told.difference(&now).map(Label::from).collect();
+        let parts = added.len().max(removed.len()).div_ceil(Labels::LIMIT);
+        for part in 0..parts {
+            let [add, remove] = [&added, &removed].map(|labels| {
+                let part = labels.iter().skip(part * Labels::LIMIT).take(Labels::LIMIT);
+                split(part)
+            });
+            session.capabilities(CapabilityChange {
+                added_capabilities: add.0,
+                removed_capabilities: remove.0,
+                added_entitlements: add.1,
+                removed_entitlements: remove.1,
+            });
+        }
+        self.told = now;
     }
 
     fn assigned(&self, session: &mut runner::Runner, stream: StreamId, assignment: &JobAssignment) {
@@ -352,4 +387,17 @@ where
         shared.table.lost(&self.validator);
         shared.deliver_all();
     }
+}
+
+/// Capabilities and entitlements, at most as many as a list of a frame has.
+fn split<'a>(labels: impl Iterator<Item = &'a Label>) -> (Labels, Labels) {
+    let (mut capabilities, mut pools) = (Vec::new(), Vec::new());
+    for label in labels {
+        match label {
+            Label::Capability(name) => capabilities.push(name.as_str()),
+            Label::Entitlement(pool) => pools.push(pool.as_str()),
+        }
+    }
+    let list = |names| Labels::new(names).expect("a label is short, and so is the list");
+    (list(capabilities), list(pools))
 }

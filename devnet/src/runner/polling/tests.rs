@@ -162,6 +162,7 @@ impl Net {
             known: watch::channel(Known { targets: vec![nowhere], ..known() }).1,
             agents: BTreeSet::new(),
             kinds: [JobKind::Custom].into(),
+            withdrawn: [].into(),
             max_concurrent_jobs: 4,
             polling: Some(polling),
             pledges: None,

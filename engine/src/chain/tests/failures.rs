@@ -7,6 +7,7 @@ use crate::{
         event::{JobRetried, WorkFailed},
         transaction::{Excuse, ReportFailure},
     },
+    job::filter::{Filter, Verdict},
     wire::{AckStatus, JobAck, JobFailure, Reason, RejectReason},
 };
 
@@ -136,7 +137,14 @@ fn two_reports_of_three_end_the_attempt_whatever_the_third_does() {
         assert_eq!(retried(&execution), (FailureReason::WorkFailed, vec![]));
         let job = chain.job(&id).clone();
         assert_eq!((job.attempt.number, job.status.name()), (1, "Assigned"));
-        let reported: Vec<String> = job.attempt.reported.iter().map(name_of).collect();
+        let reported = job.attempt.reported.iter().map(|said| name_of(&said.runner));
+        let reported: Vec<String> = reported.collect();
+        let dropped = |verdict: &&Verdict| verdict.dropped_by == Some(Filter::Exclusion);
+        let dropped: Vec<_> = execution.draws[0].verdicts.iter().filter(dropped).collect();
+        assert_eq!(dropped.len(), 2);
+        for verdict in dropped {
+            assert_eq!(verdict.reason, "in an earlier attempt at this job: exited with 3");
+        }
         assert_eq!((reported.as_slice(), job.attempt.excluded.len()), (&names[..2], 0));
         assert!(chain.names(&id).iter().all(|name| !names[..2].contains(name)));
         untouched(&chain, 3);

@@ -176,7 +176,7 @@ impl Run<'_> {
         reason: FailureReason,
         mut silent: Vec<Address>,
     ) {
-        silent.retain(|runner| !job.attempt.reported.contains(runner));
+        silent.retain(|runner| !job.attempt.is_reported_by(runner));
         for runner in job.status.at_work() {
             self.state.registry.release(runner).expect("a runner with a job cannot deregister");
         }
@@ -232,7 +232,8 @@ impl Run<'_> {
             active_jobs: &|runner| registry.get(runner).map_or(u32::MAX, |r| r.active_jobs),
             entitlements: &self.parent.entitlements,
             present: self.state.present_at(height),
-            excluded: &job.attempt.left_out(),
+            excluded: &job.attempt.excluded,
+            reported: &job.attempt.reported,
         }
         .judge(&job.spec);
         // One that deregistered in this very block is in the parent's registry, not in this one.

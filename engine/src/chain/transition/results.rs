@@ -29,7 +29,7 @@ use crate::{
         mru::MruRecord,
         spec::{
             Assignment, Closing, Commitment, FailureReason, Job, JobSpec, JobStatus, Outcome,
-            Round, Withheld, aggregation,
+            Reported, Round, Withheld, aggregation,
         },
         verification::Agreement,
     },
@@ -263,7 +263,7 @@ fn at_work<'a>(
     if round.is_some_and(|round| round.commitment(runner).is_some()) {
         return Err(ResultError::AlreadyCommitted(*runner));
     }
-    if job.attempt.reported.contains(runner) {
+    if job.attempt.is_reported_by(runner) {
         return Err(ResultError::AlreadyReported(*runner));
     }
     Ok((job, record))
@@ -436,8 +436,8 @@ impl Run<'_> {
     pub(super) fn report_failure(&mut self, report: &ReportFailure) -> Result<(), Refusal> {
         let ReportFailure { job_id, runner, ref said, .. } = *report;
         let mut job = check_failure(&self.state, report)?.clone();
-        job.attempt.reported.push(runner);
         let reason = said.to_string();
+        job.attempt.reported.push(Reported { runner, reason: reason.clone() });
         self.emit(WorkFailed { job_id, runner, reason });
         self.go_on(job_id, job);
         Ok(())
@@ -572,7 +572,7 @@ impl Run<'_> {
         let silent = round.silent();
         let parts = (agreeing.as_slice(), &shares[agreement.winner]);
         self.verified(&job_id, job, round.assignment.clone(), parts, aggregator);
-        for runner in silent.iter().filter(|runner| !job.attempt.reported.contains(runner)) {
+        for runner in silent.iter().filter(|runner| !job.attempt.is_reported_by(runner)) {
             self.repute(job_id, runner, -SILENCE);
         }
         if !withheld.commitments.is_empty() {

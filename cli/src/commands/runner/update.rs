@@ -1,0 +1,151 @@
+//! `runner update`: another registration for a runner that has one.
+
+use super::registration::{key_of, kind, registered, send};
+use crate::{
+    commands::account::Inclusion,
+    complete,
+    context::{Context, Deadline},
+    error::{CliError, Exit},
+};
+use clap::{Args, builder::BoolishValueParser};
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::AddressText,
+    topology::{MAX_CONCURRENT_JOBS, Name},
+};
+use cowboy_engine::{
+    chain::{Payload, transaction::UpdateRunner},
+    primitives::Wei,
+    registry::{Capabilities, JobKind},
+};
+use std::{collections::BTreeSet, path::PathBuf};
+
+/// `runner update`.
+#[derive(Debug, Args)]
+pub struct Update {
+    /// The runner's name, where the devnet's topology has it
+    #[arg(required_unless_present = "key_file", conflicts_with = "key_file")]
+    #[arg(add = ArgValueCandidates::new(complete::runners))]
+    runner: Option<Name>,
+    /// Update the holder of this key instead
+    #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
+    key_file: Option<PathBuf>,
+    #[command(flatten)]
+    changes: Changes,
+    #[command(flatten)]
+    inclusion: Inclusion,
+}
+
+/// What is to be different.
+#[derive(Debug, Default, Args)]
+#[group(id = "changes", required = true, multiple = true)]
+struct Changes {
+    /// The kinds of jobs it takes
+    #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
+    #[arg(env = "COWBOYCTL_KINDS", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::job_kinds))]
+    kinds: Option<Vec<JobKind>>,
+    /// The models of `llm` jobs that it takes
+    #[arg(long, alias = "model", value_name = "MODEL,MODEL", value_delimiter = ',')]
+    #[arg(env = "COWBOYCTL_MODELS", hide_env_values = true)]
+    models: Option<Vec<String>>,
+    /// The servers of `mcp` jobs that it takes
+    #[arg(long, alias = "mcp-server", value_name = "SERVER,SERVER", value_delimiter = ',')]
+    #[arg(env = "COWBOYCTL_MCP_SERVERS", hide_env_values = true)]
+    mcp_servers: Option<Vec<String>>,
+    /// Whether it says that it runs in a trusted execution environment
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    #[arg(require_equals = true, value_parser = BoolishValueParser::new())]
+    tee: Option<bool>,
+    /// How many jobs it takes at a time
+    #[arg(long, value_name = "N", env = "COWBOYCTL_MAX_JOBS", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=MAX_CONCURRENT_JOBS as i64))]
+    max_jobs: Option<u32>,
+    /// What it asks per second of computing
+    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_PRICE", hide_env_values = true)]
+    price: Option<Wei>,
+    /// What it has locked from then on: no less than now, out of its account
+    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_STAKE", hide_env_values = true)]
+    stake: Option<Wei>,
+}
+
+impl Update {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let deadline = Deadline::after(self.inclusion.timeout);
+        let key = key_of(cx, self.key_file.as_deref(), self.runner.as_ref())?;
+        let address = AddressText::from(key.address());
+        let entry = cx.client()?.runner(&address.to_string()).await?;
+        let capabilities = self.changes.of(registered(&entry)?)?;
+        let payload = UpdateRunner {
+            capabilities,
+            price_per_second: self.changes.price.unwrap_or(*entry.price_per_second),
+            stake: self.changes.stake,
+        };
+        send(cx, key, Payload::UpdateRunner(payload), deadline).await
+    }
+}
+
+impl Changes {
+    /// What is to be registered in place of `now`.
+    fn of(&self, now: Capabilities) -> Result<Capabilities, CliError> {
+        let kinds: BTreeSet<JobKind> = match &self.kinds {
+            Some(kinds) => kinds.iter().copied().collect(),
+            None => now.kinds.iter().copied().collect(),
+        };
+        // Names of a kind that it does not take would only mislead.
+        let names =
+            |option: &str, kind, named: &Option<Vec<String>>, now: Option<Vec<String>>| match (
+                kinds.contains(&kind),
+                named,
+            ) {
+                (true, Some(named)) => Ok(Some(named.clone())),
+                (true, None) => Ok(now),
+                (false, None) => Ok(None),
+                (false, Some(_)) => {
+                    let what = format!("{option}: the runner takes no jobs of kind {kind}");
+                    Err(CliError::new(Exit::Usage, what)
+                        .hint(format!("name the kind as well: --kinds {kind},…")))
+                }
+            };
+        Ok(Capabilities {
+            models: names("--models", JobKind::Llm, &self.models, now.models)?,
+            mcp_servers: names("--mcp-servers", JobKind::Mcp, &self.mcp_servers, now.mcp_servers)?,
+            max_concurrent_jobs: self.max_jobs.unwrap_or(now.max_concurrent_jobs),
+            tee: self.tee.unwrap_or(now.tee),
+            kinds: kinds.into_iter().collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_named_stays() {
+        let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+        let now = Capabilities {
+            models: names(&["small"]),
+            tee: true,
+            ..Capabilities::of(vec![JobKind::Llm, JobKind::Http], 4)
+        };
+        let check = |changes: Changes, expected: Capabilities| {
+            assert_eq!(changes.of(now.clone()).unwrap(), expected, "{changes:?}");
+        };
+        check(Changes::default(), now.clone());
+        check(Changes { tee: Some(false), ..Changes::default() }, {
+            Capabilities { tee: false, ..now.clone() }
+        });
+        let http = Some(vec![JobKind::Http, JobKind::Http]);
+        check(Changes { kinds: http.clone(), ..Changes::default() }, {
+            Capabilities { kinds: vec![JobKind::Http], models: None, ..now.clone() }
+        });
+        check(Changes { models: names(&["a", "b"]), max_jobs: Some(2), ..Changes::default() }, {
+            Capabilities { models: names(&["a", "b"]), max_concurrent_jobs: 2, ..now.clone() }
+        });
+        let refused = Changes { kinds: http, models: names(&["a"]), ..Changes::default() };
+        let error = refused.of(now.clone()).unwrap_err().to_string();
+        assert!(error.starts_with("--models: the runner takes no jobs of kind llm"), "{error}");
+    }
+}
