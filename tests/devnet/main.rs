@@ -34,6 +34,7 @@ mod report;
 mod room;
 mod runners;
 mod scripts;
+mod selection;
 #[path = "../shape/mod.rs"]
 mod shape;
 mod snapshots;

@@ -153,7 +153,7 @@ const ALL: &[(&str, Prints)] = &[
     ("job show", Json(&[one::<api::Job>()])),
     ("job wait", Json(&[one::<api::Job>()])),
     ("job result", Json(&[one::<api::JobResult>()])),
-    ("job explain", Json(&[one::<api::Explanation>()])),
+    ("job explain", Json(&[one::<job::explain::Explained>()])),
     ("job verify-selection", Json(&[one::<verification::SelectionCheck>()])),
     ("presence show", Json(&[one::<api::Presence>()])),
     ("presence votes", Json(&[one::<api::Votes>()])),

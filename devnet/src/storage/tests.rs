@@ -364,6 +364,6 @@ fn stored_records_change_with_the_format() {
     };
     let state = crate::sample::genesis(4, 3).state().unwrap();
     let records = keccak256(&[&to_vec(&job), &to_vec(&report), &to_vec(&state)]).to_string();
-    let hash = "0xc9c1492f8abcb8d79c8d12c9198941416c0597273f80bef20d2ba458889e348c";
-    assert_eq!((schema::FORMAT, records.as_str()), (10, hash));
+    let hash = "0xbc3df9097f36240590776a4a7f5d2bfb62ec4a67191b8fb350175d3d31493e76";
+    assert_eq!((schema::FORMAT, records.as_str()), (11, hash));
 }

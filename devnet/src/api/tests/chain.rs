@@ -3,7 +3,8 @@
 use super::fixture::*;
 use crate::{
     api::types::{
-        ErrorCode, EventQuery, RunnerHealth, RunnerState, TransactionStatus, ValidatorState,
+        ErrorCode, EventQuery, PresenceStanding, RunnerHealth, RunnerState, TransactionStatus,
+        ValidatorState,
     },
     client::BlockAt,
 };
@@ -244,6 +245,7 @@ async fn nodes_show_registry_set_and_connections() {
     let runner = devnet.client.runner("runner-1").await.unwrap();
     assert_eq!(runner, runners[1]);
     assert_eq!((runner.status, runner.present), (RunnerHealth::Healthy, true));
+    assert_eq!(runner.presence.as_ref().unwrap().standing, PresenceStanding::Present);
     assert_eq!((runner.kinds.join(","), runner.reputation), ("http,custom".to_owned(), 100));
     assert_eq!(runner.subset, subset(&devnet, "runner-1"));
     for (connection, validator) in runner.connections.iter().zip(&runner.subset) {

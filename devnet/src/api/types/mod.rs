@@ -142,13 +142,13 @@ pub use evidence::{
 pub use fault::{Fault, FaultRequest, FaultSpec, LieKind};
 pub use job::{
     Candidate, CommitRequest, Draw, Explanation, ExplanationQuery, FailureRequest, Job, JobEvent,
-    JobQuery, JobResult, JobStatus, JobSummary, MruRecord, PolledJob, PolledJobs, ResultAccepted,
-    ResultRequest, RunnerProgress, Wanted,
+    JobQuery, JobResult, JobStatus, JobSummary, MruRead, MruRecord, PolledJob, PolledJobs,
+    PresenceRead, ResultAccepted, ResultRequest, RunnerProgress, SeedSource, UnderRule, Wanted,
 };
 pub use node::{
-    JoinRequest, Left, LimitRequest, NodeQuery, ReputationStep, Runner, RunnerConnection,
-    RunnerHealth, RunnerLoad, RunnerState, RunnerStatus, Status, Stopping, Supply, Validator,
-    ValidatorState, ValidatorStatus,
+    JoinRequest, Left, LimitRequest, NodeQuery, PresenceStanding, ReputationStep, Runner,
+    RunnerConnection, RunnerHealth, RunnerLoad, RunnerPresence, RunnerState, RunnerStatus, Status,
+    Stopping, Supply, Validator, ValidatorState, ValidatorStatus,
 };
 pub use pool::{Pool, PoolMember};
 pub use presence::{
