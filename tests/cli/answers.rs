@@ -44,6 +44,7 @@ pub fn parameters() -> Parameters {
         cycle_limit: 20_000_000,
         cell_limit: 1_000_000,
         threshold_rule: "committee".to_owned(),
+        selection_seed: Some("parent".to_owned()),
         phase: "hot-path".to_owned(),
         phase_since: 0,
         validators: 4,
@@ -219,6 +220,15 @@ fn runner(index: usize) -> Runner {
         subset: names("validator", 3),
         connections: names("validator", 3).into_iter().map(connection).collect(),
         present: index != 3,
+        presence: Some(RunnerPresence {
+            standing: match index {
+                3 => PresenceStanding::Absent,
+                _ => PresenceStanding::Present,
+            },
+            of: Some(41),
+            for_block: 43,
+            halted_ms: None,
+        }),
         reputation_history: Vec::new(),
     }
 }
@@ -365,6 +375,16 @@ fn summary(id: u8) -> JobSummary {
 }
 
 fn explanation() -> Explanation {
+    let under = |rule: &str| {
+        let all = rule == "quorum" || rule == "subset";
+        UnderRule {
+            rule: rule.to_owned(),
+            in_force: rule == "committee",
+            present: names("runner", if all { 4 } else { 3 }),
+            committee: names("runner", 4)[if all { 3..4 } else { 2..3 }].to_vec(),
+            same: !all,
+        }
+    };
     let candidate = |index: usize| {
         let name = format!("runner-{index}");
         let dropped = index == 3;
@@ -374,6 +394,7 @@ fn explanation() -> Explanation {
             filter: dropped.then(|| "presence".to_owned()),
             reason: dropped.then(|| "1 of 3 votes, 2 are needed".to_owned()),
             weight: (!dropped).then_some(2),
+            first_weight: (!dropped).then_some(if index == 1 { 8 } else { 2 }),
             stake: Some(Text(Wei::cby(20_000))),
         }
     };
@@ -387,12 +408,35 @@ fn explanation() -> Explanation {
         deadline: 93,
         candidates: (0..4).map(candidate).collect(),
         block_hash: hash(42),
+        seed_source: Some(SeedSource {
+            rule: "certificate".to_owned(),
+            certificate_of: Some(41),
+            digest: Some(hash(8)),
+        }),
         seed: hash(5),
-        mru: None,
+        phase: Some("hot-path".to_owned()),
+        presence: Some(PresenceRead {
+            height: 42,
+            age: 0,
+            block_hash: Some(hash(42)),
+            votes: Some(3),
+            embedded_in: Some(43),
+            rule: "committee".to_owned(),
+        }),
+        mru: Some("runner-1".to_owned()),
+        mru_record: Some(MruRead {
+            runner: "runner-1".to_owned(),
+            runner_address: address("runner-1"),
+            set_at: 40,
+            age: 3,
+            ttl_blocks: 256,
+            multiplier: 4,
+            applied: true,
+        }),
         draws: vec![Draw {
             draw: 0,
-            r: 5,
-            total: 6,
+            r: 11,
+            total: 12,
             picked: "runner-2".to_owned(),
             picked_address: address("runner-2"),
         }],
@@ -401,6 +445,7 @@ fn explanation() -> Explanation {
             runner: "runner-1".to_owned(),
             labels: vec!["custom".to_owned()],
         }],
+        under_other_rules: ["committee", "quorum", "subset", "shadow"].map(under).into(),
     }
 }
 

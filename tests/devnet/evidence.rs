@@ -211,6 +211,18 @@ fn a_devnet_that_lies_about_a_bit_is_found_out() {
     check(&selection, flipped(&explained, "/block_hash", 3), "the seed was made of");
     check(&selection, replaced(&explained, "/mru", "runner-1"), "runner-1 was favoured by MRU");
     check(&selection, flipped(&explained, "/draws/0/r", 0), "not those of the seed");
+    // What the draw read, and what would have come of it under other rules.
+    let weight = flipped(&explained, &candidate("first_weight"), 0);
+    check(&selection, weight, "runner-1: first_weight is");
+    check(&selection, flipped(&explained, "/presence/height", 0), "presence.height is");
+    check(&selection, flipped(&explained, "/presence/block_hash", 0), "presence.block_hash is");
+    check(&selection, replaced(&explained, "/phase", "shadow"), "phase is");
+    let digest = replaced(&explained, "/seed_source/certificate_of", 1);
+    check(&selection, digest, "seed_source.certificate_of is 1, should be absent");
+    let other = replaced(&explained, "/under_other_rules/1/present/0", "runner-3");
+    check(&selection, other, "under_other_rules[1].present[0] is");
+    let none = replaced(&explained, "/under_other_rules", Vec::<Value>::new());
+    check(&selection, none, "under_other_rules is []");
     check(&selection, flipped(&explained, "/candidates_root", 0), "candidates have root");
     check(&selection, flipped(&told, "/committee_addresses/0", 0), "the job's committee is");
     let other = replaced(&told, "/assigned_at", drawn + 2);

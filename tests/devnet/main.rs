@@ -35,6 +35,7 @@ mod report;
 mod room;
 mod runners;
 mod scripts;
+mod selection;
 #[path = "../shape/mod.rs"]
 mod shape;
 mod snapshots;

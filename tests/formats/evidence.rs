@@ -7,7 +7,7 @@ use cowboy_devnet::api::types::{
     VoteEvidence,
 };
 use cowboy_engine::{
-    chain::{Certificate, Header},
+    chain::{Certificate, Header, block::certificates_root},
     primitives::codec::to_vec,
 };
 use serde_json::Value;
@@ -65,7 +65,9 @@ fn fields(certificate: &Certificate, chain: &Chain) -> CertificateEvidence {
 
 /// What a validator answers of the next block, once its certificate is on the chain.
 fn evidence(chain: &Chain) -> Evidence {
-    let block = chain.child(vec![chain.transfer()]);
+    let mut block = chain.child(vec![chain.transfer()]);
+    block.certificates = vec![chain.certificate(chain.state.head())];
+    block.header.certificates_root = certificates_root(&block.certificates);
     let certificate = chain.certificate(&block.header);
     Evidence {
         height: block.header.height.get(),
@@ -116,6 +118,9 @@ fn a_second_implementation_derives_the_same_presence() {
     let said: Value = serde_json::from_str(&line).expect("a line of JSON");
     assert_eq!(said["presence"], "0x07");
     assert_eq!(said["counts"], serde_json::json!([2, 3, 2]));
+    // The first of the committee proposes, and embeds the parent's certificate.
+    let seed = chain.certificate(chain.state.head()).seed_digest(Some(0));
+    assert_eq!(said["seeds"], serde_json::json!([seed.to_string()]));
     let (code, line) = checked(&file, &chain, "quorum", &sound);
     assert_eq!(code, 0, "one of three votes is enough: {line}");
 

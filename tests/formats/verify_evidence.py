@@ -6,7 +6,9 @@ library alone, and derives P(H) from the votes.
 
 FILE holds the JSON answer; - is standard input. CHAIN_ID is 0x and 16 hex digits, RULE the chain's
 threshold rule, `committee` or `quorum`, each VALIDATOR_KEY an Ed25519 key of the block's epoch, 0x and
-64 hex digits. Prints P(H) as one line of JSON, or which check failed, with exit code 7.
+64 hex digits. Prints P(H) as one line of JSON, or which check failed, with exit code 7. `seeds` there is
+what each certificate that the block embeds gives to the seeds of later draws, where the chain's
+`selection.seed` is `certificate`; only for certificates of the same epoch it is by the right numbers.
 
 What is trusted is that these are the validators of the epoch, and that RULE is the chain's. Whether the
 registry's order and the state roots are the chain's follows from executing it from genesis alone.
@@ -73,6 +75,14 @@ def derived(certificate, runners, validators, rule):
     return bytes(presence), counts
 
 
+def seed_digest(certificate, keys, embedder):
+    """What a certificate gives to seeds where the validator with this key embeds it."""
+    own = sorted(keys).index(embedder) if embedder in keys else None
+    return keccak(b"cowboy-certificate-seed/v1", certificate["block"], *(
+        vote["validator"].to_bytes(4, "big") + vote["signature"]
+        for vote in certificate["votes"] if vote["validator"] != own))
+
+
 def hexed(data):
     return "0x" + data.hex()
 
@@ -132,7 +142,9 @@ def verify(evidence, chain_id, rule, keys):
     check(said["bit_length"] == runners, "presence: it has another length than the registry")
     check(said["bitmap"] == hexed(presence), f"presence: from the votes follows {hexed(presence)}")
     return {"height": header["height"], "hash": hexed(block_hash), "presence": hexed(presence),
-            "counts": counts, "votes": len(certificate["votes"])}
+            "counts": counts, "votes": len(certificate["votes"]),
+            "seeds": [hexed(seed_digest(one, keys, header["proposer"]))
+                      for one in block["certificates"]]}
 
 
 def main(arguments):

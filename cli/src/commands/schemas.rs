@@ -157,7 +157,7 @@ const ALL: &[(&str, Prints)] = &[
     ("job wait", Json(&[one::<api::Job>()])),
     ("job result", Json(&[one::<api::JobResult>()])),
     ("job dispatches", Json(&[many::<api::JobDispatch>()])),
-    ("job explain", Json(&[one::<api::Explanation>()])),
+    ("job explain", Json(&[one::<job::explain::Explained>()])),
     ("job verify-selection", Json(&[one::<verification::SelectionCheck>()])),
     ("presence show", Json(&[one::<api::Presence>()])),
     ("presence votes", Json(&[one::<api::Votes>()])),

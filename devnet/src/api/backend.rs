@@ -48,6 +48,11 @@ use std::{
 };
 use tokio::sync::{mpsc, watch};
 
+/// A chain has halted when its newest block is older than this,
+const HALTED_AFTER: Duration = Duration::from_secs(10);
+/// and than so many block times: several leaders that are gone, one after the other, cost less.
+const HALTED_BLOCKS: u32 = 10;
+
 /// Accounts that have a name at most: each is in every list of accounts.
 const MOST_ACCOUNTS: usize = 2_000;
 
@@ -159,6 +164,9 @@ pub trait Speculation: Send + Sync {
     fn metrics(&self) -> String;
 }
 
+/// Tells the time, Unix ms.
+pub type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
+
 /// What a backend is made from.
 pub struct Config {
     /// The devnet's name.
@@ -167,6 +175,8 @@ pub struct Config {
     pub genesis: Genesis,
     /// The pace of blocks.
     pub block_time: Duration,
+    /// What the ages of blocks are told by.
+    pub clock: Clock,
     /// The process that runs the devnet.
     pub pid: u32,
     /// Since when it runs.
@@ -458,6 +468,7 @@ pub struct Backend {
     pub(super) genesis_hash: Hash,
     pub(super) genesis_root: Hash,
     pub(super) block_time: Duration,
+    clock: Clock,
     pub(super) pid: u32,
     pub(super) started_at: Timestamp,
     pub(super) token: String,
@@ -505,6 +516,7 @@ impl Backend {
             genesis_root: state.root(),
             genesis,
             block_time: config.block_time,
+            clock: config.clock,
             pid: config.pid,
             started_at: config.started_at,
             token: config.token,
@@ -636,6 +648,15 @@ impl Backend {
                 _ = slots.changed() => {}
             }
         }
+    }
+
+    /// How long ago the newest block was proposed, where that is so long that the chain has halted.
+    /// Proposers tell the time of their blocks: one that lies moves it by seconds at most.
+    pub(super) fn halted(&self) -> Option<Duration> {
+        let proposed_ms = self.newest().head().timestamp_ms;
+        let age = Duration::from_millis((self.clock)().saturating_sub(proposed_ms));
+        let limit = HALTED_AFTER.max(self.block_time.saturating_mul(HALTED_BLOCKS));
+        (age > limit).then_some(age)
     }
 
     /// The newest state that any validator has reached, whether it runs or not.

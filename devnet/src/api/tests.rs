@@ -5,6 +5,7 @@ mod agents;
 mod chain;
 mod comparison;
 mod control;
+mod explanations;
 mod faults;
 mod fixture;
 mod jobs;

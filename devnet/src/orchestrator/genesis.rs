@@ -50,6 +50,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
         timestamp_ms: 0,
         params: Params {
             threshold_rule: plan.threshold_rule,
+            selection_seed: plan.selection_seed,
             epoch_blocks: plan.epoch_blocks,
             phase: plan.phase,
             timers: plan.timers.clone(),

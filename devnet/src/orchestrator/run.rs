@@ -208,6 +208,7 @@ async fn live(
         name: plan.name.to_string(),
         genesis: genesis.as_ref().clone(),
         block_time: plan.block_time,
+        clock: Box::new(|| u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)),
         pid: std::process::id(),
         started_at,
         token,

@@ -8,6 +8,7 @@ use super::{
 use crate::executor;
 use cowboy_engine::{
     chain::params::MIN_EPOCH_BLOCKS,
+    job::SeedRule,
     presence::{Phase, ThresholdRule},
     primitives::{CBY, Wei},
 };
@@ -25,6 +26,8 @@ pub struct Topology {
     pub name: Option<Name>,
     /// What every validator agrees on.
     pub chain: ChainSection,
+    /// What the seeds of draws are made of.
+    pub selection: SelectionSection,
     /// What presence and polling are for.
     pub migration: MigrationSection,
     /// How timers compete, and their limits.
@@ -99,6 +102,43 @@ impl From<ThresholdRule> for Rule {
             ThresholdRule::Committee => Self::Committee,
             ThresholdRule::Quorum => Self::Quorum,
             ThresholdRule::Subset => Self::Subset,
+        }
+    }
+}
+
+/// `selection`: how runners are drawn.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "the fields of `selection`")]
+pub struct SelectionSection {
+    /// What the seeds of draws are made of.
+    pub seed: SeedName,
+}
+
+/// What the seeds of draws are made of; [`SeedRule`] as written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeedName {
+    /// The parent block's hash.
+    #[default]
+    Parent,
+    /// The votes of the newest certificate that the chain has.
+    Certificate,
+}
+
+impl From<SeedName> for SeedRule {
+    fn from(rule: SeedName) -> Self {
+        match rule {
+            SeedName::Parent => Self::Parent,
+            SeedName::Certificate => Self::Certificate,
+        }
+    }
+}
+
+impl From<SeedRule> for SeedName {
+    fn from(rule: SeedRule) -> Self {
+        match rule {
+            SeedRule::Parent => Self::Parent,
+            SeedRule::Certificate => Self::Certificate,
         }
     }
 }

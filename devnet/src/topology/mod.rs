@@ -22,7 +22,8 @@ mod value;
 pub use feasibility::{Feasibility, Visibility};
 pub use file::{
     AccountsSection, ApiSection, ChainSection, ExtraAccount, MigrationSection, Nodes, PhaseName,
-    PresenceSection, Rule, RunnerSection, Topology, ValidatorSection, load_executors,
+    PresenceSection, Rule, RunnerSection, SeedName, SelectionSection, Topology, ValidatorSection,
+    load_executors,
 };
 pub use lease::{LeaseSection, Seconds};
 pub use plan::{

@@ -3,13 +3,14 @@
 use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ExtraAccount, Feasibility, Kind,
     LeaseSection, MigrationSection, Name, Nodes, Options, PresenceSection, Reserve, RunnerSection,
-    SpeculationSection, StorageSection, TimersSection, Topology, TopologyError, ValidatorSection,
-    Visibility, Within,
+    SelectionSection, SpeculationSection, StorageSection, TimersSection, Topology, TopologyError,
+    ValidatorSection, Visibility, Within,
     locate::{self, Step},
 };
 use crate::{executor, storage::Keep};
 use cowboy_engine::{
     chain::params::EPOCH_BLOCKS,
+    job::SeedRule,
     lease,
     presence::{Phase, ThresholdRule},
     primitives::{SecretKey, Wei},
@@ -59,6 +60,8 @@ pub struct Plan {
     pub epoch_blocks: u64,
     /// The votes that a runner needs.
     pub threshold_rule: ThresholdRule,
+    /// What the seeds of draws are made of.
+    pub selection_seed: SeedRule,
     /// The migration phase that the chain begins in.
     pub phase: Phase,
     /// How timers compete, and their limits.
@@ -218,6 +221,7 @@ impl Topology {
             seed: overrides.seed.unwrap_or(self.chain.seed.get()),
             epoch_blocks: self.chain.epoch_blocks.map_or(EPOCH_BLOCKS, Within::get),
             threshold_rule: self.chain.presence.threshold_rule.into(),
+            selection_seed: self.selection.seed.into(),
             phase: self.migration.phase.into(),
             timers: self.timers.params(),
             speculation,
@@ -378,6 +382,7 @@ impl Plan {
                 epoch_blocks: Some(Within::new(self.epoch_blocks).expect(within)),
                 presence: PresenceSection { threshold_rule: self.threshold_rule.into() },
             },
+            selection: SelectionSection { seed: self.selection_seed.into() },
             migration: MigrationSection { phase: self.phase.into() },
             timers: TimersSection::of(&self.timers),
             speculation: SpeculationSection::of(&self.speculation),

@@ -4,6 +4,7 @@ use super::*;
 use crate::storage::Keep;
 use cowboy_engine::{
     fees::basefee::LaneCurve,
+    job::SeedRule,
     presence::{Phase, ThresholdRule},
     primitives::{CBY, Height, Wei},
     timer::{self, Config, Governed},
@@ -46,6 +47,7 @@ fn a_full_file_resolves() {
     let plan = resolve(
         "name: big
 chain: {block_time: 250ms, seed: 7, presence: {threshold_rule: subset}}
+selection: {seed: certificate}
 migration: {phase: shadow}
 validators: [{name: alpha}, {name: beta}]
 runners:
@@ -58,6 +60,7 @@ api: {port: 20123}
     .unwrap();
     assert_eq!(plan.block_time, Duration::from_millis(250));
     assert_eq!(plan.threshold_rule, ThresholdRule::Subset);
+    assert_eq!(plan.selection_seed, SeedRule::Certificate);
     assert_eq!(plan.phase, Phase::Shadow);
     assert_eq!(plan.validators[1].name.as_str(), "beta");
     let worker = &plan.runners[0];
@@ -167,8 +170,13 @@ fn errors_name_file_line_field_and_allowed_values() {
     check(
         "name: x\nvalidatorz: 4\n",
         "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, \
-         `migration`, `timers`, `speculation`, `lease`, `storage`, \
+         `selection`, `migration`, `timers`, `speculation`, `lease`, `storage`, \
          `validators`, `runners`, `accounts`, `api`",
+    );
+    check(
+        "selection:\n  seed: beacon\n",
+        "devnet.yaml:2: selection.seed: unknown variant `beacon`, expected `parent` or \
+         `certificate`",
     );
     check(
         "migration:\n  phase: dusk\n",

@@ -3,14 +3,18 @@
 use super::{
     difference::differences,
     names::Names,
+    replay::Step,
     report::{Filters, SelectionCheck},
     root::Root,
     walk::{VerificationError, Walk},
 };
 use crate::{
     api::{
-        convert::{self, count},
-        types::{Candidate, Draw, Explanation, ExplanationQuery, HashText, Job, Text},
+        convert::{
+            self, count,
+            draw::{Ballots, Scene},
+        },
+        types::{Candidate, Draw, Explanation, ExplanationQuery, HashText, Job, Text, UnderRule},
     },
     client::{Client, ClientError},
 };
@@ -124,6 +128,23 @@ struct Drawn {
     wanted: u32,
     /// Who passed the filters and left the registry in the same block.
     gone: BTreeSet<Address>,
+    /// The state after the block that drew.
+    state: State,
+    /// The votes that the P(h) which it read follows from.
+    ballots: Option<Ballots>,
+}
+
+impl Drawn {
+    fn scene(&self) -> Scene<'_> {
+        Scene {
+            state: &self.state,
+            height: self.state.height(),
+            draw: &self.record,
+            wanted: self.wanted,
+            gone: &self.gone,
+            ballots: self.ballots.as_ref(),
+        }
+    }
 }
 
 /// Walks to the block at `height`; yields the job's draw in it, where it makes one.
@@ -133,15 +154,16 @@ async fn drawn(
     height: Height,
     progress: impl Fn(u64),
 ) -> Result<Option<Drawn>, VerificationError> {
-    let (mut attempt, mut drawn) = (1, None);
+    let (mut attempt, mut drawn, mut newest) = (1, None, None);
     while walk.height() < height {
         for step in walk.next().await? {
             let at = step.block.header.height;
             progress(at.get());
+            newest = made_known(&step).or(newest);
             let record = step.draws.into_iter().find(|draw| draw.job_id == id);
             let Some(record) = record.filter(|_| at <= height) else { continue };
             if at == height {
-                drawn = Some(of(record, attempt, &id, &step.state));
+                drawn = Some(of(record, attempt, &id, &step.state, newest.clone()));
             } else if !record.selection.committee.is_empty() {
                 // Draws that found nobody are no attempts.
                 attempt += 1;
@@ -151,7 +173,24 @@ async fn drawn(
     Ok(drawn)
 }
 
-fn of(record: DrawRecord, attempt: u32, id: &Hash, state: &State) -> Drawn {
+/// The votes of the newest P(h) that a block makes known: certificates ascend along the chain.
+fn made_known(step: &Step) -> Option<Ballots> {
+    let derived = step.derived.last()?;
+    Some(Ballots {
+        height: derived.height,
+        embedded_in: step.block.header.height,
+        certificate: step.block.certificates[derived.certificate].clone(),
+        order: derived.order.clone(),
+    })
+}
+
+fn of(
+    record: DrawRecord,
+    attempt: u32,
+    id: &Hash,
+    state: &State,
+    newest: Option<Ballots>,
+) -> Drawn {
     let left = |runner: &Address| state.registry().get(runner).is_none_or(|r| r.deregistered);
     let passed = record.verdicts.iter().filter(|verdict| verdict.dropped_by.is_none());
     let (gone, stayed): (Vec<_>, Vec<_>) = passed.partition(|verdict| left(&verdict.runner));
@@ -164,6 +203,8 @@ fn of(record: DrawRecord, attempt: u32, id: &Hash, state: &State) -> Drawn {
         assignment: job.and_then(|job| job.status.assignment().cloned()),
         wanted: job.map_or(0, |job| job.spec.verification.runners),
         gone,
+        state: state.clone(),
+        ballots: newest.filter(|ballots| record.presence == Some(ballots.height)),
         record,
     }
 }
@@ -191,7 +232,7 @@ impl Findings<'_> {
 
     /// Compares all that the node says of a draw with the draw.
     fn said(&mut self, drawn: &Drawn, said: &Explanation, job: &Job) {
-        let Drawn { record, attempt, root, assignment, wanted, gone } = drawn;
+        let Drawn { record, attempt, root, assignment, wanted, .. } = drawn;
         let height = said.height;
         self.expect(*said.block_hash == record.parent, || {
             let (got, parent) = (said.block_hash, record.parent);
@@ -199,8 +240,9 @@ impl Findings<'_> {
         });
         self.expect(*said.seed == record.seed, || {
             let (got, seed) = (said.seed, record.seed);
-            format!("the draw's seed is {got}, from the parent follows {seed}")
+            format!("the draw's seed is {got}, from the chain follows {seed}")
         });
+        self.read(&drawn.scene(), said);
         self.expect(said.attempt == *attempt, || {
             format!("it was attempt {}, should be {attempt}", said.attempt)
         });
@@ -210,8 +252,8 @@ impl Findings<'_> {
         self.expect(said.job_id == job.job_id, || {
             format!("the draw explained is that of job {}", said.job_id)
         });
-        self.candidates(record, gone, said);
-        self.mru(record.mru, said);
+        self.candidates(&drawn.scene(), said);
+        self.mru(record.favoured(drawn.state.height()), said);
         self.draws(&record.selection, said);
         let said_root = said.candidates_root.map(|root| *root);
         self.expect(said_root == Some(*root), || {
@@ -222,8 +264,38 @@ impl Findings<'_> {
         self.committee(committee, job);
     }
 
+    /// What the draw read, and what would have come of it under other rules.
+    fn read(&mut self, scene: &Scene<'_>, said: &Explanation) {
+        let told = said.mru_record.as_ref().map(|read| read.runner.as_str());
+        let listed = |place: usize, present: bool| {
+            let rule = said.under_other_rules.get(place);
+            let list = |rule: &'_ UnderRule| match present {
+                true => rule.present.clone(),
+                false => rule.committee.clone(),
+            };
+            rule.map(list).unwrap_or_default()
+        };
+        let outcomes = scene.outcomes().into_iter().enumerate().map(|(place, outcome)| {
+            let present = self.names.listed(&outcome.present, &listed(place, true));
+            let committee = self.names.listed(&outcome.committee, &listed(place, false));
+            outcome.named(present, committee)
+        });
+        let expected = Explanation {
+            seed_source: Some(scene.seed_source()),
+            phase: Some(scene.draw.phase.to_string()),
+            presence: scene.presence(),
+            mru_record: scene.mru(|runner| self.names.shown(runner, told)),
+            under_other_rules: outcomes.collect(),
+            ..said.clone()
+        };
+        for difference in differences(said, &expected, &[]) {
+            self.add(difference);
+        }
+    }
+
     /// Each runner's fate in the filters.
-    fn candidates(&mut self, record: &DrawRecord, gone: &BTreeSet<Address>, said: &Explanation) {
+    fn candidates(&mut self, scene: &Scene<'_>, said: &Explanation) {
+        let (record, gone) = (scene.draw, scene.gone);
         let mut told: BTreeMap<Address, &Candidate> = BTreeMap::new();
         for candidate in &said.candidates {
             if told.insert(*candidate.address, candidate).is_some() {
@@ -232,7 +304,7 @@ impl Findings<'_> {
         }
         for verdict in &record.verdicts {
             let recorded = told.remove(&verdict.runner);
-            let expected = self.judged(verdict, gone, recorded);
+            let expected = self.judged(verdict, scene, recorded);
             let runner = self.names.name(&verdict.runner);
             match recorded {
                 None => self.add(format!("{runner} was not judged, should be {}", fate(&expected))),
@@ -261,14 +333,10 @@ impl Findings<'_> {
     }
 
     /// A candidate as the node has to tell of it.
-    fn judged(
-        &self,
-        verdict: &Verdict,
-        gone: &BTreeSet<Address>,
-        said: Option<&Candidate>,
-    ) -> Candidate {
+    fn judged(&self, verdict: &Verdict, scene: &Scene<'_>, said: Option<&Candidate>) -> Candidate {
         let told = said.map(|said| said.runner.as_str());
-        convert::job::candidate(verdict, gone, self.names.shown(&verdict.runner, told))
+        let name = self.names.shown(&verdict.runner, told);
+        convert::job::candidate(verdict, scene.gone, scene.favoured(), name)
     }
 
     fn mru(&mut self, expected: Option<Address>, said: &Explanation) {
@@ -323,14 +391,16 @@ impl Findings<'_> {
         let survivors = said.candidates.iter().filter(|candidate| candidate.filter.is_none());
         let candidates: Vec<(Address, Wei)> =
             survivors.map(|candidate| (*candidate.address, stake(candidate))).collect();
-        let made_of = first.map_or(said.block_hash, |first| first.block_hash);
+        let first = first.unwrap_or(said);
+        let digest = first.seed_source.as_ref().and_then(|source| source.digest);
+        let made_of = digest.unwrap_or(first.block_hash);
         let seed = selection::seed(*made_of, *job.job_id, Height::new(job.submitted_at));
         let seed = match said.attempt.saturating_sub(1) {
             0 => seed,
             retry => selection::retry_seed(seed, retry),
         };
         self.expect(*said.seed == seed, || {
-            format!("the draw's seed is {}, from the parent follows {seed}", said.seed)
+            format!("the draw's seed is {}, from what it is made of follows {seed}", said.seed)
         });
         for candidate in said.candidates.iter().filter(|candidate| candidate.filter.is_none()) {
             let weight = selection::stake_to_weight(stake(candidate));

@@ -112,6 +112,23 @@ pub struct Certificate {
 }
 record!(Certificate { block, round, votes });
 
+impl Certificate {
+    /// What the certificate gives to the seeds of draws: keccak256("cowboy-certificate-seed/v1" ‖
+    /// block ‖ for each vote its validator (4 bytes, big-endian) ‖ its signature), ascending by
+    /// validator. `embedder`: the place in the committee of the proposer that embeds it, whose vote
+    /// is left out ([`SeedRule`](crate::job::SeedRule)).
+    pub fn seed_digest(&self, embedder: Option<u32>) -> Hash {
+        const DOMAIN: &[u8] = b"cowboy-certificate-seed/v1";
+        let mut parts = DOMAIN.to_vec();
+        parts.extend_from_slice(self.block.as_bytes());
+        for vote in self.votes.iter().filter(|vote| Some(vote.validator) != embedder) {
+            parts.extend_from_slice(&vote.validator.to_be_bytes());
+            parts.extend_from_slice(&vote.signature);
+        }
+        keccak256(&[&parts])
+    }
+}
+
 /// A block as it travels and is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
@@ -261,6 +278,27 @@ mod tests {
         check(open([4]), &[], open([4]));
         check(open(1..=9), &[], open(2..=9));
         check(open(1..=9), &[1], open(2..=9));
+    }
+
+    #[test]
+    fn what_a_certificate_gives_to_seeds_is_frozen() {
+        let vote = |validator: u32| Vote {
+            validator,
+            presence: Bitmap::from_fn(3, |runner| runner == validator),
+            signature: [validator as u8; 64],
+        };
+        let votes = vec![vote(0), vote(2), vote(3)];
+        let certificate = Certificate { block: hash(7), round: Round::default(), votes };
+        let digest = |embedder| certificate.seed_digest(embedder).to_string();
+        let all = "0x232cbd2c6af72426883619f0115eae00ab12ec6f52ff8c3ab7c9387338e5710c";
+        assert_eq!(digest(None), all);
+        assert_eq!(digest(Some(1)), all, "it has no vote of that validator");
+        let own = "0x94abf3cc2043904aa91f89594a3ea7b2fb1444012b6537b6a9a205f874152e2d";
+        assert_eq!(digest(Some(2)), own, "without the embedder's");
+        let mut other = certificate.clone();
+        other.votes[1].signature[0] ^= 1;
+        assert_eq!(other.seed_digest(Some(2)), certificate.seed_digest(Some(2)));
+        assert_ne!(other.seed_digest(Some(3)), certificate.seed_digest(Some(3)));
     }
 
     #[test]

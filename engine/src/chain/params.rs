@@ -4,6 +4,7 @@ use super::tasks;
 use crate::{
     actor,
     fees::meter::GENESIS_BASEFEE,
+    job::SeedRule,
     presence::{Phase, ThresholdRule},
     primitives::{Address, Wei},
     record, timer,
@@ -26,6 +27,8 @@ pub const MIN_EPOCH_BLOCKS: u64 = 8;
 pub struct Params {
     /// How many votes make a runner present.
     pub threshold_rule: ThresholdRule,
+    /// What the seeds of draws are made of.
+    pub selection_seed: SeedRule,
     /// The phase that block 1 is in.
     pub phase: Phase,
     /// Cycle and cell basefee of block 1.
@@ -43,6 +46,7 @@ pub struct Params {
 }
 record!(Params {
     threshold_rule,
+    selection_seed,
     phase,
     genesis_basefee,
     actors,
@@ -52,12 +56,13 @@ record!(Params {
     system_deployers,
 });
 
-/// The committee's threshold, the hot path, the basefees and limits that the specs start from, and
-/// nobody who governs.
+/// The committee's threshold, seeds of the parent's hash, the hot path, the basefees and limits
+/// that the specs start from, and nobody who governs.
 impl Default for Params {
     fn default() -> Self {
         Self {
             threshold_rule: ThresholdRule::Committee,
+            selection_seed: SeedRule::Parent,
             phase: Phase::HotPath,
             genesis_basefee: Wei::new(GENESIS_BASEFEE),
             actors: actor::Params::default(),

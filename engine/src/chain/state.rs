@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     job::{
+        SeedCertificate,
         mru::MruRecord,
         spec::{Commitment, Job, JobStatus, Withheld},
     },
@@ -162,6 +163,8 @@ pub struct State {
     pub(super) burned: Burned,
     pub(super) orders: Arc<Vec<OrderSince>>,
     pub(super) presence: Option<KnownPresence>,
+    /// The newest certificate on the chain, where draws are seeded by certificates.
+    pub(super) seed_certificate: Option<SeedCertificate>,
     pub(super) migration: Migration,
 }
 
@@ -228,6 +231,7 @@ impl State {
             burned: Burned::default(),
             orders: Arc::new(vec![OrderSince { height: Height::GENESIS, order }]),
             presence: None,
+            seed_certificate: None,
             migration: Migration { phase: genesis.params.phase, since: Height::GENESIS },
         };
         let mut header = Header::unrooted_genesis(genesis.timestamp_ms);
@@ -452,9 +456,20 @@ impl State {
     /// P(H) from the votes on the block at `height`, which are indexed by `order` (connectivity.md
     /// §5).
     pub fn presence_from(&self, height: Height, votes: &[(u32, &Bitmap)], order: &Order) -> Bitmap {
+        self.presence_under(self.params.threshold_rule, height, votes, order)
+    }
+
+    /// What P(H) would be under a rule, as [`Self::presence_from`].
+    pub fn presence_under(
+        &self,
+        rule: ThresholdRule,
+        height: Height,
+        votes: &[(u32, &Bitmap)],
+        order: &Order,
+    ) -> Bitmap {
         let committee = self.committee_in(self.epoch_at(height));
         let validators = u32::try_from(committee.len()).unwrap_or(u32::MAX);
-        let (rule, len) = (self.params.threshold_rule, order.len());
+        let len = order.len();
         let derive =
             |members: &[Vec<u32>]| presence::canonical(votes, len, validators, rule, members);
         if rule != ThresholdRule::Subset {
@@ -515,6 +530,12 @@ impl State {
         (age <= PRESENCE_TIMEOUT_BLOCKS).then(|| known.present.as_slice())
     }
 
+    /// The certificate that draws in a child of this block are seeded by; `None`: the hash of this
+    /// block is what they are seeded by.
+    pub const fn seed_certificate(&self) -> Option<SeedCertificate> {
+        self.seed_certificate
+    }
+
     /// Where all money is, counted anew.
     pub fn supply(&self) -> Supply {
         let sum =
@@ -549,6 +570,7 @@ impl State {
             basefee_cell: self.basefee_cell,
             burned: self.burned,
             orders: self.orders.clone(),
+            seed_certificate: self.seed_certificate,
             migration: self.migration,
             lane: self.timers.lane.clone(),
             callbacks: self.callbacks.clone(),
@@ -669,6 +691,7 @@ struct Scalars {
     basefee_cell: Wei,
     burned: Burned,
     orders: Arc<Vec<OrderSince>>,
+    seed_certificate: Option<SeedCertificate>,
     migration: Migration,
     lane: Lane,
     callbacks: Arc<Vec<Callback>>,
@@ -680,6 +703,7 @@ record!(Scalars {
     basefee_cell,
     burned,
     orders,
+    seed_certificate,
     migration,
     lane,
     callbacks,
@@ -709,5 +733,6 @@ record!(State {
     burned,
     orders,
     presence,
+    seed_certificate,
     migration,
 });

@@ -28,6 +28,7 @@ mod failures;
 mod jobs;
 mod migration;
 mod modes;
+mod seeds;
 mod tasks;
 mod testing;
 mod timers;

@@ -40,7 +40,7 @@ pub use results::{
 pub use tasks::{TaskError, check_completion};
 
 use super::{
-    block::{Block, CertificateError, certify},
+    block::{Block, Certificate, CertificateError, certify},
     event::{
         EntitlementGranted, EntitlementRevoked, Event, EventKind, PresenceDerived,
         PresenceUnavailable, RunnerDeregistered, RunnerRegistered, RunnerUpdated,
@@ -57,7 +57,9 @@ use super::{
 use crate::{
     actor::{Budget, Effect},
     fees::{basefee, meter},
-    job::{filter::Verdict, selection::Selection, spec::SpecError},
+    job::{
+        MruRead, SeedCertificate, SeedRule, filter::Verdict, selection::Selection, spec::SpecError,
+    },
     presence::{Bitmap, Phase},
     primitives::{Address, Cells, Cycles, Hash, Height, Wei},
     record,
@@ -85,16 +87,18 @@ pub struct Derived {
 }
 
 /// One draw, with all that is needed to do it again.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrawRecord {
     /// The job.
     pub job_id: Hash,
-    /// Hash of the parent block: part of the seed.
+    /// Hash of the parent block: the seed is made of it where no certificate is named.
     pub parent: Hash,
+    /// The certificate that the seed is made of.
+    pub certificate: Option<SeedCertificate>,
     /// The seed.
     pub seed: Hash,
-    /// The live MRU runner of (submitter, kind).
-    pub mru: Option<Address>,
+    /// The MRU record of (submitter, kind), also where it was past its time.
+    pub mru: Option<MruRead>,
     /// The migration phase, which says whether the presence filter counted.
     pub phase: Phase,
     /// The h whose P(h) told who is present; `None`: none was recent enough, nobody is.
@@ -104,7 +108,29 @@ pub struct DrawRecord {
     /// The draw; empty where there were fewer candidates than asked for.
     pub selection: Selection,
 }
-record!(DrawRecord { job_id, parent, seed, mru, phase, presence, verdicts, selection });
+record!(DrawRecord {
+    job_id,
+    parent,
+    certificate,
+    seed,
+    mru,
+    phase,
+    presence,
+    verdicts,
+    selection,
+});
+
+impl DrawRecord {
+    /// What the seed of a first draw is made of.
+    pub fn made_of(&self) -> Hash {
+        self.certificate.map_or(self.parent, |certificate| certificate.digest)
+    }
+
+    /// The live MRU runner; `height` is that of the block that drew.
+    pub fn favoured(&self, height: Height) -> Option<Address> {
+        self.mru?.live_at(height)
+    }
+}
 
 /// What a block did.
 #[derive(Clone, Debug)]
@@ -322,6 +348,7 @@ impl Run<'_> {
         let (heights, _) = certify(&candidates, certificates.iter().map(|c| c.block))?;
         let mut derived = Vec::with_capacity(heights.len());
         for (index, (height, certificate)) in heights.into_iter().zip(certificates).enumerate() {
+            self.keep_for_seeds(height, certificate);
             let Some(order) = self.parent.order_for_votes_on(height).cloned() else { continue };
             let votes: Vec<_> =
                 certificate.votes.iter().map(|v| (v.validator, &v.presence)).collect();
@@ -345,6 +372,20 @@ impl Run<'_> {
             self.emit(PresenceUnavailable { newest });
         }
         Ok(derived)
+    }
+
+    /// Keeps what the newest certificate gives to the seeds of draws in later blocks.
+    fn keep_for_seeds(&mut self, height: Height, certificate: &Certificate) {
+        let newer = self.state.seed_certificate.is_none_or(|known| known.height < height);
+        if self.parent.params.selection_seed != SeedRule::Certificate || !newer {
+            return;
+        }
+        let committee = self.parent.committee_in(self.parent.epoch_at(height));
+        let proposer = self.block.header.proposer;
+        let embedder = committee.iter().position(|v| v.consensus_key == proposer);
+        let embedder = embedder.and_then(|place| u32::try_from(place).ok());
+        let digest = certificate.seed_digest(embedder);
+        self.state.seed_certificate = Some(SeedCertificate { height, digest });
     }
 
     fn transaction(&mut self, signed: &SignedTransaction) -> Receipt {

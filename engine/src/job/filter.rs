@@ -119,9 +119,14 @@ record!(Verdict { runner, stake, weight, present, dropped_by, else_by, reason })
 impl Verdict {
     /// The first filter that drops it, with the presence filter `active` or not.
     pub fn dropped_where(&self, active: bool) -> Option<Filter> {
+        self.dropped_under(active, self.present)
+    }
+
+    /// The same where it was `present` or not.
+    pub fn dropped_under(&self, active: bool, present: bool) -> Option<Filter> {
         match self.else_by {
             Some(Filter::Exclusion | Filter::Health) => self.else_by,
-            _ if active && !self.present => Some(Filter::Presence),
+            _ if active && !present => Some(Filter::Presence),
             other => other,
         }
     }

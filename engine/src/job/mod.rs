@@ -7,12 +7,15 @@ pub mod filter;
 pub mod json;
 pub mod mru;
 pub mod needs;
+pub mod odds;
 pub mod schema;
+pub mod seed;
 pub mod selection;
 pub mod spec;
 pub mod state;
 pub mod verification;
 pub mod work;
 
-pub use mru::{MRU_TTL_BLOCKS, MruRecord};
+pub use mru::{MRU_TTL_BLOCKS, MruRead, MruRecord};
+pub use seed::{SeedCertificate, SeedRule};
 pub use selection::{MRU_WEIGHT_MULTIPLIER, Selection};

@@ -1,8 +1,11 @@
 //! Which runner served a submitter last (spec jobs.md §4).
 
-use crate::primitives::{
-    Address, Height,
-    codec::{Decode, DecodeError, Encode, Reader, Writer},
+use crate::{
+    primitives::{
+        Address, Height,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+    },
+    record,
 };
 
 /// Blocks through which a record counts, the last included; older ones go on the next read.
@@ -55,6 +58,27 @@ impl Decode for MruRecord {
     }
 }
 
+/// What a draw read of the record, and by which rule it counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MruRead {
+    /// The runner.
+    pub runner: Address,
+    /// The block that made its result final.
+    pub set_at: Height,
+    /// Blocks through which the record counts.
+    pub ttl_blocks: u64,
+    /// By how much the runner's weight is multiplied in draw 0.
+    pub multiplier: u64,
+}
+record!(MruRead { runner, set_at, ttl_blocks, multiplier });
+
+impl MruRead {
+    /// The runner, where the record was not past its time in the block at `height`.
+    pub fn live_at(&self, height: Height) -> Option<Address> {
+        (height.since(self.set_at) <= self.ttl_blocks).then_some(self.runner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +97,18 @@ mod tests {
         check(256, true);
         check(257, false);
         check(u64::MAX, false);
+    }
+
+    #[test]
+    fn a_read_record_favours_by_what_was_read() {
+        let read = MruRead {
+            runner: RECORD.runner,
+            set_at: RECORD.set_at,
+            ttl_blocks: 8,
+            multiplier: MRU_TTL_BLOCKS,
+        };
+        assert_eq!(read.live_at(RECORD.set_at.after(8)), Some(RECORD.runner));
+        assert_eq!(read.live_at(RECORD.set_at.after(9)), None);
     }
 
     #[test]

@@ -25,10 +25,11 @@ pub const fn stake_to_weight(stake: Wei) -> u64 {
     (shift + (sum >= min << shift) as u32) as u64
 }
 
-/// The seed of a job's first draw. `block_hash`: the parent of the block that records the job.
-pub fn seed(block_hash: Hash, job_id: Hash, submitted_at: Height) -> Hash {
+/// The seed of a job's first draw. `made_of`: the hash of the parent of the block that draws, or
+/// what a certificate gives instead ([`SeedRule`](super::SeedRule)).
+pub fn seed(made_of: Hash, job_id: Hash, submitted_at: Height) -> Hash {
     let at = submitted_at.get().to_le_bytes();
-    keccak256(&[block_hash.as_bytes(), SEED_DOMAIN, job_id.as_bytes(), &at])
+    keccak256(&[made_of.as_bytes(), SEED_DOMAIN, job_id.as_bytes(), &at])
 }
 
 /// The seed of the draw that retry number `retry` (from 1) makes, from the first draw's.

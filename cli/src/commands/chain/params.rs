@@ -164,6 +164,10 @@ fn change(
             let number = number(&key, typed, min..=max)?;
             proposed.push(Proposed { key: key.clone(), value: number });
             Setting::Number(number)
+        } else if choices.is_empty() {
+            let what = format!("ParameterFixed: {key} is {before} and was fixed at genesis");
+            let hint = "another value needs another chain: a topology of its own";
+            return Err(CliError::new(Exit::Rejected, what).hint(hint));
         } else {
             let place = choices.iter().position(|choice| choice == typed).ok_or_else(|| {
                 let known = choices.join(", ");
@@ -321,6 +325,7 @@ impl Document for Set {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cowboy_engine::job::SeedRule;
 
     fn parameter(key: &str, choices: &[&str]) -> GovernedParameter {
         let number = choices.is_empty();
@@ -343,6 +348,7 @@ mod tests {
             parameter("system:cip1:policy", &["eip1559", "fifo", "gba-auction"]),
             parameter("system:cip5:lane_timer_cycles", &[]),
             parameter(Phase::KEY, &["shadow", "hot-path", "sunset"]),
+            GovernedParameter { min: None, max: None, ..parameter(SeedRule::KEY, &[]) },
         ];
         let typed = |typed: &[&str], at| {
             let typed: Vec<_> = typed.iter().map(|&one| one.to_owned()).collect();
@@ -370,6 +376,7 @@ mod tests {
             (&["policy=fifo", "policy=fifo"], None, "ParameterRepeated: system:cip1:policy "),
             (&["phase=sunset", "policy=fifo"], None, "migration.phase changes by itself"),
             (&["phase=sunset"], Some(9), "migration.phase changes by itself"),
+            (&["selection.seed=parent"], None, "selection.seed is 7 and was fixed at genesis"),
         ] {
             let error = typed(one, at).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -154,6 +154,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         ("seed", plan.seed != saved.seed),
         ("epoch blocks", plan.epoch_blocks != saved.epoch_blocks),
         ("threshold rule", plan.threshold_rule != saved.threshold_rule),
+        ("seeds of draws", plan.selection_seed != saved.selection_seed),
         ("migration phase", plan.phase != saved.phase),
         ("validators", plan.validators != saved.validators),
         ("runners", plan.runners != saved.runners),

@@ -1,5 +1,7 @@
 //! `job`: off-chain work, its results, and how its runners were drawn.
 
+pub(super) mod explain;
+mod grind;
 mod show;
 pub(super) mod submit;
 mod terms;
@@ -22,7 +24,7 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{ExplanationQuery, HashText, JobQuery, JobStatus},
+    api::types::{HashText, JobQuery, JobStatus},
     topology::GOVERNANCE,
     verification::{Filters, selection},
 };
@@ -120,14 +122,11 @@ pub enum Job {
         job: String,
     },
     /// How a job's runners were drawn: who was dropped why, seed, weights, draws
-    Explain {
-        /// The job: its id, or latest
-        #[arg(add = ArgValueCandidates::new(complete::jobs))]
-        job: String,
-        /// Which attempt, from 1 [default: the last]
-        #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
-        attempt: Option<u32>,
-    },
+    ///
+    /// Which P(h) said who is present, what each candidate weighed before and after its MRU record,
+    /// and what would have come of the same votes under the other threshold rules and without the
+    /// presence filter.
+    Explain(explain::Explain),
     /// Filter and draw a job's runners again, and check all that the devnet says of the draw
     ///
     /// Blocks are fetched and verified here, from genesis up to the draw. The devnet is believed
@@ -153,11 +152,12 @@ impl Job {
                 let payload = |job_id| Payload::SlashRunner(SlashRunner { job_id });
                 return transact(cx, &job, &from, timeout, payload).await;
             }
+            Self::Explain(explain) => return explain.run(cx).await,
             other => other,
         };
         let client = cx.client()?;
         match job {
-            Self::Submit(_) | Self::Cancel { .. } | Self::Slash { .. } => {
+            Self::Submit(_) | Self::Cancel { .. } | Self::Slash { .. } | Self::Explain(_) => {
                 unreachable!("they are run by themselves")
             }
             Self::Ls { status, kind, submitter, runner, limit } => {
@@ -179,10 +179,6 @@ impl Job {
                 cx.ui.document(&result)
             }
             Self::Dispatches { job } => cx.ui.list(&client.job_dispatches(&job).await?),
-            Self::Explain { job, attempt } => {
-                let query = ExplanationQuery { attempt };
-                cx.ui.document(&client.explain(&job, &query).await?)
-            }
             Self::VerifySelection { job } => {
                 let (root, client) = trust::root(cx)?;
                 let progress = cx.ui.progress("verifying from genesis".to_owned());

@@ -9,7 +9,7 @@ use crate::{
     output::{Document, Row, amount, fields, listed, millis, table},
 };
 use cowboy_devnet::{
-    api::types::{AddressText, Explanation, Job, JobDispatch, JobResult, JobStatus, JobSummary},
+    api::types::{AddressText, Job, JobDispatch, JobResult, JobSummary},
     verification::{Filters, SelectionCheck},
 };
 
@@ -107,63 +107,6 @@ impl Document for JobResult {
 
     fn id(&self) -> String {
         self.result.to_string()
-    }
-}
-
-/// Who was drawn, or what the job waits for.
-fn committee(explanation: &Explanation) -> String {
-    let Explanation { draws, wanted, passed, candidates, status, deadline, .. } = explanation;
-    if !draws.is_empty() {
-        let picked: Vec<_> = draws.iter().map(|draw| draw.picked.as_str()).collect();
-        return picked.join(", ");
-    }
-    let total = candidates.len();
-    let then = match status {
-        JobStatus::Pending => format!("drawn again with each block up to {deadline}"),
-        status => format!("the job is {status}"),
-    };
-    format!("none: {passed} of {total} runners pass, {wanted} wanted; {then}")
-}
-
-impl Document for Explanation {
-    fn text(&self) -> String {
-        let head = fields(&[
-            ("job", self.job_id.to_string()),
-            ("drawn at", format!("{} (attempt {})", self.height, self.attempt)),
-            ("committee", committee(self)),
-            ("block hash", self.block_hash.to_string()),
-            ("seed", self.seed.to_string()),
-            ("MRU runner", or_dash(self.mru.clone())),
-            ("candidates root", or_dash(self.candidates_root)),
-        ]);
-        let candidates = self.candidates.iter().map(|candidate| {
-            vec![
-                candidate.runner.clone(),
-                candidate.address.to_string(),
-                or_dash(candidate.weight),
-                candidate.filter.clone().unwrap_or_else(|| "passed".to_owned()),
-                candidate.reason.clone().unwrap_or_default(),
-            ]
-        });
-        let draws = self.draws.iter().map(|draw| {
-            let point = format!("{} of {}", draw.r, draw.total);
-            vec![draw.draw.to_string(), point, draw.picked.clone()]
-        });
-        let columns = ["candidate", "address", ">weight", "filter", "reason"];
-        let mut shown = format!("{head}\n\n{}", table(&columns, candidates));
-        if !self.draws.is_empty() {
-            shown += &format!("\n\n{}", table(&[">draw", "point", "picked"], draws));
-        }
-        if !self.withdrawn.is_empty() {
-            let said = self.withdrawn.iter();
-            let said = said.map(|said| vec![said.runner.clone(), said.labels.join(", ")]);
-            shown += &format!("\n\n{}", table(&["runner", "withdrawn now"], said));
-        }
-        shown
-    }
-
-    fn id(&self) -> String {
-        self.draws.iter().map(|draw| draw.picked.clone()).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -17,7 +17,7 @@ use capability::Capability;
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{Runner as Entry, RunnerConnection, RunnerHealth},
+    api::types::{PresenceStanding, Runner as Entry, RunnerConnection, RunnerHealth},
     topology::MAX_CONCURRENT_JOBS,
 };
 use process::Start;
@@ -29,6 +29,9 @@ use update::Update;
 #[derive(Debug, Subcommand)]
 pub enum Runner {
     /// Every runner, in registry order
+    ///
+    /// PRESENT says what a draw in the next block finds: yes or no by the newest P(h), stale where
+    /// that is too old to be read, halted where no block comes, unknown before the first P(h).
     Ls,
     /// A runner's registry entry and connections
     Show {
@@ -155,6 +158,21 @@ fn jobs(runner: &Entry) -> String {
     format!("{}/{}", runner.active_jobs, runner.max_concurrent_jobs)
 }
 
+/// Whether the next draw finds it present, in a word.
+fn present(runner: &Entry) -> &'static str {
+    match &runner.presence {
+        Some(presence) => presence.standing.word(),
+        None if runner.present => PresenceStanding::Present.word(),
+        None => PresenceStanding::Absent.word(),
+    }
+}
+
+/// The h of the P(h) that says so.
+fn of(runner: &Entry) -> String {
+    let of = runner.presence.as_ref().and_then(|presence| presence.of);
+    of.map_or_else(|| "-".to_owned(), |height| height.to_string())
+}
+
 impl Row for Entry {
     const HEADER: &'static [&'static str] = &[
         ">index",
@@ -162,6 +180,7 @@ impl Row for Entry {
         "address",
         "status",
         "present",
+        ">P(h)",
         "kinds",
         ">jobs",
         ">reputation",
@@ -175,7 +194,8 @@ impl Row for Entry {
             self.name.clone(),
             self.address.to_string(),
             health(self.status).to_owned(),
-            yes(self.present),
+            present(self).to_owned(),
+            of(self),
             self.kinds.join(","),
             jobs(self),
             self.reputation.to_string(),
@@ -197,7 +217,10 @@ impl Document for Entry {
             ("public key", self.pubkey.to_string()),
             ("index", self.index.to_string()),
             ("status", health(self.status).to_owned()),
-            ("present", yes(self.present)),
+            (
+                "present",
+                self.presence.as_ref().map_or_else(|| yes(self.present), |p| p.to_string()),
+            ),
             ("kinds", self.kinds.join(", ")),
         ];
         rows.extend(names("models", &self.models));

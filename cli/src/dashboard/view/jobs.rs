@@ -293,7 +293,10 @@ fn explained(opened: &OpenedJob, page: &mut Page, look: Look) {
         "favoured",
         &mru.map_or_else(
             || "none: every weight counts once".to_owned(),
-            |mru| format!("{mru}, most recently used: it counts four times in draw 0"),
+            |mru| {
+                let times = explanation.mru_record.as_ref().map_or(4, |read| read.multiplier);
+                format!("{mru}, most recently used: it counts {times} times in draw 0")
+            },
         ),
     );
     if let Some(root) = &explanation.candidates_root {

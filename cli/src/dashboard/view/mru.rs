@@ -13,7 +13,7 @@ use crate::{
     },
     output::{amount, grouped},
 };
-use cowboy_devnet::api::types::{JobSummary, MruRecord, Runner, RunnerHealth};
+use cowboy_devnet::api::types::{JobSummary, MruRecord, PresenceStanding, Runner, RunnerHealth};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Line};
 
 /// The columns of the list, the most important first: how many are shown depends on the width.
@@ -168,10 +168,15 @@ pub fn page(pane: &Mru, opened: &Opened, cx: &Cx<'_>) -> Page {
 
 /// What the registry says of a runner now.
 fn facts(runner: &Runner, look: Look) -> Vec<(&'static str, String, Style)> {
-    let present = match runner.present {
-        true => ("present", "yes: the newest certified block has it".to_owned(), look.good()),
-        false => ("present", "no: the newest certified block has it not".to_owned(), look.bad()),
+    let style = match runner.presence.as_ref().map(|presence| presence.standing) {
+        Some(PresenceStanding::Stale | PresenceStanding::Halted) => look.warn(),
+        Some(PresenceStanding::Unknown) => look.faint(),
+        _ if runner.present => look.good(),
+        _ => look.bad(),
     };
+    let word = if runner.present { PresenceStanding::Present } else { PresenceStanding::Absent };
+    let present = runner.presence.as_ref().map(ToString::to_string);
+    let present = ("present", present.unwrap_or_else(|| word.word().to_owned()), style);
     let status = match runner.status {
         RunnerHealth::Healthy => ("status", "healthy".to_owned(), look.good()),
         RunnerHealth::Unhealthy => ("status", "unhealthy".to_owned(), look.warn()),

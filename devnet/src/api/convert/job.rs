@@ -143,8 +143,14 @@ pub(in crate::api) fn text(bytes: &[u8]) -> Option<String> {
 }
 
 /// What a draw made of a runner, called `runner`. `gone`: those that passed the filters and
-/// left the registry in the block that drew.
-pub(crate) fn candidate(verdict: &Verdict, gone: &BTreeSet<Address>, runner: String) -> Candidate {
+/// left the registry in the block that drew. `favoured`: the MRU runner, and how many times its
+/// weight counts in draw 0.
+pub(crate) fn candidate(
+    verdict: &Verdict,
+    gone: &BTreeSet<Address>,
+    favoured: Option<(Address, u64)>,
+    runner: String,
+) -> Candidate {
     let Verdict { runner: address, stake, weight, dropped_by, reason, .. } = verdict;
     let (filter, reason) = match dropped_by {
         Some(filter) => (Some(filter.name().to_owned()), Some(reason.clone())),
@@ -157,6 +163,10 @@ pub(crate) fn candidate(verdict: &Verdict, gone: &BTreeSet<Address>, runner: Str
         runner,
         address: (*address).into(),
         weight: filter.is_none().then_some(*weight),
+        first_weight: filter.is_none().then(|| {
+            let times = favoured.filter(|(runner, _)| runner == address).map_or(1, |(_, n)| n);
+            weight.saturating_mul(times)
+        }),
         stake: Some((*stake).into()),
         filter,
         reason,

@@ -1,6 +1,7 @@
 //! From protocol values to the API's: by hand, since the protocol's own types know no JSON.
 
 pub(super) mod actor;
+pub(crate) mod draw;
 pub(super) mod event;
 pub(crate) mod evidence;
 pub(crate) mod job;

@@ -39,6 +39,7 @@ pub(super) fn parameters(view: &View) -> Result<Parameters, ApiError> {
         cycle_limit: meter::MAX_BLOCK_CYCLES,
         cell_limit: meter::MAX_BLOCK_CELLS,
         threshold_rule: state.params().threshold_rule.to_string(),
+        selection_seed: Some(state.params().selection_seed.to_string()),
         phase: state.phase().to_string(),
         phase_since: state.migration().since.get(),
         validators: count(state.validators().len()),

@@ -88,7 +88,7 @@ fn other_way(view: &View, stored: &StoredDraw) -> Result<ComparedDraw, ApiError>
         .filter(|v| v.dropped_where(!filtered).is_none() && !gone.contains(&v.runner))
         .map(|v| (v.runner, v.stake))
         .collect();
-    let other = redraw(job, &candidates, draw.seed, draw.mru).committee;
+    let other = redraw(job, &candidates, draw.seed, draw.favoured(*height)).committee;
     let chosen = &draw.selection.committee;
     let same = *chosen == other;
     let (with, without) = if filtered { (chosen, &other) } else { (&other, chosen) };

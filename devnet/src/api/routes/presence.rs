@@ -110,7 +110,8 @@ fn without_certificate(view: &View, height: Height) -> ApiError {
     ))
 }
 
-fn decoded(stored: &StoredPresence) -> Result<Certificate, ApiError> {
+/// The certificate of a stored P(H).
+pub(super) fn decoded(stored: &StoredPresence) -> Result<Certificate, ApiError> {
     stored.certificate().map_err(|_| damaged(stored, "certificate"))
 }
 

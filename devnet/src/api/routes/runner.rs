@@ -4,17 +4,17 @@ use crate::api::{
     backend::Link,
     error::ApiError,
     types::{
-        ConnectionEnd, ReputationStep, Runner, RunnerConnection, RunnerHealth, RunnerState,
-        RunnerStatus,
+        ConnectionEnd, PresenceStanding, ReputationStep, Runner, RunnerConnection, RunnerHealth,
+        RunnerPresence, RunnerState, RunnerStatus,
     },
     view::{Glance, View},
 };
 use cowboy_engine::{
-    chain::event::ReputationChanged,
+    chain::{State, event::ReputationChanged},
     primitives::{Address, Height},
     registry::{self, Health},
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 /// Changes of a runner's reputation that are shown.
 const REPUTATION_STEPS: usize = 20;
@@ -27,6 +27,8 @@ pub(super) struct Network {
     links: BTreeMap<Address, BTreeMap<Address, Link>>,
     /// The highest head of any validator.
     pub highest: Height,
+    /// Where the chain has halted: for how long there has been no block.
+    halted: Option<Duration>,
 }
 
 impl Network {
@@ -47,7 +49,8 @@ impl Network {
                 Some((slot.address(), links.into_iter().map(|link| (link.runner, link)).collect()))
             })
             .collect();
-        Self { subsets, links, highest: glance.backend.newest().height() }
+        let (highest, halted) = (glance.backend.newest().height(), glance.backend.halted());
+        Self { subsets, links, highest, halted }
     }
 
     /// The runners that have to be connected to a validator, in registry order.
@@ -130,6 +133,7 @@ fn describe(
     record: &registry::Runner,
 ) -> Runner {
     let state = &glance.state;
+    let presence = presence(state, network.halted, address);
     let connection = |validator: &Address| {
         let link = network.link(validator, address);
         RunnerConnection {
@@ -165,10 +169,31 @@ fn describe(
         last_heartbeat: record.last_heartbeat.get(),
         subset: glance.named(subset),
         connections: subset.iter().map(connection).collect(),
-        present: state
-            .known_presence()
-            .is_some_and(|known| known.present.binary_search(address).is_ok()),
+        present: presence.standing == PresenceStanding::Present,
+        presence: Some(presence),
         reputation_history: Vec::new(),
+    }
+}
+
+/// What a draw in the child of this state's block would read of a runner's presence.
+fn presence(state: &State, halted: Option<Duration>, runner: &Address) -> RunnerPresence {
+    let next = state.height().next();
+    let known = state.known_presence();
+    let halted = halted.filter(|_| known.is_some());
+    let standing = match (known, halted, state.present_at(next)) {
+        (None, ..) => PresenceStanding::Unknown,
+        (_, Some(_), _) => PresenceStanding::Halted,
+        (_, _, None) => PresenceStanding::Stale,
+        (_, _, Some(present)) => match present.binary_search(runner) {
+            Ok(_) => PresenceStanding::Present,
+            Err(_) => PresenceStanding::Absent,
+        },
+    };
+    RunnerPresence {
+        standing,
+        of: known.map(|known| known.height.get()),
+        for_block: next.get(),
+        halted_ms: halted.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
     }
 }
 

@@ -1,9 +1,15 @@
 //! How a job's runners were drawn, explained.
 
-use super::job::{find, named};
+use super::{
+    job::{find, named},
+    presence,
+};
 use crate::{
     api::{
-        convert,
+        convert::{
+            self,
+            draw::{Ballots, Scene},
+        },
         error::ApiError,
         types::{Draw, Explanation, ExplanationQuery, Withdrawal},
         view::View,
@@ -34,8 +40,20 @@ pub(super) fn explain(
     let job = find(view, &id)?;
     let (attempt, StoredDraw { height, draw }) = draw_of(view, &id, query.attempt)?;
     let gone = deregistered_in(view, height)?;
-    let judged =
-        |verdict: &Verdict| convert::job::candidate(verdict, &gone, view.name(&verdict.runner));
+    let ballots = draw.presence.map(|of| ballots(view, of)).transpose()?.flatten();
+    let wanted = job.spec.verification.runners;
+    let scene = Scene {
+        state: &view.state,
+        height,
+        draw: &draw,
+        wanted,
+        gone: &gone,
+        ballots: ballots.as_ref(),
+    };
+    let favoured = scene.favoured();
+    let judged = |verdict: &Verdict| {
+        convert::job::candidate(verdict, &gone, favoured, view.name(&verdict.runner))
+    };
     let mut candidates: Vec<_> = draw.verdicts.iter().map(judged).collect();
     // The registry's order; who has left it since comes last.
     let order = view.state.registry().order();
@@ -45,14 +63,18 @@ pub(super) fn explain(
         job_id: id.into(),
         height: height.get(),
         attempt,
-        wanted: job.spec.verification.runners,
+        wanted,
         passed: convert::count(candidates.iter().filter(|c| c.filter.is_none()).count()),
         status: convert::job::status(&job.status),
         deadline: job.deadline().get(),
         candidates,
         block_hash: draw.parent.into(),
+        seed_source: Some(scene.seed_source()),
         seed: draw.seed.into(),
-        mru: draw.mru.map(|runner| view.name(&runner)),
+        phase: Some(draw.phase.to_string()),
+        presence: scene.presence(),
+        mru: favoured.map(|(runner, _)| view.name(&runner)),
+        mru_record: scene.mru(|runner| view.name(runner)),
         draws: draw
             .selection
             .draws
@@ -67,6 +89,13 @@ pub(super) fn explain(
             .collect(),
         candidates_root: drawn.map(|assignment| assignment.candidates_root.into()),
         withdrawn: withdrawn(view, &job.spec),
+        under_other_rules: scene
+            .outcomes()
+            .iter()
+            .map(|outcome| {
+                outcome.named(view.named(&outcome.present), view.named(&outcome.committee))
+            })
+            .collect(),
     })
 }
 
@@ -86,6 +115,14 @@ fn withdrawn(view: &View, spec: &JobSpec) -> Vec<Withdrawal> {
             labels: labels.into_iter().collect(),
         })
         .collect()
+}
+
+/// The votes that P(h) follows from; `None` where they are no longer kept.
+fn ballots(view: &View, height: Height) -> Result<Option<Ballots>, ApiError> {
+    let Some(stored) = view.store().presence(height)? else { return Ok(None) };
+    let certificate = presence::decoded(&stored)?;
+    let (embedded_in, order) = (stored.embedded_at, stored.registry);
+    Ok(Some(Ballots { height, embedded_in, certificate, order }))
 }
 
 pub(super) fn redraw(

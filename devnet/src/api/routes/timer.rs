@@ -26,6 +26,7 @@ use cowboy_engine::{
         event::{TimerCancelled, TimerExtended, TimerGasClamped, TimerScheduled},
         outlook::per_mille,
     },
+    job::SeedRule,
     presence::Phase,
     primitives::{Address, Hash, Height, Wei},
     timer::{
@@ -402,7 +403,25 @@ pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError
             about: key.about.to_owned(),
         }
     };
-    Ok(Governed::KEYS.iter().map(parameter).chain([phase(&view.state)]).collect())
+    let others = [phase(&view.state), seed(&view.state)];
+    Ok(Governed::KEYS.iter().map(parameter).chain(others).collect())
+}
+
+/// What draws are seeded by, which nobody changes on a running chain.
+fn seed(state: &State) -> GovernedParameter {
+    let rule = Setting::Word(state.params().selection_seed.to_string());
+    GovernedParameter {
+        key: SeedRule::KEY.to_owned(),
+        value: rule.clone(),
+        genesis: rule,
+        min: None,
+        max: None,
+        choices: Vec::new(),
+        since: None,
+        pending: Vec::new(),
+        about: "what the seeds of draws are made of, fixed at genesis: parent or certificate"
+            .to_owned(),
+    }
 }
 
 /// The migration phase, which is a parameter of the chain and not of timers.

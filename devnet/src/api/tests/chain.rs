@@ -3,8 +3,8 @@
 use super::fixture::*;
 use crate::{
     api::types::{
-        ConnectionEnd, ErrorCode, EventQuery, RunnerHealth, RunnerState, TransactionStatus,
-        ValidatorState,
+        ConnectionEnd, ErrorCode, EventQuery, PresenceStanding, RunnerHealth, RunnerState,
+        TransactionStatus, ValidatorState,
     },
     client::BlockAt,
 };
@@ -250,6 +250,7 @@ async fn nodes_show_registry_set_and_connections() {
     }
     assert_eq!(runner, runners[1]);
     assert_eq!((runner.status, runner.present), (RunnerHealth::Healthy, true));
+    assert_eq!(runner.presence.as_ref().unwrap().standing, PresenceStanding::Present);
     assert_eq!((runner.kinds.join(","), runner.reputation), ("http,custom".to_owned(), 100));
     assert_eq!(runner.subset, subset(&devnet, "runner-1"));
     for (connection, validator) in runner.connections.iter().zip(&runner.subset) {

@@ -54,7 +54,10 @@ use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 use tempfile::TempDir;
@@ -192,6 +195,8 @@ pub(super) struct Devnet {
     /// In the order in which votes number the validators.
     schemes: Vec<Scheme>,
     seen: Seen,
+    /// The time by the clock of the API, Unix ms.
+    pub now_ms: Arc<AtomicU64>,
     /// What the validators store.
     folder: TempDir,
 }
@@ -261,6 +266,8 @@ impl Devnet {
             }
         }));
         let shutdown = Arc::new(Notify::new());
+        let now_ms = Arc::new(AtomicU64::new(START_MS));
+        let clock = now_ms.clone();
         let backend = Arc::new_cyclic(|backend: &std::sync::Weak<Backend>| {
             let (backend, parts, wake) = (backend.clone(), parts.clone(), shutdown.clone());
             let steered = backend.clone();
@@ -299,6 +306,7 @@ impl Devnet {
                 name: "api".into(),
                 genesis: genesis.clone(),
                 block_time: Duration::from_millis(500),
+                clock: Box::new(move || clock.load(Ordering::Relaxed)),
                 pid: 42,
                 started_at: Timestamp::from_millisecond(START_MS as i64).unwrap(),
                 token: TOKEN.into(),
@@ -368,6 +376,7 @@ impl Devnet {
             handed_in,
             schemes,
             seen,
+            now_ms,
             folder,
         }
     }
@@ -415,16 +424,23 @@ impl Devnet {
 
     /// The certificate of the newest block, by the first three validators, who see `present`.
     pub fn certificate(&self, present: &[u32]) -> Certificate {
+        self.certificate_by([present; 3])
+    }
+
+    /// The same, where each of them sees others.
+    pub fn certificate_by(&self, present: [&[u32]; 3]) -> Certificate {
         let head = self.state.head();
         let len = self.state.order_for_votes_on(head.height).unwrap().len();
-        *self.seen.0.lock().unwrap() = Some(Bitmap::from_fn(len, |i| present.contains(&i)));
         let proposal = Proposal::<Digest>::new(
             Round::new(Epoch::new(head.round.epoch), View::new(head.round.view)),
             View::new(head.round.parent_view),
             certificate::digest(self.state.head_hash()),
         );
-        let sign = |scheme| Finalize::sign(scheme, proposal.clone()).unwrap();
-        let votes: Vec<_> = self.schemes[..3].iter().map(sign).collect();
+        let sign = |(scheme, present): (_, &[u32])| {
+            *self.seen.0.lock().unwrap() = Some(Bitmap::from_fn(len, |i| present.contains(&i)));
+            Finalize::sign(scheme, proposal.clone()).unwrap()
+        };
+        let votes: Vec<_> = self.schemes[..3].iter().zip(present).map(sign).collect();
         let finalization: Finalization =
             Finalization::from_finalizes(&self.schemes[0], non_empty![@&votes], &Sequential)
                 .unwrap();
@@ -469,6 +485,7 @@ impl Devnet {
         transactions: Vec<SignedTransaction>,
     ) {
         let block = Arc::new(self.block(certificates, transactions));
+        self.now_ms.store(block.header.timestamp_ms + 20, Ordering::Relaxed);
         for validator in validators {
             let ledger = &self.parts[*validator].ledger;
             let executed = ledger.commit(&block, block.header.timestamp_ms + 20).unwrap();

@@ -9,10 +9,12 @@ use crate::{
 use cowboy_engine::{
     chain::{DrawRecord, Payload},
     job::{
+        MruRead, SeedCertificate,
         filter::{Filter, Verdict},
         spec::JobSpec,
     },
-    primitives::{Hash, Wei, codec::to_vec},
+    presence::Phase,
+    primitives::{Hash, Height, Wei, codec::to_vec},
 };
 use rusqlite::params;
 
@@ -142,6 +144,15 @@ async fn a_draw_is_explained_and_done_again() {
     assert_eq!(explanation.candidates[1].reason.as_deref(), Some("its bit in P(H-1) is 0"));
     assert_eq!(explanation.draws.len(), 1);
     assert_eq!(explanation.draws[0].total, 4);
+    let source = explanation.seed_source.as_ref().unwrap();
+    assert_eq!((source.rule.as_str(), source.certificate_of), ("parent", None));
+    let read = explanation.presence.as_ref().unwrap();
+    assert_eq!((read.height, read.age, read.votes, read.embedded_in), (1, 0, Some(3), Some(2)));
+    assert_eq!(
+        (read.block_hash.map(|hash| *hash), read.rule.as_str()),
+        (Some(parent), "committee")
+    );
+    assert_eq!(explanation.phase.as_deref(), Some("hot-path"));
     assert_eq!(*explanation.draws[0].picked_address, devnet.committee(&id)[0]);
 
     // The next block shows that the one that drew is final.
@@ -190,7 +201,17 @@ async fn a_draw_is_explained_and_done_again() {
     check(&|draw| draw.seed = Hash::ZERO, "the draw's seed is 0x0000").await;
     check(&|draw| draw.parent = Hash::ZERO, "the seed was made of 0x0000").await;
     let favoured = "runner-2 was favoured by MRU, should be nobody";
-    check(&|draw| draw.mru = Some(address("runner-2")), favoured).await;
+    let read = |runner: &str, set_at| {
+        let (runner, set_at) = (address(runner), Height::new(set_at));
+        Some(MruRead { runner, set_at, ttl_blocks: 256, multiplier: 4 })
+    };
+    check(&|draw| draw.mru = read("runner-2", 1), favoured).await;
+    check(&|draw| draw.mru = read("runner-2", 1), "mru_record is").await;
+    check(&|draw| draw.presence = None, "presence is absent, should be").await;
+    check(&|draw| draw.phase = Phase::Shadow, "phase is \"shadow\"").await;
+    let certificate = SeedCertificate { height: Height::new(1), digest: Hash([3; 32]) };
+    let of = "seed_source.certificate_of is 1, should be absent";
+    check(&|draw| draw.certificate = Some(certificate), of).await;
     let draws = "the recorded draws are not those of the seed";
     check(&|draw| draw.selection.draws[0].r ^= 1, draws).await;
     check(&|draw| draw.selection.draws[0].picked = address("runner-1"), draws).await;

@@ -2,7 +2,7 @@
 
 use super::fixture::*;
 use crate::{
-    api::types::Presence,
+    api::types::{Presence, PresenceStanding, RunnerPresence},
     client::{BlockAt, ClientError},
     verification::{Mismatch, MismatchKind, VerificationError},
 };
@@ -12,6 +12,7 @@ use cowboy_engine::{
     primitives::{Hash, codec::to_vec},
 };
 use rusqlite::params;
+use std::sync::atomic::Ordering;
 
 /// A devnet in which block 1 shows runners 0 and 2 present, blocks 2 and 3 everybody.
 async fn devnet() -> Devnet {
@@ -64,6 +65,63 @@ async fn every_validator_shows_the_same_presence() {
         let check = devnet.verify_presence("validator-1", BlockAt::Height(2)).await.unwrap();
         assert!(check.valid && check.certificate_valid, "{check:?}");
     }
+}
+
+/// What the list of runners says of each: what a draw in the next block would read.
+#[tokio::test]
+async fn runners_are_as_present_as_the_next_draw_finds_them() {
+    use PresenceStanding::{Absent, Halted, Present, Stale, Unknown};
+    let mut devnet = Devnet::new().await;
+    let check = async |devnet: &Devnet, expected: [PresenceStanding; 3], of, for_block| {
+        let runners = devnet.client.runners().await.unwrap();
+        for (runner, standing) in runners.iter().zip(expected) {
+            let presence = runner.presence.clone().unwrap();
+            let found = (presence.standing, presence.of, presence.for_block, runner.present);
+            assert_eq!(found, (standing, of, for_block, standing == Present));
+            assert_eq!(presence.halted_ms.is_some(), standing == Halted);
+            assert_eq!(devnet.client.runner(&runner.name).await.unwrap().presence, Some(presence));
+        }
+    };
+    // However old genesis is: there is nothing yet that could have halted.
+    devnet.now_ms.fetch_add(1_000_000, Ordering::Relaxed);
+    check(&devnet, [Unknown; 3], None, 1).await;
+    devnet.push(vec![]);
+    check(&devnet, [Unknown; 3], None, 2).await;
+    let certificate = devnet.certificate(&[0, 2]);
+    devnet.push_to(&[0, 1], vec![certificate], vec![]);
+    check(&devnet, [Present, Absent, Present], Some(1), 3).await;
+    // Blocks without certificates: P(1) is read by draws up to block 5.
+    for for_block in 4..=5 {
+        devnet.push_to(&[0, 1], vec![], vec![]);
+        check(&devnet, [Present, Absent, Present], Some(1), for_block).await;
+    }
+    devnet.push_to(&[0, 1], vec![], vec![]);
+    check(&devnet, [Stale; 3], Some(1), 6).await;
+    devnet.push(vec![]);
+    check(&devnet, [Present; 3], Some(5), 7).await;
+    // Ten seconds without a block: nothing is drawn, whatever the newest P(h) says.
+    devnet.now_ms.fetch_add(9_000, Ordering::Relaxed);
+    check(&devnet, [Present; 3], Some(5), 7).await;
+    devnet.now_ms.fetch_add(1_000, Ordering::Relaxed);
+    check(&devnet, [Halted; 3], Some(5), 7).await;
+    devnet.push(vec![]);
+    check(&devnet, [Present; 3], Some(6), 8).await;
+}
+
+#[test]
+fn presence_is_told_in_words() {
+    let check = |standing, halted_ms, expected: &str| {
+        let presence = RunnerPresence { standing, of: Some(41), for_block: 43, halted_ms };
+        assert_eq!(presence.to_string(), expected);
+    };
+    check(PresenceStanding::Present, None, "yes: by P(41), for a draw in block 43");
+    check(PresenceStanding::Absent, None, "no: by P(41), for a draw in block 43");
+    let stale = "stale: P(41) is the newest, too old for a draw in block 43, which finds nobody \
+                 present";
+    check(PresenceStanding::Stale, None, stale);
+    let halted = "halted: there has been no block for 24 s, so nothing is drawn";
+    check(PresenceStanding::Halted, Some(24_900), halted);
+    check(PresenceStanding::Unknown, None, "unknown: no P(h) is on the chain yet");
 }
 
 #[tokio::test]

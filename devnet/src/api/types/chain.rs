@@ -61,6 +61,10 @@ pub struct Parameters {
     pub cell_limit: u64,
     /// How votes become presence: `committee`, `quorum` or `subset`.
     pub threshold_rule: String,
+    /// What the seeds of draws are made of, fixed at genesis: `parent` or `certificate`. Absent in
+    /// recordings of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection_seed: Option<String>,
     /// The migration phase of that height: `shadow`, `hot-path` or `sunset`.
     pub phase: String,
     /// The first block in that phase.

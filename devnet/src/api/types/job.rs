@@ -251,12 +251,26 @@ pub struct Explanation {
     pub deadline: u64,
     /// Every runner of the registry, in its order.
     pub candidates: Vec<Candidate>,
-    /// The parent block's hash, which the seed is made of.
+    /// The parent block's hash.
     pub block_hash: HashText,
+    /// What the seed is made of: of a first attempt directly, of a later one by way of the first
+    /// attempt's seed. Absent in recordings of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed_source: Option<SeedSource>,
     /// The seed of the draw.
     pub seed: HashText,
-    /// The submitter's live MRU runner, whose weight counts four times in draw 0.
+    /// The migration phase that it was drawn in: `shadow`, `hot-path` or `sunset`. Absent in
+    /// recordings of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// The P(h) that said who is present; absent: none was recent enough, and nobody was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presence: Option<PresenceRead>,
+    /// The submitter's live MRU runner, whose weight is multiplied in draw 0.
     pub mru: Option<String>,
+    /// The MRU record that the draw read, also one past its time; absent: there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mru_record: Option<MruRead>,
     /// The draws; empty while there are too few candidates.
     pub draws: Vec<Draw>,
     /// The Merkle root of the surviving candidates, as stored with the job.
@@ -265,6 +279,10 @@ pub struct Explanation {
     /// needs. It is live and no part of the chain.
     #[serde(default)]
     pub withdrawn: Vec<Withdrawal>,
+    /// What would have come of the same votes, seed and MRU record under each threshold rule, and
+    /// without the presence filter. Empty where the votes are no longer kept.
+    #[serde(default)]
+    pub under_other_rules: Vec<UnderRule>,
 }
 
 /// What a runner cannot do for now.
@@ -274,6 +292,71 @@ pub struct Withdrawal {
     pub runner: String,
     /// Its labels, as `llm:small`.
     pub labels: Vec<String>,
+}
+
+/// What the seed of a draw is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SeedSource {
+    /// `parent`: the parent block's hash. `certificate`: the newest certificate that the parent or
+    /// a block before it embeds, or the parent's hash while there was none.
+    pub rule: String,
+    /// The block that the certificate is of; absent: the seed is made of the parent's hash.
+    pub certificate_of: Option<u64>,
+    /// What the certificate gives to seeds: a hash over its votes' signatures.
+    pub digest: Option<HashText>,
+}
+
+/// The P(h) that a draw read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PresenceRead {
+    /// h: the block that the votes are on.
+    pub height: u64,
+    /// Blocks from h to the parent of the block that drew.
+    pub age: u64,
+    /// The hash of block h, which the certificate is of; absent with what follows where the
+    /// certificate is no longer kept.
+    pub block_hash: Option<HashText>,
+    /// The votes in it.
+    pub votes: Option<u32>,
+    /// The block that embeds it.
+    pub embedded_in: Option<u64>,
+    /// How votes become presence: `committee`, `quorum` or `subset`.
+    pub rule: String,
+}
+
+/// The MRU record that a draw read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MruRead {
+    /// The runner.
+    pub runner: String,
+    /// The runner's address.
+    pub runner_address: AddressText,
+    /// The height that set it.
+    pub set_at: u64,
+    /// Blocks from then to the block that drew.
+    pub age: u64,
+    /// Blocks through which it counts.
+    pub ttl_blocks: u64,
+    /// By how much the runner's weight is multiplied in draw 0.
+    pub multiplier: u64,
+    /// Whether it was: the record was live, and its runner a candidate.
+    pub applied: bool,
+}
+
+/// What would have come of a draw under a rule of presence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnderRule {
+    /// `committee`, `quorum` or `subset`: the threshold rule. `shadow`: nobody is dropped for being
+    /// absent, as in that phase; the other filters are those of the phase that drew.
+    pub rule: String,
+    /// Whether it is the one that the draw was made under.
+    pub in_force: bool,
+    /// The registered runners that would have been present, in the registry's order.
+    pub present: Vec<String>,
+    /// Who would have been drawn, in draw order; empty: the job would have waited.
+    pub committee: Vec<String>,
+    /// Whether that is who was.
+    pub same: bool,
 }
 
 /// Which draw `GET /v1/jobs/{id}/explain` explains.
@@ -298,6 +381,10 @@ pub struct Candidate {
     pub reason: Option<String>,
     /// Its weight by stake; absent where it was dropped.
     pub weight: Option<u64>,
+    /// Its weight in draw 0: multiplied where it is the MRU runner. Absent where it was dropped,
+    /// and in recordings of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_weight: Option<u64>,
     /// What it had locked as of the parent block: the weight follows from it. Absent in recordings
     /// of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]

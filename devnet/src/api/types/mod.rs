@@ -144,13 +144,15 @@ pub use evidence::{
 pub use fault::{Fault, FaultRequest, FaultSpec, LieKind};
 pub use job::{
     Candidate, CommitRequest, Draw, Explanation, ExplanationQuery, FailureRequest, Job,
-    JobDispatch, JobEvent, JobQuery, JobResult, JobStatus, JobSummary, MruRecord, PolledJob,
-    PolledJobs, ResultAccepted, ResultRequest, RunnerProgress, Wanted, Withdrawal,
+    JobDispatch, JobEvent, JobQuery, JobResult, JobStatus, JobSummary, MruRead, MruRecord,
+    PolledJob, PolledJobs, PresenceRead, ResultAccepted, ResultRequest, RunnerProgress, SeedSource,
+    UnderRule, Wanted, Withdrawal,
 };
 pub use node::{
-    CapabilitiesRequest, ConnectionEnd, JoinRequest, Left, LimitRequest, NodeQuery, ReputationStep,
-    Runner, RunnerConnection, RunnerHealth, RunnerLoad, RunnerState, RunnerStatus, Status,
-    Stopping, Supply, Validator, ValidatorState, ValidatorStatus,
+    CapabilitiesRequest, ConnectionEnd, JoinRequest, Left, LimitRequest, NodeQuery,
+    PresenceStanding, ReputationStep, Runner, RunnerConnection, RunnerHealth, RunnerLoad,
+    RunnerPresence, RunnerState, RunnerStatus, Status, Stopping, Supply, Validator, ValidatorState,
+    ValidatorStatus,
 };
 pub use pool::{Pool, PoolMember};
 pub use presence::{

@@ -10,7 +10,7 @@ use cowboy_engine::{
     wire::{self, BackpressureSignal},
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 use utoipa::{IntoParams, ToSchema};
 
 /// Who answers a read.
@@ -209,11 +209,81 @@ pub struct Runner {
     pub subset: Vec<String>,
     /// The same, with what the connection is like now.
     pub connections: Vec<RunnerConnection>,
-    /// Whether the newest canonical presence has it.
+    /// Whether a draw in the next block would find it present, as far as the chain can tell now.
     pub present: bool,
+    /// The same, and why. Absent in recordings of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presence: Option<RunnerPresence>,
     /// How its reputation changed last, newest first, where one runner is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reputation_history: Vec<ReputationStep>,
+}
+
+/// What a draw in the next block would read of a runner's presence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunnerPresence {
+    /// What it comes to.
+    pub standing: PresenceStanding,
+    /// The newest h whose P(h) is on the chain; absent: none is. The next block may embed the
+    /// certificate of a newer one, which its draws read then.
+    pub of: Option<u64>,
+    /// The next block.
+    pub for_block: u64,
+    /// Where the chain has halted: milliseconds since its newest block was proposed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halted_ms: Option<u64>,
+}
+
+/// Whether the next draw finds a runner present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PresenceStanding {
+    /// Its bit is set in the P(h) that the draw reads.
+    Present,
+    /// Its bit is not set there.
+    Absent,
+    /// The newest P(h) is too old to be read: the draw finds nobody present.
+    Stale,
+    /// The chain has halted: no block comes that could draw.
+    Halted,
+    /// No P(h) is known yet: the draw finds nobody present.
+    Unknown,
+}
+
+impl PresenceStanding {
+    /// In a word: `yes`, `no`, `stale`, `halted` or `unknown`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Present => "yes",
+            Self::Absent => "no",
+            Self::Stale => "stale",
+            Self::Halted => "halted",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// In words, for people.
+impl fmt::Display for RunnerPresence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { standing, of, for_block, halted_ms } = self;
+        let (word, of) = (standing.word(), of.unwrap_or_default());
+        match standing {
+            PresenceStanding::Present | PresenceStanding::Absent => {
+                write!(f, "{word}: by P({of}), for a draw in block {for_block}")
+            }
+            PresenceStanding::Stale => write!(
+                f,
+                "{word}: P({of}) is the newest, too old for a draw in block {for_block}, which \
+                 finds nobody present"
+            ),
+            PresenceStanding::Halted => {
+                let seconds = halted_ms.unwrap_or_default() / 1_000;
+                write!(f, "{word}: there has been no block for {seconds} s, so nothing is drawn")
+            }
+            PresenceStanding::Unknown => write!(f, "{word}: no P(h) is on the chain yet"),
+        }
+    }
 }
 
 /// A change of a runner's reputation.

@@ -574,7 +574,8 @@ pub struct GovernedParameter {
     pub min: Option<u64>,
     /// The most; absent where it is a word.
     pub max: Option<u64>,
-    /// The words that it may be; empty where it is a number.
+    /// The words that it may be; empty where it is a number, and where it is fixed at genesis,
+    /// which is what has no bounds either.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
     /// The first block with this value, where the chain keeps it.

@@ -9,6 +9,7 @@ use crate::{
         state::{MoneyError, State},
     },
     job::{
+        MRU_TTL_BLOCKS, MRU_WEIGHT_MULTIPLIER, MruRead, MruRecord,
         filter::Scene,
         selection,
         spec::{Assignment, Cancellation, Failure, FailureReason, Job, JobSpec, JobStatus},
@@ -243,13 +244,18 @@ impl Run<'_> {
             .filter(|v| v.dropped_by.is_none() && !gone(&v.runner))
             .map(|v| (v.runner, v.stake))
             .collect();
+        let parent = self.block.header.parent;
+        // The parent's: who proposes this block, and may leave the job out of it, chose no part.
+        let certificate = self.parent.seed_certificate();
+        let made_of = certificate.map_or(parent, |certificate| certificate.digest);
         let seed = job.attempt.seed.map_or_else(
-            || selection::seed(self.block.header.parent, job_id, job.submitted_at),
+            || selection::seed(made_of, job_id, job.submitted_at),
             |first| selection::retry_seed(first, job.attempt.number),
         );
         let mru = self.read_mru(job.submitter, &job.spec);
         let wanted = job.spec.verification.runners as usize;
-        let selection = selection::committee(&candidates, seed, wanted, mru);
+        let favoured = mru.and_then(|read| read.live_at(height));
+        let selection = selection::committee(&candidates, seed, wanted, favoured);
         if selection.committee.is_empty() {
             let registered = u32::try_from(verdicts.len()).unwrap_or(u32::MAX);
             self.emit(JobWaiting { job_id, registered });
@@ -271,21 +277,21 @@ impl Run<'_> {
             self.emit(JobAssigned { job_id, committee, deadline: job.deadline() });
             self.put(job_id, job);
         }
-        let parent = self.block.header.parent;
         let known = self.state.present_at(height).and(self.state.known_presence());
         let presence = known.map(|known| known.height);
-        DrawRecord { job_id, parent, seed, mru, phase, presence, verdicts, selection }
+        DrawRecord { job_id, parent, certificate, seed, mru, phase, presence, verdicts, selection }
     }
 
-    /// The live MRU runner; a record past its time is removed by being read.
-    fn read_mru(&mut self, submitter: Address, spec: &JobSpec) -> Option<Address> {
+    /// The MRU record; one past its time is removed by being read.
+    fn read_mru(&mut self, submitter: Address, spec: &JobSpec) -> Option<MruRead> {
         let key = (submitter, spec.work.kind());
-        let record = self.state.mru.get(&key)?;
-        if record.is_live(self.height()) {
-            return Some(record.runner);
+        let MruRecord { runner, set_at } = *self.state.mru.get(&key)?;
+        let (ttl_blocks, multiplier) = (MRU_TTL_BLOCKS, MRU_WEIGHT_MULTIPLIER);
+        let read = MruRead { runner, set_at, ttl_blocks, multiplier };
+        if read.live_at(self.height()).is_none() {
+            self.state.mru.remove(&key);
         }
-        self.state.mru.remove(&key);
-        None
+        Some(read)
     }
 }
 

@@ -1,0 +1,215 @@
+//! `job explain`: how a job's runners were drawn, what would have come of it under other rules, and
+//! what it takes a proposer to have others drawn.
+
+use super::grind::{self, Grind};
+use crate::{
+    complete,
+    context::Context,
+    error::CliError,
+    output::{Document, fields, table},
+};
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::api::types::{
+    Explanation, ExplanationQuery, JobStatus, MruRead, PresenceRead, SeedSource,
+};
+use serde::Serialize;
+
+/// `job explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The job: its id, or latest
+    #[arg(add = ArgValueCandidates::new(complete::jobs))]
+    job: String,
+    /// Which attempt, from 1 [default: the last]
+    #[arg(long, value_name = "N", env = "COWBOYCTL_ATTEMPT", hide_env_values = true)]
+    attempt: Option<u32>,
+    /// Show what it takes to have other runners drawn by trying seeds, and try that often
+    ///
+    /// Where seeds are made of the parent block, that many other hashes of it are tried here, by
+    /// one thread, each with a later timestamp.
+    #[arg(long, value_name = "TRIES", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "100000", env = "COWBOYCTL_GRIND", hide_env_values = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=grind::MOST_TRIES as i64))]
+    grind: Option<u32>,
+}
+
+impl Explain {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let client = cx.client()?;
+        let query = ExplanationQuery { attempt: self.attempt };
+        let explanation = client.explain(&self.job, &query).await?;
+        let grind = match self.grind {
+            Some(tries) => Some(grind::grind(&client, &explanation, tries).await?),
+            None => None,
+        };
+        cx.ui.document(&Explained { explanation, grind })
+    }
+}
+
+/// How a job's runners were drawn.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct Explained {
+    #[serde(flatten)]
+    explanation: Explanation,
+    /// What it takes to have others drawn, with --grind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grind: Option<Grind>,
+}
+
+/// Who was drawn, or what the job waits for.
+fn committee(explanation: &Explanation) -> String {
+    let Explanation { draws, wanted, passed, candidates, status, deadline, .. } = explanation;
+    if !draws.is_empty() {
+        let picked: Vec<_> = draws.iter().map(|draw| draw.picked.as_str()).collect();
+        return picked.join(", ");
+    }
+    let total = candidates.len();
+    let then = match status {
+        JobStatus::Pending => format!("drawn again with each block up to {deadline}"),
+        status => format!("the job is {status}"),
+    };
+    format!("none: {passed} of {total} runners pass, {wanted} wanted; {then}")
+}
+
+/// Which P(h) was read.
+fn presence(read: Option<&PresenceRead>) -> String {
+    let Some(PresenceRead { height, age, votes, embedded_in, rule, .. }) = read else {
+        return "none recent enough: nobody counts as present".to_owned();
+    };
+    let age = match age {
+        0 => "the parent's".to_owned(),
+        1 => "1 block before the parent".to_owned(),
+        age => format!("{age} blocks before the parent"),
+    };
+    let votes = match (votes, embedded_in) {
+        (Some(votes), Some(embedded_in)) => {
+            format!("{votes} votes, certificate in block {embedded_in}")
+        }
+        _ => "its certificate is no longer kept".to_owned(),
+    };
+    format!("P({height}), {age}; {votes}, rule {rule}")
+}
+
+/// What the seed is made of.
+fn source(explanation: &Explanation) -> String {
+    match &explanation.seed_source {
+        Some(SeedSource { certificate_of: Some(height), digest, .. }) => {
+            let digest = digest.map(|digest| format!(": {digest}")).unwrap_or_default();
+            format!("certificate of block {height}{digest}")
+        }
+        _ => format!("hash of block {}", explanation.height.saturating_sub(1)),
+    }
+}
+
+/// The MRU record, and whether it counted.
+fn mru(read: Option<&MruRead>) -> String {
+    let Some(MruRead { runner, set_at, age, ttl_blocks, multiplier, applied, .. }) = read else {
+        return "-".to_owned();
+    };
+    let counts = match (applied, age <= ttl_blocks) {
+        (true, _) => format!("its weight counts {multiplier} times in draw 0"),
+        (false, true) => "not drawn from, so it favours nobody".to_owned(),
+        (false, false) => "past its time".to_owned(),
+    };
+    format!("{runner}, set at {set_at}, {age} of {ttl_blocks} blocks ago: {counts}")
+}
+
+fn or_dash<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// Names in one cell; all of many are told by their number.
+fn few(names: &[String], of: usize) -> String {
+    match names.len() {
+        0 => "-".to_owned(),
+        all if all == of && all > 1 => format!("all {all}"),
+        1..=8 => names.join(","),
+        many => format!("{many} of {of}"),
+    }
+}
+
+impl Document for Explained {
+    fn text(&self) -> String {
+        let text = self.explanation.text();
+        match &self.grind {
+            Some(grind) => format!("{text}\n\n{}", grind.text()),
+            None => text,
+        }
+    }
+
+    fn id(&self) -> String {
+        self.explanation.id()
+    }
+}
+
+impl Document for Explanation {
+    fn text(&self) -> String {
+        let mut head = vec![
+            ("job", self.job_id.to_string()),
+            ("drawn at", format!("{} (attempt {})", self.height, self.attempt)),
+            ("committee", committee(self)),
+        ];
+        if let Some(phase) = &self.phase {
+            head.push(("phase", phase.clone()));
+            head.push(("presence", presence(self.presence.as_ref())));
+        }
+        head.extend([
+            ("block hash", self.block_hash.to_string()),
+            ("seed made of", source(self)),
+            ("seed", self.seed.to_string()),
+            ("MRU record", mru(self.mru_record.as_ref())),
+            ("candidates root", or_dash(self.candidates_root)),
+        ]);
+        let candidates = self.candidates.iter().map(|candidate| {
+            vec![
+                candidate.runner.clone(),
+                candidate.address.to_string(),
+                or_dash(candidate.weight),
+                or_dash(candidate.first_weight.or(candidate.weight)),
+                candidate.filter.clone().unwrap_or_else(|| "passed".to_owned()),
+                candidate.reason.clone().unwrap_or_default(),
+            ]
+        });
+        let columns = ["candidate", "address", ">weight", ">in draw 0", "filter", "reason"];
+        let mut parts = vec![fields(&head), table(&columns, candidates)];
+        if !self.draws.is_empty() {
+            let draws = self.draws.iter().map(|draw| {
+                let point = format!("{} of {}", draw.r, draw.total);
+                vec![draw.draw.to_string(), point, draw.picked.clone()]
+            });
+            parts.push(table(&[">draw", "point", "picked"], draws));
+        }
+        if !self.withdrawn.is_empty() {
+            let said = self.withdrawn.iter();
+            let said = said.map(|said| vec![said.runner.clone(), said.labels.join(", ")]);
+            parts.push(table(&["runner", "withdrawn now"], said));
+        }
+        if self.under_other_rules.is_empty() {
+            if self.seed_source.is_some() {
+                parts.push("under other rules: the votes are no longer kept".to_owned());
+            }
+        } else {
+            let rules = self.under_other_rules.iter().map(|under| {
+                let drawn = match under.committee.is_empty() {
+                    true => "nobody".to_owned(),
+                    false => under.committee.join(","),
+                };
+                let rule = match under.in_force {
+                    true => format!("{} (in force)", under.rule),
+                    false => under.rule.clone(),
+                };
+                vec![rule, few(&under.present, self.candidates.len()), drawn]
+            });
+            parts.push(table(&["under rule", "present", "drawn"], rules));
+        }
+        parts.join("\n\n")
+    }
+
+    fn id(&self) -> String {
+        let picked = self.draws.iter().map(|draw| draw.picked.clone());
+        picked.collect::<Vec<_>>().join("\n")
+    }
+}

@@ -1,0 +1,127 @@
+//! What the seeds of draws are made of (spec jobs.md §4): the parameter `selection.seed`.
+//!
+//! A draw in block H is seeded by
+//! * `parent`: the hash of block H − 1, whose proposer can try as many hashes as it likes;
+//! * `certificate`: the newest certificate on the chain as of H − 1. The proposer that embeds it
+//!   can choose among sets of votes, and no other.
+//!
+//! Under `certificate` the vote of whoever embeds it is left out: an Ed25519 signature is not the
+//! only one that its key can make of a message, so a proposer could try signatures of its own as it
+//! can try hashes.
+
+use crate::{
+    primitives::{
+        Hash, Height,
+        codec::{Decode, DecodeError, Encode, Reader, Writer},
+    },
+    record,
+};
+use std::{fmt, str::FromStr};
+
+/// What the seeds of a chain's draws are made of; fixed at genesis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SeedRule {
+    /// The parent block's hash: what the source says.
+    #[default]
+    Parent,
+    /// The votes' signatures in the newest certificate that the parent or a block before it embeds.
+    /// While there is none, the parent's hash.
+    Certificate,
+}
+
+impl SeedRule {
+    /// Every rule, in the order they are documented.
+    pub const ALL: [Self; 2] = [Self::Parent, Self::Certificate];
+    /// The parameter's key.
+    pub const KEY: &'static str = "selection.seed";
+
+    /// The name in configuration and output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Parent => "parent",
+            Self::Certificate => "certificate",
+        }
+    }
+}
+
+impl fmt::Display for SeedRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Why a text names no rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no rule of seeds: expected parent or certificate")]
+pub struct SeedRuleError(String);
+
+impl FromStr for SeedRule {
+    type Err = SeedRuleError;
+
+    fn from_str(text: &str) -> Result<Self, SeedRuleError> {
+        let named = Self::ALL.into_iter().find(|rule| rule.name() == text);
+        named.ok_or_else(|| SeedRuleError(text.to_owned()))
+    }
+}
+
+/// The rule's name, as a text.
+impl Encode for SeedRule {
+    fn encode(&self, w: &mut Writer) {
+        w.text(self.name());
+    }
+}
+
+impl Decode for SeedRule {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let name = r.text(16)?;
+        name.parse().map_err(|_| DecodeError::Invalid("expected parent or certificate"))
+    }
+}
+
+/// The certificate that draws of the next blocks are seeded by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeedCertificate {
+    /// The block that it certifies.
+    pub height: Height,
+    /// What it gives to seeds (`Certificate::seed_digest`).
+    pub digest: Hash,
+}
+record!(SeedCertificate { height, digest });
+
+/// How many certificates a proposer that has all `n` votes can choose among, and one more for
+/// embedding none: n over `quorum`, plus 1. `None` where that leaves a u128.
+pub fn choices(n: u32, quorum: u32) -> Option<u128> {
+    let few = quorum.min(n.checked_sub(quorum)?);
+    // After step i the value is n over i + 1: each division is exact.
+    let sets = (0..few).try_fold(1u128, |value, i| {
+        value.checked_mul(u128::from(n - i)).map(|product| product / u128::from(i + 1))
+    });
+    sets?.checked_add(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::primitives::codec::{from_slice, to_vec};
+
+    #[test]
+    fn rules_have_names() {
+        for rule in SeedRule::ALL {
+            assert_eq!(rule.to_string().parse(), Ok(rule));
+            assert_eq!(from_slice(&to_vec(&rule)), Ok(rule));
+        }
+        let error = "beacon".parse::<SeedRule>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`beacon` is no rule of seeds: expected parent or certificate"
+        );
+    }
+
+    #[test]
+    fn certificates_to_choose_among_are_sets_of_votes_and_none() {
+        let rows = [(1, 1), (3, 3), (4, 3), (7, 5), (10, 7), (16, 11)];
+        assert_eq!(rows.map(|(n, quorum)| choices(n, quorum).unwrap()), [2, 2, 5, 22, 121, 4_369]);
+        assert_eq!(choices(3, 4), None);
+        assert_eq!(choices(u32::MAX, 2_863_311_531), None);
+    }
+}
