@@ -19,6 +19,7 @@ mod governance;
 mod jobs;
 mod kill;
 mod leases;
+mod liar;
 mod liars;
 mod migration;
 mod on_purpose;
@@ -46,4 +47,5 @@ mod terminal;
 #[path = "../../examples/timeline.rs"]
 mod timeline;
 mod timers;
+mod trust;
 mod watch;
