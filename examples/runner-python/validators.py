@@ -22,6 +22,7 @@ PARTS = 19
 COMMITTEES, SUBSETS = 15, 16
 """The places of both maps among the parts of the state root."""
 MAX_STEPS = 256
+MAX_VALIDATORS = 100
 
 MALFORMED = (AttributeError, LookupError, OverflowError, TypeError, ValueError)
 """What becomes of a record whose fields are not what they should be."""
@@ -220,6 +221,7 @@ def signed(certificate: dict[str, Any], chain_id: int, committee: list[bytes]) -
 
 
 def _signed(certificate: dict[str, Any], chain_id: int, committee: list[bytes]) -> list[bytes]:
+    check(len(committee) <= MAX_VALIDATORS, "certificate: a committee is not as large")
     check(len(set(committee)) == len(committee), "certificate: two validators have one key")
     votes, turn = certificate["votes"], certificate["round"]
     quorum = len(committee) - (len(committee) - 1) // 3

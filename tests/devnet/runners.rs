@@ -32,13 +32,13 @@ impl Foreground {
         Self(Some(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()))
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         let child = self.0.as_ref().unwrap();
         kill_process(Pid::from_child(child), signal).unwrap();
     }
 
     /// Waits until it ends by itself.
-    fn ended(&mut self) -> Outcome {
+    pub fn ended(&mut self) -> Outcome {
         let output = self.0.take().unwrap().wait_with_output().unwrap();
         Outcome {
             code: output.status.code().unwrap_or(-1),

@@ -8,7 +8,7 @@ use crate::{
     timers::{number, text},
 };
 use cowboy_devnet::{
-    api::types::{Bytes, PolledJob, PolledJobs, Text, Wanted},
+    api::types::{Bytes, ChainIdText, PolledJob, PolledJobs, Text, Wanted},
     sample::{self, certificate, validator_keys},
 };
 use cowboy_engine::{
@@ -16,6 +16,7 @@ use cowboy_engine::{
     job::spec::{Assignment, CommandWork, Job, JobStatus, Work},
     primitives::{Address, Hash, Height, codec::to_vec, keccak256, merkle::Map},
 };
+use rustix::process::Signal;
 use serde_json::Value;
 use std::{
     fs,
@@ -108,6 +109,11 @@ impl Forgery {
     }
 }
 
+/// The chain of a devnet that was started.
+fn id(up: &Value) -> u64 {
+    text(&up["chain_id"]).parse::<ChainIdText>().unwrap().0.0
+}
+
 /// The validators of a devnet as the liar names them, all of whom listen at `address`.
 fn renamed(truth: &Value, address: SocketAddr) -> Value {
     let mut validators = truth.clone();
@@ -135,8 +141,7 @@ fn an_api_that_names_validators_of_its_own_is_not_believed() {
     socket.set_nonblocking(true).unwrap();
     let dialled = || socket.recv(&mut [0; 2_048]).is_ok();
 
-    let chain_id = u64::from_str_radix(text(&up["chain_id"]).trim_start_matches("0x"), 16);
-    let forgery = Forgery::new(chain_id.unwrap());
+    let forgery = Forgery::new(id(&up));
     let truth = home.json(&["validator", "ls"]);
     let validators = renamed(&truth, socket.local_addr().unwrap());
     let proof = Text(Bytes(forgery.validators())).to_string();
@@ -198,6 +203,35 @@ fn an_api_that_names_validators_of_its_own_is_not_believed() {
     let refused = Outcome::of(&by_url, &mut liar.command(&home, &by_url));
     assert_eq!(refused.code, 8, "{refused:?}");
     assert!(refused.stderr.contains("validators of another chain"), "{refused:?}");
+}
+
+#[test]
+fn a_runner_whose_api_begins_to_lie_keeps_to_whom_it_knew() {
+    let home = Home::new();
+    let up = home.up(&["--runners", "0", "--wait", "4"]);
+    let (_, key) = key_file(&home, "own.key");
+    home.json(&["runner", "register", "--key-file", &key, "--kinds", "custom"]);
+    let runner = text(&home.json(&["runner", "ls"])[0]["address"]).to_owned();
+    let liar = Liar::new(&home);
+    let mut own = Foreground::of(liar.command(&home, &["runner", "start", "--key-file", &key]));
+    until_present(&home, &runner);
+    let forgery = Forgery::new(id(&up));
+    let (proof, told) =
+        (Text(Bytes(forgery.validators())).to_string(), Arc::new(AtomicU64::new(0)));
+    let counted = told.clone();
+    liar.say(Box::new(move |path, _, document| {
+        if path.starts_with("/v1/chain/proofs/validators") {
+            counted.fetch_add(1, Ordering::Relaxed);
+            document["proof"] = proof.clone().into();
+        }
+    }));
+    wait_until("it has been lied to often", || told.load(Ordering::Relaxed) >= 12);
+    run_job(&home, "all the same");
+    own.signal(Signal::TERM);
+    let ended = own.ended();
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert_eq!(ended.stderr.matches("who validates now is not proved").count(), 1, "{ended:?}");
+    assert!(ended.stderr.contains("0 have signed the state of"), "{ended:?}");
 }
 
 #[test]

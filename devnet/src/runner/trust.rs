@@ -14,7 +14,8 @@
 //!
 //! So the runner follows a committee of which less than a third changes in an epoch, and any other
 //! where it has seen in the epoch before what the next committee will be. What that rests on: fewer
-//! than a third of each committee that it knows lie, also after they have left.
+//! than a third of each committee that it knows lie, also after they have left, and fewer than two
+//! thirds of one that was about to serve.
 
 mod remembered;
 
@@ -30,7 +31,8 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{
-        Certificate, Found, Roster, StateProof, StateProofError, Statement, Subject, Validator,
+        Certificate, Found, MAX_VALIDATORS, Roster, StateProof, StateProofError, Statement,
+        Subject, Validator,
     },
     presence::threshold,
     primitives::Height,
@@ -95,6 +97,9 @@ pub enum TrustError {
         /// The state's.
         state: u64,
     },
+    /// More than a committee has: their votes would take long to verify.
+    #[error("it has a committee of {0} validators, there are {MAX_VALIDATORS} at most")]
+    TooMany(usize),
     /// Keys that are no committee.
     #[error(transparent)]
     Committee(#[from] CommitteeError),
@@ -265,6 +270,9 @@ impl Read {
 
     /// Whether a quorum of `committee` has signed.
     fn signed_by(&self, chain_id: u64, committee: &[Validator]) -> Result<Committee, TrustError> {
+        if committee.len() > MAX_VALIDATORS {
+            return Err(TrustError::TooMany(committee.len()));
+        }
         let committee = Committee::of_keys(chain_id, &keys(committee))?;
         certificate::verify(&committee, &self.certificate)?;
         Ok(committee)
