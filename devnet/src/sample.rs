@@ -1,16 +1,31 @@
 //! The chain that tests, benches and simulations begin with: participants by number, their keys, a
 //! genesis document, and requests that any of its nodes takes.
 
-use crate::validator::keys::ValidatorKeys;
+use crate::{
+    consensus::{
+        Finalization, certificate,
+        scheme::{Committee, Scheme, Source},
+    },
+    validator::keys::ValidatorKeys,
+};
+use commonware_consensus::{
+    simplex::types::{Finalize, Proposal},
+    types::{Epoch, Round, View},
+};
+use commonware_cryptography::{Signer as _, ed25519::PrivateKey};
+use commonware_parallel::Sequential;
+use commonware_utils::non_empty;
 use cowboy_engine::{
     chain::{
-        Endowment, Genesis, GenesisRunner, Params, Payload, SignedTransaction, State, Transaction,
-        transaction::Transfer,
+        Certificate, Endowment, Genesis, GenesisRunner, Header, Params, Payload, SignedTransaction,
+        State, Transaction, transaction::Transfer,
     },
     job::spec::{Bounds, CommandWork, JobSpec, Verification, Work},
+    presence::Bitmap,
     primitives::{SecretKey, Wei},
     registry::{Capabilities, JobKind, MIN_STAKE},
 };
+use std::sync::Arc;
 
 /// What every key here is derived from.
 const KEY_SEED: &[u8] = b"simulation";
@@ -51,6 +66,33 @@ pub fn genesis(validators: usize, runners: usize) -> Genesis {
         runners: (0..runners).map(runner).collect(),
         endowments: (0..4).map(endowment).collect(),
     }
+}
+
+/// Votes of validators that see no runner.
+struct Blind;
+
+impl Source for Blind {
+    fn presence(&self, _: &[u8]) -> Bitmap {
+        Bitmap::new(0)
+    }
+}
+
+/// A certificate of a header on the chain `chain_id` where `voters` are the committee, of which the
+/// first vote.
+pub fn certificate(chain_id: u64, header: &Header, voters: &[PrivateKey]) -> Certificate {
+    let keys: Vec<[u8; 32]> =
+        voters.iter().map(|key| key.public_key().as_ref().try_into().expect("32 bytes")).collect();
+    let committee = Arc::new(Committee::of_keys(chain_id, &keys).expect("keys differ"));
+    let round = Round::new(Epoch::new(header.round.epoch), View::new(header.round.view));
+    let parent = View::new(header.round.parent_view);
+    let proposal = Proposal::new(round, parent, certificate::digest(header.hash()));
+    let scheme = |key: &PrivateKey| Scheme::new(committee.clone(), key.clone(), Arc::new(Blind));
+    let vote =
+        |key| Finalize::sign(&scheme(key), proposal.clone()).expect("a member of the committee");
+    let votes: Vec<_> = voters.iter().take(committee.quorum()).map(vote).collect();
+    let all = non_empty![@&votes];
+    let finalization = Finalization::from_finalizes(&scheme(&voters[0]), all, &Sequential);
+    certificate::from_finalization(&finalization.expect("a quorum"))
 }
 
 /// A transfer of one wei from `account-{from}` to `account-{to}` on the chain of `state`.

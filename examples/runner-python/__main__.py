@@ -14,6 +14,7 @@ from pathlib import Path
 from chain import ApiError, Chain, Registration
 from keys import SecretKey
 from runner import Runner
+from validators import Refused
 
 REGISTERED_WITHIN = 20
 """Blocks in which a registration should be on the chain."""
@@ -21,6 +22,14 @@ REGISTERED_WITHIN = 20
 
 class KeyFileError(Exception):
     """A key file that cannot be used. Nothing of what it holds is told."""
+
+
+def consensus_key(text: str) -> bytes:
+    """An Ed25519 key as the command line has it. Raises ValueError."""
+    key = bytes.fromhex(text.removeprefix("0x"))
+    if len(key) != 32:
+        raise ValueError
+    return key
 
 
 def arguments() -> argparse.Namespace:
@@ -55,6 +64,14 @@ def arguments() -> argparse.Namespace:
         type=Path,
         metavar="FILE",
         help="the API's token, for --register [env: COWBOYCTL_TOKEN_FILE]",
+    )
+    parser.add_argument(
+        "--validator",
+        action="append",
+        type=consensus_key,
+        metavar="KEY",
+        help="believe this validator, by its consensus key, and whom it vouches for; once for each "
+        "of an epoch; without it those that the API names first",
     )
     parsed = parser.parse_args()
     if not parsed.api and not parsed.address:
@@ -93,10 +110,16 @@ async def registered(chain: Chain, key: SecretKey, register: bool) -> Registrati
     return found
 
 
-async def run(chain: Chain, key: SecretKey, register: bool) -> None:
+async def run(
+    chain: Chain, key: SecretKey, register: bool, voters: list[bytes] | None
+) -> None:
     """Runs until SIGINT or SIGTERM."""
     registration = await registered(chain, key, register)
-    runner = Runner(chain, key, await chain.chain_id(), registration.max_concurrent)
+    if voters is None:
+        logging.getLogger("runner").warning(
+            "the API alone says who validates; name the validators to be sure: --validator KEY"
+        )
+    runner = Runner(chain, key, await chain.chain_id(), registration.max_concurrent, voters)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, runner.stop)
@@ -114,8 +137,8 @@ def main() -> int:
             print(f"0x{key.address.hex()}")
             return 0
         token = parsed.token_file.read_text().strip() if parsed.token_file else None
-        asyncio.run(run(Chain(parsed.api, token), key, parsed.register))
-    except (ApiError, KeyFileError, OSError) as error:
+        asyncio.run(run(Chain(parsed.api, token), key, parsed.register, parsed.validator))
+    except (ApiError, KeyFileError, OSError, Refused) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

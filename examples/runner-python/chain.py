@@ -92,11 +92,19 @@ class Chain:
         )
 
     async def validators(self) -> list[Validator]:
-        """All validators of the chain."""
+        """The validators that the API names. Whom to believe, `validators.Validators` says."""
         return [
             Validator(found["name"], bytes.fromhex(found["pubkey"][2:]), _socket(found["quic"]))
             for found in await self._ask("/v1/validators")
         ]
+
+    async def proof_of_validators(self) -> bytes:
+        """The newest proof of who validates, for `validators.Validators`."""
+        answer = await self._ask("/v1/chain/proofs/validators")
+        try:
+            return bytes.fromhex(answer["proof"][2:])
+        except (LookupError, TypeError, ValueError) as error:
+            raise ApiError(f"no proof of the validators: {error!r}") from error
 
     async def register(self, key: SecretKey) -> None:
         """Hands in the registration of a runner for commands."""

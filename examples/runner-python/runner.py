@@ -8,12 +8,12 @@ import logging
 import random
 from dataclasses import dataclass, field
 
-import keys
 import wire
 import work
-from chain import ApiError, Chain, Validator
+from chain import ApiError, Chain
 from connection import Connection, Dialler, sign_commit, sign_failure, sign_result
 from keys import SecretKey
+from validators import Refused, Validators
 
 log = logging.getLogger("runner")
 
@@ -24,6 +24,12 @@ ATTEMPT_AFTER_DUPLICATE = 9
 
 HEARTBEAT_BLOCKS = 256
 """How old the last heartbeat on the chain gets: a quarter of what it may."""
+
+LOOK_SECONDS = 0.5
+"""The shortest pause between two looks at who validates."""
+FIRST_LOOKS = 20
+UNAVAILABLE = 503
+"""The status of an answer that comes later."""
 
 MAX_JOBS = 256
 """Jobs that are remembered, those that are over included: each may hold half a megabyte."""
@@ -73,10 +79,26 @@ class Job:
 class Runner:
     """A registered runner. `run` is all of it."""
 
-    def __init__(self, chain: Chain, key: SecretKey, chain_id: int, max_concurrent: int) -> None:
+    def __init__(
+        self,
+        chain: Chain,
+        key: SecretKey,
+        chain_id: int,
+        max_concurrent: int,
+        voters: list[bytes] | None,
+    ) -> None:
+        """`voters`: the validators that are trusted from the start, by their Ed25519 keys; None:
+        those that the API names first."""
         self.chain_id = chain_id
         self.key = key
         self._chain = chain
+        self._validators = Validators(chain_id, voters)
+        self._wanted: set[bytes] = set()
+        """The validators to be connected to."""
+        self._kept: dict[bytes, asyncio.Task[None]] = {}
+        """What keeps them connected."""
+        self._unproved = ""
+        """Why the last look did not show who validates."""
         self._max_concurrent = max_concurrent
         self._names: dict[bytes, str] = {}
         self._open: set[Connection] = set()
@@ -100,21 +122,70 @@ class Runner:
             connection.goodbye("shutting_down")
 
     async def run(self) -> None:
-        """Keeps a connection to each validator of the subset, until it is stopped."""
-        validators = {found.public: found for found in await self._chain.validators()}
-        self._names = {public: found.name for public, found in validators.items()}
-        self._agreeing = (len(validators) - 1) // 3 + 1
-        chosen = keys.subset(self.key.public, list(validators))
-        tasks = [asyncio.create_task(self._keep(validators[public])) for public in chosen]
+        """Keeps a connection to each validator of the subset, until it is stopped. Raises Refused
+        where it cannot learn at first who they are."""
         beating = asyncio.create_task(self._beat())
         try:
-            await asyncio.gather(*tasks)
+            self._follow(await self._first_proof())
+            while not self._stopping.is_set():
+                await self._pause(max(LOOK_SECONDS, await self._block_seconds()))
+                await self._look()
+            await asyncio.gather(*self._kept.values())
         finally:
-            tasks += [beating, *(job.task for job in self._jobs.values() if job.task)]
+            working = [job.task for job in self._jobs.values() if job.task]
+            tasks = [*self._kept.values(), beating, *working]
             for task in tasks:
                 task.cancel()
             # Jobs kill their processes and remove their folders.
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _first_proof(self) -> bytes:
+        """The first proof of who validates: a chain that has just begun has none."""
+        for _ in range(FIRST_LOOKS):
+            try:
+                return await self._chain.proof_of_validators()
+            except ApiError as error:
+                if error.status != UNAVAILABLE:
+                    raise
+            await self._pause(LOOK_SECONDS)
+        return await self._chain.proof_of_validators()
+
+    async def _look(self) -> None:
+        """Follows the validators as they change. What is not proved changes nothing."""
+        reason = ""
+        try:
+            if not self._stopping.is_set():
+                self._follow(await self._chain.proof_of_validators())
+        except (ApiError, Refused) as error:
+            reason = str(error)
+        if reason and not self._unproved:
+            log.warning("who validates now is not proved, nothing changes: %s", reason)
+        self._unproved = reason
+
+    def _follow(self, proof: bytes) -> None:
+        """Learns who validates, and connects to the subset. Raises Refused."""
+        roster = self._validators.believe(proof)
+        self._agreeing = roster.agreeing()
+        self._wanted = set(roster.targets(self.key.public))
+        for connection in self._open:
+            if connection.validator not in self._wanted:
+                connection.goodbye("shutting_down")
+        for public in self._wanted:
+            if public not in self._kept or self._kept[public].done():
+                self._kept[public] = asyncio.create_task(self._keep(public))
+
+    async def _block_seconds(self) -> float:
+        try:
+            return await self._chain.block_seconds()
+        except ApiError:
+            return MAX_BACKOFF_SECONDS / 10
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits, but not once it is stopped."""
+        try:
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        except TimeoutError:
+            pass
 
     async def _beat(self) -> None:
         """Keeps the heartbeat on the chain fresh."""
@@ -129,12 +200,12 @@ class Runner:
 
     # Connections
 
-    async def _keep(self, validator: Validator) -> None:
-        """Keeps a validator connected."""
+    async def _keep(self, public: bytes) -> None:
+        """Keeps a validator connected, as long as it is of the subset."""
         attempt = 0
-        while not self._stopping.is_set():
+        while not self._stopping.is_set() and public in self._wanted:
             try:
-                connection = await self._connect(validator)
+                connection = await self._connect(public)
                 reason = await self._serve(connection)
                 if connection.was_established:
                     attempt = 0
@@ -142,15 +213,15 @@ class Runner:
                     attempt = ATTEMPT_AFTER_DUPLICATE
             except (ApiError, OSError) as error:
                 reason = str(error)
-            if self._stopping.is_set():
+            if self._stopping.is_set() or public not in self._wanted:
                 return
             pause = backoff(attempt)
             attempt += 1
-            log.info("%s: %s; again in %.1f s", validator.name, reason, pause)
-            try:
-                await asyncio.wait_for(self._stopping.wait(), pause)
-            except TimeoutError:
-                continue
+            log.info("%s: %s; again in %.1f s", self._name(public), reason, pause)
+            await self._pause(pause)
+
+    def _name(self, public: bytes) -> str:
+        return self._names.get(public, f"0x{public.hex()}")
 
     async def _serve(self, connection: Connection) -> str:
         """Waits until a connection is over; returns why."""
@@ -162,11 +233,12 @@ class Runner:
         await connection.gone()
         return reason
 
-    async def _connect(self, validator: Validator) -> Connection:
+    async def _connect(self, public: bytes) -> Connection:
         # A validator that was started again may listen elsewhere.
         for found in await self._chain.validators():
-            if found.public == validator.public and found.address:
-                return await self._dialler.connect(found.address, found.public)
+            if found.public == public and found.address:
+                self._names[public] = found.name
+                return await self._dialler.connect(found.address, public)
         raise OSError("the validator does not run")
 
     def head(self) -> int:
@@ -176,7 +248,7 @@ class Runner:
 
     def established(self, connection: Connection) -> None:
         """A handshake is complete."""
-        log.info("connected to %s", self._names[connection.validator])
+        log.info("connected to %s", self._name(connection.validator))
         self._connections[connection.validator] = connection
         connection.ended.add_done_callback(lambda _: self._lost(connection))
         connection.tell_load(self._active(), self._max_concurrent)

@@ -1,109 +1,13 @@
 //! What clients verify themselves: a devnet that tells the truth, and one that lies about a bit.
 
 use crate::{
+    liar::{Liar, Lie, api, get},
     shape,
-    support::{Home, Outcome, list},
+    support::{Home, list},
     timers::{number, text},
 };
-use cowboy_devnet::home::{Home as Folder, Lock, Record};
 use serde_json::Value;
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{SocketAddr, TcpListener, TcpStream},
-    process::Command,
-    sync::{Arc, Mutex},
-    thread,
-};
-use tempfile::TempDir;
-
-/// What becomes of an answer: by its path and query, a status and a document.
-type Lie = Box<dyn Fn(&str, &mut u16, &mut Value) + Send>;
-
-/// An API that stands between a devnet and commands, and changes what it says. It is a devnet's
-/// folder of its own, with the same topology.
-struct Liar {
-    folder: TempDir,
-    lie: Arc<Mutex<Lie>>,
-    _lock: Lock,
-}
-
-impl Liar {
-    fn new(home: &Home) -> Self {
-        let devnet = home.devnet("local");
-        let record = devnet.record().unwrap().unwrap();
-        let upstream = api(&record);
-        let folder = tempfile::tempdir().unwrap();
-        let other = Folder::at(folder.path()).devnet(devnet.name());
-        let lock = other.lock().unwrap();
-        lock.write_topology(&devnet.topology().unwrap().unwrap()).unwrap();
-        lock.write_token(&devnet.token().unwrap()).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let rpc_url = format!("http://{}", listener.local_addr().unwrap());
-        lock.write_record(&Record { rpc_url, pid: std::process::id(), ..record }).unwrap();
-        let lie: Arc<Mutex<Lie>> = Arc::new(Mutex::new(Box::new(|_, _, _| ())));
-        let told = lie.clone();
-        // Ends with the test's process.
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let told = told.clone();
-                thread::spawn(move || forward(stream.unwrap(), upstream, &told));
-            }
-        });
-        Self { folder, lie, _lock: lock }
-    }
-
-    /// Runs a command that is told this.
-    fn run(&self, home: &Home, args: &[&str], lie: Lie) -> Outcome {
-        *self.lie.lock().unwrap() = lie;
-        let mut command = home.command(args);
-        Outcome::of(args, command.env("COWBOYCTL_HOME", self.folder.path()))
-    }
-}
-
-/// The status and the document of an answer.
-fn get(server: SocketAddr, path: &str) -> (u16, Value) {
-    let mut stream = TcpStream::connect(server).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {server}\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
-    let head = String::from_utf8_lossy(&answer[..end]);
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    (status, serde_json::from_slice(&answer[end..]).unwrap())
-}
-
-/// Where a devnet's API listens.
-fn api(record: &Record) -> SocketAddr {
-    record.rpc_url.trim_start_matches("http://").trim_end_matches('/').parse().unwrap()
-}
-
-/// Hands one request on, and the changed answer back.
-fn forward(mut stream: TcpStream, upstream: SocketAddr, lie: &Mutex<Lie>) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut line = String::new();
-    if reader.read_line(&mut line).unwrap_or_default() == 0 {
-        return;
-    }
-    let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-    // The rest of the head: GET has no body.
-    while line != "\r\n" {
-        line.clear();
-        if reader.read_line(&mut line).unwrap_or_default() == 0 {
-            return;
-        }
-    }
-    let (mut status, mut document) = get(upstream, &path);
-    lie.lock().unwrap()(&path, &mut status, &mut document);
-    let body = document.to_string();
-    let head = format!(
-        "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
-    // The client may be gone: then nobody is told.
-    let _gone = stream.write_all((head + &body).as_bytes());
-}
+use std::{fs, process::Command};
 
 /// A bit flipped in a byte string or a number of answers whose path ends like this. `at` counts
 /// hexadecimal digits from the end.

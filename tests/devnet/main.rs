@@ -20,6 +20,7 @@ mod governance;
 mod jobs;
 mod kill;
 mod leases;
+mod liar;
 mod liars;
 mod migration;
 mod on_purpose;
@@ -48,4 +49,5 @@ mod terminal;
 #[path = "../../examples/timeline.rs"]
 mod timeline;
 mod timers;
+mod trust;
 mod watch;

@@ -54,7 +54,8 @@ struct Python {
 }
 
 impl Python {
-    fn start(python: &str, api: &str, key: &SecretKey) -> Self {
+    /// Believes the validators with these consensus keys; where there are none, the API.
+    fn start(python: &str, api: &str, key: &SecretKey, validators: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let key_file = folder.path().join("key");
         let mut options = fs::OpenOptions::new();
@@ -65,6 +66,7 @@ impl Python {
             // Its folder is the repository's: nothing compiled is left there.
             .args(["-B", RUNNER, "--api", api, "--key-file"])
             .arg(&key_file)
+            .args(validators.iter().flat_map(|key| ["--validator", key]))
             // Where jobs get their folders.
             .env("TMPDIR", folder.path())
             .stdin(Stdio::null())
@@ -161,7 +163,7 @@ fn a_runner_in_python_is_drawn_works_and_says_goodbye() {
     wait_until("it is registered", || home.run(&["runner", "show", &runner]).code == 0);
 
     let mut watch = Watch::start(&home, &["presence", "watch"]);
-    let mut process = Python::start(&python, text(&up["rpc_url"]), &key);
+    let mut process = Python::start(&python, text(&up["rpc_url"]), &key, &[]);
     watch.until_line("line with the runner", |line| line["present"] == 1);
     wait_until("all of its subset see it", || everywhere(&home, &runner));
 
@@ -185,6 +187,52 @@ fn a_runner_in_python_is_drawn_works_and_says_goodbye() {
     let gone = |line: &Value| list(&line["vanished"]).iter().any(|name| *name == *runner);
     watch.until_line("line without the runner", gone);
     watch.interrupt();
+}
+
+#[test]
+fn a_runner_in_python_follows_validators_by_proofs_and_believes_no_liar() {
+    let Some(python) = interpreter() else {
+        eprintln!("skipped: no Python with aioquic and cbor2; see COWBOYCTL_PYTHON");
+        return;
+    };
+    let home = Home::new();
+    let file = home.path("turn.yaml");
+    fs::write(&file, "name: local\nrunners: 0\nchain:\n  epoch_blocks: 8\n").unwrap();
+    let up = home.up(&["-f", file.to_str().unwrap(), "--wait", "2"]);
+    let key = SecretKey::derive(b"a runner of another make", "python");
+    let runner = key.address().to_string();
+    home.json(&["account", "fund", &runner, "10100cby"]);
+    register(&home.devnet("local"), &key);
+    wait_until("it is registered", || home.run(&["runner", "show", &runner]).code == 0);
+    let genesis = home.json(&["validator", "ls"]);
+    let trusted: Vec<_> = list(&genesis).iter().map(|v| text(&v["consensus_key"])).collect();
+
+    // One of those that it trusts has signed, where two would have to.
+    let others: Vec<_> = (1..4).map(|n| format!("0x{}", format!("{n:02}").repeat(32))).collect();
+    let mut strangers: Vec<&str> = others.iter().map(String::as_str).collect();
+    strangers.push(trusted[0]);
+    let mut refused = Python::start(&python, text(&up["rpc_url"]), &key, &strangers);
+    let mut code = None;
+    wait_until("it has ended", || {
+        code = refused.child.try_wait().unwrap();
+        code.is_some()
+    });
+    assert_eq!(code.and_then(|status| status.code()), Some(1), "{}", refused.log());
+    assert!(refused.log().contains("would vouch for others"), "{}", refused.log());
+
+    let mut process = Python::start(&python, text(&up["rpc_url"]), &key, &trusted);
+    wait_until("all of its subset see it", || everywhere(&home, &runner));
+    for n in 0..4 {
+        let joined = home.json(&["validator", "add", &format!("fresh-{n}")]);
+        home.wait_height(number(&joined["from"]) + 1);
+        home.json(&["validator", "remove", &format!("validator-{n}")]);
+    }
+    home.json(&["chain", "wait", "+40"]);
+    wait_until("all of its new subset see it", || everywhere(&home, &runner));
+    let job = home.json(&["job", "submit", "custom", "--wait", "--", "echo", "all others"]);
+    assert_eq!(job["result_text"], "all others\n", "{job}\n{}", process.log());
+    assert_eq!(process.terminate(), Some(0), "{}", process.log());
+    assert!(!process.log().contains("is not proved"), "{}", process.log());
 }
 
 /// All three validators assign it; its bytes and its signature are what ends up on the chain.

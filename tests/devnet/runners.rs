@@ -17,25 +17,28 @@ use std::{
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 /// A runner in front of its user. Dropping it ends it.
-struct Foreground(Option<Child>);
+pub struct Foreground(Option<Child>);
 
 impl Foreground {
     fn start(home: &Home, args: &[&str]) -> Self {
-        let mut command = home.command(&[&["runner", "start"], args].concat());
+        Self::of(home.command(&[&["runner", "start"], args].concat()))
+    }
+
+    pub fn of(mut command: Command) -> Self {
         Self(Some(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()))
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         let child = self.0.as_ref().unwrap();
         kill_process(Pid::from_child(child), signal).unwrap();
     }
 
     /// Waits until it ends by itself.
-    fn ended(&mut self) -> Outcome {
+    pub fn ended(&mut self) -> Outcome {
         let output = self.0.take().unwrap().wait_with_output().unwrap();
         Outcome {
             code: output.status.code().unwrap_or(-1),
@@ -55,13 +58,13 @@ impl Drop for Foreground {
 }
 
 /// A key file in the home, and its path as an argument.
-fn key_file(home: &Home, name: &str) -> (PathBuf, String) {
+pub fn key_file(home: &Home, name: &str) -> (PathBuf, String) {
     let path = home.path(name);
     let argument = path.to_str().unwrap().to_owned();
     (path, argument)
 }
 
-fn run_job(home: &Home, says: &str) {
+pub fn run_job(home: &Home, says: &str) {
     let job = home.json(&["job", "submit", "custom", "--wait", "--", "echo", says]);
     assert_eq!(job["result_text"], format!("{says}\n"), "{job}");
 }
@@ -73,7 +76,7 @@ fn status(home: &Home, address: &Value) -> String {
     text(&found.unwrap_or_else(|| panic!("{address} is missing: {status}"))["status"]).to_owned()
 }
 
-fn until_present(home: &Home, runner: &str) {
+pub fn until_present(home: &Home, runner: &str) {
     wait_until("the runner is present", || {
         home.json(&["runner", "show", runner])["present"] == true
     });

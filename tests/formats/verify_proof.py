@@ -13,9 +13,10 @@ import sys
 
 MAX_BYTES = 2 << 20
 KINDS = {1: "account", 2: "actor", 3: "stored", 4: "job", 5: "runner", 6: "task", 7: "presence",
-         8: "timer", 9: "timers"}
+         8: "timer", 9: "timers", 10: "validators"}
 PART = {"account": 0, "actor": 7, "stored": 9, "job": 3, "runner": 1, "task": 13, "presence": 17,
-        "timer": 10, "timers": 10}
+        "timer": 10, "timers": 10, "validators": 15}
+SUBSETS = 16
 PARTS = 19
 ZERO = bytes(32)
 
@@ -257,7 +258,10 @@ def verify(data, chain_id, keys):
           "certificate: it is of another epoch")
     root = keccak(b"cowboy-state/v2", *parts)
     check(header["executed"]["state_root"] == root, "state root: the header names another")
-    part, found = shown(r, kind, key)
+    if kind == "validators":
+        part, found = validators(r, key, parts, header["executed"]["height"])
+    else:
+        part, found = shown(r, kind, key)
     check(part == parts[PART[kind]], f"{kind}: the state has another root")
     votes(certificate, chain_id, keys)
     return {"kind": kind, "key": "0x" + key.hex(), "height": header["executed"]["height"],
@@ -319,6 +323,49 @@ def shown(r, kind, key):
         root = climb(other, hashed, ways, kind)
     r.done()
     return (root if order is None else keccak(root, order)), value_of(value)
+
+
+def validators(r, key, parts, height):
+    """The committees' part of the state, and what both of its maps of validators have."""
+    check(key == b"", "form: validators has no key")
+    committees_part, epoch_blocks, committees = newest(r, b"committees")
+    subsets_part, overlap_blocks, subsets = newest(r, b"subset-epochs")
+    r.done()
+    check(subsets_part == parts[SUBSETS], "validators: the state has another root")
+    check(epoch_blocks > 0, "validators: an epoch of no block")
+    epoch = height // epoch_blocks
+    check(committees[0][0] <= epoch + 1 and subsets[0][0] <= height,
+          "validators: an entry begins later")
+
+    def committee(at):
+        held = [value for since, value in committees if since <= at]
+        check(held, "validators: no entry holds")
+        return ["0x" + validator["consensus_key"].hex() for validator in held[0]]
+
+    counting = subsets if height - subsets[0][0] < overlap_blocks else subsets[:1]
+    return committees_part, {
+        "present": True, "epoch": epoch, "committee": committee(epoch),
+        "next": committee(epoch + 1), "next_decided": (height + 1) // epoch_blocks > epoch,
+        "subset_epochs": [
+            {"number": subset["number"],
+             "validators": ["0x" + validator["pubkey"].hex() for validator in subset["validators"]]}
+            for _, subset in counting]}
+
+
+def newest(r, name):
+    """A part of the state root, its number of blocks, and the newest entries of its map."""
+    blocks, number = r.number(8), r.number(1)
+    check(number in (1, 2), "form: expected 1 or 2")
+    entries, roots = [], []
+    for _ in range(number):
+        since, value = r.number(8), r.long()
+        roots.append(climb(keccak(encode(since)), keccak(value), steps(r), "validators"))
+        entries.append((since, decode(value, "entry")))
+    check(roots[0] == roots[-1], "validators: the entries are of two maps")
+    begins = [since for since, _ in entries]
+    check(number == 1 or begins[0] > begins[1], "validators: the entries are out of order")
+    ends = b"".join(since.to_bytes(8, "big") for since in begins)
+    return keccak(name, roots[0], blocks.to_bytes(8, "big"), ends), blocks, entries
 
 
 def value_of(value):

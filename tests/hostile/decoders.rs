@@ -115,6 +115,7 @@ fn proofs_of_states_are_read_in_their_one_form_or_refused() {
         Subject::Stored(account, "key".to_owned()),
         Subject::Presence,
         Subject::Timers { from: Height::new(1), to: Height::new(9) },
+        Subject::Validators,
     ];
     let proofs = subjects.map(|subject| {
         StateProof::new(&state, subject, header.clone(), certificate.clone()).expect("it is small")

@@ -7,7 +7,9 @@ use crate::{
     output::Progress,
 };
 use cowboy_devnet::{
+    api::types::BytesText,
     client::Client,
+    home::DevnetHome,
     orchestrator::genesis::genesis,
     verification::{Root, report::TrustedGenesis},
 };
@@ -15,14 +17,29 @@ use cowboy_devnet::{
 /// The genesis of the devnet that is meant, by the topology in its folder, and a client of it.
 pub fn root(cx: &Context) -> Result<(Root, Client), CliError> {
     let devnet = cx.running(None)?;
-    let plan = saved_plan(&devnet)?.ok_or_else(|| {
+    Ok((root_of(&devnet)?, cx.client_of(&devnet)?))
+}
+
+/// The genesis of a devnet, by the topology in its folder.
+pub fn root_of(devnet: &DevnetHome) -> Result<Root, CliError> {
+    let plan = saved_plan(devnet)?.ok_or_else(|| {
         let what = format!("devnet `{}` has no topology", devnet.name());
         CliError::new(Exit::NotFound, what).hint("start it again: cowboyctl devnet up")
     })?;
     let source = format!("the topology of devnet `{}`", devnet.name());
-    let root = Root::of_plan(genesis(&plan), &plan, source)
-        .map_err(|error| CliError::failed(format!("the topology starts no chain: {error}")))?;
-    Ok((root, cx.client_of(&devnet)?))
+    Root::of_plan(genesis(&plan), &plan, source)
+        .map_err(|error| CliError::failed(format!("the topology starts no chain: {error}")))
+}
+
+/// The consensus keys of validators that a command line names.
+pub fn consensus_keys(named: &[BytesText]) -> Result<Vec<[u8; 32]>, CliError> {
+    let key = |key: &BytesText| {
+        key.0.0.as_slice().try_into().map_err(|_| {
+            let what = format!("{key} is no consensus key");
+            CliError::new(Exit::Usage, what).hint("expected 0x and 64 hex digits")
+        })
+    };
+    named.iter().map(key).collect()
 }
 
 /// Shows how far a verification is.

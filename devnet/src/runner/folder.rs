@@ -7,6 +7,7 @@
 //!   token                             0600: what a request to the process must show
 //!   jobs/                             what commands of jobs work in; emptied when it starts
 //!   commitments/                      commitments that it has signed (`runner::pledges`)
+//!   validators.json                   the validators that it believed last (`runner::trust`)
 //!   log                               what it said, where it runs in the background
 //! ```
 //!
@@ -111,6 +112,11 @@ impl RunnerFolder {
     /// `commitments`: those that it has signed, and their results.
     pub fn commitments_path(&self) -> PathBuf {
         self.path.join("commitments")
+    }
+
+    /// `validators.json`: the validators that it believed last.
+    pub fn validators_path(&self) -> PathBuf {
+        self.path.join("validators.json")
     }
 
     fn lock_path(&self) -> PathBuf {

@@ -13,6 +13,7 @@
 //! * [`key`]: its key file.
 //! * [`folder`]: the folder by which others find the process.
 //! * [`follow`]: what it asks the devnet's API.
+//! * [`trust`]: whom it believes, whatever the API says.
 //! * [`process`]: its life.
 
 pub mod control;
@@ -27,6 +28,7 @@ pub mod polling;
 pub mod process;
 mod proof;
 mod targets;
+pub mod trust;
 pub mod worker;
 
 #[cfg(test)]

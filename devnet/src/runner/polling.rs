@@ -258,7 +258,8 @@ where
         for job in &answer.jobs {
             let open = matches!(job.wants, Wanted::Result | Wanted::Commitment);
             let job_id = job.job_id.0;
-            match self.desk.take(job, Height::new(self.newest)).filter(|_| open) {
+            let taken = open.then(|| self.desk.take(job, Height::new(self.newest)));
+            match taken.flatten() {
                 Some(Offer::Accept) => {
                     self.fetched.insert(job_id);
                 }

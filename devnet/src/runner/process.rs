@@ -9,6 +9,7 @@ use super::{
     node::Activity,
     pledges::Pledges,
     polling, start,
+    trust::TrustRoot,
 };
 use crate::{
     api::server,
@@ -48,6 +49,8 @@ pub struct ProcessConfig {
     pub key: SecretKey,
     /// The devnet that it joins.
     pub api: Api,
+    /// Whom it believes at first.
+    pub trust: TrustRoot,
     /// The kinds of jobs it takes, until it is told to take others; `None`: those it is registered
     /// with.
     pub kinds: Option<BTreeSet<JobKind>>,
@@ -119,18 +122,23 @@ async fn live(
     mut stop: BoxFuture<'static, ()>,
     ready: impl FnOnce(&RunnerRecord),
 ) -> Result<(), ProcessError> {
-    let ProcessConfig { lock, key, api, kinds, max_concurrent_jobs, agents, executors } = config;
+    let ProcessConfig { lock, key, api, trust, kinds, max_concurrent_jobs, agents, executors } =
+        config;
     let jobs = lock.folder().jobs_path();
     let executor = Executor::new(&executors)?.in_folder(&jobs, lock.folder().private_path());
     let executor = executor.map_err(HomeError::io(&jobs))?;
     lock.clean()?;
     let address = key.address();
-    let mut follower = Follower::new(api, address)?;
-    let seen = follower.look().await?;
+    let memory = lock.folder().validators_path();
+    let mut follower = Follower::new(api, key.public_key(), trust, memory)?;
+    let seen = ::tokio::select! {
+        seen = follower.begin(&context) => seen?,
+        () = &mut stop => return Ok(()),
+    };
     let withdrawn = withheld(&seen, kinds, &executors)?;
     let block_time = Duration::from_millis(seen.parameters.block_time_ms);
     let mut known = Known { targets: seen.targets.clone(), ..Known::default() };
-    known.learn(seen.epoch, seen.committee.clone());
+    follower.tell(&mut known);
     let (learning, known) = watch::channel(known);
     let (phase, told) = watch::channel(seen.phase);
     let client = follower.client();
@@ -140,7 +148,7 @@ async fn live(
     let chain = follower.first_block().expect("it has looked");
     let pledges = Pledges::open(lock.folder().commitments_path(), chain)?;
     let node = Config {
-        chain_id: seen.parameters.chain_id.0.0,
+        chain_id: follower.chain_id().expect("it has looked"),
         key: key.clone(),
         known,
         agents,

@@ -40,4 +40,9 @@ impl Root {
         };
         Ok(Self { genesis, names: Names::of(names), trusted })
     }
+
+    /// The document.
+    pub const fn genesis(&self) -> &Genesis {
+        &self.genesis
+    }
 }

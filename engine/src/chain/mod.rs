@@ -40,7 +40,7 @@ pub use transition::{
     Derived, DrawRecord, Execution, ExecutionError, Failure, FailureKind, MAX_DELIVERIES,
     MAX_WAITING_BYTES, Message, TaskError, check_completion, execute,
 };
-pub use validators::{MAX_VALIDATORS, SubsetEpoch};
+pub use validators::{MAX_VALIDATORS, Roster, SubsetEpoch};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use super::{
     tasks::Tasks,
     timers::{Lane, Timers},
     transition::Callback,
-    validators::{OVERLAP_BLOCKS, SubsetEpoch, Validators},
+    validators::{OVERLAP_BLOCKS, Roster, SubsetEpoch, Validators, subsets_of},
 };
 use crate::{
     job::{
@@ -397,13 +397,20 @@ impl State {
     /// before while both count.
     pub fn subsets_of(&self, runner: &PublicKey) -> Vec<&Validator> {
         let (current, before) = self.subset_epochs();
-        let mut all = current.subset_of(runner);
-        for validator in before.map(|b| b.subset_of(runner)).unwrap_or_default() {
-            if !all.contains(&validator) {
-                all.push(validator);
-            }
+        subsets_of(iter::once(current).chain(before), runner)
+    }
+
+    /// Who validates, and whom runners connect to.
+    pub fn roster(&self) -> Roster {
+        let epoch = self.epoch_at(self.height());
+        let (current, before) = self.subset_epochs();
+        Roster {
+            epoch,
+            committee: self.validators.committee(epoch).clone(),
+            next: self.validators.committee(epoch.saturating_add(1)).clone(),
+            next_decided: self.epoch_at(self.height().next()) > epoch,
+            subsets: iter::once(current).chain(before).cloned().collect(),
         }
-        all
     }
 
     /// Whether `validator` takes a connection of `runner`: the checks of connectivity.md §2 that
@@ -576,7 +583,7 @@ impl State {
             callbacks: self.callbacks.clone(),
         });
         let presence = self.presence.as_ref().map(|presence| keccak256(&[&to_vec(presence)]));
-        let [committees, subsets] = self.validators.roots();
+        let [committees, subsets] = self.validators.roots(self.params.epoch_blocks);
         [
             self.accounts.root(),
             self.registry.root(),
@@ -671,6 +678,10 @@ pub enum Part {
     Timers = 10,
     /// The map of tasks.
     Tasks = 13,
+    /// The committees: their map, and where its newest entries begin.
+    Committees = 15,
+    /// The subset epochs, in the same way.
+    Subsets = 16,
     /// keccak256 of [`KnownPresence`] in its one form; zero where no P(h) is known.
     Presence = 17,
 }

@@ -15,9 +15,10 @@ use super::{genesis::Validator, params::SUBSET_EPOCH_BLOCKS};
 use crate::{
     presence::subset,
     primitives::{
-        Address, Height, PublicKey,
-        codec::{Decode, DecodeError, Encode, Reader, Writer},
-        merkle::Map,
+        Address, Hash, Height, PublicKey,
+        codec::{Decode, DecodeError, Encode, Reader, Writer, to_vec},
+        keccak256,
+        merkle::{self, Map},
     },
     record,
 };
@@ -98,6 +99,119 @@ impl SubsetEpoch {
     }
 }
 
+/// The validators that a runner may be connected to while the subsets of all `epochs` count: those
+/// of the first, nearest first, then the others of each further one.
+pub(super) fn subsets_of<'a>(
+    epochs: impl IntoIterator<Item = &'a SubsetEpoch>,
+    runner: &PublicKey,
+) -> Vec<&'a Validator> {
+    let mut all: Vec<&Validator> = Vec::new();
+    for validator in epochs.into_iter().flat_map(|epoch| epoch.subset_of(runner)) {
+        if !all.contains(&validator) {
+            all.push(validator);
+        }
+    }
+    all
+}
+
+/// Who validates, and whom runners connect to, as one state has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roster {
+    /// The consensus epoch of the block that left the state.
+    pub epoch: u64,
+    /// The committee of that epoch, ascending by address.
+    pub committee: Arc<Vec<Validator>>,
+    /// The committee of the next epoch, if nothing more changes.
+    pub next: Arc<Vec<Validator>>,
+    /// Whether nothing more can change: the block is the last of its epoch.
+    pub next_decided: bool,
+    /// The subset epochs that count, newest first: one or two.
+    pub subsets: Vec<SubsetEpoch>,
+}
+
+impl Roster {
+    /// The committee of a consensus epoch; `None`: neither the state's epoch nor the next.
+    pub fn committee_of(&self, epoch: u64) -> Option<&Arc<Vec<Validator>>> {
+        match epoch.checked_sub(self.epoch)? {
+            0 => Some(&self.committee),
+            1 => Some(&self.next),
+            _ => None,
+        }
+    }
+
+    /// The validators that a runner may be connected to, nearest first: as
+    /// [`State::subsets_of`](super::State::subsets_of).
+    pub fn subsets_of(&self, runner: &PublicKey) -> Vec<&Validator> {
+        subsets_of(&self.subsets, runner)
+    }
+}
+
+/// An entry of one of the two maps, with what shows that it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The first consensus epoch, or the first height, from which it holds.
+    pub since: u64,
+    /// The value in its one form.
+    pub value: Vec<u8>,
+    /// The way to the map's root.
+    pub proof: merkle::Proof,
+}
+
+/// The newest entries of a map of validators: all that holds at the state's height, because no
+/// entry begins later than with the next consensus epoch. The part of the state root names where
+/// they begin, so that none can be left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Newest {
+    /// A number of blocks that the part commits to: those of a consensus epoch, or of an overlap.
+    pub blocks: u64,
+    /// The newest entry.
+    pub newest: Held,
+    /// The one before it; `None`: there is no other.
+    pub before: Option<Held>,
+}
+
+impl Newest {
+    fn of<V: Encode + Clone>(map: &Map<Since, V>, blocks: u64) -> Self {
+        let mut entries = map.iter().map(|(since, value)| {
+            let proof = map.prove(since).expect("it is there");
+            Held { since: since.0, value: to_vec(value), proof }
+        });
+        let newest = entries.next().expect("one since genesis");
+        Self { blocks, newest, before: entries.next() }
+    }
+
+    /// The part of the state root that this is of; `None`: the entries are not of one map, or out
+    /// of order. `name` is the map's.
+    pub(super) fn part(&self, name: &str) -> Option<Hash> {
+        let root_by = |held: &Held| held.proof.root(&Since(held.since), &held.value);
+        let root = root_by(&self.newest)?;
+        let mut since = vec![self.newest.since];
+        if let Some(before) = &self.before {
+            if before.since >= self.newest.since || root_by(before)? != root {
+                return None;
+            }
+            since.push(before.since);
+        }
+        Some(part(name, &root, self.blocks, &since))
+    }
+
+    /// The entry that holds at `at`.
+    pub(super) fn holding_at(&self, at: u64) -> Option<&Held> {
+        [Some(&self.newest), self.before.as_ref()].into_iter().flatten().find(|h| h.since <= at)
+    }
+}
+
+/// keccak256(name ‖ root of the map ‖ blocks (8) ‖ where the newest two entries begin (8 each)).
+fn part(name: &str, root: &Hash, blocks: u64, since: &[u64]) -> Hash {
+    let since: Vec<u8> = since.iter().flat_map(|since| since.to_be_bytes()).collect();
+    keccak256(&[name.as_bytes(), &root.0, &blocks.to_be_bytes(), &since])
+}
+
+/// The name of the committees' part of the state root.
+pub(super) const COMMITTEES: &str = "committees";
+/// The name of the subset epochs' part of the state root.
+pub(super) const SUBSETS: &str = "subset-epochs";
+
 /// All committees and subset epochs of a chain so far, and the next committee where it differs.
 #[derive(Clone, Debug)]
 pub(super) struct Validators {
@@ -119,9 +233,22 @@ impl Validators {
         Self { committees, subsets }
     }
 
-    /// Commits to all of it.
-    pub(super) fn roots(&self) -> [crate::primitives::Hash; 2] {
-        [self.committees.root(), self.subsets.root()]
+    /// Commits to all of it, to where the newest entries begin, and to how long a consensus epoch
+    /// and an overlap are.
+    pub(super) fn roots(&self, epoch_blocks: u64) -> [Hash; 2] {
+        fn newest<V>(map: &Map<Since, V>) -> Vec<u64> {
+            map.iter().take(2).map(|(since, _)| since.0).collect()
+        }
+        let (committees, subsets) = (&self.committees, &self.subsets);
+        [
+            part(COMMITTEES, &committees.root(), epoch_blocks, &newest(committees)),
+            part(SUBSETS, &subsets.root(), OVERLAP_BLOCKS, &newest(subsets)),
+        ]
+    }
+
+    /// What shows both parts of [`Self::roots`]: the newest committees and subset epochs.
+    pub(super) fn newest(&self, epoch_blocks: u64) -> [Newest; 2] {
+        [Newest::of(&self.committees, epoch_blocks), Newest::of(&self.subsets, OVERLAP_BLOCKS)]
     }
 
     /// The committee of a consensus epoch, ascending by address. Of epochs beyond the next one,

@@ -73,10 +73,11 @@ pub enum Chain {
     /// The proof is a file that holds a block's header and its certificate, so that others can
     /// check it without the devnet: chain verify FILE.
     Prove {
-        /// What: account, actor, stored, job, runner, task, presence, timer or timers
+        /// What: account, actor, stored, job, runner, task, presence, timer, timers or validators
         #[arg(value_parser = proof::KINDS)]
         kind: String,
-        /// A name or address, an id, ACTOR/KEY of stored, FROM..TO of timers; none of presence
+        /// A name or address, an id, ACTOR/KEY of stored, FROM..TO of timers; none of presence and
+        /// validators
         key: Option<String>,
         #[command(flatten)]
         wanted: Wanted,

@@ -21,8 +21,18 @@ use serde::Serialize;
 use std::{fs, path::PathBuf};
 
 /// What can be proved, as `chain prove` takes it.
-pub const KINDS: [&str; 9] =
-    ["account", "actor", "stored", "job", "runner", "task", "presence", "timer", "timers"];
+pub const KINDS: [&str; 10] = [
+    "account",
+    "actor",
+    "stored",
+    "job",
+    "runner",
+    "task",
+    "presence",
+    "timer",
+    "timers",
+    "validators",
+];
 
 /// Where a proof goes, and of which state it is.
 #[derive(Debug, Args)]
@@ -41,7 +51,7 @@ pub struct Wanted {
 pub struct Proved {
     /// What it is about.
     kind: String,
-    /// What that is looked up by; empty for presence.
+    /// What that is looked up by; empty for presence and validators.
     key: String,
     /// The block that left the state.
     height: u64,
@@ -94,7 +104,7 @@ pub async fn prove(
         .map_err(|error| CliError::file(Exit::Failed, &out, &error))?;
     let timers = match &found {
         Found::Timers(timers) => Some(timers.len() as u64),
-        Found::Nothing | Found::Value(_) => None,
+        Found::Nothing | Found::Value(_) | Found::Validators(_) => None,
     };
     cx.ui.document(&Proved {
         kind: kind.to_owned(),

@@ -3,7 +3,7 @@
 
 use cowboy_devnet::api::types::{Bytes, Text};
 use cowboy_engine::{
-    chain::{Account, Subject},
+    chain::{Account, Roster, Subject, SubsetEpoch, Validator},
     primitives::{Wei, codec::Reader, codec::from_slice},
     timer::book,
 };
@@ -54,6 +54,32 @@ pub fn json(subject: &Subject, bytes: &[u8]) -> Option<Value> {
             input.0.is_empty().then_some(value)
         }
     }
+}
+
+/// Who validates, and whom runners connect to.
+pub fn roster(roster: &Roster) -> Value {
+    let validators = |all: &[Validator]| -> Value {
+        all.iter()
+            .map(|validator| {
+                json!({
+                    "address": validator.pubkey.address().to_string(),
+                    "pubkey": hex(validator.pubkey.as_bytes()),
+                    "consensus_key": hex(&validator.consensus_key),
+                })
+            })
+            .collect()
+    };
+    let subset = |epoch: &SubsetEpoch| {
+        let validators = validators(&epoch.validators);
+        json!({ "number": epoch.number, "validators": validators })
+    };
+    json!({
+        "epoch": roster.epoch,
+        "committee": validators(&roster.committee),
+        "next": validators(&roster.next),
+        "next_decided": roster.next_decided,
+        "subset_epochs": roster.subsets.iter().map(subset).collect::<Value>(),
+    })
 }
 
 fn amount(wei: Wei) -> String {

@@ -3,7 +3,7 @@
 use super::{about, standing, value};
 use crate::{
     args::{self, HeightArg},
-    commands::devnet::saved_plan,
+    commands::{devnet::saved_plan, trust::consensus_keys},
     context::Context,
     error::{CliError, Exit},
     output::{Document, fields, table},
@@ -45,7 +45,7 @@ pub struct Verify {
 pub struct Verified {
     /// What it is about.
     kind: String,
-    /// What that is looked up by; empty for presence.
+    /// What that is looked up by; empty for presence and validators.
     key: String,
     /// The block that left the state.
     height: u64,
@@ -167,6 +167,7 @@ impl Verify {
                     .map(|(height, id)| ShownTimer { height: height.get(), timer_id: id.into() });
                 verified.timers = Some(shown.collect());
             }
+            Found::Validators(roster) => verified.value = Some(value::roster(&roster)),
         }
         cx.ui.document(&verified)
     }
@@ -175,13 +176,7 @@ impl Verify {
     fn trusted(&self, cx: &Context) -> Result<(Trusted, Committee), CliError> {
         let (source, chain_id, keys) = match self.chain_id {
             Some(chain_id) => {
-                let key = |key: &BytesText| {
-                    key.0.0.as_slice().try_into().map_err(|_| {
-                        let what = format!("{key} is no consensus key");
-                        CliError::new(Exit::Usage, what).hint("expected 0x and 64 hex digits")
-                    })
-                };
-                let keys = self.validator.iter().map(key).collect::<Result<Vec<_>, _>>()?;
+                let keys = consensus_keys(&self.validator)?;
                 ("command line".to_owned(), chain_id.0.0, keys)
             }
             None => {

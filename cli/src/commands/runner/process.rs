@@ -6,7 +6,7 @@ use crate::{
     commands::{
         block_on,
         devnet::{daemon, launch},
-        to_end,
+        to_end, trust,
     },
     complete,
     context::{self, Context, Deadline},
@@ -16,14 +16,16 @@ use crate::{
 use clap::{Args, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{AddressText, ErrorCode},
+    api::types::{AddressText, BytesText, ChainIdText, ErrorCode},
     client::Client,
+    consensus::scheme::Committee,
     executor::{self, Executor},
     runner::{
         folder::{RunnerFolder, RunnerLock, RunnerRecord},
         follow::{Api, FollowError},
         key,
         process::{self, ProcessConfig, ProcessError},
+        trust::TrustRoot,
     },
     topology::{MAX_CONCURRENT_JOBS, Name, load_executors},
 };
@@ -58,6 +60,16 @@ pub struct Start {
     /// With --key-file: the devnet's API, instead of the current devnet
     #[arg(long, value_name = "URL", conflicts_with = "runner")]
     rpc_url: Option<String>,
+    /// With --key-file: believe this validator, by its consensus key, and whom it vouches for; once
+    /// for each of an epoch [default: those of the current devnet's topology; with --rpc-url those
+    /// that the API names first]
+    #[arg(long, value_name = "KEY", env = "COWBOYCTL_VALIDATOR", hide_env_values = true)]
+    #[arg(requires = "chain_id", value_delimiter = ',', conflicts_with = "runner")]
+    validator: Vec<BytesText>,
+    /// With --validator: the chain that those validators vote on
+    #[arg(long, value_name = "ID", env = "COWBOYCTL_CHAIN_ID", hide_env_values = true)]
+    #[arg(requires = "validator", conflicts_with = "runner")]
+    chain_id: Option<ChainIdText>,
     /// With --key-file: the kinds of jobs it takes [default: as registered]
     #[arg(long, value_name = "KIND,KIND", value_delimiter = ',', value_parser = kind)]
     #[arg(conflicts_with = "runner", env = "COWBOYCTL_KINDS", hide_env_values = true)]
@@ -151,10 +163,12 @@ impl Start {
             // The sender lives as long as the process.
             let _signal = stop.await;
         };
+        let trust = self.trust(&api)?;
         let config = ProcessConfig {
             lock: taken(&folder)?,
             key,
             api,
+            trust,
             kinds: self.kinds.as_ref().map(|kinds| kinds.iter().copied().collect()),
             max_concurrent_jobs: self.max_jobs,
             agents: self.agent.iter().map(|agent| **agent).collect(),
@@ -174,11 +188,28 @@ impl Start {
         }
     }
 
+    /// Whom it believes at first.
+    fn trust(&self, api: &Api) -> Result<TrustRoot, CliError> {
+        if let Some(chain_id) = self.chain_id {
+            let (chain_id, keys) = (chain_id.0.0, trust::consensus_keys(&self.validator)?);
+            Committee::of_keys(chain_id, &keys)
+                .map_err(|error| CliError::new(Exit::Usage, error.to_string()))?;
+            return Ok(TrustRoot::Validators { chain_id, keys });
+        }
+        match api {
+            Api::Devnet(devnet) => Ok(TrustRoot::Genesis(Box::new(trust::root_of(devnet)?))),
+            Api::Url(_) => Ok(TrustRoot::FirstUse),
+        }
+    }
+
     /// Starts it in the background and waits until it runs, or has ended.
     async fn detached(&self, cx: &Context, file: &Path) -> Result<(), CliError> {
         let Prepared { folder, .. } = self.prepare(cx, file).await?;
         // Taken for a moment: makes the folder, and refuses where somebody runs it.
         drop(taken(&folder)?);
+        if self.rpc_url.is_some() && self.chain_id.is_none() {
+            cx.ui.note("the API alone says who validates; to be sure: --validator and --chain-id");
+        }
         let deadline = Deadline::after(self.timeout);
         let mut child = self.spawn(file, &folder)?;
         let id = child.id().expect("the child has not been waited for");
@@ -291,6 +322,12 @@ impl Start {
             Some(url) => command.args(["--rpc-url", url]),
             None => command.args(["--devnet", folder.devnet().as_str()]),
         };
+        if let Some(chain_id) = &self.chain_id {
+            command.args(["--chain-id", &chain_id.to_string()]);
+        }
+        for key in &self.validator {
+            command.args(["--validator", &key.to_string()]);
+        }
         if let Some(kinds) = &self.kinds {
             let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
             command.args(["--kinds", &kinds.join(",")]);
@@ -338,6 +375,12 @@ fn failure(error: ProcessError, file: &Path) -> CliError {
         ProcessError::Follow(FollowError::Empty) => {
             CliError::failed(what).hint("wait for it: cowboyctl chain wait 1")
         }
+        ProcessError::Follow(FollowError::Untrusted(_)) => CliError::new(Exit::Invalid, what)
+            .hint("name the validators of now, as somebody you trust tells them: --validator KEY"),
+        ProcessError::Follow(FollowError::OtherRoot(file)) => CliError::new(Exit::Conflict, what)
+            .hint(format!("if the chain is meant to be another: rm {}", file.display())),
+        ProcessError::Follow(FollowError::Verification(error)) => (*error).into(),
+        ProcessError::Follow(FollowError::Home(error)) => error.into(),
         ProcessError::CannotExecute { kind, lacking } => cannot_execute(kind, lacking),
         ProcessError::NotItsKind(_) | ProcessError::Executors(_) => {
             CliError::new(Exit::Usage, what)

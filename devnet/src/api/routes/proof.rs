@@ -15,7 +15,8 @@ use cowboy_engine::{
 };
 
 /// Kinds of proofs, as they are asked for.
-const KINDS: &str = "account, actor, stored, job, runner, task, presence, timer or timers";
+const KINDS: &str =
+    "account, actor, stored, job, runner, task, presence, timer, timers or validators";
 
 /// Blocks after a state that are looked at for a header which names it.
 const LOOKED_AT: u64 = 64;
@@ -48,10 +49,15 @@ pub(super) fn prove(view: &View, kind: &str, query: &ProofQuery) -> Result<State
 
 /// What a request is about.
 fn subject(view: &View, kind: &str, key: Option<&str>) -> Result<Subject, ApiError> {
-    if kind == "presence" {
+    let newest = match kind {
+        "presence" => Some((Subject::Presence, "the newest that is known")),
+        "validators" => Some((Subject::Validators, "those of the state")),
+        _ => None,
+    };
+    if let Some((subject, which)) = newest {
         return match key {
-            None => Ok(Subject::Presence),
-            Some(_) => Err(ApiError::bad_request("presence has no key: the newest that is known")),
+            None => Ok(subject),
+            Some(_) => Err(ApiError::bad_request(format!("{kind} has no key: {which}"))),
         };
     }
     let key = key.unwrap_or_default();

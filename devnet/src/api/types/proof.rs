@@ -10,7 +10,8 @@ use utoipa::{IntoParams, ToSchema};
 pub struct ProofQuery {
     /// What the kind is looked up by: of `account` and `runner` a name or an address, of `actor`
     /// an address, of `stored` an actor, a slash and the key in its store, of `job`, `task` and
-    /// `timer` an id, of `timers` two heights as `120..150`, both included; nothing of `presence`.
+    /// `timer` an id, of `timers` two heights as `120..150`, both included; nothing of `presence`
+    /// and `validators`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The block whose state it is about, one of the last 256 (default: the newest for which there
@@ -22,10 +23,10 @@ pub struct ProofQuery {
 /// A proof of what a state has under a key, or that it has nothing there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StateProof {
-    /// What it is about: `account`, `actor`, `stored`, `job`, `runner`, `task`, `presence`, `timer`
-    /// or `timers`.
+    /// What it is about: `account`, `actor`, `stored`, `job`, `runner`, `task`, `presence`,
+    /// `timer`, `timers` or `validators`.
     pub kind: String,
-    /// What that is looked up by, whole; empty for `presence`.
+    /// What that is looked up by, whole; empty for `presence` and `validators`.
     pub key: String,
     /// The block that left the state.
     pub height: u64,

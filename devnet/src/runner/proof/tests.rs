@@ -2,24 +2,13 @@
 
 use super::*;
 use crate::{
-    consensus::{
-        Finalization, certificate,
-        scheme::{Committee, Scheme, Source},
-    },
     runner::Known,
-    sample::spec,
-};
-use commonware_consensus::{
-    simplex::types::{Finalize, Proposal},
-    types::{Epoch, Round, View},
+    sample::{certificate, spec},
 };
 use commonware_cryptography::{Signer as _, ed25519::PrivateKey};
-use commonware_parallel::Sequential;
-use commonware_utils::non_empty;
 use cowboy_engine::{
-    chain::{Entry, Evidence, Executed, Header},
+    chain::{Entry, Evidence, Executed},
     job::spec::{Assignment, JobSpec, JobStatus},
-    presence::Bitmap,
     primitives::{Height, SecretKey, keccak256, merkle},
 };
 use std::sync::Arc;
@@ -27,14 +16,6 @@ use std::sync::Arc;
 const CHAIN: u64 = 7;
 /// The part of the state root that jobs are in.
 const JOBS: usize = 3;
-
-struct Blind;
-
-impl Source for Blind {
-    fn presence(&self, _: &[u8]) -> Bitmap {
-        Bitmap::new(0)
-    }
-}
 
 /// The validators of [`proof`].
 fn voters() -> Vec<PrivateKey> {
@@ -76,31 +57,13 @@ fn signed(job_id: Hash, job: &Job, epoch: u64, voters: &[PrivateKey]) -> Vec<u8>
     header.height = Height::new(12);
     (header.round.epoch, header.round.view, header.round.parent_view) = (epoch, 12, 11);
     header.executed = Executed { height: Height::new(10), state_root };
-    let certificate = certificate(&header, voters);
+    let certificate = certificate(CHAIN, &header, voters);
     let proof = jobs.prove(&job_id).expect("it is there");
     let entry = Entry::Present(to_vec(job), proof);
     let evidence = Evidence::Entry { entry, order: None };
     StateProof { subject: Subject::Job(job_id), header, certificate, parts, evidence }
         .to_bytes()
         .expect("it is short")
-}
-
-fn certificate(header: &Header, voters: &[PrivateKey]) -> cowboy_engine::chain::Certificate {
-    let keys: Vec<[u8; 32]> =
-        voters.iter().map(|key| key.public_key().as_ref().try_into().expect("32 bytes")).collect();
-    let committee = Arc::new(Committee::of_keys(CHAIN, &keys).expect("keys differ"));
-    let round = Round::new(Epoch::new(header.round.epoch), View::new(header.round.view));
-    let parent = View::new(header.round.parent_view);
-    let proposal = Proposal::new(round, parent, certificate::digest(header.hash()));
-    let vote = |key: &PrivateKey| {
-        let scheme = Scheme::new(committee.clone(), key.clone(), Arc::new(Blind));
-        Finalize::sign(&scheme, proposal.clone()).expect("a member signs")
-    };
-    let votes: Vec<_> = voters.iter().take(committee.quorum()).map(vote).collect();
-    let scheme = Scheme::new(committee.clone(), voters[0].clone(), Arc::new(Blind));
-    let finalization: Finalization =
-        Finalization::from_finalizes(&scheme, non_empty![@&votes], &Sequential).expect("a quorum");
-    certificate::from_finalization(&finalization)
 }
 
 /// A proof that a runner with [`known`] believes.

@@ -228,6 +228,8 @@ fn one_validator_keeps_no_result_to_itself() {
         stage.say(Word::Assign(Box::new(assignment))).await;
         let taken = Event::Outcome { job_id, outcome: Outcome::Success };
         assert_eq!(stage.answers(), [Event::Accepted { job_id }, taken]);
+        stage.net.fabric.restore(&public("runner-0"), &public(&late));
+        stage.runner.count().wait_for(|count| *count == 3).await.unwrap();
         stage.net.blocks(2).await;
         let open = |stage: &Stage| stage.net.state.job(&job_id).unwrap().status.name();
         assert_eq!(open(&stage), "Assigned", "the liar passes nothing on");

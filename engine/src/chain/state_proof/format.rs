@@ -7,10 +7,13 @@
 //! evidence    = of a runner: keccak256 of the order (32) ‖ entry
 //!               of presence: 0x00, or 0x01 ‖ bytes (4) ‖ value
 //!               of timers: root of the other tree (32) ‖ next_seq (8) ‖ epoch (8) ‖ tree
+//!               of validators: newest committees ‖ newest subset epochs
 //!               else: entry
 //! entry       = 0x00, the map is empty
 //!               0x01 ‖ bytes of the value (4) ‖ value ‖ steps
 //!               0x02 ‖ path of the neighbour (32) ‖ hash of its value (32) ‖ steps
+//! newest      = blocks (8) ‖ entries (1): 1 or 2 ‖ for each, the newest first:
+//!               since (8) ‖ bytes of the value (4) ‖ value ‖ steps
 //! steps       = number (2), 256 at most ‖ for each: bit (1) ‖ sibling (32)
 //! ```
 //!
@@ -18,10 +21,13 @@
 //! [`pages::proof`](crate::timer::pages::proof).
 
 use super::{
-    Address, Entry, Evidence, Hash, Height, MAX_PROOF_BYTES, Oversize, PARTS, StateProof,
+    Address, Entry, Evidence, Hash, Height, MAX_PROOF_BYTES, Newest, Oversize, PARTS, StateProof,
     StateProofError, Subject, merkle,
 };
-use crate::primitives::codec::{Decode, Encode, from_slice, to_vec};
+use crate::{
+    chain::validators::Held,
+    primitives::codec::{Decode, Encode, from_slice, to_vec},
+};
 
 /// What a proof begins with.
 const MAGIC: &[u8; 8] = b"cbyproof";
@@ -42,6 +48,7 @@ impl Subject {
             Self::Presence => 7,
             Self::Timer(_) => 8,
             Self::Timers { .. } => 9,
+            Self::Validators => 10,
         }
     }
 
@@ -50,7 +57,7 @@ impl Subject {
             Self::Account(key) | Self::Actor(key) | Self::Runner(key) => key.0.to_vec(),
             Self::Stored(actor, key) => [&actor.0, key.as_bytes()].concat(),
             Self::Job(id) | Self::Task(id) | Self::Timer(id) => id.0.to_vec(),
-            Self::Presence => Vec::new(),
+            Self::Presence | Self::Validators => Vec::new(),
             Self::Timers { from, to } => [from.to_be_bytes(), to.to_be_bytes()].concat(),
         }
     }
@@ -70,7 +77,8 @@ impl Subject {
             5 => Self::Runner(address()?),
             6 => Self::Task(hash()?),
             7 if key.is_empty() => Self::Presence,
-            7 => return Err("expected an empty key"),
+            10 if key.is_empty() => Self::Validators,
+            7 | 10 => return Err("expected an empty key"),
             8 => Self::Timer(hash()?),
             9 => {
                 let key: &[u8; 16] = key.try_into().map_err(|_| "expected a key of 16 bytes")?;
@@ -81,7 +89,7 @@ impl Subject {
                 }
                 Self::Timers { from, to }
             }
-            _ => return Err("expected a kind from 1 to 9 before the key"),
+            _ => return Err("expected a kind from 1 to 10 before the key"),
         })
     }
 }
@@ -128,6 +136,17 @@ impl StateProof {
                 w.extend_from_slice(&epoch.to_be_bytes());
                 w.extend_from_slice(tree);
             }
+            Evidence::Newest(both) => {
+                for Newest { blocks, newest, before } in both.iter() {
+                    w.extend_from_slice(&blocks.to_be_bytes());
+                    w.push(1 + u8::from(before.is_some()));
+                    for Held { since, value, proof } in [newest].into_iter().chain(before) {
+                        w.extend_from_slice(&since.to_be_bytes());
+                        long(&mut w, value)?;
+                        write_steps(&mut w, proof);
+                    }
+                }
+            }
         }
         if w.len() > MAX_PROOF_BYTES { Err(oversize) } else { Ok(w) }
     }
@@ -169,6 +188,7 @@ impl StateProof {
                 epoch: u64::from_be_bytes(r.array()?),
                 tree: r.rest().to_vec(),
             },
+            Subject::Validators => Evidence::Newest(Box::new([r.newest()?, r.newest()?])),
             Subject::Runner(_) => {
                 let order = Some(Hash(r.array()?));
                 Evidence::Entry { order, entry: r.entry()? }
@@ -244,6 +264,22 @@ impl<'a> Input<'a> {
             }
             _ => Err(self.before("expected 0, 1 or 2")),
         }
+    }
+
+    fn newest(&mut self) -> Result<Newest, StateProofError> {
+        let blocks = u64::from_be_bytes(self.array()?);
+        let [entries] = self.array()?;
+        if !(1..=2).contains(&entries) {
+            return Err(self.before("expected 1 or 2"));
+        }
+        let newest = self.held()?;
+        let before = if entries == 2 { Some(self.held()?) } else { None };
+        Ok(Newest { blocks, newest, before })
+    }
+
+    fn held(&mut self) -> Result<Held, StateProofError> {
+        let since = u64::from_be_bytes(self.array()?);
+        Ok(Held { since, value: self.long()?.to_vec(), proof: self.steps()? })
     }
 
     fn steps(&mut self) -> Result<merkle::Proof, StateProofError> {

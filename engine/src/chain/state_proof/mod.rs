@@ -13,10 +13,12 @@
 //! are in `format`, and in docs/proofs.md.
 
 mod format;
+mod validators;
 
 use super::{
     block::{Certificate, Header},
     state::{PARTS, Part, State},
+    validators::{Newest, Roster},
 };
 use crate::{
     primitives::{
@@ -60,6 +62,9 @@ pub enum Subject {
         /// The last.
         to: Height,
     },
+    /// The committees of the state's consensus epoch and of the next, and the subset epochs that
+    /// count.
+    Validators,
 }
 
 impl Subject {
@@ -75,6 +80,7 @@ impl Subject {
             Self::Presence => "presence",
             Self::Timer(_) => "timer",
             Self::Timers { .. } => "timers",
+            Self::Validators => "validators",
         }
     }
 
@@ -88,6 +94,7 @@ impl Subject {
             Self::Task(_) => Part::Tasks,
             Self::Presence => Part::Presence,
             Self::Timer(_) | Self::Timers { .. } => Part::Timers,
+            Self::Validators => Part::Committees,
         }
     }
 }
@@ -100,7 +107,7 @@ impl fmt::Display for Subject {
             Self::Account(key) | Self::Actor(key) | Self::Runner(key) => write!(f, "{kind} {key}"),
             Self::Stored(actor, key) => write!(f, "{kind} {actor}/{key}"),
             Self::Job(id) | Self::Task(id) | Self::Timer(id) => write!(f, "{kind} {id}"),
-            Self::Presence => f.write_str(kind),
+            Self::Presence | Self::Validators => f.write_str(kind),
             Self::Timers { from, to } => write!(f, "{kind} {from}..{to}"),
         }
     }
@@ -144,6 +151,8 @@ pub enum Evidence {
         /// See [`crate::timer::pages::proof`].
         tree: Vec<u8>,
     },
+    /// The newest committees and the newest subset epochs, which are two parts of the state root.
+    Newest(Box<[Newest; 2]>),
 }
 
 /// What a map has under a key.
@@ -175,6 +184,8 @@ pub enum Found<'a> {
     Value(&'a [u8]),
     /// These timers and no others, in order of height and id.
     Timers(Vec<(Height, Hash)>),
+    /// Who validates, and whom runners connect to.
+    Validators(Roster),
 }
 
 /// Why bytes prove nothing. Each variant is one check, and its text names it.
@@ -207,7 +218,7 @@ pub enum StateProofError {
         /// What was expected.
         what: &'static str,
     },
-    /// The header or certificate does not decode.
+    /// The header, the certificate or a list of validators does not decode.
     #[error("form: the {record} does not decode: {error}")]
     Record {
         /// Which.
@@ -254,6 +265,14 @@ pub enum StateProofError {
     Steps {
         /// What it is about.
         kind: &'static str,
+    },
+    /// The newest entries do not say what holds after the block.
+    #[error("{kind}: the entries shown do not hold after block {height}")]
+    NotThen {
+        /// What it is about.
+        kind: &'static str,
+        /// The block.
+        height: Height,
     },
     /// The tree of timers does not show the whole range.
     #[error("{kind}: {error}")]
@@ -316,6 +335,7 @@ impl StateProof {
                 let root = Commitment { book, heights, next_seq, epoch }.root();
                 Ok((root, Found::Timers(timers)))
             }
+            (Subject::Validators, Evidence::Newest(newest)) => validators::found(self, newest),
             (subject, Evidence::Entry { entry, order }) => {
                 let key = subject.map_key().ok_or(StateProofError::Steps { kind })?;
                 let (root, found) = match entry {
@@ -355,7 +375,7 @@ impl Subject {
             Self::Account(key) | Self::Actor(key) | Self::Runner(key) => Some(MapKey::Address(key)),
             Self::Job(key) | Self::Task(key) => Some(MapKey::Hash(key)),
             Self::Stored(actor, key) => Some(MapKey::Stored(actor, key)),
-            Self::Presence | Self::Timer(_) | Self::Timers { .. } => None,
+            Self::Presence | Self::Timer(_) | Self::Timers { .. } | Self::Validators => None,
         }
     }
 }
@@ -403,6 +423,10 @@ fn evidence(state: &State, subject: &Subject) -> Result<Evidence, Oversize> {
             let Commitment { book, next_seq, epoch, .. } = state.timers().commitment();
             let tree = state.timers().prove_range(*from, *to, limit)?;
             return Ok(Evidence::Queue { other_root: book, next_seq, epoch, tree });
+        }
+        Subject::Validators => {
+            let newest = state.validators.newest(state.params.epoch_blocks);
+            return Ok(Evidence::Newest(Box::new(newest)));
         }
     };
     Ok(Evidence::Entry { entry, order: None })

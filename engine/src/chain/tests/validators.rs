@@ -2,7 +2,12 @@
 
 use super::*;
 use crate::{
-    chain::{params::MIN_EPOCH_BLOCKS, transaction::RemoveValidator, validators::OVERLAP_BLOCKS},
+    chain::{
+        params::MIN_EPOCH_BLOCKS,
+        state_proof::Evidence,
+        transaction::RemoveValidator,
+        validators::{Newest, OVERLAP_BLOCKS},
+    },
     presence::ThresholdRule,
 };
 use curve25519_dalek::edwards::CompressedEdwardsY;
@@ -220,4 +225,135 @@ fn votes_are_numbered_by_the_committee_of_their_own_epoch() {
     // Numbered by the wrong committee they are somebody else's.
     let first_of_subset = later.iter().position(|v| subset.contains(v)).unwrap();
     assert!(first_of_subset > 0);
+}
+
+/// A chain on which validators leave in several epochs, and all its states.
+fn rotated() -> (Chain, Vec<State>) {
+    let mut chain = governed(7, ThresholdRule::Committee);
+    let mut states = vec![chain.state.clone()];
+    for height in 1..5 * MIN_EPOCH_BLOCKS {
+        match (height / MIN_EPOCH_BLOCKS, height % MIN_EPOCH_BLOCKS) {
+            (0, 3) => chain.status("alice", remove("validator-0")).unwrap(),
+            // The last moment.
+            (1, 7) => chain.status("alice", remove("validator-1")).unwrap(),
+            (3, 1) => chain.status("alice", remove("validator-2")).unwrap(),
+            (3, 2) => chain.status("alice", Payload::AddValidator(validator("new"))).unwrap(),
+            _ => drop(chain.reach(height)),
+        }
+        states.push(chain.state.clone());
+    }
+    (chain, states)
+}
+
+/// What a proof about validators has for evidence.
+fn newest(proof: &mut StateProof) -> &mut [Newest; 2] {
+    match &mut proof.evidence {
+        Evidence::Newest(both) => both,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_proof_shows_the_committees_and_subset_epochs_that_hold() {
+    let (mut chain, states) = rotated();
+    let runner = key("runner-0").public_key();
+    let mut overlaps = 0;
+    for state in states {
+        chain.state = state.clone();
+        let proof = chain.prove(Subject::Validators);
+        let read = StateProof::from_bytes(&proof.to_bytes().unwrap()).unwrap();
+        assert_eq!(read, proof);
+        let Found::Validators(roster) = read.check().unwrap().found else { panic!("validators") };
+        assert_eq!(roster, state.roster());
+        let epoch = state.epoch_at(state.height());
+        assert_eq!(roster.epoch, epoch);
+        for epoch in [epoch, epoch + 1] {
+            assert_eq!(roster.committee_of(epoch).unwrap().as_slice(), state.validators_in(epoch));
+        }
+        assert_eq!(roster.committee_of(epoch + 2), None);
+        let last = (state.height().get() + 1).is_multiple_of(MIN_EPOCH_BLOCKS);
+        assert_eq!(roster.next_decided, last);
+        assert_eq!(roster.subsets_of(&runner), state.subsets_of(&runner));
+        overlaps += usize::from(roster.subsets.len() == 2);
+    }
+    assert!(overlaps > 0);
+}
+
+#[test]
+fn a_proof_that_leaves_out_the_newest_committee_or_is_of_another_state_shows_nothing() {
+    let (mut chain, states) = rotated();
+    let proof = chain.prove(Subject::Validators);
+    let refused = |change: &dyn Fn(&mut StateProof), expected: &str| {
+        let mut changed = proof.clone();
+        change(&mut changed);
+        let error = changed.check().expect_err(expected).to_string();
+        assert!(error.starts_with(expected), "{error}");
+    };
+    for map in 0..2 {
+        let other = "validators: the evidence gives root 0x";
+        let omitted = |proof: &mut StateProof| {
+            let newest = &mut newest(proof)[map];
+            newest.newest = newest.before.take().unwrap();
+        };
+        refused(&omitted, other);
+        refused(&|proof| newest(proof)[map].before = None, other);
+        refused(&|proof| newest(proof)[map].blocks += 1, other);
+        let of_no_map = "validators: the evidence is of no map";
+        refused(&|proof| newest(proof)[map].newest.since += 1, of_no_map);
+        let twice = |proof: &mut StateProof| {
+            let newest = &mut newest(proof)[map];
+            newest.before = Some(newest.newest.clone());
+        };
+        refused(&twice, of_no_map);
+        let forged = |proof: &mut StateProof| newest(proof)[map].newest.value.push(0);
+        refused(&forged, of_no_map);
+    }
+    refused(&|proof| newest(proof).swap(0, 1), "validators: the evidence gives root 0x");
+    refused(&|proof| proof.subject = Subject::Presence, "presence: the evidence is of no map");
+
+    // The evidence of an earlier state, of another chain.
+    chain.state = states[MIN_EPOCH_BLOCKS as usize].clone();
+    let earlier = chain.prove(Subject::Validators).evidence;
+    refused(&|proof| proof.evidence = earlier.clone(), "validators: the evidence gives root 0x");
+    let other = governed(3, ThresholdRule::Committee).prove(Subject::Validators).evidence;
+    refused(&|proof| proof.evidence = other.clone(), "validators: the evidence gives root 0x");
+
+    let bytes = proof.to_bytes().unwrap();
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1 << (at % 8);
+        let Ok(read) = StateProof::from_bytes(&changed) else { continue };
+        assert_eq!(read.to_bytes().unwrap(), changed, "one form: byte {at}");
+        let only_votes = read.certificate != proof.certificate;
+        assert!(read.check().is_err() || only_votes, "byte {at}");
+    }
+    for end in 0..bytes.len() {
+        assert!(StateProof::from_bytes(&bytes[..end]).is_err(), "cut at {end}");
+    }
+}
+
+/// A state that no execution comes to, since transactions of an epoch change the next one.
+#[test]
+fn entries_that_begin_after_the_state_are_refused() {
+    let mut chain = governed(4, ThresholdRule::Committee);
+    chain.reach(3);
+    let check = |chain: &Chain, holds: bool| {
+        let proof = chain.prove(Subject::Validators);
+        let error = proof.check().err().map(|error| error.to_string());
+        let expected = "validators: the entries shown do not hold after block 3";
+        assert_eq!(error.as_deref(), (!holds).then_some(expected));
+    };
+    let first = chain.state.clone();
+    let leave = |chain: &mut Chain, epoch| {
+        chain.state.validators.remove(epoch, key("validator-0").address()).unwrap();
+    };
+    leave(&mut chain, 1);
+    check(&chain, true);
+    chain.state = first.clone();
+    leave(&mut chain, 2);
+    check(&chain, false);
+    chain.state = first;
+    let later = SubsetEpoch { number: 1, validators: Arc::new(validators(4)) };
+    chain.state.validators.advance(Height::new(4), later);
+    check(&chain, false);
 }

@@ -90,6 +90,8 @@ async fn each_kind_is_proved_with_header_and_certificate() {
     }
     let (_, proof) = devnet.proved("presence", &query(None)).await;
     assert!(matches!(proof.check().unwrap().found, Found::Value(_)));
+    let (_, proof) = devnet.proved("validators", &query(None)).await;
+    assert_eq!(proof.check().unwrap().found, Found::Validators(devnet.state.roster()));
 }
 
 #[tokio::test]
@@ -137,6 +139,7 @@ async fn what_is_no_question_is_refused() {
         ("job", "0x12", "`0x12` is no job id"),
         ("stored", "n", "`n` is no place in a store"),
         ("presence", "n", "presence has no key"),
+        ("validators", "n", "validators has no key"),
         ("account", "zed", "there is no account `zed`"),
     ] {
         let (code, got) = devnet.refused_proof(kind, &query(key)).await;

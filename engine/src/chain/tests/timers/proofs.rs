@@ -57,13 +57,14 @@ fn filled() -> (Chain, Hash, Vec<Subject>) {
         heights(0, u64::MAX),
         heights(here + 101, here + 102),
         heights(here + 500, here + 600),
+        Subject::Validators,
     ];
     (chain, timers[11], subjects)
 }
 
 impl Chain {
     /// A proof over the state, from the header of a child without real votes.
-    fn prove(&self, subject: Subject) -> StateProof {
+    pub(in crate::chain::tests) fn prove(&self, subject: Subject) -> StateProof {
         let header = self.block(vec![]).header;
         let vote = |validator| Vote {
             validator,
@@ -106,6 +107,10 @@ fn each_kind_is_shown_as_the_state_has_it() {
                 all.retain(|(height, _)| (from..=to).contains(&height));
                 all.sort_unstable();
                 assert_eq!(found, all, "{subject}");
+                continue;
+            }
+            Subject::Validators => {
+                assert_eq!(statement.found, Found::Validators(state.roster()), "{subject}");
                 continue;
             }
         };
@@ -209,7 +214,7 @@ fn each_check_has_its_name() {
     let long = vec![0; MAX_PROOF_BYTES + 1];
     assert!(matches!(refused(&long), StateProofError::Length { .. }));
     let mut other = bytes;
-    other[9] = 10;
+    other[9] = 11;
     assert!(matches!(refused(&other), StateProofError::Form { at: 12, .. }));
 }
 
