@@ -69,7 +69,8 @@ impl Forgery {
 
     /// A job for `runner` that makes the file `marker`, with a proof that it is the chain's.
     fn job(&self, runner: Address, marker: &Path) -> PolledJob {
-        let mut spec = sample::spec(1_000_000);
+        let mut spec = sample::spec(10_000);
+        (spec.bounds.expected_execution_ms, spec.bounds.max_memory_mb) = (60_000, 512);
         spec.work = Work::Custom(CommandWork {
             program: "touch".into(),
             args: vec![marker.to_str().unwrap().into()],
@@ -231,7 +232,7 @@ fn a_runner_whose_api_begins_to_lie_keeps_to_whom_it_knew() {
     let ended = own.ended();
     assert_eq!(ended.code, 0, "{ended:?}");
     assert_eq!(ended.stderr.matches("who validates now is not proved").count(), 1, "{ended:?}");
-    assert!(ended.stderr.contains("0 have signed the state of"), "{ended:?}");
+    assert!(ended.stderr.contains("the runner knows other validators"), "{ended:?}");
 }
 
 #[test]

@@ -380,12 +380,11 @@ fn failure(error: ProcessError, file: &Path) -> CliError {
         ProcessError::Follow(FollowError::OtherRoot(file)) => CliError::new(Exit::Conflict, what)
             .hint(format!("if the chain is meant to be another: rm {}", file.display())),
         ProcessError::Follow(FollowError::Verification(error)) => (*error).into(),
-        ProcessError::Follow(FollowError::Home(error)) => error.into(),
         ProcessError::CannotExecute { kind, lacking } => cannot_execute(kind, lacking),
         ProcessError::NotItsKind(_) | ProcessError::Executors(_) => {
             CliError::new(Exit::Usage, what)
         }
-        ProcessError::Home(error) => error.into(),
+        ProcessError::Follow(FollowError::Home(error)) | ProcessError::Home(error) => error.into(),
         ProcessError::Follow(FollowError::Answer(_))
         | ProcessError::Tls(_)
         | ProcessError::Transport(_)
