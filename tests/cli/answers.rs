@@ -386,6 +386,7 @@ fn explanation() -> Explanation {
         block_hash: hash(42),
         seed: hash(5),
         mru: None,
+        mru_multiplier: None,
         draws: vec![Draw {
             draw: 0,
             r: 5,

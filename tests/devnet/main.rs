@@ -22,6 +22,7 @@ mod leases;
 mod liars;
 mod migration;
 mod on_purpose;
+mod parameters;
 mod payers;
 mod policies;
 mod presence;

@@ -11,6 +11,7 @@ mod jobs;
 mod limits;
 mod metrics;
 mod openapi;
+mod parameters;
 mod polling;
 mod presence;
 mod pruned;

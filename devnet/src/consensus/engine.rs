@@ -364,7 +364,6 @@ where
         sightings,
         pace: timing.pace,
         haste,
-        epoch_blocks: epoch_blocks.get(),
         span: span.clone(),
     };
     let inline =

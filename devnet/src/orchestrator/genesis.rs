@@ -52,6 +52,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
             threshold_rule: plan.threshold_rule,
             epoch_blocks: plan.epoch_blocks,
             phase: plan.phase,
+            connectivity: plan.connectivity,
             timers: plan.timers.clone(),
             tasks: TaskParams { scheme: scheme(plan) },
             system_deployers: governing.map(|a| plan.key(&a.name).address()).into_iter().collect(),

@@ -364,6 +364,6 @@ fn stored_records_change_with_the_format() {
     };
     let state = crate::sample::genesis(4, 3).state().unwrap();
     let records = keccak256(&[&to_vec(&job), &to_vec(&report), &to_vec(&state)]).to_string();
-    let hash = "0xc9c1492f8abcb8d79c8d12c9198941416c0597273f80bef20d2ba458889e348c";
-    assert_eq!((schema::FORMAT, records.as_str()), (10, hash));
+    let hash = "0x217fc5998d832ddad6708d4766b0d86385b6c1d5cc76d0581971e88018c6ca93";
+    assert_eq!((schema::FORMAT, records.as_str()), (11, hash));
 }

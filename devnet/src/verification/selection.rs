@@ -16,7 +16,11 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{DrawRecord, State, transition::candidates_root},
-    job::{filter::Verdict, selection, spec::Assignment},
+    job::{
+        filter::Verdict,
+        selection::{self, Favoured},
+        spec::Assignment,
+    },
     primitives::{Address, Hash, Height, Wei},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -271,12 +275,18 @@ impl Findings<'_> {
         convert::job::candidate(verdict, gone, self.names.shown(&verdict.runner, told))
     }
 
-    fn mru(&mut self, expected: Option<Address>, said: &Explanation) {
+    fn mru(&mut self, expected: Option<Favoured>, said: &Explanation) {
         let got = said.mru.as_deref();
-        let should = expected.map(|runner| self.names.shown(&runner, got));
+        let should = expected.map(|favoured| self.names.shown(&favoured.runner, got));
         self.expect(said.mru == should, || {
             let name = |runner: Option<&str>| runner.unwrap_or("nobody").to_owned();
             format!("{} was favoured by MRU, should be {}", name(got), name(should.as_deref()))
+        });
+        let multiplier = expected.map(|favoured| favoured.multiplier);
+        self.expect(said.mru_multiplier == multiplier, || {
+            let times = |times: Option<u64>| times.unwrap_or(1);
+            let (got, should) = (times(said.mru_multiplier), times(multiplier));
+            format!("the MRU runner counted {got} times, should be {should}")
         });
     }
 
@@ -344,7 +354,9 @@ impl Findings<'_> {
             named.map(|candidate| *candidate.address)
         };
         let mru = said.mru.as_ref().filter(|name| called(name).is_some());
-        let mru = mru.and_then(|name| called(&name));
+        let mru = mru.and_then(|name| {
+            Some(Favoured { runner: called(&name)?, multiplier: said.mru_multiplier? })
+        });
         let drawn = selection::committee(&candidates, seed, said.wanted as usize, mru);
         let root = candidates_root(&candidates);
         self.expect(said.candidates_root.is_none_or(|said| *said == root), || {

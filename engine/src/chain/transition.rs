@@ -57,7 +57,11 @@ use super::{
 use crate::{
     actor::{Budget, Effect},
     fees::{basefee, meter},
-    job::{filter::Verdict, selection::Selection, spec::SpecError},
+    job::{
+        filter::Verdict,
+        selection::{Favoured, Selection},
+        spec::SpecError,
+    },
     presence::{Bitmap, Phase},
     primitives::{Address, Cells, Cycles, Hash, Height, Wei},
     record,
@@ -93,8 +97,8 @@ pub struct DrawRecord {
     pub parent: Hash,
     /// The seed.
     pub seed: Hash,
-    /// The live MRU runner of (submitter, kind).
-    pub mru: Option<Address>,
+    /// The live MRU runner of (submitter, kind), and by how much it was favoured.
+    pub mru: Option<Favoured>,
     /// The migration phase, which says whether the presence filter counted.
     pub phase: Phase,
     /// The h whose P(h) told who is present; `None`: none was recent enough, nobody is.
@@ -247,10 +251,11 @@ fn run(
     run.state.head = Arc::new(header.clone());
     run.state.head_hash = header.hash();
     let derived = run.resolve_certificates()?;
-    if let Some(due) = parent.subset_epoch_due(header.height) {
+    let due = parent.subset_epoch_due(header.height);
+    if let Some(due) = &due {
         run.emit(SubsetEpochAdvanced { epoch: due.number });
-        run.state.validators.advance(header.height, due);
     }
+    run.state.validators.enter(header.height, parent.rhythm(), due);
     run.activate_proposals();
     let mut lane = run.open_lane();
     let timers_first = run.terms.policy == Policy::GbaAuction;
@@ -533,7 +538,8 @@ impl Run<'_> {
         state.basefee_cycle = basefee::next(state.basefee_cycle, cycles, meter::TARGET_CYCLES);
         state.basefee_cell = basefee::next(state.basefee_cell, cells, meter::TARGET_CELLS);
         let height = self.block.header.height;
-        state.timers.prepare(&self.parent.params.timers, height.next(), state.basefee_cycle);
+        let State { timers, connectivity, basefee_cycle, .. } = state;
+        timers.prepare(connectivity, &self.parent.params.timers, height.next(), *basefee_cycle);
         state.note_order(height);
         if self.tips.is_zero() {
             return report;

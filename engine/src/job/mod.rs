@@ -13,5 +13,5 @@ pub mod state;
 pub mod verification;
 pub mod work;
 
-pub use mru::{MRU_TTL_BLOCKS, MruRecord};
-pub use selection::{MRU_WEIGHT_MULTIPLIER, Selection};
+pub use mru::MruRecord;
+pub use selection::{Favoured, Selection};

@@ -5,12 +5,9 @@ use crate::primitives::{
     codec::{Decode, DecodeError, Encode, Reader, Writer},
 };
 
-/// Blocks through which a record counts, the last included; older ones go on the next read.
-pub const MRU_TTL_BLOCKS: u64 = 256;
-
 /// The runner that last won a verified job of one submitter and job kind.
 ///
-/// Stored in 28 bytes: runner\[20\] ‖ set_at\[8 BE\].
+/// Stored in 28 bytes: runner\[20\] ‖ set_at\[8 BE\]. One past its time goes on the next read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MruRecord {
     /// The winner: first committee member, in draw order, whose result agreed.
@@ -20,9 +17,10 @@ pub struct MruRecord {
 }
 
 impl MruRecord {
-    /// Whether the record still favours its runner at `now`.
-    pub const fn is_live(&self, now: Height) -> bool {
-        now.since(self.set_at) <= MRU_TTL_BLOCKS
+    /// Whether the record still favours its runner at `now`, where records count through `ttl`
+    /// blocks, the last included.
+    pub const fn is_live(&self, now: Height, ttl: u64) -> bool {
+        now.since(self.set_at) <= ttl
     }
 
     /// The stored form.
@@ -65,14 +63,17 @@ mod tests {
 
     #[test]
     fn lives_through_its_last_block() {
-        let check = |blocks: u64, live: bool| {
-            assert_eq!(RECORD.is_live(RECORD.set_at.after(blocks)), live, "{blocks} blocks on");
+        let check = |ttl: u64, blocks: u64, live: bool| {
+            let now = RECORD.set_at.after(blocks);
+            assert_eq!(RECORD.is_live(now, ttl), live, "{blocks} blocks on of {ttl}");
         };
-        check(0, true);
-        check(1, true);
-        check(256, true);
-        check(257, false);
-        check(u64::MAX, false);
+        check(256, 0, true);
+        check(256, 1, true);
+        check(256, 256, true);
+        check(256, 257, false);
+        check(256, u64::MAX, false);
+        check(8, 8, true);
+        check(8, 9, false);
     }
 
     #[test]

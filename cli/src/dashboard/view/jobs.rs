@@ -293,7 +293,12 @@ fn explained(opened: &OpenedJob, page: &mut Page, look: Look) {
         "favoured",
         &mru.map_or_else(
             || "none: every weight counts once".to_owned(),
-            |mru| format!("{mru}, most recently used: it counts four times in draw 0"),
+            |mru| {
+                // Recordings of earlier versions do not say.
+                let times = explanation.mru_multiplier.map(|times| format!("{times} times"));
+                let times = times.as_deref().unwrap_or("several times");
+                format!("{mru}, most recently used: it counts {times} in draw 0")
+            },
         ),
     );
     if let Some(root) = &explanation.candidates_root {

@@ -48,7 +48,8 @@ pub(super) fn explain(
         candidates,
         block_hash: draw.parent.into(),
         seed: draw.seed.into(),
-        mru: draw.mru.map(|runner| view.name(&runner)),
+        mru: draw.mru.map(|favoured| view.name(&favoured.runner)),
+        mru_multiplier: draw.mru.map(|favoured| favoured.multiplier),
         draws: draw
             .selection
             .draws
@@ -69,7 +70,7 @@ pub(super) fn redraw(
     job: &Job,
     candidates: &[(Address, Wei)],
     seed: Hash,
-    mru: Option<Address>,
+    mru: Option<selection::Favoured>,
 ) -> selection::Selection {
     selection::committee(candidates, seed, job.spec.verification.runners as usize, mru)
 }

@@ -10,6 +10,7 @@ use cowboy_engine::{
     chain::{DrawRecord, Payload},
     job::{
         filter::{Filter, Verdict},
+        selection::Favoured,
         spec::JobSpec,
     },
     primitives::{Hash, Wei, codec::to_vec},
@@ -190,7 +191,10 @@ async fn a_draw_is_explained_and_done_again() {
     check(&|draw| draw.seed = Hash::ZERO, "the draw's seed is 0x0000").await;
     check(&|draw| draw.parent = Hash::ZERO, "the seed was made of 0x0000").await;
     let favoured = "runner-2 was favoured by MRU, should be nobody";
-    check(&|draw| draw.mru = Some(address("runner-2")), favoured).await;
+    let mru = Favoured { runner: address("runner-2"), multiplier: 4 };
+    check(&|draw| draw.mru = Some(mru), favoured).await;
+    let counted = "the MRU runner counted 4 times, should be 1";
+    check(&|draw| draw.mru = Some(mru), counted).await;
     let draws = "the recorded draws are not those of the seed";
     check(&|draw| draw.selection.draws[0].r ^= 1, draws).await;
     check(&|draw| draw.selection.draws[0].picked = address("runner-1"), draws).await;

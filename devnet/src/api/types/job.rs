@@ -235,8 +235,11 @@ pub struct Explanation {
     pub block_hash: HashText,
     /// The seed of the draw.
     pub seed: HashText,
-    /// The submitter's live MRU runner, whose weight counts four times in draw 0.
+    /// The submitter's live MRU runner, whose weight counts several times in draw 0.
     pub mru: Option<String>,
+    /// How many times it counts; absent where nobody is favoured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mru_multiplier: Option<u64>,
     /// The draws; empty while there are too few candidates.
     pub draws: Vec<Draw>,
     /// The Merkle root of the surviving candidates, as stored with the job.

@@ -103,7 +103,10 @@ impl Service for RunnerLink {
 
     fn command(&mut self, session: &mut Validator, command: Command) {
         match command {
-            Command::Head(head) => session.handle_head(head),
+            Command::Head(head, connectivity) => {
+                session.govern(connectivity);
+                session.handle_head(head);
+            }
             Command::Assign(assignment) => self.assign(session, *assignment),
             Command::Prove(job_id, proof) => session.prove(&job_id, proof),
             Command::Errand(errand) => self.run_errand(session, &errand),
@@ -138,7 +141,7 @@ impl RunnerLink {
     }
 
     fn established(&mut self, session: &mut Validator) {
-        let (head, dispatches) = {
+        let (head, connectivity, dispatches) = {
             let mut shared = self.gateway.0.shared.lock();
             let Shared { state, view, links, errands, .. } = &mut *shared;
             self.half_open = None;
@@ -162,8 +165,9 @@ impl RunnerLink {
             }
             view.opened(self.runner);
             self.gateway.0.count.send_replace(links.len());
-            (state.height(), dispatches)
+            (state.height(), *state.connectivity(), dispatches)
         };
+        session.govern(connectivity);
         session.handle_head(head);
         tracing::info!(runner = %self.runner, remote = %self.remote, "runner connected");
         for dispatch in dispatches {

@@ -10,10 +10,11 @@ use crate::{
     },
     job::{
         filter::Scene,
-        selection,
+        selection::{self, Favoured},
         spec::{Assignment, Cancellation, Failure, FailureReason, Job, JobSpec, JobStatus},
         state::MAX_RETRIES,
     },
+    presence::Connectivity,
     primitives::{Address, Hash, Height, Wei, merkle::Map},
 };
 use std::sync::Arc;
@@ -232,6 +233,7 @@ impl Run<'_> {
             active_jobs: &|runner| registry.get(runner).map_or(u32::MAX, |r| r.active_jobs),
             entitlements: &self.parent.entitlements,
             present: self.state.present_at(height),
+            stale: self.state.connectivity.stale_heartbeat_blocks,
             excluded: &job.attempt.left_out(),
         }
         .judge(&job.spec);
@@ -277,11 +279,12 @@ impl Run<'_> {
     }
 
     /// The live MRU runner; a record past its time is removed by being read.
-    fn read_mru(&mut self, submitter: Address, spec: &JobSpec) -> Option<Address> {
+    fn read_mru(&mut self, submitter: Address, spec: &JobSpec) -> Option<Favoured> {
         let key = (submitter, spec.work.kind());
         let record = self.state.mru.get(&key)?;
-        if record.is_live(self.height()) {
-            return Some(record.runner);
+        let Connectivity { mru_ttl_blocks, mru_multiplier, .. } = self.state.connectivity;
+        if record.is_live(self.height(), mru_ttl_blocks) {
+            return Some(Favoured { runner: record.runner, multiplier: mru_multiplier });
         }
         self.state.mru.remove(&key);
         None
