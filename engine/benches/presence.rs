@@ -3,8 +3,8 @@
 
 use bitvec::{order::Lsb0, view::BitView as _};
 use cowboy_engine::{
-    job::selection::{self, Draw, MRU_WEIGHT_MULTIPLIER, Selection, stake_to_weight},
-    presence::{Bitmap, ThresholdRule, canonical, threshold},
+    job::selection::{self, Draw, Favoured, Selection, stake_to_weight},
+    presence::{Bitmap, Connectivity, ThresholdRule, canonical, threshold},
     primitives::{Address, Hash, Wei, keccak256},
     registry::MIN_STAKE,
 };
@@ -103,17 +103,20 @@ fn presence(c: &mut Criterion) {
 
 /// The draw as the specification's reference has it: weights looked up once, and for each draw
 /// summed and scanned from the first that is left.
-fn scan(candidates: &[(Address, Wei)], seed: Hash, m: usize, mru: Option<Address>) -> Selection {
+fn scan(candidates: &[(Address, Wei)], seed: Hash, m: usize, mru: Option<Favoured>) -> Selection {
     let mut pool = candidates.to_vec();
     pool.sort_unstable();
     let mut weights: Vec<u64> = pool.iter().map(|(_, stake)| stake_to_weight(*stake)).collect();
-    let mut favoured = mru.and_then(|mru| pool.iter().position(|(address, _)| *address == mru));
+    let mut favoured = mru.and_then(|mru| {
+        let at = pool.iter().position(|(address, _)| *address == mru.runner)?;
+        Some((at, mru.multiplier))
+    });
     let mut selection = Selection::default();
     let mut state = seed;
     for i in 0..m.min(pool.len()) {
-        let bonus = favoured.take().map(|at| (at, weights[at]));
-        if let Some((at, weight)) = bonus {
-            weights[at] = weight * MRU_WEIGHT_MULTIPLIER;
+        let bonus = favoured.take().map(|(at, multiplier)| (at, weights[at], multiplier));
+        if let Some((at, weight, multiplier)) = bonus {
+            weights[at] = weight * multiplier;
         }
         let total = weights[i..].iter().sum();
         state = keccak256(&[state.as_bytes(), &(i as u64).to_le_bytes()]);
@@ -124,7 +127,7 @@ fn scan(candidates: &[(Address, Wei)], seed: Hash, m: usize, mru: Option<Address
             rest -= weights[at];
             at += 1;
         }
-        if let Some((at, weight)) = bonus {
+        if let Some((at, weight, _)) = bonus {
             weights[at] = weight;
         }
         pool.swap(i, at);
@@ -146,7 +149,9 @@ fn draw(c: &mut Criterion) {
         // In the order in which the filters leave them.
         let mut candidates: Vec<_> = (0..n).map(candidate).collect();
         candidates.sort_unstable();
-        let mru = Some(candidates[candidates.len() / 2].0);
+        let runner = candidates[candidates.len() / 2].0;
+        let multiplier = Connectivity::DEFAULT.mru_multiplier;
+        let mru = Some(Favoured { runner, multiplier });
         let seed = keccak256(&[b"seed"]);
         for m in [1, 3, 9] {
             let drawn = selection::draw(&candidates, seed, m, mru);

@@ -13,8 +13,8 @@ use cowboy_engine::{
     actor::{self, Budget, ErrorKind, Module},
     chain::{Setup, Suite},
     fees::basefee,
-    job::selection,
-    presence::{Bitmap, ThresholdRule, canonical, subset, threshold},
+    job::selection::{self, Favoured},
+    presence::{Bitmap, Connectivity, ThresholdRule, canonical, subset, threshold},
     primitives::{Address, Hash, Height, PublicKey, SecretKey, Wei},
     proof::{self, Element, Statement, Witness},
     session::backoff,
@@ -319,6 +319,8 @@ fn selection() {
             candidates.push((candidate.address.address()?, candidate.stake.0));
         }
         let mru = case.mru.as_ref().map(Bytes::address).transpose()?;
+        let multiplier = Connectivity::DEFAULT.mru_multiplier;
+        let mru = mru.map(|runner| Favoured { runner, multiplier });
         let drawn = selection::draw(&candidates, seed, case.runners, mru);
         let committee = case.committee.iter().map(Bytes::address).collect::<Result<Vec<_>, _>>()?;
         equal("committee", &drawn.committee, &committee)?;

@@ -24,6 +24,7 @@ mod liar;
 mod liars;
 mod migration;
 mod on_purpose;
+mod parameters;
 mod payers;
 mod policies;
 mod presence;

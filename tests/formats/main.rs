@@ -8,9 +8,10 @@ use cowboy_devnet::{sample::spec, transport::tls};
 use cowboy_engine::{
     chain::{Payload, Transaction, transaction::RegisterRunner},
     job::spec::{MAX_MEMORY_MB, MAX_RETURN_BYTES},
+    presence::Connectivity,
     primitives::{Hash, Height, SecretKey, Signature, Wei, codec::to_vec},
-    registry::{Capabilities, JobKind, MIN_STAKE, STALE_HEARTBEAT_BLOCKS},
-    timer::{Governed, Params},
+    registry::{Capabilities, JobKind, MIN_STAKE},
+    timer::{Governed, Key, Params},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Errand, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck, JobAck,
@@ -248,25 +249,26 @@ fn the_runner_protocol_says_what_holds() {
     // Numbers that it names.
     assert_eq!((MAX_RETURN_BYTES, MAX_MEMORY_MB), (524_288, 65_536));
     assert_eq!((JobKind::Http as u64, JobKind::Custom as u64), (2, 5));
-    assert_eq!((MIN_STAKE, STALE_HEARTBEAT_BLOCKS), (Wei::cby(10_000), 1_024));
+    assert_eq!(MIN_STAKE, Wei::cby(10_000));
 }
 
 #[test]
-fn the_page_on_timers_has_every_governed_parameter() {
-    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/timers.md");
-    let page = fs::read_to_string(PAGE).expect("the document is there");
-    let first = Governed::first(&Params::default());
-    let listed: Vec<_> = page.lines().filter(|line| line.starts_with("| `system:")).collect();
-    let rows: Vec<_> = Governed::KEYS
-        .iter()
-        .map(|key| {
+fn two_pages_have_every_governed_parameter() {
+    const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
+    let first = Governed::first(&Params::default(), Connectivity::DEFAULT);
+    for (name, of_connectivity) in [("timers.md", false), ("presence.md", true)] {
+        let page = fs::read_to_string(format!("{FOLDER}/{name}")).expect("the document is there");
+        let listed: Vec<_> = page.lines().filter(|line| line.starts_with("| `system:")).collect();
+        let keys = Governed::KEYS.iter();
+        let keys = keys.filter(|key| key.name.starts_with(Key::CONNECTIVITY) == of_connectivity);
+        let row = |key: &Key| {
             let value = first.get(key.name).expect("a known key has a value");
             let (value, bounds) = match key.word(value) {
                 Some(word) => (word.to_owned(), key.words.join(", ")),
                 None => (value.to_string(), format!("{} to {}", key.min, key.max)),
             };
             format!("| `{}` | {} | {value} | {bounds} |", key.name, key.unit)
-        })
-        .collect();
-    assert_eq!(listed, rows);
+        };
+        assert_eq!(listed, keys.map(row).collect::<Vec<_>>(), "{name}");
+    }
 }

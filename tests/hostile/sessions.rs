@@ -10,6 +10,7 @@ use crate::{
     random::Random,
 };
 use cowboy_engine::{
+    presence::Connectivity,
     primitives::{Hash, Height},
     session::{
         MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome, Output, Session, StreamId,
@@ -154,6 +155,7 @@ fn a_validator_believes_nothing_that_was_not_signed() {
             certified: peer.clone(),
             nonce: VALIDATORS_NONCE,
             head: Height::new(1),
+            connectivity: Connectivity::DEFAULT,
         };
         let mut played = Played::new(Validator::new(config, 1_000));
         let (mut is_established, mut dispatches) = (false, BTreeMap::<Hash, (u32, u32)>::new());

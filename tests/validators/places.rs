@@ -8,10 +8,8 @@ use super::{
 use commonware_runtime::Clock as _;
 use cowboy_devnet::sample::{key, validator_keys};
 use cowboy_engine::{
-    chain::{
-        Payload, State, params::MIN_EPOCH_BLOCKS, transaction::RemoveValidator,
-        validators::OVERLAP_BLOCKS,
-    },
+    chain::{Payload, State, params::MIN_EPOCH_BLOCKS, transaction::RemoveValidator},
+    presence::Connectivity,
     wire::GoodbyeReason,
 };
 use std::time::Duration;
@@ -47,7 +45,7 @@ fn a_bit_lasts_as_long_as_the_overlap_of_subsets_and_no_block_longer() {
         let validator = validator_keys(0).public().pubkey.address();
         let leaves = Payload::RemoveValidator(RemoveValidator { validator });
         let mut parent = child(&world.state, Some((GOVERNOR, leaves)));
-        let until = MIN_EPOCH_BLOCKS + OVERLAP_BLOCKS;
+        let until = MIN_EPOCH_BLOCKS + Connectivity::DEFAULT.overlap_blocks;
         for height in parent.height().get() + 1..until + 5 {
             assert_eq!(bit(&world, &parent), height < until, "in a vote on {height}");
             parent = child(&parent, None);

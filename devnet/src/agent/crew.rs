@@ -142,6 +142,7 @@ impl Crew {
             active_jobs: &|runner| out.get(runner).copied().unwrap_or(0),
             entitlements: state.entitlements(),
             present: state.present_at(state.height().next()),
+            stale: state.connectivity().stale_heartbeat_blocks,
             excluded: tried,
             reported: &[],
         };

@@ -19,7 +19,11 @@ use super::{
     types::{BlockNotice, KEEP_ALIVE_SECS, NodeQuery, REPLACED, RETURN_MS, StreamQuery},
     view::View,
 };
-use crate::{chain::ledger::ExecutedBlock, http::Reader, storage::EventFilter};
+use crate::{
+    chain::ledger::ExecutedBlock,
+    http::Reader,
+    storage::{EventFilter, StoredEvent},
+};
 use axum::{
     Extension,
     extract::State,
@@ -30,7 +34,8 @@ use axum::{
     },
 };
 use cowboy_engine::{
-    chain::{EventKind, block::MAX_OPEN, event::PresenceDerived, params::PRESENCE_TIMEOUT_BLOCKS},
+    chain::{EventKind, block::MAX_OPEN, event::PresenceDerived},
+    presence::Connectivity,
     primitives::Height,
 };
 use futures::{
@@ -155,7 +160,8 @@ fn notice(view: &View, height: Height) -> Result<BlockNotice, ApiError> {
     let header = &block.header;
     let (_, finalized_at) = view.executed(height)?;
     let certified = block.certificates.iter().map(|certificate| certificate.block);
-    let (present, registry_len) = runners(view, height)?;
+    let events = view.store().events_at(height)?;
+    let (present, registry_len) = runners(view, height, &events)?;
     Ok(BlockNotice {
         height: height.get(),
         hash: header.hash().into(),
@@ -167,34 +173,48 @@ fn notice(view: &View, height: Height) -> Result<BlockNotice, ApiError> {
         certificate_for: certificate_heights(view, height, certified)?,
         present,
         registry_len,
-        events: view.store().events_at(height)?.iter().map(convert::event::event).collect(),
+        events: events.iter().map(convert::event::event).collect(),
     })
 }
 
-/// How many runners count as present in a block, and how many are registered after it. From events,
-/// since the state of an old block is not kept.
-fn runners(view: &View, height: Height) -> Result<(u32, u32), ApiError> {
-    // P(h) counts up to PRESENCE_TIMEOUT_BLOCKS after h + 1, and is embedded after h: whatever
-    // counts in this block was embedded in one of these.
-    let oldest = height.get().saturating_sub(PRESENCE_TIMEOUT_BLOCKS);
-    let most = (PRESENCE_TIMEOUT_BLOCKS as usize + 1) * (MAX_OPEN + 1);
-    let kind = Some("PresenceDerived");
-    let filter = EventFilter { from: Height::new(oldest), kind, limit: count(most) };
-    let derived = view.store().events(filter)?.rows;
-    let newest = derived
-        .into_iter()
-        .filter(|stored| stored.height <= height)
-        .filter_map(|stored| match stored.event.kind {
+/// Whether a block had no P(h) that is recent enough, as its own events say.
+fn unknown(events: &[StoredEvent]) -> bool {
+    events.iter().any(|stored| matches!(stored.event.kind, EventKind::PresenceUnavailable(_)))
+}
+
+/// How many runners the newest P(h) has that is known in a block, whose `events` these are.
+fn present(view: &View, height: Height, events: &[StoredEvent]) -> Result<u32, ApiError> {
+    let newest = |events: &[StoredEvent]| {
+        let derived = events.iter().filter(|stored| stored.height <= height);
+        let derived = derived.filter_map(|stored| match stored.event.kind {
             EventKind::PresenceDerived(PresenceDerived { certified, present, .. }) => {
                 Some((certified, present))
             }
             _ => None,
-        })
-        .max_by_key(|(certified, _)| *certified);
-    let counts = |certified: Height| {
-        height.previous().is_some_and(|p| p.since(certified) <= PRESENCE_TIMEOUT_BLOCKS)
+        });
+        derived.max_by_key(|(certified, _)| *certified)
     };
-    let present = newest.filter(|(certified, _)| counts(*certified)).map_or(0, |(_, n)| n);
+    // Nothing newer than the parent's can be known, and mostly that is.
+    let of_parent = newest(events).filter(|(certified, _)| Some(*certified) == height.previous());
+    if let Some((_, present)) = of_parent {
+        return Ok(present);
+    }
+    // P(h) is embedded after h, and none counts that is older than this.
+    let most = Connectivity::MAX_PRESENCE_TIMEOUT;
+    let from = Height::new(height.get().saturating_sub(most));
+    let limit = count((most as usize + 1) * (MAX_OPEN + 1));
+    let derived =
+        view.store().events(EventFilter { from, kind: Some("PresenceDerived"), limit })?;
+    Ok(newest(&derived.rows).map_or(0, |(_, present)| present))
+}
+
+/// How many runners count as present in a block, and how many are registered after it. From events,
+/// since the state of an old block is not kept.
+fn runners(view: &View, height: Height, events: &[StoredEvent]) -> Result<(u32, u32), ApiError> {
+    let present = match unknown(events) {
+        true => 0,
+        false => present(view, height, events)?,
+    };
     let after = |kind| view.store().count_events(kind, height, view.head());
     let (came, left) = (after("RunnerRegistered")?, after("RunnerDeregistered")?);
     let registered = (u64::from(view.state.registry().order().len()) + left).saturating_sub(came);

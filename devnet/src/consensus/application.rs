@@ -137,8 +137,6 @@ pub struct Application {
     pub(super) pace: Pace,
     pub(super) haste: Haste,
     pub(super) takes_part: TakesPart,
-    /// Blocks in an epoch.
-    pub(super) epoch_blocks: u64,
     /// The validator's, for what is logged here.
     pub(super) span: Span,
 }
@@ -406,13 +404,11 @@ impl Application {
         Some(Block::new(block).expect("the leader is a validator, its key is a key"))
     }
 
-    /// The subset epoch of a child of `parent`. `None` where an epoch begins with it whose
-    /// committee is not known here.
+    /// The subset epoch of a child of `parent`: any state from the end of the consensus epoch before
+    /// on says which. `None` where no such state is known here.
     fn subset_epoch(&self, parent: &Header) -> Option<u64> {
-        if !parent.height.next().get().is_multiple_of(self.epoch_blocks) {
-            return Some(parent.subset_epoch);
-        }
-        self.ledger.at(parent.height).map(|parent| parent.state.childs_subset_epoch())
+        let newest = self.ledger.newest().state;
+        newest.subset_epoch_at(parent.height.next())
     }
 
     /// What a child of `parent` names as executed when the newest certificate it embeds is for

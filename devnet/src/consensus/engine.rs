@@ -366,7 +366,6 @@ where
         pace: timing.pace,
         haste,
         takes_part,
-        epoch_blocks: epoch_blocks.get(),
         span: span.clone(),
     };
     let inline =

@@ -53,6 +53,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
             selection_seed: plan.selection_seed,
             epoch_blocks: plan.epoch_blocks,
             phase: plan.phase,
+            connectivity: plan.connectivity,
             timers: plan.timers.clone(),
             tasks: TaskParams { scheme: scheme(plan) },
             system_deployers: governing.map(|a| plan.key(&a.name).address()).into_iter().collect(),

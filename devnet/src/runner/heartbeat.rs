@@ -1,30 +1,40 @@
 //! On-chain heartbeats: the slow sign of life beside the connections (spec jobs.md §1).
 
-use crate::client::{Client, ClientError};
+use crate::{
+    api::types::GovernedParameter,
+    client::{Client, ClientError},
+};
 use commonware_runtime::Clock;
 use cowboy_engine::{
     chain::{Payload, Transaction},
+    presence::Connectivity,
     primitives::SecretKey,
-    registry::STALE_HEARTBEAT_BLOCKS,
+    timer::Key,
 };
 use std::time::Duration;
 
-/// A heartbeat is due when the last one is this many blocks old: three more chances before it is
-/// stale.
-const EVERY_BLOCKS: u64 = STALE_HEARTBEAT_BLOCKS / 4;
-/// Between two looks at the chain, in blocks at its pace.
-const LOOK_BLOCKS: u32 = 64;
-/// The same on a chain without pace.
+/// The parts of the time until a heartbeat is stale: after one of them the next one is due, so that
+/// it has three more chances.
+const PARTS: u64 = 4;
+/// Looks at the chain in such a part, at its pace.
+const LOOKS: u64 = 4;
+/// Between two looks at the least, on a chain without pace.
 const LOOK_AT_LEAST: Duration = Duration::from_millis(500);
 
 /// Keeps the runner's heartbeat on the chain fresh, as long as it is polled. `block_time` is the
 /// chain's pace.
 pub async fn keep(clock: impl Clock, client: Client, key: SecretKey, block_time: Duration) {
-    let pause = (block_time * LOOK_BLOCKS).max(LOOK_AT_LEAST);
+    let mut stale = Connectivity::DEFAULT.stale_heartbeat_blocks;
     let mut failing = false;
     loop {
-        clock.sleep(pause).await;
-        let outcome = send_if_due(&client, &key).await;
+        clock.sleep(pause(stale, block_time)).await;
+        let outcome = match stale_after(&client).await {
+            Ok(blocks) => {
+                stale = blocks;
+                send_if_due(&client, &key, stale / PARTS).await
+            }
+            Err(error) => Err(error),
+        };
         if let Err(error) = &outcome
             && !failing
         {
@@ -34,11 +44,33 @@ pub async fn keep(clock: impl Clock, client: Client, key: SecretKey, block_time:
     }
 }
 
-async fn send_if_due(client: &Client, key: &SecretKey) -> Result<(), ClientError> {
+/// Between two looks, where a heartbeat is stale after `stale` blocks.
+fn pause(stale: u64, block_time: Duration) -> Duration {
+    let blocks = u32::try_from(stale / PARTS / LOOKS).unwrap_or(u32::MAX);
+    block_time.saturating_mul(blocks).max(LOOK_AT_LEAST)
+}
+
+/// After how many blocks a heartbeat is stale, as the API says it. Whoever answers wrongly can have
+/// a heartbeat come too late, which is in its power anyway: it passes heartbeats on. It cannot have
+/// them come more often than the least that may be governed asks for.
+async fn stale_after(client: &Client) -> Result<u64, ClientError> {
+    let all = client.governance().await?;
+    Ok(stale_in(&all).unwrap_or(Connectivity::DEFAULT.stale_heartbeat_blocks))
+}
+
+/// The parameter among those that are governed, within its bounds.
+fn stale_in(all: &[GovernedParameter]) -> Option<u64> {
+    let Key { name, min, max, .. } = Key::named(Key::STALE_HEARTBEAT).ok()?;
+    let found = all.iter().find(|parameter| parameter.key == *name)?;
+    Some(found.value.number()?.clamp(*min, *max))
+}
+
+/// Sends a heartbeat where the last one is `due` blocks old.
+async fn send_if_due(client: &Client, key: &SecretKey, due: u64) -> Result<(), ClientError> {
     let address = key.address().to_string();
     let last = client.runner(&address).await?.last_heartbeat;
     let parameters = client.parameters().await?;
-    if parameters.height.saturating_sub(last) < EVERY_BLOCKS {
+    if parameters.height.saturating_sub(last) < due {
         return Ok(());
     }
     let nonce = client.account(&address).await?.next_nonce;
@@ -52,4 +84,46 @@ async fn send_if_due(client: &Client, key: &SecretKey) -> Result<(), ClientError
     .sign(key);
     client.heartbeat(&address, &heartbeat).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::types::Setting;
+
+    fn parameter(key: &str, value: u64) -> GovernedParameter {
+        GovernedParameter {
+            key: key.to_owned(),
+            value: Setting::Number(value),
+            genesis: Setting::Number(value),
+            unit: "blocks".to_owned(),
+            source: "CIP-11 §13".to_owned(),
+            min: None,
+            max: None,
+            choices: Vec::new(),
+            since: None,
+            pending: Vec::new(),
+            about: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_the_api_says_is_held_to_its_bounds() {
+        let said = |value| stale_in(&[parameter(Key::STALE_HEARTBEAT, value)]);
+        assert_eq!(
+            (said(1_024), said(0), said(u64::MAX)),
+            (Some(1_024), Some(64), Some(31_536_000))
+        );
+        assert_eq!(stale_in(&[parameter("another", 7)]), None);
+        assert_eq!(stale_in(&[]), None);
+    }
+
+    #[test]
+    fn the_chain_is_looked_at_several_times_before_a_heartbeat_is_due() {
+        let second = Duration::from_secs(1);
+        assert_eq!(pause(1_024, second), 64 * second);
+        assert_eq!(pause(64, second), 4 * second);
+        assert_eq!(pause(64, Duration::ZERO), LOOK_AT_LEAST);
+        assert_eq!(pause(u64::MAX, second), u32::MAX * second);
+    }
 }

@@ -1,9 +1,9 @@
 //! The YAML as written: shapes and defaults.
 
 use super::{
-    Amount, BlockTime, Kind, LeaseSection, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS, MAX_FILE_BYTES,
-    MAX_RUNNERS, MAX_VALIDATORS, Name, SpeculationSection, StorageSection, TimersSection,
-    TopologyError, Within, locate,
+    Amount, BlockTime, ConnectivitySection, Kind, LeaseSection, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS,
+    MAX_FILE_BYTES, MAX_RUNNERS, MAX_VALIDATORS, Name, SpeculationSection, StorageSection,
+    TimersSection, TopologyError, Within, locate,
 };
 use crate::executor;
 use cowboy_engine::{
@@ -30,6 +30,8 @@ pub struct Topology {
     pub selection: SelectionSection,
     /// What presence and polling are for.
     pub migration: MigrationSection,
+    /// How runners and validators keep in touch.
+    pub connectivity: ConnectivitySection,
     /// How timers compete, and their limits.
     pub timers: TimersSection,
     /// How pipelines of tasks run ahead of the chain.

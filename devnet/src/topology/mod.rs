@@ -9,6 +9,7 @@
 //! A devnet's keys derive from its seed and the node's name ([`Plan::key`]), so that the same
 //! topology has the same addresses everywhere.
 
+mod connectivity;
 mod feasibility;
 mod file;
 mod lease;
@@ -19,6 +20,7 @@ mod storage;
 mod timers;
 mod value;
 
+pub use connectivity::ConnectivitySection;
 pub use feasibility::{Feasibility, Visibility};
 pub use file::{
     AccountsSection, ApiSection, ChainSection, ExtraAccount, MigrationSection, Nodes, PhaseName,

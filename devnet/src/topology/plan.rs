@@ -1,10 +1,10 @@
 //! What a topology resolves to.
 
 use super::{
-    AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ExtraAccount, Feasibility, Kind,
-    LeaseSection, MigrationSection, Name, Nodes, Options, PresenceSection, Reserve, RunnerSection,
-    SelectionSection, SpeculationSection, StorageSection, TimersSection, Topology, TopologyError,
-    ValidatorSection, Visibility, Within,
+    AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ConnectivitySection,
+    ExtraAccount, Feasibility, Kind, LeaseSection, MigrationSection, Name, Nodes, Options,
+    PresenceSection, Reserve, RunnerSection, SelectionSection, SpeculationSection, StorageSection,
+    TimersSection, Topology, TopologyError, ValidatorSection, Visibility, Within,
     locate::{self, Step},
 };
 use crate::{executor, storage::Keep};
@@ -12,7 +12,7 @@ use cowboy_engine::{
     chain::params::EPOCH_BLOCKS,
     job::SeedRule,
     lease,
-    presence::{Phase, ThresholdRule},
+    presence::{Connectivity, Phase, ThresholdRule},
     primitives::{SecretKey, Wei},
     registry::{self, JobKind},
     timer,
@@ -64,6 +64,8 @@ pub struct Plan {
     pub selection_seed: SeedRule,
     /// The migration phase that the chain begins in.
     pub phase: Phase,
+    /// How runners and validators keep in touch.
+    pub connectivity: Connectivity,
     /// How timers compete, and their limits.
     pub timers: timer::Params,
     /// How pipelines of tasks run ahead of the chain.
@@ -165,6 +167,9 @@ impl Topology {
             let path: Vec<_> = path.iter().copied().map(Step::Key).collect();
             refused(&path, message)
         })?;
+        self.connectivity.check().map_err(|(field, message)| {
+            refused(&[Step::Key("connectivity"), Step::Key(field)], message)
+        })?;
         let speculation = self.speculation.options().map_err(|(path, m)| refused(&path, m))?;
         let lease = self.lease.config().map_err(|(path, message)| refused(&path, message))?;
         let plan = self.assemble(overrides, speculation, lease);
@@ -223,6 +228,7 @@ impl Topology {
             threshold_rule: self.chain.presence.threshold_rule.into(),
             selection_seed: self.selection.seed.into(),
             phase: self.migration.phase.into(),
+            connectivity: self.connectivity.params(),
             timers: self.timers.params(),
             speculation,
             lease,
@@ -384,6 +390,7 @@ impl Plan {
             },
             selection: SelectionSection { seed: self.selection_seed.into() },
             migration: MigrationSection { phase: self.phase.into() },
+            connectivity: ConnectivitySection::of(&self.connectivity),
             timers: TimersSection::of(&self.timers),
             speculation: SpeculationSection::of(&self.speculation),
             lease: LeaseSection::of(&self.lease, self.lease_port),

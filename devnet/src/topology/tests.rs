@@ -5,9 +5,9 @@ use crate::storage::Keep;
 use cowboy_engine::{
     fees::basefee::LaneCurve,
     job::SeedRule,
-    presence::{Phase, ThresholdRule},
+    presence::{Connectivity, Phase, ThresholdRule},
     primitives::{CBY, Height, Wei},
-    timer::{self, Config, Governed},
+    timer::{self, Config, Governed, Key},
 };
 use std::time::Duration;
 
@@ -170,7 +170,7 @@ fn errors_name_file_line_field_and_allowed_values() {
     check(
         "name: x\nvalidatorz: 4\n",
         "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, \
-         `selection`, `migration`, `timers`, `speculation`, `lease`, `storage`, \
+         `selection`, `migration`, `connectivity`, `timers`, `speculation`, `lease`, `storage`, \
          `validators`, `runners`, `accounts`, `api`",
     );
     check(
@@ -422,7 +422,8 @@ fn timers_are_as_written() {
 
 #[test]
 fn limits_of_timers_have_the_bounds_of_their_keys() {
-    for key in Governed::KEYS.iter().filter(|key| key.words.is_empty()) {
+    let of_timers = |key: &&Key| !key.name.starts_with(Key::CONNECTIVITY);
+    for key in Governed::KEYS.iter().filter(of_timers).filter(|key| key.words.is_empty()) {
         let name = key.name.rsplit(':').next().unwrap();
         // What has to be in order with it.
         let others = match name {
@@ -441,7 +442,8 @@ fn limits_of_timers_have_the_bounds_of_their_keys() {
         };
         for value in [key.min, key.max] {
             let timers = resolve(&text(value)).unwrap().timers;
-            assert_eq!(Governed::first(&timers).get(key.name), Some(value), "{name}");
+            let first = Governed::first(&timers, Connectivity::DEFAULT);
+            assert_eq!(first.get(key.name), Some(value), "{name}");
         }
         for value in [key.min.checked_sub(1), Some(key.max + 1)].into_iter().flatten() {
             let error = resolve(&text(value)).unwrap_err().to_string();
@@ -449,6 +451,56 @@ fn limits_of_timers_have_the_bounds_of_their_keys() {
             assert!(error.contains(&range) && error.contains("timers"), "{error}");
         }
     }
+}
+
+#[test]
+fn connectivity_has_the_bounds_of_its_keys() {
+    for key in Governed::KEYS.iter().filter(|key| key.name.starts_with(Key::CONNECTIVITY)) {
+        let name = key.name.rsplit(':').next().unwrap();
+        // What has to be in order with it.
+        let others = match name {
+            "heartbeat_blocks" => "presence_timeout_blocks: 60, ack_timeout_blocks: 60",
+            "overlap_blocks" => "subset_epoch_blocks: 100000",
+            "subset_epoch_blocks" => "overlap_blocks: 1",
+            _ => "",
+        };
+        let comma = if others.is_empty() { "" } else { ", " };
+        let text = |value: u64| format!("connectivity: {{{others}{comma}{name}: {value}}}\n");
+        for value in [key.min, key.max] {
+            let plan = resolve(&text(value)).unwrap();
+            let first = Governed::first(&plan.timers, plan.connectivity);
+            assert_eq!(first.get(key.name), Some(value), "{name}");
+            assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
+        }
+        for value in [key.min - 1, key.max + 1] {
+            let error = resolve(&text(value)).unwrap_err().to_string();
+            let range = format!("expected a whole number from {} to {}", key.min, key.max);
+            assert!(error.contains(&range) && error.contains("connectivity"), "{error}");
+        }
+    }
+    assert_eq!(resolve("").unwrap().connectivity, Connectivity::DEFAULT);
+}
+
+#[test]
+fn what_connectivity_cannot_be_is_said() {
+    let check = |text: &str, message: &str| {
+        assert_eq!(told(&resolve(text).unwrap_err()), message, "{text}");
+    };
+    check(
+        "connectivity:\n  overlap_blocks: 64\n  subset_epoch_blocks: 64\n",
+        "devnet.yaml:2: connectivity.overlap_blocks: 64: expected less than 64, which is \
+         `subset_epoch_blocks`",
+    );
+    check(
+        "connectivity:\n  subset_epoch_blocks: 16\n",
+        "devnet.yaml:2: connectivity.subset_epoch_blocks: 16: expected more than 32, which is \
+         `overlap_blocks`",
+    );
+    check(
+        "connectivity: {presence_timeout_blocks: 4, heartbeat_blocks: 4}\n",
+        "devnet.yaml:1: connectivity.heartbeat_blocks: 4: expected less than 4, which is \
+         `presence_timeout_blocks`",
+    );
 }
 
 #[test]

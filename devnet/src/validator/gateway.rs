@@ -50,7 +50,7 @@ use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{State, Subject},
     job::spec::Job,
-    presence::{Bitmap, LocalView, view::Label},
+    presence::{Bitmap, Connectivity, LocalView, view::Label},
     primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec::to_vec},
     registry::Order,
     session::{
@@ -160,7 +160,8 @@ struct Dispatched {
 }
 
 enum Command {
-    Head(Height),
+    /// The head, and what the chain says of connections there.
+    Head(Height, Connectivity),
     Assign(Box<JobAssignment>),
     Prove(Hash, Body),
     Errand(Box<Errand>),
@@ -229,10 +230,10 @@ impl Gateway {
     ) {
         let (certified, remote, now) =
             (connection.peer().clone(), connection.remote(), now_ms(clock));
-        let (serial, head) = {
+        let (serial, head, connectivity) = {
             let mut shared = self.0.shared.lock();
             shared.serial += 1;
-            (shared.serial, shared.state.height())
+            (shared.serial, shared.state.height(), *shared.state.connectivity())
         };
         let (commands, received) = mpsc::channel(COMMANDS);
         let lost = slot.lost();
@@ -252,6 +253,7 @@ impl Gateway {
             certified,
             nonce,
             head,
+            connectivity,
         };
         let session = Validator::new(config, now);
         let shown_out = connection.clone();
@@ -424,7 +426,7 @@ impl Gateway {
     pub fn tell(&self) {
         let shared = self.0.shared.lock();
         for link in shared.links.values() {
-            link.command(Command::Head(shared.state.height()));
+            link.command(Command::Head(shared.state.height(), *shared.state.connectivity()));
         }
     }
 
@@ -439,12 +441,14 @@ impl Gateway {
     }
 
     /// The bits of a vote on the block at `height`, indexed by `order` (spec §4). Whom the chain
-    /// lets be connected here is decided from `at`, the state before that block.
+    /// lets be connected here, and how old a ping may be, is decided from `at`, the state before that
+    /// block.
     pub fn presence_at(&self, height: Height, at: &State, order: &[Address]) -> Bitmap {
         let mut shared = self.0.shared.lock();
         let Shared { state, view, links, .. } = &mut *shared;
         let epochs = at.subset_epochs_at(height);
-        view.bitmap(order, state.height(), |runner| {
+        let timeout = at.connectivity().presence_timeout_blocks;
+        view.bitmap(order, state.height(), timeout, |runner| {
             let link = links.get_mut(runner);
             link.is_some_and(|link| link.place.check(at, &epochs).is_ok())
         })
@@ -456,11 +460,13 @@ impl Gateway {
         let Shared { state, view, links, .. } = &mut *shared;
         let head = state.height();
         let epochs = state.subset_epochs_at(head.next());
+        let timeout = state.connectivity().presence_timeout_blocks;
         let connected = |(runner, link): (&Address, &mut Link)| Connected {
             runner: *runner,
             since: link.since,
             load: link.load.clone(),
-            present: view.is_present(runner, head) && link.place.check(state, &epochs).is_ok(),
+            present: view.is_present(runner, head, timeout)
+                && link.place.check(state, &epochs).is_ok(),
             withdrawn: view.withdrawn(runner).cloned().collect(),
             last_ping: view.last_ping(runner),
             jobs: link.dispatched.len(),

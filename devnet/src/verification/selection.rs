@@ -20,7 +20,11 @@ use crate::{
 };
 use cowboy_engine::{
     chain::{DrawRecord, State, transition::candidates_root},
-    job::{filter::Verdict, selection, spec::Assignment},
+    job::{
+        filter::Verdict,
+        selection::{self, Favoured},
+        spec::Assignment,
+    },
     primitives::{Address, Hash, Height, Wei},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -339,9 +343,9 @@ impl Findings<'_> {
         convert::job::candidate(verdict, scene.gone, scene.favoured(), name)
     }
 
-    fn mru(&mut self, expected: Option<Address>, said: &Explanation) {
+    fn mru(&mut self, expected: Option<Favoured>, said: &Explanation) {
         let got = said.mru.as_deref();
-        let should = expected.map(|runner| self.names.shown(&runner, got));
+        let should = expected.map(|favoured| self.names.shown(&favoured.runner, got));
         self.expect(said.mru == should, || {
             let name = |runner: Option<&str>| runner.unwrap_or("nobody").to_owned();
             format!("{} was favoured by MRU, should be {}", name(got), name(should.as_deref()))
@@ -414,7 +418,10 @@ impl Findings<'_> {
             named.map(|candidate| *candidate.address)
         };
         let mru = said.mru.as_ref().filter(|name| called(name).is_some());
-        let mru = mru.and_then(|name| called(&name));
+        let mru = mru.and_then(|name| {
+            let multiplier = said.mru_record.as_ref()?.multiplier;
+            Some(Favoured { runner: called(&name)?, multiplier })
+        });
         let drawn = selection::committee(&candidates, seed, said.wanted as usize, mru);
         let root = candidates_root(&candidates);
         self.expect(said.candidates_root.is_none_or(|said| *said == root), || {

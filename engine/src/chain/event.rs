@@ -339,7 +339,7 @@ events! {
         /// Why.
         reason: String,
     }
-    /// Governed parameters are to have other values from a height on.
+    /// Governed parameters of timers and fees are to have other values from a height on.
     28 TimerConfigProposed {
         /// Who proposed it.
         by: Address,
@@ -560,9 +560,25 @@ events! {
         /// What the creator got back.
         refunded: Wei,
     }
-    /// Governed parameters have other values from this block on.
+    /// Governed parameters of timers and fees have other values from this block on.
     55 TimerConfigActivated {
         /// Who proposed last for this height; absent: the genesis document.
+        by: Option<Address>,
+        /// The values, ascending by key.
+        settings: Vec<Setting>,
+    }
+    /// Governed parameters of runners' connections are to have other values from a height on.
+    56 ConnectivityProposed {
+        /// Who proposed it.
+        by: Address,
+        /// The first block with them.
+        height: Height,
+        /// The values, as proposed.
+        settings: Vec<Setting>,
+    }
+    /// Governed parameters of runners' connections have other values from this block on.
+    57 ConnectivityActivated {
+        /// Who proposed last for this height.
         by: Option<Address>,
         /// The values, ascending by key.
         settings: Vec<Setting>,

@@ -79,6 +79,9 @@ pub enum GenesisError {
     /// Timers could not be governed so.
     #[error("timers: {0}")]
     Timers(Box<ParameterError>),
+    /// Connections could not be governed so.
+    #[error("connectivity: {0}")]
+    Connectivity(Box<ParameterError>),
     /// A runner that could not register.
     #[error("runner {runner}: {error}")]
     Runner {

@@ -1,19 +1,14 @@
-//! Parameters of a chain, fixed at genesis.
+//! Parameters of a chain as its genesis has them; some are governed from then on.
 
 use super::tasks;
 use crate::{
     actor,
     fees::meter::GENESIS_BASEFEE,
     job::SeedRule,
-    presence::{Phase, ThresholdRule},
+    presence::{Connectivity, Phase, ThresholdRule},
     primitives::{Address, Wei},
     record, timer,
 };
-
-/// P(H) older than this many blocks is not used (connectivity.md §3, CIP-11 §6.3).
-pub const PRESENCE_TIMEOUT_BLOCKS: u64 = 3;
-/// Blocks between regular advances of the subset epoch (connectivity.md §1).
-pub const SUBSET_EPOCH_BLOCKS: u64 = 8_192;
 
 /// Blocks in a consensus epoch, unless a chain says otherwise: how long a new validator waits, at
 /// most. Each end of an epoch has consensus open new files, which chains without pace notice.
@@ -31,6 +26,8 @@ pub struct Params {
     pub selection_seed: SeedRule,
     /// The phase that block 1 is in.
     pub phase: Phase,
+    /// The first values of what is governed of runners' connections.
+    pub connectivity: Connectivity,
     /// Cycle and cell basefee of block 1.
     pub genesis_basefee: Wei,
     /// What actors' work costs, and how far it goes.
@@ -48,6 +45,7 @@ record!(Params {
     threshold_rule,
     selection_seed,
     phase,
+    connectivity,
     genesis_basefee,
     actors,
     timers,
@@ -64,6 +62,7 @@ impl Default for Params {
             threshold_rule: ThresholdRule::Committee,
             selection_seed: SeedRule::Parent,
             phase: Phase::HotPath,
+            connectivity: Connectivity::DEFAULT,
             genesis_basefee: Wei::new(GENESIS_BASEFEE),
             actors: actor::Params::default(),
             timers: timer::Params::default(),

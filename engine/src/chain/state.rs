@@ -4,11 +4,11 @@ use super::{
     actors::{Actor, Code},
     block::Header,
     genesis::{Genesis, GenesisError, Validator},
-    params::{MIN_EPOCH_BLOCKS, PRESENCE_TIMEOUT_BLOCKS, Params},
+    params::{MIN_EPOCH_BLOCKS, Params},
     tasks::Tasks,
     timers::{Lane, Timers},
     transition::Callback,
-    validators::{OVERLAP_BLOCKS, Roster, SubsetEpoch, Validators, subsets_of},
+    validators::{Rhythm, Roster, SubsetEpoch, Turn, Validators, subsets_of},
 };
 use crate::{
     job::{
@@ -16,7 +16,7 @@ use crate::{
         mru::MruRecord,
         spec::{Commitment, Job, JobStatus, Withheld},
     },
-    presence::{self, Bitmap, Migration, Phase, ThresholdRule},
+    presence::{self, Bitmap, Connectivity, Migration, Phase, ThresholdRule},
     primitives::{
         Address, Hash, Height, InCby, PublicKey, Wei,
         codec::{DecodeError, from_slice, to_vec},
@@ -25,9 +25,10 @@ use crate::{
     },
     record,
     registry::{Entitlements, JobKind, MIN_STAKE, Order, Registry},
+    timer::Governed,
     wire::GoodbyeReason,
 };
-use std::{iter, sync::Arc};
+use std::sync::Arc;
 
 /// How far back registry orders are kept: votes on an ancestor are read by the order of its
 /// parent, and certificates arrive at most a few blocks late.
@@ -166,6 +167,7 @@ pub struct State {
     /// The newest certificate on the chain, where draws are seeded by certificates.
     pub(super) seed_certificate: Option<SeedCertificate>,
     pub(super) migration: Migration,
+    pub(super) connectivity: Connectivity,
 }
 
 impl State {
@@ -180,6 +182,9 @@ impl State {
         }
         let timers = genesis.params.timers.check();
         timers.map_err(|error| GenesisError::Timers(Box::new(error)))?;
+        let connectivity = genesis.params.connectivity;
+        let checked = connectivity.check();
+        checked.map_err(|error| GenesisError::Connectivity(Box::new(error)))?;
         for pair in validators.windows(2) {
             if pair[0].pubkey == pair[1].pubkey || pair[0].consensus_key == pair[1].consensus_key {
                 return Err(GenesisError::Repeated(pair[1].pubkey.address()));
@@ -210,7 +215,7 @@ impl State {
         let mut state = Self {
             chain_id: genesis.chain_id(),
             params: Arc::new(genesis.params.clone()),
-            validators: Validators::genesis(validators),
+            validators: Validators::genesis(validators, connectivity.subset_epoch_blocks),
             head: Arc::new(Header::unrooted_genesis(genesis.timestamp_ms)),
             head_hash: Hash::ZERO,
             accounts,
@@ -233,6 +238,7 @@ impl State {
             presence: None,
             seed_certificate: None,
             migration: Migration { phase: genesis.params.phase, since: Height::GENESIS },
+            connectivity,
         };
         let mut header = Header::unrooted_genesis(genesis.timestamp_ms);
         header.executed.state_root = state.root();
@@ -369,23 +375,60 @@ impl State {
         self.committee_in(self.epoch_at(self.height().next()))
     }
 
+    /// What is governed of runners' connections, as the next block finds it.
+    pub const fn connectivity(&self) -> &Connectivity {
+        &self.connectivity
+    }
+
+    /// All that is governed by keys, as the next block finds it.
+    pub const fn governed(&self) -> Governed {
+        let lane = &self.timers.lane;
+        Governed { policy: lane.policy, config: lane.config, connectivity: self.connectivity }
+    }
+
     /// The subset epoch of the head, and the one before where its subsets count too.
     pub fn subset_epochs(&self) -> (&SubsetEpoch, Option<&SubsetEpoch>) {
-        let (_, current, before) = self.validators.subset_epochs(self.height());
-        (current, before)
+        self.subset_epochs_counting(self.height())
+    }
+
+    /// The same of the block at `height`, which is not after the head.
+    fn subset_epochs_counting(&self, height: Height) -> (&SubsetEpoch, Option<&SubsetEpoch>) {
+        let (since, current, before) = self.validators.subset_epochs(height);
+        let overlaps = height.since(since) < self.connectivity.overlap_blocks;
+        (current, before.filter(|_| overlaps))
     }
 
     /// The number of the subset epoch that a child of this block is in.
     pub fn childs_subset_epoch(&self) -> u64 {
-        let height = self.height().next();
-        let due = self.subset_epoch_due(height);
-        due.map_or_else(|| self.subset_epochs().0.number, |due| due.number)
+        self.turn(self.height().next()).current.number
+    }
+
+    /// The number of the subset epoch that the block at `height` is in. `None` where this state does
+    /// not say: a block of a later consensus epoch than its child's, or one too long ago.
+    pub fn subset_epoch_at(&self, height: Height) -> Option<u64> {
+        if height <= self.height() {
+            return self.validators.number_at(height);
+        }
+        let foreseen = Validators::foresees(self.height(), height, self.rhythm());
+        foreseen.then(|| self.turn(height).current.number)
+    }
+
+    pub(super) fn rhythm(&self) -> Rhythm {
+        Rhythm {
+            epoch_blocks: self.params.epoch_blocks,
+            subset_epoch_blocks: self.connectivity.subset_epoch_blocks,
+        }
+    }
+
+    /// The subset epochs of the block at `height`, a later one, as far as this state says.
+    fn turn(&self, height: Height) -> Turn {
+        self.validators.ahead(self.height(), height, self.rhythm())
     }
 
     /// The subset epoch that begins with the block at `height`, a child of this state's.
     pub(super) fn subset_epoch_due(&self, height: Height) -> Option<SubsetEpoch> {
-        let first = height.get().is_multiple_of(self.params.epoch_blocks);
-        first.then(|| self.validators.due(height, self.epoch_at(height))).flatten()
+        let Turn { since, current, .. } = self.turn(height);
+        (since == height).then_some(current)
     }
 
     /// The validators a runner connects to, nearest first (connectivity.md §1).
@@ -441,16 +484,9 @@ impl State {
     }
 
     /// The subset epochs whose subsets count at `height`, newest first. Beyond this state's child
-    /// it is what they are when no committee changes on the way.
+    /// it is what they are when no committee changes and nothing is governed on the way.
     pub fn subset_epochs_at(&self, height: Height) -> Vec<SubsetEpoch> {
-        let (_, current, before) = self.validators.subset_epochs(height);
-        let first = Height::new(height.get() - height.get() % self.params.epoch_blocks);
-        let due = if first > self.height() { self.subset_epoch_due(first) } else { None };
-        let Some(due) = due else {
-            return iter::once(current).chain(before).cloned().collect();
-        };
-        let before = (height.since(first) < OVERLAP_BLOCKS).then(|| current.clone());
-        iter::once(due).chain(before).collect()
+        self.turn(height).counting(height, self.connectivity.overlap_blocks)
     }
 
     /// The registry order by which votes on the block at `height` are indexed: its parent's.
@@ -483,9 +519,9 @@ impl State {
             return derive(&[]);
         }
         // Either of two subsets that count makes a runner present: an advance hides nobody.
-        let (_, current, before) = self.validators.subset_epochs(height);
+        let (current, before) = self.subset_epochs_counting(height);
         let mut bitmap = derive(&self.subset_members(order, &committee, current));
-        if let Some(before) = before {
+        if let Some(before) = before.filter(|before| before.validators != current.validators) {
             let also = derive(&self.subset_members(order, &committee, before));
             bitmap = Bitmap::from_fn(len, |runner| bitmap.get(runner) || also.get(runner));
         }
@@ -530,11 +566,12 @@ impl State {
     }
 
     /// Who counts as present in the block at `height`, a child of this state's or its own:
-    /// the newest known P(h), unless height − 1 − h exceeds [`PRESENCE_TIMEOUT_BLOCKS`].
+    /// the newest known P(h), unless height − 1 − h exceeds
+    /// [`presence_timeout_blocks`](Connectivity::presence_timeout_blocks).
     pub fn present_at(&self, height: Height) -> Option<&[Address]> {
         let known = self.presence.as_ref()?;
         let age = height.previous()?.since(known.height);
-        (age <= PRESENCE_TIMEOUT_BLOCKS).then(|| known.present.as_slice())
+        (age <= self.connectivity.presence_timeout_blocks).then(|| known.present.as_slice())
     }
 
     /// The certificate that draws in a child of this block are seeded by; `None`: the hash of this
@@ -579,11 +616,14 @@ impl State {
             orders: self.orders.clone(),
             seed_certificate: self.seed_certificate,
             migration: self.migration,
+            connectivity: self.connectivity,
+            subset_epoch_blocks: self.validators.subset_epoch_blocks(),
             lane: self.timers.lane.clone(),
             callbacks: self.callbacks.clone(),
         });
         let presence = self.presence.as_ref().map(|presence| keccak256(&[&to_vec(presence)]));
-        let [committees, subsets] = self.validators.roots(self.params.epoch_blocks);
+        let [committees, subsets] =
+            self.validators.roots(self.params.epoch_blocks, self.connectivity.overlap_blocks);
         [
             self.accounts.root(),
             self.registry.root(),
@@ -704,6 +744,8 @@ struct Scalars {
     orders: Arc<Vec<OrderSince>>,
     seed_certificate: Option<SeedCertificate>,
     migration: Migration,
+    connectivity: Connectivity,
+    subset_epoch_blocks: u64,
     lane: Lane,
     callbacks: Arc<Vec<Callback>>,
 }
@@ -716,6 +758,8 @@ record!(Scalars {
     orders,
     seed_certificate,
     migration,
+    connectivity,
+    subset_epoch_blocks,
     lane,
     callbacks,
 });
@@ -746,4 +790,5 @@ record!(State {
     presence,
     seed_certificate,
     migration,
+    connectivity,
 });

@@ -24,6 +24,7 @@ use crate::{
 use std::sync::Arc;
 
 mod actors;
+mod connectivity;
 mod failures;
 mod jobs;
 mod migration;
@@ -303,7 +304,7 @@ fn presence_is_known_from_block_two_on_and_ages() {
     for height in 3..=5 {
         assert_eq!(kinds(&chain.push(vec![])), [""; 0], "block {height}");
     }
-    // 6 − 1 − 1 = 4 > PRESENCE_TIMEOUT_BLOCKS.
+    // 6 − 1 − 1 = 4 > presence_timeout_blocks.
     assert_eq!(kinds(&chain.push(vec![])), ["PresenceUnavailable"]);
     // The parent's certificate makes presence known again.
     chain.certify = true;

@@ -9,6 +9,7 @@ use super::{
     state::State,
 };
 use crate::{
+    presence::Connectivity,
     primitives::{
         Address, Hash, Height, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
@@ -39,7 +40,8 @@ pub struct Lane {
     pub bid_refused_from: Height,
     /// The governed parameters of the next block.
     pub config: Config,
-    /// What was proposed, ascending by height; an entry goes when its block begins.
+    /// What was proposed of all that is governed, ascending by height; an entry goes when its block
+    /// begins.
     pub pending: Vec<Proposal>,
     /// Price of a cycle of the lane in the next block, beside the cycle basefee. Counts under
     /// `eip1559` alone.
@@ -91,11 +93,6 @@ impl Lane {
             capped_from: Height::GENESIS,
             asked: Address::default(),
         }
-    }
-
-    /// What is governed, as the next block finds it.
-    pub const fn governed(&self) -> Governed {
-        Governed { policy: self.policy, config: self.config }
     }
 
     /// The policy of the block at `height`, a later one, as far as is known now.
@@ -189,23 +186,33 @@ impl Timers {
             auction: Auction::default(),
             desk: Parked::default(),
         };
-        timers.prepare(params, Height::GENESIS.next(), params.genesis_lane_basefee);
+        // All that may be pending in a genesis document is a policy.
+        let mut connectivity = Connectivity::DEFAULT;
+        let basefee = params.genesis_lane_basefee;
+        timers.prepare(&mut connectivity, params, Height::GENESIS.next(), basefee);
         timers
     }
 
-    /// Makes what was proposed for the next block what it finds. A cycle costs `basefee_cycle`
-    /// there.
+    /// Makes what was proposed for the next block what it finds, of `connectivity` too. A cycle costs
+    /// `basefee_cycle` there.
     ///
     /// The queue, the fairness window and what is due stay as they are. Weights begin again where
     /// `gba-auction` begins or ends, and otherwise keep to their bounds.
-    pub(super) fn prepare(&mut self, params: &Params, next: Height, basefee_cycle: Wei) {
+    pub(super) fn prepare(
+        &mut self,
+        connectivity: &mut Connectivity,
+        params: &Params,
+        next: Height,
+        basefee_cycle: Wei,
+    ) {
         let lane = &mut self.lane;
         let Some(due) = lane.pending.first().filter(|proposal| proposal.height == next) else {
             return;
         };
-        let before = lane.governed();
+        let (policy, config) = (lane.policy, lane.config);
+        let before = Governed { policy, config, connectivity: *connectivity };
         let after = before.with(&due.settings).expect("it was checked when it was proposed");
-        Governed { policy: lane.policy, config: lane.config } = after;
+        Governed { policy: lane.policy, config: lane.config, connectivity: *connectivity } = after;
         if after.is_tighter_than(&before) {
             lane.capped_from = next;
         }

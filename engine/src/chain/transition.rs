@@ -58,7 +58,10 @@ use crate::{
     actor::{Budget, Effect},
     fees::{basefee, meter},
     job::{
-        MruRead, SeedCertificate, SeedRule, filter::Verdict, selection::Selection, spec::SpecError,
+        MruRead, SeedCertificate, SeedRule,
+        filter::Verdict,
+        selection::{Favoured, Selection},
+        spec::SpecError,
     },
     presence::{Bitmap, Phase},
     primitives::{Address, Cells, Cycles, Hash, Height, Wei},
@@ -126,8 +129,8 @@ impl DrawRecord {
         self.certificate.map_or(self.parent, |certificate| certificate.digest)
     }
 
-    /// The live MRU runner; `height` is that of the block that drew.
-    pub fn favoured(&self, height: Height) -> Option<Address> {
+    /// The live MRU runner, and by how much it is favoured; `height` is that of the block that drew.
+    pub fn favoured(&self, height: Height) -> Option<Favoured> {
         self.mru?.live_at(height)
     }
 }
@@ -273,10 +276,11 @@ fn run(
     run.state.head = Arc::new(header.clone());
     run.state.head_hash = header.hash();
     let derived = run.resolve_certificates()?;
-    if let Some(due) = parent.subset_epoch_due(header.height) {
+    let due = parent.subset_epoch_due(header.height);
+    if let Some(due) = &due {
         run.emit(SubsetEpochAdvanced { epoch: due.number });
-        run.state.validators.advance(header.height, due);
     }
+    run.state.validators.enter(header.height, parent.rhythm(), due);
     run.activate_proposals();
     let mut lane = run.open_lane();
     let timers_first = run.terms.policy == Policy::GbaAuction;
@@ -576,7 +580,8 @@ impl Run<'_> {
         state.basefee_cycle = basefee::next(state.basefee_cycle, cycles, meter::TARGET_CYCLES);
         state.basefee_cell = basefee::next(state.basefee_cell, cells, meter::TARGET_CELLS);
         let height = self.block.header.height;
-        state.timers.prepare(&self.parent.params.timers, height.next(), state.basefee_cycle);
+        let State { timers, connectivity, basefee_cycle, .. } = state;
+        timers.prepare(connectivity, &self.parent.params.timers, height.next(), *basefee_cycle);
         state.note_order(height);
         if self.tips.is_zero() {
             return report;

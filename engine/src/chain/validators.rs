@@ -7,11 +7,18 @@
 //! block of e is executed.
 //!
 //! Runners connect to a subset of the committee as it was when the subset epoch began. That one
-//! advances with the first block of a consensus epoch, when [`SUBSET_EPOCH_BLOCKS`] have passed
-//! since the last advance or more than a tenth of the committee has come or gone. A removed
-//! validator that stays below the tenth remains in subsets until then, and an added one is in none.
+//! advances with any block when
+//! [`subset_epoch_blocks`](crate::presence::Connectivity::subset_epoch_blocks) have passed since
+//! the last advance, and with the first block of a consensus epoch also when more than a tenth of
+//! the committee has come or gone. A removed validator that stays below the tenth remains in subsets
+//! until then, and an added one is in none.
+//!
+//! Who proposes or votes on a block need not have executed its parent, but has executed the last
+//! block of the consensus epoch before. So all advances of a consensus epoch follow from that
+//! block's state: the committee is the epoch's, and `subset_epoch_blocks` is the value that the
+//! epoch's first block finds. One that is governed later counts from the next epoch on.
 
-use super::{genesis::Validator, params::SUBSET_EPOCH_BLOCKS};
+use super::genesis::Validator;
 use crate::{
     presence::subset,
     primitives::{
@@ -27,8 +34,9 @@ use std::{cmp::Ordering, sync::Arc};
 
 /// Validators in a committee at most.
 pub const MAX_VALIDATORS: usize = 100;
-/// Blocks after an advance of the subset epoch during which the subsets of before count too.
-pub const OVERLAP_BLOCKS: u64 = 32;
+/// How far back subset epochs are kept, in blocks, as registry orders are: those before the ones
+/// that counted then go when another one begins.
+const SUBSETS_KEPT: u64 = 256;
 /// The part of the committee that has to come or go for the subset epoch to advance early: more
 /// than one in this many.
 const CHURN: usize = 10;
@@ -212,43 +220,107 @@ pub(super) const COMMITTEES: &str = "committees";
 /// The name of the subset epochs' part of the state root.
 pub(super) const SUBSETS: &str = "subset-epochs";
 
-/// All committees and subset epochs of a chain so far, and the next committee where it differs.
+/// All committees of a chain so far, the next one where it differs, and the newest subset epochs.
 #[derive(Clone, Debug)]
 pub(super) struct Validators {
     /// By the first consensus epoch they serve in.
     committees: Map<Since, Arc<Vec<Validator>>>,
     /// By their first height.
     subsets: Map<Since, SubsetEpoch>,
+    /// Blocks of a subset epoch, as the head's consensus epoch goes by.
+    subset_epoch_blocks: u64,
 }
-record!(Validators { committees, subsets });
+record!(Validators { committees, subsets, subset_epoch_blocks });
+
+/// How long epochs are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rhythm {
+    /// Blocks in a consensus epoch.
+    pub epoch_blocks: u64,
+    /// Blocks of a subset epoch, as the next consensus epoch goes by: what is governed now.
+    pub subset_epoch_blocks: u64,
+}
+
+impl Rhythm {
+    /// The first height after `head` that begins a consensus epoch.
+    const fn next_epoch(&self, head: Height) -> u64 {
+        (head.get() / self.epoch_blocks + 1).saturating_mul(self.epoch_blocks)
+    }
+}
+
+/// The subset epochs of a block, whether their subsets still count or not.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    /// The first height of `current`.
+    pub since: Height,
+    /// The newer one.
+    pub current: SubsetEpoch,
+    /// The one before it.
+    pub before: Option<SubsetEpoch>,
+}
+
+impl Turn {
+    /// Those whose subsets count at `height`, where the older ones do for `overlap` blocks.
+    pub(super) fn counting(self, height: Height, overlap: u64) -> Vec<SubsetEpoch> {
+        let before = self.before.filter(|_| height.since(self.since) < overlap);
+        [Some(self.current), before].into_iter().flatten().collect()
+    }
+
+    fn advance(&mut self, since: u64, validators: &Arc<Vec<Validator>>) {
+        let number = self.current.number + 1;
+        let next = SubsetEpoch { number, validators: validators.clone() };
+        self.before = Some(std::mem::replace(&mut self.current, next));
+        self.since = Height::new(since);
+    }
+
+    /// Advances as time alone has it up to `height`, every `blocks`.
+    fn pass(&mut self, height: u64, blocks: u64, validators: &Arc<Vec<Validator>>) {
+        let since = self.since.get();
+        let times = height.saturating_sub(since).checked_div(blocks).unwrap_or(0);
+        if times == 0 {
+            return;
+        }
+        // Of several that pass only the last two matter.
+        if times > 1 {
+            self.current.number += times - 2;
+            self.advance(since, validators);
+        }
+        self.advance(since + times * blocks, validators);
+    }
+}
 
 impl Validators {
     /// `first`, ascending by address, from genesis on.
-    pub(super) fn genesis(first: Vec<Validator>) -> Self {
+    pub(super) fn genesis(first: Vec<Validator>, subset_epoch_blocks: u64) -> Self {
         let first = Arc::new(first);
         let mut subsets = Map::new();
         subsets.insert(Since(0), SubsetEpoch { number: 0, validators: first.clone() });
         let mut committees = Map::new();
         committees.insert(Since(0), first);
-        Self { committees, subsets }
+        Self { committees, subsets, subset_epoch_blocks }
     }
 
-    /// Commits to all of it, to where the newest entries begin, and to how long a consensus epoch
+    /// Blocks of a subset epoch in the head's consensus epoch.
+    pub(super) const fn subset_epoch_blocks(&self) -> u64 {
+        self.subset_epoch_blocks
+    }
+
+    /// Commits to all of it but for [`Self::subset_epoch_blocks`], to where the newest entries begin, and to how long a consensus epoch
     /// and an overlap are.
-    pub(super) fn roots(&self, epoch_blocks: u64) -> [Hash; 2] {
+    pub(super) fn roots(&self, epoch_blocks: u64, overlap_blocks: u64) -> [Hash; 2] {
         fn newest<V>(map: &Map<Since, V>) -> Vec<u64> {
             map.iter().take(2).map(|(since, _)| since.0).collect()
         }
         let (committees, subsets) = (&self.committees, &self.subsets);
         [
             part(COMMITTEES, &committees.root(), epoch_blocks, &newest(committees)),
-            part(SUBSETS, &subsets.root(), OVERLAP_BLOCKS, &newest(subsets)),
+            part(SUBSETS, &subsets.root(), overlap_blocks, &newest(subsets)),
         ]
     }
 
     /// What shows both parts of [`Self::roots`]: the newest committees and subset epochs.
-    pub(super) fn newest(&self, epoch_blocks: u64) -> [Newest; 2] {
-        [Newest::of(&self.committees, epoch_blocks), Newest::of(&self.subsets, OVERLAP_BLOCKS)]
+    pub(super) fn newest(&self, epoch_blocks: u64, overlap_blocks: u64) -> [Newest; 2] {
+        [Newest::of(&self.committees, epoch_blocks), Newest::of(&self.subsets, overlap_blocks)]
     }
 
     /// The committee of a consensus epoch, ascending by address. Of epochs beyond the next one,
@@ -264,33 +336,75 @@ impl Validators {
         self.committees.iter().map(|(since, committee)| (since.0, committee))
     }
 
-    /// The subset epoch that holds at `height` and since when, and the one before it where its
-    /// subsets count too.
+    /// The subset epoch that held at `height`, which is not after the head, and the one before it.
+    /// Of heights for which none is kept any more, the oldest that is.
     pub(super) fn subset_epochs(
         &self,
         height: Height,
     ) -> (Height, &SubsetEpoch, Option<&SubsetEpoch>) {
         let mut entries = self.subsets.range_from(&Since(height.get()));
-        let (since, current) = entries.next().expect("since genesis");
-        let overlaps = height.get() - since.0 < OVERLAP_BLOCKS;
-        let before = entries.next().filter(|_| overlaps).map(|(_, before)| before);
+        let (since, current) = entries
+            .next()
+            .or_else(|| self.subsets.iter().last())
+            .expect("one is kept from the last advance on");
+        let before = entries.next().map(|(_, before)| before);
         (Height::new(since.0), current, before)
     }
 
-    /// What begins with the block at `height`, the first of a consensus epoch with `committee`;
-    /// `None`: the subset epoch goes on.
-    pub(super) fn due(&self, height: Height, epoch: u64) -> Option<SubsetEpoch> {
-        let (since, current, _) = self.subset_epochs(height);
-        let committee = self.committee(epoch);
-        let changed = churn(&current.validators, committee);
-        let early = changed * CHURN > current.validators.len();
-        (early || height.since(since) >= SUBSET_EPOCH_BLOCKS)
-            .then(|| SubsetEpoch { number: current.number + 1, validators: committee.clone() })
+    /// The number of the subset epoch at `height`, which is not after the head; `None`: it is not
+    /// kept any more.
+    pub(super) fn number_at(&self, height: Height) -> Option<u64> {
+        self.subsets.range_from(&Since(height.get())).next().map(|(_, epoch)| epoch.number)
     }
 
-    /// A subset epoch begins with the block at `height`.
-    pub(super) fn advance(&mut self, height: Height, epoch: SubsetEpoch) {
-        self.subsets.insert(Since(height.get()), epoch);
+    /// The subset epochs of the block at `height`, as far as the state at `head` says. In the
+    /// consensus epoch of the head's child they are what the chain will have; beyond it, what it
+    /// will have when no committee changes and nothing is governed on the way. Takes the same time
+    /// however far away the height is.
+    pub(super) fn ahead(&self, head: Height, height: Height, rhythm: Rhythm) -> Turn {
+        let (since, current, before) = self.subset_epochs(height.min(head));
+        let mut turn = Turn { since, current: current.clone(), before: before.cloned() };
+        if height <= head {
+            return turn;
+        }
+        let next = rhythm.next_epoch(head);
+        let last = height.get().min(next - 1);
+        if last > head.get() {
+            let committee = self.committee(head.get() / rhythm.epoch_blocks);
+            turn.pass(last, self.subset_epoch_blocks, committee);
+        }
+        if height.get() >= next {
+            let committee = self.committee(next / rhythm.epoch_blocks);
+            let blocks = rhythm.subset_epoch_blocks;
+            let left = &turn.current.validators;
+            let early = churn(left, committee) * CHURN > left.len();
+            if early || next - turn.since.get() >= blocks {
+                turn.advance(next, committee);
+            }
+            turn.pass(height.get(), blocks, committee);
+        }
+        turn
+    }
+
+    /// Whether the state at `head` says for certain which subset epoch `height` is in, a later one.
+    pub(super) const fn foresees(head: Height, height: Height, rhythm: Rhythm) -> bool {
+        height.get() / rhythm.epoch_blocks == head.next().get() / rhythm.epoch_blocks
+    }
+
+    /// The block at `height`, a child of the head's, begins: with it a subset epoch, where one is
+    /// due.
+    pub(super) fn enter(&mut self, height: Height, rhythm: Rhythm, due: Option<SubsetEpoch>) {
+        if height.get().is_multiple_of(rhythm.epoch_blocks) {
+            self.subset_epoch_blocks = rhythm.subset_epoch_blocks;
+        }
+        let Some(due) = due else { return };
+        self.subsets.insert(Since(height.get()), due);
+        let horizon = height.get().saturating_sub(SUBSETS_KEPT);
+        // The one in force at the horizon and the one before it are still needed.
+        let old = self.subsets.iter().skip_while(|(since, _)| since.0 > horizon).skip(2);
+        for since in old.map(|(since, _)| *since).collect::<Vec<_>>() {
+            self.subsets.remove(&since);
+        }
     }
 
     /// `validator` serves from `epoch` on, the next one.
@@ -351,36 +465,84 @@ mod tests {
         all
     }
 
+    fn rhythm(subset_epoch_blocks: u64) -> Rhythm {
+        Rhythm { epoch_blocks: 256, subset_epoch_blocks }
+    }
+
+    /// Number, first height and number of the one before, of the block at `height`.
+    fn told(turn: &Turn) -> (u64, u64, Option<u64>) {
+        (turn.current.number, turn.since.get(), turn.before.as_ref().map(|before| before.number))
+    }
+
+    /// Whatever the state from which it is asked, and whether blocks come one by one or not at all:
+    /// the same epochs.
     #[test]
     fn the_subset_epoch_advances_with_time_alone() {
-        let mut validators = Validators::genesis(committee(4));
-        let at = Height::new(SUBSET_EPOCH_BLOCKS);
-        assert_eq!(validators.due(Height::new(SUBSET_EPOCH_BLOCKS - 1), 0), None);
-        let due = validators.due(at, 0).unwrap();
-        assert_eq!(due.number, 1);
-        validators.advance(at, due);
-        assert_eq!(validators.due(Height::new(2 * SUBSET_EPOCH_BLOCKS - 1), 0), None);
-        assert_eq!(validators.due(Height::new(2 * SUBSET_EPOCH_BLOCKS), 0).unwrap().number, 2);
+        for blocks in [8, 64, 100, 256, 300, 8_192] {
+            let rhythm = rhythm(blocks);
+            let mut validators = Validators::genesis(committee(4), blocks);
+            let first = validators.clone();
+            for height in 1..=2_000 {
+                let (head, height) = (Height::new(height - 1), Height::new(height));
+                let turn = validators.ahead(head, height, rhythm);
+                let times = height.get() / blocks;
+                let before = times.checked_sub(1);
+                assert_eq!(told(&turn), (times, times * blocks, before), "{blocks}, {height}");
+                assert_eq!(told(&first.ahead(Height::GENESIS, height, rhythm)), told(&turn));
+                let due = height.get().is_multiple_of(blocks).then(|| turn.current.clone());
+                validators.enter(height, rhythm, due);
+                assert_eq!(told(&validators.ahead(height, height, rhythm)), told(&turn));
+            }
+        }
+        let far = Validators::genesis(committee(4), 64);
+        let turn = far.ahead(Height::GENESIS, Height::new(u64::MAX), rhythm(64));
+        assert_eq!(turn.current.number, u64::MAX / 64, "however far away");
+    }
 
-        let numbers = |height: u64| {
-            let (since, current, before) = validators.subset_epochs(Height::new(height));
-            (since.get(), current.number, before.map(|before| before.number))
+    /// Another length counts from the next consensus epoch on, at once where it is over by then.
+    #[test]
+    fn another_length_counts_from_the_next_consensus_epoch_on() {
+        let validators = Validators::genesis(committee(4), 8_192);
+        let number = |height, blocks| {
+            let turn = validators.ahead(Height::new(10), Height::new(height), rhythm(blocks));
+            (turn.current.number, turn.since.get())
         };
-        assert_eq!(numbers(0), (0, 0, None));
-        assert_eq!(numbers(at.get() - 1), (0, 0, None));
-        assert_eq!(numbers(at.get()), (at.get(), 1, Some(0)));
-        assert_eq!(numbers(at.get() + OVERLAP_BLOCKS - 1), (at.get(), 1, Some(0)));
-        assert_eq!(numbers(at.get() + OVERLAP_BLOCKS), (at.get(), 1, None));
+        assert_eq!(number(255, 64), (0, 0));
+        assert_eq!(number(256, 64), (1, 256));
+        assert_eq!(number(319, 64), (1, 256));
+        assert_eq!(number(320, 64), (2, 320));
+        assert_eq!(number(299, 300), (0, 0));
+        assert_eq!(number(300, 300), (1, 300));
+    }
+
+    #[test]
+    fn old_subset_epochs_go_and_those_that_count_stay() {
+        let rhythm = rhythm(8);
+        let mut validators = Validators::genesis(committee(4), 8);
+        for height in 1..=1_000u64 {
+            let (head, height) = (Height::new(height - 1), Height::new(height));
+            let turn = validators.ahead(head, height, rhythm);
+            let due = (turn.since == height).then_some(turn.current);
+            validators.enter(height, rhythm, due);
+            assert!(validators.subsets.iter().count() as u64 <= SUBSETS_KEPT / 8 + 3);
+        }
+        assert_eq!(validators.number_at(Height::new(744)), Some(93));
+        let (since, current, before) = validators.subset_epochs(Height::new(744));
+        assert_eq!((since.get(), current.number, before.unwrap().number), (744, 93, 92));
+        assert_eq!(validators.number_at(Height::new(700)), None);
+        let (_, oldest, before) = validators.subset_epochs(Height::new(700));
+        assert_eq!((oldest.number, before), (92, None));
     }
 
     #[test]
     fn a_tenth_is_not_more_than_a_tenth() {
         for (n, gone, early) in [(10, 1, false), (10, 2, true), (9, 1, true), (20, 2, false)] {
-            let mut validators = Validators::genesis(committee(n));
+            let mut validators = Validators::genesis(committee(n), 8_192);
             for validator in committee(n).iter().take(gone) {
                 validators.remove(1, validator.pubkey.address()).unwrap();
             }
-            assert_eq!(validators.due(Height::new(64), 1).is_some(), early, "{gone} of {n}");
+            let turn = validators.ahead(Height::new(255), Height::new(256), rhythm(8_192));
+            assert_eq!(turn.current.number == 1, early, "{gone} of {n}");
         }
     }
 }

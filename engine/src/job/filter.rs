@@ -146,6 +146,8 @@ pub struct Scene<'a> {
     pub entitlements: &'a Entitlements,
     /// Who is present in P(H − 1); `None`: P is not known.
     pub present: Option<&'a [Address]>,
+    /// Blocks after which the last on-chain heartbeat is stale.
+    pub stale: u64,
     /// Runners that were silent in earlier attempts at the job.
     pub excluded: &'a [Address],
     /// Runners that said in earlier attempts that they cannot do it.
@@ -210,7 +212,7 @@ impl Scene<'_> {
             let reason = format!("in an earlier attempt at this job: {}", said.reason);
             return Some((Filter::Exclusion, reason));
         }
-        if runner.health(self.height, self.phase) != Health::Healthy {
+        if runner.health(self.height, self.phase, self.stale) != Health::Healthy {
             let last = runner.last_heartbeat;
             return Some((Filter::Health, format!("last on-chain heartbeat at {last}")));
         }

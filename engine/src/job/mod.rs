@@ -16,6 +16,6 @@ pub mod state;
 pub mod verification;
 pub mod work;
 
-pub use mru::{MRU_TTL_BLOCKS, MruRead, MruRecord};
+pub use mru::{MruRead, MruRecord};
 pub use seed::{SeedCertificate, SeedRule};
-pub use selection::{MRU_WEIGHT_MULTIPLIER, Selection};
+pub use selection::{Favoured, Selection};

@@ -1,5 +1,6 @@
 //! Which runner served a submitter last (spec jobs.md §4).
 
+use super::selection::Favoured;
 use crate::{
     primitives::{
         Address, Height,
@@ -8,12 +9,9 @@ use crate::{
     record,
 };
 
-/// Blocks through which a record counts, the last included; older ones go on the next read.
-pub const MRU_TTL_BLOCKS: u64 = 256;
-
 /// The runner that last won a verified job of one submitter and job kind.
 ///
-/// Stored in 28 bytes: runner\[20\] ‖ set_at\[8 BE\].
+/// Stored in 28 bytes: runner\[20\] ‖ set_at\[8 BE\]. One past its time goes on the next read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MruRecord {
     /// The winner: first committee member, in draw order, whose result agreed.
@@ -23,9 +21,10 @@ pub struct MruRecord {
 }
 
 impl MruRecord {
-    /// Whether the record still favours its runner at `now`.
-    pub const fn is_live(&self, now: Height) -> bool {
-        now.since(self.set_at) <= MRU_TTL_BLOCKS
+    /// Whether the record still favours its runner at `now`, where records count through `ttl`
+    /// blocks, the last included.
+    pub const fn is_live(&self, now: Height, ttl: u64) -> bool {
+        now.since(self.set_at) <= ttl
     }
 
     /// The stored form.
@@ -73,9 +72,12 @@ pub struct MruRead {
 record!(MruRead { runner, set_at, ttl_blocks, multiplier });
 
 impl MruRead {
-    /// The runner, where the record was not past its time in the block at `height`.
-    pub fn live_at(&self, height: Height) -> Option<Address> {
-        (height.since(self.set_at) <= self.ttl_blocks).then_some(self.runner)
+    /// The runner, and by how much it is favoured, where the record was not past its time in the
+    /// block at `height`.
+    pub fn live_at(&self, height: Height) -> Option<Favoured> {
+        let Self { runner, set_at, ttl_blocks, multiplier } = *self;
+        let live = MruRecord { runner, set_at }.is_live(height, ttl_blocks);
+        live.then_some(Favoured { runner, multiplier })
     }
 }
 
@@ -89,25 +91,25 @@ mod tests {
 
     #[test]
     fn lives_through_its_last_block() {
-        let check = |blocks: u64, live: bool| {
-            assert_eq!(RECORD.is_live(RECORD.set_at.after(blocks)), live, "{blocks} blocks on");
+        let check = |ttl: u64, blocks: u64, live: bool| {
+            let now = RECORD.set_at.after(blocks);
+            assert_eq!(RECORD.is_live(now, ttl), live, "{blocks} blocks on of {ttl}");
         };
-        check(0, true);
-        check(1, true);
-        check(256, true);
-        check(257, false);
-        check(u64::MAX, false);
+        check(256, 0, true);
+        check(256, 1, true);
+        check(256, 256, true);
+        check(256, 257, false);
+        check(256, u64::MAX, false);
+        check(8, 8, true);
+        check(8, 9, false);
     }
 
     #[test]
     fn a_read_record_favours_by_what_was_read() {
-        let read = MruRead {
-            runner: RECORD.runner,
-            set_at: RECORD.set_at,
-            ttl_blocks: 8,
-            multiplier: MRU_TTL_BLOCKS,
-        };
-        assert_eq!(read.live_at(RECORD.set_at.after(8)), Some(RECORD.runner));
+        let read =
+            MruRead { runner: RECORD.runner, set_at: RECORD.set_at, ttl_blocks: 8, multiplier: 4 };
+        let favoured = Favoured { runner: RECORD.runner, multiplier: 4 };
+        assert_eq!(read.live_at(RECORD.set_at.after(8)), Some(favoured));
         assert_eq!(read.live_at(RECORD.set_at.after(9)), None);
     }
 

@@ -130,7 +130,7 @@ fn taken(classes: &[((u128, u128), u128)], m: usize) -> Option<Vec<Fraction>> {
 mod tests {
     use super::*;
     use crate::{
-        job::selection::{MRU_WEIGHT_MULTIPLIER, draw, stake_to_weight},
+        job::selection::{draw, stake_to_weight},
         primitives::{Address, Wei, keccak256},
         registry::MIN_STAKE,
     };
@@ -220,7 +220,7 @@ mod tests {
             .collect();
         let weights: Vec<u16> =
             candidates.iter().map(|(_, stake)| stake_to_weight(*stake) as u16).collect();
-        let found = odds(&weights, Some((0, MRU_WEIGHT_MULTIPLIER as u16)), 2);
+        let found = odds(&weights, Some((0, 4)), 2);
         let tries = 20_000u32;
         let mut counts = [0u32; 5];
         for i in 0..tries {

@@ -2,14 +2,12 @@
 //! the runner used last.
 
 use crate::{
+    presence::Connectivity,
     primitives::{Address, Hash, Height, Wei, keccak256},
     record,
     registry::MIN_STAKE,
 };
 use std::borrow::Cow;
-
-/// By how much the MRU runner's weight is multiplied in draw 0.
-pub const MRU_WEIGHT_MULTIPLIER: u64 = 4;
 
 const SEED_DOMAIN: &[u8] = b"cowboy-runner-select-v2:";
 const RETRY_DOMAIN: &[u8] = b"retry:";
@@ -61,12 +59,23 @@ pub struct Draw {
 }
 record!(Draw { draw, r, total, picked });
 
+/// A runner with a live MRU record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Favoured {
+    /// The runner.
+    pub runner: Address,
+    /// By how much its weight is multiplied in draw 0: 1 to [`Connectivity::MAX_MULTIPLIER`], which
+    /// others are taken for.
+    pub multiplier: u64,
+}
+record!(Favoured { runner, multiplier });
+
 /// The committee of `m` drawn from `candidates`; nobody where there are fewer: the job waits.
 pub fn committee(
     candidates: &[(Address, Wei)],
     seed: Hash,
     m: usize,
-    mru: Option<Address>,
+    mru: Option<Favoured>,
 ) -> Selection {
     match candidates.len() < m {
         true => Selection::default(),
@@ -82,20 +91,21 @@ pub fn draw(
     candidates: &[(Address, Wei)],
     seed: Hash,
     m: usize,
-    mru: Option<Address>,
+    mru: Option<Favoured>,
 ) -> Selection {
     let mut sorted = Cow::Borrowed(candidates);
     if !is_sorted(candidates) {
         sorted.to_mut().sort_unstable();
     }
     let mut pool = Pool::new(&sorted);
-    let mut favoured = mru.and_then(|mru| {
-        let at = sorted.partition_point(|(address, _)| *address < mru);
-        (sorted.get(at)?.0 == mru).then_some(at)
+    let mut favoured = mru.and_then(|Favoured { runner, multiplier }| {
+        let at = sorted.partition_point(|(address, _)| *address < runner);
+        let weight = (sorted.get(at)?.0 == runner).then(|| pool.weights[at])?;
+        // A recording may say anything.
+        let multiplier = multiplier.clamp(1, Connectivity::MAX_MULTIPLIER);
+        pool.set(at, weight * multiplier as u16);
+        Some((at, weight))
     });
-    if let Some(at) = favoured {
-        pool.set(at, pool.weights[at] * MRU_WEIGHT_MULTIPLIER as u16);
-    }
 
     let m = m.min(sorted.len());
     let mut draws = Vec::with_capacity(m);
@@ -109,8 +119,8 @@ pub fn draw(
         let r = u64::from_le_bytes(*low) % total;
         let at = pool.find(r);
         // Only in draw 0 is someone favoured.
-        if let Some(at) = favoured.take() {
-            pool.set(at, pool.weights[at] / MRU_WEIGHT_MULTIPLIER as u16);
+        if let Some((at, weight)) = favoured.take() {
+            pool.set(at, weight);
         }
 
         // Fisher–Yates: the first of those left takes the place of the one that was drawn.
@@ -145,7 +155,7 @@ struct Pool {
 }
 
 const _: () = assert!(
-    stake_to_weight(Wei::new(u128::MAX)) * MRU_WEIGHT_MULTIPLIER <= u16::MAX as u64,
+    stake_to_weight(Wei::new(u128::MAX)) * Connectivity::MAX_MULTIPLIER <= u16::MAX as u64,
     "the largest weight fits where it stands, multiplied too"
 );
 
@@ -229,7 +239,7 @@ mod tests {
         candidates: &[(Address, Wei)],
         seed: Hash,
         m: usize,
-        mru: Option<Address>,
+        mru: Option<Favoured>,
     ) -> Selection {
         let mut pool = candidates.to_vec();
         pool.sort_unstable();
@@ -237,8 +247,8 @@ mod tests {
         let mut state = seed;
         for i in 0..m.min(pool.len()) {
             let weight = |(address, stake): &(Address, Wei)| {
-                let favoured = i == 0 && Some(*address) == mru;
-                stake_to_weight(*stake) * if favoured { MRU_WEIGHT_MULTIPLIER } else { 1 }
+                let favoured = mru.filter(|mru| i == 0 && mru.runner == *address);
+                stake_to_weight(*stake) * favoured.map_or(1, |mru| mru.multiplier)
             };
             let weights: Vec<u64> = pool[i..].iter().map(weight).collect();
             let total = weights.iter().sum();
@@ -271,7 +281,11 @@ mod tests {
             };
             let mut candidates: Vec<_> = (0..n).map(candidate).collect();
             for round in 0..8u32 {
-                let mru = (round % 4 > 0).then(|| candidates[(round * 97 % n) as usize].0);
+                let multiplier = [4, 1, 7, Connectivity::MAX_MULTIPLIER][round as usize % 4];
+                let mru = (round % 5 > 0).then(|| {
+                    let runner = candidates[(round * 97 % n) as usize].0;
+                    Favoured { runner, multiplier }
+                });
                 let seed = Hash(random(round << 16));
                 for m in [1, 3, 9, n as usize] {
                     let drawn = draw(&candidates, seed, m, mru);
@@ -291,11 +305,20 @@ mod tests {
     #[test]
     fn the_mru_runner_is_favoured_in_the_first_draw_only() {
         let mru = Address([3; 20]);
-        let selection = draw(&candidates(5), Hash::ZERO, 3, Some(mru));
+        let favoured = |runner, multiplier| Some(Favoured { runner, multiplier });
+        let selection = draw(&candidates(5), Hash::ZERO, 3, favoured(mru, 4));
         // Every weight is 2; the bonus of 6 goes with draw 0, whoever was picked.
         let totals: Vec<_> = selection.draws.iter().map(|draw| draw.total).collect();
         assert_eq!(totals, [16, 8, 6]);
-        let stranger = Some(Address([9; 20]));
+        let tenfold = draw(&candidates(5), Hash::ZERO, 3, favoured(mru, 10));
+        let totals: Vec<_> = tenfold.draws.iter().map(|draw| draw.total).collect();
+        assert_eq!(totals, [28, 8, 6]);
+        let first = |multiplier| {
+            draw(&candidates(1), Hash::ZERO, 1, favoured(Address([0; 20]), multiplier))
+        };
+        let totals = [0, 1, 100, 101, u64::MAX].map(|multiplier| first(multiplier).draws[0].total);
+        assert_eq!(totals, [2, 2, 200, 200, 200], "whatever a recording says");
+        let stranger = favoured(Address([9; 20]), 4);
         assert_eq!(
             draw(&candidates(5), Hash::ZERO, 3, stranger),
             draw(&candidates(5), Hash::ZERO, 3, None)
@@ -309,6 +332,7 @@ mod tests {
             seed: [u8; 32],
             m in 0usize..50,
             mru in prop::option::of(0u8..50),
+            multiplier in 1..=Connectivity::MAX_MULTIPLIER,
             turn in any::<prop::sample::Index>(),
         ) {
             let mut candidates: Vec<_> = stakes
@@ -316,7 +340,8 @@ mod tests {
                 .enumerate()
                 .map(|(i, stake)| (Address([i as u8; 20]), Wei::new(*stake)))
                 .collect();
-            let mru = mru.map(|i| Address([i; 20]));
+            let runner = mru.map(|i| Address([i; 20]));
+            let mru = runner.map(|runner| Favoured { runner, multiplier });
             let selection = draw(&candidates, Hash(seed), m, mru);
             let distinct: BTreeSet<_> = selection.committee.iter().collect();
             prop_assert_eq!(distinct.len(), m.min(candidates.len()));

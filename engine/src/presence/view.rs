@@ -4,7 +4,8 @@
 //! Runner i counts as present at head H iff all of these hold:
 //!
 //! * its control stream is open and authenticated ([`LocalView::opened`], [`LocalView::lost`]);
-//! * a valid ping arrived within the last [`PRESENCE_TIMEOUT_BLOCKS`] blocks
+//! * a valid ping arrived within the last
+//!   [`presence_timeout_blocks`](super::Connectivity::presence_timeout_blocks)
 //!   ([`LocalView::pinged`]), and no dispatch has failed hard since ([`LocalView::failed`]);
 //! * it did not last say that it takes no work ([`LocalView::accepting`]);
 //! * the chain lets it be connected to this validator, as of the block that is voted on: it is
@@ -24,9 +25,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
-
-/// A ping older than this many blocks no longer counts (CIP-11 §6.3).
-pub const PRESENCE_TIMEOUT_BLOCKS: u64 = 3;
 
 /// Withdrawn labels kept per runner; further ones are not, withdrawing is advisory (CIP-11 §6.5).
 pub const MAX_WITHDRAWN: usize = 256;
@@ -124,10 +122,11 @@ impl LocalView {
         self.links.values().any(|link| !link.withdrawn.is_empty())
     }
 
-    /// Whether the runner counts as present at `head`, by all that this validator sees of it.
-    pub fn is_present(&self, runner: &Address, head: Height) -> bool {
+    /// Whether the runner counts as present at `head`, by all that this validator sees of it, where
+    /// a ping counts for `timeout` blocks.
+    pub fn is_present(&self, runner: &Address, head: Height, timeout: u64) -> bool {
         self.links.get(runner).is_some_and(|link| {
-            link.pinged_at.is_some_and(|at| head.since(at) <= PRESENCE_TIMEOUT_BLOCKS)
+            link.pinged_at.is_some_and(|at| head.since(at) <= timeout)
                 && link.accepting
                 && link.withdrawn.is_disjoint(&self.needed)
         })
@@ -146,7 +145,8 @@ impl LocalView {
 
     /// The bits of a vote composed at `head`, indexed by `registry`: the order of registration as
     /// of the parent of the block voted on (spec §4). `may` says of each runner that could be
-    /// present whether the chain lets it be connected here, as of that block.
+    /// present whether the chain lets it be connected here, as of that block. A ping counts for
+    /// `timeout` blocks.
     ///
     /// # Panics
     ///
@@ -155,12 +155,13 @@ impl LocalView {
         &self,
         registry: &[Address],
         head: Height,
+        timeout: u64,
         mut may: impl FnMut(&Address) -> bool,
     ) -> Bitmap {
         let len = u32::try_from(registry.len()).expect("a registry is far below 2^32 runners");
         Bitmap::from_fn(len, |i| {
             let runner = &registry[i as usize];
-            self.is_present(runner, head) && may(runner)
+            self.is_present(runner, head, timeout) && may(runner)
         })
     }
 
@@ -178,10 +179,11 @@ impl LocalView {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Connectivity, *};
 
     const RUNNER: Address = Address([1; 20]);
     const OTHER: Address = Address([2; 20]);
+    const TIMEOUT: u64 = Connectivity::DEFAULT.presence_timeout_blocks;
 
     fn at(height: u64) -> Height {
         Height::new(height)
@@ -198,7 +200,7 @@ mod tests {
     fn check(change: impl FnOnce(&mut LocalView), expected: bool) {
         let mut view = present();
         change(&mut view);
-        assert_eq!(view.is_present(&RUNNER, at(10)), expected);
+        assert_eq!(view.is_present(&RUNNER, at(10), TIMEOUT), expected);
     }
 
     #[test]
@@ -211,10 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_counts_for_three_blocks() {
+    fn a_ping_counts_for_as_many_blocks_as_is_said() {
         let view = present();
-        let presence = [9, 10, 13, 14].map(|head| view.is_present(&RUNNER, at(head)));
-        assert_eq!(presence, [true, true, true, false]);
+        let presence = |timeout, heads: [u64; 4]| {
+            heads.map(|head| view.is_present(&RUNNER, at(head), timeout))
+        };
+        assert_eq!(presence(TIMEOUT, [9, 10, 13, 14]), [true, true, true, false]);
+        assert_eq!(presence(2, [10, 11, 12, 13]), [true, true, true, false]);
+        assert_eq!(presence(7, [10, 16, 17, 18]), [true, true, true, false]);
     }
 
     #[test]
@@ -273,7 +279,7 @@ mod tests {
     fn bits_follow_the_order_of_registration() {
         let view = present();
         let bits = |registry: &[Address]| {
-            view.bitmap(registry, at(10), |_| true).ones().collect::<Vec<_>>()
+            view.bitmap(registry, at(10), TIMEOUT, |_| true).ones().collect::<Vec<_>>()
         };
         assert_eq!(bits(&[RUNNER, OTHER]), [0]);
         assert_eq!(bits(&[OTHER, RUNNER]), [1]);
@@ -287,7 +293,7 @@ mod tests {
         view.opened(OTHER);
         view.pinged(&OTHER, at(9));
         let bits = |may: fn(&Address) -> bool| {
-            view.bitmap(&[RUNNER, OTHER], at(10), may).ones().collect::<Vec<_>>()
+            view.bitmap(&[RUNNER, OTHER], at(10), TIMEOUT, may).ones().collect::<Vec<_>>()
         };
         assert_eq!(bits(|_| true), [0, 1]);
         assert_eq!(bits(|runner| *runner != RUNNER), [1]);

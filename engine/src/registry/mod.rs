@@ -21,6 +21,3 @@ use crate::primitives::Wei;
 pub const MIN_STAKE: Wei = Wei::cby(10_000);
 /// The reputation of a new runner and the most there is (jobs.md §1).
 pub const MAX_REPUTATION: u32 = 100;
-/// A last heartbeat older than this makes a runner unhealthy, except in phase `sunset` (jobs.md
-/// §1).
-pub const STALE_HEARTBEAT_BLOCKS: u64 = 1_024;

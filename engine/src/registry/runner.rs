@@ -1,6 +1,6 @@
 //! Runners: what they registered with and how they have done since.
 
-use super::{MAX_REPUTATION, MIN_STAKE, STALE_HEARTBEAT_BLOCKS};
+use super::{MAX_REPUTATION, MIN_STAKE};
 use crate::{
     presence::{CAPACITY, Phase},
     primitives::{
@@ -132,7 +132,8 @@ impl Capabilities {
 pub enum Health {
     /// Registered, heartbeat not stale where that matters.
     Healthy,
-    /// Its last on-chain heartbeat is older than [`STALE_HEARTBEAT_BLOCKS`].
+    /// Its last on-chain heartbeat is older than
+    /// [`stale_heartbeat_blocks`](crate::presence::Connectivity::stale_heartbeat_blocks).
     Unhealthy,
     /// It left.
     Deregistered,
@@ -173,13 +174,12 @@ record!(Runner {
 });
 
 impl Runner {
-    /// Its health at `now`, in a block of this phase.
-    pub fn health(&self, now: Height, phase: Phase) -> Health {
+    /// Its health at `now`, in a block of this phase, where a heartbeat is stale after `stale`
+    /// blocks.
+    pub fn health(&self, now: Height, phase: Phase, stale: u64) -> Health {
         if self.deregistered {
             Health::Deregistered
-        } else if phase.needs_heartbeats()
-            && now.since(self.last_heartbeat) > STALE_HEARTBEAT_BLOCKS
-        {
+        } else if phase.needs_heartbeats() && now.since(self.last_heartbeat) > stale {
             Health::Unhealthy
         } else {
             Health::Healthy

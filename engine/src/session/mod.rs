@@ -35,13 +35,15 @@
 //! Five seconds without establishing end the connection.
 //!
 //! Upon a new head (§3):
-//! * the validator sends `HeartbeatPong` with it. It sends no other pong: a ping could only be
-//!   answered with a height that was told before.
+//! * the validator sends `HeartbeatPong` with it, where it is or passes a multiple of
+//!   `heartbeat_blocks` ([`Connectivity`](crate::presence::Connectivity)). It sends no other pong: a
+//!   ping could only be answered with a height that was told before.
 //!
 //! Upon receiving `HeartbeatPong`:
 //! * the runner, where the height is new to it, checks the signature and sends `HeartbeatPing`
-//!   with it and a nonce one higher. So there is one ping per block and connection, each is a reply
-//!   to a block, and no pair of frames answers one another for ever.
+//!   with it and a nonce one higher. So there is one ping per connection and height told, each is a
+//!   reply to a block, and no pair of frames answers one another for ever. How often it pings a
+//!   runner learns from its validators alone: nobody else can have it be silent.
 //!
 //! Upon receiving `HeartbeatPing`:
 //! * the validator checks that the nonce increased and the signature; the runner is alive.
@@ -78,7 +80,7 @@
 //! * duplicate ([`Outcome::Duplicate`]) and reject ([`Outcome::SoftFailure`]) end the stream.
 //!   Another job frame instead of an ack is a soft failure too.
 //!
-//! Upon the head passing the assignment by more than [`ACK_TIMEOUT_BLOCKS`] without a frame on the
+//! Upon the head passing the assignment by more than `ack_timeout_blocks` without a frame on the
 //! stream:
 //! * the validator reports [`Outcome::HardFailure`] and finishes its half of the stream. It still
 //!   takes a result there, so that one in flight is not lost.
@@ -118,7 +120,7 @@
 //! * the runner checks the validator's signature and that of each result, and answers with
 //!   `JobAggregated`, or ends the stream.
 //!
-//! Upon the head passing either question by more than [`ACK_TIMEOUT_BLOCKS`] without an answer:
+//! Upon the head passing either question by more than that without an answer:
 //! * the validator finishes its half of the stream. Nothing else follows: it will ask again.
 //!
 //! Upon a frame that is malformed, too large, out of place or signed by another key:
@@ -142,9 +144,6 @@ use crate::{
     wire::{GoodbyeReason, HelloAck, RejectReason, Role, VERSION},
 };
 use std::fmt;
-
-/// Blocks within which an assignment must be answered (CIP-11 §10.6).
-pub const ACK_TIMEOUT_BLOCKS: u64 = 3;
 
 /// How long a handshake may take, in ms (spec §2).
 pub const HANDSHAKE_TIMEOUT_MS: u64 = 5_000;
@@ -294,7 +293,7 @@ pub enum Outcome {
     Duplicate,
     /// Not taken, for this reason; `None`: a frame that was no ack.
     SoftFailure(Option<RejectReason>),
-    /// No frame within [`ACK_TIMEOUT_BLOCKS`].
+    /// No frame within [`ack_timeout_blocks`](crate::presence::Connectivity::ack_timeout_blocks).
     HardFailure,
 }
 

@@ -3,15 +3,16 @@
 mod committees;
 mod dispatch;
 mod peers;
+mod timing;
 
 use super::{
-    ACK_TIMEOUT_BLOCKS, End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome,
-    Session, StreamId,
+    End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome, Session, StreamId,
     jobs::{Attempt, JobTable, Offer},
     runner::{self, Runner},
     validator::{self, AssignError, Validator},
 };
 use crate::{
+    presence::Connectivity,
     primitives::{Hash, Height, SecretKey, Signature, keccak256},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
@@ -72,6 +73,7 @@ fn validator() -> Validator {
         certified: key("runner").public_key(),
         nonce: VALIDATOR_NONCE,
         head: HEAD,
+        connectivity: Connectivity::DEFAULT,
     };
     Validator::new(config, 0)
 }
@@ -404,7 +406,7 @@ fn dispatched(pair: &mut Pair) -> StreamId {
 
 /// What the validator says of job 0 as its head advances by one block four times; pings aside.
 fn outcomes_over_four_blocks(validator: &mut Validator) -> Vec<Vec<validator::Output>> {
-    let heights = 1..=ACK_TIMEOUT_BLOCKS + 1;
+    let heights = 1..=Connectivity::DEFAULT.ack_timeout_blocks + 1;
     heights
         .map(|blocks| {
             validator.handle_head(HEAD.after(blocks));

@@ -1,10 +1,11 @@
 //! A validator's end of a runner's connection.
 
 use super::{
-    ACK_TIMEOUT_BLOCKS, End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome,
-    Session, StreamId, check_ack, signed,
+    End, HANDSHAKE_TIMEOUT_MS, MAX_JOB_STREAMS, MAX_PEER_STREAMS, Outcome, Session, StreamId,
+    check_ack, signed,
 };
 use crate::{
+    presence::Connectivity,
     primitives::{Hash, Height, PublicKey, SecretKey},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityDelta, Channel, Control,
@@ -29,6 +30,8 @@ pub struct Config {
     pub nonce: [u8; 32],
     /// The validator's head.
     pub head: Height,
+    /// What the chain says of connections, as of that head.
+    pub connectivity: Connectivity,
 }
 
 /// What the driver's user is told, in order.
@@ -115,6 +118,8 @@ pub struct Validator {
     /// When the handshake is given up, in ms.
     deadline: u64,
     head: Height,
+    /// The last head that the runner was told.
+    told: Height,
     outputs: VecDeque<Output>,
     control: FrameReader,
     next_own: StreamId,
@@ -185,6 +190,7 @@ impl Validator {
     pub fn new(config: Config, now: u64) -> Self {
         Self {
             head: config.head,
+            told: Height::GENESIS,
             config,
             state: State::Connected,
             deadline: now.saturating_add(HANDSHAKE_TIMEOUT_MS),
@@ -194,6 +200,11 @@ impl Validator {
             next_runners: StreamId::FIRST_OF_RUNNER,
             streams: BTreeMap::new(),
         }
+    }
+
+    /// What the chain says of connections from now on: it counts from the next head on.
+    pub const fn govern(&mut self, connectivity: Connectivity) {
+        self.config.connectivity = connectivity;
     }
 
     /// Whether jobs can be dispatched.
@@ -269,7 +280,7 @@ impl Validator {
 
     /// Asks for the result of a job that the runner has committed to. What comes of it is
     /// [`Event::Revealed`] or nothing: a runner that has no answer ends the stream, and after
-    /// [`ACK_TIMEOUT_BLOCKS`] the validator does.
+    /// [`ack_timeout_blocks`](Connectivity::ack_timeout_blocks) the validator does.
     pub fn ask_reveal(&mut self, job_id: Hash) -> Result<(), AssignError> {
         let phase = Phase::Revealing { job_id, since: self.head };
         self.may_open(&phase)?;
@@ -484,14 +495,16 @@ impl Validator {
         let State::Established { runner, .. } = &self.state else { return };
         let (chain_id, key) = (self.config.chain_id, &self.config.key);
         let bytes = HeartbeatPong::signed(chain_id, key, self.head, runner).to_frame();
+        self.told = self.head;
         self.outputs.push_back(Output::Send { stream: StreamId::CONTROL, bytes });
     }
 
     /// Gives up on what has not been answered in time. Only an assignment has consequences then.
     fn expire(&mut self) {
-        let late = |since| self.head.since(since) > ACK_TIMEOUT_BLOCKS;
         let unanswered = |(id, stream): (&StreamId, &Stream)| match stream.phase {
-            Phase::Revealing { since, .. } | Phase::Aggregating { since, .. } if late(since) => {
+            Phase::Revealing { since, .. } | Phase::Aggregating { since, .. }
+                if self.is_late(since) =>
+            {
                 Some(*id)
             }
             _ => None,
@@ -503,14 +516,17 @@ impl Validator {
         self.expire_dispatches();
     }
 
+    /// Whether the time to answer is over for what was sent at the head `since`.
+    fn is_late(&self, since: Height) -> bool {
+        self.head.since(since) > self.config.connectivity.ack_timeout_blocks
+    }
+
     fn expire_dispatches(&mut self) {
         let due: Vec<_> = self
             .streams
             .iter()
             .filter_map(|(id, stream)| match stream.phase {
-                Phase::Unanswered { job_id, since, alive, .. }
-                    if self.head.since(since) > ACK_TIMEOUT_BLOCKS =>
-                {
+                Phase::Unanswered { job_id, since, alive, .. } if self.is_late(since) => {
                     Some((*id, job_id, alive))
                 }
                 _ => None,
@@ -645,7 +661,11 @@ impl Session for Validator {
         }
         self.head = head;
         if self.is_established() {
-            self.send_pong();
+            // At the same heights on all connections: a runner answers the first that tells it.
+            let beat = |at: Height| at.get() / self.config.connectivity.heartbeat_blocks.max(1);
+            if beat(head) > beat(self.told) {
+                self.send_pong();
+            }
             self.expire();
         }
     }

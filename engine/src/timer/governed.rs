@@ -1,18 +1,24 @@
-//! What is governed of timers: the keys, their bounds, and what has to hold of all values together.
+//! What is governed of timers and of runners' connections: the keys, their bounds, and what has to
+//! hold of all values together.
 //!
 //! One check for all: [`Governed::check`] holds of a genesis document, and of the values of every
 //! height at which a [proposal](super::proposals) activates.
 
 use super::{Config, Params, Policy};
-use crate::fees::{basefee::MOST_LANE_BASEFEE, meter};
+use crate::{
+    fees::{basefee::MOST_LANE_BASEFEE, meter},
+    presence::Connectivity,
+};
 
-/// All that is governed of timers, as a block finds it.
+/// All that is governed by keys, as a block finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Governed {
     /// How due timers compete.
     pub policy: Policy,
     /// Limits, budgets and weights.
     pub config: Config,
+    /// Parameters of runners' connections and of the MRU preference.
+    pub connectivity: Connectivity,
 }
 
 /// A governed parameter: its key, and what it may be.
@@ -35,11 +41,26 @@ pub struct Key {
 impl Key {
     /// The key of the policy.
     pub const POLICY: &'static str = "system:cip1:policy";
+    /// What the keys of [`Connectivity`] begin with.
+    pub const CONNECTIVITY: &'static str = "system:cip11:";
+    /// The key of [`Connectivity::stale_heartbeat_blocks`].
+    pub const STALE_HEARTBEAT: &'static str = "system:cip11:stale_heartbeat_blocks";
 
     /// The key of this name.
     pub fn named(name: &str) -> Result<&'static Self, ParameterError> {
         let found = Governed::KEYS.iter().find(|key| key.name == name);
         found.ok_or_else(|| ParameterError::UnknownParameter(name.to_owned()))
+    }
+
+    /// The document that the parameter is from.
+    pub fn source(&self) -> &'static str {
+        match self.name.split(':').nth(1) {
+            Some("cip1") => "CIP-1",
+            Some("cip3") => "CIP-3",
+            Some("cip5") => "CIP-5",
+            Some("cip11") => "CIP-11 §13",
+            _ => "this devnet",
+        }
     }
 
     /// The word for a value, if the parameter has words.
@@ -140,7 +161,28 @@ const YEAR_BLOCKS: u64 = 31_536_000;
 /// No lane or budget has more cycles than this.
 const MOST_CYCLES: u64 = 1_000_000_000;
 
+/// No timeout of an assignment is longer: half of a job's default time, when commitments close.
+const MOST_ACK_TIMEOUT: u64 = 60;
+
 keys! {
+    connectivity.ack_timeout_blocks: u64 = "system:cip11:ack_timeout_blocks",
+        1..=MOST_ACK_TIMEOUT, "blocks", "blocks within which a runner has to answer an assignment";
+    connectivity.heartbeat_blocks: u64 = "system:cip11:heartbeat_blocks", 1..=30, "blocks",
+        "blocks from one ping of a connected runner to the next";
+    connectivity.mru_multiplier: u64 = "system:cip11:mru_multiplier",
+        1..=Connectivity::MAX_MULTIPLIER, "times",
+        "by how much the first draw multiplies the weight of the runner used last";
+    connectivity.mru_ttl_blocks: u64 = "system:cip11:mru_ttl_blocks", 1..=YEAR_BLOCKS, "blocks",
+        "blocks through which the runner used last is favoured";
+    connectivity.overlap_blocks: u64 = "system:cip11:overlap_blocks", 1..=65_536, "blocks",
+        "blocks after an advance of the subset epoch in which the subsets of before count too";
+    connectivity.presence_timeout_blocks: u64 = "system:cip11:presence_timeout_blocks",
+        2..=Connectivity::MAX_PRESENCE_TIMEOUT, "blocks",
+        "blocks for which a ping makes a runner present, and for which a P(h) counts";
+    connectivity.stale_heartbeat_blocks: u64 = Key::STALE_HEARTBEAT, 64..=YEAR_BLOCKS, "blocks",
+        "blocks after which the last on-chain heartbeat of a runner is stale";
+    connectivity.subset_epoch_blocks: u64 = "system:cip11:subset_epoch_blocks", 8..=YEAR_BLOCKS,
+        "blocks", "blocks of a subset epoch; a new value counts from the next consensus epoch on";
     config.fairness_window_blocks: u64 = "system:cip1:fairness_window_blocks", 1..=100_000,
         "blocks", "blocks whose fires count for the fairness weight";
     config.lane_basefee.change_denominator: u64 = "system:cip1:lane_basefee_change_denominator",
@@ -199,17 +241,49 @@ keys! {
         "what a call or deployment pays at least of the cycles that it bought, per mille";
 }
 
-/// Of each pair the first value is at most the second.
-const ORDERED: [(&str, &str); 3] = [
-    ("system:cip1:lane_basefee_min", "system:cip1:lane_basefee_max"),
-    ("system:cip1:weight_min", "system:cip1:weight_starvation_floor"),
-    ("system:cip1:weight_starvation_floor", "system:cip1:weight_max"),
+/// How two values have to be in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// The first is less than the second or equal to it.
+    AtMost,
+    /// The first is less than the second.
+    Below,
+}
+
+impl Relation {
+    const fn holds(self, low: u64, high: u64) -> bool {
+        match self {
+            Self::AtMost => low <= high,
+            Self::Below => low < high,
+        }
+    }
+
+    /// What the first is where they are not in order.
+    const fn broken(self) -> &'static str {
+        match self {
+            Self::AtMost => "above",
+            Self::Below => "not below",
+        }
+    }
+}
+
+/// Of each pair the first value is in this relation to the second.
+const ORDERED: [(&str, Relation, &str); 6] = [
+    // A ping comes before the one before it is too old, and a head may be late by a block.
+    ("system:cip11:heartbeat_blocks", Relation::Below, "system:cip11:presence_timeout_blocks"),
+    // An assignment waits for a round of pings at least (CIP-11 §11.1).
+    ("system:cip11:heartbeat_blocks", Relation::AtMost, "system:cip11:ack_timeout_blocks"),
+    // Of a subset epoch that time alone ends, the subsets are gone before the next one ends.
+    ("system:cip11:overlap_blocks", Relation::Below, "system:cip11:subset_epoch_blocks"),
+    ("system:cip1:lane_basefee_min", Relation::AtMost, "system:cip1:lane_basefee_max"),
+    ("system:cip1:weight_min", Relation::AtMost, "system:cip1:weight_starvation_floor"),
+    ("system:cip1:weight_starvation_floor", Relation::AtMost, "system:cip1:weight_max"),
 ];
 
 impl Governed {
     /// What a chain begins with.
-    pub const fn first(params: &Params) -> Self {
-        Self { policy: params.policy, config: params.config }
+    pub const fn first(params: &Params, connectivity: Connectivity) -> Self {
+        Self { policy: params.policy, config: params.config, connectivity }
     }
 
     /// What is wrong: a value out of its bounds, or two that do not go together.
@@ -217,10 +291,16 @@ impl Governed {
         let value = |key: &str| self.get(key).expect("a known key has a value");
         let mut same = *self;
         Self::KEYS.iter().try_for_each(|key| same.set(key.name, value(key.name)))?;
-        for (lower, upper) in ORDERED {
+        for (lower, relation, upper) in ORDERED {
             let (low, high) = (value(lower), value(upper));
-            if low > high {
-                return Err(ParameterError::ParameterConflict { lower, low, upper, high });
+            if !relation.holds(low, high) {
+                return Err(ParameterError::ParameterConflict {
+                    lower,
+                    low,
+                    relation,
+                    upper,
+                    high,
+                });
             }
         }
         Ok(())
@@ -235,7 +315,7 @@ impl Governed {
 impl Params {
     /// What is wrong with a genesis document's values.
     pub fn check(&self) -> Result<(), ParameterError> {
-        Governed::first(self).check()?;
+        Governed::first(self, Connectivity::DEFAULT).check()?;
         let (basefee, curve) = (self.genesis_lane_basefee, self.config.lane_basefee);
         match curve.holds(basefee) {
             true => Ok(()),
@@ -245,6 +325,13 @@ impl Params {
                 max: curve.max,
             }),
         }
+    }
+}
+
+impl Connectivity {
+    /// What is wrong with a genesis document's values.
+    pub fn check(&self) -> Result<(), ParameterError> {
+        Governed::first(&Params::default(), *self).check()
     }
 }
 
@@ -267,12 +354,17 @@ pub enum ParameterError {
         max: u64,
     },
     /// Two values that make no sense together.
-    #[error("ParameterConflict: {lower} would be {low}, above {upper}, which would be {high}")]
+    #[error(
+        "ParameterConflict: {lower} would be {low}, {} {upper}, which would be {high}",
+        relation.broken()
+    )]
     ParameterConflict {
         /// The one that has to be the lower.
         lower: &'static str,
         /// Its value.
         low: u64,
+        /// How they have to be in order.
+        relation: Relation,
         /// The other.
         upper: &'static str,
         /// Its value.
@@ -330,7 +422,7 @@ mod tests {
     use crate::primitives::Wei;
 
     fn first() -> Governed {
-        Governed::first(&Params::default())
+        Governed::first(&Params::default(), Connectivity::DEFAULT)
     }
 
     #[test]
@@ -368,7 +460,7 @@ mod tests {
 
     #[test]
     fn values_have_to_go_together() {
-        for (lower, upper) in ORDERED {
+        for (lower, _, upper) in ORDERED {
             let mut governed = first();
             let key = Key::named(lower).unwrap();
             governed.set(upper, Key::named(upper).unwrap().min).unwrap();
@@ -381,5 +473,36 @@ mod tests {
         assert!(matches!(params.check(), Err(ParameterError::GenesisLaneBasefee { .. })));
         params.genesis_lane_basefee = Wei::new(u128::from(params.config.lane_basefee.min));
         params.check().unwrap();
+    }
+
+    #[test]
+    fn what_is_below_is_less() {
+        let check = |overlap_blocks, subset_epoch_blocks, expected: Result<(), &str>| {
+            let connectivity =
+                Connectivity { subset_epoch_blocks, overlap_blocks, ..Connectivity::DEFAULT };
+            let got = connectivity.check().map_err(|error| error.to_string());
+            assert_eq!(got, expected.map_err(str::to_owned));
+        };
+        check(63, 64, Ok(()));
+        check(
+            64,
+            64,
+            Err("ParameterConflict: system:cip11:overlap_blocks would be 64, not below \
+                 system:cip11:subset_epoch_blocks, which would be 64"),
+        );
+        check(
+            1,
+            7,
+            Err("ParameterOutOfRange: system:cip11:subset_epoch_blocks is from 8 to 31536000, \
+                 not 7"),
+        );
+    }
+
+    #[test]
+    fn every_key_names_its_source() {
+        let source = |name: &str| Key::named(name).unwrap().source();
+        assert_eq!(source(Key::POLICY), "CIP-1");
+        assert_eq!(source(Key::STALE_HEARTBEAT), "CIP-11 §13");
+        assert_eq!(source("system:fees:least_share_of_bought_cycles"), "this devnet");
     }
 }

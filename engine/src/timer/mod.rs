@@ -16,7 +16,7 @@
 //! | file | subject |
 //! |---|---|
 //! | [`params`] | policies, limits, what a genesis says of them |
-//! | [`governed`] | keys and bounds of what is governed |
+//! | [`governed`] | keys and bounds of what is governed, of connections too |
 //! | [`proposals`] | other values of it, from a height on |
 //! | [`record`] | a timer, its id, what is wrong with one |
 //! | [`schedule`] | from a request to a timer: defaults, bounds, ids |
@@ -53,7 +53,7 @@ pub use auction::Auction;
 pub use calendar::Calendar;
 pub use due::Due;
 pub use fairness::Fairness;
-pub use governed::{Governed, Key, ParameterError};
+pub use governed::{Governed, Key, ParameterError, Relation};
 pub use journal::{Change, Notice, Position};
 pub use params::{Activation, Config, Params, Policy, Scope, Tier, Tiers};
 pub use proposals::{Proposal, Setting};

@@ -115,7 +115,7 @@ pub fn propose(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timer::Params;
+    use crate::{presence::Connectivity, timer::Params};
     use proptest::prelude::*;
 
     const LANE: &str = "system:cip5:lane_timer_cycles";
@@ -129,7 +129,7 @@ mod tests {
     }
 
     fn first() -> Governed {
-        Governed::first(&Params::default())
+        Governed::first(&Params::default(), Connectivity::DEFAULT)
     }
 
     /// All proposals one after the other, where the next block is 10.

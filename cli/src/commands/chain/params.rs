@@ -11,7 +11,7 @@ use crate::{
     error::{CliError, Exit, nearest},
     output::{Document, Row, fields},
 };
-use clap::Subcommand;
+use clap::{Subcommand, builder::FalseyValueParser};
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
     api::types::{GovernedParameter, HashText, PendingSetting, Setting},
@@ -20,12 +20,14 @@ use cowboy_devnet::{
 };
 use cowboy_engine::{
     chain::transaction::{Payload, SetParameter, SetPhase, UpdateTimerConfig},
-    presence::{Phase, PhaseError},
+    presence::{Connectivity, Phase, PhaseError},
     primitives::Height,
-    timer::Setting as Proposed,
+    timer::{
+        self, Governed, Key, ParameterError, Proposal, Setting as Proposed, proposals::propose,
+    },
 };
 use serde::Serialize;
-use std::ops::RangeInclusive;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 #[derive(Debug, Subcommand)]
 pub enum Params {
@@ -39,6 +41,7 @@ pub enum Params {
     ///
     /// Several change together, or none. All are numbers but for policy, which is eip1559, fifo or
     /// gba-auction, and migration.phase, which is shadow, hot-path or sunset and changes by itself.
+    /// What the chain would refuse is refused before it costs a fee.
     Set {
         /// Keys, or the ends of them, and values: lane_timer_cycles=400000 policy=fifo; or one key
         /// and one value
@@ -52,6 +55,10 @@ pub enum Params {
         #[arg(long, value_name = "ACCOUNT", default_value = GOVERNANCE)]
         #[arg(add = ArgValueCandidates::new(complete::accounts))]
         from: String,
+        /// Check it and say what would change; nothing is sent
+        #[arg(long, env = "COWBOYCTL_DRY_RUN", hide_env_values = true)]
+        #[arg(value_parser = FalseyValueParser::new())]
+        dry_run: bool,
         #[command(flatten)]
         inclusion: Inclusion,
     },
@@ -62,7 +69,9 @@ pub enum Params {
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Set {
     changes: Vec<ChangedParameter>,
-    transaction: HashText,
+    /// Absent in a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction: Option<HashText>,
     /// The block that has the transaction.
     height: Option<u64>,
     /// The first block with the values.
@@ -90,9 +99,8 @@ impl Params {
                 let all = client.governance().await?;
                 cx.ui.document(&find(all, &key)?)
             }
-            Self::Set { settings, at, from, inclusion } => {
+            Self::Set { settings, at, from, dry_run, inclusion } => {
                 let settings = split(&settings)?;
-                let signer = Signer::find(&devnet, &from)?;
                 let all = client.governance().await?;
                 let at = match at {
                     Some(at) => Some(first_block(at.resolve(&client).await?)?),
@@ -100,11 +108,17 @@ impl Params {
                 };
                 // What the chain would refuse is refused before it costs a fee.
                 let (payload, changes) = change(&all, &settings, at)?;
+                check(&all, client.head().await?.height, &payload)?;
+                if dry_run {
+                    let (transaction, height) = (None, None);
+                    return cx.ui.document(&Set { changes, transaction, height, from: at });
+                }
+                let signer = Signer::find(&devnet, &from)?;
                 let deadline = Deadline::after(inclusion.timeout);
                 let executed =
                     transaction::execute(cx.ui, &client, &signer, payload, deadline).await?;
                 let transaction = executed.transaction;
-                let (hash, height) = (transaction.hash, transaction.height);
+                let (hash, height) = (Some(transaction.hash), transaction.height);
                 let from = at.or(height.map(|height| height + 1));
                 cx.ui.document(&Set { changes, transaction: hash, height, from })
             }
@@ -196,6 +210,51 @@ fn change(
     Ok((payload, changes))
 }
 
+/// What the chain would say of a proposal that is made now: whether the values go together, with
+/// each other and with what is pending. Nothing of one about keys that this program does not know.
+fn check(all: &[GovernedParameter], head: u64, payload: &Payload) -> Result<(), CliError> {
+    let (settings, at) = match payload {
+        Payload::SetParameter(SetParameter { key, value }) => {
+            (vec![Proposed { key: key.clone(), value: *value }], None)
+        }
+        Payload::SysUpdateTimerConfig(UpdateTimerConfig { settings, height }) => {
+            (settings.clone(), *height)
+        }
+        _ => return Ok(()),
+    };
+    if settings.iter().any(|setting| Key::named(&setting.key).is_err()) {
+        return Ok(());
+    }
+    let mut now = Governed::first(&timer::Params::default(), Connectivity::DEFAULT);
+    let mut pending: BTreeMap<u64, Vec<Proposed>> = BTreeMap::new();
+    for GovernedParameter { key, value, choices, pending: later, .. } in all {
+        let numbered = |setting: &Setting| match setting {
+            Setting::Number(number) => Some(*number),
+            Setting::Word(word) => {
+                choices.iter().position(|choice| choice == word).map(|place| place as u64)
+            }
+        };
+        let Some(value) = numbered(value).filter(|_| Key::named(key).is_ok()) else { continue };
+        // One that this program has other bounds for is the chain's to judge.
+        if now.set(key, value).is_err() {
+            return Ok(());
+        }
+        for one in later {
+            if let Some(value) = numbered(&one.value) {
+                pending.entry(one.height).or_default().push(Proposed { key: key.clone(), value });
+            }
+        }
+    }
+    let pending: Vec<_> = pending
+        .into_iter()
+        .map(|(height, settings)| Proposal { height: Height::new(height), by: None, settings })
+        .collect();
+    let next = Height::new(head).next();
+    let proposal = Proposal { height: at.unwrap_or(next), by: None, settings };
+    let refused = |error: ParameterError| CliError::new(Exit::Rejected, error.to_string());
+    propose(now, &pending, next, &proposal).map(drop).map_err(refused)
+}
+
 /// A number as typed, within the bounds of its parameter.
 fn number(key: &str, typed: &str, range: RangeInclusive<u64>) -> Result<u64, CliError> {
     let (min, max) = (range.start(), range.end());
@@ -246,7 +305,7 @@ fn ends(key: &str, ending: &str) -> bool {
 
 impl Row for GovernedParameter {
     const HEADER: &'static [&'static str] =
-        &["key", ">value", ">genesis", ">least", ">most", "pending", "meaning"];
+        &["key", ">value", "unit", ">genesis", ">least", ">most", "pending", "source", "meaning"];
 
     fn cells(&self) -> Vec<String> {
         let bound =
@@ -254,10 +313,12 @@ impl Row for GovernedParameter {
         vec![
             self.key.clone(),
             self.value.to_string(),
+            self.unit.clone(),
             self.genesis.to_string(),
             bound(self.min),
             bound(self.max),
             pending(self).unwrap_or_else(|| "-".to_owned()),
+            self.source.clone(),
             self.about.clone(),
         ]
     }
@@ -280,7 +341,11 @@ impl Document for GovernedParameter {
             (Some(min), Some(max)) => format!("{min} to {max}"),
             _ => self.choices.join(", "),
         };
-        let mut lines = vec![("key", self.key.clone()), ("value", self.value.to_string())];
+        let mut lines = vec![
+            ("key", self.key.clone()),
+            ("value", self.value.to_string()),
+            ("unit", self.unit.clone()),
+        ];
         if let Some(since) = self.since {
             lines.push(("since block", since.to_string()));
         }
@@ -289,6 +354,7 @@ impl Document for GovernedParameter {
         }
         lines.push(("at genesis", self.genesis.to_string()));
         lines.push(("range", range));
+        lines.push(("source", self.source.clone()));
         lines.push(("meaning", self.about.clone()));
         fields(&lines)
     }
@@ -312,7 +378,9 @@ impl Document for Set {
         if let Some(from) = self.from {
             lines.push(("holds from", from.to_string()));
         }
-        lines.push(("transaction", self.transaction.to_string()));
+        let none = || "none: a dry run".to_owned();
+        let transaction = self.transaction.map_or_else(none, |hash| hash.to_string());
+        lines.push(("transaction", transaction));
         fields(&lines)
     }
 
@@ -333,6 +401,8 @@ mod tests {
             key: key.to_owned(),
             value: Setting::Number(7),
             genesis: Setting::Number(7),
+            unit: "cycles".to_owned(),
+            source: "CIP-5".to_owned(),
             min: number.then_some(1),
             max: number.then_some(9),
             choices: choices.iter().map(|choice| (*choice).to_owned()).collect(),
@@ -381,6 +451,37 @@ mod tests {
             let error = typed(one, at).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    /// What the chain would refuse for what other parameters are, or will be, is refused here.
+    #[test]
+    fn values_that_do_not_go_together_are_refused_before_they_are_sent() {
+        let mut overlap = parameter("system:cip11:overlap_blocks", &[]);
+        overlap.value = Setting::Number(32);
+        overlap.pending =
+            vec![PendingSetting { height: 50, value: Setting::Number(100), by: None }];
+        let mut epoch = parameter("system:cip11:subset_epoch_blocks", &[]);
+        epoch.value = Setting::Number(8_192);
+        let all = [overlap, epoch, parameter(Phase::KEY, &["shadow", "hot-path", "sunset"])];
+        let checked = |value, at: Option<u64>| {
+            let key = "system:cip11:subset_epoch_blocks".to_owned();
+            let height = at.map(Height::new);
+            let settings = vec![Proposed { key, value }];
+            let update = UpdateTimerConfig { settings, height };
+            check(&all, 20, &Payload::SysUpdateTimerConfig(update))
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(checked(101, Some(50)), Ok(()));
+        for (value, at, expected) in [
+            (32, Some(30), "ParameterConflict: system:cip11:overlap_blocks would be 32, not below"),
+            (64, Some(30), "which would be 64, from block 50 on, with what is pending"),
+            (64, Some(20), "ActivationInPast: block 20 has begun; 21 is the first"),
+        ] {
+            let error = checked(value, at).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+        let unknown = SetParameter { key: "system:cip99:new".to_owned(), value: 0 };
+        check(&all, 20, &Payload::SetParameter(unknown)).unwrap();
     }
 
     #[test]

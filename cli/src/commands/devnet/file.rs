@@ -9,8 +9,8 @@ use clap::{Args, builder::FalseyValueParser};
 use cowboy_devnet::{
     orchestrator::files::{memory_mib, needed},
     topology::{
-        MAX_RUNNERS, Name, Overrides, Plan, RunnerPlan, TEMPLATE, TimersSection, Topology,
-        Visibility,
+        ConnectivitySection, MAX_RUNNERS, Name, Overrides, Plan, RunnerPlan, TEMPLATE,
+        TimersSection, Topology, Visibility,
     },
 };
 use cowboy_engine::timer::{self, Activation, Policy};
@@ -102,6 +102,9 @@ pub struct Resolved {
     seed: u64,
     /// How reliably runners are present.
     presence: PresenceForecast,
+    /// How runners and validators keep in touch.
+    #[cfg_attr(test, schema(value_type = Object))]
+    connectivity: ConnectivitySection,
     /// How timers compete, and their limits.
     #[cfg_attr(test, schema(value_type = Object))]
     timers: TimersSection,
@@ -211,6 +214,7 @@ impl Resolved {
                 },
                 max_runners: MAX_RUNNERS,
             },
+            connectivity: ConnectivitySection::of(&plan.connectivity),
             timers: TimersSection::of(&plan.timers),
             migration_phase: plan.phase.to_string(),
             validators: plan

@@ -159,6 +159,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         ("validators", plan.validators != saved.validators),
         ("runners", plan.runners != saved.runners),
         ("accounts", plan.accounts != saved.accounts),
+        ("connectivity", plan.connectivity != saved.connectivity),
         ("timers", plan.timers != saved.timers),
         ("proof generator", other_proofs),
     ];

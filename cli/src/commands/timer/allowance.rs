@@ -5,6 +5,7 @@ use cowboy_devnet::{
     client::{Client, ClientError},
 };
 use cowboy_engine::{
+    presence::Connectivity,
     primitives::{Address, CBY, Height, InCby, Wei},
     timer::{Governed, Key, Params, Policy, Request, Terms},
 };
@@ -66,7 +67,7 @@ pub async fn for_one(
 ) -> Result<Wei, ClientError> {
     let parameters = client.parameters().await?;
     let lane = client.timer_fees(&LaneQuery { from: None, limit: Some(1) }).await?.pop();
-    let mut governed = Governed::first(&Params::default());
+    let mut governed = Governed::first(&Params::default(), Connectivity::DEFAULT);
     for parameter in client.governance().await? {
         // A key that this program does not know bounds nothing that it works out.
         match parameter.value {
@@ -77,7 +78,7 @@ pub async fn for_one(
             Setting::Word(_) => {}
         }
     }
-    let Governed { policy, config } = governed;
+    let Governed { policy, config, .. } = governed;
     let basefee_cycle = *parameters.cycle_basefee;
     let lane_price = match (policy, lane) {
         (Policy::Eip1559, Some(lane)) if lane.policy == policy.name() => *lane.lane_basefee,

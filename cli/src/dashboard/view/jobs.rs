@@ -294,8 +294,11 @@ fn explained(opened: &OpenedJob, page: &mut Page, look: Look) {
         &mru.map_or_else(
             || "none: every weight counts once".to_owned(),
             |mru| {
-                let times = explanation.mru_record.as_ref().map_or(4, |read| read.multiplier);
-                format!("{mru}, most recently used: it counts {times} times in draw 0")
+                // Recordings of earlier versions do not say.
+                let read = explanation.mru_record.as_ref();
+                let times = read.map(|read| format!("{} times", read.multiplier));
+                let times = times.as_deref().unwrap_or("several times");
+                format!("{mru}, most recently used: it counts {times} in draw 0")
             },
         ),
     );

@@ -24,7 +24,7 @@ pub(super) fn governor() -> SecretKey {
 }
 
 /// Sends what a system deployer decides; every running validator hears of it.
-fn govern(cluster: &Cluster, payload: Payload) {
+pub(super) fn govern(cluster: &Cluster, payload: Payload) {
     let services = cluster.running().next().expect("somebody runs").services();
     let state = services.ledger.newest().state;
     let sender = governor().address();

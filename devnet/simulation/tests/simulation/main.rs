@@ -21,6 +21,7 @@ mod committee;
 mod conditions;
 mod epochs;
 mod outages;
+mod parameters;
 mod play;
 mod reveals;
 mod rotation;

@@ -16,7 +16,7 @@ use cowboy_devnet::{
 use cowboy_engine::{
     chain::{EventKind, Payload, transaction::SubmitResult},
     job::spec::{JobSpec, JobStatus},
-    presence::{subset, view::PRESENCE_TIMEOUT_BLOCKS},
+    presence::{Connectivity, subset},
     primitives::{PublicKey, Wei},
     wire::{Body, CancelReason, JobResult},
 };
@@ -66,7 +66,7 @@ fn is_present(devnet: &Devnet, runner: usize, height: u64) -> Option<bool> {
 }
 
 /// The heights of these at which the runner is present, or absent.
-fn heights_where(
+pub(super) fn heights_where(
     devnet: &Devnet,
     runner: usize,
     present: bool,
@@ -249,7 +249,7 @@ fn a_paused_runner_leaves_and_returns() {
             let resumed = height(&devnet);
             devnet.runners[&0].pause(false);
             work(&devnet, resumed + 10).await;
-            let left = paused + PRESENCE_TIMEOUT_BLOCKS + 1;
+            let left = paused + Connectivity::DEFAULT.presence_timeout_blocks + 1;
             assert_eq!(heights_where(&devnet, 0, true, left..=resumed), [0; 0]);
             assert_eq!(heights_where(&devnet, 0, false, resumed + 2..resumed + 9), [0; 0]);
             // The others did not notice.
@@ -304,7 +304,7 @@ fn a_runner_that_is_cut_off_leaves_and_returns() {
             let back = height(&devnet);
             work(&devnet, back + 10).await;
             // The vote on the block after these is the first for which that ping is too old.
-            let left = cut + PRESENCE_TIMEOUT_BLOCKS + 2;
+            let left = cut + Connectivity::DEFAULT.presence_timeout_blocks + 2;
             assert_eq!(heights_where(&devnet, 0, true, left..=at), [0; 0], "{blocks}");
             assert_eq!(heights_where(&devnet, 0, false, back + 2..back + 9), [0; 0], "{blocks}");
             settle(&devnet.cluster).await;

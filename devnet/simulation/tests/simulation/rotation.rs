@@ -17,8 +17,8 @@ use super::{
 use commonware_runtime::Supervisor as _;
 use cowboy_devnet::sample::validator_name;
 use cowboy_engine::{
-    chain::{Endowment, validators::OVERLAP_BLOCKS},
-    presence::{ThresholdRule, subset, threshold},
+    chain::Endowment,
+    presence::{Connectivity, ThresholdRule, subset, threshold},
     primitives::Wei,
 };
 use cowboy_simulation::devnet::{Devnet, Plan};
@@ -143,7 +143,7 @@ impl Series {
             }
         }
         // The last rotation's overlap passes too, and as much again as before it.
-        let end = self.height(self.rotations - 1) + OVERLAP_BLOCKS + EPOCH;
+        let end = self.height(self.rotations - 1) + Connectivity::DEFAULT.overlap_blocks + EPOCH;
         reach(cluster, end + 1).await;
         settle(cluster).await;
         self.votes(cluster, end);
@@ -155,7 +155,7 @@ impl Series {
     fn row(&self, cluster: &Cluster, rotation: u64, end: u64) -> Row {
         let height = self.height(rotation);
         let next = if rotation + 1 < self.rotations { self.height(rotation + 1) } else { end };
-        let overlap = (height + OVERLAP_BLOCKS).min(next);
+        let overlap = (height + Connectivity::DEFAULT.overlap_blocks).min(next);
         let state = cluster.running().next().expect("somebody runs").services().ledger.head();
         Row {
             change: self.change(rotation),

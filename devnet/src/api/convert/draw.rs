@@ -75,7 +75,7 @@ impl Outcome {
 impl Scene<'_> {
     /// The MRU runner that the draw favours, and how many times its weight counts.
     pub fn favoured(&self) -> Option<(Address, u64)> {
-        Some((self.draw.favoured(self.height)?, self.draw.mru?.multiplier))
+        self.draw.favoured(self.height).map(|favoured| (favoured.runner, favoured.multiplier))
     }
 
     /// What the seed is made of.
@@ -118,7 +118,7 @@ impl Scene<'_> {
             age: self.height.since(read.set_at),
             ttl_blocks: read.ttl_blocks,
             multiplier: read.multiplier,
-            applied: drawn && self.draw.favoured(self.height).is_some_and(candidate),
+            applied: drawn && self.favoured().is_some_and(|(runner, _)| candidate(runner)),
         })
     }
 

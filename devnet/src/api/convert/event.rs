@@ -13,16 +13,17 @@ use cowboy_engine::{
         EventKind,
         event::{
             ActorCalled, ActorDeployed, ActorEmitted, CallbackMade, CommitmentCreated,
-            CommitmentResolved, EntitlementGranted, EntitlementRevoked, GbaFailed, JobAssigned,
-            JobCancelled, JobCommitted, JobFailed, JobRetried, JobRunning, JobSubmitted,
-            JobVerified, JobWaiting, MruUpdated, ParameterSet, PhaseChanged, PresenceDerived,
-            PresenceUnavailable, ReputationChanged, ResultCommitted, ResultRevealed,
-            RunnerDeregistered, RunnerPaid, RunnerRegistered, RunnerSlashed, RunnerUpdated,
-            SubsetEpochAdvanced, TaskClaimed, TaskCompleted, TaskCreated, TaskExpired,
-            TimerCancelled, TimerCancelledInsufficientFunds, TimerConfigActivated,
-            TimerConfigProposed, TimerExceedsAuctionCap, TimerExpired, TimerExtended, TimerFired,
-            TimerGasClamped, TimerPolicyActivated, TimerPriorityClampedAtSchedule, TimerScheduled,
-            Transferred, ValidatorAdded, ValidatorRemoved, WorkFailed,
+            CommitmentResolved, ConnectivityActivated, ConnectivityProposed, EntitlementGranted,
+            EntitlementRevoked, GbaFailed, JobAssigned, JobCancelled, JobCommitted, JobFailed,
+            JobRetried, JobRunning, JobSubmitted, JobVerified, JobWaiting, MruUpdated,
+            ParameterSet, PhaseChanged, PresenceDerived, PresenceUnavailable, ReputationChanged,
+            ResultCommitted, ResultRevealed, RunnerDeregistered, RunnerPaid, RunnerRegistered,
+            RunnerSlashed, RunnerUpdated, SubsetEpochAdvanced, TaskClaimed, TaskCompleted,
+            TaskCreated, TaskExpired, TimerCancelled, TimerCancelledInsufficientFunds,
+            TimerConfigActivated, TimerConfigProposed, TimerExceedsAuctionCap, TimerExpired,
+            TimerExtended, TimerFired, TimerGasClamped, TimerPolicyActivated,
+            TimerPriorityClampedAtSchedule, TimerScheduled, Transferred, ValidatorAdded,
+            ValidatorRemoved, WorkFailed,
         },
     },
     primitives::Address,
@@ -354,14 +355,20 @@ fn of_timer(kind: &EventKind) -> Value {
             "gba": address(gba),
             "reason": reason,
         }),
-        EventKind::TimerConfigProposed(TimerConfigProposed { by, height, settings: proposed }) => {
+        EventKind::TimerConfigProposed(TimerConfigProposed { by, height, settings: proposed })
+        | EventKind::ConnectivityProposed(ConnectivityProposed {
+            by,
+            height,
+            settings: proposed,
+        }) => {
             json!({
                 "by": address(by),
                 "height": height.get(),
                 "settings": settings(proposed),
             })
         }
-        EventKind::TimerConfigActivated(TimerConfigActivated { by, settings: now }) => json!({
+        EventKind::TimerConfigActivated(TimerConfigActivated { by, settings: now })
+        | EventKind::ConnectivityActivated(ConnectivityActivated { by, settings: now }) => json!({
             "by": by.as_ref().map(address),
             "settings": settings(now),
         }),

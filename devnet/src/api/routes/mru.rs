@@ -2,7 +2,7 @@
 
 use crate::api::{error::ApiError, types::MruRecord, view::View};
 use cowboy_engine::{
-    job::{self, MRU_TTL_BLOCKS},
+    job,
     primitives::Address,
     registry::{JobKind, runner::JobKindError},
 };
@@ -29,6 +29,7 @@ pub(super) fn show(view: &View, submitter: &str, kind: &str) -> Result<MruRecord
 }
 
 fn describe(view: &View, submitter: Address, kind: JobKind, record: &job::MruRecord) -> MruRecord {
+    let ttl = view.state.connectivity().mru_ttl_blocks;
     MruRecord {
         submitter: submitter.into(),
         submitter_name: view.backend.names.get(&submitter),
@@ -36,7 +37,7 @@ fn describe(view: &View, submitter: Address, kind: JobKind, record: &job::MruRec
         runner: view.name(&record.runner),
         runner_address: record.runner.into(),
         set_at: record.set_at.get(),
-        expires_at: record.set_at.after(MRU_TTL_BLOCKS).get(),
-        live: record.is_live(view.head()),
+        expires_at: record.set_at.after(ttl).get(),
+        live: record.is_live(view.head(), ttl),
     }
 }

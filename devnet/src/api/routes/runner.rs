@@ -160,7 +160,11 @@ fn describe(
         price_per_second: record.price_per_second.into(),
         active_jobs: record.active_jobs,
         max_concurrent_jobs: record.capabilities.max_concurrent_jobs,
-        status: match record.health(state.height(), state.phase()) {
+        status: match record.health(
+            state.height(),
+            state.phase(),
+            state.connectivity().stale_heartbeat_blocks,
+        ) {
             Health::Healthy => RunnerHealth::Healthy,
             Health::Unhealthy => RunnerHealth::Unhealthy,
             Health::Deregistered => RunnerHealth::Deregistered,

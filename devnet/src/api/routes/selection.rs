@@ -129,7 +129,7 @@ pub(super) fn redraw(
     job: &Job,
     candidates: &[(Address, Wei)],
     seed: Hash,
-    mru: Option<Address>,
+    mru: Option<selection::Favoured>,
 ) -> selection::Selection {
     selection::committee(candidates, seed, job.spec.verification.runners as usize, mru)
 }

@@ -375,7 +375,9 @@ pub(super) fn fairness(view: &View) -> Result<Fairness, ApiError> {
 /// `GET /v1/chain/governance`
 pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError> {
     let lane = view.state.lane();
-    let (now, genesis) = (lane.governed(), Governed::first(&view.state.params().timers));
+    let params = view.state.params();
+    let now = view.state.governed();
+    let genesis = Governed::first(&params.timers, params.connectivity);
     // What is for the next block is its value.
     let next = view.state.height().next();
     let later = || lane.pending.iter().filter(|proposal| proposal.height > next);
@@ -395,6 +397,8 @@ pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError
             key: key.name.to_owned(),
             value: value(&now),
             genesis: value(&genesis),
+            unit: key.unit.to_owned(),
+            source: key.source().to_owned(),
             min: number.then_some(key.min),
             max: number.then_some(key.max),
             choices: key.words.iter().map(|word| (*word).to_owned()).collect(),
@@ -431,6 +435,8 @@ fn phase(state: &State) -> GovernedParameter {
         key: Phase::KEY.to_owned(),
         value: word(state.phase()),
         genesis: word(state.params().phase),
+        unit: "word".to_owned(),
+        source: "CIP-11 §14".to_owned(),
         min: None,
         max: None,
         choices: Phase::ALL.map(|phase| phase.to_string()).to_vec(),

@@ -11,6 +11,7 @@ use cowboy_engine::{
     job::{
         MruRead, SeedCertificate,
         filter::{Filter, Verdict},
+        selection::Favoured,
         spec::JobSpec,
     },
     presence::Phase,

@@ -570,6 +570,10 @@ pub struct GovernedParameter {
     pub value: Setting,
     /// Its value at genesis.
     pub genesis: Setting,
+    /// The unit of its value; `word` where it is one.
+    pub unit: String,
+    /// The document that it is from.
+    pub source: String,
     /// The least that it may be; absent where it is a word.
     pub min: Option<u64>,
     /// The most; absent where it is a word.

@@ -7,6 +7,7 @@ use crate::transport::{
 };
 use cowboy_engine::{
     job::spec::{CommandWork, Work},
+    presence::Connectivity,
     primitives::{Address, Signature},
     session::{
         Outcome,
@@ -81,6 +82,7 @@ impl Stage {
                 certified: connection.peer().clone(),
                 nonce: [7; 32],
                 head,
+                connectivity: Connectivity::DEFAULT,
             };
             let session = validator::Validator::new(config, now_ms(&context));
             drive(&context, connection, session, &mut Liar { heard: sender }, given).await

@@ -8,6 +8,7 @@ use crate::transport::{Dial as _, Listen as _};
 use commonware_runtime::{Runner as _, Spawner as _, Supervisor as _, deterministic};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
+    presence::Connectivity,
     primitives::{Hash, Height, PublicKey, SecretKey},
     session::{
         runner::{self, Runner},
@@ -124,6 +125,7 @@ async fn ends(context: &Context, fabric: &Fabric<Context>) -> Ends {
         certified: accepted.peer().clone(),
         nonce: [1; 32],
         head: Height::new(1),
+        connectivity: Connectivity::DEFAULT,
     };
     let mut service = validator_said.clone();
     let validator_ended = context.child("validator").spawn(move |context| async move {
@@ -199,6 +201,7 @@ fn a_silent_peer_is_dropped_after_five_seconds() {
             certified: accepted.peer().clone(),
             nonce: [1; 32],
             head: Height::GENESIS,
+            connectivity: Connectivity::DEFAULT,
         };
         let session = Validator::new(config, now_ms(&context));
         let mut service = Listening::default();
@@ -262,6 +265,7 @@ fn noise_gets_a_goodbye() {
                 certified: accepted.peer().clone(),
                 nonce: [1; 32],
                 head: Height::GENESIS,
+                connectivity: Connectivity::DEFAULT,
             };
             let session = Validator::new(config, now_ms(&context));
             let mut service = Listening::default();

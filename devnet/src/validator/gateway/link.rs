@@ -102,7 +102,10 @@ impl Service for RunnerLink {
 
     fn command(&mut self, session: &mut Validator, command: Command) {
         match command {
-            Command::Head(head) => session.handle_head(head),
+            Command::Head(head, connectivity) => {
+                session.govern(connectivity);
+                session.handle_head(head);
+            }
             Command::Assign(assignment) => self.assign(session, *assignment),
             Command::Prove(job_id, proof) => session.prove(&job_id, proof),
             Command::Errand(errand) => self.run_errand(session, &errand),
@@ -137,7 +140,7 @@ impl RunnerLink {
     }
 
     fn established(&mut self, session: &mut Validator) {
-        let (head, dispatches) = {
+        let (head, connectivity, dispatches) = {
             let mut shared = self.gateway.0.shared.lock();
             let Shared { state, view, links, errands, journal, .. } = &mut *shared;
             self.half_open = None;
@@ -165,8 +168,9 @@ impl RunnerLink {
                 journal.dispatched(dispatch.job_id, self.runner, dispatch.block_height);
             }
             self.gateway.0.count.send_replace(links.len());
-            (state.height(), dispatches)
+            (state.height(), *state.connectivity(), dispatches)
         };
+        session.govern(connectivity);
         session.handle_head(head);
         tracing::info!(runner = %self.runner, remote = %self.remote, "runner connected");
         for dispatch in dispatches {

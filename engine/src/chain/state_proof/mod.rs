@@ -425,7 +425,9 @@ fn evidence(state: &State, subject: &Subject) -> Result<Evidence, Oversize> {
             return Ok(Evidence::Queue { other_root: book, next_seq, epoch, tree });
         }
         Subject::Validators => {
-            let newest = state.validators.newest(state.params.epoch_blocks);
+            let newest = state
+                .validators
+                .newest(state.params.epoch_blocks, state.connectivity.overlap_blocks);
             return Ok(Evidence::Newest(Box::new(newest)));
         }
     };

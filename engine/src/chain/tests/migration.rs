@@ -3,8 +3,8 @@
 use super::*;
 use crate::{
     job::filter::Filter,
-    presence::{Migration, Phase},
-    registry::{Health, STALE_HEARTBEAT_BLOCKS},
+    presence::{Connectivity, Migration, Phase},
+    registry::Health,
 };
 use transaction::SetPhase;
 
@@ -125,14 +125,15 @@ fn filters_behind_presence_are_recorded_too() {
 #[test]
 fn a_stale_heartbeat_counts_until_sunset() {
     let mut chain = chain(Phase::Shadow);
-    for _ in 0..=STALE_HEARTBEAT_BLOCKS {
+    let stale = Connectivity::DEFAULT.stale_heartbeat_blocks;
+    for _ in 0..=stale {
         chain.push(vec![]);
     }
     assert_eq!(dropped(&submit(&mut chain)), [Some("health"); 3]);
     let runner = chain.state.registry().iter().next().unwrap().1.clone();
     let height = chain.state.height();
-    assert_eq!(runner.health(height, Phase::HotPath), Health::Unhealthy);
-    assert_eq!(runner.health(height, Phase::Sunset), Health::Healthy);
+    assert_eq!(runner.health(height, Phase::HotPath, stale), Health::Unhealthy);
+    assert_eq!(runner.health(height, Phase::Sunset, stale), Health::Healthy);
     // Health comes before presence; without it presence decides.
     assert_eq!(dropped(&chain.one("bob", set(Phase::Sunset))), [Some("health"); 3]);
     assert_eq!(dropped(&chain.push(vec![])), [Some("presence"); 3]);

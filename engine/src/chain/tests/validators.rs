@@ -3,12 +3,10 @@
 use super::*;
 use crate::{
     chain::{
-        params::MIN_EPOCH_BLOCKS,
-        state_proof::Evidence,
-        transaction::RemoveValidator,
-        validators::{Newest, OVERLAP_BLOCKS},
+        params::MIN_EPOCH_BLOCKS, state_proof::Evidence, transaction::RemoveValidator,
+        validators::Newest,
     },
-    presence::ThresholdRule,
+    presence::{Connectivity, ThresholdRule},
 };
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use std::collections::BTreeSet;
@@ -151,7 +149,7 @@ fn the_subsets_of_before_count_for_a_while() {
     let after = names(chain.state.subset_of(&runner));
     assert_ne!(before, after);
     let both: BTreeSet<_> = before.union(&after).copied().collect();
-    let last = MIN_EPOCH_BLOCKS + OVERLAP_BLOCKS - 1;
+    let last = MIN_EPOCH_BLOCKS + Connectivity::DEFAULT.overlap_blocks - 1;
     chain.reach(last);
     assert_eq!(names(chain.state.subsets_of(&runner)), both);
     assert_eq!(chain.state.admit(&runner, &leaves), Ok(runner.address()));

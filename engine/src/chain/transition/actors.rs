@@ -518,7 +518,8 @@ impl World for Seen<'_> {
     fn mru(&self, submitter: &Address, kind: &str) -> Option<Address> {
         let kind: JobKind = kind.parse().ok()?;
         let record = self.state.mru.get(&(*submitter, kind))?;
-        record.is_live(self.height).then_some(record.runner)
+        let ttl = self.state.connectivity().mru_ttl_blocks;
+        record.is_live(self.height, ttl).then_some(record.runner)
     }
 
     fn timer(&self, timer: &Timer, _: u64) -> Result<Hash, String> {

@@ -1,4 +1,4 @@
-//! What system deployers decide: who validates, and what is governed of timers.
+//! What system deployers decide: who validates, and what is governed of timers and connections.
 //!
 //! A proposal in block H is checked together with all pending ones and is then pending itself. At
 //! the end of block H, the values pending for H + 1 come into force. When H + 1 begins, an event
@@ -8,14 +8,14 @@ use super::{Refusal, Run};
 use crate::{
     chain::{
         event::{
-            ParameterSet, TimerConfigActivated, TimerConfigProposed, TimerPolicyActivated,
-            ValidatorAdded, ValidatorRemoved,
+            ConnectivityActivated, ConnectivityProposed, ParameterSet, TimerConfigActivated,
+            TimerConfigProposed, TimerPolicyActivated, ValidatorAdded, ValidatorRemoved,
         },
         genesis::Validator,
         transaction::{SetParameter, UpdateTimerConfig},
     },
     primitives::{Address, Height},
-    timer::{Proposal, Setting, proposals::propose},
+    timer::{Key, Proposal, Setting, proposals::propose},
 };
 
 impl Run<'_> {
@@ -56,7 +56,13 @@ impl Run<'_> {
         let begun = lane.pending.partition_point(|proposal| proposal.height <= height);
         let (policy, since) = (lane.policy, lane.policy_since);
         for Proposal { by, settings, .. } in lane.pending.drain(..begun).collect::<Vec<_>>() {
-            self.emit(TimerConfigActivated { by, settings });
+            let (connectivity, timers) = of_connectivity(settings);
+            if !timers.is_empty() {
+                self.emit(TimerConfigActivated { by, settings: timers });
+            }
+            if !connectivity.is_empty() {
+                self.emit(ConnectivityActivated { by, settings: connectivity });
+            }
         }
         if since == height {
             self.emit(TimerPolicyActivated { policy });
@@ -71,7 +77,14 @@ impl Run<'_> {
         self.check_system(sender)?;
         let height = height.unwrap_or_else(|| self.height().next());
         self.propose(sender, height, settings.clone())?;
-        self.emit(TimerConfigProposed { by: sender, height, settings: settings.clone() });
+        let (connectivity, timers) = of_connectivity(settings.clone());
+        if !timers.is_empty() {
+            self.emit(TimerConfigProposed { by: sender, height, settings: timers });
+        }
+        if !connectivity.is_empty() {
+            let settings = connectivity;
+            self.emit(ConnectivityProposed { by: sender, height, settings });
+        }
         Ok(())
     }
 
@@ -85,7 +98,7 @@ impl Run<'_> {
         let lane = &self.state.timers.lane;
         let pending = lane.pending.first().filter(|proposal| proposal.height == next);
         let settings = pending.map_or(&[][..], |proposal| &proposal.settings);
-        let before = lane.governed().with(settings)?.get(key).unwrap_or_default();
+        let before = self.state.governed().with(settings)?.get(key).unwrap_or_default();
         let setting = Setting { key: key.clone(), value: *value };
         self.propose(sender, next, vec![setting])?;
         self.emit(ParameterSet { key: key.clone(), before, after: *value });
@@ -99,9 +112,10 @@ impl Run<'_> {
         settings: Vec<Setting>,
     ) -> Result<(), Refusal> {
         let next = self.height().next();
+        let now = self.state.governed();
         let lane = &mut self.state.timers.lane;
         let proposal = Proposal { height, by: Some(by), settings };
-        lane.pending = propose(lane.governed(), &lane.pending, next, &proposal)?;
+        lane.pending = propose(now, &lane.pending, next, &proposal)?;
         Ok(())
     }
 
@@ -111,4 +125,9 @@ impl Run<'_> {
             false => Err(Refusal::NotSystemDeployer(sender)),
         }
     }
+}
+
+/// The values of connections, and those of timers and fees.
+fn of_connectivity(settings: Vec<Setting>) -> (Vec<Setting>, Vec<Setting>) {
+    settings.into_iter().partition(|setting| setting.key.starts_with(Key::CONNECTIVITY))
 }

@@ -9,12 +9,13 @@ use crate::{
         state::{MoneyError, State},
     },
     job::{
-        MRU_TTL_BLOCKS, MRU_WEIGHT_MULTIPLIER, MruRead, MruRecord,
+        MruRead, MruRecord,
         filter::Scene,
         selection,
         spec::{Assignment, Cancellation, Failure, FailureReason, Job, JobSpec, JobStatus},
         state::MAX_RETRIES,
     },
+    presence::Connectivity,
     primitives::{Address, Hash, Height, Wei, merkle::Map},
 };
 use std::sync::Arc;
@@ -233,6 +234,7 @@ impl Run<'_> {
             active_jobs: &|runner| registry.get(runner).map_or(u32::MAX, |r| r.active_jobs),
             entitlements: &self.parent.entitlements,
             present: self.state.present_at(height),
+            stale: self.state.connectivity.stale_heartbeat_blocks,
             excluded: &job.attempt.excluded,
             reported: &job.attempt.reported,
         }
@@ -286,7 +288,8 @@ impl Run<'_> {
     fn read_mru(&mut self, submitter: Address, spec: &JobSpec) -> Option<MruRead> {
         let key = (submitter, spec.work.kind());
         let MruRecord { runner, set_at } = *self.state.mru.get(&key)?;
-        let (ttl_blocks, multiplier) = (MRU_TTL_BLOCKS, MRU_WEIGHT_MULTIPLIER);
+        let Connectivity { mru_ttl_blocks: ttl_blocks, mru_multiplier: multiplier, .. } =
+            self.state.connectivity;
         let read = MruRead { runner, set_at, ttl_blocks, multiplier };
         if read.live_at(self.height()).is_none() {
             self.state.mru.remove(&key);

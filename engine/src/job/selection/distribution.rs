@@ -7,6 +7,13 @@ use std::collections::BTreeMap;
 const DRAWS: u32 = 100_000;
 /// Members of a committee.
 const M: usize = 3;
+/// What the MRU runner's weight is multiplied by.
+const MULTIPLIER: u64 = Connectivity::DEFAULT.mru_multiplier;
+
+fn favoured(mru: Option<Address>) -> Option<Favoured> {
+    mru.map(|runner| Favoured { runner, multiplier: MULTIPLIER })
+}
+
 /// What chi-square exceeds once in a thousand times, in thousandths, with as many degrees of
 /// freedom as five candidates have ordered committees of three, less one: 59.
 const CRITICAL: u128 = 98_324;
@@ -22,7 +29,7 @@ fn drawn(mru: Option<Address>) -> BTreeMap<Vec<Address>, u32> {
     let mut found = BTreeMap::new();
     for i in 0..DRAWS {
         let seed = keccak256(&[&i.to_be_bytes()]);
-        *found.entry(draw(&candidates(), seed, M, mru).committee).or_default() += 1;
+        *found.entry(draw(&candidates(), seed, M, favoured(mru)).committee).or_default() += 1;
     }
     found
 }
@@ -34,7 +41,7 @@ fn chance(committee: &[Address], mru: Option<Address>) -> (u128, u128) {
     let (mut numerator, mut denominator) = (1, 1);
     for (i, member) in committee.iter().enumerate() {
         let weight = |(address, stake): &(Address, Wei)| {
-            let times = if i == 0 && Some(*address) == mru { MRU_WEIGHT_MULTIPLIER } else { 1 };
+            let times = if i == 0 && Some(*address) == mru { MULTIPLIER } else { 1 };
             u128::from(stake_to_weight(*stake) * times)
         };
         denominator *= left.iter().map(weight).sum::<u128>();
@@ -95,7 +102,7 @@ fn the_mru_runner_has_its_multiple_in_the_first_draw_alone() {
         assert!(chi_square(&favoured, None) > CRITICAL, "{mru}");
         let (with, without) = (first(&favoured, mru), first(&plain, mru));
         assert!(with > without, "{mru}: first in {with} of its draws, in {without} of others");
-        assert!(u64::from(with) < MRU_WEIGHT_MULTIPLIER * u64::from(without), "{mru}: {with}");
+        assert!(u64::from(with) < MULTIPLIER * u64::from(without), "{mru}: {with}");
     }
 }
 
@@ -115,14 +122,14 @@ proptest! {
             .map(|(i, stake)| (Address([i as u8; 20]), Wei::new(*stake)))
             .collect();
         let (mru, stake) = candidates[mru.index(candidates.len())];
-        let favoured = draw(&candidates, Hash(seed), m, Some(mru));
+        let favoured = draw(&candidates, Hash(seed), m, favoured(Some(mru)));
         let weight = |stake: &Wei| stake_to_weight(*stake);
         let mut left: u64 = stakes.iter().map(|stake| weight(&Wei::new(*stake))).sum();
         let own = weight(&stake);
         let total = favoured.draws[0].total;
         // own × 4 / total ≤ 4 × own / left, and it loses nothing by it.
-        prop_assert_eq!(total, left + own * (MRU_WEIGHT_MULTIPLIER - 1));
-        prop_assert!(own * MRU_WEIGHT_MULTIPLIER * left >= own * total);
+        prop_assert_eq!(total, left + own * (MULTIPLIER - 1));
+        prop_assert!(own * MULTIPLIER * left >= own * total);
         for draw in &favoured.draws[1..] {
             let before = favoured.draws[draw.draw as usize - 1].picked;
             let (_, stake) = candidates.iter().find(|(a, _)| *a == before).expect("a candidate");

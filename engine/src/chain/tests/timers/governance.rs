@@ -33,7 +33,7 @@ impl Chain {
     }
 
     fn governed(&self) -> Governed {
-        self.state.lane().governed()
+        self.state.governed()
     }
 
     /// A timer at `height` that costs about its gas limit and waits for as long as it takes.
