@@ -28,7 +28,7 @@ use crate::{
     timer::Governed,
     wire::GoodbyeReason,
 };
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 /// How far back registry orders are kept: votes on an ancestor are read by the order of its
 /// parent, and certificates arrive at most a few blocks late.

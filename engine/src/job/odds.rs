@@ -130,7 +130,7 @@ fn taken(classes: &[((u128, u128), u128)], m: usize) -> Option<Vec<Fraction>> {
 mod tests {
     use super::*;
     use crate::{
-        job::selection::{draw, stake_to_weight},
+        job::selection::{Favoured, draw, stake_to_weight},
         primitives::{Address, Wei, keccak256},
         registry::MIN_STAKE,
     };
@@ -221,11 +221,12 @@ mod tests {
         let weights: Vec<u16> =
             candidates.iter().map(|(_, stake)| stake_to_weight(*stake) as u16).collect();
         let found = odds(&weights, Some((0, 4)), 2);
+        let favoured = Some(Favoured { runner: Address([0; 20]), multiplier: 4 });
         let tries = 20_000u32;
         let mut counts = [0u32; 5];
         for i in 0..tries {
             let seed = keccak256(&[&i.to_be_bytes()]);
-            for picked in draw(&candidates, seed, 2, Some(Address([0; 20]))).committee {
+            for picked in draw(&candidates, seed, 2, favoured).committee {
                 counts[usize::from(picked.0[0])] += 1;
             }
         }

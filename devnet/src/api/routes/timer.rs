@@ -418,6 +418,8 @@ fn seed(state: &State) -> GovernedParameter {
         key: SeedRule::KEY.to_owned(),
         value: rule.clone(),
         genesis: rule,
+        unit: "word".to_owned(),
+        source: "CIP-11 §9".to_owned(),
         min: None,
         max: None,
         choices: Vec::new(),

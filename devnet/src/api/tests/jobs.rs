@@ -11,7 +11,6 @@ use cowboy_engine::{
     job::{
         MruRead, SeedCertificate,
         filter::{Filter, Verdict},
-        selection::Favoured,
         spec::JobSpec,
     },
     presence::Phase,

@@ -3,8 +3,10 @@
 use super::*;
 use crate::{
     chain::{
-        params::MIN_EPOCH_BLOCKS, state_proof::Evidence, transaction::RemoveValidator,
-        validators::Newest,
+        params::MIN_EPOCH_BLOCKS,
+        state_proof::Evidence,
+        transaction::RemoveValidator,
+        validators::{Newest, Rhythm},
     },
     presence::{Connectivity, ThresholdRule},
 };
@@ -352,6 +354,7 @@ fn entries_that_begin_after_the_state_are_refused() {
     check(&chain, false);
     chain.state = first;
     let later = SubsetEpoch { number: 1, validators: Arc::new(validators(4)) };
-    chain.state.validators.advance(Height::new(4), later);
+    let rhythm = Rhythm { epoch_blocks: 256, subset_epoch_blocks: 8_192 };
+    chain.state.validators.enter(Height::new(4), rhythm, Some(later));
     check(&chain, false);
 }
