@@ -6,6 +6,11 @@ use crate::{
 };
 use std::fs;
 
+/// `chain params set` with these arguments.
+fn set<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["chain", "params", "set"], more].concat()
+}
+
 #[test]
 fn parameters_of_connections_come_with_the_topology_and_change_at_a_height() {
     let home = Home::new();
@@ -30,7 +35,6 @@ fn parameters_of_connections_come_with_the_topology_and_change_at_a_height() {
     assert_eq!((&epoch["unit"], &epoch["source"]), (&"blocks".into(), &"CIP-11 §13".into()));
 
     // What does not go together is not sent; what would change is said without sending it.
-    let set = |more: &[&str]| [&["chain", "params", "set"], more].concat();
     let conflict = home.fails(6, &set(&["heartbeat_blocks=4"]));
     assert!(conflict.contains("ParameterConflict: system:cip11:heartbeat_blocks"), "{conflict}");
     let range = home.fails(6, &set(&["mru_multiplier=101"]));

@@ -1,7 +1,10 @@
 //! The governed parameters of connections, as the API tells of them and goes by them.
 
 use super::fixture::*;
-use crate::{api::types::Setting, client::BlockAt};
+use crate::{
+    api::types::{ExplanationQuery, Setting},
+    client::BlockAt,
+};
 use cowboy_engine::{
     chain::{
         Payload,
@@ -79,7 +82,7 @@ async fn an_mru_record_expires_as_is_governed() {
     let record = devnet.client.mru("dev-0", "custom").await.unwrap();
     assert_eq!((record.expires_at - record.set_at, record.live), (8, true));
     let second = devnet.submit(spec()).to_string();
-    let explained = devnet.client.explain(&second, &Default::default()).await.unwrap();
+    let explained = devnet.client.explain(&second, &ExplanationQuery::default()).await.unwrap();
     let times = explained.mru_record.map(|read| read.multiplier);
     assert_eq!((explained.mru, times), (Some(record.runner), Some(10)));
     devnet.push_empty(8);
