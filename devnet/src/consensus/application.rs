@@ -404,8 +404,8 @@ impl Application {
         Some(Block::new(block).expect("the leader is a validator, its key is a key"))
     }
 
-    /// The subset epoch of a child of `parent`: any state from the end of the consensus epoch before
-    /// on says which. `None` where no such state is known here.
+    /// The subset epoch of a child of `parent`: any state from the end of the consensus epoch
+    /// before on says which. `None` where no such state is known here.
     fn subset_epoch(&self, parent: &Header) -> Option<u64> {
         let newest = self.ledger.newest().state;
         newest.subset_epoch_at(parent.height.next())

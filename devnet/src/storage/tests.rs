@@ -380,6 +380,6 @@ fn stored_records_change_with_the_format() {
         &to_vec(&updated),
     ])
     .to_string();
-    let hash = "0xca66a33792607f5753b42a2226f6c60f37e817c2310219a8a067526ff70dc7b5";
+    let hash = "0x477f9293380c3f24319e2c866e835fc218793e5fd1151b3cb4662c89bab987b5";
     assert_eq!((schema::FORMAT, records.as_str()), (11, hash));
 }

@@ -441,8 +441,8 @@ impl Gateway {
     }
 
     /// The bits of a vote on the block at `height`, indexed by `order` (spec §4). Whom the chain
-    /// lets be connected here, and how old a ping may be, is decided from `at`, the state before that
-    /// block.
+    /// lets be connected here, and how old a ping may be, is decided from `at`, the state before
+    /// that block.
     pub fn presence_at(&self, height: Height, at: &State, order: &[Address]) -> Bitmap {
         let mut shared = self.0.shared.lock();
         let Shared { state, view, links, .. } = &mut *shared;

@@ -403,8 +403,8 @@ impl State {
         self.turn(self.height().next()).current.number
     }
 
-    /// The number of the subset epoch that the block at `height` is in. `None` where this state does
-    /// not say: a block of a later consensus epoch than its child's, or one too long ago.
+    /// The number of the subset epoch that the block at `height` is in. `None` where this state
+    /// does not say: a block of a later consensus epoch than its child's, or one too long ago.
     pub fn subset_epoch_at(&self, height: Height) -> Option<u64> {
         if height <= self.height() {
             return self.validators.number_at(height);

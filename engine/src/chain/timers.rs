@@ -193,8 +193,8 @@ impl Timers {
         timers
     }
 
-    /// Makes what was proposed for the next block what it finds, of `connectivity` too. A cycle costs
-    /// `basefee_cycle` there.
+    /// Makes what was proposed for the next block what it finds, of `connectivity` too. A cycle
+    /// costs `basefee_cycle` there.
     ///
     /// The queue, the fairness window and what is due stay as they are. Weights begin again where
     /// `gba-auction` begins or ends, and otherwise keep to their bounds.

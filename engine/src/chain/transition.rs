@@ -129,7 +129,7 @@ impl DrawRecord {
         self.certificate.map_or(self.parent, |certificate| certificate.digest)
     }
 
-    /// The live MRU runner, and by how much it is favoured; `height` is that of the block that drew.
+    /// The live MRU runner, and by how much it is favoured; `height` is of the block that drew.
     pub fn favoured(&self, height: Height) -> Option<Favoured> {
         self.mru?.live_at(height)
     }

@@ -10,8 +10,8 @@
 //! advances with any block when
 //! [`subset_epoch_blocks`](crate::presence::Connectivity::subset_epoch_blocks) have passed since
 //! the last advance, and with the first block of a consensus epoch also when more than a tenth of
-//! the committee has come or gone. A removed validator that stays below the tenth remains in subsets
-//! until then, and an added one is in none.
+//! the committee has come or gone. A removed validator that stays below the tenth remains in
+//! subsets until then, and an added one is in none.
 //!
 //! Who proposes or votes on a block need not have executed its parent, but has executed the last
 //! block of the consensus epoch before. So all advances of a consensus epoch follow from that
@@ -305,8 +305,8 @@ impl Validators {
         self.subset_epoch_blocks
     }
 
-    /// Commits to all of it but for [`Self::subset_epoch_blocks`], to where the newest entries begin, and to how long a consensus epoch
-    /// and an overlap are.
+    /// Commits to all of it but for [`Self::subset_epoch_blocks`], to where the newest entries
+    /// begin, and to how long a consensus epoch and an overlap are.
     pub(super) fn roots(&self, epoch_blocks: u64, overlap_blocks: u64) -> [Hash; 2] {
         fn newest<V>(map: &Map<Since, V>) -> Vec<u64> {
             map.iter().take(2).map(|(since, _)| since.0).collect()

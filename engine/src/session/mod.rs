@@ -36,8 +36,8 @@
 //!
 //! Upon a new head (§3):
 //! * the validator sends `HeartbeatPong` with it, where it is or passes a multiple of
-//!   `heartbeat_blocks` ([`Connectivity`](crate::presence::Connectivity)). It sends no other pong: a
-//!   ping could only be answered with a height that was told before.
+//!   `heartbeat_blocks` ([`Connectivity`](crate::presence::Connectivity)). It sends no other pong:
+//!   a ping could only be answered with a height that was told before.
 //!
 //! Upon receiving `HeartbeatPong`:
 //! * the runner, where the height is new to it, checks the signature and sends `HeartbeatPing`

@@ -18,7 +18,7 @@ use cowboy_engine::{
     job::{
         odds::{Fraction, Odds, odds},
         seed::{self, SeedRule},
-        selection,
+        selection::{self, Favoured},
     },
     presence::threshold,
     primitives::{Address, Hash, Height, Wei},
@@ -80,7 +80,7 @@ struct Again {
     /// Which retry it is; 0: the first draw.
     retry: u32,
     wanted: usize,
-    mru: Option<Address>,
+    mru: Option<Favoured>,
 }
 
 impl Again {
@@ -122,8 +122,8 @@ pub async fn grind(client: &Client, said: &Explanation, tries: u32) -> Result<Gr
     let favoured = said.mru_record.as_ref().filter(|read| read.applied);
     let place = |address: AddressText| candidates.iter().position(|c| c.address == address);
     let times = |times: u64| u16::try_from(times).unwrap_or(u16::MAX);
-    let place =
-        favoured.and_then(|read| Some((place(read.runner_address)?, times(read.multiplier))));
+    let place = favoured
+        .and_then(|read| Some((place(read.runner_address)?, times(read.multiplier.max(1)))));
     let stakes = candidates.iter().map(|c| c.stake.map_or(Wei::ZERO, |stake| *stake));
     let weights: Vec<u16> =
         stakes.clone().map(|stake| times(selection::stake_to_weight(stake))).collect();
@@ -141,7 +141,8 @@ pub async fn grind(client: &Client, said: &Explanation, tries: u32) -> Result<Gr
             submitted_at: Height::new(client.job(&said.job_id.to_string()).await?.submitted_at),
             retry: said.attempt.saturating_sub(1),
             wanted: said.wanted as usize,
-            mru: favoured.map(|read| *read.runner_address),
+            mru: favoured
+                .map(|read| Favoured { runner: *read.runner_address, multiplier: read.multiplier }),
         };
         let header = parent(client, &first).await?;
         (None, Some(try_hashes(&again, &header, tries)), Some(hashes_per_second(&header)))
@@ -322,7 +323,7 @@ mod tests {
                 submitted_at: Height::new(8),
                 retry,
                 wanted: 2,
-                mru: Some(Address([0; 20])),
+                mru: Some(Favoured { runner: Address([0; 20]), multiplier: 4 }),
             };
             let tried = try_hashes(&again, &header, 4_000);
             for (place, odds) in odds(&[2; 4], Some((0, 4)), 2).into_iter().enumerate() {

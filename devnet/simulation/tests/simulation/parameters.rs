@@ -60,7 +60,7 @@ fn subset_epochs_of_64_blocks_rotate_at_64() {
     }
 }
 
-/// What is governed in the middle of a consensus epoch counts with the next one, on every validator.
+/// What is governed in the middle of a consensus epoch counts with the next one, everywhere.
 #[test]
 fn another_length_counts_from_the_next_consensus_epoch_on() {
     run(3, async |context| {

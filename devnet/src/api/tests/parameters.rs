@@ -85,9 +85,10 @@ async fn an_mru_record_expires_as_is_governed() {
     let explained = devnet.client.explain(&second, &ExplanationQuery::default()).await.unwrap();
     let times = explained.mru_record.map(|read| read.multiplier);
     assert_eq!((explained.mru, times), (Some(record.runner), Some(10)));
-    devnet.push_empty(8);
+    devnet.push_empty(1);
     let found = devnet.verify_selection(&second).await.unwrap();
     assert!(found.valid, "{found:?}");
+    devnet.push_empty(7);
     let record = devnet.client.mru("dev-0", "custom").await.unwrap();
     assert!(!record.live, "{record:?}");
     devnet.governs(TTL, 300);
