@@ -374,6 +374,17 @@ fn summary(id: u8) -> JobSummary {
     }
 }
 
+fn dispatch(
+    validator: &str,
+    outcome: &str,
+    answered_ms: Option<u64>,
+    done_ms: Option<u64>,
+) -> JobDispatch {
+    let (validator, outcome) = (validator.to_owned(), outcome.to_owned());
+    let runner = "runner-2".to_owned();
+    JobDispatch { validator, runner, assigned_at: 43, outcome, answered_ms, done_ms }
+}
+
 fn explanation() -> Explanation {
     let under = |rule: &str| {
         let all = rule == "quorum" || rule == "subset";
@@ -538,6 +549,11 @@ pub fn answer(request: &Request) -> Answer {
             result_text: None,
             final_at: 45,
         }),
+        _ if line == job_path(1, "/dispatches") => Answer::json(&[
+            dispatch("validator-0", "done", Some(4), Some(31)),
+            dispatch("validator-1", "duplicate", Some(5), None),
+            dispatch("validator-2", "waiting", None, None),
+        ]),
         _ if line == job_path(1, "/explain") => Answer::json(&explanation()),
         "GET /v1/presence/latest" | "GET /v1/presence/41" => Answer::json(&presence(41)),
         "GET /v1/presence/40" => Answer::json(&presence(40)),

@@ -41,9 +41,10 @@ pub const SHOWN: [&[&str]; 23] = [
     &["pool", "show", "gpu"],
 ];
 
-pub fn job_commands() -> [Vec<String>; 2] {
+pub fn job_commands() -> [Vec<String>; 3] {
     let id = hash(1).to_string();
-    ["show", "explain"].map(|verb| vec!["job".to_owned(), verb.to_owned(), id.clone()])
+    ["show", "dispatches", "explain"]
+        .map(|verb| vec!["job".to_owned(), verb.to_owned(), id.clone()])
 }
 
 #[test]

@@ -23,7 +23,9 @@ fn parameters_of_connections_come_with_the_topology_and_change_at_a_height() {
     };
     fs::write(&file, yaml(64, 64)).unwrap();
     let path = file.to_str().unwrap();
-    let refused = home.fails(2, &["devnet", "validate", path]);
+    let outcome = home.run(&["devnet", "validate", path]);
+    assert_eq!(outcome.code, 2, "{outcome:?}");
+    let refused = outcome.stderr;
     let expected = "connectivity.overlap_blocks: 64: expected less than 64, which is";
     assert!(refused.contains("epochs.yaml:4:") && refused.contains(expected), "{refused}");
     fs::write(&file, yaml(64, 8)).unwrap();

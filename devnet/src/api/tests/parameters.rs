@@ -10,6 +10,7 @@ use cowboy_engine::{
         Payload,
         transaction::{SetParameter, UpdateTimerConfig},
     },
+    job::spec::JobSpec,
     primitives::Height,
     timer,
 };
@@ -81,7 +82,7 @@ async fn an_mru_record_expires_as_is_governed() {
     devnet.finish(&first, b"hi");
     let record = devnet.client.mru("dev-0", "custom").await.unwrap();
     assert_eq!((record.expires_at - record.set_at, record.live), (8, true));
-    let second = devnet.submit(spec()).to_string();
+    let second = devnet.submit(JobSpec { timeout_blocks: 400, ..spec() }).to_string();
     let explained = devnet.client.explain(&second, &ExplanationQuery::default()).await.unwrap();
     let times = explained.mru_record.map(|read| read.multiplier);
     assert_eq!((explained.mru, times), (Some(record.runner), Some(10)));
