@@ -157,13 +157,13 @@ fn every_dispatch_of_a_job_is_told_and_every_end_of_a_connection() {
     let client = Client::of_devnet(&home.devnet("local")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let metrics = runtime.block_on(client.metrics()).unwrap();
-    let sum = |series: &str| -> f64 {
+    let sum = |series: &str| -> u64 {
         let lines = metrics.lines().filter(|line| line.starts_with(series));
-        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
     };
-    assert_eq!(sum("runner_dispatches_total{"), 3.0, "{metrics}");
-    assert_eq!(sum("runner_dispatch_answer_duration_ms_count{"), 3.0, "{metrics}");
-    assert_eq!(sum("runner_connections{"), 3.0, "{metrics}");
-    assert_eq!(sum("runner_reconnects_total{"), 3.0, "{metrics}");
-    assert_eq!(sum("presence_registered "), 1.0, "{metrics}");
+    assert_eq!(sum("runner_dispatches_total{"), 3, "{metrics}");
+    assert_eq!(sum("runner_dispatch_answer_duration_ms_count{"), 3, "{metrics}");
+    assert_eq!(sum("runner_connections{"), 3, "{metrics}");
+    assert_eq!(sum("runner_reconnects_total{"), 3, "{metrics}");
+    assert_eq!(sum("presence_registered "), 1, "{metrics}");
 }

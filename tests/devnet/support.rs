@@ -6,6 +6,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use std::{
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -168,7 +169,8 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}", self.logs());
+            // That it cannot be written is no failure of the test.
+            let _ = writeln!(std::io::stderr(), "{}", self.logs());
         }
         let mut killed = Vec::new();
         for entry in fs::read_dir(self.0.path()).into_iter().flatten().flatten() {
