@@ -145,7 +145,7 @@ class Trust(unittest.TestCase):
         self.refused(self.trusting(GENESIS), few, "2 votes where 3 make a quorum")
         elsewhere = proof(2, [(0, GENESIS)], [1, 2, 3], GENESIS, CHAIN + 1)
         self.refused(self.trusting(GENESIS), elsewhere, "has not signed its vote")
-        # Nobody is trusted: whoever comes first is, and then nobody else.
+        # No validators were named: the first ones are trusted, and then no others.
         first = Validators(CHAIN, None)
         self.assertEqual(first.believe(FIRST).height, 2)
         forged = proof(3, [(0, strangers)], [11, 12, 13], strangers)

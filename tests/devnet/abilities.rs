@@ -1,4 +1,4 @@
-//! What runners withdraw for a while, offer anew, and lock again.
+//! What runners withdraw for a while, offer again, and lock again.
 
 use crate::{
     shape,
@@ -95,7 +95,7 @@ fn a_runner_says_at_its_start_what_it_does_not_take() {
     let other = list(&explained["candidates"]).iter().find(|one| one["runner"] == "runner-0");
     assert_eq!(other.unwrap()["filter"], "tee", "{explained}");
 
-    // What the chain does not have it registered for, nobody has to withdraw.
+    // What it is not registered for need not be withdrawn.
     home.json(&["runner", "update", "--key-file", &key, "--kinds", "http", "--tee=false"]);
     let entry = home.json(&["runner", "show", "own"]);
     assert_eq!((&entry["kinds"], &entry["tee"]), (&json!(["http"]), &json!(false)));

@@ -94,7 +94,7 @@ fn a_runner_that_rejects_a_job_loses_nothing_and_the_next_one_does_it() {
     // It has withdrawn the kind: where its validators knew of the job in time, it was not drawn.
     let waits =
         |job: &Value| list(&job["events"]).iter().any(|event| event["event"] == "JobWaiting");
-    wait_until("nobody is left to do it", || waits(&shown()));
+    wait_until("no runner is left to do it", || waits(&shown()));
     let rejected = said(&shown());
     assert_eq!(shown()["status"], "Pending", "drawn again, without it");
     assert_eq!(home.json(&["runner", "show", "picky"])["reputation"], 100);

@@ -16,7 +16,7 @@ fn standings(home: &Home) -> Vec<String> {
 }
 
 #[test]
-fn on_a_halted_chain_nobody_is_called_present() {
+fn on_a_halted_chain_no_runner_is_called_present() {
     let home = Home::new();
     home.up(&["--wait", "4", "--runners", "3"]);
     wait_until("all are present", || standings(&home) == ["present"; 3]);

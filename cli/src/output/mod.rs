@@ -18,7 +18,7 @@ mod ui;
 
 pub use filter::Filter;
 pub use fit::{cut, cut_lines, has_id, least_width, room, short, width, within};
-pub use table::{Row, fields, listed, table};
+pub use table::{Row, fields, listed, or_dash, table};
 pub use theme::{
     AWAITED, BUSY, DONE, FAILED, FAINT, HEADING, UNDONE, amount, bytes, grouped, millis,
     seconds_since, time, wei,

@@ -170,6 +170,11 @@ fn trim_lines(text: &str) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
+/// A value in a table or among fields; `-` for none.
+pub fn or_dash<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

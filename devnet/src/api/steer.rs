@@ -22,7 +22,7 @@ pub enum Steer {
     Pause,
     /// Take jobs again.
     Resume,
-    /// Take at most so many at a time.
+    /// Take at most this many at a time.
     Limit(u32),
     /// Do the first again, and the others not for now.
     Change(BTreeSet<Ability>, BTreeSet<Ability>),

@@ -128,7 +128,7 @@ pub(super) struct Follower {
     runner: PublicKey,
     chain: Option<Chain>,
     root: TrustRoot,
-    /// What is believed; `None`: nobody has been named yet.
+    /// What is believed; `None`: no validators have been named yet.
     trust: Option<Trust>,
     /// Where that is kept.
     memory: PathBuf,

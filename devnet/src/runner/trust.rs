@@ -39,7 +39,7 @@ use cowboy_engine::{
 };
 use std::{fmt, sync::Arc};
 
-/// What a runner trusts before it has asked anybody.
+/// What a runner trusts before it has asked anything.
 #[derive(Debug)]
 pub enum TrustRoot {
     /// The document that the chain starts from.

@@ -208,7 +208,7 @@ impl Journal {
         }
     }
 
-    /// The connection of a runner, or of somebody whose handshake was not complete, has ended.
+    /// A connection has ended, whether its handshake was complete or not.
     pub fn parted(&mut self, runner: &Address, how: Parting, at: Height) {
         *self.ends.entry(how).or_default() += 1;
         if let Some(last) = self.runners.get_mut(runner) {

@@ -347,7 +347,7 @@ impl Findings<'_> {
         let got = said.mru.as_deref();
         let should = expected.map(|favoured| self.names.shown(&favoured.runner, got));
         self.expect(said.mru == should, || {
-            let name = |runner: Option<&str>| runner.unwrap_or("nobody").to_owned();
+            let name = |runner: Option<&str>| runner.unwrap_or("no runner").to_owned();
             format!("{} was favoured by MRU, should be {}", name(got), name(should.as_deref()))
         });
     }

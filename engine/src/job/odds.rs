@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_committee_of_all_has_everybody_and_of_too_many_nobody() {
+    fn a_committee_of_all_has_every_candidate_and_of_too_many_none() {
         for odds in odds(&[2, 3, 4], Some((0, 4)), 3) {
             assert_eq!(odds.any, Some(Fraction::ONE));
         }

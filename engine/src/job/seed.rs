@@ -5,9 +5,9 @@
 //! * `certificate`: the newest certificate on the chain as of H − 1. The proposer that embeds it
 //!   can choose among sets of votes, and no other.
 //!
-//! Under `certificate` the vote of whoever embeds it is left out: an Ed25519 signature is not the
-//! only one that its key can make of a message, so a proposer could try signatures of its own as it
-//! can try hashes.
+//! Under `certificate` the vote of the proposer that embeds it is left out: an Ed25519 signature is
+//! not the only one that its key can make of a message, so a proposer could try signatures of its
+//! own as it can try hashes.
 
 use crate::{
     primitives::{

@@ -43,7 +43,7 @@
 //! * the runner, where the height is new to it, checks the signature and sends `HeartbeatPing`
 //!   with it and a nonce one higher. So there is one ping per connection and height told, each is a
 //!   reply to a block, and no pair of frames answers one another for ever. How often it pings a
-//!   runner learns from its validators alone: nobody else can have it be silent.
+//!   runner learns from its validators alone: nothing else can have it be silent.
 //!
 //! Upon receiving `HeartbeatPing`:
 //! * the validator checks that the nonce increased and the signature; the runner is alive.

@@ -1,5 +1,5 @@
-//! Whatever the protocol has a name for, somebody says: every frame, every event of the chain,
-//! every reason of a rejection, a cancellation or a goodbye is made somewhere outside tests.
+//! Whatever the protocol has a name for has a sender: every frame, every event of the chain, every
+//! reason of a rejection, a cancellation or a goodbye is made somewhere outside tests.
 //!
 //! Tokens are looked at, not types. A name in a pattern or beside `==` is one that is heard, not
 //! said; what only a public method of a session sends, a driver has to call.
@@ -11,34 +11,39 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
+/// Files of a project with two frames, two reasons and two events, which these three send or not.
+macro_rules! project {
+    ($transition:literal, $session:literal, $driver:literal) => {
+        [
+            (MESSAGES, "message!(0x01 Control Hello { a });\nmessage!(0x02 Job Ack);\n"),
+            (VALUES, "texts! {\n GoodbyeReason {\n Lost = \"lost\",\n Old = \"old\",\n}\n}\n"),
+            (EVENTS, "events! {\n 1 Moved { a: u8 }\n 2 Gone {}\n}\n"),
+            ("engine/src/lib.rs", "mod wire; mod session; mod chain;"),
+            ("engine/src/wire/mod.rs", "mod message; mod value;"),
+            ("engine/src/session/mod.rs", "mod runner;"),
+            ("engine/src/chain/mod.rs", "mod event; mod transition;"),
+            ("devnet/src/lib.rs", "mod runner;"),
+            ("engine/src/chain/transition.rs", $transition),
+            ("engine/src/session/runner.rs", $session),
+            ("devnet/src/runner/mod.rs", $driver),
+        ]
+    };
+}
+
 /// Every name of the protocol has a sender.
 pub const SENDERS: Rule = Rule {
     name: "senders",
     check: senders,
     samples: &[
         Sample {
-            files: &[
-                (MESSAGES, "message!(0x01 Control Hello { a });\nmessage!(0x02 Job Ack);\n"),
-                ("engine/src/lib.rs", "mod wire; mod session; mod chain;"),
-                ("engine/src/wire/mod.rs", "mod message; mod value;"),
-                ("engine/src/session/mod.rs", "mod runner;"),
-                ("engine/src/chain/mod.rs", "mod event; mod transition;"),
-                (VALUES, "texts! {\n GoodbyeReason {\n Lost = \"lost\",\n Old = \"old\",\n}\n}\n"),
-                (EVENTS, "events! {\n 1 Moved { a: u8 }\n 2 Gone {}\n}\n"),
-                (
-                    "engine/src/chain/transition.rs",
-                    "fn f() { let Gone {} = x; match y { Moved { a } | B => {} } }\n\
+            files: &project!(
+                "fn f() { let Gone {} = x; match y { Moved { a } | B => {} } }\n\
                      #[cfg(test)]\nmod t { fn g() { emit(Gone {}); } }",
-                ),
-                (
-                    "engine/src/session/runner.rs",
-                    "impl Runner { pub fn hello(&self) { send(Hello { a: 1 }.to_frame()); } }\n\
+                "impl Runner { pub fn hello(&self) { send(Hello { a: 1 }.to_frame()); } }\n\
                      fn f() -> R { if a == GoodbyeReason::Lost { match b {\n\
                      Err(GoodbyeReason::Old) => c, _ => matches!(d, E(GoodbyeReason::Old)) } } }",
-                ),
-                ("devnet/src/lib.rs", "mod runner;"),
-                ("devnet/src/runner/mod.rs", "fn f() { other.hello(); let Ack { a, .. } = b; }"),
-            ],
+                "fn f() { other.hello(); let Ack { a, .. } = b; }"
+            ),
             found: &[
                 "engine/src/wire/message.rs:1",
                 "engine/src/wire/message.rs:2",
@@ -49,27 +54,13 @@ pub const SENDERS: Rule = Rule {
             ],
         },
         Sample {
-            files: &[
-                (MESSAGES, "message!(0x01 Control Hello { a });\nmessage!(0x02 Job Ack);\n"),
-                ("engine/src/lib.rs", "mod wire; mod session; mod chain;"),
-                ("engine/src/wire/mod.rs", "mod message; mod value;"),
-                ("engine/src/session/mod.rs", "mod runner;"),
-                ("engine/src/chain/mod.rs", "mod event; mod transition;"),
-                (VALUES, "texts! {\n GoodbyeReason {\n Lost = \"lost\",\n Old = \"old\",\n}\n}\n"),
-                (EVENTS, "events! {\n 1 Moved { a: u8 }\n 2 Gone {}\n}\n"),
-                (
-                    "engine/src/chain/transition.rs",
-                    "fn f() { emit(Gone {}); match y { A => Moved { a }, _ => b } }\n",
-                ),
-                (
-                    "engine/src/session/runner.rs",
-                    "impl Runner { pub fn hello(&self) { send(Hello { a: 1 }.to_frame()); } }\n\
+            files: &project!(
+                "fn f() { emit(Gone {}); match y { A => Moved { a }, _ => b } }\n",
+                "impl Runner { pub fn hello(&self) { send(Hello { a: 1 }.to_frame()); } }\n\
                      fn f() -> R { if a { return Err(GoodbyeReason::Lost); }\n\
                      g(H { reason: GoodbyeReason::Old, b }) }",
-                ),
-                ("devnet/src/lib.rs", "mod runner;"),
-                ("devnet/src/runner/mod.rs", "fn f() { session.hello(); Ack::signed(key); }"),
-            ],
+                "fn f() { session.hello(); Ack::signed(key); }"
+            ),
             found: &[],
         },
     ],
@@ -121,7 +112,7 @@ fn senders(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// Every name that somebody has to say.
+/// Every name that needs a sender.
 fn names(tree: &Tree) -> Vec<Named> {
     let tokens = |path| tree.get(path).and_then(|file| file.rust.as_ref()).map(|rust| &rust.tokens);
     let mut names = Vec::new();

@@ -6,7 +6,7 @@ use crate::{
     complete,
     context::Context,
     error::CliError,
-    output::{Document, fields, table},
+    output::{Document, fields, or_dash, table},
 };
 use clap::Args;
 use clap_complete::ArgValueCandidates;
@@ -77,7 +77,7 @@ fn committee(explanation: &Explanation) -> String {
 /// Which P(h) was read.
 fn presence(read: Option<&PresenceRead>) -> String {
     let Some(PresenceRead { height, age, votes, embedded_in, rule, .. }) = read else {
-        return "none recent enough: nobody counts as present".to_owned();
+        return "none is recent enough: no runner counts as present".to_owned();
     };
     let age = match age {
         0 => "the parent's".to_owned(),
@@ -111,14 +111,10 @@ fn mru(read: Option<&MruRead>) -> String {
     };
     let counts = match (applied, age <= ttl_blocks) {
         (true, _) => format!("its weight counts {multiplier} times in draw 0"),
-        (false, true) => "not drawn from, so it favours nobody".to_owned(),
+        (false, true) => "its runner was not among those drawn from".to_owned(),
         (false, false) => "past its time".to_owned(),
     };
     format!("{runner}, set at {set_at}, {age} of {ttl_blocks} blocks ago: {counts}")
-}
-
-fn or_dash<T: ToString>(value: Option<T>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 /// Names in one cell; all of many are told by their number.
@@ -194,7 +190,7 @@ impl Document for Explanation {
         } else {
             let rules = self.under_other_rules.iter().map(|under| {
                 let drawn = match under.committee.is_empty() {
-                    true => "nobody".to_owned(),
+                    true => "none".to_owned(),
                     false => under.committee.join(","),
                 };
                 let rule = match under.in_force {

@@ -202,7 +202,7 @@ async fn parent(client: &Client, first: &Explanation) -> Result<Header, CliError
     Ok(block.header)
 }
 
-/// Draws once for each of so many later timestamps of the block that the seed is made of.
+/// Draws `tries` times, each time with a later timestamp in the block that the seed is made of.
 fn try_hashes(again: &Again, header: &Header, tries: u32) -> Tried {
     let mut tried = Tried::default();
     let mut header = header.clone();
@@ -238,7 +238,8 @@ fn ratio(fraction: Fraction) -> f64 {
     fraction.of as f64 / fraction.all as f64
 }
 
-/// The chance that at least one of so many draws takes what one takes with this chance.
+/// The chance that a runner is drawn at least once in `draws` draws, where one draw takes it with
+/// the chance `share`.
 fn at_least_one(share: f64, draws: u128) -> f64 {
     1.0 - (1.0 - share).powf(draws as f64)
 }

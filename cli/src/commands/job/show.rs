@@ -6,16 +6,12 @@ use crate::{
         chain::{data, named},
         trust,
     },
-    output::{Document, Row, amount, fields, listed, millis, table},
+    output::{Document, Row, amount, fields, listed, millis, or_dash, table},
 };
 use cowboy_devnet::{
     api::types::{AddressText, Job, JobDispatch, JobResult, JobSummary},
     verification::{Filters, SelectionCheck},
 };
-
-fn or_dash<T: ToString>(value: Option<T>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
-}
 
 impl Row for JobSummary {
     const HEADER: &'static [&'static str] =

@@ -376,7 +376,7 @@ fn failure(error: ProcessError, file: &Path) -> CliError {
             CliError::failed(what).hint("wait for it: cowboyctl chain wait 1")
         }
         ProcessError::Follow(FollowError::Untrusted(_)) => CliError::new(Exit::Invalid, what)
-            .hint("name the validators of now, as somebody you trust tells them: --validator KEY"),
+            .hint("name the present validators, from a source that you trust: --validator KEY"),
         ProcessError::Follow(FollowError::OtherRoot(file)) => CliError::new(Exit::Conflict, what)
             .hint(format!("if the chain is meant to be another: rm {}", file.display())),
         ProcessError::Follow(FollowError::Verification(error)) => (*error).into(),

@@ -83,15 +83,33 @@ pub struct Register {
 /// `runner deregister`.
 #[derive(Debug, Args)]
 pub struct Deregister {
+    #[command(flatten)]
+    holder: Holder,
+    #[command(flatten)]
+    inclusion: Inclusion,
+}
+
+/// Whose registration is meant.
+#[derive(Debug, Args)]
+pub struct Holder {
     /// The runner's name, where the devnet's topology has it
     #[arg(required_unless_present = "key_file", conflicts_with = "key_file")]
     #[arg(add = ArgValueCandidates::new(complete::runners))]
     runner: Option<Name>,
-    /// Deregister the holder of this key instead
+    /// The holder of this key, in place of a name
     #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
     key_file: Option<PathBuf>,
-    #[command(flatten)]
-    inclusion: Inclusion,
+}
+
+impl Holder {
+    /// The key of a runner that has a key file, or that the devnet starts.
+    pub fn key(&self, cx: &Context) -> Result<SecretKey, CliError> {
+        match (&self.key_file, &self.runner) {
+            (Some(file), _) => key::read(file).map_err(refused),
+            (None, Some(runner)) => Ok(of_topology(cx, runner)?.0),
+            (None, None) => unreachable!("one of the two is required"),
+        }
+    }
 }
 
 impl Register {
@@ -209,7 +227,7 @@ impl Register {
 impl Deregister {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let key = key_of(cx, self.key_file.as_deref(), self.runner.as_ref())?;
+        let key = self.holder.key(cx)?;
         send(cx, key, Payload::DeregisterRunner, Deadline::after(self.inclusion.timeout)).await
     }
 }
@@ -254,19 +272,6 @@ pub fn registered(entry: &Entry) -> Result<Capabilities, CliError> {
         models: entry.models.clone(),
         mcp_servers: entry.mcp_servers.clone(),
     })
-}
-
-/// The key of a runner that has a key file, or that the devnet starts; one of the two is named.
-pub fn key_of(
-    cx: &Context,
-    file: Option<&Path>,
-    runner: Option<&Name>,
-) -> Result<SecretKey, CliError> {
-    match (file, runner) {
-        (Some(file), _) => key::read(file).map_err(refused),
-        (None, Some(runner)) => Ok(of_topology(cx, runner)?.0),
-        (None, None) => unreachable!("one of the two is required"),
-    }
 }
 
 /// A runner that the devnet starts: its key, and how it was registered at genesis.

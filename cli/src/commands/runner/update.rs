@@ -1,6 +1,6 @@
 //! `runner update`: another registration for a runner that has one.
 
-use super::registration::{key_of, kind, registered, send};
+use super::registration::{Holder, kind, registered, send};
 use crate::{
     commands::account::Inclusion,
     complete,
@@ -9,27 +9,19 @@ use crate::{
 };
 use clap::{Args, builder::BoolishValueParser};
 use clap_complete::ArgValueCandidates;
-use cowboy_devnet::{
-    api::types::AddressText,
-    topology::{MAX_CONCURRENT_JOBS, Name},
-};
+use cowboy_devnet::{api::types::AddressText, topology::MAX_CONCURRENT_JOBS};
 use cowboy_engine::{
     chain::{Payload, transaction::UpdateRunner},
     primitives::Wei,
     registry::{Capabilities, JobKind},
 };
-use std::{collections::BTreeSet, path::PathBuf};
+use std::collections::BTreeSet;
 
 /// `runner update`.
 #[derive(Debug, Args)]
 pub struct Update {
-    /// The runner's name, where the devnet's topology has it
-    #[arg(required_unless_present = "key_file", conflicts_with = "key_file")]
-    #[arg(add = ArgValueCandidates::new(complete::runners))]
-    runner: Option<Name>,
-    /// Update the holder of this key instead
-    #[arg(long, value_name = "FILE", env = "COWBOYCTL_KEY_FILE", hide_env_values = true)]
-    key_file: Option<PathBuf>,
+    #[command(flatten)]
+    holder: Holder,
     #[command(flatten)]
     changes: Changes,
     #[command(flatten)]
@@ -73,7 +65,7 @@ impl Update {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
         let deadline = Deadline::after(self.inclusion.timeout);
-        let key = key_of(cx, self.key_file.as_deref(), self.runner.as_ref())?;
+        let key = self.holder.key(cx)?;
         let address = AddressText::from(key.address());
         let entry = cx.client()?.runner(&address.to_string()).await?;
         let capabilities = self.changes.of(registered(&entry)?)?;

@@ -1,7 +1,7 @@
 //! What people see of pipelines, tasks, commitments, proofs and rollbacks.
 
 use crate::output::{
-    Document, Row, amount, fields, millis,
+    Document, Row, amount, fields, millis, or_dash,
     pipeline::{by_name, counted, one_line, parents, reached_ms, standing, steps},
     short, table,
 };
@@ -13,10 +13,6 @@ use serde::Serialize;
 
 /// Names in a cell of a table at most: JSON output has all.
 const NAMED: usize = 3;
-
-fn or_dash<T: ToString>(value: Option<T>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
-}
 
 /// The first few of many names.
 fn few(names: &[String]) -> String {

@@ -3,7 +3,7 @@
 use crate::{
     commands::chain::event_table,
     output::{
-        Document, Row, amount, fields, short, table,
+        Document, Row, amount, fields, or_dash, short, table,
         timer::{evenly, has_ended, median, tier, weight, why},
         wei,
     },
@@ -45,10 +45,6 @@ pub fn charge_fields(
         ("paid", format!("{} ({})", amount(paid), parts.join(", "))),
         ("refunded", amount(**refunded)),
     ]
-}
-
-fn or_dash<T: ToString>(value: Option<T>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 impl Row for TimerSummary {

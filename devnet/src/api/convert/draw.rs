@@ -1,5 +1,5 @@
 //! What a draw read, and what the same votes, seed and MRU record come to under other rules: told
-//! by the API, and computed again by whoever checks it.
+//! by the API, and computed again by a client that checks it.
 
 use super::count;
 use crate::api::types::{MruRead, PresenceRead, SeedSource, UnderRule};

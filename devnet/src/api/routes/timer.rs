@@ -411,7 +411,7 @@ pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError
     Ok(Governed::KEYS.iter().map(parameter).chain(others).collect())
 }
 
-/// What draws are seeded by, which nobody changes on a running chain.
+/// What draws are seeded by, which does not change on a running chain.
 fn seed(state: &State) -> GovernedParameter {
     let rule = Setting::Word(state.params().selection_seed.to_string());
     GovernedParameter {

@@ -200,7 +200,7 @@ async fn a_draw_is_explained_and_done_again() {
     check(&|draw| of(draw, "runner-2").runner = address("dev-0"), stranger).await;
     check(&|draw| draw.seed = Hash::ZERO, "the draw's seed is 0x0000").await;
     check(&|draw| draw.parent = Hash::ZERO, "the seed was made of 0x0000").await;
-    let favoured = "runner-2 was favoured by MRU, should be nobody";
+    let favoured = "runner-2 was favoured by MRU, should be no runner";
     let read = |runner: &str, set_at| {
         let (runner, set_at) = (address(runner), Height::new(set_at));
         Some(MruRead { runner, set_at, ttl_blocks: 256, multiplier: 4 })

@@ -116,8 +116,8 @@ fn presence_is_told_in_words() {
     };
     check(PresenceStanding::Present, None, "yes: by P(41), for a draw in block 43");
     check(PresenceStanding::Absent, None, "no: by P(41), for a draw in block 43");
-    let stale = "stale: P(41) is the newest, too old for a draw in block 43, which finds nobody \
-                 present";
+    let stale = "stale: P(41) is the newest, too old for a draw in block 43, in which no runner \
+                 is present";
     check(PresenceStanding::Stale, None, stale);
     let halted = "halted: there has been no block for 24 s, so nothing is drawn";
     check(PresenceStanding::Halted, Some(24_900), halted);

@@ -263,7 +263,7 @@ pub struct Explanation {
     /// recordings of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// The P(h) that said who is present; absent: none was recent enough, and nobody was.
+    /// The P(h) that said who is present; absent: none was recent enough, and no runner was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence: Option<PresenceRead>,
     /// The submitter's live MRU runner, whose weight is multiplied in draw 0.
@@ -346,8 +346,8 @@ pub struct MruRead {
 /// What would have come of a draw under a rule of presence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UnderRule {
-    /// `committee`, `quorum` or `subset`: the threshold rule. `shadow`: nobody is dropped for being
-    /// absent, as in that phase; the other filters are those of the phase that drew.
+    /// `committee`, `quorum` or `subset`: the threshold rule. `shadow`: no runner is dropped for
+    /// being absent, as in that phase; the other filters are those of the phase that drew.
     pub rule: String,
     /// Whether it is the one that the draw was made under.
     pub in_force: bool,

@@ -242,11 +242,11 @@ pub enum PresenceStanding {
     Present,
     /// Its bit is not set there.
     Absent,
-    /// The newest P(h) is too old to be read: the draw finds nobody present.
+    /// The newest P(h) is too old to be read: no runner is present in the draw.
     Stale,
     /// The chain has halted: no block comes that could draw.
     Halted,
-    /// No P(h) is known yet: the draw finds nobody present.
+    /// No P(h) is known yet: no runner is present in the draw.
     Unknown,
 }
 
@@ -274,8 +274,8 @@ impl fmt::Display for RunnerPresence {
             }
             PresenceStanding::Stale => write!(
                 f,
-                "{word}: P({of}) is the newest, too old for a draw in block {for_block}, which \
-                 finds nobody present"
+                "{word}: P({of}) is the newest, too old for a draw in block {for_block}, in which \
+                 no runner is present"
             ),
             PresenceStanding::Halted => {
                 let seconds = halted_ms.unwrap_or_default() / 1_000;

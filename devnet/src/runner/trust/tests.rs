@@ -154,7 +154,7 @@ fn a_committee_that_changes_by_a_quarter_each_epoch_is_followed() {
     assert_eq!((since, voters.len()), (chain.state.height(), 4));
     for index in 0..4 {
         let gone = validator_keys(index).public().consensus_key;
-        assert!(!voters.contains(&gone), "nobody of genesis is left");
+        assert!(!voters.contains(&gone), "no validator of genesis is left");
     }
 }
 
@@ -285,7 +285,7 @@ fn an_older_state_changes_nothing() {
 }
 
 #[test]
-fn whoever_comes_first_is_trusted_only_where_nobody_was_named() {
+fn the_first_validators_are_trusted_only_where_none_were_named() {
     let mut chain = Chain::new(0..4);
     chain.until(2);
     let chain_id = chain.state.chain_id();

@@ -99,7 +99,7 @@ fn votes_of_others_make_the_seed_and_the_embedder_s_own_does_not() {
 }
 
 #[test]
-fn whoever_proposes_the_block_that_draws_chooses_no_seed() {
+fn the_proposer_of_the_block_that_draws_chooses_no_seed() {
     let fourth = |change: fn(&mut Certificate)| {
         move |chain: &Chain, signed| with(chain, changed(chain, change), 7, signed)
     };
