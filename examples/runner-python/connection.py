@@ -160,6 +160,12 @@ class Connection(QuicConnectionProtocol):
             if stream.phase is Phase.ASSIGNED and stream.job_id == job_id:
                 self._answer(stream_id, stream, answer)
 
+    def started(self, job_id: bytes) -> None:
+        """Says that work on a job has begun, where it was accepted here."""
+        for stream_id, stream in self._streams.items():
+            if stream.holds(job_id):
+                self._send(stream_id, wire.JobProgress(job_id=job_id, fraction=0))
+
     def name_open(self, job_ids: list[bytes]) -> None:
         """Names the jobs that the runner has open: the validator cancels those that are over."""
         if self._state is State.ESTABLISHED:
@@ -403,6 +409,10 @@ class Connection(QuicConnectionProtocol):
                 # An operator names the agents that its runner works for. This one has none.
                 stream.job_id, stream.deadline = errand.errand_id, errand.deadline_block
                 self._answer(stream_id, stream, "reject(missing_entitlement)")
+            case Phase.OPENED, wire.JobProof():
+                # Of the end of a job: it ends jobs by agreement alone, or at their deadlines.
+                self._finish(stream_id)
+                stream.phase = Phase.OVER
             case Phase.ASSIGNED | Phase.ACCEPTED | Phase.DELIVERING, wire.JobProof():
                 # It starts jobs by agreement alone.
                 pass

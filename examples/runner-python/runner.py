@@ -361,6 +361,8 @@ class Runner:
             del self._jobs[job_id]
 
     async def _work(self, job_id: bytes, job: Job, command: work.Command) -> None:
+        for connection in self._connections.values():
+            connection.started(job_id)
         try:
             output = await work.run(command)
             # Hashing a long result takes a second in Python: connections go on meanwhile.

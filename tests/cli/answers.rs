@@ -70,6 +70,7 @@ fn status() -> Status {
         address: address(&name),
         status: RunnerState::Connected,
         connected_validators: names("validator", 3),
+        unmet: None,
         name,
     };
     Status {
@@ -188,6 +189,13 @@ pub fn account(name: &str) -> Account {
     }
 }
 
+fn unmet() -> UnmetPresence {
+    UnmetPresence {
+        condition: PresenceCondition::TakesNoJobs,
+        detail: "it told validator-0 that it takes no jobs: paused, 1 of 4".to_owned(),
+    }
+}
+
 fn runner(index: usize) -> Runner {
     let name = format!("runner-{index}");
     let key = plan().key(&name.parse::<Name>().unwrap()).public_key();
@@ -195,6 +203,13 @@ fn runner(index: usize) -> Runner {
         validator_address: address(&validator),
         connected: true,
         locally_present: index != 3,
+        unmet: (index == 3).then_some(PresenceCondition::TakesNoJobs),
+        load: Some(ConnectionLoad {
+            active_jobs: 1,
+            max_concurrent: 4,
+            accepting_new: index != 3,
+            reason: (index == 3).then(|| "paused".to_owned()),
+        }),
         last_ping: (index != 3).then_some(42),
         last_end: None,
         withdrawn: if index == 2 { vec!["custom".to_owned()] } else { Vec::new() },
@@ -220,6 +235,7 @@ fn runner(index: usize) -> Runner {
         subset: names("validator", 3),
         connections: names("validator", 3).into_iter().map(connection).collect(),
         present: index != 3,
+        unmet: (index == 3).then(unmet),
         presence: Some(RunnerPresence {
             standing: match index {
                 3 => PresenceStanding::Absent,
@@ -382,7 +398,8 @@ fn dispatch(
 ) -> JobDispatch {
     let (validator, outcome) = (validator.to_owned(), outcome.to_owned());
     let runner = "runner-2".to_owned();
-    JobDispatch { validator, runner, assigned_at: 43, outcome, answered_ms, done_ms }
+    let started_ms = done_ms.map(|done| done / 2);
+    JobDispatch { validator, runner, assigned_at: 43, outcome, answered_ms, started_ms, done_ms }
 }
 
 fn explanation() -> Explanation {

@@ -5,6 +5,7 @@ use crate::{
     support::{Home, list, wait_until},
     timers::text,
 };
+use cowboy_engine::primitives::{InCby, Wei};
 use serde_json::{Value, json};
 
 /// Submits a job as one of the accounts, none of which has a runner that is favoured, and yields it
@@ -115,6 +116,19 @@ fn a_slashed_runner_comes_back_with_more_stake() {
         list(&shown["connections"]).iter().any(|connection| connection["connected"] == true)
     };
     wait_until("its validators let it go", || !connected());
+    let shown = home.json(&["runner", "show", "runner-0"]);
+    let locked = InCby(Wei::new(text(&shown["stake"]).parse().unwrap()));
+    let unmet = json!({
+        "condition": "insufficient_stake",
+        "detail": format!("it has locked {locked}, 10000 CBY are needed"),
+    });
+    assert_eq!((&shown["unmet"], &home.json(&["runner", "ls"])[0]["unmet"]), (&unmet, &unmet));
+    let found = home.run(&["--output", "json", "doctor"]).json();
+    let runners = list(&found).iter().find(|finding| finding["check"] == "runners").unwrap();
+    assert_eq!(runners["state"], "warning", "{runners}");
+    assert!(text(&runners["what"]).contains("(insufficient_stake: it has locked "), "{runners}");
+    let fix = "cowboyctl runner update runner-0 --stake 10000cby --devnet local";
+    assert!(text(&runners["fix"]).starts_with(fix), "{runners}");
     let little = home.fails(6, &["runner", "update", "runner-0", "--stake", "9999cby"]);
     assert!(little.contains("InsufficientStake"), "{little}");
     home.json(&["account", "fund", "runner-0", "10cby"]);

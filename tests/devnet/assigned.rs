@@ -54,6 +54,21 @@ fn a_cancelled_job_ends_whichever_of_its_validators_is_gone() {
 }
 
 #[test]
+fn a_cancelled_job_ends_by_a_proof_where_too_few_validators_are_left_to_cancel_it() {
+    let home = Home::new();
+    home.up(&["--validators", "7", "--runners", "1"]);
+    let subset = connected(&home);
+    assert_eq!(subset.len(), 4, "{subset:?}");
+    let job = stay(&home);
+    // Three would have to cancel it.
+    for validator in &subset[..2] {
+        home.json(&["validator", "stop", validator]);
+    }
+    home.json(&["job", "cancel", &job]);
+    wait_gone(&home);
+}
+
+#[test]
 fn a_job_that_was_cancelled_behind_a_partition_ends_when_the_runner_is_back() {
     let home = Home::new();
     home.up(&["--validators", "4", "--runners", "1"]);
@@ -134,7 +149,9 @@ fn every_dispatch_of_a_job_is_told_and_every_end_of_a_connection() {
     assert_eq!(validators, connected_sorted(&home));
     for one in list(&all) {
         assert!(one["answered_ms"].is_u64(), "{one}");
-        assert_eq!(one["done_ms"].is_u64(), one["outcome"] == "done", "{one}");
+        for after in ["started_ms", "done_ms"] {
+            assert_eq!(one[after].is_u64(), one["outcome"] == "done", "{one}");
+        }
         assert_eq!(one["assigned_at"], assigned_at, "{one}");
     }
     let error = home.fails(3, &["job", "dispatches", &format!("0x{}", "9".repeat(64))]);
@@ -163,6 +180,9 @@ fn every_dispatch_of_a_job_is_told_and_every_end_of_a_connection() {
     };
     assert_eq!(sum("runner_dispatches_total{"), 3, "{metrics}");
     assert_eq!(sum("runner_dispatch_answer_duration_ms_count{"), 3, "{metrics}");
+    assert_eq!(sum("runner_dispatch_start_duration_ms_count{"), 1, "{metrics}");
+    // Each validator counts the draw.
+    assert_eq!(sum("runner_draws_total{"), 4, "{metrics}");
     assert_eq!(sum("runner_connections{"), 3, "{metrics}");
     assert_eq!(sum("runner_reconnects_total{"), 3, "{metrics}");
     assert_eq!(sum("presence_registered "), 1, "{metrics}");

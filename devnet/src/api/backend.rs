@@ -29,7 +29,9 @@ use crate::{
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{Block, Genesis, GenesisError, State, Validator},
+    presence::Unmet,
     primitives::{Address, Hash, Height},
+    wire::{BackpressureSignal, GoodbyeReason},
 };
 use futures::{
     FutureExt as _,
@@ -262,8 +264,12 @@ impl Names {
 pub struct Link {
     /// The runner.
     pub runner: Address,
-    /// Whether the validator counts it as present.
-    pub locally_present: bool,
+    /// Why the chain does not let it be connected there, where it does not.
+    pub refused: Option<GoodbyeReason>,
+    /// What else keeps the validator from counting it as present.
+    pub unmet: Option<Unmet>,
+    /// What it said there last of its load.
+    pub load: Option<BackpressureSignal>,
     /// The height of the last valid ping; `None` before the first.
     pub last_ping: Option<Height>,
     /// Labels of what the runner said there that it cannot do for now.

@@ -8,7 +8,7 @@
 use super::{convert::count, error::ApiError, view::View};
 use crate::{
     openmetrics::{self, CountGauge},
-    validator::journal::Journal,
+    validator::journal::{Journal, Mru},
 };
 use cowboy_engine::presence::{Bitmap, ThresholdRule, threshold};
 use prometheus_client::{
@@ -117,6 +117,14 @@ fn connections(view: &View, to: &mut Registry) {
     });
     let help = "Connections that ended, by who said goodbye and why";
     to.register("disconnects", help, Table(ends.collect()));
+    let draws = met.iter().flat_map(|(name, _, (met, _))| {
+        Mru::ALL.map(|mru| {
+            let labels = vec![("mru", mru.name().to_owned())];
+            ([of(name), labels].concat(), counter(met.draws.get(&mru).copied().unwrap_or(0)))
+        })
+    });
+    let help = "Draws that found a committee, by what the MRU record did";
+    to.register("draws", help, Table(draws.collect()));
     let outcomes = met.iter().flat_map(|(name, _, (met, _))| {
         met.outcomes.iter().map(move |(answer, count)| {
             let labels = vec![("outcome", answer.name().to_owned())];
@@ -127,4 +135,7 @@ fn connections(view: &View, to: &mut Registry) {
     let answers = met.iter().map(|(name, _, (met, _))| (of(name), met.answers.clone()));
     let help = "From the dispatch of a job to the runner's answer";
     to.register("dispatch_answer_duration_ms", help, Table(answers.collect()));
+    let starts = met.iter().map(|(name, _, (met, _))| (of(name), met.starts.clone()));
+    let help = "From the dispatch of a job to the runner's first word that it works on it";
+    to.register("dispatch_start_duration_ms", help, Table(starts.collect()));
 }

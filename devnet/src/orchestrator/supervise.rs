@@ -646,7 +646,9 @@ impl From<MemberError> for MembershipError {
 fn link(connected: Connected) -> Link {
     Link {
         runner: connected.runner,
-        locally_present: connected.present,
+        refused: connected.refused,
+        unmet: connected.unmet,
+        load: connected.load,
         last_ping: connected.last_ping,
         withdrawn: connected.withdrawn.iter().map(ToString::to_string).collect(),
     }

@@ -31,7 +31,11 @@ pub(super) fn work<E, W>(
 {
     let (core, worker) = (core.clone(), worker.clone());
     jobs.child("job").spawn(move |context| async move {
-        let started = || core.say(Activity::Started { job_id, at: context.current() });
+        // Who gave it the job is told at once.
+        let started = || {
+            core.progressed(job_id, Progress { percent: 0, detail: None });
+            core.say(Activity::Started { job_id, at: context.current() });
+        };
         let limit = spec.bounds.max_return_bytes as usize;
         let in_committee = spec.verification.runners > 1;
         let (progress, mut newest) = watch::channel(None);

@@ -29,7 +29,7 @@ use super::{
     job::work,
     pledges::Pledges,
     polling::{self, Polling},
-    proof::{self, ProofError},
+    proof::{self, ProofError, Shown},
     targets::Known,
     worker::{Progress, Worker},
 };
@@ -44,7 +44,7 @@ use cowboy_engine::{
     presence::view::MAX_WITHDRAWN,
     primitives::{Address, Hash, Height, PublicKey, SecretKey, codec::from_slice},
     registry::{Ability, JobKind},
-    session::jobs::{Attempt, Decided, Delivery, JobTable, Offer},
+    session::jobs::{Decided, Delivery, JobTable, Offer},
     wire::{AckStatus, BackpressureSignal, CancelReason, RejectReason},
 };
 use futures::FutureExt as _;
@@ -461,12 +461,8 @@ impl Core {
         }
     }
 
-    /// What a proof shows of a job: an attempt of this runner's, and the specification.
-    pub(super) fn read_proof(
-        &self,
-        job_id: &Hash,
-        bytes: &[u8],
-    ) -> Result<(Attempt, Vec<u8>), ProofError> {
+    /// What a proof shows of a job.
+    pub(super) fn read_proof(&self, job_id: &Hash, bytes: &[u8]) -> Result<Shown, ProofError> {
         let known = self.known.borrow().clone();
         proof::read(&known, (self.chain_id, self.public.address()), job_id, bytes)
     }

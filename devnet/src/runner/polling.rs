@@ -301,7 +301,8 @@ where
         let job_id = job.job_id.0;
         // It can be proved a block later.
         let shown = job.proof.as_ref()?;
-        let (attempt, encoded) = match core.read_proof(&job_id, &shown.0.0) {
+        let shown = core.read_proof(&job_id, &shown.0.0);
+        let (attempt, encoded) = match shown.and_then(|shown| shown.assignment(&job_id)) {
             Ok(read) => read,
             Err(error) => {
                 let runner = core.public.address();

@@ -1,8 +1,10 @@
-//! Assignments that a certified block proves, for a runner that too few of its validators reach.
+//! Assignments that a certified block proves, and their ends, for a runner that too few of its
+//! validators reach.
 //!
 //! A proof needs a block after the one that assigned the job, so it comes a block time later than
 //! assignments that agree. It is the only way for a runner whose subset has too few validators:
-//! from 16 validators on the subset has 5, and 6 would have to agree.
+//! from 16 validators on the subset has 5, and 6 would have to agree, be it on an assignment or on
+//! its end.
 
 use super::Known;
 use crate::consensus::certificate::{self, CertificateError};
@@ -10,7 +12,7 @@ use cowboy_engine::{
     chain::{Found, StateProof, StateProofError, Subject},
     job::spec::Job,
     primitives::{
-        Address, Hash,
+        Address, Hash, Height,
         codec::{DecodeError, from_slice, to_vec},
     },
     session::jobs::Attempt,
@@ -37,26 +39,54 @@ pub(super) enum ProofError {
     /// The record cannot be read.
     #[error("the record of the job cannot be read: {0}")]
     Record(#[from] DecodeError),
-    /// The job is somebody else's, or has ended.
-    #[error("job {job_id} is {status} and not assigned to {runner}")]
-    NotAssigned {
+    /// It shows the other thing than it was sent for.
+    #[error("job {job_id} is {status} at block {height}")]
+    Other {
         /// The job.
         job_id: Hash,
         /// Its state.
         status: &'static str,
-        /// The runner.
-        runner: Address,
+        /// The block that left the state.
+        height: Height,
     },
 }
 
-/// What a proof on the chain `chain_id` shows of a job to a runner that knows these validators: the
-/// attempt at it, and its specification.
+/// What a proof shows of a job.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    /// The block that left the state.
+    pub height: Height,
+    /// The name of the job's state.
+    pub status: &'static str,
+    /// The runner's attempt at it, and its specification; `None`: the job is somebody else's, or
+    /// has ended.
+    pub assigned: Option<(Attempt, Vec<u8>)>,
+}
+
+impl Shown {
+    /// The attempt and its specification, where the proof is to show that.
+    pub fn assignment(self, job_id: &Hash) -> Result<(Attempt, Vec<u8>), ProofError> {
+        let Self { height, status, assigned } = self;
+        assigned.ok_or(ProofError::Other { job_id: *job_id, status, height })
+    }
+
+    /// The height from which on the runner does not have the job, where the proof is to show that.
+    pub fn end(self, job_id: &Hash) -> Result<Height, ProofError> {
+        let Self { height, status, assigned } = self;
+        match assigned {
+            None => Ok(height),
+            Some(_) => Err(ProofError::Other { job_id: *job_id, status, height }),
+        }
+    }
+}
+
+/// What a proof on the chain `chain_id` shows of a job to a runner that knows these validators.
 pub(super) fn read(
     known: &Known,
     (chain_id, runner): (u64, Address),
     job_id: &Hash,
     bytes: &[u8],
-) -> Result<(Attempt, Vec<u8>), ProofError> {
+) -> Result<Shown, ProofError> {
     let (proof, job_id) = (StateProof::from_bytes(bytes)?, *job_id);
     if proof.subject != Subject::Job(job_id) {
         return Err(ProofError::Subject(proof.subject));
@@ -67,14 +97,12 @@ pub(super) fn read(
     certificate::verify(&committee, &proof.certificate)?;
     let Found::Value(record) = statement.found else { return Err(ProofError::NoJob(job_id)) };
     let job: Job = from_slice(record)?;
-    let status = job.status.name();
     let assignment = job.status.assignment().filter(|_| job.status.at_work().contains(&runner));
-    let assigned_at = match assignment {
-        Some(assignment) => assignment.height,
-        None => return Err(ProofError::NotAssigned { job_id, status, runner }),
-    };
-    let attempt = Attempt { job_id, assigned_at, deadline: job.deadline() };
-    Ok((attempt, to_vec(&*job.spec)))
+    let assigned = assignment.map(|assignment| {
+        let (assigned_at, deadline) = (assignment.height, job.deadline());
+        (Attempt { job_id, assigned_at, deadline }, to_vec(&*job.spec))
+    });
+    Ok(Shown { height: statement.height, status: job.status.name(), assigned })
 }
 
 #[cfg(test)]

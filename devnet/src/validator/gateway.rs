@@ -48,9 +48,9 @@ use crate::{
 use commonware_runtime::{Clock, Spawner};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{State, Subject},
+    chain::{DrawRecord, State, Subject},
     job::spec::Job,
-    presence::{Bitmap, Connectivity, LocalView, view::Label},
+    presence::{Bitmap, Connectivity, LocalView, Unmet, view::Label},
     primitives::{Address, Hash, Height, PublicKey, SecretKey, Signature, codec::to_vec},
     registry::Order,
     session::{
@@ -80,6 +80,10 @@ const COMMANDS: usize = 256;
 /// far more jobs would have to finish at once than a block has room for.
 const HANDED_IN: usize = 1_024;
 
+/// Jobs per connection whose end waits to be proved. The end of a further one is not shown: the
+/// runner then needs more validators that cancel it, or its deadline.
+const MAX_ENDED: usize = 256;
+
 /// What a gateway is made of.
 pub struct Config {
     /// The validator's runner-facing key.
@@ -99,8 +103,10 @@ pub struct Connected {
     pub since: Height,
     /// What the runner last said of its load.
     pub load: Option<BackpressureSignal>,
-    /// Whether it counts as present now.
-    pub present: bool,
+    /// Why the chain does not let it be connected, where it does not: it is not present then.
+    pub refused: Option<GoodbyeReason>,
+    /// What else keeps it from counting as present now.
+    pub unmet: Option<Unmet>,
     /// What it said that it cannot do for now.
     pub withdrawn: Vec<Label>,
     /// The validator's head at its last valid ping.
@@ -148,6 +154,9 @@ struct Link {
     load: Option<BackpressureSignal>,
     /// Jobs assigned to the runner and dispatched here, however that went.
     dispatched: BTreeMap<Hash, Dispatched>,
+    /// Jobs that were cancelled here, and the block after which the chain does not assign them:
+    /// the runner is to be shown it. At most [`MAX_ENDED`].
+    ended: BTreeMap<Hash, Height>,
 }
 
 /// The dispatch of an attempt: a job that is tried again may come to the same runner.
@@ -164,6 +173,8 @@ enum Command {
     Head(Height, Connectivity),
     Assign(Box<JobAssignment>),
     Prove(Hash, Body),
+    /// The job, whose end this shows.
+    ProveEnd(Hash, Body),
     Errand(Box<Errand>),
     /// The job, its deadline in the attempt that is over, and why.
     Cancel(Hash, Height, CancelReason),
@@ -305,6 +316,7 @@ impl Gateway {
                 let reason = reason_of_cancellation(state.job(&job_id), runner);
                 if link.command(Command::Cancel(job_id, deadline, reason)) {
                     link.dispatched.remove(&job_id);
+                    link.cancelled(job_id, reason, state.height());
                 }
             }
         }
@@ -326,32 +338,48 @@ impl Gateway {
         }
     }
 
-    /// The earliest block whose assignments wait for an answer and are not proved; `None`: none do.
+    /// The earliest block whose assignments wait for an answer, or which ended jobs, and neither is
+    /// proved; `None`: there are none.
     pub fn waiting_since(&self) -> Option<Height> {
         let shared = self.0.shared.lock();
         let dispatched = shared.links.values().flat_map(|link| link.dispatched.values());
-        dispatched.filter(|one| one.waits).map(|one| one.assigned_at).min()
+        let waiting = dispatched.filter(|one| one.waits).map(|one| one.assigned_at);
+        let ended = shared.links.values().flat_map(|link| link.ended.values().copied());
+        waiting.chain(ended).min()
     }
 
-    /// Shows the runners that have not answered what `anchor` proves of their assignments.
+    /// Shows the runners that have not answered what `anchor` proves of their assignments, and
+    /// those whose jobs were cancelled what it proves of their ends.
     pub fn prove(&self, anchor: &Anchor) {
         let height = anchor.state().height();
         let mut shared = self.0.shared.lock();
         let mut proofs: BTreeMap<Hash, Option<Body>> = BTreeMap::new();
-        for link in shared.links.values_mut() {
-            let Link { commands, dispatched, .. } = link;
+        for (runner, link) in &mut shared.links {
+            let Link { commands, dispatched, ended, .. } = link;
             let provable =
                 |(_, one): &(&Hash, &mut Dispatched)| one.waits && one.assigned_at <= height;
-            for (job_id, one) in dispatched.iter_mut().filter(provable) {
+            let mut proof_of = |job_id: &Hash| {
                 let proof = proofs
                     .entry(*job_id)
                     .or_insert_with(|| Body::new(anchor.prove(Subject::Job(*job_id))?).ok());
-                if let Some(proof) = proof
-                    && commands.try_send(Command::Prove(*job_id, proof.clone())).is_ok()
+                proof.clone()
+            };
+            for (job_id, one) in dispatched.iter_mut().filter(provable) {
+                if let Some(proof) = proof_of(job_id)
+                    && commands.try_send(Command::Prove(*job_id, proof)).is_ok()
                 {
                     one.waits = false;
                 }
             }
+            // One that was assigned to the runner again has not ended.
+            ended.retain(|job_id, since| {
+                let job = anchor.state().job(job_id);
+                *since > height
+                    || job.is_some_and(|job| !job.status.at_work().contains(runner))
+                        && proof_of(job_id).is_some_and(|proof| {
+                            commands.try_send(Command::ProveEnd(*job_id, proof)).is_err()
+                        })
+            });
         }
     }
 
@@ -465,8 +493,8 @@ impl Gateway {
             runner: *runner,
             since: link.since,
             load: link.load.clone(),
-            present: view.is_present(runner, head, timeout)
-                && link.place.check(state, &epochs).is_ok(),
+            refused: link.place.check(state, &epochs).err(),
+            unmet: view.unmet(runner, head, timeout),
             withdrawn: view.withdrawn(runner).cloned().collect(),
             last_ping: view.last_ping(runner),
             jobs: link.dispatched.len(),
@@ -481,6 +509,14 @@ impl Gateway {
         let of_job = (*job_id, Address([0; 20]))..=(*job_id, Address([0xff; 20]));
         let said = shared.progress.range(of_job);
         said.map(|((_, runner), (said, at))| (*runner, said.clone(), *at)).collect()
+    }
+
+    /// The block at `height`, executed, made these draws.
+    pub fn drew(&self, height: Height, draws: &[DrawRecord]) {
+        let mut shared = self.0.shared.lock();
+        for draw in draws {
+            shared.journal.drew(height, draw);
+        }
     }
 
     /// What it has done since it started.
@@ -573,5 +609,13 @@ impl Link {
     /// False: the connection's task is behind.
     fn command(&self, command: Command) -> bool {
         self.commands.try_send(command).is_ok()
+    }
+
+    /// A job was cancelled, which the state after the block at `height` does not assign to the
+    /// runner. One that is done needs no proof: no work on it goes on.
+    fn cancelled(&mut self, job_id: Hash, reason: CancelReason, height: Height) {
+        if reason != CancelReason::Done && self.ended.len() < MAX_ENDED {
+            self.ended.insert(job_id, height);
+        }
     }
 }

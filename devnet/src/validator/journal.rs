@@ -1,7 +1,8 @@
 //! What a validator's gateway has done: its dispatches, and how runners' connections began and
-//! ended. For operators; nothing that the validator does depends on it.
+//! ended; and what it saw of draws. For operators; nothing that the validator does depends on it.
 
 use cowboy_engine::{
+    chain::DrawRecord,
     primitives::{Address, Hash, Height},
     session::{End, Outcome},
     wire::{GoodbyeReason, RejectReason},
@@ -34,6 +35,8 @@ pub struct Dispatch {
     pub outcome: Option<Answer>,
     /// From the dispatch to the runner's answer.
     pub answered_after: Option<Duration>,
+    /// From the dispatch to the runner's first word that it works on the job.
+    pub started_after: Option<Duration>,
     /// From the dispatch to the result, a commitment or word that there will be none.
     pub done_after: Option<Duration>,
     /// When it was dispatched.
@@ -80,6 +83,54 @@ impl From<Outcome> for Answer {
             Outcome::SoftFailure(None) => Self::NoAck,
             Outcome::HardFailure => Self::Silent,
         }
+    }
+}
+
+/// What the MRU record of (submitter, kind) did for a draw that found a committee.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mru {
+    /// Its runner was favoured, and drawn first.
+    Hit,
+    /// Its runner was favoured, and another was drawn first.
+    Miss,
+    /// Its runner was no candidate.
+    NotCandidate,
+    /// It was past its time.
+    Expired,
+    /// There was none.
+    None,
+}
+
+impl Mru {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Hit, Self::Miss, Self::NotCandidate, Self::Expired, Self::None];
+
+    /// Its name, as in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Miss => "miss",
+            Self::NotCandidate => "not_candidate",
+            Self::Expired => "expired",
+            Self::None => "none",
+        }
+    }
+
+    /// Of a draw in the block at `height`; `None`: it found no committee.
+    fn of(height: Height, draw: &DrawRecord) -> Option<Self> {
+        let first = draw.selection.committee.first()?;
+        if draw.mru.is_none() {
+            return Some(Self::None);
+        }
+        let Some(favoured) = draw.favoured(height) else { return Some(Self::Expired) };
+        if favoured.runner == *first {
+            return Some(Self::Hit);
+        }
+        let mut verdicts = draw.verdicts.iter();
+        let verdict = verdicts.find(|verdict| verdict.runner == favoured.runner);
+        let candidate = verdict.is_some_and(|verdict| verdict.dropped_by.is_none());
+        Some(if candidate { Self::Miss } else { Self::NotCandidate })
     }
 }
 
@@ -136,12 +187,16 @@ pub struct Journal {
     pub outcomes: BTreeMap<Answer, u64>,
     /// How many connections ended so, those whose handshake was not complete among them.
     pub ends: BTreeMap<Parting, u64>,
+    /// How many draws that found a committee the MRU record did this for.
+    pub draws: BTreeMap<Mru, u64>,
     /// How many handshakes were completed.
     pub connected: u64,
     /// How many of them by a runner that had been connected before.
     pub reconnected: u64,
     /// How long runners took to answer dispatches, in milliseconds. Clones share it.
     pub answers: Histogram,
+    /// How long after dispatches runners began to work, in milliseconds. Clones share it.
+    pub starts: Histogram,
     /// `None`: its first connection has not ended.
     runners: BTreeMap<Address, Option<Parted>>,
 }
@@ -152,9 +207,11 @@ impl Default for Journal {
             dispatches: VecDeque::new(),
             outcomes: BTreeMap::new(),
             ends: BTreeMap::new(),
+            draws: BTreeMap::new(),
             connected: 0,
             reconnected: 0,
             answers: Histogram::new(BUCKETS),
+            starts: Histogram::new(BUCKETS),
             runners: BTreeMap::new(),
         }
     }
@@ -172,15 +229,30 @@ impl Journal {
             assigned_at,
             outcome: None,
             answered_after: None,
+            started_after: None,
             done_after: None,
             sent: Instant::now(),
         });
     }
 
+    fn newest(&mut self, job_id: &Hash, runner: &Address) -> Option<&mut Dispatch> {
+        let of = |one: &&mut Dispatch| one.job_id == *job_id && one.runner == *runner;
+        self.dispatches.iter_mut().rev().find(of)
+    }
+
+    /// A runner has said how far it is with a job.
+    pub fn progressed(&mut self, job_id: &Hash, runner: &Address) {
+        let Some(dispatch) = self.newest(job_id, runner) else { return };
+        if dispatch.started_after.is_none() {
+            let after = dispatch.sent.elapsed();
+            dispatch.started_after = Some(after);
+            self.starts.observe(after.as_secs_f64() * 1_000.0);
+        }
+    }
+
     /// A runner has answered, or its time for that is over.
     pub fn answered(&mut self, job_id: &Hash, runner: &Address, answer: Answer) {
-        let of = |one: &&mut Dispatch| one.job_id == *job_id && one.runner == *runner;
-        let Some(dispatch) = self.dispatches.iter_mut().rev().find(of) else { return };
+        let Some(dispatch) = self.newest(job_id, runner) else { return };
         let after = dispatch.sent.elapsed();
         dispatch.outcome = Some(answer);
         if answer == Answer::Done {
@@ -192,6 +264,13 @@ impl Journal {
         }
         if answer != Answer::Accepted {
             *self.outcomes.entry(answer).or_default() += 1;
+        }
+    }
+
+    /// The block at `height` made a draw.
+    pub fn drew(&mut self, height: Height, draw: &DrawRecord) {
+        if let Some(mru) = Mru::of(height, draw) {
+            *self.draws.entry(mru).or_default() += 1;
         }
     }
 
@@ -230,6 +309,14 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cowboy_engine::{
+        job::{
+            MruRead, Selection,
+            filter::{Filter, Verdict},
+        },
+        presence::Phase,
+        primitives::Wei,
+    };
 
     const ONE: Address = Address([1; 20]);
     const TWO: Address = Address([2; 20]);
@@ -252,10 +339,56 @@ mod tests {
         assert_eq!((one.outcome, two.outcome), (Some(Answer::Accepted), Some(Answer::Silent)));
         assert!(one.answered_after.is_some() && two.answered_after.is_none());
         assert_eq!(journal.outcomes, [(Answer::Silent, 1)].into());
+        journal.progressed(&job(0), &ONE);
+        let started = journal.dispatches_of(&job(0)).remove(0).started_after;
+        journal.progressed(&job(0), &ONE);
+        journal.progressed(&job(1), &ONE);
+        assert!(started >= one.answered_after && two.started_after.is_none());
+        assert_eq!(journal.dispatches_of(&job(0)).remove(0).started_after, started, "the first");
         journal.answered(&job(0), &ONE, Answer::Done);
         let one = journal.dispatches_of(&job(0)).remove(0);
         assert!(one.done_after >= one.answered_after, "{one:?}");
         assert_eq!(journal.outcomes, [(Answer::Done, 1), (Answer::Silent, 1)].into());
+    }
+
+    #[test]
+    fn draws_are_counted_by_what_the_mru_record_did() {
+        let verdict = |runner, dropped_by| Verdict {
+            runner,
+            stake: Wei::ZERO,
+            weight: 1,
+            present: true,
+            dropped_by,
+            else_by: dropped_by,
+            reason: String::new(),
+        };
+        let read = |set_at| {
+            let (runner, set_at) = (ONE, Height::new(set_at));
+            Some(MruRead { runner, set_at, ttl_blocks: 10, multiplier: 4 })
+        };
+        let draw = |mru, dropped_by, committee: &[Address]| DrawRecord {
+            job_id: job(0),
+            parent: Hash::ZERO,
+            certificate: None,
+            seed: Hash::ZERO,
+            mru,
+            phase: Phase::HotPath,
+            presence: None,
+            verdicts: vec![verdict(ONE, dropped_by), verdict(TWO, None)],
+            selection: Selection { committee: committee.to_vec(), draws: Vec::new() },
+        };
+        let mut journal = Journal::default();
+        for one in [
+            draw(read(99), None, &[ONE]),
+            draw(read(99), None, &[TWO, ONE]),
+            draw(read(99), Some(Filter::Price), &[TWO]),
+            draw(read(1), None, &[ONE]),
+            draw(None, None, &[ONE]),
+            draw(None, None, &[]),
+        ] {
+            journal.drew(Height::new(100), &one);
+        }
+        assert_eq!(journal.draws, Mru::ALL.map(|mru| (mru, 1)).into());
     }
 
     #[test]

@@ -101,6 +101,7 @@ impl Desk {
 
     /// A block was executed.
     fn executed(&mut self, block: &ExecutedBlock) {
+        self.gateway.drew(block.block.header.height, &block.execution.draws);
         let reports = self.evidence.advance(&block.execution.state, &block.block);
         for report in reports {
             self.accuse(report);

@@ -20,4 +20,4 @@ pub use bitmap::{Bitmap, BitmapError, CAPACITY};
 pub use connectivity::Connectivity;
 pub use phase::{Migration, Phase, PhaseError};
 pub use threshold::{ThresholdRule, canonical};
-pub use view::LocalView;
+pub use view::{LocalView, Unmet};

@@ -50,6 +50,20 @@ impl fmt::Display for Label {
     }
 }
 
+/// The first condition of presence that a runner does not meet at a validator, of those that the
+/// chain has no say in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unmet {
+    /// No connection is open and authenticated.
+    Connection,
+    /// No valid ping arrived in time, or none since a dispatch failed hard.
+    Ping,
+    /// It said last that it takes no work.
+    Work,
+    /// It withdrew something that a job in the mempool needs.
+    Label,
+}
+
 /// One validator's view of the runners connected to it.
 #[derive(Debug, Clone, Default)]
 pub struct LocalView {
@@ -122,14 +136,17 @@ impl LocalView {
         self.links.values().any(|link| !link.withdrawn.is_empty())
     }
 
-    /// Whether the runner counts as present at `head`, by all that this validator sees of it, where
-    /// a ping counts for `timeout` blocks.
-    pub fn is_present(&self, runner: &Address, head: Height, timeout: u64) -> bool {
-        self.links.get(runner).is_some_and(|link| {
-            link.pinged_at.is_some_and(|at| head.since(at) <= timeout)
-                && link.accepting
-                && link.withdrawn.is_disjoint(&self.needed)
-        })
+    /// What keeps the runner from counting as present at `head`, of all that this validator sees of
+    /// it, where a ping counts for `timeout` blocks. `None`: it counts as present.
+    pub fn unmet(&self, runner: &Address, head: Height, timeout: u64) -> Option<Unmet> {
+        let Some(link) = self.links.get(runner) else { return Some(Unmet::Connection) };
+        if link.pinged_at.is_none_or(|at| head.since(at) > timeout) {
+            return Some(Unmet::Ping);
+        }
+        if !link.accepting {
+            return Some(Unmet::Work);
+        }
+        (!link.withdrawn.is_disjoint(&self.needed)).then_some(Unmet::Label)
     }
 
     /// What the runner said on this connection that it cannot do for now.
@@ -161,7 +178,7 @@ impl LocalView {
         let len = u32::try_from(registry.len()).expect("a registry is far below 2^32 runners");
         Bitmap::from_fn(len, |i| {
             let runner = &registry[i as usize];
-            self.is_present(runner, head, timeout) && may(runner)
+            self.unmet(runner, head, timeout).is_none() && may(runner)
         })
     }
 
@@ -197,26 +214,26 @@ mod tests {
         view
     }
 
-    fn check(change: impl FnOnce(&mut LocalView), expected: bool) {
+    fn check(change: impl FnOnce(&mut LocalView), expected: Option<Unmet>) {
         let mut view = present();
         change(&mut view);
-        assert_eq!(view.is_present(&RUNNER, at(10), TIMEOUT), expected);
+        assert_eq!(view.unmet(&RUNNER, at(10), TIMEOUT), expected);
     }
 
     #[test]
     fn each_condition_alone_makes_a_runner_absent() {
-        check(|_| {}, true);
-        check(|view| view.opened(RUNNER), false);
-        check(|view| view.lost(&RUNNER), false);
-        check(|view| view.failed(&RUNNER), false);
-        check(|view| view.accepting(&RUNNER, false), false);
+        check(|_| {}, None);
+        check(|view| view.opened(RUNNER), Some(Unmet::Ping));
+        check(|view| view.lost(&RUNNER), Some(Unmet::Connection));
+        check(|view| view.failed(&RUNNER), Some(Unmet::Ping));
+        check(|view| view.accepting(&RUNNER, false), Some(Unmet::Work));
     }
 
     #[test]
     fn a_ping_counts_for_as_many_blocks_as_is_said() {
         let view = present();
         let presence = |timeout, heads: [u64; 4]| {
-            heads.map(|head| view.is_present(&RUNNER, at(head), timeout))
+            heads.map(|head| view.unmet(&RUNNER, at(head), timeout).is_none())
         };
         assert_eq!(presence(TIMEOUT, [9, 10, 13, 14]), [true, true, true, false]);
         assert_eq!(presence(2, [10, 11, 12, 13]), [true, true, true, false]);
@@ -235,35 +252,35 @@ mod tests {
                 expected,
             );
         };
-        healed(|view| view.failed(&RUNNER), true);
-        healed(|view| view.lost(&RUNNER), false);
-        healed(|view| view.accepting(&RUNNER, false), false);
+        healed(|view| view.failed(&RUNNER), None);
+        healed(|view| view.lost(&RUNNER), Some(Unmet::Connection));
+        healed(|view| view.accepting(&RUNNER, false), Some(Unmet::Work));
     }
 
     #[test]
     fn what_a_runner_withdrew_matters_while_a_job_needs_it() {
         let http = || Label::Capability("http".into());
         let pool = || Label::Entitlement("http".into());
-        check(|view| view.changed(&RUNNER, [], [http()]), true);
-        check(|view| view.needed([http()].into()), true);
+        check(|view| view.changed(&RUNNER, [], [http()]), None);
+        check(|view| view.needed([http()].into()), None);
         let both = |view: &mut LocalView| {
             view.changed(&RUNNER, [], [http()]);
             view.needed([http()].into());
         };
-        check(both, false);
+        check(both, Some(Unmet::Label));
         check(
             |view| {
                 both(view);
                 view.changed(&RUNNER, [http()], []);
             },
-            true,
+            None,
         );
         check(
             |view| {
                 both(view);
                 view.needed([pool()].into());
             },
-            true,
+            None,
         );
         let many = (0..MAX_WITHDRAWN).map(|i| Label::Capability(i.to_string()));
         check(
@@ -271,7 +288,7 @@ mod tests {
                 view.changed(&RUNNER, [], many);
                 both(view);
             },
-            true,
+            None,
         );
     }
 

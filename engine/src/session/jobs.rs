@@ -171,6 +171,9 @@ pub struct Pledge {
 
 #[derive(Debug)]
 struct Known {
+    /// The block that assigned the attempt; genesis for an errand, which no block assigns, and for
+    /// what was restored.
+    assigned_at: Height,
     deadline: Height,
     /// Validators that have to cancel it, or to take what it comes to.
     agreeing: usize,
@@ -181,8 +184,14 @@ struct Known {
 }
 
 impl Known {
-    const fn new(deadline: Height, agreeing: usize) -> Self {
-        Self { deadline, agreeing, dispatchers: BTreeSet::new(), cancelled: BTreeSet::new() }
+    const fn new(assigned_at: Height, deadline: Height, agreeing: usize) -> Self {
+        Self {
+            assigned_at,
+            deadline,
+            agreeing,
+            dispatchers: BTreeSet::new(),
+            cancelled: BTreeSet::new(),
+        }
     }
 
     /// A validator says that the attempt with this deadline is over; whether enough say so.
@@ -276,7 +285,7 @@ impl JobTable {
         let Pledge { result, commit, deadline } = pledge;
         let commitment =
             Commitment { result: Arc::new(result), asked_by: BTreeSet::new(), aggregated_at: None };
-        let known = Known::new(deadline, self.agreeing);
+        let known = Known::new(Height::GENESIS, deadline, self.agreeing);
         self.store(known, Delivery::Commit(commit), Some(commitment));
     }
 
@@ -403,10 +412,10 @@ impl JobTable {
     /// Takes an attempt that is believed, where there is room for it. One that follows another of
     /// a job which still runs only moves its deadline.
     fn open(&mut self, attempt: Attempt, agreeing: usize) -> Decided {
-        let Attempt { job_id, deadline, .. } = attempt;
+        let Attempt { job_id, assigned_at, deadline } = attempt;
         let others = self.proposals.take(&attempt);
         let offer = if let Some(known) = self.running.get_mut(&job_id) {
-            known.deadline = deadline;
+            (known.assigned_at, known.deadline) = (assigned_at, deadline);
             known.cancelled.clear();
             Offer::Duplicate
         } else if self.active() >= self.max_concurrent {
@@ -414,7 +423,7 @@ impl JobTable {
             self.remember(job_id, Over { deadline, rejected: Some(RejectReason::AtCapacity) });
             Offer::Reject(RejectReason::AtCapacity)
         } else {
-            self.running.insert(job_id, Known::new(deadline, agreeing));
+            self.running.insert(job_id, Known::new(assigned_at, deadline, agreeing));
             Offer::Accept
         };
         if let Some(known) = self.running.get_mut(&job_id) {
@@ -485,6 +494,14 @@ impl JobTable {
         }
         let running = self.running.get_mut(job_id);
         running.is_some_and(|known| known.cancel(from, deadline)) && self.end(job_id)
+    }
+
+    /// The state after the block at `height` was proved not to assign the job to the runner. True:
+    /// it is running and must be stopped; false also where it was assigned later than that. A
+    /// result stays until its deadline: the chain may still ask for it.
+    pub fn end_proved(&mut self, job_id: &Hash, height: Height) -> bool {
+        let running = self.running.get(job_id);
+        running.is_some_and(|known| known.assigned_at <= height) && self.end(job_id)
     }
 
     /// The chain no longer wants the job, as the runner knows for sure. True: it is running and

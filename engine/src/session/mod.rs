@@ -68,6 +68,10 @@
 //! Upon receiving `JobProof`:
 //! * the runner checks it against the validators of its epoch and answers `JobAck`.
 //!
+//! When a block later than the one that ended a job proves it, and `JobCancel` was sent:
+//! * the validator opens a stream and sends `JobProof`: a runner need not wait for more validators
+//!   that cancel.
+//!
 //! When an agent sends the runner on an errand:
 //! * the validator opens a stream and passes on the agent's `Errand`.
 //!

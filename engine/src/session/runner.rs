@@ -10,8 +10,8 @@ use crate::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Channel, Control, Errand, FrameReader, Goodbye, GoodbyeReason, HeartbeatPing,
         HeartbeatPong, Hello, HelloAck, Job, JobAck, JobAggregate, JobAggregated, JobAssignment,
-        JobCancel, JobCommit, JobFailure, JobIds, JobProgress, JobResult, Message, OpenJobs,
-        Percent, RawFrame, Role, Text, VERSION,
+        JobCancel, JobCommit, JobFailure, JobIds, JobProgress, JobProof, JobResult, Message,
+        OpenJobs, Percent, RawFrame, Role, Text, VERSION,
     },
 };
 use std::collections::{BTreeMap, VecDeque};
@@ -64,6 +64,14 @@ pub enum Event {
     Proved {
         /// Where the answer goes.
         stream: StreamId,
+        /// Which job.
+        job_id: Hash,
+        /// The proof.
+        proof: Body,
+    },
+    /// The validator offers a proof that the chain no longer assigns a job to this runner. Nothing
+    /// of it is checked.
+    EndProved {
         /// Which job.
         job_id: Hash,
         /// The proof.
@@ -461,6 +469,10 @@ impl Runner {
             }
             (Phase::Assigned { job_id, .. }, Job::Proof(proof)) if proof.job_id == job_id => {
                 self.say(Event::Proved { stream: id, job_id, proof: proof.proof });
+            }
+            (Phase::Opened, Job::Proof(JobProof { job_id, proof })) => {
+                self.say(Event::EndProved { job_id, proof });
+                self.conclude(id, Phase::Over);
             }
             // The answer was on its way.
             (Phase::Accepted { job_id } | Phase::Delivering { job_id }, Job::Proof(proof))

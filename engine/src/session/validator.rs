@@ -278,6 +278,18 @@ impl Validator {
         }
     }
 
+    /// Shows the runner that the chain no longer assigns a job to it which was cancelled, on a
+    /// stream of its own.
+    pub fn prove_end(&mut self, job_id: Hash, proof: Body) -> Result<(), AssignError> {
+        if !self.is_established() {
+            return Err(AssignError::NotEstablished);
+        }
+        self.has_room()?;
+        let stream = self.open(Phase::Over, JobProof { job_id, proof }.to_frame());
+        self.conclude(stream, Phase::Over);
+        Ok(())
+    }
+
     /// Asks for the result of a job that the runner has committed to. What comes of it is
     /// [`Event::Revealed`] or nothing: a runner that has no answer ends the stream, and after
     /// [`ack_timeout_blocks`](Connectivity::ack_timeout_blocks) the validator does.

@@ -156,6 +156,7 @@ fn stopped(devnet: &DevnetHome) -> Status {
             address: address(plan, &runner.name),
             status: RunnerState::Stopped,
             connected_validators: Vec::new(),
+            unmet: None,
         })
     });
     Status {
@@ -225,10 +226,13 @@ impl Document for Status {
                 RunnerState::Connecting => "connecting",
                 RunnerState::Stopped => "stopped",
             };
+            let unmet = runner.unmet.as_ref();
+            let unmet = unmet.map_or("-", |unmet| unmet.condition.as_str());
             vec![
                 runner.name.clone(),
                 runner.address.to_string(),
                 status.to_owned(),
+                unmet.to_owned(),
                 runner.connected_validators.join(","),
             ]
         });
@@ -236,7 +240,7 @@ impl Document for Status {
             "{}\n\n{}\n\n{}",
             fields(&lines),
             table(&["validator", "address", "status", ">height"], validators),
-            table(&["runner", "address", "status", "connected to"], runners),
+            table(&["runner", "address", "status", "unmet", "connected to"], runners),
         )
     }
 

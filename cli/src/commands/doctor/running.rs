@@ -6,9 +6,12 @@ use crate::{
     context::Context,
 };
 use cowboy_devnet::{
-    api::types::{RunnerState, SpeculationStatus, Status, ValidatorState},
+    api::types::{
+        PresenceCondition, RunnerState, RunnerStatus, SpeculationStatus, Status, ValidatorState,
+    },
     home::{DevnetHome, Record},
 };
+use cowboy_engine::{primitives::CBY, registry::MIN_STAKE};
 use jiff::Timestamp;
 use std::{fs, path::Path, time::Duration};
 
@@ -19,6 +22,9 @@ const SILENT_MS: u64 = 10_000;
 
 /// A validator is behind where it lacks more blocks than this.
 const BEHIND: u64 = 2;
+
+/// Runners that are named at most, and ways back to their presence.
+const SHOWN: usize = 8;
 
 /// Everything about a devnet that runs.
 pub async fn check(
@@ -93,25 +99,59 @@ fn validators(status: &Status) -> Finding {
 }
 
 fn runners(status: &Status) -> Finding {
+    let name = &status.name;
     let away: Vec<_> = status
         .runners
         .iter()
-        .filter_map(|runner| match runner.status {
-            RunnerState::Connected => None,
-            RunnerState::Connecting => Some(format!("{} is not fully connected", runner.name)),
-            RunnerState::Stopped => Some(format!("{} is stopped", runner.name)),
+        .filter_map(|runner| {
+            let state = match runner.status {
+                RunnerState::Stopped => return Some(format!("{} is stopped", runner.name)),
+                RunnerState::Connecting => "is not fully connected",
+                RunnerState::Connected => "is not present",
+            };
+            match &runner.unmet {
+                Some(unmet) if unmet.condition == PresenceCondition::TooFewVotes => None,
+                Some(unmet) => Some(format!("{} {state} ({unmet})", runner.name)),
+                None if runner.status == RunnerState::Connected => None,
+                None => Some(format!("{} {state}", runner.name)),
+            }
         })
         .collect();
-    match away.as_slice() {
-        [] => {
-            let what = format!("all {} are connected", status.runners.len());
-            Finding::ok("runners", &status.name, what)
-        }
-        away => Finding::warning("runners", &status.name, away.join(", ")).fix(format!(
-            "cowboyctl runner show NAME --devnet {0}; start it: cowboyctl runner start NAME",
-            status.name
-        )),
+    if away.is_empty() {
+        return Finding::ok("runners", name, format!("all {} are connected", status.runners.len()));
     }
+    let what = match away.len() {
+        0..=SHOWN => away.join(", "),
+        all => format!("{}, and {} more", away[..SHOWN].join(", "), all - SHOWN),
+    };
+    let ways: Vec<_> = status.runners.iter().filter_map(|runner| way_back(runner, name)).collect();
+    Finding::warning("runners", name, what).fix(match ways.as_slice() {
+        [] => format!("cowboyctl runner show NAME --devnet {name}"),
+        ways => ways[..ways.len().min(SHOWN)].join("; "),
+    })
+}
+
+/// What makes a runner present again, where a command does.
+fn way_back(runner: &RunnerStatus, devnet: &str) -> Option<String> {
+    let name = &runner.name;
+    if runner.status == RunnerState::Stopped {
+        return Some(format!("cowboyctl runner start {name} --devnet {devnet}"));
+    }
+    let command = match runner.unmet.as_ref()?.condition {
+        PresenceCondition::InsufficientStake => {
+            let stake = MIN_STAKE.get() / CBY;
+            return Some(format!(
+                "cowboyctl runner update {name} --stake {stake}cby --devnet {devnet} (its account \
+                 pays what is missing: `cowboyctl account fund` before, where it has too little)"
+            ));
+        }
+        PresenceCondition::TakesNoJobs => format!("runner resume {name}"),
+        PresenceCondition::WithdrewWhatIsNeeded => format!("runner capability add {name} LABEL"),
+        // A matter of the next blocks, or of the topology (`presence feasibility`).
+        PresenceCondition::TooFewVotes => return None,
+        _ => format!("runner show {name}"),
+    };
+    Some(format!("cowboyctl {command} --devnet {devnet}"))
 }
 
 fn faults(status: &Status) -> Finding {
@@ -228,6 +268,50 @@ mod tests {
         check(&[one, one, one, (6, Running)], Warning, "validator-3 is at 6 of 9");
         check(&[one, one, one, (6, Stopped)], Warning, "validator-3 is stopped at 6");
         check(&[one, one, (6, Stopped), (6, Stopped)], Problem, "2 of 4 run, 3 have to");
+    }
+
+    #[test]
+    fn a_runner_that_is_not_present_is_named_with_the_reason_and_the_way_back() {
+        let runner = |state, unmet: Option<(PresenceCondition, &str)>| {
+            let key = cowboy_engine::primitives::SecretKey::derive(b"x", "r");
+            RunnerStatus {
+                name: "runner-1".to_owned(),
+                address: key.address().into(),
+                status: state,
+                connected_validators: Vec::new(),
+                unmet: unmet.map(|(condition, detail)| {
+                    let detail = detail.to_owned();
+                    cowboy_devnet::api::types::UnmetPresence { condition, detail }
+                }),
+            }
+        };
+        let check = |one: RunnerStatus, expected: State, what: &str, fix: Option<&str>| {
+            let found = runners(&Status { runners: vec![one], ..status(&[]) });
+            assert_eq!((found.state, found.what.as_str()), (expected, what));
+            let given = found.fix.as_deref().map(|fix| fix.split(" (").next().unwrap());
+            assert_eq!(given, fix);
+        };
+        use RunnerState::{Connected, Connecting, Stopped};
+        check(runner(Connected, None), Fine, "all 1 are connected", None);
+        check(
+            runner(Stopped, Some((PresenceCondition::NotConnected, "it has none"))),
+            Warning,
+            "runner-1 is stopped",
+            Some("cowboyctl runner start runner-1 --devnet a"),
+        );
+        let stake = "it has locked 9900 CBY, 10000 CBY are needed";
+        check(
+            runner(Connecting, Some((PresenceCondition::InsufficientStake, stake))),
+            Warning,
+            &format!("runner-1 is not fully connected (insufficient_stake: {stake})"),
+            Some("cowboyctl runner update runner-1 --stake 10000cby --devnet a"),
+        );
+        check(
+            runner(Connected, Some((PresenceCondition::TakesNoJobs, "paused"))),
+            Warning,
+            "runner-1 is not present (takes_no_jobs: paused)",
+            Some("cowboyctl runner resume runner-1 --devnet a"),
+        );
     }
 
     #[test]

@@ -35,8 +35,15 @@ impl Row for JobSummary {
 }
 
 impl Row for JobDispatch {
-    const HEADER: &'static [&'static str] =
-        &[">assigned at", "runner", "validator", "outcome", ">answered after", ">done after"];
+    const HEADER: &'static [&'static str] = &[
+        ">assigned at",
+        "runner",
+        "validator",
+        "outcome",
+        ">answered after",
+        ">started after",
+        ">done after",
+    ];
 
     fn cells(&self) -> Vec<String> {
         vec![
@@ -45,6 +52,7 @@ impl Row for JobDispatch {
             self.validator.clone(),
             self.outcome.clone(),
             or_dash(self.answered_ms.map(millis)),
+            or_dash(self.started_ms.map(millis)),
             or_dash(self.done_ms.map(millis)),
         ]
     }

@@ -17,7 +17,9 @@ use capability::Capability;
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{PresenceStanding, Runner as Entry, RunnerConnection, RunnerHealth},
+    api::types::{
+        PresenceCondition, PresenceStanding, Runner as Entry, RunnerConnection, RunnerHealth,
+    },
     topology::MAX_CONCURRENT_JOBS,
 };
 use process::Start;
@@ -32,6 +34,7 @@ pub enum Runner {
     ///
     /// PRESENT says what a draw in the next block finds: yes or no by the newest P(h), stale where
     /// that is too old to be read, halted where no block comes, unknown before the first P(h).
+    /// UNMET says what keeps a runner from being present; `runner show` has it in words.
     Ls,
     /// A runner's registry entry and connections
     Show {
@@ -181,6 +184,7 @@ impl Row for Entry {
         "status",
         "present",
         ">P(h)",
+        "unmet",
         "kinds",
         ">jobs",
         ">reputation",
@@ -196,6 +200,7 @@ impl Row for Entry {
             health(self.status).to_owned(),
             present(self).to_owned(),
             of(self),
+            self.unmet.as_ref().map_or("-", |unmet| unmet.condition.as_str()).to_owned(),
             self.kinds.join(","),
             jobs(self),
             self.reputation.to_string(),
@@ -221,8 +226,9 @@ impl Document for Entry {
                 "present",
                 self.presence.as_ref().map_or_else(|| yes(self.present), |p| p.to_string()),
             ),
-            ("kinds", self.kinds.join(", ")),
         ];
+        rows.extend(self.unmet.as_ref().map(|unmet| ("unmet", unmet.to_string())));
+        rows.push(("kinds", self.kinds.join(", ")));
         rows.extend(names("models", &self.models));
         rows.extend(names("MCP servers", &self.mcp_servers));
         rows.extend(self.tee.then(|| ("TEE", yes(true))));
@@ -257,16 +263,34 @@ impl Document for Entry {
 }
 
 impl Row for RunnerConnection {
-    const HEADER: &'static [&'static str] =
-        &["validator", "address", "connected", "present there", ">last ping", "last end"];
+    const HEADER: &'static [&'static str] = &[
+        "validator",
+        "connected",
+        "present there",
+        "load",
+        ">last ping",
+        "unmet",
+        "last end",
+        "address",
+    ];
 
     fn cells(&self) -> Vec<String> {
         vec![
             self.validator.clone(),
-            self.validator_address.to_string(),
             yes(self.connected),
             yes(self.locally_present),
+            self.load.as_ref().map_or_else(
+                || "-".to_owned(),
+                |load| {
+                    let jobs = format!("{}/{}", load.active_jobs, load.max_concurrent);
+                    match &load.reason {
+                        Some(reason) => format!("{jobs} {reason}"),
+                        None => jobs,
+                    }
+                },
+            ),
             self.last_ping.map_or_else(|| "-".to_owned(), |height| height.to_string()),
+            self.unmet.map_or("-", PresenceCondition::as_str).to_owned(),
             self.last_end.as_ref().map_or_else(
                 || "-".to_owned(),
                 |end| match end.by.as_str() {
@@ -274,6 +298,7 @@ impl Row for RunnerConnection {
                     by => format!("{} ({by}) at {}", end.reason, end.height),
                 },
             ),
+            self.validator_address.to_string(),
         ]
     }
 

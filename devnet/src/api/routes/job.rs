@@ -143,6 +143,7 @@ pub(super) fn dispatches(view: &View, id: &str) -> Result<Vec<JobDispatch>, ApiE
                 assigned_at: dispatch.assigned_at.get(),
                 outcome: dispatch.outcome.map_or("waiting", Answer::name).to_owned(),
                 answered_ms: dispatch.answered_after.and_then(millis),
+                started_ms: dispatch.started_after.and_then(millis),
                 done_ms: dispatch.done_after.and_then(millis),
             });
         }

@@ -4,17 +4,21 @@ use crate::api::{
     backend::Link,
     error::ApiError,
     types::{
-        ConnectionEnd, PresenceStanding, ReputationStep, Runner, RunnerConnection, RunnerHealth,
-        RunnerPresence, RunnerState, RunnerStatus,
+        ConnectionEnd, ConnectionLoad, PresenceCondition, PresenceStanding, ReputationStep, Runner,
+        RunnerConnection, RunnerHealth, RunnerPresence, RunnerState, RunnerStatus, UnmetPresence,
     },
     view::{Glance, View},
 };
 use cowboy_engine::{
     chain::{State, event::ReputationChanged},
-    primitives::{Address, Height},
-    registry::{self, Health},
+    primitives::{Address, Height, InCby, Wei},
+    registry::{self, Health, MIN_STAKE},
+    wire::GoodbyeReason,
 };
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 /// Changes of a runner's reputation that are shown.
 const REPUTATION_STEPS: usize = 20;
@@ -71,6 +75,20 @@ impl Network {
 
     fn link(&self, validator: &Address, runner: &Address) -> Option<&Link> {
         self.links.get(validator)?.get(runner)
+    }
+
+    /// What keeps a validator from counting a runner as present; `None`: nothing does, or the
+    /// validator does not run.
+    fn unmet(&self, validator: &Address, runner: &Address) -> Option<PresenceCondition> {
+        let Some(link) = self.links.get(validator)?.get(runner) else {
+            return Some(PresenceCondition::NotConnected);
+        };
+        match link.refused {
+            Some(GoodbyeReason::InsufficientStake) => Some(PresenceCondition::InsufficientStake),
+            Some(GoodbyeReason::NotInSubset) => Some(PresenceCondition::NotInSubset),
+            Some(_) => Some(PresenceCondition::Deregistered),
+            None => link.unmet.map(PresenceCondition::from),
+        }
     }
 }
 
@@ -136,11 +154,14 @@ fn describe(
     let presence = presence(state, network.halted, address);
     let connection = |validator: &Address| {
         let link = network.link(validator, address);
+        let unmet = network.unmet(validator, address);
         RunnerConnection {
             validator: glance.name(validator),
             validator_address: (*validator).into(),
             connected: link.is_some(),
-            locally_present: link.is_some_and(|link| link.locally_present),
+            locally_present: link.is_some() && unmet.is_none(),
+            unmet,
+            load: link.and_then(|link| link.load.clone()).map(ConnectionLoad::from),
             last_ping: link.and_then(|link| link.last_ping).map(|height| height.get()),
             last_end: None,
             withdrawn: link.map_or_else(Vec::new, |link| link.withdrawn.clone()),
@@ -174,6 +195,7 @@ fn describe(
         subset: glance.named(subset),
         connections: subset.iter().map(connection).collect(),
         present: presence.standing == PresenceStanding::Present,
+        unmet: unmet(glance, network, address, subset, &presence),
         presence: Some(presence),
         reputation_history: Vec::new(),
     }
@@ -201,6 +223,85 @@ fn presence(state: &State, halted: Option<Duration>, runner: &Address) -> Runner
     }
 }
 
+/// What keeps a runner from being present: a condition of the chain's, else the one that most of
+/// its validators name. `None`: it is present and some validator counts it, or no validator of its
+/// subset runs.
+fn unmet(
+    glance: &Glance,
+    network: &Network,
+    runner: &Address,
+    subset: &[Address],
+    presence: &RunnerPresence,
+) -> Option<UnmetPresence> {
+    use PresenceCondition::{
+        Deregistered, InsufficientStake, NoRecentPing, NotConnected, NotInSubset, TakesNoJobs,
+        TooFewVotes, WithdrewWhatIsNeeded,
+    };
+    if let Err(reason) = glance.state.in_service(runner) {
+        let stake = glance.state.registry().get(runner).map_or(Wei::ZERO, |record| record.stake);
+        return Some(match reason {
+            GoodbyeReason::InsufficientStake => UnmetPresence {
+                condition: InsufficientStake,
+                detail: format!("it has locked {}, {} are needed", InCby(stake), InCby(MIN_STAKE)),
+            },
+            _ => UnmetPresence {
+                condition: Deregistered,
+                detail: "it has left the registry".to_owned(),
+            },
+        });
+    }
+    let running: Vec<_> = subset.iter().filter(|at| network.links.contains_key(at)).collect();
+    let mut found = BTreeMap::<PresenceCondition, Vec<&Address>>::new();
+    for validator in &running {
+        if let Some(condition) = network.unmet(validator, runner) {
+            found.entry(condition).or_default().push(validator);
+        }
+    }
+    let missed: usize = found.values().map(Vec::len).sum();
+    if running.is_empty()
+        || (presence.standing == PresenceStanding::Present && missed < running.len())
+    {
+        return None;
+    }
+    // The first in order of those that as many validators name.
+    let most = found.iter().rev().max_by_key(|(_, named)| named.len());
+    let Some((condition, named)) = most else {
+        let of = presence.of.filter(|_| presence.standing == PresenceStanding::Absent)?;
+        let detail = format!(
+            "{} count it, and too few votes in the certificate of P({of}) do",
+            glance.named(running).join(", ")
+        );
+        return Some(UnmetPresence { condition: TooFewVotes, detail });
+    };
+    let links = || named.iter().filter_map(|validator| network.link(validator, runner));
+    let at = glance.named(named.iter().copied()).join(", ");
+    let detail = match condition {
+        NotConnected => format!("it has no connection to {at}"),
+        NoRecentPing => {
+            let blocks = glance.state.connectivity().presence_timeout_blocks;
+            format!("{at} had no valid ping within {blocks} blocks")
+        }
+        TakesNoJobs => {
+            let told = links().find_map(|link| link.load.as_ref());
+            let reason =
+                told.and_then(|told| told.reason.as_ref()).map_or("", |text| text.as_str());
+            let jobs = told.map_or((0, 0), |told| (told.active_jobs, told.max_concurrent));
+            format!("it told {at} that it takes no jobs: {reason}, {} of {}", jobs.0, jobs.1)
+        }
+        WithdrewWhatIsNeeded => {
+            let labels: BTreeSet<&str> =
+                links().flat_map(|link| &link.withdrawn).map(String::as_str).collect();
+            let labels = Vec::from_iter(labels).join(", ");
+            format!("it withdrew {labels}, and a job in the mempool of {at} needs some of it")
+        }
+        NotInSubset => format!("{at} left its subset"),
+        InsufficientStake | Deregistered | TooFewVotes => {
+            format!("{at} has not seen the newest block")
+        }
+    };
+    Some(UnmetPresence { condition: *condition, detail })
+}
+
 /// The runners at a glance, in registry order.
 pub(super) fn statuses(glance: &Glance, network: &Network) -> Vec<RunnerStatus> {
     let status = |(runner, subset): &(Address, Vec<Address>)| {
@@ -219,6 +320,10 @@ pub(super) fn statuses(glance: &Glance, network: &Network) -> Vec<RunnerStatus> 
                 true => RunnerState::Connecting,
             },
             connected_validators: glance.named(holders),
+            unmet: {
+                let presence = presence(&glance.state, network.halted, runner);
+                unmet(glance, network, runner, subset, &presence)
+            },
         }
     };
     network.subsets.iter().map(status).collect()

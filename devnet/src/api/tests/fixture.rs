@@ -248,7 +248,9 @@ impl Devnet {
             let links = move || {
                 let link = |(_, runner)| Link {
                     runner,
-                    locally_present: true,
+                    refused: None,
+                    unmet: None,
+                    load: Some(JobTable::new(2).signal(false)),
                     last_ping: Some(Height::new(7)),
                     withdrawn: vec!["custom".to_owned(), "mcp:files".to_owned()],
                 };

@@ -197,6 +197,10 @@ pub struct JobDispatch {
     pub outcome: String,
     /// From the dispatch to the runner's answer, in milliseconds; absent where there was none.
     pub answered_ms: Option<u64>,
+    /// From the dispatch to the runner's first word that it works on the job, in milliseconds;
+    /// absent where it said nothing to this validator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_ms: Option<u64>,
     /// From the dispatch to the end of an accepted one, in milliseconds.
     pub done_ms: Option<u64>,
 }

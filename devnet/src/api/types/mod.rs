@@ -149,10 +149,10 @@ pub use job::{
     UnderRule, Wanted, Withdrawal,
 };
 pub use node::{
-    CapabilitiesRequest, ConnectionEnd, JoinRequest, Left, LimitRequest, NodeQuery,
-    PresenceStanding, ReputationStep, Runner, RunnerConnection, RunnerHealth, RunnerLoad,
-    RunnerPresence, RunnerState, RunnerStatus, Status, Stopping, Supply, Validator, ValidatorState,
-    ValidatorStatus,
+    CapabilitiesRequest, ConnectionEnd, ConnectionLoad, JoinRequest, Left, LimitRequest, NodeQuery,
+    PresenceCondition, PresenceStanding, ReputationStep, Runner, RunnerConnection, RunnerHealth,
+    RunnerLoad, RunnerPresence, RunnerState, RunnerStatus, Status, Stopping, Supply, UnmetPresence,
+    Validator, ValidatorState, ValidatorStatus,
 };
 pub use pool::{Pool, PoolMember};
 pub use presence::{

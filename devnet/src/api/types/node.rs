@@ -5,6 +5,7 @@ use super::{
 };
 use crate::api::steer::Told;
 use cowboy_engine::{
+    presence::Unmet,
     primitives::Address,
     registry::Ability,
     wire::{self, BackpressureSignal},
@@ -112,6 +113,9 @@ pub struct RunnerStatus {
     pub status: RunnerState,
     /// The validators that hold an authenticated connection to it.
     pub connected_validators: Vec<String>,
+    /// What keeps it from being present; absent where nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmet: Option<UnmetPresence>,
 }
 
 /// Whether a runner runs and is connected.
@@ -214,6 +218,9 @@ pub struct Runner {
     /// The same, and why. Absent in recordings of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presence: Option<RunnerPresence>,
+    /// What keeps it from being present; absent where nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmet: Option<UnmetPresence>,
     /// How its reputation changed last, newest first, where one runner is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reputation_history: Vec<ReputationStep>,
@@ -310,6 +317,13 @@ pub struct RunnerConnection {
     pub connected: bool,
     /// Whether that validator counts the runner as present.
     pub locally_present: bool,
+    /// The first condition that keeps that validator from doing so; absent where none does, and
+    /// where the validator does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmet: Option<PresenceCondition>,
+    /// What the runner said last to that validator of its load; absent where it said nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<ConnectionLoad>,
     /// The height of the last valid ping there; absent where there was none.
     pub last_ping: Option<u64>,
     /// How the last connection there ended, and at which height of the validator; absent where none
@@ -319,6 +333,93 @@ pub struct RunnerConnection {
     /// Labels of what the runner told that validator that it cannot do for now, as `llm:small`.
     #[serde(default)]
     pub withdrawn: Vec<String>,
+}
+
+/// What a runner said to a validator of its load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ConnectionLoad {
+    /// Jobs it works on.
+    pub active_jobs: u32,
+    /// Jobs it takes at a time.
+    pub max_concurrent: u32,
+    /// Whether it takes more; where not, that validator does not count it as present.
+    pub accepting_new: bool,
+    /// Why not, as `paused`; absent where it takes more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl From<BackpressureSignal> for ConnectionLoad {
+    fn from(said: BackpressureSignal) -> Self {
+        let BackpressureSignal { active_jobs, max_concurrent, accepting_new, reason } = said;
+        let reason = reason.map(|reason| reason.as_str().to_owned());
+        Self { active_jobs, max_concurrent, accepting_new, reason }
+    }
+}
+
+/// Why a runner is not present.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnmetPresence {
+    /// The condition that it does not meet.
+    pub condition: PresenceCondition,
+    /// In words, with the figures and the validators.
+    pub detail: String,
+}
+
+/// In words, for people.
+impl fmt::Display for UnmetPresence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.condition.as_str(), self.detail)
+    }
+}
+
+/// A condition of presence that a runner does not meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PresenceCondition {
+    /// It has locked less than the minimum.
+    InsufficientStake,
+    /// It has left the registry.
+    Deregistered,
+    /// The validator is not in its subset.
+    NotInSubset,
+    /// It has no authenticated connection.
+    NotConnected,
+    /// No valid ping of it arrived in time, or none since it left an assignment unanswered.
+    NoRecentPing,
+    /// It said last that it takes no jobs.
+    TakesNoJobs,
+    /// It withdrew something that a job in the mempool needs.
+    WithdrewWhatIsNeeded,
+    /// Validators count it as present, and the newest P(h) has too few votes for it.
+    TooFewVotes,
+}
+
+impl PresenceCondition {
+    /// Its name, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InsufficientStake => "insufficient_stake",
+            Self::Deregistered => "deregistered",
+            Self::NotInSubset => "not_in_subset",
+            Self::NotConnected => "not_connected",
+            Self::NoRecentPing => "no_recent_ping",
+            Self::TakesNoJobs => "takes_no_jobs",
+            Self::WithdrewWhatIsNeeded => "withdrew_what_is_needed",
+            Self::TooFewVotes => "too_few_votes",
+        }
+    }
+}
+
+impl From<Unmet> for PresenceCondition {
+    fn from(unmet: Unmet) -> Self {
+        match unmet {
+            Unmet::Connection => Self::NotConnected,
+            Unmet::Ping => Self::NoRecentPing,
+            Unmet::Work => Self::TakesNoJobs,
+            Unmet::Label => Self::WithdrewWhatIsNeeded,
+        }
+    }
 }
 
 /// How a runner's connection to a validator ended.

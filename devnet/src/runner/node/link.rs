@@ -108,12 +108,16 @@ where
             commands,
             established: false,
             told: BTreeSet::new(),
+            refuted: BTreeSet::new(),
         };
         let end = driver::drive(context, connection, session, &mut link, received).await;
         link.ended();
         (end, link.established)
     }
 }
+
+/// Jobs per connection of whose end a proof does not hold, that are remembered.
+const MAX_REFUTED: usize = 256;
 
 /// One connection, from the first byte to the last.
 struct ValidatorLink<E, W> {
@@ -126,6 +130,8 @@ struct ValidatorLink<E, W> {
     established: bool,
     /// What the validator knows as withdrawn.
     told: BTreeSet<Ability>,
+    /// Jobs of whose end it sent a proof that does not hold.
+    refuted: BTreeSet<Hash>,
 }
 
 impl<E, W> Service for ValidatorLink<E, W>
@@ -148,6 +154,7 @@ where
             Event::Proved { stream, job_id, proof } => {
                 self.proved(session, (stream, job_id), &proof);
             }
+            Event::EndProved { job_id, proof } => self.end_proved(job_id, &proof),
             Event::Cancelled { job_id, deadline, reason } => {
                 self.cancelled(&job_id, deadline, reason);
             }
@@ -295,7 +302,8 @@ where
         proof: &Body,
     ) {
         let (validator, runner) = (self.validator.address(), self.core.public.address());
-        match self.core.read_proof(&job_id, proof.as_bytes()) {
+        let shown = self.core.read_proof(&job_id, proof.as_bytes());
+        match shown.and_then(|shown| shown.assignment(&job_id)) {
             Ok((attempt, encoded)) => {
                 self.decide(session, stream, attempt, |table, head, spec| {
                     table.offer_proved(attempt, head, || {
@@ -305,6 +313,36 @@ where
                 });
             }
             Err(error) => tracing::warn!(%runner, %validator, %error, "a proof does not hold"),
+        }
+    }
+
+    /// A validator shows that the chain no longer assigns a job to the runner, which too few have
+    /// cancelled. A proof costs a signature per vote to check: one that does not hold is the last
+    /// of its job that this connection may show.
+    fn end_proved(&mut self, job_id: Hash, proof: &Body) {
+        let running = self.core.shared.lock().table.is_running(&job_id);
+        if !running || self.refuted.contains(&job_id) {
+            return;
+        }
+        let shown = self.core.read_proof(&job_id, proof.as_bytes());
+        let height = match shown.and_then(|shown| shown.end(&job_id)) {
+            Ok(height) => height,
+            Err(error) => {
+                let (validator, runner) = (self.validator.address(), self.core.public.address());
+                tracing::warn!(%runner, %validator, %error, "a proof does not hold");
+                while self.refuted.len() >= MAX_REFUTED {
+                    self.refuted.pop_first();
+                }
+                self.refuted.insert(job_id);
+                return;
+            }
+        };
+        let mut shared = self.core.shared.lock();
+        if shared.table.end_proved(&job_id, height) {
+            shared.abandon(&job_id);
+            self.core.clear(&mut shared);
+            self.core.say(Activity::Stopped { job_id, reason: Some(CancelReason::Reassigned) });
+            shared.tell_load();
         }
     }
 

@@ -75,10 +75,13 @@ pub(in crate::runner) fn proof(job_id: Hash, job: &Job) -> Vec<u8> {
 fn an_assignment_is_believed_only_where_its_validators_have_signed_it() {
     let (job_id, runner) = (Hash([4; 32]), SecretKey::derive(b"proof", "runner").address());
     let own = job(spec(40), runner);
-    let read = |bytes: &[u8]| read(&known(), (CHAIN, runner), &job_id, bytes);
+    let shown = |bytes: &[u8]| read(&known(), (CHAIN, runner), &job_id, bytes);
+    let read = |bytes: &[u8]| shown(bytes)?.assignment(&job_id);
     let attempt = Attempt { job_id, assigned_at: Height::new(9), deadline: Height::new(100) };
     let bytes = proof(job_id, &own);
     assert_eq!(read(&bytes).unwrap(), (attempt, to_vec(&*own.spec)));
+    let error = shown(&bytes).unwrap().end(&job_id).unwrap_err().to_string();
+    assert!(error.ends_with("is Assigned at block 10"), "{error}");
 
     let fails = |bytes: Vec<u8>, expected: &str| {
         let error = read(&bytes).unwrap_err().to_string();
@@ -92,6 +95,8 @@ fn an_assignment_is_believed_only_where_its_validators_have_signed_it() {
     fails(proof(job_id, &job(spec(40), Address([9; 20]))), "job 0x0404");
     let over = Job { status: JobStatus::Pending, ..own.clone() };
     fails(proof(job_id, &over), "job 0x0404");
+    let end = shown(&proof(job_id, &over)).unwrap().end(&job_id);
+    assert_eq!(end.unwrap(), Height::new(10));
     for at in (0..bytes.len()).step_by(7) {
         let mut changed = bytes.clone();
         changed[at] ^= 1;

@@ -25,6 +25,7 @@ struct Liar {
 enum Word {
     Assign(Box<JobAssignment>),
     Prove(Hash, Body),
+    ProveEnd(Hash, Body),
     Send(Box<Errand>),
     Cancel(Hash, Height),
 }
@@ -45,6 +46,7 @@ impl Service for Liar {
         match word {
             Word::Assign(assignment) => session.assign(*assignment).unwrap(),
             Word::Prove(job_id, proof) => session.prove(&job_id, proof),
+            Word::ProveEnd(job_id, proof) => session.prove_end(job_id, proof).unwrap(),
             Word::Send(errand) => session.send_errand(&errand).unwrap(),
             Word::Cancel(job_id, deadline) => {
                 session.cancel(&job_id, deadline, CancelReason::Failed).unwrap();
@@ -209,6 +211,10 @@ fn one_validator_stops_nothing_and_moves_no_deadline() {
         stage.say(Word::Assign(Box::new(later))).await;
         assert_eq!(stage.answers(), [], "another attempt needs another word");
         stage.say(Word::Cancel(job_id, deadline)).await;
+        for _ in 0..2 {
+            let garbage = Body::new(b"cbyproof and more".to_vec()).unwrap();
+            stage.say(Word::ProveEnd(job_id, garbage)).await;
+        }
         assert_eq!(stage.runner.load().active_jobs, 1, "it goes on");
         assert_eq!(stage.net.until_over(&job_id).await.name(), "Verified");
         assert_eq!(started(&mut stage.activities), [job_id]);

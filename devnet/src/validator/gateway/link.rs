@@ -28,7 +28,7 @@ use cowboy_engine::{
         JobFailure, JobIds, JobProgress, JobResult,
     },
 };
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr};
 use tokio::sync::mpsc;
 
 /// One connection, from the first byte to the last.
@@ -108,6 +108,9 @@ impl Service for RunnerLink {
             }
             Command::Assign(assignment) => self.assign(session, *assignment),
             Command::Prove(job_id, proof) => session.prove(&job_id, proof),
+            Command::ProveEnd(job_id, proof) => {
+                self.asked(job_id, session.prove_end(job_id, proof));
+            }
             Command::Errand(errand) => self.run_errand(session, &errand),
             Command::Cancel(job_id, deadline, reason) => {
                 self.asked(job_id, session.cancel(&job_id, deadline, reason));
@@ -157,6 +160,7 @@ impl RunnerLink {
                 load: None,
                 place: Place::new(self.certified.clone(), self.gateway.0.public.clone()),
                 dispatched: dispatches.iter().map(|d| (d.job_id, Dispatched::of(d))).collect(),
+                ended: BTreeMap::new(),
             };
             if let Some(older) = links.insert(self.runner, link) {
                 errands.lost(&self.runner);
@@ -224,6 +228,9 @@ impl RunnerLink {
             if !wanted {
                 let reason = reason_of_cancellation(Some(job), &self.runner);
                 self.asked(*job_id, session.cancel(job_id, job.deadline(), reason));
+                if let Some(link) = self.link(&mut self.gateway.0.shared.lock()) {
+                    link.cancelled(*job_id, reason, state.height());
+                }
             }
         }
     }
@@ -254,6 +261,7 @@ impl RunnerLink {
         if assigns(&shared.state, &job_id, &self.runner) {
             let head = shared.state.height();
             shared.progress.insert((job_id, self.runner), (progress, head));
+            shared.journal.progressed(&job_id, &self.runner);
         }
     }
 

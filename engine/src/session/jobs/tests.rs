@@ -496,3 +496,26 @@ fn what_one_validator_has_taken_goes_to_another_unless_enough_say_that_it_is_the
     assert_eq!(due(&mut table, 10 + 3 * DELIVER_AGAIN - 1), []);
     assert_eq!(due(&mut table, 10 + 3 * DELIVER_AGAIN), [job(2)]);
 }
+
+#[test]
+fn a_proof_of_its_end_stops_what_was_assigned_before_it_and_forgets_no_result() {
+    let mut table = JobTable::new(4);
+    table.require(3);
+    let proved = |table: &mut JobTable, i| {
+        let attempt = Attempt { assigned_at: Height::new(10), ..attempt(i, 50) };
+        table.offer_proved(attempt, Height::new(11), || Ok(())).offer
+    };
+    assert_eq!((proved(&mut table, 0), proved(&mut table, 1)), (Offer::Accept, Offer::Accept));
+    assert!(!table.end_proved(&job(0), Height::new(9)), "it was assigned later");
+    assert!(!table.end_proved(&job(7), Height::new(20)));
+    assert!(table.end_proved(&job(0), Height::new(10)));
+    assert!(!table.end_proved(&job(0), Height::new(10)), "it is over");
+    assert_eq!(proved(&mut table, 0), Offer::Duplicate);
+    table.finish(result(1, 4)).unwrap();
+    assert!(!table.end_proved(&job(1), Height::new(20)));
+    assert_eq!(table.undelivered().count(), 1);
+    let again = Attempt { assigned_at: Height::new(60), ..attempt(1, 99) };
+    assert_eq!(table.offer_proved(again, Height::new(61), || Ok(())).offer, Offer::Accept);
+    assert!(!table.end_proved(&job(1), Height::new(59)), "that is of the attempt before");
+    assert!(table.is_running(&job(1)));
+}

@@ -33,6 +33,25 @@ fn a_job_that_another_validator_holds_is_cancelled_on_a_stream_of_its_own() {
 }
 
 #[test]
+fn a_proof_that_a_job_has_ended_comes_on_a_stream_of_its_own() {
+    let proof = || Body::new(b"proof".to_vec()).unwrap();
+    assert_eq!(validator().prove_end(job(0), proof()), Err(AssignError::NotEstablished));
+    let mut pair = Pair::established();
+    pair.assign(0);
+    pair.validator.cancel(&job(0), DEADLINE, CancelReason::Expired).unwrap();
+    pair.pump();
+    pair.validator_said();
+    pair.runner_said();
+    for i in 0..2 * MAX_JOB_STREAMS as u32 {
+        pair.validator.prove_end(job(i), proof()).unwrap();
+        pair.pump();
+        let shown = runner::Event::EndProved { job_id: job(i), proof: proof() };
+        assert_eq!(pair.runner_said(), [runner::Output::Event(shown)]);
+    }
+    assert_eq!(pair.validator_said(), []);
+}
+
+#[test]
 fn a_cancelled_job_stops_and_its_late_result_is_dropped() {
     let mut pair = Pair::established();
     pair.assign(0);
