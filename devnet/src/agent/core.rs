@@ -67,7 +67,7 @@ pub(super) enum Action {
 
 /// What a proof is to be made of.
 pub(super) struct ToProve {
-    /// How the task stands in the statement.
+    /// What the statement names the task and its inputs by.
     pub(super) task: [u8; 32],
     pub(super) witness: Witness,
 }

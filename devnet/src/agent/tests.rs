@@ -174,8 +174,8 @@ impl World {
         let told = self.chain.events.len();
         self.chain.letters += 1;
         self.accept(letter);
-        for event in self.chain.events[told..].to_vec() {
-            self.core.resolved(&event, self.now);
+        for event in &self.chain.events[told..] {
+            self.core.resolved(event, self.now);
         }
     }
 

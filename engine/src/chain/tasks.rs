@@ -46,7 +46,7 @@ pub const MAX_DEADLINE_BLOCKS: u64 = 1_000_000;
 pub const MAX_EXPIRED_PER_BLOCK: usize = 256;
 /// Tasks that are looked at to count a commitment's depth, at most. With more above it, the depth
 /// counted is what was found by then, and so is the least bond.
-pub const MAX_DEPTH_LOOKUPS: usize = 256;
+pub const MAX_DEPTH_LOOKUPS: usize = 128;
 
 /// A transaction that puts a task up, its reward with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -247,8 +247,8 @@ pub fn inputs_digest(parents: impl IntoIterator<Item = (Hash, Element)>) -> Hash
     keccak256(&[b"cowboy/task-inputs/v1", &bytes])
 }
 
-/// The 32 bytes by which a task and what its output was made from stand in a statement, as its
-/// first public input: keccak256("cowboy/task-statement/v1" ‖ task id ‖ inputs digest).
+/// The 32 bytes that name a task and what its output was made from in a statement, as its first
+/// public input: keccak256("cowboy/task-statement/v1" ‖ task id ‖ inputs digest).
 pub fn statement_task(task_id: &Hash, inputs: &Hash) -> [u8; 32] {
     keccak256(&[b"cowboy/task-statement/v1", &task_id.0, &inputs.0]).0
 }
@@ -303,7 +303,10 @@ impl State {
                 let parent = self.task(&parent).filter(|task| !task.has_ended());
                 if let Some(parent) = parent {
                     waits = true;
-                    above.extend(&parent.depends_on);
+                    // No more than can be looked at.
+                    if looked_at + above.len() < MAX_DEPTH_LOOKUPS {
+                        above.extend(&parent.depends_on);
+                    }
                 }
             }
             if !waits {

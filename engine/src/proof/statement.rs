@@ -129,7 +129,7 @@ impl fmt::Debug for Witness {
 /// What a proof says: this agent has, for this task, an output with this hash behind this
 /// commitment.
 ///
-/// The chain has a task stand in it together with what its output was made from
+/// On the chain, its first element names a task and what its output was made from
 /// (`chain::statement_task`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement {

@@ -73,8 +73,8 @@ impl Speculation {
         &self.bonds
     }
 
-    /// What a task is accepted for at a depth, by the options or by what is asked of bonds, whichever
-    /// is more; `None`: more than can be counted.
+    /// What a task is accepted for at a depth, by the options or by what is asked of bonds,
+    /// whichever is more; `None`: more than can be counted.
     pub fn price(&self, depth: u64) -> Option<u64> {
         let base = self.config.min_stake.max(self.bonds.base);
         let per_depth = self.config.stake_per_depth.max(self.bonds.per_depth);

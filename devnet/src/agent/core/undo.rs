@@ -79,7 +79,7 @@ impl Core {
             reason: summary.reason.to_string(),
             tasks: summary.tasks,
             undone: plan.tasks.iter().take(NAMED).map(|task| name(self, task)).collect(),
-            // The chain says that, by and by.
+            // The chain's events say that.
             slashed: 0,
             released: 0,
         };

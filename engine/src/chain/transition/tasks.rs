@@ -134,8 +134,8 @@ pub enum TaskError {
     },
     /// Built on what is not there.
     #[error(
-        "ParentNotCommitted: {task_id} reads the output of {parent}, and nobody has committed to \
-         one; that comes first"
+        "ParentNotCommitted: {task_id} reads the output of {parent}, to which there is no \
+         commitment; make that first"
     )]
     ParentNotCommitted {
         /// The task.
@@ -227,7 +227,7 @@ pub enum TaskError {
     NoAncestorFailed {
         /// The task.
         task_id: Hash,
-        /// The block of its commitment, or that of its creation where there is none.
+        /// The block of its commitment; without one, that of its creation.
         since: Height,
     },
     /// The reward or the bond cannot be taken.
@@ -506,8 +506,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Ends the commitment to a task, a proof of which was refused, and the claim with it: nobody
-    /// need say so.
+    /// Ends the commitment to a task, a proof of which was refused, and the claim with it, without
+    /// a word of its agent's.
     pub(super) fn refuse_proof(&mut self, task_id: Hash) {
         let Some(task) = self.state.task(&task_id) else { return };
         let mut task = task.clone();
