@@ -8,7 +8,8 @@ use ark_bn254::{Bn254, Fr};
 use ark_ff::PrimeField as _;
 use ark_groth16::{Groth16, prepare_verifying_key};
 use cowboy_engine::{
-    primitives::keccak256,
+    chain::{inputs_digest, statement_task, tasks::MAX_PARENTS},
+    primitives::{Hash, keccak256},
     proof::{
         Element, PROOF_BYTES, Prover, ProvingKey, Statement, VerifyingKey, Witness,
         circuit::{CONSTRAINTS, Circuit},
@@ -97,6 +98,23 @@ fn prove(c: &mut Criterion) {
     group.finish();
 }
 
+/// What a commitment and a completion take beyond the proof: the digest of what a task with the
+/// most parents was made from, and its name in the statement.
+fn bind(c: &mut Criterion) {
+    let parents: Vec<_> = (0..MAX_PARENTS as u32)
+        .map(|n| (Hash(random(n)), witness(n).output_commitment()))
+        .collect();
+    let task_id = Hash(random(99));
+    let mut group = c.benchmark_group(format!("bind {MAX_PARENTS} parents"));
+    group.bench_function("digest and name", |b| {
+        b.iter(|| {
+            let inputs = inputs_digest(black_box(&parents).iter().copied());
+            statement_task(&task_id, &inputs)
+        });
+    });
+    group.finish();
+}
+
 fn verify(c: &mut Criterion) {
     let prover = Prover::new(ProvingKey::setup(&random(0)));
     let key = prover.key().verifying_key();
@@ -141,5 +159,5 @@ fn verify(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, prove, verify);
+criterion_group!(benches, prove, verify, bind);
 criterion_main!(benches);

@@ -44,6 +44,8 @@ fn machine(settings: &[(&str, &str)]) -> Speculation {
         ("enabled", "true"),
         ("maxDepth", "20"),
         ("maxParallelBranches", "16"),
+        ("stake.minStake", "1000000"),
+        ("stake.stakePerDepth", "500000"),
         ("stake.maxStake", "1000000000000000"),
         ("limits.maxPendingOperations", "1000000"),
         ("proof.queueSize", "10000"),

@@ -15,9 +15,9 @@
 //! | [`presence`] | bitmaps, thresholds, subsets, one validator's view |
 //! | [`actor`] | modules of actors: limits, evaluation, effects |
 //! | [`registry`] | runners and pools |
+//! | [`speculation`] | tasks that run before their ancestors' proofs are confirmed |
 //! | [`timer`] | timers: the calendar queue, three policies, fairness |
 //! | [`job`] | specs, filters, the draw, MRU records, verification of results |
-//! | [`speculation`] | tasks that run before their ancestors' proofs are confirmed |
 //! | [`lease`] | who may execute a CI job, and until when |
 //! | [`wire`] | frames between runner and validator |
 //! | [`chain`] | blocks, transactions, state and its transition |

@@ -8,8 +8,8 @@ use crate::cases::{self, Cases};
 use cowboy_engine::{
     primitives::{Hash, Wei, keccak256},
     speculation::{
-        Answer, Config, Confirmation, Graph, GraphError, Link, Opening, Output, PROOF_BYTES, Plan,
-        ProofStatus, Request, RollbackReason, Speculation, Status, TaskId,
+        Answer, Bonds, Config, Confirmation, Graph, GraphError, Link, Opening, Output, PROOF_BYTES,
+        Plan, ProofStatus, Request, RollbackReason, Slashing, Speculation, Status, TaskId,
         engine::{TaskView, reads},
         scheduler::Reason,
     },
@@ -106,18 +106,9 @@ fn id(name: &str) -> TaskId {
 
 /// An option's name and value as the machine has them.
 fn setting(key: &str, value: &Value) -> Vec<(String, String)> {
-    if key == "slash_percent" {
-        let by_reason = value.as_object().into_iter().flatten();
-        return by_reason
-            .flat_map(|(reason, percent)| {
-                let points = percent.as_u64().unwrap_or(u64::MAX);
-                let share = format!("{}.{:02}", points / 100, points % 100);
-                [(format!("slash.{}", camel(reason)), share)]
-            })
-            .collect();
-    }
     let name = match key {
-        "proof_bytes" => return Vec::new(),
+        // What each reason costs is no option.
+        "proof_bytes" | "slash_percent" => return Vec::new(),
         "min_stake" => "stake.minStake".to_owned(),
         "stake_per_depth" => "stake.stakePerDepth".to_owned(),
         "max_stake" => "stake.maxStake".to_owned(),
@@ -152,6 +143,24 @@ fn settings(config: &Map<String, Value>) -> Vec<(String, String)> {
     of.flat_map(|(key, value)| setting(key, value)).collect()
 }
 
+/// Shares by reason with those of a case on top.
+fn slashing(mut shares: Slashing, config: &Map<String, Value>) -> Result<Slashing, String> {
+    let by_reason = config.get("slash_percent").and_then(Value::as_object);
+    for (reason, percent) in by_reason.into_iter().flatten() {
+        let points = percent.as_u64().ok_or("a share is whole per cent")? * 100;
+        let share = match RollbackReason::named(reason).ok_or("an unknown reason")? {
+            RollbackReason::ProofFailed => &mut shares.proof_failed,
+            RollbackReason::ProofTimeout => &mut shares.proof_timeout,
+            RollbackReason::AncestorFailed => &mut shares.ancestor_failed,
+            RollbackReason::ClaimExpired => &mut shares.claim_expired,
+            RollbackReason::ManualCancel => &mut shares.manual_cancel,
+            RollbackReason::CommitmentExpired => &mut shares.commitment_expired,
+        };
+        *share = points;
+    }
+    Ok(shares)
+}
+
 fn pairs(settings: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
     settings.iter().map(|(key, value)| (key.as_str(), value.as_str()))
 }
@@ -180,8 +189,11 @@ impl World {
         let config = Config::default().with(pairs(&settings(defaults))).map_err(wrong)?;
         let config = config.with(pairs(&settings(&case.given.config))).map_err(wrong)?;
         let graph = case.given.ops.iter().any(|op| op.op == "add_task").then(Graph::default);
+        let shares = slashing(slashing(Slashing::NONE, defaults)?, &case.given.config)?;
+        let mut machine = Speculation::new(config, 0);
+        machine.set_bonds(Bonds { slashing: shares, ..Bonds::UNBOUND });
         Ok(Self {
-            machine: Speculation::new(config, 0),
+            machine,
             graph,
             now: 0,
             names: BTreeMap::new(),

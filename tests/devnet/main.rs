@@ -8,6 +8,7 @@ mod actors;
 mod advance;
 mod agents;
 mod assigned;
+mod bonds;
 mod book;
 mod chain;
 mod committee;

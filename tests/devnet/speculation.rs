@@ -25,7 +25,7 @@ fn devnet(options: &Value) -> Home {
 }
 
 /// Submits a pipeline; its number.
-fn submit(home: &Home, tasks: &Value) -> String {
+pub fn submit(home: &Home, tasks: &Value) -> String {
     let file = home.path("pipeline.json");
     fs::write(&file, json!({ "name": "test", "tasks": tasks }).to_string()).unwrap();
     let accepted = home.json(&["speculation", "submit", file.to_str().unwrap()]);
@@ -37,7 +37,7 @@ fn pipeline(home: &Home, number: &str) -> Value {
 }
 
 /// Waits until a pipeline has ended in this way.
-fn ended(home: &Home, number: &str, status: &str) -> Value {
+pub fn ended(home: &Home, number: &str, status: &str) -> Value {
     let mut shown = Value::Null;
     wait_until("the pipeline has ended", || {
         shown = pipeline(home, number);
@@ -47,7 +47,7 @@ fn ended(home: &Home, number: &str, status: &str) -> Value {
     shown
 }
 
-fn task<'a>(pipeline: &'a Value, name: &str) -> &'a Value {
+pub fn task<'a>(pipeline: &'a Value, name: &str) -> &'a Value {
     let found = list(&pipeline["graph"]).iter().find(|task| task["task"] == name);
     found.unwrap_or_else(|| panic!("no task {name}: {pipeline}"))
 }
@@ -57,7 +57,7 @@ fn time(pipeline: &Value, name: &str, of: &str) -> u64 {
 }
 
 /// Waits until a task stands so.
-fn stands(home: &Home, number: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+pub fn stands(home: &Home, number: &str, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let mut shown = Value::Null;
     wait_until("the task stands as it should", || {
         shown = pipeline(home, number);
@@ -70,7 +70,7 @@ fn configure(home: &Home, options: &[&str]) {
     home.json(&[&["speculation", "config", "set"], options].concat());
 }
 
-fn rollbacks(home: &Home, number: &str) -> Vec<Value> {
+pub fn rollbacks(home: &Home, number: &str) -> Vec<Value> {
     list(&home.json(&["speculation", "rollbacks", "--pipeline", number])).clone()
 }
 
@@ -87,10 +87,10 @@ fn settled(home: &Home) {
     let status = home.json(&["speculation", "status"]);
     assert_eq!(status["stake_locked"], "0", "{status}");
     let stake = wei(&status["stake_available"]) + wei(&status["stake_slashed"]);
-    assert_eq!(stake, 1_000_000_000, "{status}");
+    assert_eq!(stake, 100_000_000_000_000, "{status}");
 }
 
-fn wei(value: &Value) -> u128 {
+pub fn wei(value: &Value) -> u128 {
     text(value).parse().unwrap()
 }
 
@@ -126,7 +126,7 @@ fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
         let submitted = time(&speculative, child, "submitted_ms");
         assert!(submitted >= time(&speculative, parent, "confirmed_ms"), "{speculative}");
         let bond = |name| wei(&task(&speculative, name)["bond"]);
-        assert_eq!(bond(child), bond(parent) + 500_000, "minStake and stakePerDepth a level");
+        assert_eq!(bond(child), bond(parent) + 50_000_000_000, "minStake and stakePerDepth");
     }
     let (took, synchronous) = (&speculative["elapsed_ms"], &speculative["synchronous_ms"]);
     assert!(number_of(took) < number_of(synchronous), "{speculative}");
@@ -213,7 +213,7 @@ fn a_refused_proof_takes_down_what_was_built_on_it_and_nothing_else() {
     let order: Vec<&str> = list(&undone[0]["undone"]).iter().map(text).collect();
     assert_eq!((order.first(), order.last()), (Some(&"bad-d"), Some(&"bad-a")), "leaves first");
     // A tenth of the trigger's own bond, and nothing of the others'.
-    assert_eq!(undone[0]["slashed"], "100000");
+    assert_eq!(undone[0]["slashed"], "10000000000");
     settled(&home);
     let output = home.json(&["speculation", "show", &number, "bad-d"]);
     assert!(text(&output["output_text"]).contains("bad"), "{output}");

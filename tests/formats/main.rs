@@ -8,10 +8,9 @@ use cowboy_devnet::{sample::spec, transport::tls};
 use cowboy_engine::{
     chain::{Payload, Transaction, transaction::RegisterRunner},
     job::spec::{MAX_MEMORY_MB, MAX_RETURN_BYTES},
-    presence::Connectivity,
     primitives::{Hash, Height, SecretKey, Signature, Wei, codec::to_vec},
     registry::{Capabilities, JobKind, MIN_STAKE},
-    timer::{Governed, Key, Params},
+    timer::{Governed, Key},
     wire::{
         AckStatus, BackpressureSignal, Body, CancelReason, CapabilityChange, CapabilityDelta,
         Errand, Goodbye, GoodbyeReason, HeartbeatPing, HeartbeatPong, Hello, HelloAck, JobAck,
@@ -253,14 +252,18 @@ fn the_runner_protocol_says_what_holds() {
 }
 
 #[test]
-fn two_pages_have_every_governed_parameter() {
+fn three_pages_have_every_governed_parameter() {
     const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
-    let first = Governed::first(&Params::default(), Connectivity::DEFAULT);
-    for (name, of_connectivity) in [("timers.md", false), ("presence.md", true)] {
+    let first = Governed::default();
+    let subject = |key: &Key| {
+        [Key::CONNECTIVITY, Key::TASKS].iter().position(|one| key.name.starts_with(one))
+    };
+    let pages = [("timers.md", None), ("presence.md", Some(0)), ("speculation.md", Some(1))];
+    for (name, of) in pages {
         let page = fs::read_to_string(format!("{FOLDER}/{name}")).expect("the document is there");
         let listed: Vec<_> = page.lines().filter(|line| line.starts_with("| `system:")).collect();
         let keys = Governed::KEYS.iter();
-        let keys = keys.filter(|key| key.name.starts_with(Key::CONNECTIVITY) == of_connectivity);
+        let keys = keys.filter(|key| subject(key) == of);
         let row = |key: &Key| {
             let value = first.get(key.name).expect("a known key has a value");
             let (value, bounds) = match key.word(value) {

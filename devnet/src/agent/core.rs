@@ -15,13 +15,13 @@ use crate::{
     topology::Options,
 };
 use cowboy_engine::{
-    chain::statement_agent,
+    chain::{inputs_digest, statement_task},
     job::spec::JobSpec,
-    primitives::{Address, Hash, Wei, keccak256},
-    proof::{Element, Statement, Witness},
+    primitives::{Address, Hash, Height, Wei, keccak256},
+    proof::{Element, Witness},
     speculation::{
-        ConfigError, Link, Opening, Output, Reason, Refused, Request, RollbackReason, Speculation,
-        Summary, TaskId,
+        Bonds, ConfigError, Link, Opening, Output, Reason, Refused, Request, RollbackReason,
+        Slashing, Speculation, Summary, TaskId,
     },
 };
 use std::{
@@ -56,13 +56,20 @@ pub(super) enum Action {
     /// Have a runner do a task's work.
     Execute { task: TaskId, attempt: u32, spec: Box<JobSpec>, until: u64 },
     /// Make a task's proof.
-    Prove { task: TaskId, attempt: u32, witness: Box<Witness>, latency_ms: u64, crash: bool },
+    Prove { task: TaskId, attempt: u32, what: Box<ToProve>, latency_ms: u64, crash: bool },
     /// Stop whatever is done for a task's attempts up to this one.
     Stop { task: TaskId, attempt: u32 },
     /// Tell the chain something.
     Send(Letter),
     /// Tell the machine of the chain's confirmation at this time, Unix ms.
     ConfirmAt { task: TaskId, at: u64 },
+}
+
+/// What a proof is to be made of.
+pub(super) struct ToProve {
+    /// What the statement names the task and its inputs by.
+    pub(super) task: [u8; 32],
+    pub(super) witness: Witness,
 }
 
 /// What is counted as it happens.
@@ -101,12 +108,20 @@ pub(super) enum Count {
         waited_ms: Option<u64>,
     },
     RolledBack(Summary),
+    /// The chain has taken something of a bond.
+    Slashed {
+        task: TaskId,
+        reason: Option<RollbackReason>,
+        amount: Wei,
+    },
 }
 
 /// A rollback, as it is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Undone {
+    /// Counted up from 1.
+    pub(super) number: u64,
     pub(super) at: u64,
     pub(super) pipeline: u64,
     pub(super) task: String,
@@ -114,7 +129,9 @@ pub(super) struct Undone {
     pub(super) reason: String,
     pub(super) tasks: u64,
     pub(super) undone: Vec<String>,
+    /// What the chain has taken of the bonds by now, in wei.
     pub(super) slashed: u64,
+    /// What it has given back of them, in wei.
     pub(super) released: u64,
 }
 
@@ -143,7 +160,7 @@ pub(super) struct Core {
     ready: [BTreeSet<(u64, usize, usize)>; 2],
     pub(super) next: u64,
     pub(super) rollbacks: VecDeque<Undone>,
-    /// Those that are not stored yet.
+    /// Those that are not stored yet, or not as they are now.
     pub(super) new_rollbacks: Vec<Undone>,
     actions: Vec<Action>,
     counts: Vec<Count>,
@@ -154,6 +171,10 @@ pub(super) struct Core {
     pub(super) dirty_outputs: BTreeSet<(u64, usize)>,
     pub(super) dirty_runs: BTreeSet<u64>,
     pub(super) forgotten: Vec<u64>,
+    /// The last block whose slashes are in the books.
+    pub(super) booked: Height,
+    /// Whether the books have changed with it and are not stored.
+    pub(super) dirty_books: bool,
     /// Whether what waits should be tried.
     stirred: bool,
     /// Live tasks that only come after one that has failed for good: the chain never takes them.
@@ -184,9 +205,21 @@ impl Core {
             dirty_outputs: BTreeSet::new(),
             dirty_runs: BTreeSet::new(),
             forgotten: Vec::new(),
+            booked: Height::GENESIS,
+            dirty_books: false,
             stirred: false,
             doomed: Vec::new(),
             resuming: false,
+        }
+    }
+
+    /// Takes what the chain asks of bonds, if that is new. What it slashes it tells by events, from
+    /// which the machine's books are kept.
+    pub(super) fn set_bonds(&mut self, bonds: &Bonds) {
+        let bonds = Bonds { slashing: Slashing::NONE, ..*bonds };
+        if *self.machine.bonds() != bonds {
+            self.machine.set_bonds(bonds);
+            self.stirred = true;
         }
     }
 
@@ -390,6 +423,7 @@ impl Core {
         let buffer = self.machine.config().claim_buffer_ms;
         let long = CLAIM_MS.max(buffer.saturating_mul(2));
         let until = now.saturating_add(written.entry.claim_ms.unwrap_or(long));
+        let inputs = self.inputs_of(number, at);
         let request = Request { task: id, parents: &parents, claim_expires_at: until };
         let scheduled = self.machine.schedule(request, now)?;
         let attempt = scheduled.attempt;
@@ -413,9 +447,12 @@ impl Core {
         let kept = run.tasks[at].output.clone();
         let again = kept.filter(|_| run.tasks[at].landed || scheduled.checkpoint.is_some());
         if let Some(output) = again {
+            // What it was made from is kept with it, whatever its parents put out by now.
             self.executed(number, at, output, now);
             return Ok(());
         }
+        self.change((number, at), |task| task.inputs = Some(inputs.into()));
+        let run = &self.runs[&number];
         match run.pipeline.tasks[at].work(&run.inputs(at)) {
             Ok(spec) => {
                 let spec = Box::new(spec);
@@ -429,7 +466,14 @@ impl Core {
     }
 
     fn send(&mut self, task: TaskId, attempt: u32, kind: Kind) {
-        let doubtful = self.resuming || (attempt > 1 && kind == Kind::Create);
+        let doubtful = self.resuming
+            || match kind {
+                // An earlier attempt may have said so.
+                Kind::Create | Kind::Commit => attempt > 1,
+                // The chain may have ended it by itself.
+                Kind::Resolve(reason) => reason.is_some(),
+                Kind::Claim { .. } | Kind::Complete { .. } => false,
+            };
         self.actions.push(Action::Send(Letter { task, attempt, kind, doubtful }));
     }
 
@@ -484,6 +528,17 @@ impl Core {
         Witness { output: elements(output), salt: Element::reduce(&salt.0) }
     }
 
+    /// The digest of what a task would be made from now.
+    pub(super) fn inputs_of(&self, number: u64, at: usize) -> Hash {
+        let run = &self.runs[&number];
+        let reads = run.pipeline.tasks[at].parents.iter().filter(|(_, order_only)| !order_only);
+        inputs_digest(reads.map(|(parent, _)| {
+            let task = &run.tasks[*parent];
+            let output = task.output.as_deref().map_or(&[][..], Vec::as_slice);
+            (task.id, self.witness(&task.id, output).output_commitment())
+        }))
+    }
+
     /// What blinds a task's proof.
     pub(super) fn proof_seed(&self, task: &TaskId) -> [u8; 32] {
         keccak256(&[b"cowboy/proof-seed/v1", &self.secret, &task.0]).0
@@ -492,11 +547,9 @@ impl Core {
     fn executed(&mut self, number: u64, at: usize, output: Arc<Vec<u8>>, now: u64) {
         let id = self.runs[&number].tasks[at].id;
         let witness = self.witness(&id, &output);
-        let agent = statement_agent(&self.agent);
-        let statement = Statement::of(&id.0, &agent, &witness);
         let opening = Opening {
-            output_commitment: Hash(statement.output_commitment.to_bytes()),
-            constraint_hash: Hash(statement.constraint_hash.to_bytes()),
+            output_commitment: Hash(witness.output_commitment().to_bytes()),
+            constraint_hash: Hash(witness.constraint_hash().to_bytes()),
             salt: witness.salt.to_bytes(),
         };
         if let Err(error) = self.machine.executed(id, opening, now) {
@@ -639,9 +692,11 @@ impl Core {
             _ => 0,
         };
         let latency_ms = self.options.proof_latency_ms.saturating_add(more);
-        let witness = Box::new(self.witness(&task, &output));
+        let inputs = run.tasks[at].inputs.map_or(Hash::ZERO, |inputs| inputs.0);
+        let witness = self.witness(&task, &output);
+        let what = Box::new(ToProve { task: statement_task(&task, &inputs), witness });
         let crash = fault == Some(Fault::Crash);
-        self.actions.push(Action::Prove { task, attempt, witness, latency_ms, crash });
+        self.actions.push(Action::Prove { task, attempt, what, latency_ms, crash });
     }
 }
 

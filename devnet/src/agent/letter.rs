@@ -1,15 +1,15 @@
 //! What the agent tells the chain of a task, each a transaction.
 
-use super::run::TaskRun;
+use super::{core::Core, run::TaskRun};
 use crate::speculation::pipeline::{TaskEntry, elements};
 use cowboy_engine::{
     chain::{
-        Payload, State, TaskStatus,
+        Payload, State, Task, TaskStatus,
         tasks::{ClaimTask, CompleteTask, CreateCommitment, CreateTask, ResolveCommitment},
     },
     primitives::{Address, Hash, Height, Wei},
     proof::{Element, PROOF_BYTES, hash_4},
-    speculation::{RollbackReason, Speculation, TaskId},
+    speculation::{RollbackReason, TaskId},
 };
 
 /// The longest that the chain waits for a task, in blocks, and what it waits beside the time that
@@ -71,12 +71,7 @@ impl Kind {
 
 impl Letter {
     /// Whether the chain is as this letter would make it: nothing is left to be sent.
-    pub(super) fn is_answered(
-        &self,
-        state: &State,
-        agent: &Address,
-        machine: &Speculation,
-    ) -> bool {
+    pub(super) fn is_answered(&self, state: &State, agent: &Address, core: &Core) -> bool {
         let task = state.task(&self.task);
         let completed = task.is_some_and(|task| task.status == TaskStatus::Completed);
         match self.kind {
@@ -87,12 +82,7 @@ impl Letter {
                 completed || holds.is_some_and(|claim| claim.agent == *agent)
             }
             Kind::Commit => {
-                let wanted =
-                    machine.commitment(&self.task).map(|one| one.opening.output_commitment);
-                let there = task.and_then(|task| task.commitment.as_ref());
-                let there = there.filter(|there| there.agent == *agent);
-                completed
-                    || there.is_some_and(|t| Some(Hash(t.output_commitment.to_bytes())) == wanted)
+                completed || task.is_some_and(|there| Commitment::of(core, &self.task).is(there))
             }
             Kind::Complete { .. } => completed,
             Kind::Resolve(_) => task.is_none_or(|task| {
@@ -105,12 +95,13 @@ impl Letter {
     /// What the letter says now; `None`: it has nothing to say any more.
     pub(super) fn payload(
         &self,
-        machine: &Speculation,
-        (run, entry, parents): (&TaskRun, &TaskEntry, Vec<Hash>),
+        core: &Core,
+        (run, entry, parents): (&TaskRun, &TaskEntry, &[(Hash, bool)]),
         state: &State,
         pace: Pace,
     ) -> Option<Payload> {
-        let task_id = self.task;
+        let (task_id, machine) = (self.task, &core.machine);
+        let all = || parents.iter().map(|(parent, _)| *parent).collect();
         let head = state.height();
         let later = |blocks: u64| Height::new(head.get().saturating_add(blocks));
         let now_valid = run.attempt == self.attempt;
@@ -122,7 +113,8 @@ impl Letter {
                 let waits = attempts.saturating_add(DEADLINE_MARGIN_BLOCKS).min(DEADLINE_BLOCKS);
                 Payload::CreateTask(CreateTask {
                     task_id,
-                    depends_on: parents,
+                    depends_on: all(),
+                    order_only: parents.iter().filter(|(_, only)| *only).map(|(p, _)| *p).collect(),
                     constraint_hash: expected.map(|text| hash_4(elements(text.as_bytes()))),
                     reward: Wei::new(entry.reward.into()),
                     deadline: later(waits),
@@ -135,10 +127,14 @@ impl Letter {
                 Payload::ClaimTask(ClaimTask { task_id, expires_at: later(blocks).min(deadline) })
             }
             Kind::Commit => {
-                let opening = machine.commitment(&task_id).filter(|_| now_valid)?.opening;
-                let output_commitment = Element::from_bytes(&opening.output_commitment.0)?;
-                let bond = Wei::new(run.bond?.into());
-                Payload::CreateCommitment(CreateCommitment { task_id, output_commitment, bond })
+                let Commitment { output, inputs, .. } = Commitment::of(core, &task_id);
+                let output_commitment = Element::from_bytes(&output.filter(|_| now_valid)?.0)?;
+                Payload::CreateCommitment(CreateCommitment {
+                    task_id,
+                    output_commitment,
+                    inputs: inputs?,
+                    bond: Wei::new(run.bond?.into()),
+                })
             }
             Kind::Complete { wrong, .. } => {
                 let mut proof = *machine.proof(&task_id).filter(|_| now_valid)?;
@@ -146,7 +142,7 @@ impl Letter {
                     proof[PROOF_BYTES / 2] ^= 1;
                 }
                 let proof = proof.to_vec();
-                Payload::CompleteTask(CompleteTask { task_id, parents, proof })
+                Payload::CompleteTask(CompleteTask { task_id, parents: all(), proof })
             }
             Kind::Resolve(reason) => {
                 let completed =
@@ -159,5 +155,30 @@ impl Letter {
                 Payload::ResolveCommitment(ResolveCommitment { task_id, reason })
             }
         })
+    }
+}
+
+/// What the agent would commit to for a task.
+pub(super) struct Commitment {
+    agent: Address,
+    /// Absent before it has an output.
+    output: Option<Hash>,
+    /// What that was made from.
+    inputs: Option<Hash>,
+}
+
+impl Commitment {
+    pub(super) fn of(core: &Core, task: &TaskId) -> Self {
+        let output = core.machine.commitment(task).map(|one| one.opening.output_commitment);
+        let inputs = core.task(task).and_then(|(run, at)| run.tasks[at].inputs);
+        Self { agent: core.agent, output, inputs: inputs.map(|inputs| inputs.0) }
+    }
+
+    /// Whether that is what the chain has.
+    pub(super) fn is(&self, task: &Task) -> bool {
+        let Some(there) = task.commitment else { return false };
+        there.agent == self.agent
+            && Some(Hash(there.output_commitment.to_bytes())) == self.output
+            && Some(there.inputs) == self.inputs
     }
 }

@@ -47,7 +47,7 @@ use self::{
     store::{Change, Store},
 };
 use crate::{
-    chain::ledger::ExecutedBlock,
+    chain::ledger::{ExecutedBlock, Ledger},
     speculation::metrics::Metrics,
     topology::Options,
     validator::{gateway::Gateway, node::Services},
@@ -56,7 +56,7 @@ use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{EventKind, Scheme},
     primitives::{Address, Height, SecretKey, keccak256},
-    speculation::TaskId,
+    speculation::{Bonds, RollbackReason, TaskId},
 };
 use std::{
     collections::BTreeMap,
@@ -94,6 +94,8 @@ pub struct Config {
     pub options: Options,
     /// How the chain checks proofs.
     pub scheme: Scheme,
+    /// What it asks of bonds at first.
+    pub bonds: Bonds,
     /// What the proving key is made from.
     pub proof_seed: [u8; 32],
     /// The chain.
@@ -144,8 +146,9 @@ struct Books {
 impl Agent {
     /// An agent with what an earlier process left. Runs on the runtime that this is called on.
     pub fn open(config: Config) -> Result<Self, StoreError> {
-        let Config { key, options, scheme, proof_seed, chain_id, block_time, runners, path } =
-            config;
+        let Config { key, options, scheme, bonds, proof_seed, .. } = config;
+        let (chain_id, block_time) = (config.chain_id, config.block_time);
+        let (runners, path) = (config.runners, config.path);
         let agent = key.address();
         // Salts and what blinds proofs: never told.
         let secret = keccak256(&[b"cowboy/agent-secret/v1", &key.to_bytes()]).0;
@@ -153,6 +156,7 @@ impl Agent {
         let mut core = Core::new(agent, secret, options, now());
         let store = Store::open(&path, chain_id)?;
         store.load(&mut core, now())?;
+        core.set_bonds(&bonds);
         let block_ms = u64::try_from(block_time.as_millis()).unwrap_or(u64::MAX).max(1);
         let crew = Crew::new(chain_id, key.clone(), block_ms);
         let books = Books { core, post: Post::new(key), resumed: false, seen: None };
@@ -180,7 +184,7 @@ impl Agent {
     /// A validator runs from now on: the agent has its runners work, and talks to the chain by it.
     pub fn joined(&self, name: &str, services: Services, gateway: Gateway) {
         let (state, blocks) = (services.ledger.head(), services.ledger.subscribe());
-        tokio::spawn(follow(self.clone(), blocks));
+        tokio::spawn(follow(self.clone(), services.ledger.clone(), blocks));
         self.0.crew.joined(name, services, gateway);
         let resume = {
             let mut books = self.0.books.lock();
@@ -197,7 +201,7 @@ impl Agent {
     }
 
     /// A validator has executed a block; of several that do, the first counts.
-    fn block(&self, block: &ExecutedBlock) {
+    fn block(&self, ledger: &Ledger, block: &ExecutedBlock) {
         let height = block.block.header.height;
         let news = {
             let mut books = self.0.books.lock();
@@ -210,17 +214,22 @@ impl Agent {
                 let now = now();
                 books.core.catch_up(&block.execution.state, now);
             }
+            books.core.set_bonds(block.execution.state.bonds());
             let Books { core, post, .. } = &mut *books;
             post.block(core, block)
         };
         self.0.crew.stir();
         self.act(|core, now| {
             heed(core, news, now);
+            core.book_missed(ledger, height, now);
             for event in &block.execution.events {
-                if let EventKind::TaskCompleted(completed) = &event.kind {
-                    core.completed(&completed.task_id, now);
+                match &event.kind {
+                    EventKind::TaskCompleted(completed) => core.completed(&completed.task_id, now),
+                    EventKind::CommitmentResolved(resolved) => core.resolved(resolved, now),
+                    _ => {}
                 }
             }
+            core.booked = height;
             core.advance(now);
         });
     }
@@ -324,13 +333,13 @@ impl Agent {
                     agent.act(|core, now| core.worked(&task, attempt, outcome, now));
                 });
             }
-            Action::Prove { task, attempt, witness, latency_ms, crash } => {
+            Action::Prove { task, attempt, what, latency_ms, crash } => {
                 let agent = self.clone();
                 let seed = self.0.books.lock().core.proof_seed(&task);
                 let latency = Duration::from_millis(latency_ms);
                 let span = info_span!(parent: None, "speculation.proof_generate", task.id = %task);
                 let proving = async move {
-                    let order = Order { task, witness, seed, latency, crash };
+                    let order = Order { task, what, seed, latency, crash };
                     if let Some(outcome) = agent.0.provers.prove(order).await {
                         agent.act(|core, now| core.proved(&task, attempt, outcome, now));
                     }
@@ -432,6 +441,11 @@ impl Agent {
                     "Speculative proof confirmed"
                 );
             }
+            Count::Slashed { task, reason, amount } => {
+                metrics.slashed(amount);
+                let reason = reason.map_or("none", RollbackReason::name);
+                tracing::warn!(taskId = %task, reason, slashAmount = %amount, "The chain slashes");
+            }
             Count::RolledBack(summary) => {
                 metrics.rolled_back(&summary, begun.elapsed());
                 let span =
@@ -463,10 +477,10 @@ fn heed(core: &mut Core, news: Vec<News>, now: u64) {
 }
 
 /// Tells the agent of the blocks of one validator, until that ends.
-async fn follow(agent: Agent, mut blocks: broadcast::Receiver<Arc<ExecutedBlock>>) {
+async fn follow(agent: Agent, ledger: Ledger, mut blocks: broadcast::Receiver<Arc<ExecutedBlock>>) {
     loop {
         match blocks.recv().await {
-            Ok(block) => agent.block(&block),
+            Ok(block) => agent.block(&ledger, &block),
             // The next one shows the gap.
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,

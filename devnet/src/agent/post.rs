@@ -3,7 +3,8 @@
 //!
 //! The agent's account is nobody else's, so its nonces are counted here. A transaction that is not
 //! in a block after [`PATIENCE`] blocks is handed to a validator again; one whose nonce somebody
-//! used, or that pays too little by now, is signed anew.
+//! used, or that pays too little by now, is signed anew. A proof is held back until its task's
+//! commitment is in a block.
 
 use super::{
     core::Core,
@@ -76,7 +77,12 @@ impl Post {
         let waiting = self.waiting.range(..number).map(|(_, letter)| letter);
         let flying = self.flying.values().filter(|flight| flight.number < number);
         let mut before = waiting.chain(flying.map(|flight| &flight.letter));
-        before.any(|before| before.task == letter.task || before.kind == Kind::Create)
+        before.any(|before| {
+            // A task comes after its parents, and a commitment after theirs.
+            let builds_on = before.kind == Kind::Create
+                || (before.kind == Kind::Commit && letter.kind == Kind::Commit);
+            before.task == letter.task || builds_on
+        })
     }
 
     /// Whether something of the same task is to arrive before this letter: the chain will not be as
@@ -85,6 +91,16 @@ impl Post {
         let waiting = self.waiting.range(..number).any(|(_, letter)| letter.task == *task);
         let mut flying = self.flying.values().filter(|flight| flight.number < number);
         waiting || flying.any(|flight| flight.letter.task == *task)
+    }
+
+    /// Whether the commitment to a task is still to reach the chain: a proof that comes before it
+    /// would be refused, and one that meets another commitment would cost its bond.
+    fn is_uncommitted(&self, task: &TaskId) -> bool {
+        let of_task = |letter: &Letter| {
+            let leads = matches!(letter.kind, Kind::Create | Kind::Claim { .. } | Kind::Commit);
+            letter.task == *task && leads
+        };
+        self.waiting.values().any(of_task) || self.flying.values().any(|f| of_task(&f.letter))
     }
 
     /// What a block says of letters.
@@ -102,7 +118,7 @@ impl Post {
             match &receipt.status {
                 Status::Success => {}
                 // It was sent before, by an earlier process: what it says is so.
-                Status::Failed(_) if flight.letter.is_answered(state, &agent, &core.machine) => {}
+                Status::Failed(_) if flight.letter.is_answered(state, &agent, core) => {}
                 // One before it had its nonce taken.
                 Status::Failed(_) if self.is_early(flight.number, &flight.letter) => {
                     self.again(flight);
@@ -155,10 +171,15 @@ impl Post {
         if let Some((last, _)) = self.flying.last_key_value() {
             nonce = nonce.max(last + 1);
         }
+        let mut held = Vec::new();
         while self.flying.len() < WINDOW {
             let Some((number, letter)) = self.waiting.pop_first() else { break };
+            if matches!(letter.kind, Kind::Complete { .. }) && self.is_uncommitted(&letter.task) {
+                held.push((number, letter));
+                continue;
+            }
             let first = !self.has_earlier(number, &letter.task);
-            if letter.doubtful && first && letter.is_answered(state, &agent, &core.machine) {
+            if letter.doubtful && first && letter.is_answered(state, &agent, core) {
                 continue;
             }
             let Some(signed) = sign(&self.key, core, &letter, state, nonce, pace) else { continue };
@@ -184,6 +205,7 @@ impl Post {
                 }
             }
         }
+        self.waiting.extend(held);
         news
     }
 
@@ -216,9 +238,10 @@ fn sign(
 ) -> Option<SignedTransaction> {
     let (run, at) = core.task(&letter.task)?;
     let parents = run.pipeline.tasks[at].parents.iter();
-    let parents = parents.map(|(parent, _)| run.tasks[*parent].id).collect();
-    let about = (&run.tasks[at], run.entry(at), parents);
-    let payload = letter.payload(&core.machine, about, state, pace)?;
+    let parents: Vec<_> =
+        parents.map(|(parent, order_only)| (run.tasks[*parent].id, *order_only)).collect();
+    let about = (&run.tasks[at], run.entry(at), &parents[..]);
+    let payload = letter.payload(core, about, state, pace)?;
     let dear = |price: Wei| price.saturating_mul(FEE_MARGIN);
     let (cycle, cell) = (dear(state.basefee_cycle()), dear(state.basefee_cell()));
     let transaction = Transaction::with_limits(state.chain_id(), nonce, cycle, cell, payload);

@@ -1,11 +1,11 @@
 //! Makes proofs, so many at a time (`proof.workerThreads`).
 
-use super::MAX_WORKERS;
+use super::{MAX_WORKERS, core::ToProve};
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
     chain::{Scheme, statement_agent},
     primitives::{Address, Hash},
-    proof::{Prover, ProvingKey, Statement, Witness, mock},
+    proof::{Prover, ProvingKey, Statement, mock},
 };
 use std::{
     sync::{Arc, OnceLock},
@@ -27,7 +27,7 @@ pub(super) struct Provers {
 /// A proof to be made.
 pub(super) struct Order {
     pub(super) task: Hash,
-    pub(super) witness: Box<Witness>,
+    pub(super) what: Box<ToProve>,
     /// What blinds it.
     pub(super) seed: [u8; 32],
     /// How long it takes beside the time to make it.
@@ -91,12 +91,12 @@ impl Provers {
             Scheme::Mock(key) => Some(*key),
             Scheme::Groth16(_) => None,
         };
-        let (task, witness, blinding) = (order.task, order.witness, order.seed);
+        let (ToProve { task, witness }, blinding) = (*order.what, order.seed);
         let made = spawn_blocking(move || match mock_key {
-            Some(key) => mock::prove(&key, &Statement::of(&task.0, &agent, &witness)).to_vec(),
+            Some(key) => mock::prove(&key, &Statement::of(&task, &agent, &witness)).to_vec(),
             None => {
                 let prover = prover.get_or_init(|| Prover::new(ProvingKey::setup(&seed)));
-                prover.prove(&task.0, &agent, &witness, &blinding).to_bytes().to_vec()
+                prover.prove(&task, &agent, &witness, &blinding).to_bytes().to_vec()
             }
         });
         let made = made.await.map_err(|error| format!("the prover failed: {error}"));

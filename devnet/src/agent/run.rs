@@ -59,6 +59,10 @@ pub(super) struct TaskRun {
     pub(super) landed: bool,
     /// Somebody asked for its end.
     pub(super) cancelled: bool,
+    /// The digest of what its output is made from, as a commitment to it covers it.
+    pub(super) inputs: Option<HashText>,
+    /// The rollback that it was undone by last, until the chain has said what that cost.
+    pub(super) undone_by: Option<u64>,
     /// Its output, while it counts or may be used again.
     #[serde(skip)]
     pub(super) output: Option<Arc<Vec<u8>>>,
@@ -242,6 +246,8 @@ impl Default for TaskRun {
             sent: Vec::new(),
             landed: false,
             cancelled: false,
+            inputs: None,
+            undone_by: None,
             output: None,
         }
     }

@@ -8,7 +8,10 @@ use super::{
 };
 use crate::speculation::pipeline::Pipeline;
 use commonware_utils::sync::Mutex;
-use cowboy_engine::speculation::{SnapshotError, Speculation};
+use cowboy_engine::{
+    primitives::Height,
+    speculation::{SnapshotError, Speculation},
+};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::{
     fs::OpenOptions,
@@ -19,14 +22,14 @@ use std::{
 };
 
 /// The file's format.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 /// How long a statement waits for a reader of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS meta (
         only INTEGER PRIMARY KEY CHECK (only = 0), format INTEGER NOT NULL, chain TEXT NOT NULL,
-        next INTEGER NOT NULL, machine BLOB
+        next INTEGER NOT NULL, booked INTEGER NOT NULL DEFAULT 0, machine BLOB
     ) STRICT;
     CREATE TABLE IF NOT EXISTS pipelines (
         number INTEGER PRIMARY KEY, written TEXT NOT NULL, submitted_at INTEGER NOT NULL,
@@ -94,6 +97,7 @@ pub(super) struct Store {
 pub(super) struct Change {
     machine: Vec<u8>,
     next: u64,
+    booked: u64,
     pipelines: Vec<(u64, String, u64, Option<u64>)>,
     tasks: Vec<(u64, usize, String)>,
     outputs: Vec<ChangedOutput>,
@@ -111,10 +115,12 @@ impl Change {
             && core.dirty_runs.is_empty()
             && core.new_rollbacks.is_empty()
             && core.dirty_outputs.is_empty()
+            && !core.dirty_books
             && core.forgotten.is_empty();
         if nothing {
             return None;
         }
+        core.dirty_books = false;
         let pipelines = std::mem::take(&mut core.dirty_runs);
         let pipelines = pipelines.iter().filter_map(|number| {
             let run = core.runs.get(number)?;
@@ -137,6 +143,7 @@ impl Change {
         Some(Self {
             machine: core.machine.snapshot(),
             next: core.next,
+            booked: core.booked.get(),
             pipelines,
             tasks,
             outputs,
@@ -147,6 +154,7 @@ impl Change {
 
     /// It is not stored: all of it is still to be.
     pub(super) fn undone(self, core: &mut Core) {
+        core.dirty_books = true;
         core.dirty_runs.extend(self.pipelines.iter().map(|(number, ..)| *number));
         core.dirty.extend(self.tasks.iter().map(|(number, at, _)| (*number, *at)));
         core.dirty_outputs.extend(self.outputs.iter().map(|(number, at, _)| (*number, *at)));
@@ -227,15 +235,18 @@ impl Store {
             core.rollbacks.push_back(undone);
         }
         core.next = core.next.max(kept.next);
+        core.booked = Height::new(kept.booked);
         Ok(())
     }
 
     fn read(&self) -> rusqlite::Result<Kept> {
         let connection = self.connection.lock();
         let meta = connection
-            .query_row("SELECT machine, next FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row("SELECT machine, next, booked FROM meta", [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
             .optional()?;
-        let (machine, next) = meta.unwrap_or((None, 1));
+        let (machine, next, booked) = meta.unwrap_or((None, 1, 0));
         let mut pipelines = connection.prepare(
             "SELECT number, written, submitted_at, ended_at FROM pipelines ORDER BY number",
         )?;
@@ -251,7 +262,7 @@ impl Store {
             .collect::<Result<_, _>>()?;
         let mut rollbacks = connection.prepare("SELECT record FROM rollbacks ORDER BY id")?;
         let rollbacks = rollbacks.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        Ok(Kept { machine, next, pipelines, tasks, rollbacks })
+        Ok(Kept { machine, next, booked, pipelines, tasks, rollbacks })
     }
 
     /// Writes all of a change, or nothing.
@@ -260,8 +271,8 @@ impl Store {
             let mut connection = self.connection.lock();
             let transaction = connection.transaction()?;
             transaction.execute(
-                "UPDATE meta SET machine = ?, next = ?",
-                params![change.machine, change.next],
+                "UPDATE meta SET machine = ?, next = ?, booked = ?",
+                params![change.machine, change.next, change.booked],
             )?;
             for (number, written, submitted_at, ended_at) in &change.pipelines {
                 transaction
@@ -281,7 +292,10 @@ impl Store {
             }
             for undone in &change.rollbacks {
                 let record = serde_json::to_string(undone).expect("a record of texts and numbers");
-                transaction.execute("INSERT INTO rollbacks (record) VALUES (?)", [record])?;
+                transaction.execute(
+                    "INSERT OR REPLACE INTO rollbacks (id, record) VALUES (?, ?)",
+                    params![undone.number, record],
+                )?;
             }
             if !change.rollbacks.is_empty() {
                 transaction.execute(
@@ -303,6 +317,7 @@ impl Store {
 struct Kept {
     machine: Option<Vec<u8>>,
     next: u64,
+    booked: u64,
     pipelines: Vec<(u64, String, u64, Option<u64>)>,
     tasks: Vec<(u64, String, Option<Vec<u8>>)>,
     rollbacks: Vec<String>,

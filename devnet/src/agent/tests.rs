@@ -1,7 +1,7 @@
 //! The core over a world that is made up: runners, provers and a chain that do what a seed says.
 
 use super::{
-    core::{Action, Core},
+    core::{Action, Core, Undone},
     letter::{Kind, Letter},
     store::{Change, Store},
 };
@@ -11,9 +11,10 @@ use crate::{
     topology::Options,
 };
 use cowboy_engine::{
+    chain::event::CommitmentResolved,
     primitives::{Address, Wei},
     proof::PROOF_BYTES,
-    speculation::TaskId,
+    speculation::{Bonds, RollbackReason, Slashing, TaskId},
 };
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -39,14 +40,48 @@ enum Doing {
     Letter(Letter),
 }
 
+/// What a chain knows of bonds, by the rules of the real one.
+struct Bonded {
+    terms: Bonds,
+    /// Open commitments: what is locked, and the letter that brought it.
+    bonds: BTreeMap<TaskId, (Wei, u64)>,
+    /// The letter by which a commitment to a task came to nothing last.
+    failed: BTreeMap<TaskId, u64>,
+    letters: u64,
+    /// What was resolved.
+    events: Vec<CommitmentResolved>,
+    /// Cascades that it did not believe.
+    disbelieved: u64,
+}
+
+impl Bonded {
+    /// Ends a commitment, if there is one.
+    fn end(&mut self, task_id: TaskId, reason: Option<RollbackReason>) {
+        let Some((bond, _)) = self.bonds.remove(&task_id) else { return };
+        let slashed = reason.map_or(Wei::ZERO, |reason| self.terms.slashed(bond, reason));
+        let released = bond.saturating_sub(slashed);
+        if reason.is_some() {
+            self.failed.insert(task_id, self.letters);
+        }
+        self.events.push(CommitmentResolved { task_id, agent: AGENT, reason, released, slashed });
+    }
+
+    /// What was slashed, and what was given back of commitments that came to nothing.
+    fn sums(&self) -> (u128, u128) {
+        let failed = self.events.iter().filter(|event| event.reason.is_some());
+        let failed: Vec<_> = failed.collect();
+        let sum = |of: fn(&CommitmentResolved) -> Wei| failed.iter().map(|e| of(e).get()).sum();
+        (sum(|event| event.slashed), sum(|event| event.released))
+    }
+}
+
 struct World {
     core: Core,
     now: u64,
     doing: Vec<Doing>,
     /// Tasks that the chain has.
     completed: BTreeSet<TaskId>,
-    /// Bonds on the chain.
-    bonded: BTreeMap<TaskId, u32>,
+    chain: Bonded,
     rng: ChaCha8Rng,
     /// Of a hundred pieces of work and letters, how many fail.
     unlucky: u32,
@@ -54,12 +89,25 @@ struct World {
 
 impl World {
     fn new(settings: &[(&str, &str)], seed: u64, unlucky: u32) -> Self {
+        let slashing = Slashing {
+            proof_failed: 1_237,
+            proof_timeout: 411,
+            ancestor_failed: 3,
+            claim_expired: 777,
+            manual_cancel: 199,
+            commitment_expired: 1,
+        };
+        let terms = Bonds { base: 100_000_000_003, per_depth: 49_999_999_999, slashing };
+        let mut core = Core::new(AGENT, [1; 32], options(settings), START);
+        core.set_bonds(&terms);
+        let (bonds, failed, events) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let chain = Bonded { terms, bonds, failed, letters: 0, events, disbelieved: 0 };
         Self {
-            core: Core::new(AGENT, [1; 32], options(settings), START),
+            core,
             now: START,
             doing: Vec::new(),
             completed: BTreeSet::new(),
-            bonded: BTreeMap::new(),
+            chain,
             rng: ChaCha8Rng::seed_from_u64(seed),
             unlucky,
         }
@@ -121,14 +169,49 @@ impl World {
         true
     }
 
+    /// Delivers a letter, then tells of what the chain resolved by it.
     fn deliver(&mut self, letter: &Letter) {
+        let told = self.chain.events.len();
+        self.chain.letters += 1;
+        self.accept(letter);
+        for event in &self.chain.events[told..] {
+            self.core.resolved(event, self.now);
+        }
+    }
+
+    fn accept(&mut self, letter: &Letter) {
         let now = self.now;
         match letter.kind {
             Kind::Commit => {
-                self.bonded.insert(letter.task, letter.attempt);
+                let Some((run, at)) = self.core.task(&letter.task) else { return };
+                let task = &run.tasks[at];
+                // As a letter that has nothing to say any more is not sent.
+                let present = task.attempt == letter.attempt;
+                let there = self.core.machine.commitment(&letter.task).is_some();
+                let taken = self.completed.contains(&letter.task);
+                let bond = Wei::new(task.bond.unwrap_or(0).into());
+                if present && there && !taken && !self.chain.bonds.contains_key(&letter.task) {
+                    assert!(bond >= self.chain.terms.least(task.depth));
+                    self.chain.bonds.insert(letter.task, (bond, self.chain.letters));
+                }
             }
-            Kind::Resolve(_) => {
-                self.bonded.remove(&letter.task);
+            Kind::Resolve(reason) => {
+                let reason = reason.filter(|_| !self.completed.contains(&letter.task));
+                if reason == Some(RollbackReason::AncestorFailed)
+                    && let Some((_, since)) = self.chain.bonds.get(&letter.task)
+                    && let Some((run, at)) = self.core.task(&letter.task)
+                {
+                    let mut parents = run.pipeline.tasks[at].parents.iter();
+                    let failed = parents.any(|(parent, _)| {
+                        let failed = self.chain.failed.get(&run.tasks[*parent].id);
+                        failed.is_some_and(|at| at >= since)
+                    });
+                    if !failed {
+                        self.chain.disbelieved += 1;
+                        return self.core.refused(letter, "NoAncestorFailed: made up", now);
+                    }
+                }
+                self.chain.end(letter.task, reason);
             }
             Kind::Complete { submission, wrong } => {
                 let there = self.core.machine.proof(&letter.task).is_some();
@@ -145,6 +228,7 @@ impl World {
                 });
                 assert!(parents_done, "a proof went out before its parents were confirmed");
                 if wrong {
+                    self.chain.end(letter.task, Some(RollbackReason::ProofFailed));
                     return self.core.refused(letter, "BadProof: made up", now);
                 }
                 self.completed.insert(letter.task);
@@ -182,7 +266,15 @@ impl World {
     fn holds(&self) {
         let stake = self.core.machine.stake();
         assert_eq!(stake.locked, Wei::ZERO);
-        assert!(self.bonded.is_empty(), "bonds are left on the chain: {:?}", self.bonded);
+        assert!(self.chain.bonds.is_empty(), "bonds are left: {:?}", self.chain.bonds);
+        // The agent's books are the sum of the chain's events, to the wei.
+        let (slashed, released) = self.chain.sums();
+        assert_eq!(stake.slashed.get(), slashed);
+        assert_eq!(stake.available.get() + slashed, u128::from(self.core.options.deposit));
+        let rows = self.core.rollbacks.iter();
+        let sum = |of: fn(&Undone) -> u64| rows.clone().map(|row| u128::from(of(row))).sum();
+        let (in_rows, back): (u128, u128) = (sum(|row| row.slashed), sum(|row| row.released));
+        assert_eq!((in_rows, back), (slashed, released));
         for run in self.core.runs.values() {
             assert_ne!(run.status(), PipelineStatus::Running);
             assert!(run.ended_at.is_some());
@@ -310,6 +402,7 @@ fn random(rng: &mut ChaCha8Rng) -> Checked {
 /// Pipelines end whatever goes wrong, cancelled or not, under each policy; no bond is left.
 #[test]
 fn whatever_happens_everything_ends() {
+    let (mut slashed, mut cascades, mut disbelieved) = (0, 0, 0);
     for seed in 0..300 {
         let policy = ["cascade", "selective", "checkpoint"][seed as usize % 3];
         let settings = [
@@ -330,7 +423,14 @@ fn whatever_happens_everything_ends() {
         }
         world.finish();
         world.holds();
+        slashed += world.chain.sums().0;
+        disbelieved += world.chain.disbelieved;
+        let cascade = Some(RollbackReason::AncestorFailed);
+        cascades += world.chain.events.iter().filter(|event| event.reason == cascade).count();
     }
+    assert!(slashed > 0 && cascades > 50, "{slashed} wei, {cascades} cascades");
+    // Where the chain has taken the proof of what was undone.
+    assert!(disbelieved * 10 < cascades as u64, "{disbelieved} of {cascades}");
 }
 
 /// What is stored and read again is the same, at any moment.

@@ -55,7 +55,7 @@ pub fn genesis(plan: &Plan) -> Genesis {
             phase: plan.phase,
             connectivity: plan.connectivity,
             timers: plan.timers.clone(),
-            tasks: TaskParams { scheme: scheme(plan) },
+            tasks: TaskParams { scheme: scheme(plan), bonds: plan.bonds },
             system_deployers: governing.map(|a| plan.key(&a.name).address()).into_iter().collect(),
             ..Params::default()
         },
@@ -124,7 +124,7 @@ mod tests {
         );
         let keys = ProvingKey::setup(&proof_seed(plan.seed));
         let scheme = Scheme::Groth16(keys.verifying_key().clone());
-        assert_eq!(genesis(&plan).params.tasks, TaskParams { scheme });
+        assert_eq!(genesis(&plan).params.tasks, TaskParams { scheme, bonds: plan.bonds });
     }
 
     #[test]

@@ -194,6 +194,7 @@ async fn live(
             key: plan.key(name),
             options: plan.speculation.clone(),
             scheme: genesis.params.tasks.scheme.clone(),
+            bonds: genesis.params.tasks.bonds,
             proof_seed: proof_seed(plan.seed),
             chain_id: genesis.chain_id(),
             block_time: plan.block_time,

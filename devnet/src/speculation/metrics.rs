@@ -56,7 +56,7 @@ pub struct Standing {
     pub gauges: Gauges,
     /// What was deposited, without what was slashed; bonds are locked of it.
     pub available_stake: Wei,
-    /// `stake.minStake`: the least bond.
+    /// The least bond: `stake.minStake`, or what the chain asks for where that is more.
     pub min_stake: Wei,
     /// `speculation.enabled`.
     pub enabled: bool,
@@ -72,7 +72,7 @@ impl Standing {
         Self {
             gauges: machine.gauges(),
             available_stake: machine.stake().available,
-            min_stake: Wei::new(config.min_stake.into()),
+            min_stake: Wei::new(machine.price(0).map_or(u128::MAX, u128::from)),
             enabled: config.enabled,
             breaker: machine.breaker_state(),
         }
@@ -188,8 +188,13 @@ impl Metrics {
     pub fn rolled_back(&self, rollback: &Summary, took: Duration) {
         self.rollbacks.at(rollback.reason as usize).inc();
         self.tasks_rolled_back.inc_by(rollback.tasks);
-        self.stake_slashed.inc_by(amount(rollback.slashed));
+        self.slashed(rollback.slashed);
         self.rollback.observe(milliseconds(took));
+    }
+
+    /// Stake was slashed otherwise than by the machine itself.
+    pub fn slashed(&self, lost: Wei) {
+        self.stake_slashed.inc_by(amount(lost));
     }
 
     /// What stands now.
@@ -262,7 +267,7 @@ impl Metrics {
         );
         to.register(
             "min_stake_lamports",
-            "The least bond, stake.minStake, in wei",
+            "The least bond, by stake.minStake or by the chain, in wei",
             self.min_stake.clone(),
         );
         to.register("enabled", "Whether speculation is switched on", self.enabled.clone());

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use std::collections::BTreeMap;
 
 /// The version of the tables below and of the records in them; another version is refused.
-pub(super) const FORMAT: i64 = 11;
+pub(super) const FORMAT: i64 = 12;
 
 const TABLES: &str = "
 -- kept_from: the first block that is kept with its parent; 1 until blocks are dropped.

@@ -380,6 +380,6 @@ fn stored_records_change_with_the_format() {
         &to_vec(&updated),
     ])
     .to_string();
-    let hash = "0x477f9293380c3f24319e2c866e835fc218793e5fd1151b3cb4662c89bab987b5";
-    assert_eq!((schema::FORMAT, records.as_str()), (11, hash));
+    let hash = "0x06985914b6699b544e0ac54acdc0723a2ce07728f66fd3e1ac6cc5b98fbee25f";
+    assert_eq!((schema::FORMAT, records.as_str()), (12, hash));
 }

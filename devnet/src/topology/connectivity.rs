@@ -7,7 +7,7 @@
 use super::Within;
 use cowboy_engine::{
     presence::Connectivity,
-    timer::{Governed, ParameterError, Params, Relation},
+    timer::{Governed, ParameterError, Relation},
 };
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ impl ConnectivitySection {
             else {
                 return ("", error.to_string());
             };
-            let default = Governed::first(&Params::default(), Connectivity::DEFAULT).get(lower);
+            let default = Governed::default().get(lower);
             let field = |key: &'static str| key.rsplit(':').next().unwrap_or(key);
             let (lower, upper) = (field(lower), field(upper));
             if default == Some(low) {

@@ -3,7 +3,7 @@
 use super::{
     Amount, BlockTime, ConnectivitySection, Kind, LeaseSection, MAX_ACCOUNTS, MAX_CONCURRENT_JOBS,
     MAX_FILE_BYTES, MAX_RUNNERS, MAX_VALIDATORS, Name, SpeculationSection, StorageSection,
-    TimersSection, TopologyError, Within, locate,
+    TasksSection, TimersSection, TopologyError, Within, locate,
 };
 use crate::executor;
 use cowboy_engine::{
@@ -34,6 +34,8 @@ pub struct Topology {
     pub connectivity: ConnectivitySection,
     /// How timers compete, and their limits.
     pub timers: TimersSection,
+    /// What the chain asks of bonds under commitments to tasks' outputs.
+    pub tasks: TasksSection,
     /// How pipelines of tasks run ahead of the chain.
     pub speculation: SpeculationSection,
     /// What the lease server grants leases with.

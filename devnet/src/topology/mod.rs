@@ -17,6 +17,7 @@ mod locate;
 mod plan;
 mod speculation;
 mod storage;
+mod tasks;
 mod timers;
 mod value;
 
@@ -33,6 +34,7 @@ pub use plan::{
 };
 pub use speculation::{Options, SpeculationSection, Standing};
 pub use storage::{Reserve, Size, SizeError, StorageSection};
+pub use tasks::TasksSection;
 pub use timers::{ActivationSection, FairnessSection, Policy, Scope, TiersSection, TimersSection};
 pub use value::{Amount, BlockTime, DurationError, Kind, Name, NameError, Within, parse_duration};
 

@@ -4,7 +4,7 @@ use super::{
     AccountsSection, Amount, ApiSection, BlockTime, ChainSection, ConnectivitySection,
     ExtraAccount, Feasibility, Kind, LeaseSection, MigrationSection, Name, Nodes, Options,
     PresenceSection, Reserve, RunnerSection, SelectionSection, SpeculationSection, StorageSection,
-    TimersSection, Topology, TopologyError, ValidatorSection, Visibility, Within,
+    TasksSection, TimersSection, Topology, TopologyError, ValidatorSection, Visibility, Within,
     locate::{self, Step},
 };
 use crate::{executor, storage::Keep};
@@ -15,6 +15,7 @@ use cowboy_engine::{
     presence::{Connectivity, Phase, ThresholdRule},
     primitives::{SecretKey, Wei},
     registry::{self, JobKind},
+    speculation::Bonds,
     timer,
 };
 use std::{collections::BTreeMap, time::Duration};
@@ -68,6 +69,8 @@ pub struct Plan {
     pub connectivity: Connectivity,
     /// How timers compete, and their limits.
     pub timers: timer::Params,
+    /// What the chain asks of bonds under commitments to tasks' outputs.
+    pub bonds: Bonds,
     /// How pipelines of tasks run ahead of the chain.
     pub speculation: Options,
     /// What the lease server grants leases with.
@@ -230,6 +233,7 @@ impl Topology {
             phase: self.migration.phase.into(),
             connectivity: self.connectivity.params(),
             timers: self.timers.params(),
+            bonds: self.tasks.bonds(),
             speculation,
             lease,
             lease_port: Some(self.lease.port.get() as u16).filter(|port| *port != 0),
@@ -392,6 +396,7 @@ impl Plan {
             migration: MigrationSection { phase: self.phase.into() },
             connectivity: ConnectivitySection::of(&self.connectivity),
             timers: TimersSection::of(&self.timers),
+            tasks: TasksSection::of(&self.bonds),
             speculation: SpeculationSection::of(&self.speculation),
             lease: LeaseSection::of(&self.lease, self.lease_port),
             storage: StorageSection { keep: self.keep, reserve: self.reserve },

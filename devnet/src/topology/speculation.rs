@@ -69,7 +69,7 @@ impl SpeculationSection {
 }
 
 /// What an agent may lock where nothing else is said, in wei.
-pub const DEPOSIT: u64 = 1_000_000_000;
+pub const DEPOSIT: u64 = 100_000_000_000_000;
 /// The longest latency, in ms: an hour.
 pub const MAX_LATENCY_MS: u64 = 3_600_000;
 

@@ -7,6 +7,7 @@ use cowboy_engine::{
     job::SeedRule,
     presence::{Connectivity, Phase, ThresholdRule},
     primitives::{CBY, Height, Wei},
+    speculation::Bonds,
     timer::{self, Config, Governed, Key},
 };
 use std::time::Duration;
@@ -170,7 +171,7 @@ fn errors_name_file_line_field_and_allowed_values() {
     check(
         "name: x\nvalidatorz: 4\n",
         "devnet.yaml:2: unknown field `validatorz`, expected one of `name`, `chain`, \
-         `selection`, `migration`, `connectivity`, `timers`, `speculation`, `lease`, `storage`, \
+         `selection`, `migration`, `connectivity`, `timers`, `tasks`, `speculation`, `lease`, `storage`, \
          `validators`, `runners`, `accounts`, `api`",
     );
     check(
@@ -422,7 +423,9 @@ fn timers_are_as_written() {
 
 #[test]
 fn limits_of_timers_have_the_bounds_of_their_keys() {
-    let of_timers = |key: &&Key| !key.name.starts_with(Key::CONNECTIVITY);
+    let of_timers = |key: &&Key| {
+        ![Key::CONNECTIVITY, Key::TASKS].iter().any(|subject| key.name.starts_with(subject))
+    };
     for key in Governed::KEYS.iter().filter(of_timers).filter(|key| key.words.is_empty()) {
         let name = key.name.rsplit(':').next().unwrap();
         // What has to be in order with it.
@@ -442,7 +445,7 @@ fn limits_of_timers_have_the_bounds_of_their_keys() {
         };
         for value in [key.min, key.max] {
             let timers = resolve(&text(value)).unwrap().timers;
-            let first = Governed::first(&timers, Connectivity::DEFAULT);
+            let first = Governed::first(&timers, Connectivity::DEFAULT, Bonds::DEFAULT);
             assert_eq!(first.get(key.name), Some(value), "{name}");
         }
         for value in [key.min.checked_sub(1), Some(key.max + 1)].into_iter().flatten() {
@@ -468,7 +471,7 @@ fn connectivity_has_the_bounds_of_its_keys() {
         let text = |value: u64| format!("connectivity: {{{others}{comma}{name}: {value}}}\n");
         for value in [key.min, key.max] {
             let plan = resolve(&text(value)).unwrap();
-            let first = Governed::first(&plan.timers, plan.connectivity);
+            let first = Governed::first(&plan.timers, plan.connectivity, plan.bonds);
             assert_eq!(first.get(key.name), Some(value), "{name}");
             assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
         }
@@ -479,6 +482,26 @@ fn connectivity_has_the_bounds_of_its_keys() {
         }
     }
     assert_eq!(resolve("").unwrap().connectivity, Connectivity::DEFAULT);
+}
+
+#[test]
+fn bonds_have_the_bounds_of_their_keys() {
+    for key in Governed::KEYS.iter().filter(|key| key.name.starts_with(Key::TASKS)) {
+        let name = key.name.rsplit(':').next().unwrap();
+        let text = |value: u64| format!("tasks: {{{name}: {value}}}\n");
+        for value in [key.min, key.max] {
+            let plan = resolve(&text(value)).unwrap();
+            let first = Governed::first(&plan.timers, plan.connectivity, plan.bonds);
+            assert_eq!(first.get(key.name), Some(value), "{name}");
+            assert_eq!(resolve(&plan.to_yaml()).unwrap(), plan, "a saved plan is the plan");
+        }
+        for value in [key.min.checked_sub(1), Some(key.max + 1)].into_iter().flatten() {
+            let error = resolve(&text(value)).unwrap_err().to_string();
+            let range = format!("expected a whole number from {} to {}", key.min, key.max);
+            assert!(error.contains(&range) && error.contains("tasks"), "{error}");
+        }
+    }
+    assert_eq!(resolve("").unwrap().bonds, Bonds::DEFAULT);
 }
 
 #[test]

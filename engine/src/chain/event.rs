@@ -583,6 +583,22 @@ events! {
         /// The values, ascending by key.
         settings: Vec<Setting>,
     }
+    /// Governed parameters of tasks' bonds are to have other values from a height on.
+    58 TaskTermsProposed {
+        /// Who proposed it.
+        by: Address,
+        /// The first block with them.
+        height: Height,
+        /// The values, as proposed.
+        settings: Vec<Setting>,
+    }
+    /// Governed parameters of tasks' bonds have other values from this block on.
+    59 TaskTermsActivated {
+        /// Who proposed last for this height.
+        by: Option<Address>,
+        /// The values, ascending by key.
+        settings: Vec<Setting>,
+    }
     /// The agents of an owner's due timers were asked for bids, and the owner paid for it.
     52 AgentsAsked {
         /// The owner.

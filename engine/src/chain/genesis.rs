@@ -82,6 +82,9 @@ pub enum GenesisError {
     /// Connections could not be governed so.
     #[error("connectivity: {0}")]
     Connectivity(Box<ParameterError>),
+    /// Bonds could not be governed so.
+    #[error("tasks: {0}")]
+    Tasks(Box<ParameterError>),
     /// A runner that could not register.
     #[error("runner {runner}: {error}")]
     Runner {

@@ -31,7 +31,8 @@ pub use state_proof::{
 };
 pub use tasks::{
     ClaimTask, CompleteTask, CreateCommitment, CreateTask, Params as TaskParams, ResolveCommitment,
-    Scheme, Task, TaskClaim, TaskCommitment, TaskStatus, statement_agent,
+    Scheme, Task, TaskClaim, TaskCommitment, TaskStatus, inputs_digest, statement_agent,
+    statement_task,
 };
 pub use testing::{Setup, Suite};
 pub use timers::Lane;

@@ -25,7 +25,7 @@ use crate::{
     },
     record,
     registry::{Entitlements, JobKind, MIN_STAKE, Order, Registry},
-    timer::Governed,
+    speculation::Bonds,
     wire::GoodbyeReason,
 };
 use std::{iter, sync::Arc};
@@ -168,6 +168,7 @@ pub struct State {
     pub(super) seed_certificate: Option<SeedCertificate>,
     pub(super) migration: Migration,
     pub(super) connectivity: Connectivity,
+    pub(super) bonds: Bonds,
 }
 
 impl State {
@@ -185,6 +186,8 @@ impl State {
         let connectivity = genesis.params.connectivity;
         let checked = connectivity.check();
         checked.map_err(|error| GenesisError::Connectivity(Box::new(error)))?;
+        let bonds = genesis.params.tasks.bonds;
+        bonds.check().map_err(|error| GenesisError::Tasks(Box::new(error)))?;
         for pair in validators.windows(2) {
             if pair[0].pubkey == pair[1].pubkey || pair[0].consensus_key == pair[1].consensus_key {
                 return Err(GenesisError::Repeated(pair[1].pubkey.address()));
@@ -239,6 +242,7 @@ impl State {
             seed_certificate: None,
             migration: Migration { phase: genesis.params.phase, since: Height::GENESIS },
             connectivity,
+            bonds,
         };
         let mut header = Header::unrooted_genesis(genesis.timestamp_ms);
         header.executed.state_root = state.root();
@@ -378,12 +382,6 @@ impl State {
     /// What is governed of runners' connections, as the next block finds it.
     pub const fn connectivity(&self) -> &Connectivity {
         &self.connectivity
-    }
-
-    /// All that is governed by keys, as the next block finds it.
-    pub const fn governed(&self) -> Governed {
-        let lane = &self.timers.lane;
-        Governed { policy: lane.policy, config: lane.config, connectivity: self.connectivity }
     }
 
     /// The subset epoch of the head, and the one before where its subsets count too.
@@ -617,6 +615,7 @@ impl State {
             seed_certificate: self.seed_certificate,
             migration: self.migration,
             connectivity: self.connectivity,
+            bonds: self.bonds,
             subset_epoch_blocks: self.validators.subset_epoch_blocks(),
             lane: self.timers.lane.clone(),
             callbacks: self.callbacks.clone(),
@@ -745,6 +744,7 @@ struct Scalars {
     seed_certificate: Option<SeedCertificate>,
     migration: Migration,
     connectivity: Connectivity,
+    bonds: Bonds,
     subset_epoch_blocks: u64,
     lane: Lane,
     callbacks: Arc<Vec<Callback>>,
@@ -759,6 +759,7 @@ record!(Scalars {
     seed_certificate,
     migration,
     connectivity,
+    bonds,
     subset_epoch_blocks,
     lane,
     callbacks,
@@ -791,4 +792,5 @@ record!(State {
     seed_certificate,
     migration,
     connectivity,
+    bonds,
 });

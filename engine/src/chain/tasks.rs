@@ -3,13 +3,19 @@
 //! A creator puts a reward up for a task. An agent claims it until a height, commits to its output
 //! with a bond, and completes it with a proof of that output, once all tasks that it depends on are
 //! completed: the reward is the agent's. The bond goes back when the commitment is resolved; where
-//! the work came to nothing, a share of it is burned, and the task can be claimed anew.
+//! the work came to nothing, a share of it is burned, and the task can be claimed again.
+//!
+//! A commitment covers what its parents have committed to ([`inputs_digest`]), and the statement
+//! proved covers that digest ([`statement_task`]). An output that was made from another output of
+//! a parent than the one completed therefore completes nothing. What the chain cannot see is
+//! whether an agent's digest is honest: the circuit does not execute tasks.
 //!
 //! ```text
 //!          claim           proof
 //!  open ──────────▶ claimed ──────▶ completed
 //!   ▲ │                │ │
 //!   │ │   given up, or │ │
+//!   │ │  proof refused │ │
 //!   └─┼────────────────┘ │ deadline
 //!     └──────────────────┴─────────▶ expired
 //! ```
@@ -23,12 +29,14 @@ use crate::{
     primitives::{
         Address, Hash, Height, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
+        keccak256,
         merkle::Map,
     },
     proof::{Element, Generator, ProofError, Statement, VerifyingKey, mock},
     record,
-    speculation::RollbackReason,
+    speculation::{Bonds, RollbackReason},
 };
+use std::collections::BTreeSet;
 
 /// Tasks that one task depends on, at most: what is checked at its creation and its completion.
 pub const MAX_PARENTS: usize = 16;
@@ -36,6 +44,9 @@ pub const MAX_PARENTS: usize = 16;
 pub const MAX_DEADLINE_BLOCKS: u64 = 1_000_000;
 /// Tasks that expire in one block, at most; the others do in the next ones.
 pub const MAX_EXPIRED_PER_BLOCK: usize = 256;
+/// Tasks that are looked at to count a commitment's depth, at most. With more above it, the depth
+/// counted is what was found by then, and so is the least bond.
+pub const MAX_DEPTH_LOOKUPS: usize = 128;
 
 /// A transaction that puts a task up, its reward with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +55,8 @@ pub struct CreateTask {
     pub task_id: Hash,
     /// Tasks that must be completed before it, at most [`MAX_PARENTS`].
     pub depends_on: Vec<Hash>,
+    /// Those of them whose outputs it does not read: it only comes after them.
+    pub order_only: Vec<Hash>,
     /// hash_4 of the output that is asked for; absent: any output will do.
     pub constraint_hash: Option<Element>,
     /// What whoever completes it gets.
@@ -51,7 +64,7 @@ pub struct CreateTask {
     /// The last block that may complete it.
     pub deadline: Height,
 }
-record!(CreateTask { task_id, depends_on, constraint_hash, reward, deadline });
+record!(CreateTask { task_id, depends_on, order_only, constraint_hash, reward, deadline });
 
 /// A transaction by which the sender alone may complete a task, until a height.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,10 +83,12 @@ pub struct CreateCommitment {
     pub task_id: Hash,
     /// hash_2 of the output's hash and a salt.
     pub output_commitment: Element,
-    /// What is locked until the commitment is resolved.
+    /// [`inputs_digest`] of what the output was made from.
+    pub inputs: Hash,
+    /// What is locked until the commitment is resolved, [`State::least_bond`] at least.
     pub bond: Wei,
 }
-record!(CreateCommitment { task_id, output_commitment, bond });
+record!(CreateCommitment { task_id, output_commitment, inputs, bond });
 
 /// A transaction that proves that the sender has the output it committed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,14 +156,17 @@ pub struct TaskCommitment {
     pub agent: Address,
     /// hash_2 of the output's hash and a salt.
     pub output_commitment: Element,
+    /// [`inputs_digest`] of what the output was made from.
+    pub inputs: Hash,
     /// What is locked.
     pub bond: Wei,
-    /// How deep the task stood when it was made, counted as [`Task::speculation_depth`] is.
+    /// Tasks on the longest path above it that were not completed when it was made, as far as
+    /// [`MAX_DEPTH_LOOKUPS`] shows.
     pub depth: u32,
     /// The block it was made in.
     pub created_at: Height,
 }
-record!(TaskCommitment { agent, output_commitment, bond, depth, created_at });
+record!(TaskCommitment { agent, output_commitment, inputs, bond, depth, created_at });
 
 /// A task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,6 +175,8 @@ pub struct Task {
     pub creator: Address,
     /// Tasks that must be completed before it, as they were listed.
     pub depends_on: Vec<Hash>,
+    /// Those of them whose outputs it does not read.
+    pub order_only: Vec<Hash>,
     /// Tasks on the longest path above it that were not completed when it was created. A parent
     /// counts as deep as it stood at its own creation, whatever was completed above it since.
     pub speculation_depth: u32,
@@ -172,6 +192,10 @@ pub struct Task {
     pub claim: Option<TaskClaim>,
     /// What that agent has committed to; it stays, the task completed, until it is resolved.
     pub commitment: Option<TaskCommitment>,
+    /// The commitment to the output that was proved, from its completion on.
+    pub output: Option<Element>,
+    /// The last block in which a commitment to it came to nothing.
+    pub failed_at: Option<Height>,
     /// The block it was created in.
     pub created_at: Height,
     /// The block it was completed in.
@@ -180,6 +204,7 @@ pub struct Task {
 record!(Task {
     creator,
     depends_on,
+    order_only,
     speculation_depth,
     constraint_hash,
     reward,
@@ -187,6 +212,8 @@ record!(Task {
     status,
     claim,
     commitment,
+    output,
+    failed_at,
     created_at,
     completed_at,
 });
@@ -196,6 +223,34 @@ impl Task {
     pub const fn has_ended(&self) -> bool {
         matches!(self.status, TaskStatus::Completed | TaskStatus::Expired)
     }
+
+    /// What was proved of its output, or else what its agent has committed to.
+    pub fn output_commitment(&self) -> Option<Element> {
+        self.output.or_else(|| self.commitment.map(|commitment| commitment.output_commitment))
+    }
+
+    /// The tasks whose outputs it reads, in the order of [`Self::depends_on`].
+    pub fn reads(&self) -> impl Iterator<Item = &Hash> {
+        self.depends_on.iter().filter(|parent| !self.order_only.contains(parent))
+    }
+}
+
+/// What an output was made from: keccak256("cowboy/task-inputs/v1" ‖ for each task that is read, in
+/// the order of [`Task::depends_on`], its id (32 bytes) ‖ its output commitment (32 bytes,
+/// big-endian)).
+pub fn inputs_digest(parents: impl IntoIterator<Item = (Hash, Element)>) -> Hash {
+    let mut bytes = Vec::new();
+    for (task_id, output_commitment) in parents {
+        bytes.extend_from_slice(&task_id.0);
+        bytes.extend_from_slice(&output_commitment.to_bytes());
+    }
+    keccak256(&[b"cowboy/task-inputs/v1", &bytes])
+}
+
+/// The 32 bytes that name a task and what its output was made from in a statement, as its first
+/// public input: keccak256("cowboy/task-statement/v1" ‖ task id ‖ inputs digest).
+pub fn statement_task(task_id: &Hash, inputs: &Hash) -> [u8; 32] {
+    keccak256(&[b"cowboy/task-statement/v1", &task_id.0, &inputs.0]).0
 }
 
 /// The tasks of a state.
@@ -231,20 +286,62 @@ impl State {
         let waiting = parents.filter(|parent| parent.status != TaskStatus::Completed);
         waiting.map(|parent| parent.speculation_depth.saturating_add(1)).max().unwrap_or(0)
     }
+
+    /// Tasks on the longest path above a task that are not completed now: level by level, until
+    /// [`MAX_DEPTH_LOOKUPS`] tasks were looked at. No more than there are.
+    pub(super) fn depth_now(&self, task: &Task) -> u32 {
+        let (mut depth, mut looked_at) = (0, 0);
+        let mut level: BTreeSet<Hash> = task.depends_on.iter().copied().collect();
+        loop {
+            let mut above = BTreeSet::new();
+            let mut waits = false;
+            for parent in level {
+                if looked_at == MAX_DEPTH_LOOKUPS {
+                    return if waits { depth + 1 } else { depth };
+                }
+                looked_at += 1;
+                let parent = self.task(&parent).filter(|task| !task.has_ended());
+                if let Some(parent) = parent {
+                    waits = true;
+                    // No more than can be looked at.
+                    if looked_at + above.len() < MAX_DEPTH_LOOKUPS {
+                        above.extend(&parent.depends_on);
+                    }
+                }
+            }
+            if !waits {
+                return depth;
+            }
+            depth += 1;
+            level = above;
+        }
+    }
+
+    /// What is governed of bonds, as the next block finds it.
+    pub const fn bonds(&self) -> &Bonds {
+        &self.bonds
+    }
+
+    /// The least bond of a commitment to a task in the next block; `None`: there is no such task.
+    pub fn least_bond(&self, task_id: &Hash) -> Option<Wei> {
+        Some(self.bonds.least(self.depth_now(self.task(task_id)?)))
+    }
 }
 
-/// How tasks are proved, fixed at genesis.
+/// How tasks are proved, fixed at genesis, and the first values of what is governed of bonds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     /// What proofs are checked with.
     pub scheme: Scheme,
+    /// Least bonds, and what reasons cost.
+    pub bonds: Bonds,
 }
-record!(Params { scheme });
+record!(Params { scheme, bonds });
 
 /// Hashes in place of proofs, under a key that everybody knows.
 impl Default for Params {
     fn default() -> Self {
-        Self { scheme: Scheme::Mock([0; 32]) }
+        Self { scheme: Scheme::Mock([0; 32]), bonds: Bonds::DEFAULT }
     }
 }
 
@@ -318,56 +415,13 @@ pub fn statement_agent(agent: &Address) -> [u8; 32] {
     bytes
 }
 
-/// Basis points of a bond that a reason costs (AgenC §4.4).
-pub const fn slash_points(reason: RollbackReason) -> u64 {
-    match reason {
-        RollbackReason::ProofFailed => 1_000,
-        RollbackReason::ProofTimeout
-        | RollbackReason::ClaimExpired
-        | RollbackReason::CommitmentExpired => 500,
-        RollbackReason::AncestorFailed | RollbackReason::ManualCancel => 0,
-    }
-}
-
-/// What of a bond is burned for a reason, rounded down.
-pub const fn slashed(bond: Wei, reason: RollbackReason) -> Wei {
-    /// Basis points of the whole.
-    const WHOLE: u128 = crate::speculation::stake::WHOLE as u128;
-    let points = slash_points(reason) as u128;
-    // Whole ten-thousandths first: no bond is too large.
-    let (shares, rest) = (bond.get() / WHOLE, bond.get() % WHOLE);
-    Wei::new(shares * points + rest * points / WHOLE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
         primitives::codec::{from_slice, to_vec},
         proof::ProvingKey,
-        speculation::Config,
     };
-
-    #[test]
-    fn reasons_cost_here_what_they_cost_a_node_by_default() {
-        let config = Config::default();
-        for reason in RollbackReason::ALL {
-            assert_eq!(slash_points(*reason), config.slash_points(*reason), "{reason}");
-        }
-    }
-
-    #[test]
-    fn a_share_is_rounded_down_and_no_bond_is_too_large() {
-        let check = |bond: u128, reason, expected: u128| {
-            assert_eq!(slashed(Wei::new(bond), reason), Wei::new(expected), "{bond} {reason}");
-        };
-        check(999, RollbackReason::ClaimExpired, 49);
-        check(999, RollbackReason::ProofFailed, 99);
-        check(10_001, RollbackReason::ProofFailed, 1_000);
-        check(u128::MAX, RollbackReason::ProofFailed, u128::MAX / 10);
-        check(u128::MAX, RollbackReason::ManualCancel, 0);
-        check(0, RollbackReason::ProofFailed, 0);
-    }
 
     #[test]
     fn a_scheme_has_one_form() {
@@ -381,6 +435,26 @@ mod tests {
         w.bytes(&[7; 32]);
         let unknown = from_slice::<Scheme>(&w.finish());
         assert!(matches!(unknown, Err(DecodeError::Invalid(_))), "{unknown:?}");
+    }
+
+    #[test]
+    fn inputs_are_told_apart_by_task_order_and_output() {
+        let parent = |id: u8, output: u64| (Hash([id; 32]), Element::from(output));
+        let digests = [
+            inputs_digest([]),
+            inputs_digest([parent(1, 5)]),
+            inputs_digest([parent(1, 6)]),
+            inputs_digest([parent(2, 5)]),
+            inputs_digest([parent(1, 5), parent(2, 6)]),
+            inputs_digest([parent(2, 6), parent(1, 5)]),
+        ];
+        let distinct: BTreeSet<_> = digests.iter().collect();
+        assert_eq!(distinct.len(), digests.len());
+        // Restated from the documented bytes.
+        let bytes = [&[1; 32][..], &Element::from(5).to_bytes()].concat();
+        assert_eq!(digests[1], keccak256(&[b"cowboy/task-inputs/v1", &bytes]));
+        let all = [&b"cowboy/task-statement/v1"[..], &[7; 32], &digests[1].0].concat();
+        assert_eq!(statement_task(&Hash([7; 32]), &digests[1]), keccak256(&[&all]).0);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::{
         codec::{Decode, DecodeError, Encode, Reader, Writer},
     },
     record,
+    speculation::Bonds,
     timer::{
         Admitted, Auction, Calendar, Config, Fairness, Governed, Key, Params, Place, Policy,
         Proposal, Queue, Scope, Setting, Terms, Timer, TimerError,
@@ -187,20 +188,21 @@ impl Timers {
             desk: Parked::default(),
         };
         // All that may be pending in a genesis document is a policy.
-        let mut connectivity = Connectivity::DEFAULT;
+        let mut others = (Connectivity::DEFAULT, Bonds::DEFAULT);
         let basefee = params.genesis_lane_basefee;
-        timers.prepare(&mut connectivity, params, Height::GENESIS.next(), basefee);
+        let others = (&mut others.0, &mut others.1);
+        timers.prepare(others, params, Height::GENESIS.next(), basefee);
         timers
     }
 
-    /// Makes what was proposed for the next block what it finds, of `connectivity` too. A cycle
-    /// costs `basefee_cycle` there.
+    /// Makes what was proposed for the next block what it finds, of `connectivity` and `bonds` too.
+    /// A cycle costs `basefee_cycle` there.
     ///
     /// The queue, the fairness window and what is due stay as they are. Weights begin again where
     /// `gba-auction` begins or ends, and otherwise keep to their bounds.
     pub(super) fn prepare(
         &mut self,
-        connectivity: &mut Connectivity,
+        (connectivity, bonds): (&mut Connectivity, &mut Bonds),
         params: &Params,
         next: Height,
         basefee_cycle: Wei,
@@ -210,9 +212,10 @@ impl Timers {
             return;
         };
         let (policy, config) = (lane.policy, lane.config);
-        let before = Governed { policy, config, connectivity: *connectivity };
+        let before = Governed { policy, config, connectivity: *connectivity, bonds: *bonds };
         let after = before.with(&due.settings).expect("it was checked when it was proposed");
-        Governed { policy: lane.policy, config: lane.config, connectivity: *connectivity } = after;
+        (lane.policy, lane.config) = (after.policy, after.config);
+        (*connectivity, *bonds) = (after.connectivity, after.bonds);
         if after.is_tighter_than(&before) {
             lane.capped_from = next;
         }
@@ -278,6 +281,12 @@ impl Timers {
 }
 
 impl State {
+    /// Makes what was proposed for the next block what it finds.
+    pub(super) fn prepare(&mut self, next: Height) {
+        let Self { timers, connectivity, bonds, basefee_cycle, params, .. } = self;
+        timers.prepare((connectivity, bonds), &params.timers, next, *basefee_cycle);
+    }
+
     /// Numbers of timers by where they are, for display. The newest state of a chain has its
     /// calendar and asks that; for others, and after a restart, the timers are counted one by one.
     pub fn timer_buckets(&self) -> Buckets {
@@ -301,6 +310,12 @@ impl State {
     /// Prices and parameters of the timer lane.
     pub const fn lane(&self) -> &Lane {
         &self.timers.lane
+    }
+
+    /// All that is governed by keys, as the next block finds it.
+    pub const fn governed(&self) -> Governed {
+        let (lane, connectivity, bonds) = (&self.timers.lane, self.connectivity, self.bonds);
+        Governed { policy: lane.policy, config: lane.config, connectivity, bonds }
     }
 
     /// A timer that has not fired yet.

@@ -11,9 +11,9 @@
 //! 7. Tasks whose deadline has passed expire.
 //! 8. Basefees and governed parameters for H + 1; tips to the proposer.
 //!
-//! A failing transaction changes nothing but its fee and nonce; one whose nonce, chain id,
-//! signature or fee cap does not stand when its turn comes changes nothing and is skipped with a
-//! receipt.
+//! A failing transaction changes nothing but its fee and nonce, except that a completion with a
+//! refused proof ends its commitment; one whose nonce, chain id, signature or fee cap does not
+//! stand when its turn comes changes nothing and is skipped with a receipt.
 
 pub(super) mod actors;
 pub(super) mod agents;
@@ -418,6 +418,11 @@ impl Run<'_> {
             self.state = before;
             self.events.truncate(events);
             self.results.truncate(results);
+            if let Refusal::Task(TaskError::BadProof(_)) = &refusal
+                && let Payload::CompleteTask(complete) = &signed.transaction.payload
+            {
+                self.refuse_proof(complete.task_id);
+            }
             receipt.status = Status::Failed(shortened(refusal.to_string(), MAX_ERROR_BYTES));
         }
         let (mut cycles, mut cells) = signed.least();
@@ -580,8 +585,7 @@ impl Run<'_> {
         state.basefee_cycle = basefee::next(state.basefee_cycle, cycles, meter::TARGET_CYCLES);
         state.basefee_cell = basefee::next(state.basefee_cell, cells, meter::TARGET_CELLS);
         let height = self.block.header.height;
-        let State { timers, connectivity, basefee_cycle, .. } = state;
-        timers.prepare(connectivity, &self.parent.params.timers, height.next(), *basefee_cycle);
+        state.prepare(height.next());
         state.note_order(height);
         if self.tips.is_zero() {
             return report;

@@ -108,6 +108,18 @@ pub struct Witness {
     pub salt: Element,
 }
 
+impl Witness {
+    /// hash_4 of the output.
+    pub fn constraint_hash(&self) -> Element {
+        hash_4(self.output)
+    }
+
+    /// hash_2 of the constraint hash and the salt.
+    pub fn output_commitment(&self) -> Element {
+        hash_2(self.constraint_hash(), self.salt)
+    }
+}
+
 impl fmt::Debug for Witness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Witness(..)")
@@ -116,9 +128,12 @@ impl fmt::Debug for Witness {
 
 /// What a proof says: this agent has, for this task, an output with this hash behind this
 /// commitment.
+///
+/// On the chain, its first element names a task and what its output was made from
+/// (`chain::statement_task`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement {
-    /// The task's id.
+    /// The task: on a chain, a hash of its id and of the digest of its inputs.
     pub task_id: Element,
     /// The agent's key.
     pub agent: Element,

@@ -7,8 +7,9 @@
 //!
 //! `mode` sets what the presets differ in; what was set by itself stays, whatever the mode.
 //!
-//! Amounts are in the smallest unit, times in milliseconds. Fractions are kept in basis points:
-//! `stake.slashPercentage: 0.1` is 1,000 of them.
+//! Amounts are in the smallest unit, times in milliseconds. Fractions are kept in units of their
+//! last decimal: `features.rolloutPercentage: 0.1` is 10 of them. What failures cost is the chain's
+//! to say ([`Bonds`](super::Bonds)); options that AgenC has for it are refused by name.
 
 use super::{breaker, stake::WHOLE};
 use crate::{names, proof::Generator};
@@ -45,9 +46,9 @@ impl Mode {
     /// What it sets: `maxDepth`, `maxParallelBranches`, `stake.minStake`, `stake.stakePerDepth`.
     const fn preset(self) -> Option<[(&'static str, u64); 4]> {
         let [depth, branches, min, per_depth] = match self {
-            Self::Conservative => [2, 2, 5_000_000, 2_500_000],
-            Self::Balanced => [5, 4, 1_000_000, 500_000],
-            Self::Aggressive => [10, 8, 500_000, 250_000],
+            Self::Conservative => [2, 2, 500_000_000_000, 250_000_000_000],
+            Self::Balanced => [5, 4, 100_000_000_000, 50_000_000_000],
+            Self::Aggressive => [10, 8, 50_000_000_000, 25_000_000_000],
             Self::Custom => return None,
         };
         Some([
@@ -72,23 +73,6 @@ pub enum Policy {
 }
 
 names!(Policy: Cascade = "cascade", Selective = "selective", Checkpoint = "checkpoint");
-
-/// What each reason costs of the trigger's bond, in basis points (speculation.md, slashing).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slashing {
-    /// The proof was refused; `stake.slashPercentage` is the same option.
-    pub proof_failed: u64,
-    /// The proof was late.
-    pub proof_timeout: u64,
-    /// An ancestor failed.
-    pub ancestor_failed: u64,
-    /// The claim expired.
-    pub claim_expired: u64,
-    /// A cancellation.
-    pub manual_cancel: u64,
-    /// The commitment expired.
-    pub commitment_expired: u64,
-}
 
 /// How speculation is to go. [`Default`] is the preset `balanced`, switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,14 +99,12 @@ pub struct Config {
     pub max_retries: u64,
     /// The wait before the second attempt; twice that before the third, and so on.
     pub retry_delay_ms: u64,
-    /// Bond of a task at depth 0.
+    /// Bond of a task at depth 0, where the chain does not ask for more.
     pub min_stake: u64,
     /// What may be locked in all.
     pub max_stake: u64,
-    /// What each level adds to the bond.
+    /// What each level adds to the bond, where the chain does not ask for more.
     pub stake_per_depth: u64,
-    /// What failures cost.
-    pub slashing: Slashing,
     /// How long nothing speculates after a slash.
     pub cooldown_period_ms: u64,
     /// What makes the proofs; read by the prover.
@@ -175,17 +157,9 @@ impl Default for Config {
             max_concurrent: 5,
             max_retries: 3,
             retry_delay_ms: 1_000,
-            min_stake: 1_000_000,
-            max_stake: 1_000_000_000,
-            stake_per_depth: 500_000,
-            slashing: Slashing {
-                proof_failed: 1_000,
-                proof_timeout: 500,
-                ancestor_failed: 0,
-                claim_expired: 500,
-                manual_cancel: 0,
-                commitment_expired: 500,
-            },
+            min_stake: 100_000_000_000,
+            max_stake: 100_000_000_000_000,
+            stake_per_depth: 50_000_000_000,
             cooldown_period_ms: 0,
             generator: Generator::Groth16,
             worker_threads: 4,
@@ -240,6 +214,15 @@ pub enum Problem {
         /// What may be given.
         range: String,
     },
+    /// A value that the chain governs.
+    #[error(
+        "the chain says that, not its agents: `chain params get {field}` shows it; a topology has it \
+         as `tasks: {{{field}: …}}`, in basis points"
+    )]
+    OfTheChain {
+        /// The field of `tasks`, and the end of the governed parameter's key.
+        field: &'static str,
+    },
     /// Given more than once.
     #[error("is given twice")]
     Twice,
@@ -252,6 +235,7 @@ impl Problem {
             Self::UnknownOption => "unknown_option",
             Self::OutOfRange { .. } => "out_of_range",
             Self::NotAvailable { .. } => "not_available",
+            Self::OfTheChain { .. } => "of_the_chain",
             Self::Twice => "twice",
         }
     }
@@ -272,8 +256,17 @@ enum Kind {
 
 /// For an option that nothing bounds.
 const ANY: Kind = Kind::Whole(0, u64::MAX);
-/// A share of a bond: §12.2 bounds `slashPercentage` to 0.5.
-const SHARE: Kind = Kind::Decimal(4, 0, 5_000);
+
+/// Options of AgenC that are parameters of the chain here, and what they are called there.
+const OF_THE_CHAIN: [(&str, &str); 7] = [
+    ("stake.slashPercentage", "slash_proof_failed"),
+    ("slash.proofFailed", "slash_proof_failed"),
+    ("slash.proofTimeout", "slash_proof_timeout"),
+    ("slash.ancestorFailed", "slash_ancestor_failed"),
+    ("slash.claimExpired", "slash_claim_expired"),
+    ("slash.manualCancel", "slash_manual_cancel"),
+    ("slash.commitmentExpired", "slash_commitment_expired"),
+];
 
 struct Choice {
     name: &'static str,
@@ -331,7 +324,7 @@ const FLAG: Kind = Kind::Flag;
 const OFF: Kind = Kind::Name(&["false", "true"], 1);
 
 /// All options, in the order of §12.2, then those of §3.2.5, §4.2 and §4.3, then ours.
-static OPTIONS: [Choice; 39] = [
+static OPTIONS: [Choice; 32] = [
     row!(flag "enabled", FLAG, enabled),
     row!(name "mode", 4 => Mode, mode),
     row!("maxDepth", Kind::Whole(1, MAX_DEPTH), max_depth),
@@ -341,7 +334,6 @@ static OPTIONS: [Choice; 39] = [
     row!("stake.minStake", ANY, min_stake),
     row!("stake.maxStake", ANY, max_stake),
     row!("stake.stakePerDepth", ANY, stake_per_depth),
-    row!("stake.slashPercentage", Kind::Decimal(4, 100, 5_000), slashing.proof_failed),
     row!("stake.cooldownPeriodMs", ANY, cooldown_period_ms),
     row!(name "proof.generator", Generator::AVAILABLE => Generator, generator),
     row!("proof.workerThreads", Kind::Whole(1, 32), worker_threads),
@@ -369,12 +361,6 @@ static OPTIONS: [Choice; 39] = [
     row!("maxRetries", Kind::Whole(1, 20), max_retries),
     row!("retryDelayMs", Kind::Whole(1, 3_600_000), retry_delay_ms),
     row!("limits.retainedTasks", ANY, retained_tasks),
-    row!("slash.proofFailed", SHARE, slashing.proof_failed),
-    row!("slash.proofTimeout", SHARE, slashing.proof_timeout),
-    row!("slash.ancestorFailed", SHARE, slashing.ancestor_failed),
-    row!("slash.claimExpired", SHARE, slashing.claim_expired),
-    row!("slash.manualCancel", SHARE, slashing.manual_cancel),
-    row!("slash.commitmentExpired", SHARE, slashing.commitment_expired),
     row!("breaker.threshold", Kind::Whole(1, 1_000), breaker.threshold),
     row!("breaker.resetMs", ANY, breaker.reset_ms),
 ];
@@ -406,7 +392,9 @@ impl Config {
             let error = |problem| ConfigError { option: name.to_owned(), problem };
             let known = |one: &&Choice| one.name == name || one.other == Some(name);
             let Some(choice) = OPTIONS.iter().find(known) else {
-                wrong.push(error(Problem::UnknownOption));
+                let governed = OF_THE_CHAIN.iter().find(|(option, _)| *option == name);
+                let problem = governed.map(|(_, field)| Problem::OfTheChain { field });
+                wrong.push(error(problem.unwrap_or(Problem::UnknownOption)));
                 continue;
             };
             match choice.kind.read(value) {
@@ -467,19 +455,6 @@ impl Config {
     /// Live tips at most.
     pub const fn branches(&self) -> u64 {
         if self.enable_parallel_speculation { self.max_parallel_branches } else { 1 }
-    }
-
-    /// Basis points that a reason costs.
-    pub const fn slash_points(&self, reason: super::RollbackReason) -> u64 {
-        use super::RollbackReason as R;
-        match reason {
-            R::ProofFailed => self.slashing.proof_failed,
-            R::ProofTimeout => self.slashing.proof_timeout,
-            R::AncestorFailed => self.slashing.ancestor_failed,
-            R::ClaimExpired => self.slashing.claim_expired,
-            R::ManualCancel => self.slashing.manual_cancel,
-            R::CommitmentExpired => self.slashing.commitment_expired,
-        }
     }
 }
 
@@ -603,9 +578,14 @@ mod tests {
             "speculation.limits.maxMemoryMb: `511` is out of range: expected 512 or more",
         );
         check(
-            "stake.slashPercentage",
-            "0.51",
-            "speculation.stake.slashPercentage: `0.51` is out of range: expected 0.01 to 0.5, at most 4 decimals",
+            "features.rolloutPercentage",
+            "100.1",
+            "speculation.features.rolloutPercentage: `100.1` is out of range: expected 0 to 100, at most 2 decimals",
+        );
+        check(
+            "slash.proofFailed",
+            "0.5",
+            "speculation.slash.proofFailed: the chain says that, not its agents: `chain params get slash_proof_failed` shows it; a topology has it as `tasks: {slash_proof_failed: …}`, in basis points",
         );
         check(
             "proof.generator",
@@ -642,15 +622,15 @@ mod tests {
         };
         let config = Config::default();
         let mode = |mode: &'static str| config.with([("mode", mode)]).unwrap();
-        assert_eq!(read(&config), (5, 4, 1_000_000, 500_000));
-        assert_eq!(read(&mode("conservative")), (2, 2, 5_000_000, 2_500_000));
+        assert_eq!(read(&config), (5, 4, 100_000_000_000, 50_000_000_000));
+        assert_eq!(read(&mode("conservative")), (2, 2, 500_000_000_000, 250_000_000_000));
         assert_eq!(read(&mode("balanced")), read(&config));
-        assert_eq!(read(&mode("aggressive")), (10, 8, 500_000, 250_000));
+        assert_eq!(read(&mode("aggressive")), (10, 8, 50_000_000_000, 25_000_000_000));
         assert_eq!(read(&mode("aggressive").with([("mode", "custom")]).unwrap()).0, 10);
         let depth = config.with([("maxDepth", "7"), ("mode", "conservative")]).unwrap();
-        assert_eq!(read(&depth), (7, 2, 5_000_000, 2_500_000));
+        assert_eq!(read(&depth), (7, 2, 500_000_000_000, 250_000_000_000));
         let later = depth.with([("mode", "aggressive")]).unwrap();
-        assert_eq!(read(&later), (7, 8, 500_000, 250_000));
+        assert_eq!(read(&later), (7, 8, 50_000_000_000, 25_000_000_000));
         assert!(later.is_explicit("maxDepth") && !later.is_explicit("stake.minStake"));
     }
 
@@ -673,15 +653,5 @@ mod tests {
         assert_eq!(point(10_000, 2), "100");
         assert_eq!(point(3_330, 2), "33.3");
         assert_eq!(point(1, 4), "0.0001");
-    }
-
-    #[test]
-    fn shares_of_bonds_are_set_by_reason() {
-        let config = Config::default();
-        let config = config.with([("slash.proofTimeout", "0.2")]).unwrap();
-        let config = config.with([("stake.slashPercentage", "0.5")]).unwrap();
-        assert_eq!(config.slashing.proof_timeout, 2_000);
-        assert_eq!(config.get("slash.proofFailed").as_deref(), Some("0.5"));
-        assert_eq!(config.slashing.claim_expired, 500);
     }
 }

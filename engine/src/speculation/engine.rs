@@ -1,8 +1,8 @@
 //! All machines of speculation as one.
 
 use super::{
-    CommitmentStatus, Config, ConfigError, FailError, Link, PROOF_BYTES, ProofStatus, Reason,
-    Refused, Request, RollbackReason, Scheduled, Stake, Status, TaskId,
+    Bonds, CommitmentStatus, Config, ConfigError, FailError, Link, PROOF_BYTES, ProofStatus,
+    Reason, Refused, Request, RollbackReason, Scheduled, Stake, Status, TaskId,
     breaker::{Breaker, BreakerState},
     deferral::Deferral,
     graph::Graph,
@@ -268,6 +268,7 @@ pub struct Speculation {
     pub(super) deferral: Deferral,
     pub(super) terms: Table<Terms>,
     pub(super) stake: Stake,
+    pub(super) bonds: Bonds,
     pub(super) breaker: Breaker,
     /// The task that the half-open breaker let through.
     pub(super) probe: Option<TaskId>,
@@ -295,6 +296,7 @@ impl Speculation {
             deferral: Deferral::default(),
             terms: Table::default(),
             stake: Stake::default(),
+            bonds: Bonds::UNBOUND,
             breaker: Breaker::default(),
             probe: None,
             cooldown_until: 0,
@@ -659,8 +661,7 @@ impl Speculation {
         if depth > config.max_depth {
             return Err(at_depth(Reason::DepthExceeded));
         }
-        let price = config.stake_per_depth.checked_mul(depth);
-        let bond = price.and_then(|price| price.checked_add(config.min_stake));
+        let bond = self.price(depth);
         let needed = Wei::new(bond.map_or(u128::MAX, u128::from));
         let at_price = |reason| Refused { bond: Some(needed), ..at_depth(reason) };
         let free = self.stake.free(Wei::new(config.max_stake.into()));

@@ -37,6 +37,7 @@
 //! | [`ledger`] | commitments, by task and by output |
 //! | [`deferral`] | proofs, until they may go out |
 //! | [`stake`] | what is available, locked, slashed |
+//! | [`bonds`] | what a chain asks of bonds, and what reasons cost |
 //! | [`rollback`] | reasons, what is undone, one plan at a time |
 //! | [`breaker`] | when not to speculate |
 //! | [`scheduler`] | who is accepted, and why not |
@@ -44,6 +45,7 @@
 //! | [`settle`] | what follows from a call: confirmations, rollbacks, deadlines |
 //! | [`snapshot`] | the machine as bytes |
 
+pub mod bonds;
 pub mod breaker;
 pub mod config;
 pub mod deferral;
@@ -60,6 +62,7 @@ mod table;
 mod tests;
 mod walk;
 
+pub use bonds::{Bonds, Slashing};
 pub use breaker::{Breaker, BreakerState};
 pub use config::{Config, ConfigError, Mode, Policy};
 pub use deferral::ProofStatus;

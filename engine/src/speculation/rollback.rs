@@ -14,11 +14,11 @@ pub enum RollbackReason {
     ProofFailed,
     /// The proof was not there, or not confirmed, in time.
     ProofTimeout,
-    /// An ancestor failed elsewhere.
+    /// An ancestor failed.
     AncestorFailed,
     /// The claim on the task expired.
     ClaimExpired,
-    /// Somebody asked for it.
+    /// A cancellation.
     ManualCancel,
     /// The commitment's time was over.
     CommitmentExpired,

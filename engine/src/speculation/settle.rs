@@ -219,7 +219,7 @@ impl Speculation {
         for &one in &affected {
             let bond = self.bond(one);
             let lost = if one == at {
-                self.stake.slash(bond, self.config.slash_points(reason))
+                self.stake.slash(bond, self.bonds.slashing.points(reason))
             } else {
                 self.keep_checkpoint(one);
                 self.stake.release(bond);

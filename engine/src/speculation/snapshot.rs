@@ -9,7 +9,7 @@
 //! proofs that were being made are asked for again.
 
 use super::{
-    Commitment, CommitmentStatus, Config, Graph, Link, Opening, PROOF_BYTES, ProofStatus,
+    Bonds, Commitment, CommitmentStatus, Config, Graph, Link, Opening, PROOF_BYTES, ProofStatus,
     RollbackReason, Speculation, Stake, Status, Summary, TaskId,
     breaker::Breaker,
     deferral::Entry,
@@ -30,7 +30,7 @@ use crate::{
 use std::collections::BTreeSet;
 
 /// The form of snapshots; another one is refused.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Why bytes are no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +64,7 @@ struct Image {
     config: Vec<(String, String)>,
     now: u64,
     stake: Stake,
+    bonds: Bonds,
     breaker: Breaker,
     probe: Option<TaskId>,
     cooldown_until: u64,
@@ -82,6 +83,7 @@ record!(Image {
     config,
     now,
     stake,
+    bonds,
     breaker,
     probe,
     cooldown_until,
@@ -201,6 +203,7 @@ impl Speculation {
             config: self.config.explicit().map(|(name, value)| (name.to_owned(), value)).collect(),
             now: self.now,
             stake: self.stake,
+            bonds: self.bonds,
             breaker: self.breaker.clone(),
             probe: self.probe,
             cooldown_until: self.cooldown_until,
@@ -285,6 +288,7 @@ impl Image {
         }
         self.check_rest(&machine.graph)?;
         machine.stake = self.stake;
+        machine.bonds = self.bonds;
         machine.breaker = self.breaker.clone();
         machine.probe = self.probe;
         machine.cooldown_until = self.cooldown_until;

@@ -3,7 +3,13 @@
 //! A bond is locked at scheduling and released or slashed exactly once. available = deposited −
 //! slashed; locked is a part of it. Work is accepted while locked ≤ min(available, maxStake);
 //! a deposit that is taken back later stops new work, not what runs.
+//!
+//! A machine slashes by its own shares, those of the source unless it was told others. One whose
+//! bonds are on a chain is told [`Slashing::NONE`](super::Slashing::NONE), and each slash as the
+//! chain reports it ([`Speculation::book_slash`]): its books are then the sum of the chain's
+//! events.
 
+use super::{Bonds, Speculation, Status, TaskId};
 use crate::{primitives::Wei, record};
 
 /// Basis points of the whole.
@@ -46,9 +52,60 @@ impl Stake {
         self.release(bond);
         let share = bond.saturating_mul(points.min(WHOLE).into()).get() / u128::from(WHOLE);
         let lost = Wei::new(share).min(self.available);
+        self.lose(lost);
+        lost
+    }
+
+    fn lose(&mut self, lost: Wei) {
         self.available = self.available.saturating_sub(lost);
         self.slashed = self.slashed.saturating_add(lost);
-        lost
+    }
+}
+
+impl Speculation {
+    /// Tells what is asked of bonds from the next task on, and what rollbacks cost from now on.
+    pub const fn set_bonds(&mut self, bonds: Bonds) {
+        self.bonds = bonds;
+    }
+
+    /// What is asked of bonds.
+    pub const fn bonds(&self) -> &Bonds {
+        &self.bonds
+    }
+
+    /// What a task is accepted for at a depth, by the options or by what is asked of bonds,
+    /// whichever is more; `None`: more than can be counted.
+    pub fn price(&self, depth: u64) -> Option<u64> {
+        let base = self.config.min_stake.max(self.bonds.base);
+        let per_depth = self.config.stake_per_depth.max(self.bonds.per_depth);
+        per_depth.checked_mul(depth)?.checked_add(base)
+    }
+
+    /// Books what a chain has slashed of a bond; all of it, also beyond what is deposited. Nothing
+    /// speculates for `stake.cooldownPeriodMs` from then on.
+    pub fn book_slash(&mut self, lost: Wei, now: u64) {
+        self.advance(now);
+        if !lost.is_zero() {
+            self.stake.lose(lost);
+            self.cooldown_until = self.now.saturating_add(self.config.cooldown_period_ms);
+        }
+    }
+
+    /// Locks a larger bond for a live task, whose commitment the chain has not taken for the one
+    /// that was locked; says whether there is stake for it.
+    pub fn raise_bond(&mut self, task: &TaskId, bond: u64, now: u64) -> bool {
+        self.advance(now);
+        let live = |status: Status| status.is_live();
+        let Some(at) = self.graph.find(task).filter(|&at| live(self.graph.status_of(at))) else {
+            return false;
+        };
+        let more = Wei::new(bond.saturating_sub(self.terms[at].bond).into());
+        if more > self.stake.free(Wei::new(self.config.max_stake.into())) {
+            return false;
+        }
+        self.stake.lock(more);
+        self.terms[at].bond = self.terms[at].bond.max(bond);
+        true
     }
 }
 

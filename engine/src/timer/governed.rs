@@ -1,5 +1,5 @@
-//! What is governed of timers and of runners' connections: the keys, their bounds, and what has to
-//! hold of all values together.
+//! What is governed of timers, of runners' connections and of tasks' bonds: the keys, their bounds,
+//! and what has to hold of all values together.
 //!
 //! One check for all: [`Governed::check`] holds of a genesis document, and of the values of every
 //! height at which a [proposal](super::proposals) activates.
@@ -8,6 +8,7 @@ use super::{Config, Params, Policy};
 use crate::{
     fees::{basefee::MOST_LANE_BASEFEE, meter},
     presence::Connectivity,
+    speculation::{Bonds, Slashing},
 };
 
 /// All that is governed by keys, as a block finds it.
@@ -19,6 +20,8 @@ pub struct Governed {
     pub config: Config,
     /// Parameters of runners' connections and of the MRU preference.
     pub connectivity: Connectivity,
+    /// Least bonds of tasks' commitments, and what of them is slashed.
+    pub bonds: Bonds,
 }
 
 /// A governed parameter: its key, and what it may be.
@@ -43,6 +46,8 @@ impl Key {
     pub const POLICY: &'static str = "system:cip1:policy";
     /// What the keys of [`Connectivity`] begin with.
     pub const CONNECTIVITY: &'static str = "system:cip11:";
+    /// What the keys of [`Bonds`] begin with.
+    pub const TASKS: &'static str = "system:tasks:";
     /// The key of [`Connectivity::stale_heartbeat_blocks`].
     pub const STALE_HEARTBEAT: &'static str = "system:cip11:stale_heartbeat_blocks";
 
@@ -59,6 +64,7 @@ impl Key {
             Some("cip3") => "CIP-3",
             Some("cip5") => "CIP-5",
             Some("cip11") => "CIP-11 §13",
+            Some("tasks") => "AgenC §4.4",
             _ => "this devnet",
         }
     }
@@ -239,6 +245,28 @@ keys! {
     config.least_share_of_bought_cycles: u64 = "system:fees:least_share_of_bought_cycles",
         0..=1_000, "per mille",
         "what a call or deployment pays at least of the cycles that it bought, per mille";
+    bonds.base: u64 = "system:tasks:bond_base", 1..=Bonds::MAX, "wei",
+        "the least bond of a commitment to a task without uncompleted ancestors";
+    bonds.per_depth: u64 = "system:tasks:bond_per_depth", 0..=Bonds::MAX, "wei",
+        "what each uncompleted task on the longest path above it adds to the least bond";
+    bonds.slashing.ancestor_failed: u64 = "system:tasks:slash_ancestor_failed",
+        0..=Slashing::MAX, "basis points",
+        "share of its bond that a task loses which is given up since an ancestor failed";
+    bonds.slashing.claim_expired: u64 = "system:tasks:slash_claim_expired",
+        0..=Slashing::MAX, "basis points",
+        "share of its bond that a task loses whose claim or deadline has passed";
+    bonds.slashing.commitment_expired: u64 = "system:tasks:slash_commitment_expired",
+        0..=Slashing::MAX, "basis points",
+        "share of its bond that a task loses whose commitment has expired";
+    bonds.slashing.manual_cancel: u64 = "system:tasks:slash_manual_cancel",
+        0..=Slashing::MAX, "basis points",
+        "share of its bond that a task loses which its agent gives up";
+    bonds.slashing.proof_failed: u64 = "system:tasks:slash_proof_failed",
+        0..=Slashing::MAX, "basis points",
+        "share of its bond that a task loses whose proof is refused";
+    bonds.slashing.proof_timeout: u64 = "system:tasks:slash_proof_timeout",
+        0..=Slashing::MAX, "basis points",
+        "share of its bond that a task loses whose proof is late";
 }
 
 /// How two values have to be in order.
@@ -280,10 +308,17 @@ const ORDERED: [(&str, Relation, &str); 6] = [
     ("system:cip1:weight_starvation_floor", Relation::AtMost, "system:cip1:weight_max"),
 ];
 
+/// What a chain begins with whose genesis document says nothing else.
+impl Default for Governed {
+    fn default() -> Self {
+        Self::first(&Params::default(), Connectivity::DEFAULT, Bonds::DEFAULT)
+    }
+}
+
 impl Governed {
     /// What a chain begins with.
-    pub const fn first(params: &Params, connectivity: Connectivity) -> Self {
-        Self { policy: params.policy, config: params.config, connectivity }
+    pub const fn first(params: &Params, connectivity: Connectivity, bonds: Bonds) -> Self {
+        Self { policy: params.policy, config: params.config, connectivity, bonds }
     }
 
     /// What is wrong: a value out of its bounds, or two that do not go together.
@@ -315,7 +350,7 @@ impl Governed {
 impl Params {
     /// What is wrong with a genesis document's values.
     pub fn check(&self) -> Result<(), ParameterError> {
-        Governed::first(self, Connectivity::DEFAULT).check()?;
+        Governed::first(self, Connectivity::DEFAULT, Bonds::DEFAULT).check()?;
         let (basefee, curve) = (self.genesis_lane_basefee, self.config.lane_basefee);
         match curve.holds(basefee) {
             true => Ok(()),
@@ -331,7 +366,14 @@ impl Params {
 impl Connectivity {
     /// What is wrong with a genesis document's values.
     pub fn check(&self) -> Result<(), ParameterError> {
-        Governed::first(&Params::default(), *self).check()
+        Governed { connectivity: *self, ..Governed::default() }.check()
+    }
+}
+
+impl Bonds {
+    /// What is wrong with a genesis document's values.
+    pub fn check(&self) -> Result<(), ParameterError> {
+        Governed { bonds: *self, ..Governed::default() }.check()
     }
 }
 
@@ -422,7 +464,7 @@ mod tests {
     use crate::primitives::Wei;
 
     fn first() -> Governed {
-        Governed::first(&Params::default(), Connectivity::DEFAULT)
+        Governed::default()
     }
 
     #[test]

@@ -115,7 +115,6 @@ pub fn propose(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{presence::Connectivity, timer::Params};
     use proptest::prelude::*;
 
     const LANE: &str = "system:cip5:lane_timer_cycles";
@@ -129,7 +128,7 @@ mod tests {
     }
 
     fn first() -> Governed {
-        Governed::first(&Params::default(), Connectivity::DEFAULT)
+        Governed::default()
     }
 
     /// All proposals one after the other, where the next block is 10.

@@ -20,11 +20,9 @@ use cowboy_devnet::{
 };
 use cowboy_engine::{
     chain::transaction::{Payload, SetParameter, SetPhase, UpdateTimerConfig},
-    presence::{Connectivity, Phase, PhaseError},
+    presence::{Phase, PhaseError},
     primitives::Height,
-    timer::{
-        self, Governed, Key, ParameterError, Proposal, Setting as Proposed, proposals::propose,
-    },
+    timer::{Governed, Key, ParameterError, Proposal, Setting as Proposed, proposals::propose},
 };
 use serde::Serialize;
 use std::{collections::BTreeMap, ops::RangeInclusive};
@@ -225,7 +223,7 @@ fn check(all: &[GovernedParameter], head: u64, payload: &Payload) -> Result<(), 
     if settings.iter().any(|setting| Key::named(&setting.key).is_err()) {
         return Ok(());
     }
-    let mut now = Governed::first(&timer::Params::default(), Connectivity::DEFAULT);
+    let mut now = Governed::default();
     let mut pending: BTreeMap<u64, Vec<Proposed>> = BTreeMap::new();
     for GovernedParameter { key, value, choices, pending: later, .. } in all {
         let numbered = |setting: &Setting| match setting {

@@ -10,7 +10,7 @@ use cowboy_devnet::{
     orchestrator::files::{memory_mib, needed},
     topology::{
         ConnectivitySection, MAX_RUNNERS, Name, Overrides, Plan, RunnerPlan, TEMPLATE,
-        TimersSection, Topology, Visibility,
+        TasksSection, TimersSection, Topology, Visibility,
     },
 };
 use cowboy_engine::timer::{self, Activation, Policy};
@@ -108,6 +108,9 @@ pub struct Resolved {
     /// How timers compete, and their limits.
     #[cfg_attr(test, schema(value_type = Object))]
     timers: TimersSection,
+    /// What the chain asks of bonds under commitments to tasks' outputs.
+    #[cfg_attr(test, schema(value_type = Object))]
+    tasks: TasksSection,
     /// The migration phase that the chain begins in.
     migration_phase: String,
     /// The validators, in the set's order.
@@ -216,6 +219,7 @@ impl Resolved {
             },
             connectivity: ConnectivitySection::of(&plan.connectivity),
             timers: TimersSection::of(&plan.timers),
+            tasks: TasksSection::of(&plan.bonds),
             migration_phase: plan.phase.to_string(),
             validators: plan
                 .validators

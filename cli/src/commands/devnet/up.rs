@@ -161,6 +161,7 @@ fn same_chain(plan: &Plan, saved: &Plan) -> Result<(), CliError> {
         ("accounts", plan.accounts != saved.accounts),
         ("connectivity", plan.connectivity != saved.connectivity),
         ("timers", plan.timers != saved.timers),
+        ("bonds of tasks", plan.bonds != saved.bonds),
         ("proof generator", other_proofs),
     ];
     let differs: Vec<_> = differs.iter().filter(|(_, d)| *d).map(|(name, _)| *name).collect();

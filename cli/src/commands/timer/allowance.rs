@@ -5,9 +5,8 @@ use cowboy_devnet::{
     client::{Client, ClientError},
 };
 use cowboy_engine::{
-    presence::Connectivity,
     primitives::{Address, CBY, Height, InCby, Wei},
-    timer::{Governed, Key, Params, Policy, Request, Terms},
+    timer::{Governed, Key, Policy, Request, Terms},
 };
 use serde::Deserialize;
 
@@ -67,7 +66,7 @@ pub async fn for_one(
 ) -> Result<Wei, ClientError> {
     let parameters = client.parameters().await?;
     let lane = client.timer_fees(&LaneQuery { from: None, limit: Some(1) }).await?.pop();
-    let mut governed = Governed::first(&Params::default(), Connectivity::DEFAULT);
+    let mut governed = Governed::default();
     for parameter in client.governance().await? {
         // A key that this program does not know bounds nothing that it works out.
         match parameter.value {

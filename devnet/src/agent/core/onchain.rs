@@ -2,15 +2,22 @@
 
 use super::{Action, Core, Count};
 use crate::{
-    agent::letter::{Kind, Letter},
+    agent::letter::{Commitment, Kind, Letter},
     api::types::TaskStatus,
+    chain::ledger::Ledger,
     speculation::pipeline::Fault,
+    storage::EventFilter,
 };
 use cowboy_engine::{
-    chain::{self, State},
-    primitives::{Address, Hash},
+    chain::{self, EventKind, State, event::CommitmentResolved},
+    primitives::{Address, Hash, Height, Wei},
     speculation::{Answer, Confirmation, RollbackReason, TaskId},
 };
+
+/// The name that an error of the chain's begins with.
+fn name(error: &str) -> &str {
+    error.split(':').next().unwrap_or_default()
+}
 
 impl Core {
     /// A letter has reached a validator's mempool.
@@ -45,6 +52,18 @@ impl Core {
         let Some(place) = self.place(&letter.task) else { return };
         let present = self.runs[&place.0].tasks[place.1].attempt == letter.attempt;
         match letter.kind {
+            // Its commitment was refused before it, and goes out again.
+            Kind::Complete { .. } if present && name(error) == "NoCommitment" => {
+                self.send(letter.task, letter.attempt, letter.kind);
+            }
+            // It is made from outputs that its parents have no more: it is made again.
+            Kind::Complete { .. } | Kind::Commit
+                if present && ["StaleInputs", "ParentNotCommitted"].contains(&name(error)) =>
+            {
+                self.change(place, |task| task.reason = Some(error.to_owned()));
+                self.drop_output(place);
+                self.undo(letter.task, RollbackReason::AncestorFailed, now);
+            }
             Kind::Complete { submission, .. } => {
                 if present {
                     self.change(place, |task| task.reason = Some(error.to_owned()));
@@ -52,6 +71,18 @@ impl Core {
                 self.counts.push(Count::ProofFailed { task: letter.task });
                 // Stale where it was undone meanwhile.
                 let _ = self.machine.answer(letter.task, submission, Answer::Rejected, now);
+            }
+            // The chain asks for more than when the task was accepted.
+            Kind::Commit if present && name(error) == "BondTooLow" && self.raises(place, now) => {
+                self.send(letter.task, letter.attempt, Kind::Commit);
+            }
+            // As far as the chain knows nothing has failed: it has taken the ancestor's proof after
+            // all. The bond comes back all the same, unless another attempt has use for it.
+            Kind::Resolve(Some(RollbackReason::AncestorFailed))
+                if present && name(error) == "NoAncestorFailed" =>
+            {
+                let cancel = Kind::Resolve(Some(RollbackReason::ManualCancel));
+                self.send(letter.task, letter.attempt, cancel);
             }
             // An earlier process has committed to another output.
             Kind::Commit if present && error.starts_with("CommitmentExists") => {
@@ -75,6 +106,69 @@ impl Core {
             _ => {}
         }
         self.go_on(now);
+    }
+
+    /// Locks as much for a task as the chain asks for now, if it is more and there is stake for it.
+    fn raises(&mut self, place: (u64, usize), now: u64) -> bool {
+        let task = &self.runs[&place.0].tasks[place.1];
+        let (id, before) = (task.id, task.bond.unwrap_or(0));
+        let Some(wanted) = self.machine.price(task.depth.into()) else { return false };
+        if wanted <= before || !self.machine.raise_bond(&id, wanted, now) {
+            return false;
+        }
+        self.change(place, |task| task.bond = Some(wanted));
+        true
+    }
+
+    /// Books what the blocks up to `next` have resolved that were not seen here.
+    pub(in crate::agent) fn book_missed(&mut self, ledger: &Ledger, next: Height, now: u64) {
+        /// Events that are read at a time.
+        const PAGE: u32 = 1_000;
+        while self.booked.next() < next {
+            let from = self.booked.next();
+            let filter = EventFilter { from, kind: Some("CommitmentResolved"), limit: PAGE };
+            let page = match ledger.store().events(filter) {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::error!(%error, %from, "what was slashed since then is not known");
+                    return;
+                }
+            };
+            // A page may end within a block, which is read again as a whole; none fills a page.
+            let last = page.rows.last().filter(|_| page.more).map(|event| event.height);
+            let until = last.map_or(next, |last| last.max(from.next())).min(next);
+            for event in page.rows.iter().filter(|event| event.height < until) {
+                if let EventKind::CommitmentResolved(resolved) = &event.event.kind {
+                    self.resolved(resolved, now);
+                }
+            }
+            self.booked = Height::new(until.get().saturating_sub(1)).max(self.booked);
+        }
+    }
+
+    /// The chain has ended a commitment, and says what that cost.
+    pub(in crate::agent) fn resolved(&mut self, event: &CommitmentResolved, now: u64) {
+        let CommitmentResolved { task_id, agent, reason, released, slashed } = event;
+        if *agent != self.agent {
+            return;
+        }
+        self.dirty_books = true;
+        self.machine.book_slash(*slashed, now);
+        if !slashed.is_zero() {
+            let (task, reason, amount) = (*task_id, *reason, *slashed);
+            self.counts.push(Count::Slashed { task, reason, amount });
+        }
+        let Some(place) = self.place(task_id) else { return };
+        let Some(number) = self.runs[&place.0].tasks[place.1].undone_by else { return };
+        self.change(place, |task| task.undone_by = None);
+        let mut rollbacks = self.rollbacks.iter_mut();
+        if let Some(undone) = rollbacks.find(|one| one.number == number && reason.is_some()) {
+            let wei = |amount: &Wei| u64::try_from(amount.get()).unwrap_or(u64::MAX);
+            undone.slashed = undone.slashed.saturating_add(wei(slashed));
+            undone.released = undone.released.saturating_add(wei(released));
+            self.new_rollbacks.push(undone.clone());
+        }
+        self.heed_all(now);
     }
 
     /// The chain has taken the proof of a task, whoever brought it.
@@ -103,6 +197,17 @@ impl Core {
         self.go_on(now);
     }
 
+    /// Why a task that is not live was undone, as the chain is to be told.
+    fn undone_for(&self, place: (u64, usize)) -> RollbackReason {
+        let task = &self.runs[&place.0].tasks[place.1];
+        let undone = self.rollbacks.iter().rev().find(|one| Some(one.number) == task.undone_by);
+        let reason = undone.and_then(|undone| match undone.task_id.0 == task.id {
+            true => RollbackReason::named(&undone.reason),
+            false => Some(RollbackReason::AncestorFailed),
+        });
+        reason.unwrap_or(RollbackReason::ManualCancel)
+    }
+
     /// Goes on where an earlier process stopped, the chain being at `state`: what was under way is
     /// done again, and the chain is told what it does not know yet.
     pub(in crate::agent) fn resume(&mut self, state: &State, now: u64) {
@@ -124,14 +229,13 @@ impl Core {
                 || (!completed && claimed.is_some_and(|one| of_agent(&one.agent)));
             if status.is_final() || status == TaskStatus::Waiting {
                 if held {
-                    let reason = Some(RollbackReason::ManualCancel).filter(|_| !completed);
+                    let reason = Some(self.undone_for((number, at))).filter(|_| !completed);
                     self.send(id, attempt, Kind::Resolve(reason));
                 }
                 continue;
             }
-            let wanted = self.machine.commitment(&id).map(|one| one.opening.output_commitment);
-            let other =
-                committed.is_some_and(|one| Some(Hash(one.output_commitment.to_bytes())) != wanted);
+            let wanted = Commitment::of(self, &id);
+            let other = on_chain.is_some_and(|task| task.commitment.is_some() && !wanted.is(task));
             let until = task.claim_expires_at;
             if other && !completed {
                 self.send(id, attempt, Kind::Resolve(Some(RollbackReason::ManualCancel)));

@@ -69,7 +69,9 @@ impl Core {
         let name = |core: &Self, task: &TaskId| {
             core.task(task).map_or_else(|| task.to_string(), |(run, at)| run.entry(at).id.clone())
         };
+        let number_of_rollback = self.rollbacks.back().map_or(1, |last| last.number + 1);
         let undone = Undone {
+            number: number_of_rollback,
             at: now,
             pipeline: number,
             task: name(self, &summary.trigger),
@@ -77,8 +79,9 @@ impl Core {
             reason: summary.reason.to_string(),
             tasks: summary.tasks,
             undone: plan.tasks.iter().take(NAMED).map(|task| name(self, task)).collect(),
-            slashed: u64::try_from(summary.slashed.get()).unwrap_or(u64::MAX),
-            released: u64::try_from(summary.released.get()).unwrap_or(u64::MAX),
+            // The chain's events say that.
+            slashed: 0,
+            released: 0,
         };
         if self.rollbacks.len() >= ROLLBACKS {
             self.rollbacks.pop_front();
@@ -87,9 +90,20 @@ impl Core {
         self.rollbacks.push_back(undone);
         self.counts.push(Count::RolledBack(summary.clone()));
         let run = &self.runs[&number];
+        // Of what was built on an output that is gone, the attempt does not count.
+        let own = summary.reason != RollbackReason::AncestorFailed;
         let again = !run.tasks[trigger].cancelled
-            && run.tasks[trigger].failures + 1 < run.entry(trigger).attempts;
+            && (!own || run.tasks[trigger].failures + 1 < run.entry(trigger).attempts);
         let because = run.entry(trigger).id.clone();
+        // To the chain, the one that failed first: that it did is what the others are given up for.
+        for task in plan.tasks.iter().rev() {
+            let Some(place) = self.place(task) else { continue };
+            let attempt = self.runs[&place.0].tasks[place.1].attempt;
+            let failed = *task == summary.trigger;
+            let reason = if failed { summary.reason } else { RollbackReason::AncestorFailed };
+            self.change(place, |task| task.undone_by = Some(number_of_rollback));
+            self.send(*task, attempt, Kind::Resolve(Some(reason)));
+        }
         for task in &plan.tasks {
             let Some(place) = self.place(task) else { continue };
             let is_trigger = *task == summary.trigger;
@@ -97,10 +111,6 @@ impl Core {
             let (attempt, status) = (run.tasks[place.1].attempt, run.tasks[place.1].status);
             let keep = run.entry(place.1).checkpoint || run.tasks[place.1].landed;
             self.actions.push(Action::Stop { task: *task, attempt });
-            // As far as the chain knows, the ancestor may not have failed.
-            let descendant = RollbackReason::ManualCancel;
-            let reason = if is_trigger { summary.reason } else { descendant };
-            self.send(*task, attempt, Kind::Resolve(Some(reason)));
             if status.is_final() {
                 continue;
             }
@@ -110,7 +120,7 @@ impl Core {
             self.change(place, |task| {
                 task.times.ended = Some(now);
                 if is_trigger {
-                    task.failures += 1;
+                    task.failures += u32::from(own);
                     task.reason = task.reason.take().or_else(|| Some(summary.reason.to_string()));
                 } else {
                     task.reason = Some(format!("`{because}` failed: {}", summary.reason));

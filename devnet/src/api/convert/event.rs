@@ -19,11 +19,11 @@ use cowboy_engine::{
             ParameterSet, PhaseChanged, PresenceDerived, PresenceUnavailable, ReputationChanged,
             ResultCommitted, ResultRevealed, RunnerDeregistered, RunnerPaid, RunnerRegistered,
             RunnerSlashed, RunnerUpdated, SubsetEpochAdvanced, TaskClaimed, TaskCompleted,
-            TaskCreated, TaskExpired, TimerCancelled, TimerCancelledInsufficientFunds,
-            TimerConfigActivated, TimerConfigProposed, TimerExceedsAuctionCap, TimerExpired,
-            TimerExtended, TimerFired, TimerGasClamped, TimerPolicyActivated,
-            TimerPriorityClampedAtSchedule, TimerScheduled, Transferred, ValidatorAdded,
-            ValidatorRemoved, WorkFailed,
+            TaskCreated, TaskExpired, TaskTermsActivated, TaskTermsProposed, TimerCancelled,
+            TimerCancelledInsufficientFunds, TimerConfigActivated, TimerConfigProposed,
+            TimerExceedsAuctionCap, TimerExpired, TimerExtended, TimerFired, TimerGasClamped,
+            TimerPolicyActivated, TimerPriorityClampedAtSchedule, TimerScheduled, Transferred,
+            ValidatorAdded, ValidatorRemoved, WorkFailed,
         },
     },
     primitives::Address,
@@ -360,7 +360,8 @@ fn of_timer(kind: &EventKind) -> Value {
             by,
             height,
             settings: proposed,
-        }) => {
+        })
+        | EventKind::TaskTermsProposed(TaskTermsProposed { by, height, settings: proposed }) => {
             json!({
                 "by": address(by),
                 "height": height.get(),
@@ -368,7 +369,8 @@ fn of_timer(kind: &EventKind) -> Value {
             })
         }
         EventKind::TimerConfigActivated(TimerConfigActivated { by, settings: now })
-        | EventKind::ConnectivityActivated(ConnectivityActivated { by, settings: now }) => json!({
+        | EventKind::ConnectivityActivated(ConnectivityActivated { by, settings: now })
+        | EventKind::TaskTermsActivated(TaskTermsActivated { by, settings: now }) => json!({
             "by": by.as_ref().map(address),
             "settings": settings(now),
         }),

@@ -160,12 +160,14 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
         Payload::CreateTask(CreateTask {
             task_id,
             depends_on,
+            order_only,
             constraint_hash,
             reward,
             deadline,
         }) => json!({
             "task_id": hex(&task_id.0),
             "depends_on": hashes(depends_on),
+            "order_only": hashes(order_only),
             "constraint_hash": constraint_hash.map(|hash| hex(&hash.to_bytes())),
             "reward": amount(*reward),
             "deadline": deadline.get(),
@@ -173,10 +175,16 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
         Payload::ClaimTask(ClaimTask { task_id, expires_at }) => {
             json!({ "task_id": hex(&task_id.0), "expires_at": expires_at.get() })
         }
-        Payload::CreateCommitment(CreateCommitment { task_id, output_commitment, bond }) => {
+        Payload::CreateCommitment(CreateCommitment {
+            task_id,
+            output_commitment,
+            inputs,
+            bond,
+        }) => {
             json!({
                 "task_id": hex(&task_id.0),
                 "output_commitment": hex(&output_commitment.to_bytes()),
+                "inputs": hex(&inputs.0),
                 "bond": amount(*bond),
             })
         }

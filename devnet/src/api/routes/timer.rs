@@ -377,7 +377,7 @@ pub(super) fn governance(view: &View) -> Result<Vec<GovernedParameter>, ApiError
     let lane = view.state.lane();
     let params = view.state.params();
     let now = view.state.governed();
-    let genesis = Governed::first(&params.timers, params.connectivity);
+    let genesis = Governed::first(&params.timers, params.connectivity, params.tasks.bonds);
     // What is for the next block is its value.
     let next = view.state.height().next();
     let later = || lane.pending.iter().filter(|proposal| proposal.height > next);

@@ -492,7 +492,7 @@ async fn governed_parameters_are_listed_with_their_bounds() {
     let set = devnet.sign("faucet", set);
     devnet.push(vec![set]);
     let parameters = devnet.client.governance().await.unwrap();
-    assert_eq!(parameters.len(), 34);
+    assert_eq!(parameters.len(), 42);
     let lane = parameters.iter().find(|parameter| parameter.key == key).unwrap();
     assert_eq!((lane.value.number(), lane.genesis.number()), (Some(77), Some(2_000_000)));
     assert_eq!(lane.min, Some(1));

@@ -302,9 +302,9 @@ pub struct Rollback {
     pub tasks: u64,
     /// Their names in the order of undoing, leaves first; the first hundred.
     pub undone: Vec<String>,
-    /// What the one that failed lost of its bond.
+    /// What the chain has slashed of their bonds so far, in wei.
     pub slashed: AmountText,
-    /// What went back of all bonds.
+    /// What it has given back of them so far, in wei.
     pub released: AmountText,
 }
 
@@ -331,7 +331,7 @@ pub struct SpeculationStatus {
     pub stake_available: AmountText,
     /// Bonds of the live tasks.
     pub stake_locked: AmountText,
-    /// What was ever slashed.
+    /// What the chain ever slashed, in wei.
     pub stake_slashed: AmountText,
     /// Tasks on their way.
     pub tasks_live: u64,

@@ -219,7 +219,7 @@ impl Counted {
 fn what_is_exported_is_what_the_machine_counted() {
     let config = Config::default().with([("enabled", "true"), ("maxDepth", "3")]);
     let mut machine = Speculation::new(config.expect("both are in range"), 0);
-    machine.set_stake(Wei::new(50_000_000));
+    machine.set_stake(Wei::new(5_000_000_000_000));
     let mut counted = Counted { machine, metrics: Metrics::new(), now: 0 };
     // 1 ← 2 ← 3 ← 4, of which 3 fails; 5 would be too deep; 6 has no known parent.
     counted.schedule(1, &[]);
@@ -269,11 +269,11 @@ fn what_is_exported_is_what_the_machine_counted() {
         check(&format!("rollbacks_total{{reason=\"{reason}\"}}"), expected);
     }
     let slashed = machine.stake().slashed.get();
-    assert_eq!(slashed, 200_000, "a tenth of a bond of 1,000,000 and twice 500,000");
-    check("stake_slashed_lamports_total", 200_000);
-    check("available_stake_lamports", 49_800_000);
-    check("locked_stake_lamports", 2_500_000);
-    check("min_stake_lamports", 1_000_000);
+    assert_eq!(slashed, 20_000_000_000, "a tenth of a bond of 100 CBY and twice 50 CBY");
+    check("stake_slashed_lamports_total", 20_000_000_000);
+    check("available_stake_lamports", 4_980_000_000_000);
+    check("locked_stake_lamports", 250_000_000_000);
+    check("min_stake_lamports", 100_000_000_000);
     check("active_commitments", 1);
     check("pending_proofs", 1);
     check("max_depth_current", 1);

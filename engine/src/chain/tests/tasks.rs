@@ -2,21 +2,25 @@
 
 use super::*;
 use crate::{
-    chain::tasks::{MAX_DEADLINE_BLOCKS, MAX_EXPIRED_PER_BLOCK, MAX_PARENTS, slashed},
+    chain::tasks::{MAX_DEADLINE_BLOCKS, MAX_EXPIRED_PER_BLOCK, MAX_PARENTS, inputs_digest},
     primitives::keccak256,
     proof::{Element, PROOF_BYTES, Prover, ProvingKey, Witness, hash_2, hash_4, mock},
-    speculation::RollbackReason,
+    speculation::{Bonds, RollbackReason},
 };
 use std::sync::LazyLock;
 
+mod bonds;
 mod conservation;
 mod formats;
+mod inputs;
 mod proofs;
 
 /// The reward of every task here.
 const REWARD: Wei = Wei::cby(7);
 /// The bond of every commitment here: its shares are whole numbers of wei.
 const BOND: Wei = Wei::new(20_000);
+/// What the chains here ask of bonds.
+const BONDS: Bonds = Bonds { base: 10_000, per_depth: 1_000, slashing: Bonds::DEFAULT.slashing };
 /// How many blocks tasks and claims last here.
 const LASTING: u64 = 50;
 
@@ -38,17 +42,26 @@ fn output_commitment(name: &str) -> Element {
     hash_2(hash_4(output), salt)
 }
 
-/// What `agent` proves of a task: with `real` proofs, or with those of [`TaskParams::default`].
-fn proof_of(name: &str, agent: &str, real: bool) -> Vec<u8> {
+/// The digest of what tasks of these names put out.
+fn inputs(parents: &[&str]) -> Hash {
+    inputs_digest(parents.iter().map(|parent| (id(parent), output_commitment(parent))))
+}
+
+/// What `agent` proves of a task made from these inputs and with this output: with `real` proofs,
+/// or with those of [`TaskParams::default`].
+fn proof_from(name: &str, inputs: &Hash, agent: &str, witness: &Witness, real: bool) -> Vec<u8> {
     let agent = statement_agent(&key(agent).address());
+    let task = statement_task(&id(name), inputs);
     let proof = match real {
-        true => PROVER.prove(&id(name).0, &agent, &witness(name), &[9; 32]).to_bytes(),
-        false => {
-            let statement = crate::proof::Statement::of(&id(name).0, &agent, &witness(name));
-            mock::prove(&[0; 32], &statement)
-        }
+        true => PROVER.prove(&task, &agent, witness, &[9; 32]).to_bytes(),
+        false => mock::prove(&[0; 32], &crate::proof::Statement::of(&task, &agent, witness)),
     };
     proof.to_vec()
+}
+
+/// The same of a task that reads those of these names.
+fn proof_of(name: &str, parents: &[&str], agent: &str, real: bool) -> Vec<u8> {
+    proof_from(name, &inputs(parents), agent, &witness(name), real)
 }
 
 /// A chain with money for `alice`, who creates here, and for `bob` and `carol`, who work.
@@ -59,18 +72,18 @@ struct Tasks {
 
 impl Tasks {
     fn new() -> Self {
-        Self::with(Scheme::Mock([0; 32]))
+        Self::with(Scheme::Mock([0; 32]), BONDS)
     }
 
     /// One with real proofs.
     fn real() -> Self {
-        Self::with(Scheme::Groth16(PROVER.key().verifying_key().clone()))
+        Self::with(Scheme::Groth16(PROVER.key().verifying_key().clone()), BONDS)
     }
 
-    fn with(scheme: Scheme) -> Self {
+    fn with(scheme: Scheme, bonds: Bonds) -> Self {
         let mut genesis = genesis(1);
         let real = matches!(scheme, Scheme::Groth16(_));
-        genesis.params.tasks = TaskParams { scheme };
+        genesis.params.tasks = TaskParams { scheme, bonds };
         let account = key("carol").address();
         genesis.endowments.push(Endowment { account, balance: Wei::cby(1_000_000) });
         Self { chain: Chain::new(&genesis), real }
@@ -117,6 +130,19 @@ impl Tasks {
         assert_eq!(self.chain.state.tasks.open, tasks.open);
     }
 
+    /// Sends a proof that must be refused; what became of the commitment that it was for.
+    fn refused_proof(&mut self, name: &str, complete: CompleteTask) -> event::CommitmentResolved {
+        let execution = self.chain.one(name, Payload::CompleteTask(complete));
+        let receipt = &execution.receipts[0];
+        let text = receipt.status.error().expect("it is refused");
+        assert!(text.starts_with("BadProof: "), "{text}");
+        let own = execution.events.iter().filter(|e| e.transaction == Some(receipt.transaction));
+        match own.map(|event| &event.kind).collect::<Vec<_>>()[..] {
+            [EventKind::CommitmentResolved(resolved)] => resolved.clone(),
+            ref other => panic!("{other:?}"),
+        }
+    }
+
     /// A task of alice's.
     fn create(&mut self, name: &str, parents: &[&str]) -> Vec<EventKind> {
         let create = create(name, parents, self.next() + LASTING);
@@ -129,7 +155,18 @@ impl Tasks {
     }
 
     fn commit(&mut self, name: &str, agent: &str) -> Vec<EventKind> {
-        self.done(agent, commit(name))
+        let commit = self.commitment(name);
+        self.done(agent, commit)
+    }
+
+    /// A commitment to a task, made from what its parents have committed to.
+    fn commitment(&self, name: &str) -> Payload {
+        Payload::CreateCommitment(CreateCommitment {
+            task_id: id(name),
+            output_commitment: output_commitment(name),
+            inputs: inputs_now(&self.chain.state, &id(name)),
+            bond: BOND,
+        })
     }
 
     /// A task that an agent has claimed and committed to.
@@ -139,10 +176,12 @@ impl Tasks {
         self.commit(name, agent);
     }
 
-    /// The completion of a task by `agent`.
+    /// The completion of a task by `agent`, made from what it has committed to.
     fn completion(&self, name: &str, agent: &str) -> CompleteTask {
         let parents = self.task(name).depends_on.clone();
-        CompleteTask { task_id: id(name), parents, proof: proof_of(name, agent, self.real) }
+        let inputs = self.task(name).commitment.map_or_else(|| inputs(&[]), |one| one.inputs);
+        let proof = proof_from(name, &inputs, agent, &witness(name), self.real);
+        CompleteTask { task_id: id(name), parents, proof }
     }
 
     fn complete(&mut self, name: &str, agent: &str) -> Vec<EventKind> {
@@ -155,6 +194,7 @@ fn create(name: &str, parents: &[&str], deadline: u64) -> Payload {
     Payload::CreateTask(CreateTask {
         task_id: id(name),
         depends_on: parents.iter().map(|parent| id(parent)).collect(),
+        order_only: vec![],
         constraint_hash: Some(hash_4(witness(name).output)),
         reward: REWARD,
         deadline: Height::new(deadline),
@@ -165,9 +205,20 @@ fn claim(name: &str, expires_at: u64) -> Payload {
     Payload::ClaimTask(ClaimTask { task_id: id(name), expires_at: Height::new(expires_at) })
 }
 
+/// A commitment to a task without parents.
 fn commit(name: &str) -> Payload {
-    let output_commitment = output_commitment(name);
-    Payload::CreateCommitment(CreateCommitment { task_id: id(name), output_commitment, bond: BOND })
+    Payload::CreateCommitment(CreateCommitment {
+        task_id: id(name),
+        output_commitment: output_commitment(name),
+        inputs: inputs(&[]),
+        bond: BOND,
+    })
+}
+
+/// The digest of what a task's parents have committed to, as far as they have.
+fn inputs_now(state: &State, task_id: &Hash) -> Hash {
+    let reads = state.task(task_id).into_iter().flat_map(Task::reads);
+    inputs_digest(reads.filter_map(|one| Some((*one, state.task(one)?.output_commitment()?))))
 }
 
 fn resolve(name: &str, reason: Option<RollbackReason>) -> Payload {
@@ -350,7 +401,7 @@ fn a_claim_that_is_past_can_be_taken_over_and_its_agent_is_too_late() {
     tasks.refused("bob", late.clone(), "ClaimPast");
     tasks.refused("bob", commit("a"), "ClaimPast");
     let (before, burned) =
-        (tasks.chain.balance("bob"), slashed(BOND, RollbackReason::ClaimExpired));
+        (tasks.chain.balance("bob"), BONDS.slashed(BOND, RollbackReason::ClaimExpired));
     tasks.claim("a", "carol");
     let released = BOND.saturating_sub(burned);
     assert_eq!(tasks.chain.balance("bob"), before.saturating_add(released));
@@ -379,12 +430,14 @@ fn one_commitment_of_the_claimant_s_alone() {
     tasks.claim("a", "bob");
     tasks.refused("carol", commit("a"), "NotClaimant");
     let dear = |bond| {
-        let output_commitment = output_commitment("a");
-        Payload::CreateCommitment(CreateCommitment { task_id: id("a"), output_commitment, bond })
+        let (output_commitment, inputs) = (output_commitment("a"), inputs(&[]));
+        let task_id = id("a");
+        Payload::CreateCommitment(CreateCommitment { task_id, output_commitment, inputs, bond })
     };
     assert_eq!(dear(BOND).value(), BOND);
     tasks.refused("bob", dear(Wei::cby(2_000_000)), "InsufficientBalance");
-    tasks.done("bob", dear(Wei::ZERO));
+    tasks.refused("bob", dear(Wei::ZERO), "BondTooLow");
+    tasks.done("bob", dear(BOND));
     tasks.refused("bob", commit("a"), "CommitmentExists");
     tasks.complete("a", "bob");
     tasks.refused("bob", commit("a"), "TaskEnded");
@@ -420,45 +473,6 @@ fn parents_are_named_all_of_them_once_and_no_others() {
 }
 
 #[test]
-fn each_reason_costs_its_share() {
-    let mut tasks = Tasks::new();
-    tasks.create("parent", &[]);
-    let cost = [
-        (RollbackReason::ProofFailed, 2_000),
-        (RollbackReason::ProofTimeout, 1_000),
-        (RollbackReason::AncestorFailed, 0),
-        (RollbackReason::ClaimExpired, 1_000),
-        (RollbackReason::ManualCancel, 0),
-        (RollbackReason::CommitmentExpired, 1_000),
-    ];
-    assert_eq!(cost.map(|(reason, _)| reason), *RollbackReason::ALL);
-    for (reason, lost) in cost {
-        let name = reason.name();
-        tasks.committed(name, &["parent"], "bob");
-        let before = (tasks.chain.balance("bob"), tasks.chain.state.supply().burned);
-        let execution = tasks.chain.one("bob", resolve(name, Some(reason)));
-        let (slashed, released) = (Wei::new(lost), BOND.saturating_sub(Wei::new(lost)));
-        let event = event::CommitmentResolved {
-            task_id: id(name),
-            agent: key("bob").address(),
-            reason: Some(reason),
-            released,
-            slashed,
-        };
-        assert_eq!(execution.events.last().unwrap().kind, event.into());
-        let balance = before.0.saturating_add(released).saturating_sub(fee(&execution));
-        assert_eq!(tasks.chain.balance("bob"), balance, "{reason}");
-        let burned = before.1.saturating_add(slashed);
-        let burned = burned.saturating_add(execution.receipts[0].burned);
-        assert_eq!(tasks.chain.state.supply().burned, burned, "{reason}");
-        let task = tasks.task(name);
-        assert_eq!((task.status, task.claim, task.commitment), (TaskStatus::Open, None, None));
-        // It can be claimed anew, by anybody.
-        tasks.claim(name, "carol");
-    }
-}
-
-#[test]
 fn who_may_give_up_what_and_why() {
     let mut tasks = Tasks::new();
     let cancel = Some(RollbackReason::ManualCancel);
@@ -476,7 +490,7 @@ fn who_may_give_up_what_and_why() {
     tasks.refused("bob", resolve("a", None), "NotCompleted");
     tasks.refused("carol", resolve("a", cancel), "Unauthorized");
     let blame = Some(RollbackReason::AncestorFailed);
-    tasks.refused("bob", resolve("a", blame), "AncestorsCompleted");
+    tasks.refused("bob", resolve("a", blame), "NoAncestorFailed");
     for reason in RollbackReason::ALL {
         let error = match reason {
             RollbackReason::ClaimExpired => "ClaimCounts",
@@ -493,7 +507,7 @@ fn who_may_give_up_what_and_why() {
     tasks.complete("a", "alice");
     tasks.refused("alice", resolve("a", cancel), "TaskEnded");
     tasks.committed("child", &["a"], "bob");
-    tasks.refused("bob", resolve("child", blame), "AncestorsCompleted");
+    tasks.refused("bob", resolve("child", blame), "NoAncestorFailed");
 }
 
 #[test]
@@ -525,7 +539,7 @@ fn a_deadline_ends_a_task_with_all_that_hangs_on_it() {
     assert_eq!(tasks.chain.balance("alice"), alice.saturating_add(REWARD.saturating_mul(4)));
     let after = tasks.chain.state.supply();
     assert_eq!((after.escrow, after.bonds), (Wei::ZERO, BOND), "one bond is of a completed task");
-    let lost = slashed(BOND, RollbackReason::ClaimExpired);
+    let lost = BONDS.slashed(BOND, RollbackReason::ClaimExpired);
     assert_eq!(after.burned, supply.burned.saturating_add(lost));
     for name in ["open", "claimed", "committed", "late"] {
         let task = tasks.task(name);

@@ -1,4 +1,5 @@
-//! What system deployers decide: who validates, and what is governed of timers and connections.
+//! What system deployers decide: who validates, and what is governed of timers, connections and
+//! tasks.
 //!
 //! A proposal in block H is checked together with all pending ones and is then pending itself. At
 //! the end of block H, the values pending for H + 1 come into force. When H + 1 begins, an event
@@ -8,8 +9,9 @@ use super::{Refusal, Run};
 use crate::{
     chain::{
         event::{
-            ConnectivityActivated, ConnectivityProposed, ParameterSet, TimerConfigActivated,
-            TimerConfigProposed, TimerPolicyActivated, ValidatorAdded, ValidatorRemoved,
+            ConnectivityActivated, ConnectivityProposed, ParameterSet, TaskTermsActivated,
+            TaskTermsProposed, TimerConfigActivated, TimerConfigProposed, TimerPolicyActivated,
+            ValidatorAdded, ValidatorRemoved,
         },
         genesis::Validator,
         transaction::{SetParameter, UpdateTimerConfig},
@@ -56,12 +58,15 @@ impl Run<'_> {
         let begun = lane.pending.partition_point(|proposal| proposal.height <= height);
         let (policy, since) = (lane.policy, lane.policy_since);
         for Proposal { by, settings, .. } in lane.pending.drain(..begun).collect::<Vec<_>>() {
-            let (connectivity, timers) = of_connectivity(settings);
+            let Split { timers, connectivity, tasks } = Split::of(settings);
             if !timers.is_empty() {
                 self.emit(TimerConfigActivated { by, settings: timers });
             }
             if !connectivity.is_empty() {
                 self.emit(ConnectivityActivated { by, settings: connectivity });
+            }
+            if !tasks.is_empty() {
+                self.emit(TaskTermsActivated { by, settings: tasks });
             }
         }
         if since == height {
@@ -77,13 +82,16 @@ impl Run<'_> {
         self.check_system(sender)?;
         let height = height.unwrap_or_else(|| self.height().next());
         self.propose(sender, height, settings.clone())?;
-        let (connectivity, timers) = of_connectivity(settings.clone());
+        let Split { timers, connectivity, tasks } = Split::of(settings.clone());
         if !timers.is_empty() {
             self.emit(TimerConfigProposed { by: sender, height, settings: timers });
         }
         if !connectivity.is_empty() {
             let settings = connectivity;
             self.emit(ConnectivityProposed { by: sender, height, settings });
+        }
+        if !tasks.is_empty() {
+            self.emit(TaskTermsProposed { by: sender, height, settings: tasks });
         }
         Ok(())
     }
@@ -127,7 +135,20 @@ impl Run<'_> {
     }
 }
 
-/// The values of connections, and those of timers and fees.
-fn of_connectivity(settings: Vec<Setting>) -> (Vec<Setting>, Vec<Setting>) {
-    settings.into_iter().partition(|setting| setting.key.starts_with(Key::CONNECTIVITY))
+/// Values by what they are about.
+struct Split {
+    /// Timers and fees.
+    timers: Vec<Setting>,
+    connectivity: Vec<Setting>,
+    tasks: Vec<Setting>,
+}
+
+impl Split {
+    fn of(settings: Vec<Setting>) -> Self {
+        let about = |subject| move |setting: &Setting| setting.key.starts_with(subject);
+        let (connectivity, rest): (Vec<_>, Vec<_>) =
+            settings.into_iter().partition(about(Key::CONNECTIVITY));
+        let (tasks, timers) = rest.into_iter().partition(about(Key::TASKS));
+        Self { timers, connectivity, tasks }
+    }
 }

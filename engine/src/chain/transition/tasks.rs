@@ -2,7 +2,8 @@
 //!
 //! A block's proofs are checked together, before its first transaction runs: each against the
 //! statement that it carries. Whether that statement is the one asked for is seen when its
-//! transaction runs.
+//! transaction runs. A completion whose proof is refused is the one failing transaction that
+//! changes more than fee and nonce: the commitment ends there, for the reason `proof_failed`.
 
 use super::{Refusal, Run};
 use crate::{
@@ -16,12 +17,12 @@ use crate::{
         tasks::{
             ClaimTask, CompleteTask, CreateCommitment, CreateTask, MAX_DEADLINE_BLOCKS,
             MAX_EXPIRED_PER_BLOCK, MAX_PARENTS, ResolveCommitment, Task, TaskClaim, TaskCommitment,
-            TaskStatus, slashed, statement_agent,
+            TaskStatus, inputs_digest, statement_agent, statement_task,
         },
         transaction::Payload,
     },
     fees::meter::MAX_BLOCK_PROOFS,
-    primitives::{Address, Hash, Height, Wei},
+    primitives::{Address, Hash, Height, InCby, Wei},
     proof::{Element, ProofError, Statement},
     speculation::RollbackReason,
 };
@@ -114,6 +115,47 @@ pub enum TaskError {
     /// A second output.
     #[error("CommitmentExists: {0} has an open commitment; resolve it first")]
     CommitmentExists(Hash),
+    /// Less than the chain asks for.
+    #[error(
+        "BondTooLow: {} under {task_id} at depth {depth}, this chain asks for {} at least; its \
+         parameters are system:tasks:bond_base and system:tasks:bond_per_depth",
+        InCby(*bond),
+        InCby(*least)
+    )]
+    BondTooLow {
+        /// The task.
+        task_id: Hash,
+        /// The bond offered.
+        bond: Wei,
+        /// Uncompleted tasks on the longest path above it.
+        depth: u32,
+        /// The least.
+        least: Wei,
+    },
+    /// Built on what is not there.
+    #[error(
+        "ParentNotCommitted: {task_id} reads the output of {parent}, to which there is no \
+         commitment; make that first"
+    )]
+    ParentNotCommitted {
+        /// The task.
+        task_id: Hash,
+        /// What it reads.
+        parent: Hash,
+    },
+    /// Built on what is not there any more.
+    #[error(
+        "StaleInputs: {task_id} was made from inputs {got}, those of the outputs that its parents \
+         have now are {expected}; give it up for ancestor_failed and do its work again"
+    )]
+    StaleInputs {
+        /// The task.
+        task_id: Hash,
+        /// The digest committed to.
+        got: Hash,
+        /// That of its parents' present outputs.
+        expected: Hash,
+    },
     /// Nothing to complete or to resolve.
     #[error("NoCommitment: {0} has no open commitment")]
     NoCommitment(Hash),
@@ -178,8 +220,16 @@ pub enum TaskError {
         expires_at: Height,
     },
     /// No ancestor to blame.
-    #[error("AncestorsCompleted: all tasks that {0} depends on are completed")]
-    AncestorsCompleted(Hash),
+    #[error(
+        "NoAncestorFailed: nothing that {task_id} depends on has failed since block {since}; give \
+         it up for manual_cancel"
+    )]
+    NoAncestorFailed {
+        /// The task.
+        task_id: Hash,
+        /// The block of its commitment; without one, that of its creation.
+        since: Height,
+    },
     /// The reward or the bond cannot be taken.
     #[error(transparent)]
     Money(#[from] MoneyError),
@@ -251,9 +301,10 @@ fn completes(
     let task = claimed(state, height, agent, task_id)?;
     let commitment = task.commitment.ok_or(TaskError::NoCommitment(*task_id))?;
     check_parents(state, *task_id, task, parents)?;
+    check_inputs(state, *task_id, task, commitment.inputs)?;
     let carried = Statement::carried(proof).map_err(ProofError::from)?;
     carried.expect(&Statement {
-        task_id: Element::reduce(&task_id.0),
+        task_id: Element::reduce(&statement_task(task_id, &commitment.inputs)),
         agent: Element::reduce(&statement_agent(agent)),
         constraint_hash: task.constraint_hash.unwrap_or(carried.constraint_hash),
         output_commitment: commitment.output_commitment,
@@ -291,6 +342,29 @@ fn check_parents(
     Ok(())
 }
 
+/// Checks that `got` is the digest of what the parents that are read have committed to by now.
+fn check_inputs(state: &State, task_id: Hash, task: &Task, got: Hash) -> Result<(), TaskError> {
+    let mut parents = Vec::with_capacity(task.depends_on.len());
+    for parent in task.reads() {
+        let output = state.task(parent).and_then(Task::output_commitment);
+        let output = output.ok_or(TaskError::ParentNotCommitted { task_id, parent: *parent })?;
+        parents.push((*parent, output));
+    }
+    let expected = inputs_digest(parents);
+    if got == expected { Ok(()) } else { Err(TaskError::StaleInputs { task_id, got, expected }) }
+}
+
+/// Whether something that a task depends on has failed since it was committed to. Without a
+/// commitment nothing is at stake: it is enough that a parent has no output to build on.
+fn has_failed_ancestor(state: &State, task: &Task) -> bool {
+    let since = task.commitment.map(|commitment| commitment.created_at);
+    task.depends_on.iter().filter_map(|parent| state.task(parent)).any(|parent| {
+        let failed = parent.failed_at.is_some_and(|at| since.is_none_or(|since| at >= since));
+        let missing = since.is_none() && parent.output_commitment().is_none();
+        failed || missing || parent.status == TaskStatus::Expired
+    })
+}
+
 impl Run<'_> {
     /// Records a task and takes its reward.
     pub(super) fn create_task(
@@ -298,7 +372,8 @@ impl Run<'_> {
         creator: Address,
         create: &CreateTask,
     ) -> Result<(), Refusal> {
-        let CreateTask { task_id, ref depends_on, constraint_hash, reward, deadline } = *create;
+        let CreateTask { task_id, constraint_hash, reward, deadline, .. } = *create;
+        let CreateTask { depends_on, order_only, .. } = create;
         if self.state.task(&task_id).is_some() {
             return Err(TaskError::Exists(task_id).into());
         }
@@ -318,6 +393,14 @@ impl Run<'_> {
                 Some(_) => {}
             }
         }
+        for (at, parent) in order_only.iter().enumerate() {
+            if !depends_on.contains(parent) {
+                return Err(TaskError::StrangeParent { task_id, parent: *parent }.into());
+            }
+            if order_only[..at].contains(parent) {
+                return Err(TaskError::RepeatedParent(*parent).into());
+            }
+        }
         let height = self.height();
         let (first, last) = (height.next(), height.after(MAX_DEADLINE_BLOCKS));
         if deadline < first || deadline > last {
@@ -328,6 +411,7 @@ impl Run<'_> {
         let task = Task {
             creator,
             depends_on: depends_on.clone(),
+            order_only: order_only.clone(),
             speculation_depth: depth,
             constraint_hash,
             reward,
@@ -335,6 +419,8 @@ impl Run<'_> {
             status: TaskStatus::Open,
             claim: None,
             commitment: None,
+            output: None,
+            failed_at: None,
             created_at: height,
             completed_at: None,
         };
@@ -371,22 +457,28 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Locks a bond under what its agent says the output is.
+    /// Locks a bond under what its agent says the output is, and what that was made from.
     pub(super) fn create_commitment(
         &mut self,
         agent: Address,
         create: &CreateCommitment,
     ) -> Result<(), Refusal> {
-        let CreateCommitment { task_id, output_commitment, bond } = *create;
+        let CreateCommitment { task_id, output_commitment, inputs, bond } = *create;
         let height = self.height();
         let mut task = claimed(&self.state, height, &agent, &task_id)?.clone();
         if task.commitment.is_some() {
             return Err(TaskError::CommitmentExists(task_id).into());
         }
+        check_inputs(&self.state, task_id, &task, inputs)?;
+        let depth = self.state.depth_now(&task);
+        let least = self.parent.bonds.least(depth);
+        if bond < least {
+            return Err(TaskError::BondTooLow { task_id, bond, depth, least }.into());
+        }
         self.state.debit(agent, bond).map_err(TaskError::from)?;
-        let depth = self.state.task_depth(&task.depends_on);
+        let created_at = height;
         let commitment =
-            TaskCommitment { agent, output_commitment, bond, depth, created_at: height };
+            TaskCommitment { agent, output_commitment, inputs, bond, depth, created_at };
         task.commitment = Some(commitment);
         self.state.tasks.by_id.insert(task_id, task);
         self.emit(CommitmentCreated { task_id, agent, bond });
@@ -407,10 +499,22 @@ impl Run<'_> {
         self.state.credit(agent, paid).map_err(TaskError::from)?;
         self.state.tasks.open.remove(&(task.deadline, task_id));
         task.status = TaskStatus::Completed;
+        task.output = task.output_commitment();
         task.completed_at = Some(height);
         self.state.tasks.by_id.insert(task_id, task);
         self.emit(TaskCompleted { task_id, agent, paid });
         Ok(())
+    }
+
+    /// Ends the commitment to a task, a proof of which was refused, and the claim with it, without
+    /// a word of its agent's.
+    pub(super) fn refuse_proof(&mut self, task_id: Hash) {
+        let Some(task) = self.state.task(&task_id) else { return };
+        let mut task = task.clone();
+        self.end_commitment(task_id, &mut task, Some(RollbackReason::ProofFailed));
+        task.claim = None;
+        task.status = TaskStatus::Open;
+        self.state.tasks.by_id.insert(task_id, task);
     }
 
     /// Confirms the commitment to a completed task, or gives a claim up with what was committed to.
@@ -440,11 +544,10 @@ impl Run<'_> {
         if claim.is_past(self.height()) && reason != RollbackReason::ClaimExpired {
             return Err(TaskError::ClaimPast { task_id, expires_at: claim.expires_at }.into());
         }
-        let completed = |parent: &Hash| {
-            self.state.task(parent).is_some_and(|parent| parent.status == TaskStatus::Completed)
-        };
-        if reason == RollbackReason::AncestorFailed && task.depends_on.iter().all(completed) {
-            return Err(TaskError::AncestorsCompleted(task_id).into());
+        let blames = reason == RollbackReason::AncestorFailed;
+        if blames && !has_failed_ancestor(&self.state, &task) {
+            let since = task.commitment.map_or(task.created_at, |commitment| commitment.created_at);
+            return Err(TaskError::NoAncestorFailed { task_id, since }.into());
         }
         if task.commitment.is_some() {
             self.end_commitment(task_id, &mut task, Some(reason));
@@ -482,7 +585,11 @@ impl Run<'_> {
     /// the rest goes back. The task is the caller's to put back.
     fn end_commitment(&mut self, task_id: Hash, task: &mut Task, reason: Option<RollbackReason>) {
         let Some(TaskCommitment { agent, bond, .. }) = task.commitment.take() else { return };
-        let slashed = reason.map_or(Wei::ZERO, |reason| slashed(bond, reason));
+        let bonds = &self.parent.bonds;
+        let slashed = reason.map_or(Wei::ZERO, |reason| bonds.slashed(bond, reason));
+        if reason.is_some() {
+            task.failed_at = Some(self.height());
+        }
         let released = bond.saturating_sub(slashed);
         self.state.credit(agent, released).expect("what was debited fits again");
         self.state.burned.penalties = self.state.burned.penalties.saturating_add(slashed);

@@ -215,6 +215,8 @@ fn config(random: &mut Random) -> Config {
         ("features.rolloutPercentage", random.pick(&["100", "100", "80"])),
         ("stake.cooldownPeriodMs", random.pick(&["0", "0", "500"])),
         ("stake.maxStake", random.pick(&["1000000000", "8000000"])),
+        ("stake.minStake", "1000000"),
+        ("stake.stakePerDepth", "500000"),
     ];
     Config::default().with(settings).unwrap()
 }

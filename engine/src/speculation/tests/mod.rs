@@ -31,7 +31,12 @@ fn opening(output: TaskId) -> Opening {
 
 /// A machine that speculates, with plenty of stake, and `settings` on top.
 fn machine(settings: &[(&str, &str)]) -> Speculation {
-    let usual = [("enabled", "true"), ("maxParallelBranches", "16")];
+    let usual = [
+        ("enabled", "true"),
+        ("maxParallelBranches", "16"),
+        ("stake.minStake", "1000000"),
+        ("stake.stakePerDepth", "500000"),
+    ];
     let usual = usual.iter().filter(|(name, _)| settings.iter().all(|(other, _)| other != name));
     let config = Config::default().with(usual.chain(settings).copied()).unwrap();
     let mut machine = Speculation::new(config, 0);

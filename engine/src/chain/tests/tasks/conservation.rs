@@ -1,6 +1,7 @@
 //! Blocks of random transactions about tasks: rewards and bonds add up to the wei.
 
 use super::*;
+use crate::speculation::Slashing;
 use std::collections::BTreeMap;
 
 /// A small generator of numbers: the same in every run.
@@ -25,6 +26,8 @@ struct Ledger {
     bonds: BTreeMap<Hash, (Address, Wei)>,
     /// How often each kind of event came.
     seen: BTreeMap<&'static str, u32>,
+    /// How often commitments ended for each reason.
+    reasons: BTreeMap<Option<RollbackReason>, u32>,
 }
 
 impl Ledger {
@@ -85,11 +88,14 @@ impl Ledger {
         };
         assert_eq!(whose, agent);
         let points = match reason {
-            Some(RollbackReason::ProofFailed) => 1_000,
-            None | Some(RollbackReason::AncestorFailed | RollbackReason::ManualCancel) => 0,
+            Some(RollbackReason::ProofFailed) => 1_237,
+            Some(RollbackReason::AncestorFailed) => 3,
+            Some(RollbackReason::ManualCancel) => 777,
+            None => 0,
             Some(_) => 500,
         };
         assert_eq!(slashed.get(), bond.get() * points / 10_000);
+        *self.reasons.entry(reason).or_default() += 1;
         assert_eq!(released.checked_add(slashed), Some(bond));
         self.give(agent, released);
         self.burned = self.burned.saturating_add(slashed);
@@ -142,6 +148,27 @@ fn payload(random: &mut Random, state: &State, who: &str, made: u64) -> Payload 
     };
     let name = name.expect("any is below nine");
     let Some(task) = state.task(&id(&name)) else { return claim(&name, height + 9) };
+    // A claimant blames an ancestor where it can.
+    let blames = task.commitment.is_some_and(|commitment| {
+        let parents = task.depends_on.iter().filter_map(|parent| state.task(parent));
+        let mut failed = parents.filter_map(|parent| parent.failed_at);
+        commitment.agent == key(who).address() && failed.any(|at| at >= commitment.created_at)
+    });
+    if blames && random.below(2) == 0 {
+        return resolve(&name, Some(RollbackReason::AncestorFailed));
+    }
+    // One whose own commitment another is built on gives it up, now and then.
+    let is_own = |parent: &&Hash| {
+        let commitment = state.task(parent).and_then(|parent| parent.commitment);
+        commitment.is_some_and(|commitment| commitment.agent == key(who).address())
+    };
+    if task.commitment.is_some()
+        && let Some(parent) = task.depends_on.iter().find(is_own)
+        && random.below(4) == 0
+    {
+        let (task_id, reason) = (*parent, Some(RollbackReason::ManualCancel));
+        return Payload::ResolveCommitment(ResolveCommitment { task_id, reason });
+    }
     let next = match (task.status, &task.commitment) {
         (TaskStatus::Open | TaskStatus::Expired, _) => 0,
         (TaskStatus::Claimed, None) => 1,
@@ -153,10 +180,12 @@ fn payload(random: &mut Random, state: &State, who: &str, made: u64) -> Payload 
         1 => Payload::CreateCommitment(CreateCommitment {
             task_id: id(&name),
             output_commitment: output_commitment(&name),
+            inputs: inputs_now(state, &id(&name)),
             bond: Wei::new(u128::from(random.below(1_000_000))),
         }),
         2 => {
-            let mut proof = proof_of(&name, who, false);
+            let inputs = task.commitment.map_or(Hash::ZERO, |commitment| commitment.inputs);
+            let mut proof = proof_from(&name, &inputs, who, &witness(&name), false);
             if random.below(12) == 0 {
                 proof[random.below(PROOF_BYTES as u64) as usize] ^= 4;
             }
@@ -179,6 +208,7 @@ fn creation(random: &mut Random, height: u64, n: u64) -> Payload {
     Payload::CreateTask(CreateTask {
         task_id: id(&name),
         depends_on: parents.collect(),
+        order_only: vec![],
         constraint_hash: (random.below(2) == 0).then(|| hash_4(witness(&name).output)),
         reward: Wei::new(u128::from(random.below(1_000_000_000))),
         deadline: Height::new(height + 4 + random.below(40)),
@@ -188,7 +218,14 @@ fn creation(random: &mut Random, height: u64, n: u64) -> Payload {
 #[test]
 fn rewards_and_bonds_add_up_whatever_is_sent() {
     const BLOCKS: u64 = 900;
-    let mut tasks = Tasks::new();
+    let slashing = Slashing {
+        proof_failed: 1_237,
+        ancestor_failed: 3,
+        manual_cancel: 777,
+        ..Slashing::SOURCE
+    };
+    let bonds = Bonds { base: 1_003, per_depth: 501, slashing };
+    let mut tasks = Tasks::with(Scheme::Mock([0; 32]), bonds);
     let proposer = key("validator-0").address();
     let mut random = Random(11);
     let (mut made, mut sent) = (0, 0);
@@ -233,6 +270,9 @@ fn rewards_and_bonds_add_up_whatever_is_sent() {
     ];
     let counts = kinds.map(seen);
     assert!(sent > 3_000 && counts.iter().all(|count| *count > 50), "{sent} sent, {counts:?}");
+    let reasons = RollbackReason::ALL.iter().copied().map(Some).chain([None]);
+    let missing = reasons.filter(|reason| !ledger.reasons.contains_key(reason));
+    assert_eq!(missing.collect::<Vec<_>>(), [], "{:?}", ledger.reasons);
     // All deadlines pass and all commitments are confirmed: nothing is held any longer.
     let end = tasks.next() + 60;
     tasks.wait(end);

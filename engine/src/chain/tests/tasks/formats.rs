@@ -5,16 +5,16 @@ use crate::primitives::codec::{Encode, to_vec};
 
 /// keccak256 of records' forms, from an encoder of CBOR that is not this one.
 const FORMATS: &[(&str, &str)] = &[
-    ("create_task", "0x849f083719acf2586041d1181bbb5bec8d280fdf3c816aae8cb1ea04198e4966"),
-    ("create_dependent_task", "0xb5ce5c0445be780e1d315e8878ea6eb4e618c9323ff3f36e11343c2426eccad7"),
+    ("create_task", "0x100693c20fa324ca1595f3b59c172f6be379d8aeb5239b2d92d361d7c38c7fa9"),
+    ("create_dependent_task", "0x85130f4f66bc1d19ea4c8fffac769715e02f3fb0801a3ce383ade1de85c00bb9"),
     ("claim_task", "0x14fc380ae7e7aac13b5aee95339ee3381e9e923f4bae942e9dda1baeb36dc5a2"),
-    ("create_commitment", "0x8573a4a42c6f692a4126cd65eec5ef793f3321b6fc05d490a97b9dceb6575cdd"),
+    ("create_commitment", "0x4bef97af3e0ecf475ec94c0671c0b1ed832b956c94e045f8eff1a1b02370e3b4"),
     ("complete_task_private", "0x3eac37e6830ec6b572884312c79de5d7ec2319b1ddddc4f5ab46b0b453371f0d"),
     ("resolve_commitment", "0x08d825a95df36cdfac96b854857a66420b555e33a032072de5d7b1c4b251178c"),
     ("resolve_commitment", "0x3d7fa86bb3b53310bcc30f52a0eedf4723f003960199469914431022dab666ed"),
-    ("Task", "0x904e98e11af4cc755764a5c5a3203ab34bad8d4a82de1717907710fefac2ef4d"),
-    ("Task, open", "0xabb0f3f0df06116480f638e40d118bff39c6d4e90d908ba75fb90e8b81bf5b46"),
-    ("TaskParams", "0xa112a7bfe74f1b94fb424607166a368b24685eb46f13b36a9186fcf55218edb5"),
+    ("Task", "0x67abe2d6abd7c1928e09b865992855550006a7e223763f0ed37ff1913e6ea90e"),
+    ("Task, open", "0x77397f529208f53a5856d891b75f7584c65028a42b609a12f2eb5819df66d5e0"),
+    ("TaskParams", "0x4b8173f763db7d748a1c54534dd6e6d536afefa0e35013f3a7b6815e490bb092"),
     ("TaskCreated", "0x452579de126c35443a2cea118f10ab9fec1d43131fdd5ee13f749dedc46e310c"),
     ("TaskClaimed", "0xe657c1b1a61aed523ac30dc5c214784dd7f234e58e08071f2254dd017bd47345"),
     ("CommitmentCreated", "0x475fbb49d1e2c9d57cdfcdb9342c742889913d3e9510ca7eb42278f14308522f"),
@@ -31,6 +31,7 @@ fn payloads() -> Vec<Payload> {
     let task = CreateTask {
         task_id: task_id(),
         depends_on: vec![],
+        order_only: vec![],
         constraint_hash: None,
         reward: Wei::new(7),
         deadline: Height::new(40),
@@ -40,11 +41,17 @@ fn payloads() -> Vec<Payload> {
     let resolve = |reason| ResolveCommitment { task_id: task_id(), reason };
     vec![
         Payload::CreateTask(task.clone()),
-        Payload::CreateTask(CreateTask { depends_on: parents.clone(), constraint_hash, ..task }),
+        Payload::CreateTask(CreateTask {
+            depends_on: parents.clone(),
+            order_only: parents[1..].to_vec(),
+            constraint_hash,
+            ..task
+        }),
         Payload::ClaimTask(ClaimTask { task_id: task_id(), expires_at: Height::new(30) }),
         Payload::CreateCommitment(CreateCommitment {
             task_id: task_id(),
             output_commitment: Element::from(6),
+            inputs: Hash([7; 32]),
             bond: Wei::new(1_000),
         }),
         Payload::CompleteTask(CompleteTask {
@@ -63,6 +70,7 @@ fn records() -> [Task; 2] {
     let open = Task {
         creator: Address([8; 20]),
         depends_on: vec![],
+        order_only: vec![],
         speculation_depth: 0,
         constraint_hash: None,
         reward: Wei::new(7),
@@ -70,11 +78,14 @@ fn records() -> [Task; 2] {
         status: TaskStatus::Open,
         claim: None,
         commitment: None,
+        output: None,
+        failed_at: None,
         created_at: Height::new(10),
         completed_at: None,
     };
     let completed = Task {
         depends_on: vec![Hash([2; 32])],
+        order_only: vec![Hash([2; 32])],
         speculation_depth: 1,
         constraint_hash: Some(Element::from(5)),
         status: TaskStatus::Completed,
@@ -82,10 +93,13 @@ fn records() -> [Task; 2] {
         commitment: Some(TaskCommitment {
             agent,
             output_commitment: Element::from(6),
+            inputs: Hash([7; 32]),
             bond,
             depth: 2,
             created_at: Height::new(20),
         }),
+        output: Some(Element::from(6)),
+        failed_at: Some(Height::new(15)),
         completed_at: Some(Height::new(25)),
         ..open.clone()
     };

@@ -22,22 +22,23 @@ fn a_proof_is_of_this_task_this_agent_and_this_output() {
     for tasks in [Tasks::real(), Tasks::new()] {
         let mut tasks = ready(tasks);
         let real = tasks.real;
-        let good = proof_of("a", "bob", real);
+        let good = proof_of("a", &[], "bob", real);
         assert_eq!(checked(&tasks, good.clone()), Ok(()));
         let input = |result: Result<(), TaskError>| match result {
             Err(TaskError::BadProof(ProofError::OtherStatement { input, .. })) => input,
             other => panic!("{other:?}"),
         };
-        assert_eq!(input(checked(&tasks, proof_of("other", "bob", real))), "task_id");
-        assert_eq!(input(checked(&tasks, proof_of("a", "carol", real))), "agent");
-        let (task, agent) = (id("a").0, statement_agent(&key("bob").address()));
-        let of = |witness: &Witness| match real {
-            true => PROVER.prove(&task, &agent, witness, &[9; 32]).to_bytes().to_vec(),
-            false => {
-                let statement = crate::proof::Statement::of(&task, &agent, witness);
-                mock::prove(&[0; 32], &statement).to_vec()
-            }
+        assert_eq!(input(checked(&tasks, proof_of("other", &[], "bob", real))), "task_id");
+        assert_eq!(input(checked(&tasks, proof_of("a", &[], "carol", real))), "agent");
+        let of = |witness: &Witness| proof_from("a", &inputs(&[]), "bob", witness, real);
+        // One of the task alone, as if it said nothing of inputs.
+        let agent = statement_agent(&key("bob").address());
+        let bare = crate::proof::Statement::of(&id("a").0, &agent, &witness("a"));
+        let bare = match real {
+            true => PROVER.prove(&id("a").0, &agent, &witness("a"), &[9; 32]).to_bytes(),
+            false => mock::prove(&[0; 32], &bare),
         };
+        assert_eq!(input(checked(&tasks, bare.to_vec())), "task_id");
         let Witness { output, salt } = witness("a");
         let wrong = Witness { output: [output[1], output[0], output[2], output[3]], salt };
         assert_eq!(input(checked(&tasks, of(&wrong))), "constraint_hash");
@@ -49,7 +50,9 @@ fn a_proof_is_of_this_task_this_agent_and_this_output() {
             assert!(matches!(refused, TaskError::BadProof(ProofError::Format(_))), "{refused}");
         }
         let wrong = CompleteTask { task_id: id("a"), parents: vec![], proof: of(&wrong) };
-        tasks.refused("bob", Payload::CompleteTask(wrong), "BadProof");
+        tasks.refused_proof("bob", wrong);
+        tasks.claim("a", "bob");
+        tasks.commit("a", "bob");
         tasks.complete("a", "bob");
         // Once more: the same proof in another transaction.
         let again = Payload::CompleteTask(tasks.completion("a", "bob"));
@@ -65,7 +68,7 @@ fn a_proof_is_of_this_task_this_agent_and_this_output() {
 fn a_proof_with_one_bit_flipped_completes_nothing() {
     for tasks in [Tasks::real(), Tasks::new()] {
         let mut tasks = ready(tasks);
-        let good = proof_of("a", "bob", tasks.real);
+        let good = proof_of("a", &[], "bob", tasks.real);
         let flipped = (0..PROOF_BYTES).map(|at| {
             let mut proof = good.clone();
             proof[at] ^= 1 << (at % 8);
@@ -86,10 +89,14 @@ fn a_proof_with_one_bit_flipped_completes_nothing() {
             });
             let execution = tasks.chain.push(transactions.collect());
             assert_eq!(execution.receipts.len(), proofs.len());
-            for receipt in execution.receipts {
+            // The first one ends the commitment, and with it the claim.
+            for (at, receipt) in execution.receipts.iter().enumerate() {
                 let text = receipt.status.error().unwrap();
-                assert!(text.starts_with("BadProof: "), "{text}");
+                let expected = if at == 0 { "BadProof: " } else { "NotClaimed: " };
+                assert!(text.starts_with(expected), "{text}");
             }
+            tasks.claim("a", "bob");
+            tasks.commit("a", "bob");
         }
         tasks.complete("a", "bob");
     }
@@ -102,10 +109,11 @@ fn a_task_without_a_constraint_takes_any_output_behind_the_commitment() {
     tasks.done("alice", Payload::CreateTask(CreateTask { constraint_hash: None, ..free }));
     tasks.claim("a", "bob");
     tasks.commit("a", "bob");
-    let agent = statement_agent(&key("bob").address());
-    let other = PROVER.prove(&id("a").0, &agent, &witness("b"), &[9; 32]).to_bytes().to_vec();
+    let other = proof_from("a", &inputs(&[]), "bob", &witness("b"), true);
     let other = CompleteTask { task_id: id("a"), parents: vec![], proof: other };
-    tasks.refused("bob", Payload::CompleteTask(other), "BadProof");
+    tasks.refused_proof("bob", other);
+    tasks.claim("a", "bob");
+    tasks.commit("a", "bob");
     tasks.complete("a", "bob");
 }
 
@@ -138,9 +146,11 @@ fn of_a_block_s_proofs_the_bad_one_alone_is_refused() {
             "2" => assert_eq!(receipt.status.error(), Some("BadProof: the proof does not hold")),
             _ => assert_eq!(receipt.status, Status::Success, "{name}"),
         }
-        let status = if name == "2" { TaskStatus::Claimed } else { TaskStatus::Completed };
+        let status = if name == "2" { TaskStatus::Open } else { TaskStatus::Completed };
         assert_eq!(tasks.task(name).status, status);
     }
+    tasks.claim("2", "bob");
+    tasks.commit("2", "bob");
     tasks.complete("2", "bob");
 }
 

@@ -31,6 +31,7 @@ fn filled() -> (Chain, Hash, Vec<Subject>) {
     let create = CreateTask {
         task_id: task,
         depends_on: vec![],
+        order_only: vec![],
         constraint_hash: None,
         reward: Wei::cby(1),
         deadline: Height::new(1_000),
