@@ -19,6 +19,7 @@
 //! | `post` | carries that to the chain |
 //! | `crew` | has work done by runners |
 //! | `prover` | makes proofs |
+//! | `synchronous` | how long a pipeline takes without speculation |
 //! | `store` | what outlives the process |
 //! | `view` | what the API answers |
 //!
@@ -32,6 +33,7 @@ mod post;
 mod prover;
 mod run;
 mod store;
+mod synchronous;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -54,8 +56,8 @@ use crate::{
 };
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{EventKind, Scheme},
-    primitives::{Address, Height, SecretKey, keccak256},
+    chain::{EventKind, Scheme, State},
+    primitives::{Address, Hash, Height, SecretKey, keccak256},
     speculation::TaskId,
 };
 use std::{
@@ -75,7 +77,7 @@ use tokio::{
     },
     task::AbortHandle,
 };
-use tracing::{Instrument as _, info_span};
+use tracing::{Instrument as _, Span, info_span};
 
 /// The most of `proof.workerThreads`.
 const MAX_WORKERS: usize = 32;
@@ -120,6 +122,8 @@ struct Inner {
     block_ms: u64,
     /// What is being done for each task, and for which of its attempts.
     doing: Mutex<BTreeMap<TaskId, Vec<(u32, AbortHandle)>>>,
+    /// Tasks whose proofs the chain has and has not confirmed.
+    awaited: Mutex<BTreeMap<TaskId, Span>>,
     /// Held while what has changed is written: of two writes the later one stays.
     writing: Mutex<()>,
     /// Nothing is begun any more.
@@ -150,10 +154,10 @@ impl Agent {
         // Salts and what blinds proofs: never told.
         let secret = keccak256(&[b"cowboy/agent-secret/v1", &key.to_bytes()]).0;
         let workers = options.config.worker_threads;
-        let mut core = Core::new(agent, secret, options, now());
+        let block_ms = u64::try_from(block_time.as_millis()).unwrap_or(u64::MAX).max(1);
+        let mut core = Core::new(agent, secret, options, block_ms, now());
         let store = Store::open(&path, chain_id)?;
         store.load(&mut core, now())?;
-        let block_ms = u64::try_from(block_time.as_millis()).unwrap_or(u64::MAX).max(1);
         let crew = Crew::new(chain_id, key.clone(), block_ms);
         let books = Books { core, post: Post::new(key), resumed: false, seen: None };
         let inner = Inner {
@@ -165,6 +169,7 @@ impl Agent {
             runners,
             block_ms,
             doing: Mutex::default(),
+            awaited: Mutex::default(),
             writing: Mutex::default(),
             closed: AtomicBool::new(false),
             sooner: Notify::new(),
@@ -199,26 +204,30 @@ impl Agent {
     /// A validator has executed a block; of several that do, the first counts.
     fn block(&self, block: &ExecutedBlock) {
         let height = block.block.header.height;
-        let news = {
+        let (gap, news) = {
             let mut books = self.0.books.lock();
             if self.is_closed() || books.seen.is_some_and(|seen| seen >= height) {
                 return;
             }
             let gap = books.seen.is_none_or(|seen| seen.next() != height);
             books.seen = Some(height);
-            if gap {
-                let now = now();
-                books.core.catch_up(&block.execution.state, now);
-            }
             let Books { core, post, .. } = &mut *books;
-            post.block(core, block)
+            (gap, post.block(core, block))
         };
         self.0.crew.stir();
+        let agent = self.0.crew.agent();
+        let own = block.execution.receipts.iter().filter(|receipt| receipt.sender == agent);
+        let own: Vec<Hash> = own.map(|receipt| receipt.transaction).collect();
         self.act(|core, now| {
+            core.seen(&own, now);
+            if gap {
+                core.catch_up(&block.execution.state, now);
+            }
             heed(core, news, now);
             for event in &block.execution.events {
                 if let EventKind::TaskCompleted(completed) = &event.kind {
-                    core.completed(&completed.task_id, now);
+                    let id = &completed.task_id;
+                    core.completed(id, output_on_chain(&block.execution.state, id), now);
                 }
             }
             core.advance(now);
@@ -261,6 +270,7 @@ impl Agent {
         let (out, actions) = {
             let mut books = self.0.books.lock();
             let Books { core, post, .. } = &mut *books;
+            core.look(self.0.crew.is_running(), now());
             let out = call(core, now());
             let (mut actions, mut counts) = core.take();
             let mut others = Vec::new();
@@ -297,7 +307,7 @@ impl Agent {
         if !post.is_busy() || self.is_closed() {
             return Vec::new();
         }
-        let Some(state) = self.0.crew.state() else { return post.nobody() };
+        let Some(state) = self.0.crew.state() else { return Vec::new() };
         let pace = Pace { now: now(), block_ms: self.0.block_ms };
         post.deliver(core, &state, &self.0.crew.validators(), pace)
     }
@@ -331,13 +341,15 @@ impl Agent {
                 let span = info_span!(parent: None, "speculation.proof_generate", task.id = %task);
                 let proving = async move {
                     let order = Order { task, witness, seed, latency, crash };
-                    if let Some(outcome) = agent.0.provers.prove(order).await {
+                    let begins = || agent.act(|core, now| core.proving(&task, attempt, now));
+                    if let Some(outcome) = agent.0.provers.prove(order, begins).await {
                         agent.act(|core, now| core.proved(&task, attempt, outcome, now));
                     }
                 };
                 self.spawn(task, attempt, proving.instrument(span));
             }
             Action::Stop { task, attempt } => {
+                self.0.awaited.lock().remove(&task);
                 let mut doing = self.0.doing.lock();
                 let Some(of_task) = doing.get_mut(&task) else { return };
                 for (_, handle) in of_task.extract_if(.., |(of, _)| *of <= attempt) {
@@ -350,12 +362,10 @@ impl Agent {
             Action::ConfirmAt { task, at } => {
                 let agent = self.clone();
                 let wait = Duration::from_millis(at.saturating_sub(now()));
-                let span = info_span!(parent: None, "speculation.confirm_wait", task.id = %task);
-                let confirming = async move {
+                self.0.runtime.spawn(async move {
                     tokio::time::sleep(wait).await;
                     agent.act(|core, now| core.confirm(&task, now));
-                };
-                self.0.runtime.spawn(confirming.instrument(span));
+                });
             }
             Action::Send(_) => {}
         }
@@ -418,6 +428,8 @@ impl Agent {
                 span.in_scope(|| {
                     tracing::debug!(taskId = %task, durationMs = took_ms, "A validator has the proof");
                 });
+                let span = info_span!(parent: None, "speculation.confirm_wait", task.id = %task);
+                self.0.awaited.lock().entry(task).or_insert(span);
             }
             Count::ProofFailed { task } => {
                 metrics.proof_failed();
@@ -425,12 +437,15 @@ impl Agent {
             }
             Count::Confirmed { task, transaction, waited_ms } => {
                 metrics.confirmed(waited_ms.map(Duration::from_millis));
-                tracing::info!(
-                    taskId = %task,
-                    txSignature = transaction.map(|hash| hash.to_string()),
-                    confirmationLatencyMs = waited_ms,
-                    "Speculative proof confirmed"
-                );
+                let span = self.0.awaited.lock().remove(&task).unwrap_or_else(Span::none);
+                span.in_scope(|| {
+                    tracing::info!(
+                        taskId = %task,
+                        txSignature = transaction.map(|hash| hash.to_string()),
+                        confirmationLatencyMs = waited_ms,
+                        "Speculative proof confirmed"
+                    );
+                });
             }
             Count::RolledBack(summary) => {
                 metrics.rolled_back(&summary, begun.elapsed());
@@ -449,6 +464,12 @@ impl Agent {
             }
         }
     }
+}
+
+/// What the chain has of a task's output, unless its commitment is resolved.
+fn output_on_chain(state: &State, task: &TaskId) -> Option<Hash> {
+    let commitment = state.task(task)?.commitment.as_ref()?;
+    Some(Hash(commitment.output_commitment.to_bytes()))
 }
 
 /// What came of letters, for the core.
@@ -477,7 +498,7 @@ async fn follow(agent: Agent, mut blocks: broadcast::Receiver<Arc<ExecutedBlock>
 /// Calls the core when something is due, until the agent is stopped.
 async fn keep_time(agent: Agent) {
     while !agent.is_closed() {
-        let due = agent.0.books.lock().core.machine.next_deadline();
+        let due = agent.0.books.lock().core.due();
         let wait = due.map_or(LONGEST_WAIT, |due| Duration::from_millis(due.saturating_sub(now())));
         if wait.is_zero() {
             agent.act(|core, now| core.advance(now));
