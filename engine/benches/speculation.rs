@@ -57,7 +57,7 @@ fn machine(settings: &[(&str, &str)]) -> Speculation {
 }
 
 fn schedule(machine: &mut Speculation, task: TaskId, parents: &[(TaskId, Link)]) -> Duration {
-    let request = Request { task, parents, claim_expires_at: CLAIM };
+    let request = Request::new(task, parents, CLAIM);
     let start = Instant::now();
     let scheduled = black_box(machine.schedule(black_box(request), machine.now()));
     let took = start.elapsed();

@@ -10,6 +10,7 @@ use cowboy_engine::{
     speculation::{
         Answer, Bonds, Config, Confirmation, Graph, GraphError, Link, Opening, Output, PROOF_BYTES,
         Plan, ProofStatus, Request, RollbackReason, Slashing, Speculation, Status, TaskId,
+        breaker::{Breaker, BreakerState, Failure},
         engine::{TaskView, reads},
         scheduler::Reason,
     },
@@ -169,6 +170,8 @@ struct World {
     machine: Speculation,
     /// For cases about the graph alone.
     graph: Option<Graph>,
+    /// For cases about the breaker alone.
+    breaker: Breaker,
     now: u64,
     names: BTreeMap<TaskId, String>,
     snapshot: Vec<u8>,
@@ -195,6 +198,7 @@ impl World {
         Ok(Self {
             machine,
             graph,
+            breaker: Breaker::default(),
             now: 0,
             names: BTreeMap::new(),
             snapshot: Vec::new(),
@@ -296,7 +300,8 @@ impl World {
             "schedule" => {
                 let lasts = op.claim_expires_in_ms.unwrap_or(10_000_000);
                 let claim_expires_at = now.saturating_add(lasts);
-                let request = Request { task, parents: &reads(&parents), claim_expires_at };
+                let parents = reads(&parents);
+                let request = Request::new(task, &parents, claim_expires_at);
                 match self.machine.schedule(request, now) {
                     Ok(scheduled) => {
                         let most = self.machine.config().max_depth;
@@ -399,16 +404,25 @@ impl World {
                 json!({"ok": true})
             }
             "breaker_failure" => {
-                (0..op.times.unwrap_or(1)).for_each(|_| self.machine.record_failure(now));
+                let limits = self.machine.config().breaker;
+                let failure = Failure { task, reason: RollbackReason::ProofFailed, at: now };
+                (0..op.times.unwrap_or(1))
+                    .for_each(|_| self.breaker.record_failure(limits, failure, &[task]));
                 json!({"ok": true})
             }
             "breaker_success" => {
-                self.machine.record_success(now);
+                self.breaker.record_success(task);
                 json!({"ok": true})
             }
             "can_proceed" => {
-                let state = self.machine.breaker_state().name();
-                json!({"value": self.machine.can_proceed(), "state": state})
+                let limits = self.machine.config().breaker;
+                let state = self.breaker.state(limits, now);
+                let value = self.breaker.can_proceed(limits, now);
+                if state == BreakerState::HalfOpen && value {
+                    // The task that asks is the probe.
+                    self.breaker.proceed(limits, now, task);
+                }
+                json!({"value": value, "state": state.name()})
             }
             other => return Err(format!("unknown operation `{other}`")),
         })
@@ -435,7 +449,11 @@ impl World {
                     self.check_plan(&plan)?;
                     self.rollbacks.push(plan);
                 }
-                Output::Prove { .. } | Output::LateSuccess { .. } | Output::Breaker(_) => {}
+                Output::Prove { .. }
+                | Output::LateSuccess { .. }
+                | Output::Breaker(_)
+                | Output::TryChain { .. }
+                | Output::ChainBack { .. } => {}
             }
         }
         Ok(())

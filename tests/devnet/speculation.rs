@@ -13,7 +13,7 @@ use cowboy_devnet::{
 };
 use cowboy_engine::chain::{Payload, Transaction, tasks::CompleteTask};
 use serde_json::{Value, json};
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
 /// A devnet whose machines speculate, with these options beside.
 fn devnet(options: &Value) -> Home {
@@ -341,6 +341,11 @@ fn a_confirmation_before_the_parents_is_held() {
     assert!(confirmed("parent") <= confirmed("child"), "{shown}");
     let log = fs::read_to_string(home.path("local/log/devnet.log")).unwrap();
     assert!(log.contains("confirmed before its parents: held"), "{log}");
+    // What is told of the parent's confirmation is told inside of the wait for it.
+    let told = |line: &str| {
+        line.contains("Speculative proof confirmed") && line.contains("speculation.confirm_wait")
+    };
+    assert!(log.lines().any(told), "{log}");
     settled(&home);
 }
 
@@ -393,14 +398,31 @@ fn limits_hold_and_the_breaker_degrades_and_recovers() {
         |n| json!({ "id": format!("bad-{n}"), "command": ["echo", "1"], "fault": "wrong_proof" });
     let number = submit(&home, &json!([bad(1), bad(2), bad(3)]));
     ended(&home, &number, "failed");
-    let breaker = || text(&home.json(&["speculation", "status"])["breaker"]).to_owned();
+    let status = || home.json(&["speculation", "status"]);
+    let breaker = || text(&status()["breaker"]).to_owned();
     assert_eq!(breaker(), "open");
+    // It says what opened it, and when it lets a task through.
+    let opened = &status()["breaker_opened"];
+    let failed = list(&opened["failures"]).iter().map(|one| text(&one["task"]).to_owned());
+    let failed: BTreeSet<_> = failed.collect();
+    assert_eq!(failed, ["bad-1", "bad-2", "bad-3"].map(str::to_owned).into());
+    assert!(
+        list(&opened["failures"])
+            .iter()
+            .all(|one| number_of(&one["pipeline"]).to_string() == number)
+    );
+    assert_eq!((&opened["cause"], &opened["probe"]), (&json!("failures"), &Value::Null));
+    assert!(text(&opened["lets_one_through_at"]) > text(&opened["since"]), "{opened}");
     let number = submit(&home, &five());
     let degraded = ended(&home, &number, "completed");
     let first_two = ["a", "b"].map(|name| task(&degraded, name).clone());
     let scheduled = time(&degraded, "b", "scheduled_ms");
     assert!(scheduled >= time(&degraded, "a", "confirmed_ms"), "{first_two:?}");
     wait_until("the breaker lets one through", || breaker() != "open");
+    // What does not speculate tells nothing of speculation.
+    let alone = submit(&home, &json!([{ "id": "alone", "command": ["echo", "1"] }]));
+    ended(&home, &alone, "completed");
+    assert_eq!(breaker(), "half_open");
     let number = submit(&home, &five());
     let recovered = ended(&home, &number, "completed");
     let scheduled = time(&recovered, "b", "scheduled_ms");
@@ -470,4 +492,129 @@ fn policies_say_what_survives() {
     assert_eq!(task(&shown, "child")["status"], "rolled_back");
     assert_eq!(task(&shown, "other")["status"], "confirmed");
     settled(&home);
+}
+
+/// What is built on a refused output is refused with it, whatever a checkpoint keeps.
+#[test]
+fn a_kept_output_is_used_only_with_what_it_was_made_from() {
+    // Long enough for the child to end before its root is refused.
+    let home = devnet(&json!({
+        "enabled": true,
+        "rollbackPolicy": "checkpoint",
+        "proof": { "latency": "2s" },
+    }));
+    let tasks = json!([
+        { "id": "root", "command": ["cat", "/proc/sys/kernel/random/uuid"],
+          "fault": "wrong_proof", "attempts": 2 },
+        { "id": "child", "depends_on": ["root"], "command": ["cat"], "checkpoint": true },
+    ]);
+    let number = submit(&home, &tasks);
+    stands(&home, &number, "child", |task| task["status"] == "proving");
+    let output = |name: &str| {
+        text(&home.json(&["speculation", "show", &number, name])["output_text"]).to_owned()
+    };
+    let first = output("root");
+    let shown = ended(&home, &number, "completed");
+    assert_eq!(task(&shown, "child")["attempt"], 2, "{shown}");
+    let root = output("root");
+    assert_ne!(root, first);
+    let read: Value = serde_json::from_str(&output("child")).unwrap();
+    assert_eq!(read["root"], root.trim_end(), "{read}");
+    settled(&home);
+}
+
+/// No validator runs while proofs are due, for longer than a confirmation may take.
+#[test]
+fn a_lost_chain_is_no_failed_proof() {
+    let home = devnet(&json!({
+        "enabled": true,
+        "proof": { "latency": "1s" },
+        "confirmationTimeoutMs": 5_000,
+    }));
+    let number = submit(&home, &five());
+    stands(&home, &number, "e", |task| task["status"] == "proving");
+    let validators = ["validator-0", "validator-1", "validator-2", "validator-3"];
+    for validator in validators {
+        home.json(&["validator", "stop", validator]);
+    }
+    let away = || home.json(&["speculation", "status"])["chain_away"].clone();
+    wait_until("it has tried to reach the chain three times", || {
+        let away = away();
+        !away.is_null() && number_of(&away["tries"]) >= 3
+    });
+    assert_eq!(away()["paused"], false);
+    for validator in validators {
+        home.json(&["validator", "start", validator]);
+    }
+    let shown = ended(&home, &number, "completed");
+    assert!(rollbacks(&home, &number).is_empty(), "{shown}");
+    let status = home.json(&["speculation", "status"]);
+    assert_eq!((&status["stake_slashed"], &status["chain_away"]), (&json!("0"), &Value::Null));
+    settled(&home);
+}
+
+/// The figure that a pipeline is compared with is what it takes with speculation off.
+#[test]
+fn synchronously_is_what_the_devnet_takes_without_speculation() {
+    let home = devnet(&json!({
+        "enabled": true,
+        "proof": { "generator": "mock", "latency": "1s" },
+        // Longer than a busy machine's blocks take, which differ from run to run.
+        "confirmation": { "latency": "1500ms" },
+    }));
+    let cat = ["cat"];
+    let of = |name: &str, on: &[&str]| json!({ "id": name, "depends_on": on, "command": cat });
+    let chain = json!([of("a", &[]), of("b", &["a"]), of("c", &["b"]), of("d", &["c"])]);
+    let diamond = json!([of("a", &[]), of("b", &["a"]), of("c", &["a"]), of("d", &["b", "c"])]);
+    let wide: Vec<_> = (0..10).map(|n| of(&format!("t{n}"), &[])).collect();
+    let pipelines = [chain, diamond, wide.into()];
+    let figures = pipelines.each_ref().map(|tasks| {
+        let shown = ended(&home, &submit(&home, tasks), "completed");
+        number_of(&shown["synchronous_ms"])
+    });
+    configure(&home, &["enabled=false"]);
+    for (tasks, figure) in pipelines.iter().zip(figures) {
+        let shown = ended(&home, &submit(&home, tasks), "completed");
+        let took = number_of(&shown["elapsed_ms"]);
+        assert_eq!(number_of(&shown["synchronous_ms"]), took);
+        assert!(figure.abs_diff(took) * 10 <= took, "{figure} ms, took {took} ms: {shown}");
+    }
+}
+
+/// What the agent says of its options is what it goes by, after a restart as before.
+#[test]
+fn options_say_what_counts() {
+    let home = devnet(&json!({ "enabled": true, "maxParallelBranches": 1 }));
+    let value = |option: &str| home.json(&["speculation", "config", option])["value"].clone();
+    let available = || home.json(&["speculation", "status"])["stake_available"].clone();
+    configure(&home, &["stake.deposit=5000000000"]);
+    assert_eq!((value("stake.deposit"), available()), (json!("5000000000"), json!("5000000000")));
+    home.json(&["devnet", "down"]);
+    home.up(&[]);
+    assert_eq!((value("stake.deposit"), available()), (json!("1000000000"), json!("1000000000")));
+
+    let refused = home.fails(2, &["speculation", "config", "set", "stake.minStake=1000000001"]);
+    assert!(refused.contains("stake.minStake"), "{refused}");
+    assert!(refused.contains("stake.maxStake"), "{refused}");
+    assert!(refused.contains("stake.deposit"), "{refused}");
+    let gone = home.fails(2, &["speculation", "config", "set", "proof.batchSize=2"]);
+    assert!(gone.contains("there is no such option"), "{gone}");
+    let short = json!([{ "id": "short", "command": ["echo", "1"], "claim_ms": 60_000 }]);
+    let file = home.path("short.json");
+    fs::write(&file, json!({ "name": "short", "tasks": short }).to_string()).unwrap();
+    let refused = home.fails(2, &["speculation", "submit", file.to_str().unwrap()]);
+    assert!(refused.contains("claim_ms is 60000: expected more than claimBufferMs"), "{refused}");
+
+    // A refusal is counted once, in the status and in the metrics.
+    let wide: Vec<_> =
+        (0..6).map(|n| json!({ "id": format!("t{n}"), "command": ["echo", "1"] })).collect();
+    ended(&home, &submit(&home, &wide.into()), "completed");
+    let counted = &home.json(&["speculation", "status"])["tasks_rejected"];
+    let client = Client::of_devnet(&home.devnet("local")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let metrics = runtime.block_on(client.metrics()).unwrap();
+    let series = "speculation_tasks_rejected_total{reason=\"too_many_branches\"} ";
+    let exported = metrics.lines().find_map(|line| line.strip_prefix(series)).unwrap();
+    assert_eq!(exported.parse(), Ok(number_of(&counted["too_many_branches"])), "{counted}");
+    assert_eq!(exported, "5");
 }

@@ -3,8 +3,10 @@
 //! in with the time.
 
 mod onchain;
+mod reach;
 mod undo;
 
+use self::reach::Reach;
 use super::{
     letter::{Kind, Letter},
     run::{Run, TaskRun, Times},
@@ -21,7 +23,7 @@ use cowboy_engine::{
     proof::{Element, Witness},
     speculation::{
         Bonds, ConfigError, Link, Opening, Output, Reason, Refused, Request, RollbackReason,
-        Slashing, Speculation, Summary, TaskId,
+        Slashing, Speculation, Summary, TaskId, away::TRIES,
     },
 };
 use std::{
@@ -144,6 +146,8 @@ pub(super) enum AskError {
     NoTask(u64, String),
     #[error("task `{0}` is {1}: nothing cancels that")]
     Final(String, TaskStatus),
+    #[error("task `{task}`: claim_ms is {ms}: expected more than claimBufferMs, which is {buffer}")]
+    ShortClaim { task: String, ms: u64, buffer: u64 },
     #[error("{0} tasks are not final, and at most {MAX_OPEN} may be: wait until some are")]
     Full(usize),
 }
@@ -177,6 +181,10 @@ pub(super) struct Core {
     pub(super) dirty_books: bool,
     /// Whether what waits should be tried.
     stirred: bool,
+    /// What waiting tasks were refused for the last time.
+    refused: BTreeMap<TaskId, Reason>,
+    /// Whether the chain can be reached.
+    reach: Reach,
     /// Live tasks that only come after one that has failed for good: the chain never takes them.
     doomed: Vec<TaskId>,
     /// Whether it is not known what an earlier process has sent.
@@ -184,7 +192,14 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(agent: Address, secret: [u8; 32], options: Options, now: u64) -> Self {
+    /// Without any pipeline, over a chain whose blocks come every `block_ms`.
+    pub(super) fn new(
+        agent: Address,
+        secret: [u8; 32],
+        options: Options,
+        block_ms: u64,
+        now: u64,
+    ) -> Self {
         let mut machine = Speculation::new(options.config.clone(), now);
         machine.set_stake(Wei::new(options.deposit.into()));
         Self {
@@ -208,6 +223,8 @@ impl Core {
             booked: Height::GENESIS,
             dirty_books: false,
             stirred: false,
+            refused: BTreeMap::new(),
+            reach: Reach::new(block_ms),
             doomed: Vec::new(),
             resuming: false,
         }
@@ -265,6 +282,12 @@ impl Core {
         let open = self.open();
         if open + pipeline.tasks.len() > MAX_OPEN {
             return Err(AskError::Full(open));
+        }
+        let buffer = self.machine.config().claim_buffer_ms;
+        let short = pipeline.tasks.iter().map(|task| &task.entry);
+        let short = short.filter_map(|entry| Some((&entry.id, entry.claim_ms?)));
+        if let Some((task, ms)) = short.clone().find(|(_, ms)| *ms <= buffer) {
+            return Err(AskError::ShortClaim { task: task.clone(), ms, buffer });
         }
         let number = self.next;
         self.next += 1;
@@ -384,14 +407,17 @@ impl Core {
         let parents = run.pipeline.tasks[place.1].parents.iter();
         let parents: Vec<_> = parents.map(|(at, _)| (run.tasks[*at].id, Link::Reads)).collect();
         let (id, text) = (task.id, error.to_string());
+        let told = task.reason.as_ref() == Some(&text);
         // The same again is no news.
-        if task.reason.as_ref() != Some(&text) {
+        if self.refused.insert(id, error.reason) != Some(error.reason) {
             self.counts.push(Count::Rejected {
                 task: id,
                 parents: names(&parents),
                 reason: error.reason,
                 error: text.clone(),
             });
+        }
+        if !told {
             self.change(place, |task| task.reason = Some(text));
         }
     }
@@ -424,8 +450,15 @@ impl Core {
         let long = CLAIM_MS.max(buffer.saturating_mul(2));
         let until = now.saturating_add(written.entry.claim_ms.unwrap_or(long));
         let inputs = self.inputs_of(number, at);
-        let request = Request { task: id, parents: &parents, claim_expires_at: until };
+        let refused = self.refused.get(&id).copied();
+        let request = Request { inputs, refused, ..Request::new(id, &parents, until) };
         let scheduled = self.machine.schedule(request, now)?;
+        self.refused.remove(&id);
+        // Of what was made from other inputs nothing is used again.
+        let task = &self.runs[&number].tasks[at];
+        let usable = task.may_have_landed() || scheduled.checkpoint.is_some();
+        let again = task.output.clone();
+        let again = again.filter(|_| usable && task.inputs.map(|one| one.0) == Some(inputs));
         let attempt = scheduled.attempt;
         let (depth, bond) = (scheduled.depth, scheduled.bond);
         let names = names(&parents);
@@ -441,16 +474,20 @@ impl Core {
             task.proof_ms = None;
             task.times = Times { scheduled: Some(now), ..Times::default() };
         });
+        if scheduled.depth > 0
+            && let Some(run) = self.runs.get_mut(&number)
+            && !mem::replace(&mut run.speculated, true)
+        {
+            self.dirty_runs.insert(number);
+        }
         self.send(id, attempt, Kind::Create);
         self.send(id, attempt, Kind::Claim { until });
-        let run = &self.runs[&number];
-        let kept = run.tasks[at].output.clone();
-        let again = kept.filter(|_| run.tasks[at].landed || scheduled.checkpoint.is_some());
         if let Some(output) = again {
             // What it was made from is kept with it, whatever its parents put out by now.
             self.executed(number, at, output, now);
             return Ok(());
         }
+        self.drop_output((number, at));
         self.change((number, at), |task| task.inputs = Some(inputs.into()));
         let run = &self.runs[&number];
         match run.pipeline.tasks[at].work(&run.inputs(at)) {
@@ -552,6 +589,10 @@ impl Core {
             constraint_hash: Hash(witness.constraint_hash().to_bytes()),
             salt: witness.salt.to_bytes(),
         };
+        let taken = self.runs[&number].tasks[at].taken;
+        if taken.is_some_and(|taken| taken.0 != opening.output_commitment) {
+            return self.is_another((number, at), now);
+        }
         if let Err(error) = self.machine.executed(id, opening, now) {
             tracing::warn!(task = %id, %error, "output not taken");
             return;
@@ -578,6 +619,16 @@ impl Core {
             self.set_ready(number, child, true);
         }
         self.stirred = true;
+    }
+
+    /// A prover begins with a task's proof.
+    pub(super) fn proving(&mut self, task: &TaskId, attempt: u32, now: u64) {
+        if self.present(task, attempt, TaskStatus::Proving).is_some()
+            && let Err(error) = self.machine.proving(*task, now)
+        {
+            tracing::debug!(%task, %error, "its proof is not waited for");
+        }
+        self.go_on(now);
     }
 
     /// A task's proof is there, or could not be made.
@@ -678,6 +729,13 @@ impl Core {
                 tracing::info!(%task, "the chain has confirmed what was rolled back here");
             }
             Output::Breaker(state) => tracing::warn!(%state, "circuit breaker"),
+            Output::TryChain { attempt } => {
+                tracing::warn!(attempt, of = TRIES, "the chain cannot be reached: tried again");
+                if attempt == TRIES {
+                    tracing::error!("speculation is paused until the chain can be reached");
+                }
+            }
+            Output::ChainBack { away_ms } => self.prolonged(away_ms),
         }
     }
 

@@ -118,6 +118,16 @@ impl Crew {
         self.validators.lock().values().map(|(services, _)| services.clone()).collect()
     }
 
+    /// The account that signs errands.
+    pub(super) fn agent(&self) -> Address {
+        self.key.address()
+    }
+
+    /// Whether a validator runs.
+    pub(super) fn is_running(&self) -> bool {
+        !self.validators.lock().is_empty()
+    }
+
     /// The newest state that a running validator has.
     pub(super) fn state(&self) -> Option<State> {
         let heads = self.validators().into_iter().map(|services| services.ledger.head());

@@ -121,6 +121,9 @@ impl Letter {
                 })
             }
             Kind::Claim { until } => {
+                // It lasts longer where the chain was away since.
+                let live = machine.task(&task_id).filter(|_| now_valid);
+                let until = live.map_or(until, |live| until.max(live.claim_expires_at));
                 let blocks = until.saturating_sub(pace.now).div_ceil(pace.block_ms.max(1));
                 let blocks = blocks.saturating_add(CLAIM_MARGIN_BLOCKS);
                 let deadline = state.task(&task_id).map_or(later(blocks), |task| task.deadline);

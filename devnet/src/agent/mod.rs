@@ -19,6 +19,7 @@
 //! | `post` | carries that to the chain |
 //! | `crew` | has work done by runners |
 //! | `prover` | makes proofs |
+//! | `synchronous` | how long a pipeline takes without speculation |
 //! | `store` | what outlives the process |
 //! | `view` | what the API answers |
 //!
@@ -32,6 +33,7 @@ mod post;
 mod prover;
 mod run;
 mod store;
+mod synchronous;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -54,8 +56,8 @@ use crate::{
 };
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    chain::{EventKind, Scheme},
-    primitives::{Address, Height, SecretKey, keccak256},
+    chain::{EventKind, Scheme, State, Task},
+    primitives::{Address, Hash, Height, SecretKey, keccak256},
     speculation::{Bonds, RollbackReason, TaskId},
 };
 use std::{
@@ -75,7 +77,7 @@ use tokio::{
     },
     task::AbortHandle,
 };
-use tracing::{Instrument as _, info_span};
+use tracing::{Instrument as _, Span, info_span};
 
 /// The most of `proof.workerThreads`.
 const MAX_WORKERS: usize = 32;
@@ -122,6 +124,8 @@ struct Inner {
     block_ms: u64,
     /// What is being done for each task, and for which of its attempts.
     doing: Mutex<BTreeMap<TaskId, Vec<(u32, AbortHandle)>>>,
+    /// Tasks whose proofs the chain has and has not confirmed.
+    awaited: Mutex<BTreeMap<TaskId, Span>>,
     /// Held while what has changed is written: of two writes the later one stays.
     writing: Mutex<()>,
     /// Nothing is begun any more.
@@ -153,11 +157,11 @@ impl Agent {
         // Salts and what blinds proofs: never told.
         let secret = keccak256(&[b"cowboy/agent-secret/v1", &key.to_bytes()]).0;
         let workers = options.config.worker_threads;
-        let mut core = Core::new(agent, secret, options, now());
+        let block_ms = u64::try_from(block_time.as_millis()).unwrap_or(u64::MAX).max(1);
+        let mut core = Core::new(agent, secret, options, block_ms, now());
         let store = Store::open(&path, chain_id)?;
         store.load(&mut core, now())?;
         core.set_bonds(&bonds);
-        let block_ms = u64::try_from(block_time.as_millis()).unwrap_or(u64::MAX).max(1);
         let crew = Crew::new(chain_id, key.clone(), block_ms);
         let books = Books { core, post: Post::new(key), resumed: false, seen: None };
         let inner = Inner {
@@ -169,6 +173,7 @@ impl Agent {
             runners,
             block_ms,
             doing: Mutex::default(),
+            awaited: Mutex::default(),
             writing: Mutex::default(),
             closed: AtomicBool::new(false),
             sooner: Notify::new(),
@@ -203,28 +208,34 @@ impl Agent {
     /// A validator has executed a block; of several that do, the first counts.
     fn block(&self, ledger: &Ledger, block: &ExecutedBlock) {
         let height = block.block.header.height;
-        let news = {
+        let (gap, news) = {
             let mut books = self.0.books.lock();
             if self.is_closed() || books.seen.is_some_and(|seen| seen >= height) {
                 return;
             }
             let gap = books.seen.is_none_or(|seen| seen.next() != height);
             books.seen = Some(height);
-            if gap {
-                let now = now();
-                books.core.catch_up(&block.execution.state, now);
-            }
             books.core.set_bonds(block.execution.state.bonds());
             let Books { core, post, .. } = &mut *books;
-            post.block(core, block)
+            (gap, post.block(core, block))
         };
         self.0.crew.stir();
+        let agent = self.0.crew.agent();
+        let own = block.execution.receipts.iter().filter(|receipt| receipt.sender == agent);
+        let own: Vec<Hash> = own.map(|receipt| receipt.transaction).collect();
         self.act(|core, now| {
+            core.seen(&own, now);
+            if gap {
+                core.catch_up(&block.execution.state, now);
+            }
             heed(core, news, now);
             core.book_missed(ledger, height, now);
             for event in &block.execution.events {
                 match &event.kind {
-                    EventKind::TaskCompleted(completed) => core.completed(&completed.task_id, now),
+                    EventKind::TaskCompleted(completed) => {
+                        let id = &completed.task_id;
+                        core.completed(id, output_on_chain(&block.execution.state, id), now);
+                    }
                     EventKind::CommitmentResolved(resolved) => core.resolved(resolved, now),
                     _ => {}
                 }
@@ -270,6 +281,7 @@ impl Agent {
         let (out, actions) = {
             let mut books = self.0.books.lock();
             let Books { core, post, .. } = &mut *books;
+            core.look(self.0.crew.is_running(), now());
             let out = call(core, now());
             let (mut actions, mut counts) = core.take();
             let mut others = Vec::new();
@@ -306,7 +318,7 @@ impl Agent {
         if !post.is_busy() || self.is_closed() {
             return Vec::new();
         }
-        let Some(state) = self.0.crew.state() else { return post.nobody() };
+        let Some(state) = self.0.crew.state() else { return Vec::new() };
         let pace = Pace { now: now(), block_ms: self.0.block_ms };
         post.deliver(core, &state, &self.0.crew.validators(), pace)
     }
@@ -340,13 +352,15 @@ impl Agent {
                 let span = info_span!(parent: None, "speculation.proof_generate", task.id = %task);
                 let proving = async move {
                     let order = Order { task, what, seed, latency, crash };
-                    if let Some(outcome) = agent.0.provers.prove(order).await {
+                    let begins = || agent.act(|core, now| core.proving(&task, attempt, now));
+                    if let Some(outcome) = agent.0.provers.prove(order, begins).await {
                         agent.act(|core, now| core.proved(&task, attempt, outcome, now));
                     }
                 };
                 self.spawn(task, attempt, proving.instrument(span));
             }
             Action::Stop { task, attempt } => {
+                self.0.awaited.lock().remove(&task);
                 let mut doing = self.0.doing.lock();
                 let Some(of_task) = doing.get_mut(&task) else { return };
                 for (_, handle) in of_task.extract_if(.., |(of, _)| *of <= attempt) {
@@ -359,12 +373,10 @@ impl Agent {
             Action::ConfirmAt { task, at } => {
                 let agent = self.clone();
                 let wait = Duration::from_millis(at.saturating_sub(now()));
-                let span = info_span!(parent: None, "speculation.confirm_wait", task.id = %task);
-                let confirming = async move {
+                self.0.runtime.spawn(async move {
                     tokio::time::sleep(wait).await;
                     agent.act(|core, now| core.confirm(&task, now));
-                };
-                self.0.runtime.spawn(confirming.instrument(span));
+                });
             }
             Action::Send(_) => {}
         }
@@ -427,6 +439,8 @@ impl Agent {
                 span.in_scope(|| {
                     tracing::debug!(taskId = %task, durationMs = took_ms, "A validator has the proof");
                 });
+                let span = info_span!(parent: None, "speculation.confirm_wait", task.id = %task);
+                self.0.awaited.lock().entry(task).or_insert(span);
             }
             Count::ProofFailed { task } => {
                 metrics.proof_failed();
@@ -434,12 +448,15 @@ impl Agent {
             }
             Count::Confirmed { task, transaction, waited_ms } => {
                 metrics.confirmed(waited_ms.map(Duration::from_millis));
-                tracing::info!(
-                    taskId = %task,
-                    txSignature = transaction.map(|hash| hash.to_string()),
-                    confirmationLatencyMs = waited_ms,
-                    "Speculative proof confirmed"
-                );
+                let span = self.0.awaited.lock().remove(&task).unwrap_or_else(Span::none);
+                span.in_scope(|| {
+                    tracing::info!(
+                        taskId = %task,
+                        txSignature = transaction.map(|hash| hash.to_string()),
+                        confirmationLatencyMs = waited_ms,
+                        "Speculative proof confirmed"
+                    );
+                });
             }
             Count::Slashed { task, reason, amount } => {
                 metrics.slashed(amount);
@@ -463,6 +480,12 @@ impl Agent {
             }
         }
     }
+}
+
+/// What the chain has of a task's output.
+fn output_on_chain(state: &State, task: &TaskId) -> Option<Hash> {
+    let output = state.task(task).and_then(Task::output_commitment)?;
+    Some(Hash(output.to_bytes()))
 }
 
 /// What came of letters, for the core.
@@ -491,7 +514,7 @@ async fn follow(agent: Agent, ledger: Ledger, mut blocks: broadcast::Receiver<Ar
 /// Calls the core when something is due, until the agent is stopped.
 async fn keep_time(agent: Agent) {
     while !agent.is_closed() {
-        let due = agent.0.books.lock().core.machine.next_deadline();
+        let due = agent.0.books.lock().core.due();
         let wait = due.map_or(LONGEST_WAIT, |due| Duration::from_millis(due.saturating_sub(now())));
         if wait.is_zero() {
             agent.act(|core, now| core.advance(now));

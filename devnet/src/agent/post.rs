@@ -22,7 +22,7 @@ use cowboy_engine::{
 use std::collections::BTreeMap;
 
 /// Transactions on their way at a time; half of what a mempool keeps for an account.
-const WINDOW: usize = 32;
+pub(super) const WINDOW: usize = 32;
 /// Blocks within which a transaction is expected in the chain.
 const PATIENCE: u64 = 4;
 /// How much more than now a cycle or cell may cost before a transaction is signed anew.
@@ -206,19 +206,6 @@ impl Post {
             }
         }
         self.waiting.extend(held);
-        news
-    }
-
-    /// What comes of letters while no validator runs: proofs are lost, the others wait.
-    pub(super) fn nobody(&mut self) -> Vec<News> {
-        let mut news = Vec::new();
-        self.waiting.retain(|_, letter| match letter.kind {
-            Kind::Complete { submission, .. } => {
-                news.push(News::Lost { letter: *letter, submission });
-                false
-            }
-            _ => true,
-        });
         news
     }
 

@@ -77,9 +77,15 @@ impl Provers {
         *workers = wanted;
     }
 
-    /// The proof's bytes and how long it took, in ms; `None`: its prover has died.
-    pub(super) async fn prove(&self, order: Order) -> Option<Result<(Vec<u8>, u64), String>> {
+    /// The proof's bytes and how long it took, in ms; `None`: its prover has died. `begins` is
+    /// called when one has time for it.
+    pub(super) async fn prove(
+        &self,
+        order: Order,
+        begins: impl FnOnce(),
+    ) -> Option<Result<(Vec<u8>, u64), String>> {
         let Ok(_place) = self.places.acquire().await else { return None };
+        begins();
         let begun = Instant::now();
         if order.crash {
             tokio::time::sleep(order.latency / 2).await;

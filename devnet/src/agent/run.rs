@@ -31,6 +31,19 @@ pub(super) struct Run {
     pub(super) ended_at: Option<u64>,
     /// Tasks that are not final.
     pub(super) open: usize,
+    /// Whether a task of it was accepted before its parents were confirmed.
+    pub(super) speculated: bool,
+    /// What this devnet takes for it with speculation off, in ms; known once all are confirmed.
+    pub(super) synchronous_ms: Option<u64>,
+}
+
+/// What is stored of a pipeline as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Course {
+    pub(super) submitted_at: u64,
+    pub(super) ended_at: Option<u64>,
+    pub(super) speculated: bool,
+    pub(super) synchronous_ms: Option<u64>,
 }
 
 /// How far a task is. What is stored of it, but for its output.
@@ -53,13 +66,19 @@ pub(super) struct TaskRun {
     pub(super) times: Times,
     /// What its proof took to make, in ms.
     pub(super) proof_ms: Option<u64>,
+    /// What its attempts that failed by themselves took, without what they waited for ancestors,
+    /// in ms.
+    pub(super) lost_ms: u64,
     /// What was sent for it, and the hashes.
     pub(super) sent: Vec<(String, HashText)>,
     /// The chain has taken its proof, whatever became of it here.
     pub(super) landed: bool,
+    /// The commitment to the output that the chain has, where that is known.
+    pub(super) taken: Option<HashText>,
     /// Somebody asked for its end.
     pub(super) cancelled: bool,
-    /// The digest of what its output is made from, as a commitment to it covers it.
+    /// The digest of what its output is made from, as a commitment to it covers it: for others it
+    /// does not count.
     pub(super) inputs: Option<HashText>,
     /// The rollback that it was undone by last, until the chain has said what that cost.
     pub(super) undone_by: Option<u64>,
@@ -82,6 +101,14 @@ pub(super) struct Times {
     pub(super) ended: Option<u64>,
 }
 
+impl Times {
+    /// What the attempt took until `now`, without what it waited for ancestors, in ms.
+    pub(super) fn own_ms(self, now: u64) -> u64 {
+        let waited = self.submitted.unwrap_or(now).saturating_sub(self.proved.unwrap_or(now));
+        now.saturating_sub(self.scheduled.unwrap_or(now)).saturating_sub(waited)
+    }
+}
+
 /// A task's identity: of its agent, pipeline and name, so that the same file twice makes different
 /// tasks.
 fn task_id(agent: &Address, number: u64, pipeline: &str, task: &str) -> TaskId {
@@ -97,7 +124,9 @@ impl Run {
         };
         let tasks: Vec<TaskRun> = pipeline.tasks.iter().map(fresh).collect();
         let open = tasks.len();
-        Self::of(number, pipeline, tasks, submitted_at, None, open)
+        let course =
+            Course { submitted_at, ended_at: None, speculated: false, synchronous_ms: None };
+        Self::of(number, pipeline, tasks, course, open)
     }
 
     /// A pipeline as it was stored.
@@ -106,7 +135,7 @@ impl Run {
         number: u64,
         pipeline: Checked,
         mut tasks: Vec<TaskRun>,
-        (submitted_at, ended_at): (u64, Option<u64>),
+        course: Course,
     ) -> Option<Self> {
         if tasks.len() != pipeline.tasks.len() {
             return None;
@@ -115,15 +144,14 @@ impl Run {
             run.id = task_id(agent, number, &pipeline.name, &task.entry.id);
         }
         let open = tasks.iter().filter(|task| !task.status.is_final()).count();
-        Some(Self::of(number, pipeline, tasks, submitted_at, ended_at, open))
+        Some(Self::of(number, pipeline, tasks, course, open))
     }
 
     fn of(
         number: u64,
         pipeline: Checked,
         tasks: Vec<TaskRun>,
-        submitted_at: u64,
-        ended_at: Option<u64>,
+        Course { submitted_at, ended_at, speculated, synchronous_ms }: Course,
         open: usize,
     ) -> Self {
         let mut children = vec![Vec::new(); tasks.len()];
@@ -150,7 +178,15 @@ impl Run {
             submitted_at,
             ended_at,
             open,
+            speculated,
+            synchronous_ms,
         }
+    }
+
+    /// What is stored of it as a whole.
+    pub(super) const fn course(&self) -> Course {
+        let Self { submitted_at, ended_at, speculated, synchronous_ms, .. } = *self;
+        Course { submitted_at, ended_at, speculated, synchronous_ms }
     }
 
     pub(super) fn entry(&self, at: usize) -> &TaskEntry {
@@ -207,20 +243,6 @@ impl Run {
         reads.map(|(parent, _)| (self.entry(*parent).id.clone(), output(*parent))).collect()
     }
 
-    /// What the tasks would have taken one after the other along the longest path, in ms.
-    pub(super) fn synchronous_ms(&self) -> Option<u64> {
-        let mut until = vec![0; self.tasks.len()];
-        for at in &self.pipeline.order {
-            let task = &self.tasks[*at];
-            let times = task.times;
-            let executing = times.executed?.saturating_sub(times.scheduled?);
-            let confirming = times.confirmed?.saturating_sub(times.submitted?);
-            let before = self.pipeline.tasks[*at].parents.iter().map(|(parent, _)| until[*parent]);
-            until[*at] = before.max().unwrap_or(0) + executing + task.proof_ms? + confirming;
-        }
-        until.into_iter().max()
-    }
-
     /// From its submission until the last output was there, in ms.
     pub(super) fn outputs_ms(&self) -> Option<u64> {
         let executed = self.tasks.iter().map(|task| task.times.executed);
@@ -243,8 +265,10 @@ impl Default for TaskRun {
             runner: None,
             times: Times::default(),
             proof_ms: None,
+            lost_ms: 0,
             sent: Vec::new(),
             landed: false,
+            taken: None,
             cancelled: false,
             inputs: None,
             undone_by: None,
@@ -254,6 +278,12 @@ impl Default for TaskRun {
 }
 
 impl TaskRun {
+    /// Whether the chain may have a proof of its output, or has it: another output would not be
+    /// the chain's.
+    pub(super) const fn may_have_landed(&self) -> bool {
+        self.landed || self.times.delivered.is_some()
+    }
+
     /// Whether its output is there and counts.
     pub(super) const fn is_executed(&self) -> bool {
         matches!(

@@ -4,15 +4,15 @@
 
 use super::{
     core::{Core, ROLLBACKS, Undone},
-    run::{Run, TaskRun},
+    run::{Course, Run, TaskRun},
 };
 use crate::speculation::pipeline::Pipeline;
 use commonware_utils::sync::Mutex;
 use cowboy_engine::{
-    primitives::Height,
+    primitives::{Height, Wei},
     speculation::{SnapshotError, Speculation},
 };
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::{
     fs::OpenOptions,
     os::unix::fs::OpenOptionsExt as _,
@@ -33,7 +33,7 @@ const SCHEMA: &str = "
     ) STRICT;
     CREATE TABLE IF NOT EXISTS pipelines (
         number INTEGER PRIMARY KEY, written TEXT NOT NULL, submitted_at INTEGER NOT NULL,
-        ended_at INTEGER
+        ended_at INTEGER, speculated INTEGER NOT NULL, synchronous_ms INTEGER
     ) STRICT;
     CREATE TABLE IF NOT EXISTS tasks (
         pipeline INTEGER NOT NULL, place INTEGER NOT NULL, record TEXT NOT NULL,
@@ -98,7 +98,7 @@ pub(super) struct Change {
     machine: Vec<u8>,
     next: u64,
     booked: u64,
-    pipelines: Vec<(u64, String, u64, Option<u64>)>,
+    pipelines: Vec<(u64, String, Course)>,
     tasks: Vec<(u64, usize, String)>,
     outputs: Vec<ChangedOutput>,
     rollbacks: Vec<Undone>,
@@ -125,7 +125,7 @@ impl Change {
         let pipelines = pipelines.iter().filter_map(|number| {
             let run = core.runs.get(number)?;
             let written = serde_json::to_string(&run.written()).expect("a pipeline came from text");
-            Some((*number, written, run.submitted_at, run.ended_at))
+            Some((*number, written, run.course()))
         });
         let pipelines = pipelines.collect();
         let tasks = std::mem::take(&mut core.dirty);
@@ -206,14 +206,18 @@ impl Store {
         let kept = self.read().map_err(sqlite)?;
         if let Some(machine) = kept.machine {
             let config = core.options.config.clone();
-            let machine = Speculation::restore(&machine, now)
+            // While this process was not there, neither was the chain.
+            let mut machine = Speculation::restore(&machine, 0)
                 .map_err(|error: SnapshotError| self.damaged("the machine's snapshot", error))?;
+            machine.chain_lost(machine.now(), now);
+            // The topology says how it goes on, and with how much.
+            machine.set_config(config, now);
+            let deposit = Wei::new(core.options.deposit.into());
+            machine.set_stake(deposit.saturating_sub(machine.stake().slashed));
             core.machine = machine;
-            // The topology says how it goes on.
-            core.machine.set_config(config, now);
         }
         let mut tasks = kept.tasks.into_iter().peekable();
-        for (number, written, submitted_at, ended_at) in kept.pipelines {
+        for (number, written, course) in kept.pipelines {
             let what = || format!("pipeline {number}");
             let pipeline: Pipeline =
                 serde_json::from_str(&written).map_err(|error| self.damaged(what(), error))?;
@@ -226,7 +230,7 @@ impl Store {
                     serde_json::from_str(&record).map_err(|error| self.damaged(what(), error))?;
                 of_run.push(TaskRun { output: output.map(Arc::new), ..task });
             }
-            let run = Run::restored(&core.agent, number, checked, of_run, (submitted_at, ended_at));
+            let run = Run::restored(&core.agent, number, checked, of_run, course);
             core.adopt(run.ok_or_else(|| self.damaged(what(), "tasks are missing"))?);
         }
         for record in kept.rollbacks {
@@ -248,11 +252,16 @@ impl Store {
             .optional()?;
         let (machine, next, booked) = meta.unwrap_or((None, 1, 0));
         let mut pipelines = connection.prepare(
-            "SELECT number, written, submitted_at, ended_at FROM pipelines ORDER BY number",
+            "SELECT number, written, submitted_at, ended_at, speculated, synchronous_ms \
+                 FROM pipelines ORDER BY number",
         )?;
-        let pipelines = pipelines
-            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
-            .collect::<Result<_, _>>()?;
+        let pipeline = |row: &Row<'_>| {
+            let (submitted_at, ended_at) = (row.get(2)?, row.get(3)?);
+            let (speculated, synchronous_ms) = (row.get(4)?, row.get(5)?);
+            let course = Course { submitted_at, ended_at, speculated, synchronous_ms };
+            Ok((row.get(0)?, row.get(1)?, course))
+        };
+        let pipelines = pipelines.query_map([], pipeline)?.collect::<Result<_, _>>()?;
         let mut tasks = connection.prepare(
             "SELECT tasks.pipeline, record, output FROM tasks LEFT JOIN outputs USING \
                  (pipeline, place) ORDER BY tasks.pipeline, tasks.place",
@@ -274,10 +283,18 @@ impl Store {
                 "UPDATE meta SET machine = ?, next = ?, booked = ?",
                 params![change.machine, change.next, change.booked],
             )?;
-            for (number, written, submitted_at, ended_at) in &change.pipelines {
+            for (number, written, course) in &change.pipelines {
+                let Course { submitted_at, ended_at, speculated, synchronous_ms } = course;
                 transaction
-                    .prepare_cached("INSERT OR REPLACE INTO pipelines VALUES (?, ?, ?, ?)")?
-                    .execute(params![number, written, submitted_at, ended_at])?;
+                    .prepare_cached("INSERT OR REPLACE INTO pipelines VALUES (?, ?, ?, ?, ?, ?)")?
+                    .execute(params![
+                        number,
+                        written,
+                        submitted_at,
+                        ended_at,
+                        speculated,
+                        synchronous_ms
+                    ])?;
             }
             for (number, at, record) in &change.tasks {
                 transaction
@@ -318,7 +335,7 @@ struct Kept {
     machine: Option<Vec<u8>>,
     next: u64,
     booked: u64,
-    pipelines: Vec<(u64, String, u64, Option<u64>)>,
+    pipelines: Vec<(u64, String, Course)>,
     tasks: Vec<(u64, String, Option<Vec<u8>>)>,
     rollbacks: Vec<String>,
 }

@@ -1,5 +1,7 @@
 //! The core over a world that is made up: runners, provers and a chain that do what a seed says.
 
+mod timed;
+
 use super::{
     core::{Action, Core, Undone},
     letter::{Kind, Letter},
@@ -12,7 +14,7 @@ use crate::{
 };
 use cowboy_engine::{
     chain::event::CommitmentResolved,
-    primitives::{Address, Wei},
+    primitives::{Address, Hash, Wei},
     proof::PROOF_BYTES,
     speculation::{Bonds, RollbackReason, Slashing, TaskId},
 };
@@ -43,8 +45,8 @@ enum Doing {
 /// What a chain knows of bonds, by the rules of the real one.
 struct Bonded {
     terms: Bonds,
-    /// Open commitments: what is locked, and the letter that brought it.
-    bonds: BTreeMap<TaskId, (Wei, u64)>,
+    /// Open commitments: what is locked, the letter that brought it, and the output's commitment.
+    bonds: BTreeMap<TaskId, (Wei, u64, Hash)>,
     /// The letter by which a commitment to a task came to nothing last.
     failed: BTreeMap<TaskId, u64>,
     letters: u64,
@@ -57,7 +59,7 @@ struct Bonded {
 impl Bonded {
     /// Ends a commitment, if there is one.
     fn end(&mut self, task_id: TaskId, reason: Option<RollbackReason>) {
-        let Some((bond, _)) = self.bonds.remove(&task_id) else { return };
+        let Some((bond, ..)) = self.bonds.remove(&task_id) else { return };
         let slashed = reason.map_or(Wei::ZERO, |reason| self.terms.slashed(bond, reason));
         let released = bond.saturating_sub(slashed);
         if reason.is_some() {
@@ -98,7 +100,7 @@ impl World {
             commitment_expired: 1,
         };
         let terms = Bonds { base: 100_000_000_003, per_depth: 49_999_999_999, slashing };
-        let mut core = Core::new(AGENT, [1; 32], options(settings), START);
+        let mut core = Core::new(AGENT, [1; 32], options(settings), 100, START);
         core.set_bonds(&terms);
         let (bonds, failed, events) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let chain = Bonded { terms, bonds, failed, letters: 0, events, disbelieved: 0 };
@@ -160,6 +162,7 @@ impl World {
                 self.core.worked(&task, attempt, outcome, self.now);
             }
             Doing::Proof { task, attempt } => {
+                self.core.proving(&task, attempt, self.now);
                 let proof = Ok((vec![1; PROOF_BYTES], 5));
                 self.core.proved(&task, attempt, proof, self.now);
             }
@@ -187,18 +190,21 @@ impl World {
                 let task = &run.tasks[at];
                 // As a letter that has nothing to say any more is not sent.
                 let present = task.attempt == letter.attempt;
-                let there = self.core.machine.commitment(&letter.task).is_some();
+                let commitment = self.core.machine.commitment(&letter.task);
+                let output = commitment.map(|one| one.opening.output_commitment);
                 let taken = self.completed.contains(&letter.task);
                 let bond = Wei::new(task.bond.unwrap_or(0).into());
-                if present && there && !taken && !self.chain.bonds.contains_key(&letter.task) {
+                if let Some(output) = output.filter(|_| present && !taken)
+                    && !self.chain.bonds.contains_key(&letter.task)
+                {
                     assert!(bond >= self.chain.terms.least(task.depth));
-                    self.chain.bonds.insert(letter.task, (bond, self.chain.letters));
+                    self.chain.bonds.insert(letter.task, (bond, self.chain.letters, output));
                 }
             }
             Kind::Resolve(reason) => {
                 let reason = reason.filter(|_| !self.completed.contains(&letter.task));
                 if reason == Some(RollbackReason::AncestorFailed)
-                    && let Some((_, since)) = self.chain.bonds.get(&letter.task)
+                    && let Some((_, since, _)) = self.chain.bonds.get(&letter.task)
                     && let Some((run, at)) = self.core.task(&letter.task)
                 {
                     let mut parents = run.pipeline.tasks[at].parents.iter();
@@ -232,7 +238,8 @@ impl World {
                     return self.core.refused(letter, "BadProof: made up", now);
                 }
                 self.completed.insert(letter.task);
-                self.core.completed(&letter.task, now);
+                let commitment = self.chain.bonds.get(&letter.task).map(|(.., output)| *output);
+                self.core.completed(&letter.task, commitment, now);
             }
             Kind::Create | Kind::Claim { .. } => {}
         }
@@ -311,7 +318,7 @@ fn a_pipeline_is_confirmed_whole() {
     assert_eq!(statuses[..3], wanted);
     assert_eq!(statuses[3].1, confirmed);
     assert_eq!(world.core.rollbacks[0].task, "c");
-    assert!(world.core.runs[&1].synchronous_ms().is_some());
+    assert!(world.core.runs[&1].synchronous_ms.is_some());
 }
 
 #[test]
@@ -433,6 +440,185 @@ fn whatever_happens_everything_ends() {
     assert!(disbelieved * 10 < cascades as u64, "{disbelieved} of {cascades}");
 }
 
+/// What a child with a checkpoint was made from is gone: it is made again, whatever the policy
+/// keeps. What reads the same is not.
+#[test]
+fn a_kept_output_serves_only_what_reads_the_same() {
+    for (root, expected) in [("same", 1), ("other", 2)] {
+        let mut world = World::new(&[("rollbackPolicy", "checkpoint")], 1, 0);
+        let pipeline = checked(
+            "name: p\ntasks:\n- { id: root, command: [x], fault: wrong_proof, attempts: 2 }\n\
+             - { id: child, depends_on: [root], command: [x], checkpoint: true }\n",
+        );
+        world.core.submit(pipeline, START).unwrap();
+        let mut made = BTreeMap::new();
+        for _ in 0..10_000 {
+            world.take_up();
+            // Works end before anything is confirmed, each child's output tells of its root's.
+            let work = |doing: &Doing| matches!(doing, Doing::Work { .. });
+            let Some(at) = world.doing.iter().position(work) else {
+                if !world.step() {
+                    break;
+                }
+                continue;
+            };
+            let Doing::Work { task, attempt } = world.doing.remove(at) else { unreachable!() };
+            let (run, place) = world.core.task(&task).unwrap();
+            let name = run.entry(place).id.clone();
+            let output = match (name.as_str(), root) {
+                ("root", "same") => b"root".to_vec(),
+                ("root", _) => format!("root {attempt}").into_bytes(),
+                _ => [b"child of ", run.inputs(place)["root"].as_slice()].concat(),
+            };
+            *made.entry(name).or_insert(0) += 1;
+            world.core.worked(&task, attempt, Ok(output), world.now);
+        }
+        world.holds();
+        let run = &world.core.runs[&1];
+        assert_eq!(run.status(), PipelineStatus::Completed, "{root}");
+        let output = |at: usize| run.tasks[at].output.as_deref().unwrap().clone();
+        assert_eq!(output(1), [b"child of ", output(0).as_slice()].concat(), "{root}");
+        assert_eq!((made["root"], made["child"]), (2, expected), "{root}");
+    }
+}
+
+/// The chain has a proof that was rolled back here while it was on its way: its output is the one.
+#[test]
+fn an_output_that_may_be_on_the_chain_is_the_one_that_is_used_again() {
+    let mut world = World::new(&[("confirmationTimeoutMs", "5000")], 1, 0);
+    let pipeline = checked("name: p\ntasks:\n- { id: a, command: [x], attempts: 2 }\n");
+    world.core.submit(pipeline, START).unwrap();
+    let mut complete = None;
+    while complete.is_none() {
+        world.take_up();
+        let proof = |doing: &Doing| match doing {
+            Doing::Letter(letter) => matches!(letter.kind, Kind::Complete { .. }),
+            _ => false,
+        };
+        match world.doing.iter().position(proof) {
+            Some(at) => complete = Some(world.doing.remove(at)),
+            None => assert!(world.step()),
+        }
+    }
+    let Some(Doing::Letter(letter)) = complete else { unreachable!() };
+    let id = letter.task;
+    world.core.posted(&letter, id, world.now);
+    let first = world.core.machine.commitment(&id).unwrap().opening.output_commitment;
+    world.now += 5_000;
+    world.core.advance(world.now);
+    assert_eq!(world.core.rollbacks[0].reason, "proof_timeout");
+    assert_eq!(world.core.runs[&1].tasks[0].status, TaskStatus::Proving);
+    world.completed.insert(id);
+    world.core.completed(&id, Some(first), world.now);
+    world.finish();
+    world.holds();
+    assert_eq!(world.core.runs[&1].status(), PipelineStatus::Completed);
+
+    // Another output than the chain's is never confirmed.
+    let mut world = World::new(&[], 1, 0);
+    let pipeline = checked(
+        "name: p\ntasks:\n- { id: a, command: [x], attempts: 3 }\n\
+         - { id: b, depends_on: [a], command: [x] }\n",
+    );
+    world.core.submit(pipeline, START).unwrap();
+    let a = world.core.runs[&1].tasks[0].id;
+    world.core.completed(&a, Some(Hash([9; 32])), world.now);
+    world.finish();
+    world.holds();
+    let task = &world.core.runs[&1].tasks[0];
+    assert_eq!((task.status, task.attempt), (TaskStatus::Failed, 1));
+    assert!(task.reason.as_ref().unwrap().contains("another output"), "{task:?}");
+}
+
+#[test]
+fn a_claim_within_the_buffer_is_refused_before_anything_runs() {
+    let mut world = World::new(&[("claimBufferMs", "1000")], 1, 0);
+    let of = |ms: u64| {
+        checked(&format!("name: p\ntasks:\n- {{ id: a, command: [x], claim_ms: {ms} }}\n"))
+    };
+    let refused = world.core.submit(of(1_000), START).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "task `a`: claim_ms is 1000: expected more than claimBufferMs, which is 1000"
+    );
+    // Where the buffer grows while it waits, it fails and says why.
+    let two = checked(
+        "name: p\ntasks:\n- { id: a, command: [x] }\n\
+         - { id: b, depends_on: [a], command: [x], claim_ms: 1001 }\n",
+    );
+    world.core.submit(two, START).unwrap();
+    let settings = BTreeMap::from([("claimBufferMs".to_owned(), "2000".to_owned())]);
+    world.core.configure(&settings, START).unwrap();
+    world.finish();
+    world.holds();
+    let b = &world.core.runs[&1].tasks[1];
+    assert_eq!(b.status, TaskStatus::Failed);
+    assert!(b.reason.as_ref().unwrap().contains("claim_too_soon"), "{b:?}");
+    // The status counts a refusal as the metrics do.
+    assert_eq!(world.core.machine.counters().tasks_rejected.iter().sum::<u64>(), 1);
+}
+
+/// However long the process is not there, nothing expires: nor was the chain.
+#[test]
+fn a_restart_after_a_long_time_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("speculation.db");
+    let mut world = World::new(&[], 3, 0);
+    let pipeline = checked(
+        "name: p\ntasks:\n- { id: a, command: [x] }\n- { id: b, depends_on: [a], command: [x] }\n\
+         - { id: c, depends_on: [b], command: [x] }\n- { id: d, command: [x] }\n",
+    );
+    world.core.submit(pipeline, START).unwrap();
+    for _ in 0..12 {
+        world.step();
+    }
+    assert!(world.core.open() > 0 && world.core.machine.graph().live() > 0);
+    let store = Store::open(&path, 9).unwrap();
+    store.write(&Change::of(&mut world.core).unwrap()).unwrap();
+    let later = world.now + 3_600_000;
+    let mut again = Core::new(AGENT, [1; 32], options(&[]), 100, later);
+    store.load(&mut again, later).unwrap();
+    let live = again.machine.graph().live();
+    for (running, now) in [(false, later), (true, later + 1), (true, later + 30_000)] {
+        again.look(running, now);
+        again.advance(now);
+    }
+    let claims = |core: &Core| -> Vec<u64> {
+        let open = core.runs[&1].tasks.iter().filter(|task| !task.status.is_final());
+        open.map(|task| task.claim_expires_at).collect()
+    };
+    let before = claims(&again);
+    again.seen(&[], later + 30_000);
+    again.advance(later + 30_000);
+    assert_eq!(again.machine.graph().live(), live);
+    assert!(again.rollbacks.is_empty() && again.machine.stake().slashed.is_zero());
+    let longer = claims(&again);
+    assert!(longer.iter().zip(&before).any(|(longer, before)| *longer >= before + 3_600_000));
+}
+
+/// The deposit is the topology's again after a restart, less what was slashed.
+#[test]
+fn a_restart_brings_the_topologys_deposit_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("speculation.db");
+    let mut world = World::new(&[], 1, 0);
+    let settings = BTreeMap::from([("stake.deposit".to_owned(), "5000000000".to_owned())]);
+    world.core.configure(&settings, START).unwrap();
+    let bad = checked("name: p\ntasks:\n- { id: a, command: [x], fault: wrong_proof }\n");
+    world.core.submit(bad, START).unwrap();
+    world.finish();
+    let slashed = world.core.machine.stake().slashed.get();
+    assert_eq!(world.core.machine.stake().available.get(), 5_000_000_000 - slashed);
+    assert!(slashed > 0);
+    let store = Store::open(&path, 9).unwrap();
+    store.write(&Change::of(&mut world.core).unwrap()).unwrap();
+    let mut again = Core::new(AGENT, [1; 32], options(&[]), 100, world.now);
+    store.load(&mut again, world.now).unwrap();
+    assert_eq!(again.options.deposit, 1_000_000_000);
+    assert_eq!(again.machine.stake().available.get(), 1_000_000_000 - slashed);
+    assert_eq!(again.machine.stake().slashed.get(), slashed);
+}
+
 /// What is stored and read again is the same, at any moment.
 #[test]
 fn what_is_stored_is_what_there_was() {
@@ -447,12 +633,12 @@ fn what_is_stored_is_what_there_was() {
             world.step();
         }
         store.write(&Change::of(&mut world.core).unwrap()).unwrap();
-        let mut again = Core::new(AGENT, [1; 32], world.core.options.clone(), world.now);
+        let mut again = Core::new(AGENT, [1; 32], world.core.options.clone(), 100, world.now);
         Store::open(&path, 9).unwrap().load(&mut again, world.now).unwrap();
         assert_eq!(again.runs.len(), world.core.runs.len());
         for (one, other) in again.runs.values().zip(world.core.runs.values()) {
             assert_eq!((&one.tasks, one.open), (&other.tasks, other.open));
-            assert_eq!(one.written(), other.written());
+            assert_eq!((one.written(), one.course()), (other.written(), other.course()));
         }
         assert_eq!(again.rollbacks, world.core.rollbacks);
         assert_eq!(again.machine.stake(), world.core.machine.stake());

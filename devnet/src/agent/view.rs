@@ -11,18 +11,22 @@ use crate::{
         backend::Speculation,
         error::ApiError,
         types::{
-            Bytes, ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery,
-            PipelineRequest, PipelineStatus, PipelineSummary, Rollback, SPECULATION_PAGE,
-            SPECULATION_PAGE_LIMIT, SpeculationOption, SpeculationStatus, SpeculativeCommitment,
-            SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent, TaskStatus, TaskTimes,
-            TaskTransaction, TasksCancelled, Text, TimeText,
+            BreakerFailure, BreakerOpened, BreakerProbe, Bytes, ChainAway, ConfigureRequest,
+            OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineRequest,
+            PipelineStatus, PipelineSummary, Rollback, SPECULATION_PAGE, SPECULATION_PAGE_LIMIT,
+            SpeculationOption, SpeculationStatus, SpeculativeCommitment, SpeculativeProof,
+            SpeculativeTask, TaskDetail, TaskParent, TaskStatus, TaskTimes, TaskTransaction,
+            TasksCancelled, Text, TimeText,
         },
     },
     speculation::metrics::Standing,
 };
 use cowboy_engine::{
     primitives::{Hash, Wei},
-    speculation::{Commitment, ConfigError, ProofStatus, Reason, RollbackReason},
+    speculation::{
+        Commitment, ConfigError, ProofStatus, Reason, RollbackReason,
+        breaker::{Failure, Opened},
+    },
 };
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -125,11 +129,13 @@ impl Speculation for Agent {
     }
 
     fn status(&self) -> SpeculationStatus {
+        // What is due is done first: whether the chain is there is seen then.
+        self.act(Core::advance);
         let core = &self.0.books.lock().core;
         let (machine, config) = (&core.machine, core.machine.config());
+        let gauges = machine.gauges();
         let (recent_rollbacks, recent_tasks) = machine.breaker().rate();
         let (stake, counters) = (machine.stake(), machine.counters());
-        let (ready, in_flight) = machine.proofs();
         let named = |counts: &[u64], name: fn(usize) -> &'static str| {
             let counts = counts.iter().enumerate().filter(|(_, count)| **count > 0);
             counts.map(|(at, count)| (name(at).to_owned(), *count)).collect::<BTreeMap<_, _>>()
@@ -144,6 +150,12 @@ impl Speculation for Agent {
             policy: config.rollback_policy.to_string(),
             generator: self.0.provers.generator().to_owned(),
             breaker: machine.breaker_state().to_string(),
+            breaker_opened: machine.breaker().opened().map(|opened| breaker(core, opened)),
+            chain_away: machine.away().map(|away| ChainAway {
+                since: time(away.since),
+                tries: away.tries,
+                paused: away.is_paused(),
+            }),
             recent_rollbacks,
             recent_tasks,
             stake_available: stake.available.into(),
@@ -152,9 +164,12 @@ impl Speculation for Agent {
             tasks_live: machine.graph().live() as u64,
             tasks_waiting: core.waiting() as u64,
             branches: machine.graph().branches() as u64,
-            max_depth_current: machine.gauges().max_depth_current,
-            proofs_ready: ready as u64,
-            proofs_in_flight: in_flight as u64,
+            max_depth_current: gauges.max_depth_current,
+            proofs_queued: gauges.queued_proofs,
+            proofs_proving: gauges.proving,
+            proofs_waiting: gauges.waiting_proofs,
+            proofs_ready: gauges.ready_proofs,
+            proofs_in_flight: gauges.submitting_proofs,
             memory_bytes: machine.memory(),
             tasks_scheduled: counters.tasks_scheduled,
             tasks_confirmed: counters.proofs_confirmed,
@@ -221,6 +236,8 @@ impl From<AskError> for ApiError {
             }
             AskError::NoTask(number, _) => Self::not_found(text)
                 .hint(format!("its tasks: cowboyctl speculation graph {number}")),
+            AskError::ShortClaim { .. } => Self::bad_request(text)
+                .hint("see it, and set it: cowboyctl speculation config claimBufferMs"),
             AskError::Final(..) | AskError::Full(_) => Self::conflict(text),
         }
     }
@@ -233,6 +250,33 @@ fn limit(asked: Option<usize>) -> usize {
 fn time(ms: u64) -> TimeText {
     let ms = i64::try_from(ms).unwrap_or(i64::MAX);
     Text(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX))
+}
+
+fn breaker(core: &Core, opened: &Opened) -> BreakerOpened {
+    let named = |id: &Hash| {
+        let found = core.task(id);
+        let pipeline = found.map(|(run, _)| run.number);
+        (pipeline, found.map(|(run, at)| run.entry(at).id.clone()))
+    };
+    let failure = |failure: &Failure| {
+        let (pipeline, task) = named(&failure.task);
+        let (task_id, reason) = (failure.task.into(), failure.reason.to_string());
+        BreakerFailure { at: time(failure.at), pipeline, task, task_id, reason }
+    };
+    let probe = |id: Hash| {
+        let (pipeline, task) = named(&id);
+        BreakerProbe { pipeline, task, task_id: id.into() }
+    };
+    let at = core.machine.breaker().lets_through_at(core.machine.config().breaker);
+    BreakerOpened {
+        cause: opened.cause.to_string(),
+        since: time(opened.since),
+        failures: opened.failures.iter().map(failure).collect(),
+        rolled_back: opened.rolled_back,
+        resolved: opened.resolved,
+        lets_one_through_at: at.map(time),
+        probe: opened.probe.map(probe),
+    }
 }
 
 /// Whether the pipeline that a list is to be of is there.
@@ -268,7 +312,7 @@ fn summary(run: &Run) -> PipelineSummary {
         submitted_at: time(run.submitted_at),
         elapsed_ms: run.ended_at.unwrap_or_else(now).saturating_sub(run.submitted_at),
         outputs_ms: run.outputs_ms(),
-        synchronous_ms: run.synchronous_ms().filter(|_| whole),
+        synchronous_ms: run.synchronous_ms.filter(|_| whole),
     }
 }
 

@@ -38,7 +38,7 @@ pub const MAX_PARENTS: usize = 16;
 pub const MAX_ATTEMPTS: u32 = 10;
 /// The longest name of a pipeline or a task, in bytes.
 pub const MAX_NAME_BYTES: usize = 64;
-/// The longest span of a fault: a day, in ms.
+/// The longest span of a fault, and the longest claim: a day, in ms.
 pub const MAX_SPAN_MS: u64 = 86_400_000;
 /// The most memory that a fault may take, in MiB.
 pub const MAX_FAULT_MB: u64 = 1 << 20;
@@ -82,7 +82,8 @@ pub struct TaskEntry {
     /// What its output has to be, as text; the chain then takes the proof of no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
-    /// How long the agent claims it for, in ms (default 600,000); more than `claimBufferMs`.
+    /// How long the agent claims it for, in ms, up to [`MAX_SPAN_MS`] (default 600,000, or twice
+    /// `claimBufferMs`); more than `claimBufferMs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_ms: Option<u64>,
     /// What the creator pays for it, in wei, from escrow, when it is complete (default 0).
@@ -329,6 +330,9 @@ impl CheckedTask {
         if !(1..=MAX_ATTEMPTS).contains(&entry.attempts) {
             let got = entry.attempts;
             return Err(problem(format!("attempts is {got}: it must lie in 1..={MAX_ATTEMPTS}")));
+        }
+        if let Some(got) = entry.claim_ms.filter(|ms| !(1..=MAX_SPAN_MS).contains(ms)) {
+            return Err(problem(format!("claim_ms is {got}: it must lie in 1..={MAX_SPAN_MS}")));
         }
         let fault = entry.fault.as_ref().map(Fault::read).transpose();
         let fault = fault.map_err(|error| problem(format!("fault: {error}")))?;

@@ -149,8 +149,35 @@ impl Options {
             Ok(config) => options.config = config,
             Err(errors) => wrong.extend(errors),
         }
+        if wrong.is_empty() {
+            wrong.extend(options.contradictions());
+        }
         wrong.sort();
         if wrong.is_empty() { Ok(options) } else { Err(wrong) }
+    }
+
+    /// Options under which no task could be accepted, or each would be late.
+    fn contradictions(&self) -> impl Iterator<Item = ConfigError> {
+        let config = &self.config;
+        let wrong = |option: &str, value: String, other, is: u64, expected| ConfigError {
+            option: option.to_owned(),
+            problem: Problem::Contradicts { value, other, is: is.to_string(), expected },
+        };
+        let deposit = (self.deposit < config.min_stake).then(|| {
+            let value = self.deposit.to_string();
+            wrong(OWN[2], value, "stake.minStake", config.min_stake, "no less than that")
+        });
+        let shorter = "a shorter span, or every task is late";
+        let late = |at: usize, ms: u64, other, most: u64| {
+            (ms >= most).then(|| wrong(OWN[at], self.value(at), other, most, shorter))
+        };
+        let (proof, confirmation) = (self.proof_latency_ms, self.confirmation_latency_ms);
+        let most = config.commitment_ttl_ms;
+        let made = late(0, proof, "proof.timeoutMs", config.proof_timeout_ms);
+        let made = made.or_else(|| late(0, proof, "commitmentTtlMs", most));
+        let told = late(1, confirmation, "confirmationTimeoutMs", config.confirmation_timeout_ms);
+        let told = told.or_else(|| late(1, confirmation, "commitmentTtlMs", most));
+        deposit.into_iter().chain(made).chain(told)
     }
 
     const fn own(&mut self, at: usize) -> &mut u64 {
@@ -221,6 +248,34 @@ mod tests {
         let said: Vec<_> = said.iter().map(|(name, value)| (*name, value.as_str())).collect();
         assert_eq!(Options::default().with(said).unwrap(), options);
         assert_eq!(options.settings().len(), Config::default().settings().count() + 3);
+    }
+
+    #[test]
+    fn options_that_contradict_one_another_are_refused() {
+        let check = |settings: &[(&str, &str)], expected: &str| {
+            let wrong = Options::default().with(settings.iter().copied()).unwrap_err();
+            let texts: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+            assert_eq!(texts, [expected]);
+        };
+        check(
+            &[("stake.deposit", "5")],
+            "speculation.stake.deposit: `5` does not go with `stake.minStake`, which is `1000000`: \
+             expected no less than that",
+        );
+        check(
+            &[("proof.latency", "5s"), ("proof.timeoutMs", "5000")],
+            "speculation.proof.latency: `5000ms` does not go with `proof.timeoutMs`, which is \
+             `5000`: expected a shorter span, or every task is late",
+        );
+        check(
+            &[("confirmation.latency", "30s")],
+            "speculation.confirmation.latency: `30000ms` does not go with \
+             `confirmationTimeoutMs`, which is `30000`: expected a shorter span, or every task is \
+             late",
+        );
+        let both = Options::default().with([("stake.deposit", "5"), ("stake.minStake", "5")]);
+        let both = both.unwrap();
+        assert_eq!(both.with([("stake.minStake", "6")]).unwrap_err().len(), 1);
     }
 
     #[test]

@@ -3,8 +3,12 @@
 //! Closed, everything goes its way. The breaker opens upon `breaker.threshold` failures within
 //! [`WINDOW_MS`], or when more than [`RATE_PERCENT`] of the last [`RATE_TASKS`] resolved tasks were
 //! rolled back, of at least [`RATE_LEAST`]. More than `breaker.resetMs` after the last failure it
-//! is half open and lets one task through: a success closes it, a failure opens it again at once.
+//! is half open and lets one task through, the probe. The probe alone decides what follows:
+//! confirmed, it closes the breaker; undone by a failure, its own or an ancestor's, it opens it
+//! again at once; cancelled, it leaves its place to another. What other tasks do meanwhile changes
+//! nothing.
 
+use super::{RollbackReason, TaskId};
 use crate::{names, record};
 
 /// How far back failures count, in milliseconds (speculation.md, breaker).
@@ -15,6 +19,10 @@ pub const RATE_TASKS: u64 = 20;
 pub const RATE_LEAST: u64 = 10;
 /// The rate above which the breaker opens, in percent.
 pub const RATE_PERCENT: u64 = 10;
+/// Failures that an open breaker remembers; it forgets the oldest first.
+pub const REMEMBERED: usize = 16;
+/// The most of `breaker.threshold`.
+pub const MAX_THRESHOLD: u64 = 1_000;
 
 /// What the breaker lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,37 +37,80 @@ pub enum BreakerState {
 
 names!(BreakerState: Closed = "closed", Open = "open", HalfOpen = "half_open");
 
+/// What opened the breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// `breaker.threshold` failures within [`WINDOW_MS`].
+    Failures,
+    /// Too many of the last resolved tasks were rolled back.
+    Rate,
+    /// The task that a half-open breaker had let through failed.
+    Probe,
+}
+
+names!(Cause: Failures = "failures", Rate = "rate", Probe = "probe");
+
 /// What opens the breaker, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Failures within [`WINDOW_MS`] that open it; at least 1.
+    /// Failures within [`WINDOW_MS`] that open it; 1 to [`MAX_THRESHOLD`].
     pub threshold: u64,
     /// Milliseconds after the last failure until it is half open.
     pub reset_ms: u64,
 }
 
+/// A task that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The task.
+    pub task: TaskId,
+    /// Why.
+    pub reason: RollbackReason,
+    /// When, in milliseconds.
+    pub at: u64,
+}
+record!(Failure { task, reason, at });
+
+/// A breaker that is not closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// When it opened, or when a task failed last while it was open, in milliseconds.
+    pub since: u64,
+    /// What opened it.
+    pub cause: Cause,
+    /// The failures that opened it and those while it was open, oldest first, the last
+    /// [`REMEMBERED`]. A rate may have older ones than [`WINDOW_MS`], which are not among them.
+    pub failures: Vec<Failure>,
+    /// Of `resolved` tasks, how many were rolled back when it opened.
+    pub rolled_back: u64,
+    /// The last resolved tasks when it opened.
+    pub resolved: u64,
+    /// The task that it let through, half open.
+    pub probe: Option<TaskId>,
+}
+record!(Opened { since, cause, failures, rolled_back, resolved, probe });
+
 /// The circuit breaker.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Breaker {
-    /// When the last failures were, oldest first, while it is closed.
-    failures: Vec<u64>,
+    /// The last failures, oldest first, while it is closed.
+    failures: Vec<Failure>,
     /// How the last tasks ended: a one for a rollback, the newest lowest.
     outcomes: u64,
     /// How many of them there are, at most [`RATE_TASKS`].
     resolved: u64,
-    /// When the last failure was, unless it is closed.
-    open_since: Option<u64>,
-    /// Half open, whether the one task has been let through.
-    probing: bool,
+    opened: Option<Opened>,
 }
-record!(Breaker { failures, outcomes, resolved, open_since, probing });
+record!(Breaker { failures, outcomes, resolved, opened });
 
 impl Breaker {
     /// What it lets through at `now`.
     pub fn state(&self, limits: Limits, now: u64) -> BreakerState {
-        match self.open_since {
+        match &self.opened {
             None => BreakerState::Closed,
-            Some(since) if now.saturating_sub(since) > limits.reset_ms => BreakerState::HalfOpen,
+            Some(opened) if now.saturating_sub(opened.since) > limits.reset_ms => {
+                BreakerState::HalfOpen
+            }
             Some(_) => BreakerState::Open,
         }
     }
@@ -69,36 +120,74 @@ impl Breaker {
         match self.state(limits, now) {
             BreakerState::Closed => true,
             BreakerState::Open => false,
-            BreakerState::HalfOpen => !self.probing,
+            BreakerState::HalfOpen => self.probe().is_none(),
         }
     }
 
-    /// A task speculates.
-    pub fn proceed(&mut self, limits: Limits, now: u64) {
-        self.probing = self.state(limits, now) == BreakerState::HalfOpen;
-    }
-
-    /// A task that had been let through ended without telling anything: another one may go.
-    pub const fn release(&mut self) {
-        self.probing = false;
-    }
-
-    /// A task failed.
-    pub fn record_failure(&mut self, limits: Limits, now: u64) {
-        if self.open_since.is_some() {
-            self.open(now);
-            return;
+    /// A task speculates: the probe, if the breaker is half open.
+    pub fn proceed(&mut self, limits: Limits, now: u64, task: TaskId) {
+        if self.state(limits, now) == BreakerState::HalfOpen
+            && let Some(opened) = &mut self.opened
+        {
+            opened.probe = Some(task);
         }
-        self.failures.retain(|&at| now.saturating_sub(at) <= WINDOW_MS);
-        self.failures.push(now);
-        if self.failures.len() as u64 >= limits.threshold {
-            self.open(now);
+    }
+
+    /// What opened it; nothing if it is closed.
+    pub const fn opened(&self) -> Option<&Opened> {
+        self.opened.as_ref()
+    }
+
+    /// The task that it let through, half open.
+    pub fn probe(&self) -> Option<TaskId> {
+        self.opened.as_ref()?.probe
+    }
+
+    /// When it lets a task through, in milliseconds; nothing if it is closed, or waits for what
+    /// becomes of the one that it let through.
+    pub fn lets_through_at(&self, limits: Limits) -> Option<u64> {
+        let opened = self.opened.as_ref().filter(|opened| opened.probe.is_none())?;
+        Some(opened.since.saturating_add(limits.reset_ms).saturating_add(1))
+    }
+
+    /// Tasks were undone without a failure: were the probe among them, another one may go.
+    pub fn release(&mut self, undone: &[TaskId]) {
+        if let Some(opened) = &mut self.opened
+            && opened.probe.is_some_and(|probe| undone.contains(&probe))
+        {
+            opened.probe = None;
+        }
+    }
+
+    /// A task failed, and `undone` with it, itself among them.
+    pub fn record_failure(&mut self, limits: Limits, failure: Failure, undone: &[TaskId]) {
+        let now = failure.at;
+        if self.probe().is_some_and(|probe| undone.contains(&probe)) {
+            let failures = vec![failure];
+            return self.open(now, Cause::Probe, failures);
+        }
+        match (self.state(limits, now), &mut self.opened) {
+            (BreakerState::Open, Some(opened)) => {
+                opened.since = now;
+                opened.failures.push(failure);
+                last(&mut opened.failures, REMEMBERED);
+            }
+            (BreakerState::Closed, _) => {
+                self.failures.retain(|one| now.saturating_sub(one.at) <= WINDOW_MS);
+                self.failures.push(failure);
+                if self.failures.len() as u64 >= limits.threshold {
+                    let failures = std::mem::take(&mut self.failures);
+                    self.open(now, Cause::Failures, failures);
+                }
+            }
+            // Half open: it is not the probe's.
+            _ => {}
         }
     }
 
     /// A task was confirmed.
-    pub fn record_success(&mut self, limits: Limits, now: u64) {
-        if self.state(limits, now) == BreakerState::HalfOpen {
+    pub fn record_success(&mut self, task: TaskId) {
+        if self.probe() == Some(task) {
             *self = Self::default();
         }
     }
@@ -108,8 +197,9 @@ impl Breaker {
         self.outcomes = (self.outcomes << 1 | u64::from(rolled_back)) & ((1 << RATE_TASKS) - 1);
         self.resolved = (self.resolved + 1).min(RATE_TASKS);
         let above = self.rolled_back() * 100 > RATE_PERCENT * self.resolved;
-        if self.open_since.is_none() && self.resolved >= RATE_LEAST && above {
-            self.open(now);
+        if self.opened.is_none() && self.resolved >= RATE_LEAST && above {
+            let failures = std::mem::take(&mut self.failures);
+            self.open(now, Cause::Rate, failures);
         }
     }
 
@@ -120,37 +210,76 @@ impl Breaker {
 
     /// Whether this can have come about under any limits; of what is read from a snapshot.
     pub(super) fn is_sound(&self, now: u64) -> bool {
-        self.failures.is_sorted()
-            && self.failures.last().is_none_or(|&at| at <= now)
-            && self.open_since.is_none_or(|at| at <= now)
+        let sound = |failures: &[Failure], most: u64| {
+            failures.is_sorted_by_key(|one| one.at)
+                && failures.last().is_none_or(|one| one.at <= now)
+                && failures.len() as u64 <= most
+        };
+        sound(&self.failures, MAX_THRESHOLD)
             && self.resolved <= RATE_TASKS
             && self.outcomes >> self.resolved == 0
+            && self.opened.as_ref().is_none_or(|opened| {
+                sound(&opened.failures, REMEMBERED as u64)
+                    && opened.since <= now
+                    && opened.rolled_back <= opened.resolved
+                    && opened.resolved <= RATE_TASKS
+                    && self.failures.is_empty()
+            })
     }
 
     fn rolled_back(&self) -> u64 {
         self.outcomes.count_ones().into()
     }
 
-    fn open(&mut self, now: u64) {
-        *self = Self { open_since: Some(now), ..Self::default() };
+    fn open(&mut self, now: u64, cause: Cause, mut failures: Vec<Failure>) {
+        last(&mut failures, REMEMBERED);
+        let (rolled_back, resolved) = self.rate();
+        let opened = Opened { since: now, cause, failures, rolled_back, resolved, probe: None };
+        *self = Self { opened: Some(opened), ..Self::default() };
     }
+}
+
+/// Keeps the last few.
+fn last(failures: &mut Vec<Failure>, most: usize) {
+    failures.drain(..failures.len().saturating_sub(most));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::primitives::Hash;
 
     const LIMITS: Limits = Limits { threshold: 5, reset_ms: 60_000 };
+
+    fn id(n: u8) -> TaskId {
+        Hash([n; 32])
+    }
+
+    impl Breaker {
+        fn fails(&mut self, task: u8, at: u64) {
+            let failure = Failure { task: id(task), reason: RollbackReason::ProofFailed, at };
+            self.record_failure(LIMITS, failure, &[id(task)]);
+        }
+    }
 
     #[test]
     fn five_failures_open_it_only_within_a_minute() {
         let mut breaker = Breaker::default();
         for at in [0, 10_000, 20_000, 30_000, 60_001] {
-            breaker.record_failure(LIMITS, at);
+            breaker.fails(1, at);
         }
         assert_eq!(breaker.state(LIMITS, 60_001), BreakerState::Closed);
-        breaker.record_failure(LIMITS, 60_002);
+        assert_eq!((breaker.opened(), breaker.lets_through_at(LIMITS)), (None, None));
+        breaker.fails(2, 60_002);
         assert_eq!(breaker.state(LIMITS, 60_002), BreakerState::Open);
+        let opened = breaker.opened().unwrap();
+        let tasks: Vec<_> = opened.failures.iter().map(|one| one.task).collect();
+        assert_eq!((opened.cause, tasks), (Cause::Failures, [1, 1, 1, 1, 2].map(id).to_vec()));
+        assert_eq!(breaker.lets_through_at(LIMITS), Some(120_003));
+        // One that was on its way then.
+        breaker.fails(3, 70_000);
+        assert_eq!(breaker.lets_through_at(LIMITS), Some(130_001));
+        assert_eq!(breaker.opened().unwrap().failures.len(), 6);
     }
 
     #[test]
@@ -163,19 +292,39 @@ mod tests {
         assert_eq!((breaker.rate(), breaker.state(LIMITS, 0)), ((1, 10), BreakerState::Closed));
         breaker.record_outcome(true, 0);
         assert_eq!(breaker.state(LIMITS, 0), BreakerState::Open);
+        let opened = breaker.opened().unwrap();
+        let told = (opened.cause, opened.rolled_back, opened.resolved);
+        assert_eq!(told, (Cause::Rate, 2, 11));
     }
 
     #[test]
-    fn half_open_lets_one_through() {
+    fn the_probe_alone_decides() {
         let mut breaker = Breaker::default();
-        (0..5).for_each(|_| breaker.record_failure(LIMITS, 0));
+        (0..5).for_each(|n| breaker.fails(n, 0));
         assert!(!breaker.can_proceed(LIMITS, 60_000));
         assert!(breaker.can_proceed(LIMITS, 60_001));
-        breaker.proceed(LIMITS, 60_001);
+        // Before it is let through, what others do tells nothing.
+        breaker.record_success(id(7));
+        breaker.fails(8, 60_001);
+        assert_eq!(breaker.state(LIMITS, 60_001), BreakerState::HalfOpen);
+        breaker.proceed(LIMITS, 60_001, id(9));
         assert!(!breaker.can_proceed(LIMITS, 60_002));
-        breaker.release();
+        assert_eq!(breaker.lets_through_at(LIMITS), None);
+        breaker.record_success(id(7));
+        breaker.fails(8, 60_002);
+        assert_eq!(breaker.state(LIMITS, 60_002), BreakerState::HalfOpen);
+        // Cancelled, it leaves its place to another.
+        breaker.release(&[id(9)]);
         assert!(breaker.can_proceed(LIMITS, 60_003));
-        breaker.record_success(LIMITS, 60_004);
-        assert_eq!(breaker.state(LIMITS, 60_004), BreakerState::Closed);
+        breaker.proceed(LIMITS, 60_003, id(10));
+        let mut failed = breaker.clone();
+        breaker.record_success(id(10));
+        assert_eq!(breaker, Breaker::default());
+        // Undone with an ancestor that failed.
+        let failure = Failure { task: id(8), reason: RollbackReason::ProofFailed, at: 60_004 };
+        failed.record_failure(LIMITS, failure, &[id(10), id(8)]);
+        assert_eq!(failed.state(LIMITS, 60_004), BreakerState::Open);
+        assert_eq!(failed.opened().unwrap().cause, Cause::Probe);
+        assert!(failed.is_sound(60_004));
     }
 }

@@ -21,6 +21,9 @@ use std::{
 /// The deepest `maxDepth` (§7.1).
 pub const MAX_DEPTH: u64 = 20;
 
+/// The longest `claimBufferMs`: half a day, so that no claim has to last longer than a day.
+pub const MAX_CLAIM_BUFFER_MS: u64 = 43_200_000;
+
 /// A named set of options (§7.3; speculation.md, presets).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Mode {
@@ -113,10 +116,10 @@ pub struct Config {
     pub worker_threads: u64,
     /// Proofs to be made or confirmed, above which no task is accepted.
     pub queue_size: u64,
-    /// How long a proof may take to be made.
+    /// How long a proof may wait for a prover.
+    pub proof_queue_timeout_ms: u64,
+    /// How long a proof may take to be made, from when a prover begins.
     pub proof_timeout_ms: u64,
-    /// Proofs verified together; read by the prover.
-    pub batch_size: u64,
     /// Memory above which no task is accepted, in units of 2^20 bytes.
     pub max_memory_mb: u64,
     /// Live tasks above which none is accepted.
@@ -164,8 +167,8 @@ impl Default for Config {
             generator: Generator::Groth16,
             worker_threads: 4,
             queue_size: 1_000,
+            proof_queue_timeout_ms: 240_000,
             proof_timeout_ms: 60_000,
-            batch_size: 1,
             max_memory_mb: 4_096,
             max_pending_operations: 10_000,
             max_state_snapshots: 100,
@@ -226,6 +229,18 @@ pub enum Problem {
     /// Given more than once.
     #[error("is given twice")]
     Twice,
+    /// Possible by itself, but not together with another option.
+    #[error("`{value}` does not go with `{other}`, which is `{is}`: expected {expected}")]
+    Contradicts {
+        /// What it would be.
+        value: String,
+        /// The other option's name.
+        other: &'static str,
+        /// What that would be.
+        is: String,
+        /// What would do.
+        expected: &'static str,
+    },
 }
 
 impl Problem {
@@ -237,6 +252,7 @@ impl Problem {
             Self::NotAvailable { .. } => "not_available",
             Self::OfTheChain { .. } => "of_the_chain",
             Self::Twice => "twice",
+            Self::Contradicts { .. } => "contradicts",
         }
     }
 }
@@ -339,7 +355,7 @@ static OPTIONS: [Choice; 32] = [
     row!("proof.workerThreads", Kind::Whole(1, 32), worker_threads),
     row!("proof.queueSize", Kind::Whole(100, 10_000), queue_size),
     row!("proof.timeoutMs", Kind::Whole(1, u64::MAX), proof_timeout_ms),
-    row!("proof.batchSize", Kind::Whole(1, 10_000), batch_size),
+    row!("proof.queueTimeoutMs", Kind::Whole(1, u64::MAX), proof_queue_timeout_ms),
     row!("limits.maxMemoryMb", Kind::Whole(512, u64::MAX), max_memory_mb),
     row!("limits.maxPendingOperations" or "limits.maxPendingOps", ANY, max_pending_operations),
     row!("limits.maxStateSnapshots", ANY, max_state_snapshots),
@@ -355,13 +371,13 @@ static OPTIONS: [Choice; 32] = [
     row!(flag "features.enableOptimisticProofs", FLAG, enable_optimistic_proofs),
     row!(flag "features.enableStakeDelegation", OFF, enable_stake_delegation),
     row!("features.rolloutPercentage", Kind::Decimal(2, 0, WHOLE), rollout),
-    row!("claimBufferMs", ANY, claim_buffer_ms),
+    row!("claimBufferMs", Kind::Whole(0, MAX_CLAIM_BUFFER_MS), claim_buffer_ms),
     row!("commitmentTtlMs" or "defaultTtlMs", Kind::Whole(1, u64::MAX), commitment_ttl_ms),
     row!("maxConcurrent", Kind::Whole(1, 1_000), max_concurrent),
     row!("maxRetries", Kind::Whole(1, 20), max_retries),
     row!("retryDelayMs", Kind::Whole(1, 3_600_000), retry_delay_ms),
     row!("limits.retainedTasks", ANY, retained_tasks),
-    row!("breaker.threshold", Kind::Whole(1, 1_000), breaker.threshold),
+    row!("breaker.threshold", Kind::Whole(1, breaker::MAX_THRESHOLD), breaker.threshold),
     row!("breaker.resetMs", ANY, breaker.reset_ms),
 ];
 
@@ -421,7 +437,20 @@ impl Config {
                 (choice.set)(&mut config, value);
             }
         }
-        Ok(config)
+        config.contradiction().map_or(Ok(config), |wrong| Err(vec![wrong]))
+    }
+
+    /// Two options under which no task could ever be accepted.
+    fn contradiction(&self) -> Option<ConfigError> {
+        (self.min_stake > self.max_stake).then(|| ConfigError {
+            option: "stake.minStake".to_owned(),
+            problem: Problem::Contradicts {
+                value: self.min_stake.to_string(),
+                other: "stake.maxStake",
+                is: self.max_stake.to_string(),
+                expected: "no more than that",
+            },
+        })
     }
 
     /// One option's value.
@@ -632,6 +661,29 @@ mod tests {
         let later = depth.with([("mode", "aggressive")]).unwrap();
         assert_eq!(read(&later), (7, 8, 50_000_000_000, 25_000_000_000));
         assert!(later.is_explicit("maxDepth") && !later.is_explicit("stake.minStake"));
+    }
+
+    #[test]
+    fn options_that_contradict_one_another_are_refused() {
+        let check = |settings: &[(&str, &str)], expected: &str| {
+            assert_eq!(problems(settings), [expected]);
+        };
+        check(
+            &[("stake.maxStake", "999999")],
+            "speculation.stake.minStake: `1000000` does not go with `stake.maxStake`, which is \
+             `999999`: expected no more than that",
+        );
+        check(
+            &[("mode", "conservative"), ("stake.maxStake", "1000000")],
+            "speculation.stake.minStake: `5000000` does not go with `stake.maxStake`, which is \
+             `1000000`: expected no more than that",
+        );
+        let both = [("stake.minStake", "5"), ("stake.maxStake", "5")];
+        assert_eq!(Config::default().with(both).unwrap().max_stake, 5);
+        assert_eq!(
+            problems(&[("claimBufferMs", "43200001")]),
+            ["speculation.claimBufferMs: `43200001` is out of range: expected 0 to 43200000"]
+        );
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! that their tasks had when they were queued, then in the order of queueing; no more than
 //! `maxConcurrent` are in flight. What the transport lost goes out again after `retryDelayMs`,
 //! twice that, and so on, up to `maxRetries` attempts in all.
+//!
+//! A proof is queued when it is asked for, for `proof.queueTimeoutMs` at most, and made from when a
+//! prover says that it begins, for `proof.timeoutMs` at most.
 
 use super::table::{Table, Task, tree_bytes};
 use crate::names;
@@ -18,7 +21,9 @@ pub enum ProofStatus {
     /// The output is known, its proof is not asked for before every ancestor is confirmed
     /// (`features.enableOptimisticProofs: false`).
     Held,
-    /// Asked for.
+    /// Asked for, and no prover has begun with it.
+    Queued,
+    /// A prover makes it.
     Proving,
     /// An ancestor is not confirmed.
     Waiting,
@@ -37,6 +42,7 @@ pub enum ProofStatus {
 names!(ProofStatus:
     None = "none",
     Held = "held",
+    Queued = "queued",
     Proving = "proving",
     Waiting = "waiting",
     Ready = "ready",
@@ -60,6 +66,18 @@ pub(super) struct Entry {
     pub(super) depth: u8,
 }
 
+impl ProofStatus {
+    /// Whether it ends by itself after a time.
+    pub(super) const fn is_timed(self) -> bool {
+        matches!(self, Self::Queued | Self::Proving | Self::BackOff | Self::Submitting)
+    }
+
+    /// Whether a proof is asked for or there, and the chain has not answered it.
+    const fn is_pending(self) -> bool {
+        self.is_timed() || matches!(self, Self::Waiting | Self::Ready)
+    }
+}
+
 impl Default for Entry {
     fn default() -> Self {
         let status = ProofStatus::None;
@@ -72,7 +90,8 @@ impl Default for Entry {
 pub(super) struct Deferral {
     entries: Table<Entry>,
     ready: BTreeSet<(u8, u64, Task)>,
-    in_flight: usize,
+    /// Proofs by their status, those that are pending.
+    counts: [usize; ProofStatus::ALL.len()],
     pub(super) next_order: u64,
     pub(super) next_submission: u64,
 }
@@ -82,8 +101,18 @@ impl Deferral {
         self.entries.get(task).copied().unwrap_or_default()
     }
 
+    /// Proofs with this status, one of those that are pending.
+    pub(super) const fn count(&self, status: ProofStatus) -> usize {
+        self.counts[status as usize]
+    }
+
     pub(super) const fn in_flight(&self) -> usize {
-        self.in_flight
+        self.count(ProofStatus::Submitting)
+    }
+
+    /// Proofs that are asked for or there, and that the chain has not answered.
+    pub(super) fn pending(&self) -> usize {
+        self.counts.iter().sum()
     }
 
     pub(super) fn ready(&self) -> usize {
@@ -110,7 +139,7 @@ impl Deferral {
 
     /// The next proof to go out, if there is one and a slot for it: in flight `until` some time.
     pub(super) fn submit_next(&mut self, most: u64, until: u64) -> Option<(Task, Entry)> {
-        if self.in_flight as u64 >= most {
+        if self.in_flight() as u64 >= most {
             return None;
         }
         let &(_, _, task) = self.ready.first()?;
@@ -129,16 +158,14 @@ impl Deferral {
 
     pub(super) fn put(&mut self, task: Task, entry: Entry) {
         let before = self.get(task);
-        match before.status {
-            ProofStatus::Ready => drop(self.ready.remove(&(before.depth, before.order, task))),
-            ProofStatus::Submitting => self.in_flight -= 1,
-            _ => {}
+        if before.status == ProofStatus::Ready {
+            self.ready.remove(&(before.depth, before.order, task));
         }
-        match entry.status {
-            ProofStatus::Ready => drop(self.ready.insert((entry.depth, entry.order, task))),
-            ProofStatus::Submitting => self.in_flight += 1,
-            _ => {}
+        if entry.status == ProofStatus::Ready {
+            self.ready.insert((entry.depth, entry.order, task));
         }
+        self.counts[before.status as usize] -= usize::from(before.status.is_pending());
+        self.counts[entry.status as usize] += usize::from(entry.status.is_pending());
         self.entries.cover(task);
         self.entries[task] = entry;
     }

@@ -2,14 +2,14 @@
 
 use super::{
     Bonds, CommitmentStatus, Config, ConfigError, FailError, Link, PROOF_BYTES, ProofStatus,
-    Reason, Refused, Request, RollbackReason, Scheduled, Stake, Status, TaskId,
+    Refused, Request, RollbackReason, Scheduled, Stake, Status, TaskId,
+    away::Away,
     breaker::{Breaker, BreakerState},
     deferral::Deferral,
     graph::Graph,
     ledger::{Checkpoint, Commitment, Ledger, Opening},
     rollback::{Plan, Summary},
     settle::NEVER,
-    stake::WHOLE,
     table::{Table, Task, tree_bytes},
 };
 use crate::{
@@ -24,7 +24,8 @@ pub const HISTORY: usize = 64;
 /// What the machine wants of whoever drives it, or tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Make the proof of a task whose output was given, then call [`Speculation::proved`].
+    /// Make the proof of a task whose output was given: call [`Speculation::proving`] when a prover
+    /// begins with it, then [`Speculation::proved`].
     Prove {
         /// The task.
         task: TaskId,
@@ -55,6 +56,17 @@ pub enum Output {
     },
     /// The circuit breaker opened or closed.
     Breaker(BreakerState),
+    /// Try to reach the chain that is away, then call [`Speculation::chain_back`] if it is there.
+    /// After the last attempt no task is accepted until it is.
+    TryChain {
+        /// Which try this is, from 1 to [`TRIES`](super::away::TRIES).
+        attempt: u32,
+    },
+    /// The chain can be reached again.
+    ChainBack {
+        /// How long it was away, in milliseconds.
+        away_ms: u64,
+    },
 }
 
 /// What became of a submission.
@@ -160,6 +172,10 @@ impl CompletionError {
 pub(super) struct Terms {
     /// In the smallest unit; no bond is beyond that range.
     pub(super) bond: u64,
+    /// The digest of the outputs that it reads.
+    pub(super) inputs: Hash,
+    /// When it was accepted, in milliseconds.
+    pub(super) accepted_at: u64,
     pub(super) claim_expires_at: u64,
     /// The earliest time at which something ends by itself; [`NEVER`] if nothing does.
     pub(super) deadline: u64,
@@ -170,7 +186,15 @@ pub(super) struct Terms {
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { bond: 0, claim_expires_at: NEVER, deadline: NEVER, attempt: 0, held: false }
+        Self {
+            bond: 0,
+            inputs: Hash::ZERO,
+            accepted_at: 0,
+            claim_expires_at: NEVER,
+            deadline: NEVER,
+            attempt: 0,
+            held: false,
+        }
     }
 }
 
@@ -179,7 +203,8 @@ impl Default for Terms {
 pub struct Counters {
     /// Tasks accepted.
     pub tasks_scheduled: u64,
-    /// Tasks refused, in the order of [`Reason::ALL`].
+    /// Tasks refused, in the order of [`Reason::ALL`](super::Reason::ALL); one that asks again and
+    /// is refused for the same reason counts once ([`Request::refused`]).
     pub tasks_rejected: Vec<u64>,
     /// Proofs handed out for submission, repetitions included.
     pub proofs_submitted: u64,
@@ -217,8 +242,18 @@ impl Counters {
 pub struct Gauges {
     /// Commitments whose proofs may still be confirmed.
     pub active_commitments: u64,
-    /// Proofs that wait, are ready or in flight.
+    /// Proofs that are queued, being made, wait, are ready or in flight.
     pub pending_proofs: u64,
+    /// Those of them that no prover has begun with.
+    pub queued_proofs: u64,
+    /// Those that are being made.
+    pub proving: u64,
+    /// Those that wait until every ancestor is confirmed.
+    pub waiting_proofs: u64,
+    /// Those that may go out, at once or when they have backed off.
+    pub ready_proofs: u64,
+    /// Those in flight.
+    pub submitting_proofs: u64,
     /// Bonds of live tasks.
     pub locked_stake: Wei,
     /// Depth of the deepest live task.
@@ -270,8 +305,8 @@ pub struct Speculation {
     pub(super) stake: Stake,
     pub(super) bonds: Bonds,
     pub(super) breaker: Breaker,
-    /// The task that the half-open breaker let through.
-    pub(super) probe: Option<TaskId>,
+    /// The chain, while it cannot be reached.
+    pub(super) away: Option<Away>,
     pub(super) cooldown_until: u64,
     /// When each task's earliest deadline is.
     pub(super) deadlines: BTreeSet<(u64, Task)>,
@@ -298,7 +333,7 @@ impl Speculation {
             stake: Stake::default(),
             bonds: Bonds::UNBOUND,
             breaker: Breaker::default(),
-            probe: None,
+            away: None,
             cooldown_until: 0,
             deadlines: BTreeSet::new(),
             triggers: VecDeque::new(),
@@ -322,6 +357,7 @@ impl Speculation {
         let accepted = self.accept(request);
         match &accepted {
             Ok(_) => self.counters.tasks_scheduled += 1,
+            Err(refused) if request.refused == Some(refused.reason) => {}
             Err(refused) => {
                 Counters::count(&mut self.counters.tasks_rejected, refused.reason as usize);
             }
@@ -344,13 +380,35 @@ impl Speculation {
         Ok(self.bond(at))
     }
 
+    /// A prover begins with a task's proof: `proof.timeoutMs` runs from now on.
+    pub fn proving(&mut self, task: TaskId, now: u64) -> Result<(), CompletionError> {
+        self.advance(now);
+        let at = self.graph.find(&task).ok_or(CompletionError::UnknownTask(task))?;
+        match (self.graph.status_of(at), self.deferral.get(at).status) {
+            (Status::Speculative, ProofStatus::Queued) => {
+                let until = self.now.saturating_add(self.config.proof_timeout_ms);
+                self.deferral.set(at, ProofStatus::Proving, until);
+                self.watch(at);
+                Ok(())
+            }
+            (Status::Pending, _) => Err(CompletionError::NoOutput(task)),
+            (Status::Speculative | Status::Confirmed, _) => {
+                Err(CompletionError::AlreadyCompleted(task))
+            }
+            (Status::Failed | Status::RolledBack, _) => Err(CompletionError::TaskNotActive(task)),
+        }
+    }
+
     /// Takes the proof of a task whose output is known.
     pub fn proved(&mut self, task: TaskId, proof: &[u8], now: u64) -> Result<(), CompletionError> {
         self.advance(now);
         let at = self.graph.find(&task).ok_or(CompletionError::UnknownTask(task))?;
         match (self.graph.status_of(at), self.deferral.get(at).status) {
             (Status::Pending, _) => return Err(CompletionError::NoOutput(task)),
-            (Status::Speculative, ProofStatus::Proving | ProofStatus::Held) => {}
+            (
+                Status::Speculative,
+                ProofStatus::Queued | ProofStatus::Proving | ProofStatus::Held,
+            ) => {}
             (Status::Speculative | Status::Confirmed, _) => {
                 return Err(CompletionError::AlreadyCompleted(task));
             }
@@ -418,6 +476,8 @@ impl Speculation {
         let mut retry_in_ms = None;
         match answer {
             Answer::Confirmed => self.confirm_from(at),
+            // It goes out when the chain is back.
+            Answer::Lost if self.away.is_some() => self.hold_back(at),
             Answer::Lost if u64::from(self.deferral.get(at).attempts) < self.config.max_retries => {
                 retry_in_ms = Some(self.back_off(at));
             }
@@ -552,18 +612,6 @@ impl Speculation {
         self.breaker.can_proceed(self.config.breaker, self.now)
     }
 
-    /// A failure of speculation that the machine cannot see, such as a lost node.
-    pub fn record_failure(&mut self, now: u64) {
-        self.advance(now);
-        self.with_breaker(|breaker, limits, now| breaker.record_failure(limits, now));
-    }
-
-    /// A success of speculation that the machine cannot see.
-    pub fn record_success(&mut self, now: u64) {
-        self.advance(now);
-        self.with_breaker(Breaker::record_success);
-    }
-
     /// A task as it stands.
     pub fn task(&self, id: &TaskId) -> Option<TaskView> {
         let at = self.graph.find(id)?;
@@ -613,9 +661,15 @@ impl Speculation {
 
     /// What stands at the moment.
     pub fn gauges(&self) -> Gauges {
+        let proofs = |status| self.deferral.count(status) as u64;
         Gauges {
             active_commitments: self.ledger.open() as u64,
-            pending_proofs: self.ledger.proofs() as u64,
+            pending_proofs: self.deferral.pending() as u64,
+            queued_proofs: proofs(ProofStatus::Queued),
+            proving: proofs(ProofStatus::Proving),
+            waiting_proofs: proofs(ProofStatus::Waiting),
+            ready_proofs: proofs(ProofStatus::Ready) + proofs(ProofStatus::BackOff),
+            submitting_proofs: proofs(ProofStatus::Submitting),
             locked_stake: self.stake.locked,
             max_depth_current: self.graph.max_depth(),
         }
@@ -648,86 +702,6 @@ impl Speculation {
 
     pub(super) fn bond(&self, at: Task) -> Wei {
         Wei::new(self.terms[at].bond.into())
-    }
-
-    fn accept(&mut self, request: Request<'_>) -> Result<Scheduled, Refused> {
-        let config = &self.config;
-        let admission = self.graph.admit(request.task, request.parents)?;
-        let depth = u64::from(admission.depth);
-        let at_depth = |reason| Refused { depth: Some(depth as u32), ..Refused::new(reason) };
-        if depth > 0 {
-            self.may_speculate(&request.task).map_err(at_depth)?;
-        }
-        if depth > config.max_depth {
-            return Err(at_depth(Reason::DepthExceeded));
-        }
-        let bond = self.price(depth);
-        let needed = Wei::new(bond.map_or(u128::MAX, u128::from));
-        let at_price = |reason| Refused { bond: Some(needed), ..at_depth(reason) };
-        let free = self.stake.free(Wei::new(config.max_stake.into()));
-        let Some(bond) = bond.filter(|_| needed <= free) else {
-            return Err(at_price(Reason::InsufficientStake));
-        };
-        if request.claim_expires_at.saturating_sub(self.now) <= config.claim_buffer_ms {
-            return Err(at_price(Reason::ClaimTooSoon));
-        }
-        if self.graph.branches_with(&admission) as u64 > config.branches() {
-            return Err(at_price(Reason::TooManyBranches));
-        }
-        self.within_limits().map_err(at_price)?;
-
-        if depth > 0 {
-            self.breaker.proceed(config.breaker, self.now);
-            if self.breaker_state() == BreakerState::HalfOpen {
-                self.probe = Some(request.task);
-            }
-        }
-        let at = self.graph.insert(&admission);
-        self.ledger.remove(at);
-        self.deferral.forget(at);
-        self.terms.cover(at);
-        let attempt = self.terms[at].attempt.saturating_add(1);
-        let claim_expires_at = request.claim_expires_at;
-        self.terms[at] = Terms { bond, claim_expires_at, deadline: NEVER, attempt, held: false };
-        self.stake.lock(needed);
-        self.watch(at);
-        Ok(Scheduled {
-            depth: depth as u32,
-            bond: needed,
-            attempt,
-            checkpoint: self.take_checkpoint(&request.task),
-        })
-    }
-
-    /// Whether a task with unconfirmed ancestors may run.
-    fn may_speculate(&self, task: &TaskId) -> Result<(), Reason> {
-        // Ids are hashes: their first bytes are as good as drawn.
-        let [first, second, ..] = task.0;
-        let drawn = (u64::from(u16::from_be_bytes([first, second])) * WHOLE) >> 16;
-        if !self.config.enabled {
-            Err(Reason::Disabled)
-        } else if drawn >= self.config.rollout {
-            Err(Reason::NotRolledOut)
-        } else if !self.can_proceed() {
-            Err(Reason::BreakerOpen)
-        } else if self.now < self.cooldown_until {
-            Err(Reason::Cooldown)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn within_limits(&self) -> Result<(), Reason> {
-        let most_memory = self.config.max_memory_mb.saturating_mul(1 << 20);
-        if self.graph.live() as u64 >= self.config.max_pending_operations {
-            Err(Reason::MaxPendingOperations)
-        } else if self.ledger.open() as u64 >= self.config.queue_size {
-            Err(Reason::QueueSize)
-        } else if self.memory() >= most_memory {
-            Err(Reason::MaxMemoryMb)
-        } else {
-            Ok(())
-        }
     }
 
     /// The place of a task that waits for its output.
@@ -767,11 +741,6 @@ impl Speculation {
         self.deferral.queue(at, self.graph.counted_depth(at), self.graph.is_clear(at));
         self.watch(at);
         self.settle();
-    }
-
-    fn take_checkpoint(&mut self, task: &TaskId) -> Option<Opening> {
-        let kept = self.checkpoints.iter().position(|one| one.task == *task)?;
-        self.checkpoints.remove(kept).map(|one| one.opening)
     }
 }
 

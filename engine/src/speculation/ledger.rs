@@ -182,6 +182,13 @@ impl Ledger {
         }
     }
 
+    /// Moves the expiry of an open commitment, by milliseconds.
+    pub(super) fn prolong(&mut self, task: Task, by: u64) {
+        if let Some(commitment) = self.get_mut(task).filter(|one| one.status.is_open()) {
+            commitment.expires_at = commitment.expires_at.saturating_add(by);
+        }
+    }
+
     fn get_mut(&mut self, task: Task) -> Option<&mut Commitment> {
         self.get(task)?;
         self.commitments[task].as_mut()
@@ -193,6 +200,8 @@ impl Ledger {
 pub struct Checkpoint {
     /// The task.
     pub task: TaskId,
+    /// The digest of what it was made from: an attempt that reads anything else has no use for it.
+    pub inputs: Hash,
     /// Its output, as it was committed to.
     pub opening: Opening,
 }

@@ -14,16 +14,20 @@
 //!
 //! * Upon a request: it is refused by the first rule that it breaks, and then nothing has changed
 //!   ([`Reason`]); or its bond is locked, as it is priced at that moment.
-//! * Upon an output: a commitment to it stands in the ledger, and its proof is asked for.
+//! * Upon an output: a commitment to it stands in the ledger, and its proof is asked for. How long
+//!   that may take counts from when a prover begins; before, it waits in a queue.
 //! * Upon a proof: it waits until every ancestor is confirmed. Ready proofs go out by the depth
 //!   they were queued at, then in order; a slot that comes free is taken at once.
 //! * Upon a confirmation: the bond is released, the tasks below stand less deep. One that comes
 //!   before its parent's is held until that one's.
+//! * Upon the loss of the chain: nothing expires and nothing goes out until it is back; after ten
+//!   tries to reach it no task is accepted ([`away`]).
 //! * Upon a failure, an expiry, a timeout: one rollback at a time, leaves first. The one that
 //!   failed loses its reason's share of its own bond, all others get theirs back.
-//! * A task that failed or was rolled back may be scheduled again, as a new attempt.
+//! * A task that failed or was rolled back may be scheduled again, as a new attempt. An output that
+//!   a checkpoint kept serves it only if it reads what that was made from.
 //! * Upon too many failures the [`Breaker`] opens: tasks with unconfirmed ancestors are refused
-//!   until it lets one through again, those that run are left to finish.
+//!   until it lets one through again, which decides; those that run are left to finish.
 //!
 //! [`Speculation`] is all of it, driven by calls with the time in milliseconds, drained by
 //! [`Speculation::poll_output`]; its docs are the contract. Nothing recurses over the graph.
@@ -40,11 +44,13 @@
 //! | [`bonds`] | what a chain asks of bonds, and what reasons cost |
 //! | [`rollback`] | reasons, what is undone, one plan at a time |
 //! | [`breaker`] | when not to speculate |
+//! | [`away`] | the chain, while it cannot be reached |
 //! | [`scheduler`] | who is accepted, and why not |
 //! | [`engine`] | all of these as one machine |
 //! | [`settle`] | what follows from a call: confirmations, rollbacks, deadlines |
 //! | [`snapshot`] | the machine as bytes |
 
+pub mod away;
 pub mod bonds;
 pub mod breaker;
 pub mod config;

@@ -2,8 +2,13 @@
 //!
 //! The first rule that a request breaks is the one it is refused by, in the order of [`Reason`].
 
-use super::{GraphError, Link, Opening, TaskId};
-use crate::{names, primitives::Wei};
+use super::{
+    GraphError, Link, Opening, Speculation, TaskId, engine::Terms, settle::NEVER, stake::WHOLE,
+};
+use crate::{
+    names,
+    primitives::{Hash, Wei},
+};
 use std::fmt;
 
 /// A task that asks to run.
@@ -15,6 +20,18 @@ pub struct Request<'a> {
     pub parents: &'a [(TaskId, Link)],
     /// When the agent's claim on it expires, in milliseconds.
     pub claim_expires_at: u64,
+    /// The digest of the outputs that it reads: an output that was kept from an earlier attempt
+    /// serves only where that read the same.
+    pub inputs: Hash,
+    /// What it was refused for when it asked for the last time: the same again counts no more.
+    pub refused: Option<Reason>,
+}
+
+impl<'a> Request<'a> {
+    /// A task that asks for the first time, and reads nothing.
+    pub const fn new(task: TaskId, parents: &'a [(TaskId, Link)], claim_expires_at: u64) -> Self {
+        Self { task, parents, claim_expires_at, inputs: Hash::ZERO, refused: None }
+    }
 }
 
 /// A task that was accepted.
@@ -26,7 +43,7 @@ pub struct Scheduled {
     pub bond: Wei,
     /// 1 for a new task, one more for each time it is scheduled again.
     pub attempt: u32,
-    /// The output of its last attempt, where that was kept by a checkpoint.
+    /// The output of its last attempt, where that was kept by a checkpoint and read the same.
     pub checkpoint: Option<Opening>,
 }
 
@@ -41,6 +58,8 @@ pub enum Reason {
     Cycle,
     /// A parent that failed or was rolled back.
     ParentFailed,
+    /// The chain is away, and all tries to reach it were made.
+    Paused,
     /// `enabled: false`, and an ancestor is not confirmed.
     Disabled,
     /// Not among the tasks of `features.rolloutPercentage`, and an ancestor is not confirmed.
@@ -70,6 +89,7 @@ names!(Reason:
     UnknownParent = "unknown_parent",
     Cycle = "cycle",
     ParentFailed = "parent_failed",
+    Paused = "paused",
     Disabled = "disabled",
     NotRolledOut = "not_rolled_out",
     BreakerOpen = "breaker_open",
@@ -148,6 +168,7 @@ impl fmt::Display for Refused {
         f.write_str(match self.reason {
             reason if reason.is_about_speculation() => ": wait until its ancestors are confirmed",
             Reason::ClaimTooSoon => ": claim the task for longer than `claimBufferMs`",
+            Reason::Paused => ": the chain cannot be reached; wait until it makes blocks again",
             Reason::InsufficientStake => {
                 ": wait until bonds come back, or raise the deposit or `stake.maxStake`"
             }
@@ -157,3 +178,101 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+impl Speculation {
+    /// Accepts a task, or says which rule it breaks.
+    pub(super) fn accept(&mut self, request: Request<'_>) -> Result<Scheduled, Refused> {
+        let config = &self.config;
+        let admission = self.graph.admit(request.task, request.parents)?;
+        if self.away.is_some_and(|away| away.is_paused()) {
+            return Err(Refused::new(Reason::Paused));
+        }
+        let depth = u64::from(admission.depth);
+        let at_depth = |reason| Refused { depth: Some(depth as u32), ..Refused::new(reason) };
+        if depth > 0 {
+            self.may_speculate(&request.task).map_err(at_depth)?;
+        }
+        if depth > config.max_depth {
+            return Err(at_depth(Reason::DepthExceeded));
+        }
+        let bond = self.price(depth);
+        let needed = Wei::new(bond.map_or(u128::MAX, u128::from));
+        let at_price = |reason| Refused { bond: Some(needed), ..at_depth(reason) };
+        let free = self.stake.free(Wei::new(config.max_stake.into()));
+        let Some(bond) = bond.filter(|_| needed <= free) else {
+            return Err(at_price(Reason::InsufficientStake));
+        };
+        if request.claim_expires_at.saturating_sub(self.now) <= config.claim_buffer_ms {
+            return Err(at_price(Reason::ClaimTooSoon));
+        }
+        if self.graph.branches_with(&admission) as u64 > config.branches() {
+            return Err(at_price(Reason::TooManyBranches));
+        }
+        self.within_limits().map_err(at_price)?;
+
+        if depth > 0 {
+            self.breaker.proceed(config.breaker, self.now, request.task);
+        }
+        let at = self.graph.insert(&admission);
+        self.ledger.remove(at);
+        self.deferral.forget(at);
+        self.terms.cover(at);
+        let attempt = self.terms[at].attempt.saturating_add(1);
+        let claim_expires_at = request.claim_expires_at;
+        self.terms[at] = Terms {
+            bond,
+            inputs: request.inputs,
+            accepted_at: self.now,
+            claim_expires_at,
+            deadline: NEVER,
+            attempt,
+            held: false,
+        };
+        self.stake.lock(needed);
+        self.watch(at);
+        Ok(Scheduled {
+            depth: depth as u32,
+            bond: needed,
+            attempt,
+            checkpoint: self.take_checkpoint(&request),
+        })
+    }
+
+    /// Whether a task with unconfirmed ancestors may run.
+    fn may_speculate(&self, task: &TaskId) -> Result<(), Reason> {
+        // Ids are hashes: their first bytes are as good as drawn.
+        let [first, second, ..] = task.0;
+        let drawn = (u64::from(u16::from_be_bytes([first, second])) * WHOLE) >> 16;
+        if !self.config.enabled {
+            Err(Reason::Disabled)
+        } else if drawn >= self.config.rollout {
+            Err(Reason::NotRolledOut)
+        } else if !self.can_proceed() {
+            Err(Reason::BreakerOpen)
+        } else if self.now < self.cooldown_until {
+            Err(Reason::Cooldown)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn within_limits(&self) -> Result<(), Reason> {
+        let most_memory = self.config.max_memory_mb.saturating_mul(1 << 20);
+        if self.graph.live() as u64 >= self.config.max_pending_operations {
+            Err(Reason::MaxPendingOperations)
+        } else if self.ledger.open() as u64 >= self.config.queue_size {
+            Err(Reason::QueueSize)
+        } else if self.memory() >= most_memory {
+            Err(Reason::MaxMemoryMb)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The output that was kept for a task, if it reads the same as then; another is of no use.
+    fn take_checkpoint(&mut self, request: &Request<'_>) -> Option<Opening> {
+        let kept = self.checkpoints.iter().position(|one| one.task == request.task)?;
+        let kept = self.checkpoints.remove(kept)?;
+        (kept.inputs == request.inputs).then_some(kept.opening)
+    }
+}

@@ -3,7 +3,8 @@
 
 use super::{
     CommitmentStatus, Policy, ProofStatus, RollbackReason, Speculation, Status, TaskId,
-    breaker::{Breaker, Limits},
+    breaker::{Breaker, Failure, Limits},
+    deferral::Entry,
     engine::{Counters, HISTORY, Output, Terms},
     ledger::Checkpoint,
     rollback::{Plan, Summary},
@@ -17,6 +18,9 @@ pub(super) const NEVER: u64 = u64::MAX;
 impl Speculation {
     /// When something is due next, in milliseconds.
     pub fn next_deadline(&self) -> Option<u64> {
+        if let Some(away) = &self.away {
+            return away.next_try();
+        }
         let prune = self.graph.oldest_retired(self.config.retained_tasks).is_some();
         let prune = prune.then(|| self.pruned_at.saturating_add(self.config.gc_interval_ms));
         let task = self.deadlines.first().map(|&(at, _)| at);
@@ -26,7 +30,9 @@ impl Speculation {
     /// Moves the clock on and does what is due.
     pub fn advance(&mut self, now: u64) {
         self.now = self.now.max(now);
-        if self.deadlines.first().is_some_and(|&(at, _)| at <= self.now) {
+        if self.away.is_some() {
+            self.try_chain();
+        } else if self.deadlines.first().is_some_and(|&(at, _)| at <= self.now) {
             self.expire();
         }
         if !self.triggers.is_empty() {
@@ -41,6 +47,9 @@ impl Speculation {
     pub(super) fn settle(&mut self) {
         while let Some((task, reason)) = self.triggers.pop_front() {
             self.roll_back(task, reason);
+        }
+        if self.away.is_some() {
+            return;
         }
         let until = self.now.saturating_add(self.config.confirmation_timeout_ms);
         while let Some((at, entry)) = self.deferral.submit_next(self.config.max_concurrent, until) {
@@ -78,8 +87,8 @@ impl Speculation {
     /// Asks for the proof of a task whose output is known, now or when its ancestors are confirmed.
     pub(super) fn ask_for_proof(&mut self, at: Task) {
         if self.config.enable_optimistic_proofs || self.graph.is_clear(at) {
-            let until = self.now.saturating_add(self.config.proof_timeout_ms);
-            self.deferral.set(at, ProofStatus::Proving, until);
+            let until = self.now.saturating_add(self.config.proof_queue_timeout_ms);
+            self.deferral.set(at, ProofStatus::Queued, until);
             self.outputs.push_back(Output::Prove { task: self.graph.id(at) });
         } else {
             self.deferral.set(at, ProofStatus::Held, NEVER);
@@ -96,6 +105,27 @@ impl Speculation {
         self.ledger.set_status(at, CommitmentStatus::ProofGenerated);
         self.watch(at);
         delay
+    }
+
+    /// Takes a submission back that did not reach the chain because that is away.
+    pub(super) fn hold_back(&mut self, at: Task) {
+        let entry = self.deferral.get(at);
+        let (attempts, status) = (entry.attempts.saturating_sub(1), ProofStatus::Ready);
+        self.deferral.put(at, Entry { attempts, status, until: NEVER, ..entry });
+        self.ledger.set_status(at, CommitmentStatus::ProofGenerated);
+        self.watch(at);
+    }
+
+    /// Lets the time of what a task's proof waits for begin again.
+    pub(super) fn begin_again(&mut self, at: Task) {
+        let status = self.deferral.get(at).status;
+        let lasts = match status {
+            ProofStatus::Queued => self.config.proof_queue_timeout_ms,
+            ProofStatus::Proving => self.config.proof_timeout_ms,
+            ProofStatus::Submitting => self.config.confirmation_timeout_ms,
+            _ => return,
+        };
+        self.deferral.set(at, status, self.now.saturating_add(lasts));
     }
 
     /// Keeps the time at which something of a task ends by itself.
@@ -126,7 +156,6 @@ impl Speculation {
         call(&mut self.breaker, limits, self.now);
         let after = self.breaker.state(limits, self.now);
         if before != after {
-            self.probe = None;
             self.outputs.push_back(Output::Breaker(after));
         }
     }
@@ -152,9 +181,8 @@ impl Speculation {
         self.stake.release(bond);
         self.counters.proofs_confirmed += 1;
         self.outputs.push_back(Output::Confirmed { task, released: bond });
-        self.end_probe(task);
-        self.with_breaker(|breaker, limits, now| {
-            breaker.record_success(limits, now);
+        self.with_breaker(|breaker, _, now| {
+            breaker.record_success(task);
             breaker.record_outcome(false, now);
         });
     }
@@ -231,11 +259,13 @@ impl Speculation {
         }
         if reason.is_failure() {
             self.with_breaker(|breaker, limits, now| {
-                breaker.record_failure(limits, now);
+                breaker.record_failure(limits, Failure { task: trigger, reason, at: now }, &tasks);
                 for _ in &tasks {
                     breaker.record_outcome(true, now);
                 }
             });
+        } else {
+            self.breaker.release(&tasks);
         }
         if !slashed.is_zero() {
             self.cooldown_until = self.now.saturating_add(self.config.cooldown_period_ms);
@@ -264,15 +294,6 @@ impl Speculation {
         self.deferral.set(at, ProofStatus::Cancelled, NEVER);
         self.terms[at].held = false;
         self.watch(at);
-        self.end_probe(self.graph.id(at));
-    }
-
-    /// The task that was let through by the half-open breaker is no more on its way.
-    fn end_probe(&mut self, task: TaskId) {
-        if self.probe == Some(task) {
-            self.probe = None;
-            self.breaker.release();
-        }
     }
 
     fn keep_checkpoint(&mut self, at: Task) {
@@ -284,6 +305,7 @@ impl Speculation {
         while self.checkpoints.len() >= most {
             self.checkpoints.pop_front();
         }
-        self.checkpoints.push_back(Checkpoint { task, opening });
+        let inputs = self.terms[at].inputs;
+        self.checkpoints.push_back(Checkpoint { task, inputs, opening });
     }
 }

@@ -11,6 +11,7 @@
 use super::{
     Bonds, Commitment, CommitmentStatus, Config, Graph, Link, Opening, PROOF_BYTES, ProofStatus,
     RollbackReason, Speculation, Stake, Status, Summary, TaskId,
+    away::{Away, TRIES},
     breaker::Breaker,
     deferral::Entry,
     engine::{Counters, HISTORY, Output, Terms},
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::{
     primitives::{
-        Wei,
+        Hash, Wei,
         codec::{self, DecodeError},
     },
     record,
@@ -66,7 +67,7 @@ struct Image {
     stake: Stake,
     bonds: Bonds,
     breaker: Breaker,
-    probe: Option<TaskId>,
+    away: Option<Away>,
     cooldown_until: u64,
     pruned_at: u64,
     next_order: u64,
@@ -85,7 +86,7 @@ record!(Image {
     stake,
     bonds,
     breaker,
-    probe,
+    away,
     cooldown_until,
     pruned_at,
     next_order,
@@ -105,6 +106,8 @@ struct TaskImage {
     parents: Vec<(u32, bool)>,
     status: Status,
     bond: u64,
+    inputs: Hash,
+    accepted_at: u64,
     claim_expires_at: u64,
     attempt: u32,
     held: bool,
@@ -116,6 +119,8 @@ record!(TaskImage {
     parents,
     status,
     bond,
+    inputs,
+    accepted_at,
     claim_expires_at,
     attempt,
     held,
@@ -151,9 +156,10 @@ record!(ProofImage { status, order, until, submission, attempts, depth });
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CheckpointImage {
     task: TaskId,
+    inputs: Hash,
     opening: Opening,
 }
-record!(CheckpointImage { task, opening });
+record!(CheckpointImage { task, inputs, opening });
 
 impl Speculation {
     /// The machine as bytes.
@@ -189,6 +195,8 @@ impl Speculation {
                 parents: parents.map(|e| (place(e.parent), e.link == Link::OrderOnly)).collect(),
                 status: graph.status_of(task),
                 bond: terms.bond,
+                inputs: terms.inputs,
+                accepted_at: terms.accepted_at,
                 claim_expires_at: terms.claim_expires_at,
                 attempt: terms.attempt,
                 held: terms.held,
@@ -196,8 +204,10 @@ impl Speculation {
                 proof: ProofImage::of(entry),
             }
         };
-        let checkpoint =
-            |one: &Checkpoint| CheckpointImage { task: one.task, opening: one.opening };
+        let checkpoint = |one: &Checkpoint| {
+            let Checkpoint { task, inputs, opening } = *one;
+            CheckpointImage { task, inputs, opening }
+        };
         Image {
             version: VERSION,
             config: self.config.explicit().map(|(name, value)| (name.to_owned(), value)).collect(),
@@ -205,7 +215,7 @@ impl Speculation {
             stake: self.stake,
             bonds: self.bonds,
             breaker: self.breaker.clone(),
-            probe: self.probe,
+            away: self.away,
             cooldown_until: self.cooldown_until,
             pruned_at: self.pruned_at,
             next_order: self.deferral.next_order,
@@ -227,7 +237,9 @@ impl Speculation {
             let entry = self.deferral.get(at);
             match entry.status {
                 ProofStatus::Submitting => flying.push((entry.submission, at)),
-                ProofStatus::Proving => proving.push((self.graph.nodes[at].seq, at)),
+                ProofStatus::Queued | ProofStatus::Proving => {
+                    proving.push((self.graph.nodes[at].seq, at));
+                }
                 _ => continue,
             }
             self.deferral.put(at, Entry { until: NEVER, ..entry });
@@ -245,7 +257,7 @@ impl Speculation {
             }
         }
         for (_, at) in proving {
-            if self.deferral.get(at).status == ProofStatus::Proving {
+            if matches!(self.deferral.get(at).status, ProofStatus::Queued | ProofStatus::Proving) {
                 self.ask_for_proof(at);
             }
         }
@@ -290,14 +302,16 @@ impl Image {
         machine.stake = self.stake;
         machine.bonds = self.bonds;
         machine.breaker = self.breaker.clone();
-        machine.probe = self.probe;
+        machine.away = self.away;
         machine.cooldown_until = self.cooldown_until;
         machine.pruned_at = self.pruned_at;
         machine.deferral.next_order = self.next_order;
         machine.deferral.next_submission = self.next_submission;
         machine.triggers = self.triggers.iter().copied().collect();
-        let checkpoint =
-            |one: &CheckpointImage| Checkpoint { task: one.task, opening: one.opening };
+        let checkpoint = |one: &CheckpointImage| {
+            let CheckpointImage { task, inputs, opening } = *one;
+            Checkpoint { task, inputs, opening }
+        };
         machine.checkpoints = self.checkpoints.iter().map(checkpoint).collect();
         machine.history = self.history.iter().cloned().collect();
         machine.counters = self.counters.clone();
@@ -329,14 +343,14 @@ impl Image {
         let live = self.tasks.iter().filter(|task| task.status.is_live());
         let locked = live.map(|task| u128::from(task.bond)).sum();
         let tasks: BTreeSet<_> = self.checkpoints.iter().map(|one| one.task).collect();
-        let probe = self.probe.and_then(|task| graph.status(&task));
+        let probe = self.breaker.probe();
+        let probing = probe.is_none_or(|task| graph.status(&task).is_some_and(Status::is_live));
         let is = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(wrong(what)) };
         is(self.stake.locked == Wei::new(locked), "what is locked is not the sum of the bonds")?;
         is(self.breaker.is_sound(self.now), "the breaker is in no state it can be in")?;
-        is(
-            self.probe.is_none() || probe.is_some_and(Status::is_live),
-            "the task that the breaker let through is not on its way",
-        )?;
+        is(probing, "the task that the breaker let through is not on its way")?;
+        let away = self.away.is_none_or(|away| away.since <= self.now && away.tries <= TRIES);
+        is(away, "the chain is away since later than now, or was tried too often")?;
         is(self.pruned_at <= self.now, "it was pruned later than now")?;
         is(tasks.len() == self.checkpoints.len(), "a task has two checkpoints")?;
         is(self.history.len() <= HISTORY, "more rollbacks than are remembered")?;
@@ -352,6 +366,8 @@ impl TaskImage {
     fn terms(&self) -> Terms {
         Terms {
             bond: self.bond,
+            inputs: self.inputs,
+            accepted_at: self.accepted_at,
             claim_expires_at: self.claim_expires_at,
             deadline: NEVER,
             attempt: self.attempt,
@@ -368,6 +384,7 @@ impl TaskImage {
         is(places.len() == self.parents.len(), "a task has a parent twice")?;
         let clear = graph.is_clear(at);
         is(self.status != Status::Confirmed || clear, "a task is confirmed before its parents")?;
+        is(self.accepted_at <= image.now, "a task is accepted later than now")?;
         let mut parents = graph.parent_edges(at);
         let dead = |status: Status| matches!(status, Status::Failed | Status::RolledBack);
         is(
@@ -403,7 +420,7 @@ impl TaskImage {
         let fits = match (self.status, proof.status) {
             (Status::Pending, ProofStatus::None) => commitment.is_none(),
             (Status::Speculative, ProofStatus::Held) => created && !clear,
-            (Status::Speculative, ProofStatus::Proving) => created,
+            (Status::Speculative, ProofStatus::Queued | ProofStatus::Proving) => created,
             (Status::Speculative, ProofStatus::Waiting) => proved && !clear,
             (Status::Speculative, ProofStatus::Ready) => proved && clear,
             (Status::Speculative, ProofStatus::BackOff | ProofStatus::Submitting) => {
@@ -420,11 +437,10 @@ impl TaskImage {
             _ => false,
         };
         is(fits, "a task, its commitment and its proof are not at the same point")?;
-        let timed = matches!(
-            proof.status,
-            ProofStatus::Proving | ProofStatus::BackOff | ProofStatus::Submitting
-        );
-        is(timed || proof.until == NEVER, "a proof expires that nothing is to happen to")
+        is(
+            proof.status.is_timed() || proof.until == NEVER,
+            "a proof expires that nothing is to happen to",
+        )
     }
 }
 

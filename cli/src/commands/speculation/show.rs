@@ -6,8 +6,8 @@ use crate::output::{
     short, table,
 };
 use cowboy_devnet::api::types::{
-    Pipeline, PipelineSummary, Rollback, SpeculationStatus, SpeculativeCommitment,
-    SpeculativeProof, SpeculativeTask, TaskDetail,
+    BreakerOpened, ChainAway, HashText, Pipeline, PipelineSummary, Rollback, SpeculationStatus,
+    SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail,
 };
 use serde::Serialize;
 
@@ -289,6 +289,47 @@ impl Document for Cancelled {
     }
 }
 
+/// A chain that cannot be reached.
+fn away_since(away: &ChainAway) -> String {
+    let ChainAway { since, tries, paused } = away;
+    let paused = if *paused { "; paused until it is back" } else { "" };
+    format!("away since {since}, tried {tries} times{paused}")
+}
+
+/// What opened the circuit breaker, and when it lets a task through.
+fn breaker_lines(opened: &BreakerOpened) -> Vec<(&'static str, String)> {
+    let name = |pipeline: Option<u64>, task: Option<&str>, id: &HashText| match (pipeline, task) {
+        (Some(pipeline), Some(task)) => format!("{task} of pipeline {pipeline}"),
+        _ => short(id),
+    };
+    let failed = opened.failures.iter().map(|failure| {
+        let task = name(failure.pipeline, failure.task.as_deref(), &failure.task_id);
+        format!("{task}: {}", failure.reason)
+    });
+    let failed: Vec<_> = failed.collect();
+    let cause = match opened.cause.as_str() {
+        "rate" => {
+            let (undone, of) = (opened.rolled_back, opened.resolved);
+            format!("{undone} of the last {of} tasks were rolled back")
+        }
+        "probe" => "the task that it had let through failed".to_owned(),
+        _ => "failures within a minute".to_owned(),
+    };
+    let next = match (&opened.lets_one_through_at, &opened.probe) {
+        (_, Some(probe)) => {
+            let task = name(probe.pipeline, probe.task.as_deref(), &probe.task_id);
+            format!("has let {task} through, which decides")
+        }
+        (Some(at), None) => format!("one task at {at}"),
+        (None, None) => "-".to_owned(),
+    };
+    vec![
+        ("opened by", format!("{cause}, at {}", opened.since)),
+        ("failed", few(&failed)),
+        ("lets through", next),
+    ]
+}
+
 impl Document for SpeculationStatus {
     fn text(&self) -> String {
         let generator = match self.generator.as_str() {
@@ -296,7 +337,7 @@ impl Document for SpeculationStatus {
             other => other.to_owned(),
         };
         let recent = (self.recent_rollbacks, self.recent_tasks);
-        let head = fields(&[
+        let mut lines = vec![
             ("agent", self.agent.to_string()),
             ("speculation", if self.enabled { "on" } else { "off: synchronous" }.to_owned()),
             ("mode", self.mode.clone()),
@@ -319,7 +360,14 @@ impl Document for SpeculationStatus {
             ("branches", format!("{}, the deepest at {}", self.branches, self.max_depth_current)),
             (
                 "proofs now",
-                format!("{} ready, {} in flight", self.proofs_ready, self.proofs_in_flight),
+                format!(
+                    "{} queued, {} being made, {} waiting, {} ready, {} in flight",
+                    self.proofs_queued,
+                    self.proofs_proving,
+                    self.proofs_waiting,
+                    self.proofs_ready,
+                    self.proofs_in_flight
+                ),
             ),
             ("memory", format!("{} KiB", self.memory_bytes.div_ceil(1_024))),
             (
@@ -335,7 +383,15 @@ impl Document for SpeculationStatus {
                 "pipelines",
                 format!("{} running, {} done", self.pipelines_running, self.pipelines_done),
             ),
-        ]);
+        ];
+        if let Some(away) = &self.chain_away {
+            lines.insert(2, ("chain", away_since(away)));
+        }
+        if let Some(opened) = &self.breaker_opened {
+            let at = lines.iter().position(|(name, _)| *name == "breaker").map_or(0, |at| at + 1);
+            lines.splice(at..at, breaker_lines(opened));
+        }
+        let head = fields(&lines);
         if self.completed.is_empty() {
             return head;
         }

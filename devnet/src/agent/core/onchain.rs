@@ -2,8 +2,11 @@
 
 use super::{Action, Core, Count};
 use crate::{
-    agent::letter::{Commitment, Kind, Letter},
-    api::types::TaskStatus,
+    agent::{
+        letter::{Commitment, Kind, Letter},
+        output_on_chain,
+    },
+    api::types::{HashText, TaskStatus},
     chain::ledger::Ledger,
     speculation::pipeline::Fault,
     storage::EventFilter,
@@ -24,6 +27,7 @@ impl Core {
     pub(in crate::agent) fn posted(&mut self, letter: &Letter, transaction: Hash, now: u64) {
         let Some(place) = self.place(&letter.task) else { return };
         self.change(place, |task| task.remember(letter.kind.name(), transaction));
+        self.reach.posted(transaction, now);
         if let Kind::Complete { submission, .. } = letter.kind {
             let since = self.runs[&place.0].tasks[place.1].times.submitted.unwrap_or(now);
             let took_ms = now.saturating_sub(since);
@@ -171,18 +175,48 @@ impl Core {
         self.heed_all(now);
     }
 
-    /// The chain has taken the proof of a task, whoever brought it.
-    pub(in crate::agent) fn completed(&mut self, task: &TaskId, now: u64) {
+    /// The chain has taken the proof of a task; `commitment` is the one to the
+    /// output it has, where that is known.
+    pub(in crate::agent) fn completed(
+        &mut self,
+        task: &TaskId,
+        commitment: Option<Hash>,
+        now: u64,
+    ) {
         let Some(place) = self.place(task) else { return };
+        self.change(place, |task| {
+            task.landed = true;
+            task.taken = commitment.map(HashText::from).or(task.taken);
+        });
         let run = &self.runs[&place.0];
+        let known = self.machine.commitment(task).map(|one| one.opening.output_commitment);
+        match run.tasks[place.1].status {
+            // Its output is compared when it is there.
+            TaskStatus::Running => return,
+            status if status.is_final() || status == TaskStatus::Waiting => {}
+            _ if commitment.is_some_and(|taken| Some(taken) != known) => {
+                self.is_another(place, now);
+                return self.go_on(now);
+            }
+            _ => {}
+        }
         let submitted = run.tasks[place.1].times.submitted.unwrap_or(now);
         let late = match run.pipeline.tasks[place.1].fault {
             Some(Fault::LateEvent(ms)) if run.tasks[place.1].attempt == 1 => ms,
             _ => 0,
         };
         let at = submitted.saturating_add(self.options.confirmation_latency_ms).max(now);
-        self.change(place, |task| task.landed = true);
         self.actions.push(Action::ConfirmAt { task: *task, at: at.saturating_add(late) });
+    }
+
+    /// The chain has another output of a task than the one that is known here, as after a kill
+    /// before that was stored: it fails for good, since what is built on this one is not the
+    /// chain's.
+    pub(super) fn is_another(&mut self, (number, at): (u64, usize), now: u64) {
+        let attempts = self.runs[&number].entry(at).attempts;
+        self.change((number, at), |task| task.failures = attempts);
+        let reason = "the chain has another output of it, which is lost".to_owned();
+        self.fails((number, at), reason, now);
     }
 
     /// The chain's confirmation is told.
@@ -212,6 +246,12 @@ impl Core {
     /// done again, and the chain is told what it does not know yet.
     pub(in crate::agent) fn resume(&mut self, state: &State, now: u64) {
         self.resuming = true;
+        if self.machine.away().is_some() {
+            // It was there until its last block, whenever something was stored here.
+            self.machine.chain_lost(state.head().timestamp_ms, now);
+        }
+        // With the first block claims last longer by as much.
+        let longer = self.machine.away().map_or(0, |away| now.saturating_sub(away.since));
         // Parents come before their children on the chain as well.
         let tasks = self.runs.values().flat_map(|run| {
             run.pipeline.order.iter().map(|at| (run.tasks[*at].id, (run.number, *at)))
@@ -247,6 +287,7 @@ impl Core {
                 match run.pipeline.tasks[at].work(&run.inputs(at)) {
                     Ok(spec) => {
                         let (task, spec) = (id, Box::new(spec));
+                        let until = until.saturating_add(longer);
                         self.actions.push(Action::Execute { task, attempt, spec, until });
                     }
                     Err(error) => {
@@ -257,7 +298,7 @@ impl Core {
             }
             self.send(id, attempt, Kind::Commit);
             if completed {
-                self.completed(&id, now);
+                self.completed(&id, output_on_chain(state, &id), now);
             }
         }
         self.stirred = true;
@@ -274,7 +315,7 @@ impl Core {
         let live = open.filter(|task| !task.status.is_final() && !task.landed);
         let landed: Vec<_> = live.map(|task| task.id).filter(taken).collect();
         for id in landed {
-            self.completed(&id, now);
+            self.completed(&id, output_on_chain(state, &id), now);
         }
     }
 }

@@ -109,7 +109,11 @@ impl Core {
             let is_trigger = *task == summary.trigger;
             let run = &self.runs[&place.0];
             let (attempt, status) = (run.tasks[place.1].attempt, run.tasks[place.1].status);
-            let keep = run.entry(place.1).checkpoint || run.tasks[place.1].landed;
+            // A refused output is of no use; one that may yet be on the chain is the only one.
+            let refused = is_trigger && summary.reason == RollbackReason::ProofFailed;
+            let landed = run.tasks[place.1].landed;
+            let undecided = run.tasks[place.1].may_have_landed() && !refused;
+            let keep = run.entry(place.1).checkpoint || landed || undecided;
             self.actions.push(Action::Stop { task: *task, attempt });
             if status.is_final() {
                 continue;
@@ -121,6 +125,7 @@ impl Core {
                 task.times.ended = Some(now);
                 if is_trigger {
                     task.failures += u32::from(own);
+                    task.lost_ms = task.lost_ms.saturating_add(task.times.own_ms(now));
                     task.reason = task.reason.take().or_else(|| Some(summary.reason.to_string()));
                 } else {
                     task.reason = Some(format!("`{because}` failed: {}", summary.reason));
@@ -156,9 +161,12 @@ impl Core {
 
     pub(in crate::agent) fn drop_output(&mut self, place: (u64, usize)) {
         let Some(run) = self.runs.get_mut(&place.0) else { return };
-        if let Some(output) = run.tasks[place.1].output.take() {
+        let task = &mut run.tasks[place.1];
+        if let Some(output) = task.output.take() {
+            task.inputs = None;
             self.output_bytes -= output.len() as u64;
             self.dirty_outputs.insert(place);
+            self.dirty.insert(place);
         }
     }
 
@@ -169,6 +177,8 @@ impl Core {
         let mut left = vec![(at, status)];
         while let Some((task, status)) = left.pop() {
             self.set_ready(number, task, false);
+            let id = self.runs[&number].tasks[task].id;
+            self.refused.remove(&id);
             self.change((number, task), |run| {
                 run.status = status;
                 run.times.ended = run.times.ended.or(Some(now));
@@ -196,6 +206,10 @@ impl Core {
         {
             run.ended_at = Some(now);
             self.dirty_runs.insert(number);
+            let synchronous = self.synchronous_ms(&self.runs[&number], now);
+            if let Some(run) = self.runs.get_mut(&number) {
+                run.synchronous_ms = synchronous;
+            }
             self.forget();
         }
     }

@@ -161,10 +161,11 @@ pub use presence::{
 pub use proof::{ProofQuery, StateProof};
 pub use snapshot::{SaveRequest, Snapshot};
 pub use speculation::{
-    ConfigureRequest, OfPipelineQuery, Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus,
-    PipelineSummary, Rollback, SPECULATION_PAGE, SPECULATION_PAGE_LIMIT, SpeculationOption,
-    SpeculationStatus, SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail,
-    TaskParent, TaskStatus, TaskTimes, TaskTransaction, TasksCancelled,
+    BreakerFailure, BreakerOpened, BreakerProbe, ChainAway, ConfigureRequest, OfPipelineQuery,
+    Pipeline, PipelineAccepted, PipelineQuery, PipelineStatus, PipelineSummary, Rollback,
+    SPECULATION_PAGE, SPECULATION_PAGE_LIMIT, SpeculationOption, SpeculationStatus,
+    SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent, TaskStatus,
+    TaskTimes, TaskTransaction, TasksCancelled,
 };
 pub use timer::{
     AgentState, Deferral, DeferralReason, DueFate, DueQuery, DueTimer, DueTimers, Fairness,

@@ -133,8 +133,9 @@ pub struct PipelineSummary {
     pub elapsed_ms: u64,
     /// From then until the last output that counts was there, in ms; absent while one is missing.
     pub outputs_ms: Option<u64>,
-    /// What the tasks would have taken one after the other: execution, proof and confirmation of
-    /// each, as measured, along the longest path, in ms. Absent before all are confirmed.
+    /// What the same devnet takes for it with speculation off, branches, provers and submissions
+    /// included, in ms: what it took where nothing of it speculated, worked out from what its tasks
+    /// took otherwise. Absent before all are confirmed.
     pub synchronous_ms: Option<u64>,
 }
 
@@ -272,7 +273,8 @@ pub struct SpeculativeProof {
     pub task: String,
     /// The task's identifier on the chain.
     pub task_id: HashText,
-    /// Where it is: `held`, `proving`, `waiting`, `ready`, `back_off`, `submitting` or `confirmed`.
+    /// Where it is: `held`, `queued`, `proving`, `waiting`, `ready`, `back_off`, `submitting` or
+    /// `confirmed`.
     pub status: String,
     /// What makes it: `groth16`, or `mock`, which proves nothing.
     pub generator: String,
@@ -308,6 +310,63 @@ pub struct Rollback {
     pub released: AmountText,
 }
 
+/// A circuit breaker that is not closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BreakerOpened {
+    /// What opened it: `failures` within a minute, the `rate` of rollbacks, or the `probe` that it
+    /// had let through.
+    pub cause: String,
+    /// When, or when a task failed last while it was open.
+    pub since: TimeText,
+    /// The failures that opened it and those while it was open, oldest first, the last 16.
+    pub failures: Vec<BreakerFailure>,
+    /// Of `resolved` tasks, how many were rolled back when it opened.
+    pub rolled_back: u64,
+    /// The last resolved tasks when it opened, 20 at most.
+    pub resolved: u64,
+    /// When it lets a task through; absent while it waits for what becomes of one.
+    pub lets_one_through_at: Option<TimeText>,
+    /// The task that it has let through, which alone closes it or opens it again.
+    pub probe: Option<BreakerProbe>,
+}
+
+/// A failure that the circuit breaker counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BreakerFailure {
+    /// When.
+    pub at: TimeText,
+    /// The pipeline's number; absent where it is forgotten.
+    pub pipeline: Option<u64>,
+    /// The task's name in the file; absent where it is forgotten.
+    pub task: Option<String>,
+    /// The task's identifier on the chain.
+    pub task_id: HashText,
+    /// Why, as in a rollback.
+    pub reason: String,
+}
+
+/// A task that the circuit breaker has let through.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BreakerProbe {
+    /// The pipeline's number.
+    pub pipeline: Option<u64>,
+    /// The task's name in the file.
+    pub task: Option<String>,
+    /// The task's identifier on the chain.
+    pub task_id: HashText,
+}
+
+/// A chain that cannot be reached: no validator runs, or no block comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChainAway {
+    /// Since when.
+    pub since: TimeText,
+    /// Tries to reach it so far, ten at most.
+    pub tries: u32,
+    /// Whether all of them were made, so that no task is accepted until it is back.
+    pub paused: bool,
+}
+
 /// What speculation is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SpeculationStatus {
@@ -323,6 +382,10 @@ pub struct SpeculationStatus {
     pub generator: String,
     /// The circuit breaker: `closed`, `open` or `half_open`.
     pub breaker: String,
+    /// What opened it, and when it lets a task through; absent while it is closed.
+    pub breaker_opened: Option<BreakerOpened>,
+    /// The chain, while it cannot be reached; absent while it can.
+    pub chain_away: Option<ChainAway>,
     /// Of the last resolved tasks, how many were rolled back.
     pub recent_rollbacks: u64,
     /// How many those last resolved tasks are.
@@ -341,7 +404,13 @@ pub struct SpeculationStatus {
     pub branches: u64,
     /// Depth of the deepest live task.
     pub max_depth_current: u32,
-    /// Proofs that may go out as soon as there is a slot.
+    /// Proofs that no prover has begun with.
+    pub proofs_queued: u64,
+    /// Proofs that are being made.
+    pub proofs_proving: u64,
+    /// Proofs that wait until every ancestor is confirmed.
+    pub proofs_waiting: u64,
+    /// Proofs that may go out as soon as there is a slot, or have been lost and go out again.
     pub proofs_ready: u64,
     /// Proofs in flight.
     pub proofs_in_flight: u64,
@@ -353,7 +422,7 @@ pub struct SpeculationStatus {
     pub tasks_confirmed: u64,
     /// Tasks undone.
     pub tasks_rolled_back: u64,
-    /// Refusals by reason; a task that waits may be refused many times.
+    /// Refusals by reason; a task that waits counts again when the reason is another one.
     pub tasks_rejected: BTreeMap<String, u64>,
     /// Rollbacks by reason.
     pub rollbacks: BTreeMap<String, u64>,

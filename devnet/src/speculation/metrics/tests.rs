@@ -32,7 +32,10 @@ const SOURCE: [(&str, &str, Option<&str>); 16] = [
 ];
 
 /// What the alerts and dashboards of §8 need beside those.
-const OURS: [(&str, &str, Option<&str>); 5] = [
+const OURS: [(&str, &str, Option<&str>); 8] = [
+    ("speculation_proofs", "gauge", Some("stage")),
+    ("speculation_proof_workers", "gauge", None),
+    ("speculation_confirmation_timeout_ms", "gauge", None),
     ("speculation_stake_slashed_lamports_total", "counter", None),
     ("speculation_available_stake_lamports", "gauge", None),
     ("speculation_min_stake_lamports", "gauge", None),
@@ -164,11 +167,8 @@ struct Counted {
 impl Counted {
     fn schedule(&mut self, task: u8, parents: &[u8]) {
         let parents: Vec<TaskId> = parents.iter().map(|&parent| Hash([parent; 32])).collect();
-        let request = Request {
-            task: Hash([task; 32]),
-            parents: &reads(&parents),
-            claim_expires_at: self.now + 600_000,
-        };
+        let parents = reads(&parents);
+        let request = Request::new(Hash([task; 32]), &parents, self.now + 600_000);
         match self.machine.schedule(request, self.now) {
             Ok(scheduled) => self.metrics.scheduled(scheduled.depth),
             Err(refused) => self.metrics.rejected(refused.reason),
@@ -209,7 +209,11 @@ impl Counted {
                 Output::RolledBack(plan) => {
                     self.metrics.rolled_back(&plan.summary, Duration::from_micros(9));
                 }
-                Output::Prove { .. } | Output::LateSuccess { .. } | Output::Breaker(_) => {}
+                Output::Prove { .. }
+                | Output::LateSuccess { .. }
+                | Output::Breaker(_)
+                | Output::TryChain { .. }
+                | Output::ChainBack { .. } => {}
             }
         }
     }
@@ -276,6 +280,10 @@ fn what_is_exported_is_what_the_machine_counted() {
     check("min_stake_lamports", 100_000_000_000);
     check("active_commitments", 1);
     check("pending_proofs", 1);
+    check("proofs{stage=\"submitting\"}", 1);
+    check("proofs{stage=\"queued\"}", 0);
+    check("proof_workers", 4);
+    check("confirmation_timeout_ms", 30_000);
     check("max_depth_current", 1);
     check("enabled", 1);
     check("breaker_state{state=\"closed\"}", 1);
@@ -301,7 +309,12 @@ fn the_breaker_and_the_switch_are_seen() {
         assert_eq!(states, expected);
     };
     check(&machine, true, BreakerState::Closed);
-    (0..5).for_each(|_| machine.record_failure(1_000));
+    machine.set_stake(Wei::new(50_000_000));
+    for task in 1..=5 {
+        let request = Request::new(Hash([task; 32]), &[], 600_000);
+        machine.schedule(request, 1_000).expect("there is room for it");
+        machine.fail(Hash([task; 32]), RollbackReason::ProofFailed, 1_000).expect("it is live");
+    }
     check(&machine, true, BreakerState::Open);
     machine.advance(61_001);
     check(&machine, true, BreakerState::HalfOpen);

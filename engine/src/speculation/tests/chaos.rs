@@ -3,7 +3,7 @@
 use super::{
     super::{
         Answer, Config, Link, Output, Policy, Reason, Request, RollbackReason, Speculation, Status,
-        TaskId, breaker::Breaker, engine::Counters,
+        TaskId, away::TRIES, breaker::Breaker, engine::Counters,
     },
     PROOF, opening, oracle,
 };
@@ -92,16 +92,19 @@ impl World {
                     .collect();
                 let lasts = random.pick(&[1_000, 60_001, 70_000, 400_000, 400_000, 400_000]);
                 let claim_expires_at = now + lasts;
-                machine
-                    .schedule(Request { task, parents: &parents, claim_expires_at }, now)
-                    .is_err()
+                let request = Request {
+                    inputs: Hash([random.below(2) as u8; 32]),
+                    ..Request::new(task, &parents, claim_expires_at)
+                };
+                machine.schedule(request, now).is_err()
             }
             30..43 => {
                 let proof = &PROOF[random.below(10).min(1) as usize ^ 1..];
                 machine.complete(task, opening(random.task()), proof, now).is_err()
             }
             43..49 => machine.executed(task, opening(task), now).is_err(),
-            49..56 => machine.proved(task, &PROOF, now).is_err(),
+            49..51 => machine.proving(task, now).is_err(),
+            51..56 => machine.proved(task, &PROOF, now).is_err(),
             56..75 => {
                 let known: Vec<_> = self.flying.iter().map(|(&task, &at)| (task, at)).collect();
                 let (task, submission) =
@@ -136,7 +139,16 @@ impl World {
             }
             88 => !machine.checkpoint(&task),
             89 => {
-                machine.record_failure(now);
+                match random.below(8) {
+                    0 => machine.chain_lost(now.saturating_sub(random.below(5_000)), now),
+                    _ => machine.chain_back(now),
+                }
+                if random.below(200) == 0 {
+                    machine.chain_lost(now, now);
+                    while machine.away().is_some_and(|away| away.tries < TRIES) {
+                        machine.advance(machine.next_deadline().expect("a try is due"));
+                    }
+                }
                 false
             }
             90..98 => {
@@ -180,7 +192,11 @@ impl World {
                         }
                     }
                 }
-                Output::Prove { .. } | Output::LateSuccess { .. } | Output::Breaker(_) => {}
+                Output::Prove { .. }
+                | Output::LateSuccess { .. }
+                | Output::Breaker(_)
+                | Output::TryChain { .. }
+                | Output::ChainBack { .. } => {}
             }
         }
         let live = |task: &TaskId| self.machine.graph().status(task).is_some_and(Status::is_live);
@@ -234,7 +250,7 @@ fn invariants_hold_over_a_million_random_operations() {
             world.drain();
             if seed % 2 == 0 {
                 // So much goes wrong that the breaker would leave little to see.
-                (world.machine.breaker, world.machine.probe) = (Breaker::default(), None);
+                world.machine.breaker = Breaker::default();
             }
             world.past.check(&world.machine, world.waits);
             let before = (at % 16 == 0).then(|| world.machine.but_counters());

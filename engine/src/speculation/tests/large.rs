@@ -63,7 +63,7 @@ fn a_million_tasks_pass_through_the_machine_in_bounded_memory() {
         let now = u64::from(n);
         let parent = n.checked_sub(1).map(|n| (id(n), Link::Reads));
         let parents: Vec<_> = parent.into_iter().collect();
-        let request = Request { task: id(n), parents: &parents, claim_expires_at: CLAIM };
+        let request = Request::new(id(n), &parents, CLAIM);
         machine.schedule(request, now).unwrap();
         machine.complete(id(n), opening(id(n)), &PROOF, now).unwrap();
         let mut answered = false;

@@ -1,7 +1,9 @@
 //! What is refused, by which name, and that nothing accepted is lost.
 
 use super::{
-    super::{Answer, BreakerState, Output, Reason, Request, RollbackReason, TaskId},
+    super::{
+        Answer, BreakerState, Link, Output, Reason, Request, RollbackReason, TaskId, breaker::Cause,
+    },
     CLAIM, PROOF, Speculation, id, machine, opening, oracle,
 };
 use crate::primitives::Hash;
@@ -48,7 +50,7 @@ fn memory_is_bounded_and_comes_back_when_tasks_are_pruned() {
         id[..4].copy_from_slice(&n.to_be_bytes());
         Hash(id)
     };
-    let request = |n: u32| Request { task: task(n), parents: &[], claim_expires_at: CLAIM };
+    let request = |n: u32| Request::new(task(n), &[], CLAIM);
     let refused = (0..100_000).find_map(|n| {
         let refused = machine.schedule(request(n), 0).err();
         if refused.is_none() {
@@ -112,20 +114,80 @@ fn the_breaker_opens_upon_rollbacks_and_closes_upon_a_success() {
 
 #[test]
 fn the_half_open_breaker_lets_one_through_until_that_is_resolved() {
-    let mut machine = machine(&[("confirmationTimeoutMs", "300000")]);
-    machine.done("root", &[]);
-    (0..5).for_each(|_| machine.record_failure(0));
-    machine.advance(60_001);
-    assert_eq!(machine.breaker_state(), BreakerState::HalfOpen);
+    let mut machine = half_open();
     machine.try_task("one", &["root"]).unwrap();
+    assert_eq!(machine.breaker().probe(), Some(id("one")));
     assert_eq!(reason(&mut machine, "two", &["root"]), "breaker_open");
     // A cancellation tells nothing: another may try.
     machine.fail(id("one"), RollbackReason::ManualCancel, 60_001).unwrap();
     machine.try_task("two", &["root"]).unwrap();
+    // Nor does a task that did not speculate, whatever becomes of it.
     machine.confirm(id("root"), 60_001).unwrap();
-    assert_eq!(machine.breaker_state(), BreakerState::Closed);
-    machine.try_task("three", &["two"]).unwrap();
+    assert_eq!(machine.breaker_state(), BreakerState::HalfOpen);
+    machine.done("other", &[]);
+    machine.fail(id("other"), RollbackReason::ProofFailed, 60_001).unwrap();
+    assert_eq!(machine.breaker_state(), BreakerState::HalfOpen);
+    assert_eq!(reason(&mut machine, "three", &["two"]), "breaker_open");
+    let machine = Speculation::restore(&machine.snapshot(), 60_001).unwrap();
     oracle::check(&machine);
+
+    let mut confirmed = machine.clone();
+    confirmed.take();
+    confirmed.confirm(id("two"), 60_002).unwrap();
+    assert_eq!(confirmed.breaker_state(), BreakerState::Closed);
+    assert!(confirmed.take().contains(&Output::Breaker(BreakerState::Closed)));
+    confirmed.done("child", &["two"]);
+    oracle::check(&confirmed);
+
+    let mut failed = machine;
+    failed.fail(id("two"), RollbackReason::ClaimExpired, 60_002).unwrap();
+    assert_eq!(failed.breaker_state(), BreakerState::Open);
+    let opened = failed.breaker().opened().unwrap();
+    assert_eq!((opened.cause, opened.failures[0].task), (Cause::Probe, id("two")));
+    assert_eq!(failed.breaker().lets_through_at(failed.config().breaker), Some(120_003));
+}
+
+/// A half-open breaker, and a live root.
+fn half_open() -> Speculation {
+    let mut machine = machine(&[("confirmationTimeoutMs", "300000")]);
+    machine.done("root", &[]);
+    for n in 0..5 {
+        let name = format!("t{n}");
+        machine.done(&name, &[]);
+        machine.fail(id(&name), RollbackReason::ProofFailed, 0).unwrap();
+    }
+    machine.advance(60_001);
+    assert_eq!(machine.breaker_state(), BreakerState::HalfOpen);
+    machine
+}
+
+/// A probe that is undone with an ancestor has speculated in vain.
+#[test]
+fn a_probe_that_goes_with_its_ancestor_opens_the_breaker() {
+    let mut machine = half_open();
+    machine.try_task("probe", &["root"]).unwrap();
+    machine.fail(id("root"), RollbackReason::ProofFailed, 60_002).unwrap();
+    assert_eq!(machine.breaker_state(), BreakerState::Open);
+    assert_eq!(machine.breaker().opened().unwrap().cause, Cause::Probe);
+    oracle::check(&machine);
+}
+
+#[test]
+fn the_same_refusal_of_the_same_task_counts_once() {
+    let mut machine = machine(&[("enabled", "false")]);
+    machine.done("A", &[]);
+    let parents = [(id("A"), Link::Reads)];
+    let mut request = Request::new(id("B"), &parents, CLAIM);
+    for _ in 0..3 {
+        let refused = machine.schedule(request, 0).unwrap_err();
+        request.refused = Some(refused.reason);
+    }
+    let counted = |machine: &Speculation| machine.counters().tasks_rejected.iter().sum::<u64>();
+    assert_eq!(counted(&machine), 1);
+    machine.configure([("enabled", "true"), ("maxParallelBranches", "1")], 0).unwrap();
+    machine.done("X", &["A"]);
+    assert_eq!(machine.schedule(request, 0).unwrap_err().reason, Reason::TooManyBranches);
+    assert_eq!(counted(&machine), 2);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What the cases do not reach: policies, limits, pruning, bad snapshots, size, chance.
 
+mod away;
 mod chaos;
 mod large;
 mod limits;
@@ -53,9 +54,7 @@ fn undone(plan: &Plan, names: &[&str]) -> Vec<String> {
 impl Speculation {
     fn try_task(&mut self, name: &str, parents: &[&str]) -> Result<Scheduled, Refused> {
         let parents: Vec<_> = parents.iter().map(|parent| id(parent)).collect();
-        let request =
-            Request { task: id(name), parents: &reads(&parents), claim_expires_at: CLAIM };
-        self.schedule(request, self.now())
+        self.schedule(Request::new(id(name), &reads(&parents), CLAIM), self.now())
     }
 
     /// Schedules a task that reads its parents, and completes it.
@@ -67,8 +66,7 @@ impl Speculation {
     /// The same for a task that only comes after its parents.
     fn done_after(&mut self, name: &str, parents: &[&str]) {
         let parents: Vec<_> = parents.iter().map(|one| (id(one), Link::OrderOnly)).collect();
-        let request = Request { task: id(name), parents: &parents, claim_expires_at: CLAIM };
-        self.schedule(request, self.now()).unwrap();
+        self.schedule(Request::new(id(name), &parents, CLAIM), self.now()).unwrap();
         self.complete(id(name), opening(id(name)), &PROOF, self.now()).unwrap();
     }
 

@@ -17,7 +17,7 @@ pub fn check(machine: &Speculation) {
     let mut depths: BTreeMap<Task, u32> = BTreeMap::new();
     let mut live_children: BTreeMap<Task, u32> = BTreeMap::new();
     let (mut live, mut tips, mut bonds, mut in_flight) = (0, 0, 0, 0);
-    let (mut open, mut proofs, mut commitments) = (0, 0, 0);
+    let (mut open, mut proofs, mut commitments, mut held) = (0, 0, 0, 0);
     let mut deadlines = BTreeSet::new();
     let mut ready = 0;
     for &task in &order {
@@ -53,6 +53,7 @@ pub fn check(machine: &Speculation) {
         bonds += if status.is_live() { u128::from(terms.bond) } else { 0 };
         in_flight += usize::from(entry.status == ProofStatus::Submitting);
         ready += usize::from(entry.status == ProofStatus::Ready);
+        held += usize::from(entry.status == ProofStatus::Held);
         commitments += usize::from(commitment.is_some());
         open += usize::from(commitment.is_some_and(|one| one.status.is_open()));
         proofs += usize::from(commitment.is_some_and(|one| one.proof.is_some()));
@@ -63,7 +64,7 @@ pub fn check(machine: &Speculation) {
         let fits = match (status, entry.status) {
             (Status::Pending, ProofStatus::None) => commitment.is_none(),
             (Status::Speculative, ProofStatus::Held) => created && !clear,
-            (Status::Speculative, ProofStatus::Proving) => created,
+            (Status::Speculative, ProofStatus::Queued | ProofStatus::Proving) => created,
             (Status::Speculative, ProofStatus::Waiting) => proved && !clear,
             (
                 Status::Speculative,
@@ -102,9 +103,20 @@ pub fn check(machine: &Speculation) {
     assert_eq!(machine.deferral.ready(), ready);
     let ledger = &machine.ledger;
     assert_eq!((ledger.len(), ledger.open(), ledger.proofs()), (commitments, open, proofs));
+    // What is open is held, or its proof is asked for or there.
+    assert_eq!(machine.deferral.pending(), open - held);
     assert_eq!(machine.deadlines, deadlines);
-    assert!(deadlines.first().is_none_or(|&(at, _)| at > machine.now), "something is overdue");
-    assert!(ready == 0 || in_flight as u64 >= machine.config.max_concurrent, "a slot is free");
+    let away = machine.away.is_some();
+    assert!(
+        away || deadlines.first().is_none_or(|&(at, _)| at > machine.now),
+        "something is overdue"
+    );
+    let probe = machine.breaker.probe().map(|probe| graph.status(&probe));
+    assert!(probe.is_none_or(|status| status.is_some_and(Status::is_live)), "the probe is gone");
+    assert!(
+        away || ready == 0 || in_flight as u64 >= machine.config.max_concurrent,
+        "a slot is free"
+    );
 }
 
 /// What must stay as it is from one operation to the next.

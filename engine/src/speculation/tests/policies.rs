@@ -2,7 +2,7 @@
 
 use super::{
     super::{Link, Output, Request, RollbackReason, Status, engine::Confirmation},
-    CLAIM, PROOF, id, machine, opening, oracle, undone,
+    CLAIM, PROOF, Speculation, id, machine, opening, oracle, undone,
 };
 
 const FAILED: RollbackReason = RollbackReason::ProofFailed;
@@ -37,8 +37,7 @@ fn who_only_comes_after_another_one_is_undone_before_it_nevertheless() {
     machine.done("A", &[]);
     machine.done("B", &["A"]);
     let parents = [(id("A"), Link::Reads), (id("B"), Link::OrderOnly)];
-    let request = Request { task: id("C"), parents: &parents, claim_expires_at: CLAIM };
-    machine.schedule(request, 0).unwrap();
+    machine.schedule(Request::new(id("C"), &parents, CLAIM), 0).unwrap();
     machine.fail(id("A"), FAILED, 0).unwrap();
     assert_eq!(undone(&machine.plans()[0], &["A", "B", "C"]), ["C", "B", "A"]);
 }
@@ -78,6 +77,38 @@ fn a_checkpoint_keeps_an_output_for_the_next_attempt() {
     assert_eq!(machine.checkpoints().count(), 1);
 }
 
+/// What was made from another output is of no use, and is not kept for a later attempt either.
+#[test]
+fn a_checkpoint_serves_only_what_reads_the_same() {
+    let mut machine = machine(&[("rollbackPolicy", "checkpoint")]);
+    let reading = |machine: &mut Speculation, inputs: &str| {
+        let parents = [(id("A"), Link::Reads)];
+        let request = Request { inputs: id(inputs), ..Request::new(id("B"), &parents, CLAIM) };
+        machine.schedule(request, 0).unwrap().checkpoint
+    };
+    let again = |machine: &mut Speculation| {
+        machine.fail(id("A"), FAILED, 0).unwrap();
+        machine.done("A", &[]);
+    };
+    let complete = |machine: &mut Speculation| {
+        machine.complete(id("B"), opening(id("B")), &PROOF, 0).unwrap();
+        assert!(machine.checkpoint(&id("B")));
+    };
+    machine.done("A", &[]);
+    assert_eq!(reading(&mut machine, "first"), None);
+    complete(&mut machine);
+    again(&mut machine);
+    let mut same = machine.clone();
+    assert_eq!(reading(&mut same, "first"), Some(opening(id("B"))));
+    assert_eq!(reading(&mut machine, "second"), None);
+    assert_eq!(machine.checkpoints().count(), 0);
+    complete(&mut machine);
+    again(&mut machine);
+    let mut restored = Speculation::restore(&machine.snapshot(), 0).unwrap();
+    assert_eq!(reading(&mut restored, "second"), Some(opening(id("B"))));
+    oracle::check(&restored);
+}
+
 #[test]
 fn under_other_policies_nothing_is_kept() {
     let mut machine = machine(&[]);
@@ -104,7 +135,7 @@ fn triggers_queue_and_each_task_is_undone_once() {
     let got: Vec<_> = plans.iter().map(|plan| undone(plan, &["A", "B", "X"])).collect();
     assert_eq!(got, expected);
     // None is lost on the way through a snapshot.
-    let mut restored = super::Speculation::restore(&image, 0).unwrap();
+    let mut restored = Speculation::restore(&image, 0).unwrap();
     assert_eq!(restored.plans().len(), 3);
 }
 

@@ -4,25 +4,53 @@ use super::{
     super::{
         Answer, CommitmentStatus, CompletionError, Output, ProofStatus, RollbackReason, Status,
     },
-    PROOF, id, machine, opening, oracle,
+    PROOF, Speculation, id, machine, opening, oracle,
 };
 
 #[test]
 fn a_proof_is_asked_for_and_may_not_take_for_ever() {
     let mut machine = machine(&[("proof.timeoutMs", "5000")]);
     machine.try_task("A", &[]).unwrap();
+    assert_eq!(machine.proving(id("A"), 0), Err(CompletionError::NoOutput(id("A"))));
     machine.proved(id("A"), &PROOF, 0).unwrap_err();
     machine.executed(id("A"), opening(id("A")), 0).unwrap();
     assert_eq!(machine.take(), [Output::Prove { task: id("A") }]);
     let commitment = machine.commitment(&id("A")).unwrap();
     assert_eq!((commitment.status, &commitment.proof), (CommitmentStatus::Created, &None));
     oracle::check(&machine);
-    machine.advance(5_000);
+    // Its time begins with the prover, however long it waited for one.
+    machine.advance(100_000);
+    assert_eq!(machine.task(&id("A")).unwrap().proof, ProofStatus::Queued);
+    machine.proving(id("A"), 100_000).unwrap();
+    oracle::check(&machine);
+    let again = machine.proving(id("A"), 100_000);
+    assert_eq!(again, Err(CompletionError::AlreadyCompleted(id("A"))));
+    machine.advance(104_999);
+    assert_eq!(machine.task(&id("A")).unwrap().proof, ProofStatus::Proving);
+    machine.advance(105_000);
     let plans = machine.plans();
     assert_eq!(plans[0].summary.reason, RollbackReason::ProofTimeout);
     assert_eq!(plans[0].summary.slashed.get(), 50_000);
-    let late = machine.proved(id("A"), &PROOF, 5_000);
+    let late = machine.proved(id("A"), &PROOF, 105_000);
     assert_eq!(late, Err(CompletionError::TaskNotActive(id("A"))));
+    assert_eq!(machine.proving(id("A"), 105_000), late);
+}
+
+#[test]
+fn a_proof_does_not_wait_for_a_prover_for_ever() {
+    let mut machine = machine(&[("proof.queueTimeoutMs", "7000"), ("proof.timeoutMs", "5000")]);
+    machine.try_task("A", &[]).unwrap();
+    machine.executed(id("A"), opening(id("A")), 0).unwrap();
+    assert_eq!(machine.next_deadline(), Some(7_000));
+    let gauges = machine.gauges();
+    assert_eq!((gauges.pending_proofs, gauges.queued_proofs, gauges.proving), (1, 1, 0));
+    // A restart begins again with the queue.
+    machine = Speculation::restore(&machine.snapshot(), 3_000).unwrap();
+    assert_eq!(machine.take(), [Output::Prove { task: id("A") }]);
+    assert_eq!(machine.next_deadline(), Some(10_000));
+    machine.advance(10_000);
+    assert_eq!(machine.plans()[0].summary.reason, RollbackReason::ProofTimeout);
+    oracle::check(&machine);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Snapshots that are read back, and bytes that are none.
 
 use super::{
-    super::{Answer, Output, ProofStatus, RollbackReason, SnapshotError, Status},
+    super::{
+        Answer, Output, ProofStatus, RollbackReason, SnapshotError, Status, away::Away, breaker,
+    },
     PROOF, Speculation,
     chaos::Random,
     id, machine, opening, oracle,
@@ -31,7 +33,8 @@ fn varied() -> Speculation {
     machine.try_task("pending", &["waiting"]).unwrap();
     machine.done_after("after", &["back off", "confirmed"]);
     machine.try_task("none", &["none"]).unwrap_err();
-    machine.record_failure(9);
+    machine.chain_lost(9, 9);
+    machine.chain_back(9);
     machine.take();
     machine
 }
@@ -149,8 +152,25 @@ fn a_snapshot_that_contradicts_itself_is_refused() {
     refused(|machine| machine.config.max_depth = 21, "an option is not within its range");
     refused(|machine| machine.pruned_at = 10, "it was pruned later than now");
     refused(
-        |machine| machine.probe = Some(id("confirmed")),
+        |machine| {
+            let limits = breaker::Limits { threshold: 1, reset_ms: 0 };
+            let (task, reason) = (id("confirmed"), RollbackReason::ProofFailed);
+            let failure = breaker::Failure { task, reason, at: 9 };
+            machine.breaker.record_failure(limits, failure, &[]);
+            machine.breaker.proceed(limits, 10, task);
+        },
         "the task that the breaker let through is not on its way",
+    );
+    refused(
+        |machine| {
+            let task = at(machine, "pending");
+            machine.terms[task].accepted_at = 10;
+        },
+        "a task is accepted later than now",
+    );
+    refused(
+        |machine| machine.away = Some(Away { since: 10, tries: 0, next: 0 }),
+        "the chain is away since later than now, or was tried too often",
     );
     refused(|machine| machine.deferral.next_order = 0, "a proof was queued later than the next");
     refused(

@@ -234,14 +234,21 @@ fn agent(status: &SpeculationStatus, look: Look) -> Facts {
         "mock" => "mock: proves nothing",
         other => other,
     };
-    let (ready, flying) = (status.proofs_ready, status.proofs_in_flight);
+    let (queued, made) = (status.proofs_queued, status.proofs_proving);
+    let (waiting_proofs, flying) = (status.proofs_waiting, status.proofs_in_flight);
     let (live, waiting) = (status.tasks_live, status.tasks_waiting);
     let plain = Style::new();
     let facts = [
         ("account", status.agent.to_string(), plain),
         ("mode", mode, if status.enabled { plain } else { look.warn() }),
         ("breaker", format!("{}, {undone} of {of} undone", status.breaker), breaker),
-        ("proofs", format!("{ready} ready, {flying} out, {generator}"), plain),
+        (
+            "proofs",
+            format!(
+                "{queued} queued, {made} made, {waiting_proofs} waiting, {flying} out, {generator}"
+            ),
+            plain,
+        ),
         (
             "tasks",
             format!("{live} live, {waiting} waiting, depth {}", status.max_depth_current),

@@ -1,0 +1,161 @@
+//! Whether the chain can be reached, and at what pace it goes.
+//!
+//! Blocks say that it can. Where none has come for a while, or no validator runs, the machine is
+//! told that the chain is away: time counts against nothing until the next block.
+
+use super::Core;
+use crate::agent::{
+    run::Run,
+    synchronous::{self, Cost, Devnet},
+};
+use crate::speculation::pipeline::Fault;
+use cowboy_engine::primitives::Hash;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Blocks without which the chain is away, at the pace it is meant to have.
+const SILENT_BLOCKS: u64 = 4;
+/// How long it is silent at least before it is away, in ms: less than any `confirmationTimeoutMs`.
+const SILENT_MS: u64 = 2_000;
+/// Blocks whose times are remembered.
+const BLOCKS: usize = 1_024;
+/// Transactions of which it is remembered how long they took.
+const LAGS: usize = 128;
+/// Transactions on their way whose times are remembered.
+const FLYING: usize = 256;
+
+/// What was seen of the chain.
+#[derive(Default)]
+pub(super) struct Reach {
+    /// The pace of blocks as the topology has it, in ms.
+    block_ms: u64,
+    /// When blocks were seen, oldest first, Unix ms.
+    blocks: VecDeque<u64>,
+    /// When the last block was seen, or this process began, Unix ms.
+    last: Option<u64>,
+    /// When a validator had transactions that no block has yet, Unix ms.
+    flying: BTreeMap<Hash, u64>,
+    /// What transactions took from a validator to a block that was seen, in ms.
+    lags: VecDeque<u64>,
+}
+
+impl Reach {
+    pub(super) fn new(block_ms: u64) -> Self {
+        Self { block_ms: block_ms.max(1), ..Self::default() }
+    }
+
+    const fn silence_ms(&self) -> u64 {
+        let blocks = self.block_ms.saturating_mul(SILENT_BLOCKS);
+        if blocks > SILENT_MS { blocks } else { SILENT_MS }
+    }
+
+    /// A validator has a transaction.
+    pub(super) fn posted(&mut self, transaction: Hash, now: u64) {
+        if self.flying.len() >= FLYING {
+            self.flying.pop_first();
+        }
+        self.flying.insert(transaction, now);
+    }
+
+    /// The pace that blocks had from then to then, in ms: the median, or what it is meant to be.
+    fn pace(&self, from: u64, to: u64) -> u64 {
+        let within = self.blocks.iter().filter(|at| (from..=to).contains(*at));
+        let within: Vec<u64> = within.copied().collect();
+        let mut gaps: Vec<u64> = within.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        gaps.sort_unstable();
+        gaps.get(gaps.len() / 2).copied().unwrap_or(self.block_ms).max(1)
+    }
+
+    /// What a transaction takes at least from a validator to a block that is seen, in ms: of the
+    /// last ones, the time that a tenth of them were within.
+    fn lag(&self) -> u64 {
+        let mut lags: Vec<u64> = self.lags.iter().copied().collect();
+        lags.sort_unstable();
+        lags.get(lags.len() / 10).copied().unwrap_or(0)
+    }
+}
+
+impl Core {
+    /// Before anything else that happens at `now`: whether the chain is away by then. `running`:
+    /// whether a validator runs.
+    pub(in crate::agent) fn look(&mut self, running: bool, now: u64) {
+        let last = *self.reach.last.get_or_insert(now);
+        if self.machine.away().is_some() {
+            return;
+        }
+        if !running || now.saturating_sub(last) > self.reach.silence_ms() {
+            self.machine.chain_lost(last.saturating_add(self.reach.block_ms), now);
+        }
+    }
+
+    /// A block was seen, with these transactions of the agent's.
+    pub(in crate::agent) fn seen(&mut self, transactions: &[Hash], now: u64) {
+        let reach = &mut self.reach;
+        reach.last = Some(now);
+        for (list, most) in [(&mut reach.blocks, BLOCKS), (&mut reach.lags, LAGS)] {
+            list.drain(..list.len().saturating_sub(most - 1));
+        }
+        reach.blocks.push_back(now);
+        for transaction in transactions {
+            if let Some(posted) = reach.flying.remove(transaction) {
+                reach.lags.push_back(now.saturating_sub(posted));
+            }
+        }
+        self.machine.chain_back(now);
+        self.go_on(now);
+    }
+
+    /// The chain is back: claims last longer by the time that it was away.
+    pub(super) fn prolonged(&mut self, away_ms: u64) {
+        tracing::info!(away_ms, "the chain can be reached again");
+        let open = self.runs.values().filter(|run| run.open > 0);
+        let all = open.flat_map(|run| (0..run.tasks.len()).map(|at| (run.number, at)));
+        for place in all.collect::<Vec<_>>() {
+            let task = &self.runs[&place.0].tasks[place.1];
+            let until = self.machine.task(&task.id).filter(|live| live.status.is_live());
+            let until = until.map_or(task.claim_expires_at, |live| live.claim_expires_at);
+            if until != task.claim_expires_at {
+                self.change(place, |task| task.claim_expires_at = until);
+            }
+        }
+    }
+
+    /// When something is due next, Unix ms.
+    pub(in crate::agent) fn due(&self) -> Option<u64> {
+        let busy = self.machine.graph().live() > 0 && self.machine.away().is_none();
+        let silent = self.reach.last.filter(|_| busy);
+        let silent = silent.map(|last| last.saturating_add(self.reach.silence_ms() + 1));
+        self.machine.next_deadline().into_iter().chain(silent).min()
+    }
+
+    /// What this devnet takes for a pipeline that is confirmed whole with speculation off, in ms;
+    /// nothing where a task is not confirmed.
+    pub(super) fn synchronous_ms(&self, run: &Run, ended_at: u64) -> Option<u64> {
+        let cost = |at: usize| {
+            let task = &run.tasks[at];
+            let times = task.times;
+            times.confirmed?;
+            let late_ms = match run.pipeline.tasks[at].fault {
+                Some(Fault::LateEvent(ms)) if task.attempt == 1 => ms,
+                _ => 0,
+            };
+            let work_ms = times.executed?.saturating_sub(times.scheduled?);
+            let work_ms = work_ms.saturating_add(task.lost_ms);
+            Some(Cost { work_ms, proof_ms: task.proof_ms?, late_ms })
+        };
+        let costs = (0..run.tasks.len()).map(cost).collect::<Option<Vec<_>>>()?;
+        if !run.speculated {
+            return Some(ended_at.saturating_sub(run.submitted_at));
+        }
+        let config = self.machine.config();
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let devnet = Devnet {
+            branches: size(config.branches()),
+            provers: size(config.worker_threads),
+            submissions: size(config.max_concurrent),
+            latency_ms: self.options.confirmation_latency_ms,
+            block_ms: self.reach.pace(run.submitted_at, ended_at),
+            lag_ms: self.reach.lag(),
+        };
+        Some(synchronous::length(run, &costs, devnet))
+    }
+}
