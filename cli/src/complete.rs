@@ -8,8 +8,8 @@ pub mod line;
 use clap_complete::CompletionCandidate;
 use cowboy_devnet::{
     api::types::{
-        ActorQuery, JobQuery, JobStatus, PipelineQuery, PipelineStatus, Snapshot, TimerQuery,
-        TimerStatus,
+        ActorQuery, ChainTask, ChainTaskQuery, ChainTaskStatus, JobQuery, JobStatus, PipelineQuery,
+        PipelineStatus, Snapshot, TimerQuery, TimerStatus,
     },
     orchestrator::home::{DevnetHome, Home},
     snapshot::Snapshots,
@@ -20,6 +20,7 @@ use cowboy_engine::{
     job::spec::VerificationMode,
     presence::Phase,
     registry::{Ability, JobKind},
+    speculation::RollbackReason,
     timer::Governed,
 };
 use std::{collections::BTreeSet, ffi::OsStr, fs, path::Path};
@@ -88,6 +89,13 @@ pub fn jobs() -> Vec<CompletionCandidate> {
     let jobs = ask::devnet(async |client| client.jobs(&JobQuery::default()).await);
     let ids = jobs.iter().map(|job| described(job.job_id, format!("{} {}", job.kind, job.status)));
     and_latest(ids.collect())
+}
+
+/// The newest tasks on the chain.
+pub fn tasks() -> Vec<CompletionCandidate> {
+    let tasks = ask::devnet(async |client| client.chain_tasks(&ChainTaskQuery::default()).await);
+    let candidate = |task: &ChainTask| described(task.task_id, task.status.to_string());
+    and_latest(tasks.iter().map(candidate).collect())
 }
 
 /// The newest actors.
@@ -194,6 +202,16 @@ pub fn abilities() -> Vec<CompletionCandidate> {
 /// Where a job may stand.
 pub fn job_statuses() -> Vec<CompletionCandidate> {
     all(&JobStatus::ALL)
+}
+
+/// Where a task may stand.
+pub fn task_statuses() -> Vec<CompletionCandidate> {
+    all(ChainTaskStatus::ALL)
+}
+
+/// Why a commitment may end.
+pub fn rollback_reasons() -> Vec<CompletionCandidate> {
+    all(RollbackReason::ALL)
 }
 
 /// How a job's result may be verified.

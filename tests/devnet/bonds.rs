@@ -318,6 +318,7 @@ fn the_chain_refuses_what_was_built_on_another_output() {
             depends_on,
             order_only,
             constraint_hash,
+            requirements: vec![],
             reward,
             deadline,
         })
@@ -325,7 +326,13 @@ fn the_chain_refuses_what_was_built_on_another_output() {
     let claim = |task_id| Payload::ClaimTask(ClaimTask { task_id, expires_at: last });
     let commit = |task_id, output: u64, inputs, bond| {
         let output_commitment = witness(output).output_commitment();
-        Payload::CreateCommitment(CreateCommitment { task_id, output_commitment, inputs, bond })
+        Payload::CreateCommitment(CreateCommitment {
+            task_id,
+            output_commitment,
+            inputs,
+            bond,
+            expires_at: None,
+        })
     };
     let complete = |hand: &Hand, task_id: Hash, parents: Vec<Hash>, output: u64, inputs: &Hash| {
         let agent = statement_agent(&hand.key.address());

@@ -51,6 +51,7 @@ pages! {
     operations: "docs/operations.md",
     presence: "docs/presence.md",
     proofs: "docs/proofs.md",
+    tasks: "docs/tasks.md",
     timers: "docs/timers.md",
     troubleshooting: "docs/troubleshooting.md",
     verification: "docs/verification.md",

@@ -47,6 +47,7 @@ mod speculation;
 mod storm;
 mod support;
 mod surroundings;
+mod tasks;
 mod terminal;
 #[path = "../../examples/timeline.rs"]
 mod timeline;

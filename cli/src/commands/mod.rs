@@ -19,6 +19,7 @@ mod quickstart;
 mod runner;
 mod sim;
 mod speculation;
+mod task;
 mod timer;
 mod transaction;
 mod trust;
@@ -147,6 +148,9 @@ enum Command {
     /// Off-chain work and how its runners are drawn
     #[command(subcommand)]
     Job(job::Job),
+    /// Tasks between parties: put up for a reward, claimed, committed to, proved
+    #[command(subcommand)]
+    Task(task::Task),
     /// Who was reachable when, as the validators voted
     #[command(subcommand)]
     Presence(presence::Presence),
@@ -269,6 +273,7 @@ pub fn run(cli: Cli) -> Result<(), CliError> {
         Command::Validator(validator) => block_on(validator.run(&cx)),
         Command::Fault(fault) => block_on(fault.run(&cx)),
         Command::Job(job) => block_on(job.run(&cx)),
+        Command::Task(task) => block_on(task.run(&cx)),
         Command::Presence(presence) => block_on(presence.run(&cx)),
         Command::Mru(mru) => block_on(mru.run(&cx)),
         Command::Pool(pool) => block_on(pool.run(&cx)),

@@ -18,7 +18,7 @@ use cowboy_devnet::{
 use cowboy_engine::{
     actor::Budget,
     chain::transaction::{Payload, Transaction as Unsigned},
-    primitives::{Address, Hash, SecretKey, Wei},
+    primitives::{Address, Hash, SecretKey, Wei, keccak256},
 };
 
 /// How often a transaction is signed anew because another one took its nonce meanwhile.
@@ -64,6 +64,13 @@ impl Signer {
     pub fn of(key: SecretKey) -> Self {
         let address = key.address();
         Self { key, address }
+    }
+
+    /// What follows from the account's secret alone: keccak256 of a domain, the secret and parts
+    /// of a fixed length.
+    pub fn derive(&self, domain: &[u8], parts: &[&[u8]]) -> Hash {
+        let secret = self.key.to_bytes();
+        keccak256(&[&[domain, &secret], parts].concat())
     }
 
     /// The account's address.

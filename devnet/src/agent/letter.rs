@@ -116,6 +116,7 @@ impl Letter {
                     depends_on: all(),
                     order_only: parents.iter().filter(|(_, only)| *only).map(|(p, _)| *p).collect(),
                     constraint_hash: expected.map(|text| hash_4(elements(text.as_bytes()))),
+                    requirements: Vec::new(),
                     reward: Wei::new(entry.reward.into()),
                     deadline: later(waits),
                 })
@@ -137,6 +138,7 @@ impl Letter {
                     output_commitment,
                     inputs: inputs?,
                     bond: Wei::new(run.bond?.into()),
+                    expires_at: None,
                 })
             }
             Kind::Complete { wrong, .. } => {

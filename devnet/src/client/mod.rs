@@ -12,15 +12,16 @@ pub use events::EventStream;
 use crate::{
     api::types::{
         Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance,
-        AdvanceRequest, Block, Burned, Bytes, CapabilitiesRequest, CommitRequest, ComparisonQuery,
-        DryRun, DryRunRequest, DueQuery, DueTimers, ErrorBody, ErrorCode, ErrorDetail, EventPage,
-        EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery,
-        FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobDispatch,
-        JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest,
-        LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceComparison,
-        ProofQuery, ResultAccepted, ResultRequest, Runner, RunnerLoad, SaveRequest, Snapshot,
-        StateProof, Status, Stopping, StoreQuery, Timer, TimerQuery, TimerQueue, TimerQuote,
-        TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator, Votes,
+        AdvanceRequest, Block, Burned, Bytes, CapabilitiesRequest, ChainTask, ChainTaskQuery,
+        CommitRequest, ComparisonQuery, DryRun, DryRunRequest, DueQuery, DueTimers, ErrorBody,
+        ErrorCode, ErrorDetail, EventPage, EventQuery, Evidence, EvidencePage, EvidenceQuery,
+        Explanation, ExplanationQuery, FailureRequest, Fairness, Fault, FaultRequest,
+        GovernedParameter, Head, Job, JobDispatch, JobQuery, JobResult, JobSummary, JoinRequest,
+        LaneBlock, LaneQuery, Left, LimitRequest, LogQuery, MruRecord, NodeQuery, Parameters,
+        PolledJobs, Pool, Presence, PresenceComparison, ProofQuery, ResultAccepted, ResultRequest,
+        Runner, RunnerLoad, SaveRequest, Snapshot, StateProof, Status, Stopping, StoreQuery, Timer,
+        TimerQuery, TimerQueue, TimerQuote, TimerSummary, Transaction, TransactionAccepted,
+        TransactionRequest, Validator, Votes,
     },
     duration::Plain,
     home::{DevnetHome, HomeError, State},
@@ -424,6 +425,16 @@ impl Client {
         query: &ExplanationQuery,
     ) -> Result<Explanation, ClientError> {
         self.get(&["jobs", job, "explain"], query).await
+    }
+
+    /// Tasks on the chain, newest first.
+    pub async fn chain_tasks(&self, query: &ChainTaskQuery) -> Result<Vec<ChainTask>, ClientError> {
+        self.get(&["tasks"], query).await
+    }
+
+    /// A task on the chain, by its id, or `latest`.
+    pub async fn chain_task(&self, task: &str) -> Result<ChainTask, ClientError> {
+        self.get(&["tasks", task], &()).await
     }
 
     /// Timers: those that wait by their heights, then those that have ended, the newest end first.

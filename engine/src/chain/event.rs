@@ -7,6 +7,7 @@ use crate::{
         Address, Hash, Height, Wei,
         codec::{Decode, DecodeError, Encode, Reader, Writer},
     },
+    proof::Element,
     record,
     registry::JobKind,
     speculation::RollbackReason,
@@ -508,10 +509,20 @@ events! {
         task_id: Hash,
         /// By whom.
         creator: Address,
+        /// Tasks that must be completed before it.
+        depends_on: Vec<Hash>,
+        /// Those of them whose outputs it does not read.
+        order_only: Vec<Hash>,
         /// Tasks on the longest path above it that are not completed.
         depth: u32,
-        /// What whoever completes it gets.
+        /// hash_4 of the output that is asked for; absent: any output will do.
+        constraint_hash: Option<Element>,
+        /// What an agent needs, in the creator's words.
+        requirements: Vec<String>,
+        /// What completing it is paid.
         reward: Wei,
+        /// The last block that may complete it.
+        deadline: Height,
     }
     /// An agent alone may complete a task.
     46 TaskClaimed {
@@ -528,8 +539,14 @@ events! {
         task_id: Hash,
         /// Who.
         agent: Address,
+        /// hash_2 of the output's hash and a salt.
+        output_commitment: Element,
+        /// The digest of what the output was made from.
+        inputs: Hash,
         /// What is locked.
         bond: Wei,
+        /// The last block that may complete the task with it; absent: that of the claim.
+        expires_at: Option<Height>,
     }
     /// A task was proved and paid.
     48 TaskCompleted {

@@ -44,6 +44,10 @@ pub const MAX_PARENTS: usize = 16;
 pub const MAX_DEADLINE_BLOCKS: u64 = 1_000_000;
 /// Tasks that expire in one block, at most; the others do in the next ones.
 pub const MAX_EXPIRED_PER_BLOCK: usize = 256;
+/// What a task may ask of agents, at most.
+pub const MAX_REQUIREMENTS: usize = 8;
+/// Bytes of one of these, at most.
+pub const MAX_REQUIREMENT_BYTES: usize = 64;
 /// Tasks that are looked at to count a commitment's depth, at most. With more above it, the depth
 /// counted is what was found by then, and so is the least bond.
 pub const MAX_DEPTH_LOOKUPS: usize = 128;
@@ -59,12 +63,22 @@ pub struct CreateTask {
     pub order_only: Vec<Hash>,
     /// hash_4 of the output that is asked for; absent: any output will do.
     pub constraint_hash: Option<Element>,
-    /// What whoever completes it gets.
+    /// What an agent needs, for agents to read: labels, at most [`MAX_REQUIREMENTS`].
+    pub requirements: Vec<String>,
+    /// What completing it is paid.
     pub reward: Wei,
     /// The last block that may complete it.
     pub deadline: Height,
 }
-record!(CreateTask { task_id, depends_on, order_only, constraint_hash, reward, deadline });
+record!(CreateTask {
+    task_id,
+    depends_on,
+    order_only,
+    constraint_hash,
+    requirements,
+    reward,
+    deadline,
+});
 
 /// A transaction by which the sender alone may complete a task, until a height.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,8 +101,10 @@ pub struct CreateCommitment {
     pub inputs: Hash,
     /// What is locked until the commitment is resolved, [`State::least_bond`] at least.
     pub bond: Wei,
+    /// The last block that may complete the task with it; absent: that of the claim.
+    pub expires_at: Option<Height>,
 }
-record!(CreateCommitment { task_id, output_commitment, inputs, bond });
+record!(CreateCommitment { task_id, output_commitment, inputs, bond, expires_at });
 
 /// A transaction that proves that the sender has the output it committed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,8 +181,17 @@ pub struct TaskCommitment {
     pub depth: u32,
     /// The block it was made in.
     pub created_at: Height,
+    /// The last block that may complete the task with it; absent: that of the claim.
+    pub expires_at: Option<Height>,
 }
-record!(TaskCommitment { agent, output_commitment, inputs, bond, depth, created_at });
+record!(TaskCommitment { agent, output_commitment, inputs, bond, depth, created_at, expires_at });
+
+impl TaskCommitment {
+    /// Whether it completes nothing any more in the block at `height`, by a time of its own.
+    pub fn is_past(&self, height: Height) -> bool {
+        self.expires_at.is_some_and(|last| last < height)
+    }
+}
 
 /// A task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +207,9 @@ pub struct Task {
     pub speculation_depth: u32,
     /// hash_4 of the output that is asked for; absent: any output will do.
     pub constraint_hash: Option<Element>,
-    /// What whoever completes it gets.
+    /// What an agent needs, in the creator's words.
+    pub requirements: Vec<String>,
+    /// What completing it is paid.
     pub reward: Wei,
     /// The last block that may complete it.
     pub deadline: Height,
@@ -207,6 +234,7 @@ record!(Task {
     order_only,
     speculation_depth,
     constraint_hash,
+    requirements,
     reward,
     deadline,
     status,

@@ -467,7 +467,10 @@ impl Payload {
             Self::SubmitResult(_) => meter::SUBMIT_RESULT,
             Self::ReportFailure(_) => meter::REPORT_FAILURE,
             Self::ReportEquivocation(_) => meter::REPORT_EQUIVOCATION,
-            Self::CreateTask(task) => meter::create_task(task.depends_on.len()),
+            Self::CreateTask(task) => {
+                let requirements = task.requirements.iter().map(String::len).sum();
+                meter::create_task(task.depends_on.len(), requirements)
+            }
             Self::ClaimTask(_) => meter::CLAIM_TASK,
             Self::CreateCommitment(_) => meter::CREATE_COMMITMENT,
             Self::CompleteTask(_) => meter::COMPLETE_TASK,

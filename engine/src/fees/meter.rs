@@ -63,8 +63,8 @@ pub const fn reveals(count: usize) -> Charge {
     Charge { cycles: 30_000 * (count as u64 + 1), cells: 500 }
 }
 /// A task: its record and its place among the deadlines, and a look at each task it depends on.
-pub const fn create_task(parents: usize) -> Charge {
-    Charge { cycles: 20_000 + 1_000 * parents as u64, cells: 500 }
+pub const fn create_task(parents: usize, requirements: usize) -> Charge {
+    Charge { cycles: 20_000 + 1_000 * parents as u64, cells: 500 + requirements as u64 }
 }
 /// A claim: a field of the task's record, perhaps the end of a former claim.
 pub const CLAIM_TASK: Charge = Charge { cycles: 20_000, cells: 200 };

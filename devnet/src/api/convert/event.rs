@@ -3,6 +3,7 @@
 use super::{
     actor, address, amount, hex,
     timer::{setting, settings},
+    transaction::hashes,
 };
 use crate::{
     api::types::{Event, Text},
@@ -212,21 +213,46 @@ pub(in crate::api) fn data(kind: &EventKind) -> Value {
             "name": name,
             "data": actor::value(data),
         }),
-        EventKind::TaskCreated(TaskCreated { task_id, creator, depth, reward }) => json!({
+        EventKind::TaskCreated(TaskCreated {
+            task_id,
+            creator,
+            depends_on,
+            order_only,
+            depth,
+            constraint_hash,
+            requirements,
+            reward,
+            deadline,
+        }) => json!({
             "task_id": hex(&task_id.0),
             "creator": address(creator),
+            "depends_on": hashes(depends_on),
+            "order_only": hashes(order_only),
             "depth": depth,
+            "constraint_hash": constraint_hash.map(|hash| hex(&hash.to_bytes())),
+            "requirements": requirements,
             "reward": amount(*reward),
+            "deadline": deadline.get(),
         }),
         EventKind::TaskClaimed(TaskClaimed { task_id, agent, expires_at }) => json!({
             "task_id": hex(&task_id.0),
             "agent": address(agent),
             "expires_at": expires_at.get(),
         }),
-        EventKind::CommitmentCreated(CommitmentCreated { task_id, agent, bond }) => json!({
+        EventKind::CommitmentCreated(CommitmentCreated {
+            task_id,
+            agent,
+            output_commitment,
+            inputs,
+            bond,
+            expires_at,
+        }) => json!({
             "task_id": hex(&task_id.0),
             "agent": address(agent),
+            "output_commitment": hex(&output_commitment.to_bytes()),
+            "inputs": hex(&inputs.0),
             "bond": amount(*bond),
+            "expires_at": expires_at.map(|height| height.get()),
         }),
         EventKind::TaskCompleted(TaskCompleted { task_id, agent, paid }) => json!({
             "task_id": hex(&task_id.0),

@@ -162,6 +162,7 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             depends_on,
             order_only,
             constraint_hash,
+            requirements,
             reward,
             deadline,
         }) => json!({
@@ -169,6 +170,7 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             "depends_on": hashes(depends_on),
             "order_only": hashes(order_only),
             "constraint_hash": constraint_hash.map(|hash| hex(&hash.to_bytes())),
+            "requirements": requirements,
             "reward": amount(*reward),
             "deadline": deadline.get(),
         }),
@@ -180,12 +182,14 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
             output_commitment,
             inputs,
             bond,
+            expires_at,
         }) => {
             json!({
                 "task_id": hex(&task_id.0),
                 "output_commitment": hex(&output_commitment.to_bytes()),
                 "inputs": hex(&inputs.0),
                 "bond": amount(*bond),
+                "expires_at": expires_at.map(|height| height.get()),
             })
         }
         Payload::CompleteTask(CompleteTask { task_id, parents, proof }) => json!({
@@ -200,7 +204,7 @@ pub(in crate::api) fn payload(signed: &SignedTransaction, sender: &Address) -> V
     }
 }
 
-fn hashes(list: &[Hash]) -> Vec<Value> {
+pub(super) fn hashes(list: &[Hash]) -> Vec<Value> {
     list.iter().map(|hash| hex(&hash.0)).collect()
 }
 

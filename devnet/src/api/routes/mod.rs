@@ -23,6 +23,7 @@ mod proof;
 mod runner;
 mod selection;
 mod speculation;
+mod task;
 mod timer;
 mod validator;
 
@@ -34,12 +35,12 @@ use super::{
     server::Shared,
     types::{
         Account, AccountRequest, Actor, ActorLog, ActorQuery, ActorSummary, Advance,
-        AdvanceRequest, Block, BlockNotice, Burned, CapabilitiesRequest, CommitRequest,
-        ComparisonQuery, DryRun, DryRunRequest, DueQuery, DueTimers, EventPage, EventQuery,
-        Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery, FailureRequest,
-        Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobDispatch, JobQuery,
-        JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest, LogQuery,
-        MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceComparison,
+        AdvanceRequest, Block, BlockNotice, Burned, CapabilitiesRequest, ChainTask, ChainTaskQuery,
+        CommitRequest, ComparisonQuery, DryRun, DryRunRequest, DueQuery, DueTimers, EventPage,
+        EventQuery, Evidence, EvidencePage, EvidenceQuery, Explanation, ExplanationQuery,
+        FailureRequest, Fairness, Fault, FaultRequest, GovernedParameter, Head, Job, JobDispatch,
+        JobQuery, JobResult, JobSummary, JoinRequest, LaneBlock, LaneQuery, Left, LimitRequest,
+        LogQuery, MruRecord, NodeQuery, Parameters, PolledJobs, Pool, Presence, PresenceComparison,
         ProofQuery, ResultAccepted, ResultRequest, Runner, RunnerLoad, SaveRequest, Snapshot,
         StateProof, Status, Stopping, StoreQuery, StreamQuery, Timer, TimerQuery, TimerQueue,
         TimerQuote, TimerSummary, Transaction, TransactionAccepted, TransactionRequest, Validator,
@@ -351,6 +352,18 @@ fn others() -> Vec<Route> {
             )
             .needs_token(),
         },
+        view(
+            "/v1/tasks",
+            "Tasks on the chain, newest first",
+            Answer::many::<ChainTask>(),
+            |view, (), query: ChainTaskQuery| task::list(view, &query),
+        ),
+        view(
+            "/v1/tasks/{task}",
+            "A task on the chain",
+            Answer::one::<ChainTask>(),
+            |view, id: String, Nothing {}| task::show(view, &id),
+        ),
         view(
             "/v1/actors",
             "Actors, newest first",

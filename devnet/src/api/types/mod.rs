@@ -67,6 +67,8 @@
 //! | `GET /v1/pools/{pool}` | | [`Pool`] |
 //! | `GET /v1/mru` | | `[`[`MruRecord`]`]` |
 //! | `GET /v1/mru/{submitter}/{kind}` (a name or an address) | | [`MruRecord`] |
+//! | `GET /v1/tasks` | [`ChainTaskQuery`] | `[`[`ChainTask`]`]`, newest first |
+//! | `GET /v1/tasks/{task}` (an id, or `latest`) | | [`ChainTask`] |
 //! | `GET /v1/speculation` | | [`SpeculationStatus`] |
 //! | `GET /v1/speculation/pipelines` | [`PipelineQuery`] | `[`[`PipelineSummary`]`]` |
 //! | `POST /v1/speculation/pipelines` * | body [`PipelineRequest`] | 202 [`PipelineAccepted`] |
@@ -121,6 +123,7 @@ mod presence;
 mod proof;
 mod snapshot;
 mod speculation;
+mod task;
 mod timer;
 mod value;
 
@@ -166,6 +169,10 @@ pub use speculation::{
     SPECULATION_PAGE, SPECULATION_PAGE_LIMIT, SpeculationOption, SpeculationStatus,
     SpeculativeCommitment, SpeculativeProof, SpeculativeTask, TaskDetail, TaskParent, TaskStatus,
     TaskTimes, TaskTransaction, TasksCancelled,
+};
+pub use task::{
+    ChainTask, ChainTaskClaim, ChainTaskCommitment, ChainTaskQuery, ChainTaskStatus, TASK_PAGE,
+    TASK_PAGE_LIMIT,
 };
 pub use timer::{
     AgentState, Deferral, DeferralReason, DueFate, DueQuery, DueTimer, DueTimers, Fairness,

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::{
-    chain::tasks::{MAX_DEADLINE_BLOCKS, MAX_EXPIRED_PER_BLOCK, MAX_PARENTS, inputs_digest},
+    chain::tasks::{
+        MAX_DEADLINE_BLOCKS, MAX_EXPIRED_PER_BLOCK, MAX_PARENTS, MAX_REQUIREMENT_BYTES,
+        MAX_REQUIREMENTS, inputs_digest,
+    },
     primitives::keccak256,
     proof::{Element, PROOF_BYTES, Prover, ProvingKey, Witness, hash_2, hash_4, mock},
     speculation::{Bonds, RollbackReason},
@@ -166,6 +169,7 @@ impl Tasks {
             output_commitment: output_commitment(name),
             inputs: inputs_now(&self.chain.state, &id(name)),
             bond: BOND,
+            expires_at: None,
         })
     }
 
@@ -196,6 +200,7 @@ fn create(name: &str, parents: &[&str], deadline: u64) -> Payload {
         depends_on: parents.iter().map(|parent| id(parent)).collect(),
         order_only: vec![],
         constraint_hash: Some(hash_4(witness(name).output)),
+        requirements: vec![],
         reward: REWARD,
         deadline: Height::new(deadline),
     })
@@ -212,6 +217,7 @@ fn commit(name: &str) -> Payload {
         output_commitment: output_commitment(name),
         inputs: inputs(&[]),
         bond: BOND,
+        expires_at: None,
     })
 }
 
@@ -240,11 +246,23 @@ fn a_parent_and_its_child_are_claimed_proved_and_paid() {
     let mut tasks = Tasks::real();
     let created = tasks.create("parent", &[]);
     let creator = key("alice").address();
-    let event = event::TaskCreated { task_id: id("parent"), creator, depth: 0, reward: REWARD };
-    assert_eq!(created, [event.into()]);
+    let event = |tasks: &Tasks, name: &str, depends_on, depth| {
+        event::TaskCreated {
+            task_id: id(name),
+            creator,
+            depends_on,
+            order_only: vec![],
+            depth,
+            constraint_hash: Some(hash_4(witness(name).output)),
+            requirements: vec![],
+            reward: REWARD,
+            deadline: tasks.task(name).deadline,
+        }
+        .into()
+    };
+    assert_eq!(created, [event(&tasks, "parent", vec![], 0)]);
     let created = tasks.create("child", &["parent"]);
-    let event = event::TaskCreated { task_id: id("child"), creator, depth: 1, reward: REWARD };
-    assert_eq!(created, [event.into()]);
+    assert_eq!(created, [event(&tasks, "child", vec![id("parent")], 1)]);
     assert_eq!(tasks.chain.state.supply().escrow, REWARD.saturating_mul(2));
 
     let (bob, carol) = (key("bob").address(), key("carol").address());
@@ -252,7 +270,14 @@ fn a_parent_and_its_child_are_claimed_proved_and_paid() {
     let claimed = event::TaskClaimed { task_id: id("parent"), agent: bob, expires_at: deadline };
     assert_eq!(tasks.claim("parent", "bob"), [claimed.into()]);
     tasks.claim("child", "carol");
-    let event = event::CommitmentCreated { task_id: id("parent"), agent: bob, bond: BOND };
+    let event = event::CommitmentCreated {
+        task_id: id("parent"),
+        agent: bob,
+        output_commitment: output_commitment("parent"),
+        inputs: inputs(&[]),
+        bond: BOND,
+        expires_at: None,
+    };
     assert_eq!(tasks.commit("parent", "bob"), [event.into()]);
     tasks.commit("child", "carol");
     assert_eq!(tasks.chain.state.supply().bonds, BOND.saturating_mul(2));
@@ -432,7 +457,13 @@ fn one_commitment_of_the_claimant_s_alone() {
     let dear = |bond| {
         let (output_commitment, inputs) = (output_commitment("a"), inputs(&[]));
         let task_id = id("a");
-        Payload::CreateCommitment(CreateCommitment { task_id, output_commitment, inputs, bond })
+        Payload::CreateCommitment(CreateCommitment {
+            task_id,
+            output_commitment,
+            inputs,
+            bond,
+            expires_at: None,
+        })
     };
     assert_eq!(dear(BOND).value(), BOND);
     tasks.refused("bob", dear(Wei::cby(2_000_000)), "InsufficientBalance");
@@ -494,6 +525,7 @@ fn who_may_give_up_what_and_why() {
     for reason in RollbackReason::ALL {
         let error = match reason {
             RollbackReason::ClaimExpired => "ClaimCounts",
+            RollbackReason::CommitmentExpired => "CommitmentCounts",
             _ => "NotForCreator",
         };
         tasks.refused("alice", resolve("a", Some(*reason)), error);
@@ -583,4 +615,53 @@ fn many_deadlines_at_once_take_several_blocks() {
     assert!(error.starts_with("ClaimOutOfRange: "), "{error}");
     assert_eq!(tasks.chain.state.open_tasks().count(), 0);
     assert_eq!(tasks.chain.state.supply().escrow, Wei::ZERO);
+}
+
+/// A commitment to a task without parents, with an end of its own.
+fn commit_until(name: &str, expires_at: u64) -> Payload {
+    let Payload::CreateCommitment(commitment) = commit(name) else { unreachable!("it is one") };
+    let expires_at = Some(Height::new(expires_at));
+    Payload::CreateCommitment(CreateCommitment { expires_at, ..commitment })
+}
+
+#[test]
+fn a_commitment_with_an_end_of_its_own_completes_nothing_after_it() {
+    let mut tasks = Tasks::new();
+    tasks.create("a", &[]);
+    let here = tasks.next();
+    tasks.done("bob", claim("a", here + 20));
+    let here = tasks.next();
+    tasks.refused("bob", commit_until("a", here), "CommitmentOutOfRange");
+    tasks.refused("bob", commit_until("a", here + 60), "CommitmentOutOfRange");
+    let last = tasks.next() + 4;
+    tasks.done("bob", commit_until("a", last));
+    let expired = || resolve("a", Some(RollbackReason::CommitmentExpired));
+    tasks.refused("alice", expired(), "CommitmentCounts");
+    tasks.wait(last + 1);
+    let late = Payload::CompleteTask(tasks.completion("a", "bob"));
+    tasks.refused("bob", late, "CommitmentPast");
+    let cheap = resolve("a", Some(RollbackReason::ManualCancel));
+    tasks.refused("bob", cheap, "CommitmentPast");
+    tasks.refused("carol", expired(), "Unauthorized");
+    let ended = tasks.done("alice", expired());
+    assert_eq!(names(&ended), ["CommitmentResolved"]);
+    let task = tasks.task("a");
+    assert_eq!((task.status, task.commitment, task.claim), (TaskStatus::Open, None, None));
+}
+
+#[test]
+fn requirements_are_few_short_and_of_plain_letters() {
+    let mut tasks = Tasks::new();
+    let asking = |name: &str, labels: &[&str]| {
+        let Payload::CreateTask(task) = create(name, &[], 900) else { unreachable!("it is one") };
+        let requirements = labels.iter().map(|label| (*label).to_owned()).collect();
+        Payload::CreateTask(CreateTask { requirements, ..task })
+    };
+    tasks.refused("alice", asking("a", &["gpu"; MAX_REQUIREMENTS + 1]), "TooManyRequirements");
+    let long = "x".repeat(MAX_REQUIREMENT_BYTES + 1);
+    for label in ["", "a b", "a,b", "ä", "\u{1b}[31m", &long] {
+        tasks.refused("alice", asking("a", &[label]), "BadRequirement");
+    }
+    tasks.done("alice", asking("a", &["a", &long[1..]]));
+    assert_eq!(tasks.task("a").requirements, ["a", &long[1..]]);
 }

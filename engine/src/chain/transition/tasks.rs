@@ -16,8 +16,9 @@ use crate::{
         state::{MoneyError, State},
         tasks::{
             ClaimTask, CompleteTask, CreateCommitment, CreateTask, MAX_DEADLINE_BLOCKS,
-            MAX_EXPIRED_PER_BLOCK, MAX_PARENTS, ResolveCommitment, Task, TaskClaim, TaskCommitment,
-            TaskStatus, inputs_digest, statement_agent, statement_task,
+            MAX_EXPIRED_PER_BLOCK, MAX_PARENTS, MAX_REQUIREMENT_BYTES, MAX_REQUIREMENTS,
+            ResolveCommitment, Task, TaskClaim, TaskCommitment, TaskStatus, inputs_digest,
+            statement_agent, statement_task,
         },
         transaction::Payload,
     },
@@ -73,6 +74,18 @@ pub enum TaskError {
         /// How it ended.
         status: TaskStatus,
     },
+    /// More labels than are kept.
+    #[error("TooManyRequirements: {got}, a task has at most {MAX_REQUIREMENTS}")]
+    TooManyRequirements {
+        /// How many.
+        got: usize,
+    },
+    /// Empty, too long, or of other letters.
+    #[error(
+        "BadRequirement: `{0}`, expected 1 to {MAX_REQUIREMENT_BYTES} visible ASCII characters, no \
+         comma"
+    )]
+    BadRequirement(String),
     /// Somebody works on it.
     #[error("AlreadyClaimed: {task_id} is claimed by {agent} until block {expires_at}")]
     AlreadyClaimed {
@@ -156,6 +169,27 @@ pub enum TaskError {
         /// That of its parents' present outputs.
         expected: Hash,
     },
+    /// A commitment that would be past already, or outlive the claim.
+    #[error("CommitmentOutOfRange: until {got}, expected a height from {first} to {last}")]
+    CommitmentOutOfRange {
+        /// The end asked for.
+        got: Height,
+        /// The first possible one.
+        first: Height,
+        /// The last possible one: that of the claim.
+        last: Height,
+    },
+    /// The commitment counts no longer.
+    #[error(
+        "CommitmentPast: that to {task_id} counted until block {expires_at}; resolve it for \
+         commitment_expired"
+    )]
+    CommitmentPast {
+        /// The task.
+        task_id: Hash,
+        /// The last block of the commitment.
+        expires_at: Height,
+    },
     /// Nothing to complete or to resolve.
     #[error("NoCommitment: {0} has no open commitment")]
     NoCommitment(Hash),
@@ -209,7 +243,10 @@ pub enum TaskError {
         creator: Address,
     },
     /// What a creator cannot know of somebody else's work.
-    #[error("NotForCreator: {0} is for the agent to say; a creator says claim_expired")]
+    #[error(
+        "NotForCreator: {0} is for the agent to say; a creator says claim_expired or \
+         commitment_expired"
+    )]
     NotForCreator(RollbackReason),
     /// An agent is not to be hurried.
     #[error("ClaimCounts: the claim on {task_id} counts until block {expires_at}")]
@@ -218,6 +255,12 @@ pub enum TaskError {
         task_id: Hash,
         /// The last block of the claim.
         expires_at: Height,
+    },
+    /// An agent is not to be hurried.
+    #[error("CommitmentCounts: that to {task_id} has no end of its own that is past")]
+    CommitmentCounts {
+        /// The task.
+        task_id: Hash,
     },
     /// No ancestor to blame.
     #[error(
@@ -300,6 +343,9 @@ fn completes(
     let CompleteTask { task_id, parents, proof } = complete;
     let task = claimed(state, height, agent, task_id)?;
     let commitment = task.commitment.ok_or(TaskError::NoCommitment(*task_id))?;
+    if let Some(expires_at) = commitment.expires_at.filter(|_| commitment.is_past(height)) {
+        return Err(TaskError::CommitmentPast { task_id: *task_id, expires_at });
+    }
     check_parents(state, *task_id, task, parents)?;
     check_inputs(state, *task_id, task, commitment.inputs)?;
     let carried = Statement::carried(proof).map_err(ProofError::from)?;
@@ -365,6 +411,17 @@ fn has_failed_ancestor(state: &State, task: &Task) -> bool {
     })
 }
 
+/// Whether a task may ask for this.
+fn is_requirement(label: &str) -> bool {
+    (1..=MAX_REQUIREMENT_BYTES).contains(&label.len())
+        && label.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
+}
+
+/// The beginning of a label, without what a terminal would take for more than a letter.
+fn shown(label: &str) -> String {
+    label.escape_debug().take(MAX_REQUIREMENT_BYTES).collect()
+}
+
 impl Run<'_> {
     /// Records a task and takes its reward.
     pub(super) fn create_task(
@@ -373,7 +430,7 @@ impl Run<'_> {
         create: &CreateTask,
     ) -> Result<(), Refusal> {
         let CreateTask { task_id, constraint_hash, reward, deadline, .. } = *create;
-        let CreateTask { depends_on, order_only, .. } = create;
+        let CreateTask { depends_on, order_only, requirements, .. } = create;
         if self.state.task(&task_id).is_some() {
             return Err(TaskError::Exists(task_id).into());
         }
@@ -401,6 +458,12 @@ impl Run<'_> {
                 return Err(TaskError::RepeatedParent(*parent).into());
             }
         }
+        if requirements.len() > MAX_REQUIREMENTS {
+            return Err(TaskError::TooManyRequirements { got: requirements.len() }.into());
+        }
+        if let Some(bad) = requirements.iter().find(|label| !is_requirement(label)) {
+            return Err(TaskError::BadRequirement(shown(bad)).into());
+        }
         let height = self.height();
         let (first, last) = (height.next(), height.after(MAX_DEADLINE_BLOCKS));
         if deadline < first || deadline > last {
@@ -414,6 +477,7 @@ impl Run<'_> {
             order_only: order_only.clone(),
             speculation_depth: depth,
             constraint_hash,
+            requirements: requirements.clone(),
             reward,
             deadline,
             status: TaskStatus::Open,
@@ -426,7 +490,17 @@ impl Run<'_> {
         };
         self.state.tasks.by_id.insert(task_id, task);
         self.state.tasks.open.insert((deadline, task_id), reward);
-        self.emit(TaskCreated { task_id, creator, depth, reward });
+        self.emit(TaskCreated {
+            task_id,
+            creator,
+            depends_on: depends_on.clone(),
+            order_only: order_only.clone(),
+            depth,
+            constraint_hash,
+            requirements: requirements.clone(),
+            reward,
+            deadline,
+        });
         Ok(())
     }
 
@@ -463,11 +537,16 @@ impl Run<'_> {
         agent: Address,
         create: &CreateCommitment,
     ) -> Result<(), Refusal> {
-        let CreateCommitment { task_id, output_commitment, inputs, bond } = *create;
+        let CreateCommitment { task_id, output_commitment, inputs, bond, expires_at } = *create;
         let height = self.height();
         let mut task = claimed(&self.state, height, &agent, &task_id)?.clone();
         if task.commitment.is_some() {
             return Err(TaskError::CommitmentExists(task_id).into());
+        }
+        let last = task.claim.map_or(height, |claim| claim.expires_at);
+        if let Some(got) = expires_at.filter(|got| *got <= height || *got > last) {
+            let first = height.next();
+            return Err(TaskError::CommitmentOutOfRange { got, first, last }.into());
         }
         check_inputs(&self.state, task_id, &task, inputs)?;
         let depth = self.state.depth_now(&task);
@@ -476,12 +555,25 @@ impl Run<'_> {
             return Err(TaskError::BondTooLow { task_id, bond, depth, least }.into());
         }
         self.state.debit(agent, bond).map_err(TaskError::from)?;
-        let created_at = height;
-        let commitment =
-            TaskCommitment { agent, output_commitment, inputs, bond, depth, created_at };
+        let commitment = TaskCommitment {
+            agent,
+            output_commitment,
+            inputs,
+            bond,
+            depth,
+            created_at: height,
+            expires_at,
+        };
         task.commitment = Some(commitment);
         self.state.tasks.by_id.insert(task_id, task);
-        self.emit(CommitmentCreated { task_id, agent, bond });
+        self.emit(CommitmentCreated {
+            task_id,
+            agent,
+            output_commitment,
+            inputs,
+            bond,
+            expires_at,
+        });
         Ok(())
     }
 
@@ -527,6 +619,9 @@ impl Run<'_> {
         let Some(reason) = reason else { return self.confirm_commitment(task_id) };
         let mut task = pending(&self.state, &task_id)?.clone();
         let claim = task.claim.ok_or(TaskError::NotClaimed(task_id))?;
+        let height = self.height();
+        let past = task.commitment.filter(|commitment| commitment.is_past(height));
+        let past = past.and_then(|commitment| commitment.expires_at);
         if sender != claim.agent {
             let (agent, expires_at) = (claim.agent, claim.expires_at);
             if sender != task.creator {
@@ -534,15 +629,25 @@ impl Run<'_> {
                     TaskError::Unauthorized { task_id, agent, creator: task.creator }.into()
                 );
             }
-            if reason != RollbackReason::ClaimExpired {
-                return Err(TaskError::NotForCreator(reason).into());
-            }
-            if !claim.is_past(self.height()) {
-                return Err(TaskError::ClaimCounts { task_id, expires_at }.into());
+            match reason {
+                RollbackReason::ClaimExpired if !claim.is_past(height) => {
+                    return Err(TaskError::ClaimCounts { task_id, expires_at }.into());
+                }
+                RollbackReason::CommitmentExpired if past.is_none() => {
+                    return Err(TaskError::CommitmentCounts { task_id }.into());
+                }
+                RollbackReason::ClaimExpired | RollbackReason::CommitmentExpired => {}
+                other => return Err(TaskError::NotForCreator(other).into()),
             }
         }
-        if claim.is_past(self.height()) && reason != RollbackReason::ClaimExpired {
-            return Err(TaskError::ClaimPast { task_id, expires_at: claim.expires_at }.into());
+        if claim.is_past(height) {
+            if reason != RollbackReason::ClaimExpired {
+                return Err(TaskError::ClaimPast { task_id, expires_at: claim.expires_at }.into());
+            }
+        } else if let Some(expires_at) = past
+            && reason != RollbackReason::CommitmentExpired
+        {
+            return Err(TaskError::CommitmentPast { task_id, expires_at }.into());
         }
         let blames = reason == RollbackReason::AncestorFailed;
         if blames && !has_failed_ancestor(&self.state, &task) {

@@ -59,7 +59,8 @@ impl Ledger {
                     self.take(*creator, *reward);
                     assert_eq!(self.rewards.insert(*task_id, (*creator, *reward)), None);
                 }
-                EventKind::CommitmentCreated(event::CommitmentCreated { task_id, agent, bond }) => {
+                EventKind::CommitmentCreated(made) => {
+                    let event::CommitmentCreated { task_id, agent, bond, .. } = made;
                     self.take(*agent, *bond);
                     assert_eq!(self.bonds.insert(*task_id, (*agent, *bond)), None);
                 }
@@ -182,6 +183,7 @@ fn payload(random: &mut Random, state: &State, who: &str, made: u64) -> Payload 
             output_commitment: output_commitment(&name),
             inputs: inputs_now(state, &id(&name)),
             bond: Wei::new(u128::from(random.below(1_000_000))),
+            expires_at: None,
         }),
         2 => {
             let inputs = task.commitment.map_or(Hash::ZERO, |commitment| commitment.inputs);
@@ -210,6 +212,7 @@ fn creation(random: &mut Random, height: u64, n: u64) -> Payload {
         depends_on: parents.collect(),
         order_only: vec![],
         constraint_hash: (random.below(2) == 0).then(|| hash_4(witness(&name).output)),
+        requirements: vec![],
         reward: Wei::new(u128::from(random.below(1_000_000_000))),
         deadline: Height::new(height + 4 + random.below(40)),
     })

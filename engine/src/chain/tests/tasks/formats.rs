@@ -5,19 +5,19 @@ use crate::primitives::codec::{Encode, to_vec};
 
 /// keccak256 of records' forms, from an encoder of CBOR that is not this one.
 const FORMATS: &[(&str, &str)] = &[
-    ("create_task", "0x100693c20fa324ca1595f3b59c172f6be379d8aeb5239b2d92d361d7c38c7fa9"),
-    ("create_dependent_task", "0x85130f4f66bc1d19ea4c8fffac769715e02f3fb0801a3ce383ade1de85c00bb9"),
+    ("create_task", "0x3aa044d51a8185a4b23c041b7887aeb82bd3ed9e0e595c7f891a3ddc0abf4824"),
+    ("create_dependent_task", "0x2d9e2dc596db3e82dd1cae7c6437e41d1aeff77319eb91cf818372601e9f3f88"),
     ("claim_task", "0x14fc380ae7e7aac13b5aee95339ee3381e9e923f4bae942e9dda1baeb36dc5a2"),
     ("create_commitment", "0x4bef97af3e0ecf475ec94c0671c0b1ed832b956c94e045f8eff1a1b02370e3b4"),
     ("complete_task_private", "0x3eac37e6830ec6b572884312c79de5d7ec2319b1ddddc4f5ab46b0b453371f0d"),
     ("resolve_commitment", "0x08d825a95df36cdfac96b854857a66420b555e33a032072de5d7b1c4b251178c"),
     ("resolve_commitment", "0x3d7fa86bb3b53310bcc30f52a0eedf4723f003960199469914431022dab666ed"),
-    ("Task", "0x67abe2d6abd7c1928e09b865992855550006a7e223763f0ed37ff1913e6ea90e"),
-    ("Task, open", "0x77397f529208f53a5856d891b75f7584c65028a42b609a12f2eb5819df66d5e0"),
+    ("Task", "0xc59853c59684b3e813c912272370d08f3494b0b273c424fc8a5094020b516f20"),
+    ("Task, open", "0x5198d398e908f02039644988a266979fa6bf92195acc4a2dcf7f6eaaaf9a2465"),
     ("TaskParams", "0x4b8173f763db7d748a1c54534dd6e6d536afefa0e35013f3a7b6815e490bb092"),
-    ("TaskCreated", "0x452579de126c35443a2cea118f10ab9fec1d43131fdd5ee13f749dedc46e310c"),
+    ("TaskCreated", "0xfda0171f8b5562087de6e27fbca62696e8078201b817d1828dbfe2fb3b356531"),
     ("TaskClaimed", "0xe657c1b1a61aed523ac30dc5c214784dd7f234e58e08071f2254dd017bd47345"),
-    ("CommitmentCreated", "0x475fbb49d1e2c9d57cdfcdb9342c742889913d3e9510ca7eb42278f14308522f"),
+    ("CommitmentCreated", "0x140392ad144ee4bb65cb745cfbbd767c472821d40dd492d30c2d790d1057e8e7"),
     ("TaskCompleted", "0x378451a286fb316b4e60c0673886e033394c568314121d8c6d5c16f7499bd1aa"),
     ("CommitmentResolved", "0xd56697583633532035916a2d82ace75b64dea7b5673ba6e1b453bf52ca68286f"),
     ("TaskExpired", "0x8eaced94f359626eaf3ccf60e72f0737e685f9b3b2b5c8f50b9b2b0e15788ac5"),
@@ -33,6 +33,7 @@ fn payloads() -> Vec<Payload> {
         depends_on: vec![],
         order_only: vec![],
         constraint_hash: None,
+        requirements: vec![],
         reward: Wei::new(7),
         deadline: Height::new(40),
     };
@@ -53,6 +54,7 @@ fn payloads() -> Vec<Payload> {
             output_commitment: Element::from(6),
             inputs: Hash([7; 32]),
             bond: Wei::new(1_000),
+            expires_at: None,
         }),
         Payload::CompleteTask(CompleteTask {
             task_id: task_id(),
@@ -73,6 +75,7 @@ fn records() -> [Task; 2] {
         order_only: vec![],
         speculation_depth: 0,
         constraint_hash: None,
+        requirements: vec![],
         reward: Wei::new(7),
         deadline: Height::new(40),
         status: TaskStatus::Open,
@@ -97,6 +100,7 @@ fn records() -> [Task; 2] {
             bond,
             depth: 2,
             created_at: Height::new(20),
+            expires_at: Some(Height::new(28)),
         }),
         output: Some(Element::from(6)),
         failed_at: Some(Height::new(15)),
@@ -110,9 +114,28 @@ fn events() -> Vec<EventKind> {
     let (task_id, agent, paid) = (task_id(), Address([4; 20]), Wei::new(7));
     let bond = Wei::new(1_000);
     vec![
-        event::TaskCreated { task_id, creator: Address([8; 20]), depth: 2, reward: paid }.into(),
+        event::TaskCreated {
+            task_id,
+            creator: Address([8; 20]),
+            depends_on: vec![Hash([2; 32])],
+            order_only: vec![Hash([2; 32])],
+            depth: 2,
+            constraint_hash: Some(Element::from(5)),
+            requirements: vec!["gpu".to_owned()],
+            reward: paid,
+            deadline: Height::new(40),
+        }
+        .into(),
         event::TaskClaimed { task_id, agent, expires_at: Height::new(30) }.into(),
-        event::CommitmentCreated { task_id, agent, bond }.into(),
+        event::CommitmentCreated {
+            task_id,
+            agent,
+            output_commitment: Element::from(6),
+            inputs: Hash([7; 32]),
+            bond,
+            expires_at: Some(Height::new(28)),
+        }
+        .into(),
         event::TaskCompleted { task_id, agent, paid }.into(),
         event::CommitmentResolved {
             task_id,

@@ -25,6 +25,7 @@ fn committing(name: &str, inputs: Hash) -> Payload {
         output_commitment,
         inputs,
         bond: BOND,
+        expires_at: None,
     })
 }
 

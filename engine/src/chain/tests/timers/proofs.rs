@@ -33,6 +33,7 @@ fn filled() -> (Chain, Hash, Vec<Subject>) {
         depends_on: vec![],
         order_only: vec![],
         constraint_hash: None,
+        requirements: vec![],
         reward: Wei::cby(1),
         deadline: Height::new(1_000),
     };

@@ -1,0 +1,106 @@
+//! `task create`.
+
+use super::{Sender, send};
+use crate::{
+    args::{self, HeightArg},
+    commands::transaction::Signer,
+    complete,
+    context::Context,
+    error::{CliError, Exit},
+};
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::HashText,
+    client::{BlockAt, Client},
+    speculation::pipeline,
+};
+use cowboy_engine::{
+    chain::{Payload, tasks::CreateTask},
+    job::spec::MAX_RETURN_BYTES,
+    primitives::{Hash, Height, Wei, keccak256},
+    proof::hash_4,
+};
+
+/// `task create`.
+#[derive(Debug, Args)]
+pub struct Create {
+    /// Its id: 0x and 64 hex digits [default: follows from the account and its next nonce]
+    #[arg(long, value_name = "ID", env = "COWBOYCTL_ID", hide_env_values = true)]
+    id: Option<HashText>,
+    /// What the agent gets that completes it
+    #[arg(long, value_name = "AMOUNT", env = "COWBOYCTL_REWARD", hide_env_values = true)]
+    reward: Wei,
+    /// The last block that may complete it: 120, or +100 from now
+    #[arg(long, value_name = "HEIGHT", default_value = "+1000")]
+    #[arg(env = "COWBOYCTL_DEADLINE", hide_env_values = true)]
+    deadline: HeightArg,
+    /// Tasks that have to be completed before it, whose outputs it reads
+    #[arg(long, value_name = "TASK,TASK", value_delimiter = ',')]
+    #[arg(env = "COWBOYCTL_DEPENDS_ON", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::tasks))]
+    depends_on: Vec<String>,
+    /// Tasks that have to be completed before it, whose outputs it does not read
+    #[arg(long, value_name = "TASK,TASK", value_delimiter = ',')]
+    #[arg(env = "COWBOYCTL_AFTER", hide_env_values = true)]
+    #[arg(add = ArgValueCandidates::new(complete::tasks))]
+    after: Vec<String>,
+    /// The output that is asked for, and no other: text, 0x-hex or @FILE [default: any]
+    #[arg(long, value_name = "OUTPUT", env = "COWBOYCTL_EXPECT", hide_env_values = true)]
+    expect: Option<String>,
+    /// What an agent needs, for it to read: labels as gpu or model:small
+    #[arg(long, value_name = "LABEL,LABEL", value_delimiter = ',')]
+    #[arg(env = "COWBOYCTL_REQUIRES", hide_env_values = true)]
+    requires: Vec<String>,
+    #[command(flatten)]
+    sender: Sender,
+}
+
+impl Create {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        let until = self.sender.deadline();
+        let devnet = cx.running(None)?;
+        let client = cx.client_of(&devnet)?;
+        let signer = Signer::find(&devnet, &self.sender.from)?;
+        let expected = self.expect.as_deref();
+        let expected =
+            expected.map(|text| args::payload(text, MAX_RETURN_BYTES as usize)).transpose()?;
+        let depends_on = ids(&client, &self.depends_on).await?;
+        let order_only = ids(&client, &self.after).await?;
+        let task_id = match self.id {
+            Some(id) => *id,
+            None => {
+                let address = signer.address();
+                let nonce = client.account(&address.to_string()).await?.next_nonce;
+                keccak256(&[b"cowboy/task-id/v1", &address.0, &nonce.to_be_bytes()])
+            }
+        };
+        let deadline = match self.deadline.resolve(&client).await? {
+            BlockAt::Height(height) => Height::new(height),
+            BlockAt::Latest => {
+                let what = "--deadline: `latest` is past when the task is there";
+                return Err(CliError::new(Exit::Usage, what).hint("a height, or +100"));
+            }
+        };
+        let create = CreateTask {
+            task_id,
+            depends_on: [depends_on, order_only.clone()].concat(),
+            order_only,
+            constraint_hash: expected.map(|output| hash_4(pipeline::elements(&output))),
+            requirements: self.requires,
+            reward: self.reward,
+            deadline,
+        };
+        send(cx, (&client, &signer), (task_id, Payload::CreateTask(create)), until).await
+    }
+}
+
+/// The ids of tasks that are named as `task show` takes them.
+async fn ids(client: &Client, named: &[String]) -> Result<Vec<Hash>, CliError> {
+    let mut ids = Vec::with_capacity(named.len());
+    for task in named {
+        ids.push(*client.chain_task(task).await?.task_id);
+    }
+    Ok(ids)
+}

@@ -1,0 +1,146 @@
+//! `task`: work between parties on the chain, paid by its creator once an agent has proved it.
+
+mod create;
+mod show;
+mod work;
+
+use crate::{
+    args,
+    commands::{
+        account::Inclusion,
+        transaction::{self, Signer},
+    },
+    complete,
+    context::{Context, Deadline},
+    error::CliError,
+};
+use clap::Subcommand;
+use clap_complete::ArgValueCandidates;
+use cowboy_devnet::{
+    api::types::{ChainTaskQuery, ChainTaskStatus},
+    client::Client,
+};
+use cowboy_engine::{chain::Payload, primitives::Hash};
+use create::Create;
+use work::{Claim, Commit, Complete, Resolve};
+
+#[derive(Debug, Subcommand)]
+pub enum Task {
+    /// Put a task up, its reward with it
+    ///
+    /// The reward is taken from the account at once. It goes to the agent that completes the task,
+    /// and back when the deadline passes before.
+    Create(Box<Create>),
+    /// Claim a task: until a height, nobody else may complete it
+    ///
+    /// An open one, one whose claim is past, or one's own for longer.
+    Claim(Claim),
+    /// Lock a bond under a task's output, without telling the output
+    ///
+    /// The outputs that it was made from are those that the tasks it reads have committed to now.
+    Commit(Commit),
+    /// Prove that one has the output that one has committed to, and get the reward
+    ///
+    /// All tasks that it depends on have to be completed. The proof is checked here before it is
+    /// sent: one that the chain refuses costs a share of the bond.
+    Complete(Complete),
+    /// End a commitment: confirm that of a completed task, or give a claimed task up
+    Resolve(Resolve),
+    /// Tasks, newest first
+    Ls {
+        /// Only tasks that stand there: open, claimed, completed or expired
+        #[arg(long, env = "COWBOYCTL_STATUS", hide_env_values = true, value_parser = status)]
+        #[arg(add = ArgValueCandidates::new(complete::task_statuses))]
+        status: Option<ChainTaskStatus>,
+        /// Only tasks of this account: a name or an address
+        #[arg(long, value_name = "ACCOUNT", env = "COWBOYCTL_CREATOR", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        creator: Option<String>,
+        /// Only tasks that this account has claimed or completed: a name or an address
+        #[arg(long, value_name = "ACCOUNT", env = "COWBOYCTL_AGENT", hide_env_values = true)]
+        #[arg(add = ArgValueCandidates::new(complete::accounts))]
+        agent: Option<String>,
+        /// Only tasks with so many uncompleted tasks above them at their creation
+        #[arg(long, value_name = "N", env = "COWBOYCTL_DEPTH", hide_env_values = true)]
+        depth: Option<u32>,
+        /// Only tasks with an open commitment, or with false those without
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+        #[arg(require_equals = true, env = "COWBOYCTL_COMMITTED", hide_env_values = true)]
+        committed: Option<bool>,
+        /// Only tasks that ask for this
+        #[arg(long, value_name = "LABEL", env = "COWBOYCTL_REQUIRES", hide_env_values = true)]
+        requires: Option<String>,
+        /// Only tasks whose deadline is this height at the latest
+        #[arg(long, value_name = "HEIGHT", env = "COWBOYCTL_DEADLINE_BY", hide_env_values = true)]
+        deadline_by: Option<u64>,
+        /// How many at most
+        #[arg(long, default_value_t = 100, env = "COWBOYCTL_LIMIT", hide_env_values = true)]
+        limit: usize,
+    },
+    /// A task: what it asks for, who has claimed it, what was committed to
+    Show {
+        /// The task: its id, or latest
+        #[arg(add = ArgValueCandidates::new(complete::tasks))]
+        task: String,
+    },
+}
+
+impl Task {
+    /// Runs the command.
+    pub async fn run(self, cx: &Context) -> Result<(), CliError> {
+        match self {
+            Self::Create(create) => create.run(cx).await,
+            Self::Claim(claim) => claim.run(cx).await,
+            Self::Commit(commit) => commit.run(cx).await,
+            Self::Complete(complete) => complete.run(cx).await,
+            Self::Resolve(resolve) => resolve.run(cx).await,
+            Self::Ls { status, creator, agent, depth, committed, requires, deadline_by, limit } => {
+                let limit = Some(limit);
+                let query = ChainTaskQuery {
+                    status,
+                    creator,
+                    agent,
+                    depth,
+                    committed,
+                    requires,
+                    deadline_by,
+                    limit,
+                };
+                cx.ui.list(&cx.client()?.chain_tasks(&query).await?)
+            }
+            Self::Show { task } => cx.ui.document(&cx.client()?.chain_task(&task).await?),
+        }
+    }
+}
+
+fn status(text: &str) -> Result<ChainTaskStatus, String> {
+    args::one_of("status", text, ChainTaskStatus::ALL)
+}
+
+/// Sends a transaction about a task and shows what the task is then.
+async fn send(
+    cx: &Context,
+    (client, signer): (&Client, &Signer),
+    (task_id, payload): (Hash, Payload),
+    deadline: Deadline,
+) -> Result<(), CliError> {
+    transaction::execute(cx.ui, client, signer, payload, deadline).await?;
+    cx.ui.document(&client.chain_task(&task_id.to_string()).await?)
+}
+
+/// The account that signs, and how long that may take.
+#[derive(Debug, clap::Args)]
+struct Sender {
+    /// The account that signs: the name or address of one of the devnet's
+    #[arg(long, value_name = "ACCOUNT", default_value = "dev-0")]
+    #[arg(add = ArgValueCandidates::new(complete::accounts))]
+    from: String,
+    #[command(flatten)]
+    inclusion: Inclusion,
+}
+
+impl Sender {
+    fn deadline(&self) -> Deadline {
+        Deadline::after(self.inclusion.timeout)
+    }
+}

@@ -1,0 +1,148 @@
+//! Tasks on the chain: what is asked for and paid, who has claimed it, what was committed to.
+
+use super::{AddressText, AmountText, HashText};
+use cowboy_engine::{chain::tasks, names};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// Tasks in a list where the request does not say.
+pub const TASK_PAGE: usize = 100;
+
+/// Tasks in a list at most.
+pub const TASK_PAGE_LIMIT: usize = 10_000;
+
+/// Where a task on the chain stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChainTaskStatus {
+    /// No agent has claimed it.
+    Open,
+    /// An agent works on it, or its claim is past and nobody has claimed it since.
+    Claimed,
+    /// Proved and paid.
+    Completed,
+    /// Its deadline passed before.
+    Expired,
+}
+
+names!(ChainTaskStatus:
+    Open = "open",
+    Claimed = "claimed",
+    Completed = "completed",
+    Expired = "expired",
+);
+
+impl From<tasks::TaskStatus> for ChainTaskStatus {
+    fn from(status: tasks::TaskStatus) -> Self {
+        match status {
+            tasks::TaskStatus::Open => Self::Open,
+            tasks::TaskStatus::Claimed => Self::Claimed,
+            tasks::TaskStatus::Completed => Self::Completed,
+            tasks::TaskStatus::Expired => Self::Expired,
+        }
+    }
+}
+
+/// Which tasks `GET /v1/tasks` lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ChainTaskQuery {
+    /// Only tasks that stand there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(inline)]
+    pub status: Option<ChainTaskStatus>,
+    /// Only tasks of this account: a name or an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub creator: Option<String>,
+    /// Only tasks that this account has claimed or completed: a name or an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Only tasks with so many tasks above them that were not completed when they were created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    /// Only tasks with an open commitment, or without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub committed: Option<bool>,
+    /// Only tasks that ask for this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requires: Option<String>,
+    /// Only tasks whose deadline is this height at the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_by: Option<u64>,
+    /// How many at most (default 100, at most 10,000).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// A task on the chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChainTask {
+    /// Its identifier.
+    pub task_id: HashText,
+    /// The account that put it up.
+    pub creator: AddressText,
+    /// That account's name, where the devnet knows one.
+    pub creator_name: Option<String>,
+    /// Where it stands.
+    pub status: ChainTaskStatus,
+    /// What completing it is paid.
+    pub reward: AmountText,
+    /// The last block that may complete it.
+    pub deadline: u64,
+    /// What an agent needs, in the creator's words; no chain rule reads it.
+    pub requirements: Vec<String>,
+    /// Tasks that must be completed before it.
+    pub depends_on: Vec<HashText>,
+    /// Those of them whose outputs it does not read.
+    pub order_only: Vec<HashText>,
+    /// Tasks on the longest path above it that were not completed when it was created.
+    pub depth: u32,
+    /// hash_4 of the output that is asked for, big-endian; absent: any output will do.
+    pub constraint_hash: Option<HashText>,
+    /// Who works on it, or has completed it.
+    pub claim: Option<ChainTaskClaim>,
+    /// What that agent has committed to, until it is resolved.
+    pub commitment: Option<ChainTaskCommitment>,
+    /// The commitment to the output that was proved, big-endian; absent before.
+    pub output_commitment: Option<HashText>,
+    /// The least bond of a commitment in the next block; absent where the task has ended.
+    pub least_bond: Option<AmountText>,
+    /// The last block in which a commitment to it came to nothing.
+    pub failed_at: Option<u64>,
+    /// The block it was created in.
+    pub created_at: u64,
+    /// The block it was completed in.
+    pub completed_at: Option<u64>,
+}
+
+/// Who may complete a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChainTaskClaim {
+    /// The agent's account.
+    pub agent: AddressText,
+    /// That account's name, where the devnet knows one.
+    pub agent_name: Option<String>,
+    /// The last block in which the claim counts.
+    pub expires_at: u64,
+    /// Whether it counts in the next block, or the task is completed.
+    pub counts: bool,
+}
+
+/// What an agent has committed to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChainTaskCommitment {
+    /// The agent's account.
+    pub agent: AddressText,
+    /// hash_2 of the output's hash and a salt, big-endian.
+    pub output_commitment: HashText,
+    /// The digest of what the output was made from.
+    pub inputs: HashText,
+    /// What is locked.
+    pub bond: AmountText,
+    /// Tasks on the longest path above it that were not completed then.
+    pub depth: u32,
+    /// The block it was made in.
+    pub created_at: u64,
+    /// The last block that may complete the task with it; absent: that of the claim.
+    pub expires_at: Option<u64>,
+}
