@@ -2,8 +2,8 @@
 //!
 //! The agent's rules are played through in made-up time: a task begins when its parents are
 //! confirmed and a branch is free, those with parents before roots, each in topological order; its
-//! work takes what it took; its proof waits for a prover and takes what one takes; it goes out when a
-//! submission is free; the chain has it in the first block that is made after a validator has it,
+//! work takes what it took; its proof waits for a prover and takes what one takes; it goes out when
+//! a submission is free; the chain has it in the first block that is made after a validator has it,
 //! of blocks at the pace they had, and no more transactions are on their way than the post lets.
 
 use super::{post::WINDOW, run::Run};
