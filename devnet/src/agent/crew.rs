@@ -118,11 +118,6 @@ impl Crew {
         self.validators.lock().values().map(|(services, _)| services.clone()).collect()
     }
 
-    /// The account that signs errands.
-    pub(super) fn agent(&self) -> Address {
-        self.key.address()
-    }
-
     /// Whether a validator runs.
     pub(super) fn is_running(&self) -> bool {
         !self.validators.lock().is_empty()

@@ -220,11 +220,9 @@ impl Agent {
             (gap, post.block(core, block))
         };
         self.0.crew.stir();
-        let agent = self.0.crew.agent();
-        let own = block.execution.receipts.iter().filter(|receipt| receipt.sender == agent);
-        let own: Vec<Hash> = own.map(|receipt| receipt.transaction).collect();
+        let made = block.block.header.timestamp_ms;
         self.act(|core, now| {
-            core.seen(&own, now);
+            core.seen(made, now);
             if gap {
                 core.catch_up(&block.execution.state, now);
             }

@@ -2,8 +2,8 @@
 //!
 //! The agent's rules are played through in made-up time: a task begins when its parents are
 //! confirmed and a branch is free, those with parents before roots, each in topological order; its
-//! work takes what it took; its proof waits for a prover and takes what it took; it goes out when a
-//! submission is free; the chain has it in the first block that is made after a validator has it,
+//! work takes what it took; its proof waits for a prover and takes what one takes; it goes out when
+//! a submission is free; the chain has it in the first block that is made after a validator has it,
 //! of blocks at the pace they had, and no more transactions are on their way than the post lets.
 
 use super::{post::WINDOW, run::Run};
@@ -39,7 +39,7 @@ pub(super) struct Devnet {
     pub(super) latency_ms: u64,
     /// Between two blocks, in ms.
     pub(super) block_ms: u64,
-    /// What a transaction takes at least from a validator to a block that is seen, in ms.
+    /// From when a block is made, with what a validator has by then, until it is seen, in ms.
     pub(super) lag_ms: u64,
 }
 

@@ -588,7 +588,7 @@ fn a_restart_after_a_long_time_loses_nothing() {
         open.map(|task| task.claim_expires_at).collect()
     };
     let before = claims(&again);
-    again.seen(&[], later + 30_000);
+    again.seen(later + 30_000, later + 30_000);
     again.advance(later + 30_000);
     assert_eq!(again.machine.graph().live(), live);
     assert!(again.rollbacks.is_empty() && again.machine.stake().slashed.is_zero());

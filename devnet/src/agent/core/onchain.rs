@@ -27,7 +27,6 @@ impl Core {
     pub(in crate::agent) fn posted(&mut self, letter: &Letter, transaction: Hash, now: u64) {
         let Some(place) = self.place(&letter.task) else { return };
         self.change(place, |task| task.remember(letter.kind.name(), transaction));
-        self.reach.posted(transaction, now);
         if let Kind::Complete { submission, .. } = letter.kind {
             let since = self.runs[&place.0].tasks[place.1].times.submitted.unwrap_or(now);
             let took_ms = now.saturating_sub(since);

@@ -9,8 +9,7 @@ use crate::agent::{
     synchronous::{self, Cost, Devnet},
 };
 use crate::speculation::pipeline::Fault;
-use cowboy_engine::primitives::Hash;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Blocks without which the chain is away, at the pace it is meant to have.
 const SILENT_BLOCKS: u64 = 4;
@@ -18,24 +17,16 @@ const SILENT_BLOCKS: u64 = 4;
 const SILENT_MS: u64 = 2_000;
 /// Blocks whose times are remembered.
 const BLOCKS: usize = 1_024;
-/// Transactions of which it is remembered how long they took.
-const LAGS: usize = 128;
-/// Transactions on their way whose times are remembered.
-const FLYING: usize = 256;
 
 /// What was seen of the chain.
 #[derive(Default)]
 pub(super) struct Reach {
     /// The pace of blocks as the topology has it, in ms.
     block_ms: u64,
-    /// When blocks were seen, oldest first, Unix ms.
-    blocks: VecDeque<u64>,
+    /// When blocks were seen, and how long after they were made, oldest first, Unix ms and ms.
+    blocks: VecDeque<(u64, u64)>,
     /// When the last block was seen, or this process began, Unix ms.
     last: Option<u64>,
-    /// When a validator had transactions that no block has yet, Unix ms.
-    flying: BTreeMap<Hash, u64>,
-    /// What transactions took from a validator to a block that was seen, in ms.
-    lags: VecDeque<u64>,
 }
 
 impl Reach {
@@ -48,30 +39,21 @@ impl Reach {
         if blocks > SILENT_MS { blocks } else { SILENT_MS }
     }
 
-    /// A validator has a transaction.
-    pub(super) fn posted(&mut self, transaction: Hash, now: u64) {
-        if self.flying.len() >= FLYING {
-            self.flying.pop_first();
-        }
-        self.flying.insert(transaction, now);
+    /// The pace that blocks had from then to then, and how long after they were made they were
+    /// seen, in ms: medians, or what is meant to be.
+    fn pace(&self, from: u64, to: u64) -> (u64, u64) {
+        let within = self.blocks.iter().filter(|(at, _)| (from..=to).contains(at));
+        let within: Vec<(u64, u64)> = within.copied().collect();
+        let gaps = within.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0)).collect();
+        let lags = within.iter().map(|(_, lag)| *lag).collect();
+        (median(gaps).unwrap_or(self.block_ms).max(1), median(lags).unwrap_or(0))
     }
+}
 
-    /// The pace that blocks had from then to then, in ms: the median, or what it is meant to be.
-    fn pace(&self, from: u64, to: u64) -> u64 {
-        let within = self.blocks.iter().filter(|at| (from..=to).contains(*at));
-        let within: Vec<u64> = within.copied().collect();
-        let mut gaps: Vec<u64> = within.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        gaps.sort_unstable();
-        gaps.get(gaps.len() / 2).copied().unwrap_or(self.block_ms).max(1)
-    }
-
-    /// What a transaction takes at least from a validator to a block that is seen, in ms: of the
-    /// last ones, the time that a tenth of them were within.
-    fn lag(&self) -> u64 {
-        let mut lags: Vec<u64> = self.lags.iter().copied().collect();
-        lags.sort_unstable();
-        lags.get(lags.len() / 10).copied().unwrap_or(0)
-    }
+/// The one in the middle.
+fn median(mut all: Vec<u64>) -> Option<u64> {
+    all.sort_unstable();
+    all.get(all.len() / 2).copied()
 }
 
 impl Core {
@@ -87,19 +69,14 @@ impl Core {
         }
     }
 
-    /// A block was seen, with these transactions of the agent's.
-    pub(in crate::agent) fn seen(&mut self, transactions: &[Hash], now: u64) {
+    /// A block was seen that was made then, Unix ms.
+    pub(in crate::agent) fn seen(&mut self, made: u64, now: u64) {
         let reach = &mut self.reach;
         reach.last = Some(now);
-        for (list, most) in [(&mut reach.blocks, BLOCKS), (&mut reach.lags, LAGS)] {
-            list.drain(..list.len().saturating_sub(most - 1));
+        if reach.blocks.len() >= BLOCKS {
+            reach.blocks.pop_front();
         }
-        reach.blocks.push_back(now);
-        for transaction in transactions {
-            if let Some(posted) = reach.flying.remove(transaction) {
-                reach.lags.push_back(now.saturating_sub(posted));
-            }
-        }
+        reach.blocks.push_back((now, now.saturating_sub(made)));
         self.machine.chain_back(now);
         self.go_on(now);
     }
@@ -130,22 +107,33 @@ impl Core {
     /// What this devnet takes for a pipeline that is confirmed whole with speculation off, in ms;
     /// nothing where a task is not confirmed.
     pub(super) fn synchronous_ms(&self, run: &Run, ended_at: u64) -> Option<u64> {
+        // What its fault adds to a task's proof, and to its confirmation.
+        let added = |at: usize| match run.pipeline.tasks[at].fault {
+            _ if run.tasks[at].attempt != 1 => (0, 0),
+            Some(Fault::Slow(ms)) => (ms, 0),
+            Some(Fault::LateEvent(ms)) => (0, ms),
+            _ => (0, 0),
+        };
+        // All proofs are of one circuit: those that take longer share the processors with others.
+        let proofs = run.tasks.iter().enumerate();
+        let proofs = proofs.filter_map(|(at, task)| {
+            task.proof_ms.map(|ms| ms.saturating_sub(added(at).0)).filter(|ms| *ms > 0)
+        });
+        let proof = proofs.min().unwrap_or(0);
         let cost = |at: usize| {
             let task = &run.tasks[at];
             let times = task.times;
             times.confirmed?;
-            let late_ms = match run.pipeline.tasks[at].fault {
-                Some(Fault::LateEvent(ms)) if task.attempt == 1 => ms,
-                _ => 0,
-            };
+            let (slow_ms, late_ms) = added(at);
             let work_ms = times.executed?.saturating_sub(times.scheduled?);
             let work_ms = work_ms.saturating_add(task.lost_ms);
-            Some(Cost { work_ms, proof_ms: task.proof_ms?, late_ms })
+            Some(Cost { work_ms, proof_ms: proof.saturating_add(slow_ms), late_ms })
         };
         let costs = (0..run.tasks.len()).map(cost).collect::<Option<Vec<_>>>()?;
         if !run.speculated {
             return Some(ended_at.saturating_sub(run.submitted_at));
         }
+        let (block_ms, lag_ms) = self.reach.pace(run.submitted_at, ended_at);
         let config = self.machine.config();
         let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         let devnet = Devnet {
@@ -153,8 +141,8 @@ impl Core {
             provers: size(config.worker_threads),
             submissions: size(config.max_concurrent),
             latency_ms: self.options.confirmation_latency_ms,
-            block_ms: self.reach.pace(run.submitted_at, ended_at),
-            lag_ms: self.reach.lag(),
+            block_ms,
+            lag_ms,
         };
         Some(synchronous::length(run, &costs, devnet))
     }

@@ -163,9 +163,8 @@ impl Timed {
         let made = self.now - SEEN_MS;
         let in_time = self.flying.partition_point(|(since, _)| *since <= made);
         let landed: Vec<Letter> = self.flying.drain(..in_time).map(|(_, one)| one).collect();
-        let hashes: Vec<Hash> = landed.iter().map(Self::hash).collect();
         self.act(|core, now| {
-            core.seen(&hashes, now);
+            core.seen(made, now);
             for letter in landed {
                 if matches!(letter.kind, Kind::Complete { .. }) {
                     core.completed(&letter.task, None, now);
