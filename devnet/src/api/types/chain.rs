@@ -171,8 +171,8 @@ pub enum TransactionStatus {
     Pending,
     /// In a finalized block, with effect.
     Success,
-    /// In a finalized block, without effect but for its fee and nonce, and the end of the commitment
-    /// whose proof it brought if that was refused.
+    /// In a finalized block, without effect but for its fee and nonce, and the end of the
+    /// commitment whose proof it brought if that was refused.
     Failed,
     /// In a finalized block, void: its nonce, signature or balance did not hold any more.
     Skipped,
