@@ -227,7 +227,7 @@ fn bonds_are_parameters_of_the_chain() {
     assert_eq!(bond(&number), 60_000_000_000);
     // From a height on: tasks that were accepted for less before are committed to for more.
     let args = ["chain", "params", "set", "bond_base=70000000001", "slash_manual_cancel=0"];
-    let at = home.json(&[&args[..], &["--at", "+4"]].concat())["from"].as_u64().unwrap();
+    let at = home.json(&[&args[..], &["--at", "+20"]].concat())["from"].as_u64().unwrap();
     let numbers: Vec<String> = (2..8).map(|n| submit(&home, &one(n))).collect();
     home.wait_height(at + 1);
     for number in &numbers {

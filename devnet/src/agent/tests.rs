@@ -602,20 +602,20 @@ fn a_restart_brings_the_topologys_deposit_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("speculation.db");
     let mut world = World::new(&[], 1, 0);
-    let settings = BTreeMap::from([("stake.deposit".to_owned(), "5000000000".to_owned())]);
+    let settings = BTreeMap::from([("stake.deposit".to_owned(), "200000000000000".to_owned())]);
     world.core.configure(&settings, START).unwrap();
     let bad = checked("name: p\ntasks:\n- { id: a, command: [x], fault: wrong_proof }\n");
     world.core.submit(bad, START).unwrap();
     world.finish();
     let slashed = world.core.machine.stake().slashed.get();
-    assert_eq!(world.core.machine.stake().available.get(), 5_000_000_000 - slashed);
+    assert_eq!(world.core.machine.stake().available.get(), 200_000_000_000_000 - slashed);
     assert!(slashed > 0);
     let store = Store::open(&path, 9).unwrap();
     store.write(&Change::of(&mut world.core).unwrap()).unwrap();
     let mut again = Core::new(AGENT, [1; 32], options(&[]), 100, world.now);
     store.load(&mut again, world.now).unwrap();
-    assert_eq!(again.options.deposit, 1_000_000_000);
-    assert_eq!(again.machine.stake().available.get(), 1_000_000_000 - slashed);
+    assert_eq!(again.options.deposit, 100_000_000_000_000);
+    assert_eq!(again.machine.stake().available.get(), 100_000_000_000_000 - slashed);
     assert_eq!(again.machine.stake().slashed.get(), slashed);
 }
 

@@ -150,6 +150,9 @@ impl EngineError {
     }
 }
 
+/// How long the ledger's own error is waited for where another part ends first.
+const LAST_WORD: Duration = Duration::from_millis(500);
+
 /// Runs consensus of one validator until a part of it fails. Ending the task that runs this ends
 /// all of it.
 pub async fn run<E, S, R, B, P>(
@@ -164,8 +167,9 @@ where
     B: Blocker<PublicKey = PublicKey>,
     P: Provider<PublicKey = PublicKey>,
 {
+    let clock = context.child("end");
     match start(context, config, endpoint).await {
-        Ok(mut parts) => parts.first_to_end().await,
+        Ok(mut parts) => parts.first_to_end(&clock).await,
         Err(error) => error,
     }
 }
@@ -177,7 +181,7 @@ struct Parts {
 }
 
 impl Parts {
-    async fn first_to_end(&mut self) -> EngineError {
+    async fn first_to_end(&mut self, clock: &impl Clock) -> EngineError {
         let others = self.others.iter_mut().map(|(part, handle)| {
             Box::pin(async move { (*part, handle.await.map_err(|error| error.to_string())) })
         });
@@ -192,7 +196,17 @@ impl Parts {
                 Ok(Ok(())) => ended("ledger", Ok(())),
                 Err(error) => ended("ledger", Err(error.to_string())),
             },
-            first = others => ended(first.0.0, first.0.1),
+            first = others => {
+                let first = ended(first.0.0, first.0.1);
+                // A ledger that fails takes the others with it, which may be seen before its error.
+                select! {
+                    result = &mut self.ledger => match result {
+                        Ok(Err(error)) => error,
+                        Ok(Ok(())) | Err(_) => first,
+                    },
+                    () = clock.sleep(LAST_WORD) => first,
+                }
+            }
         }
     }
 }

@@ -259,8 +259,8 @@ mod tests {
         };
         check(
             &[("stake.deposit", "5")],
-            "speculation.stake.deposit: `5` does not go with `stake.minStake`, which is `1000000`: \
-             expected no less than that",
+            "speculation.stake.deposit: `5` does not go with `stake.minStake`, which is \
+             `100000000000`: expected no less than that",
         );
         check(
             &[("proof.latency", "5s"), ("proof.timeoutMs", "5000")],

@@ -670,13 +670,13 @@ mod tests {
         };
         check(
             &[("stake.maxStake", "999999")],
-            "speculation.stake.minStake: `1000000` does not go with `stake.maxStake`, which is \
-             `999999`: expected no more than that",
+            "speculation.stake.minStake: `100000000000` does not go with `stake.maxStake`, which \
+             is `999999`: expected no more than that",
         );
         check(
             &[("mode", "conservative"), ("stake.maxStake", "1000000")],
-            "speculation.stake.minStake: `5000000` does not go with `stake.maxStake`, which is \
-             `1000000`: expected no more than that",
+            "speculation.stake.minStake: `500000000000` does not go with `stake.maxStake`, which \
+             is `1000000`: expected no more than that",
         );
         let both = [("stake.minStake", "5"), ("stake.maxStake", "5")];
         assert_eq!(Config::default().with(both).unwrap().max_stake, 5);

@@ -309,7 +309,7 @@ fn the_breaker_and_the_switch_are_seen() {
         assert_eq!(states, expected);
     };
     check(&machine, true, BreakerState::Closed);
-    machine.set_stake(Wei::new(50_000_000));
+    machine.set_stake(Wei::cby(5_000));
     for task in 1..=5 {
         let request = Request::new(Hash([task; 32]), &[], 600_000);
         machine.schedule(request, 1_000).expect("there is room for it");

@@ -58,7 +58,7 @@ fn a_snapshot_is_the_machine() {
 #[test]
 fn the_form_of_snapshots_is_frozen() {
     let hash = keccak256(&[&varied().snapshot()]).to_string();
-    assert_eq!(hash, "0x9b8eeaa8336fadc27e976ef8a70f97325c3001ab356e6c75cb5181fd11308bdd");
+    assert_eq!(hash, "0x00e2a7460fd81e0a5a685273b6bbfc19e6a2effc233a496c2dacc895eab0fce3");
 }
 
 #[test]
