@@ -42,7 +42,7 @@ fn books(home: &Home, account: &str) -> (u128, u128, u128, u128, u128) {
     for event in list(&events) {
         let data = &event["data"];
         let own = data["agent"] == address.as_str();
-        match text(&event["event"]) {
+        match text(&event["kind"]) {
             "TaskCompleted" if own => paid += wei(&data["paid"]),
             "CommitmentCreated" if own => locked += wei(&data["bond"]),
             "CommitmentResolved" if own => {
