@@ -6,7 +6,10 @@ use crate::{
     support::{Home, list},
     timers::{number, text},
 };
+use cowboy_devnet::client::{BlockAt, Client};
+use cowboy_engine::primitives::Address;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 fn task(home: &Home, from: &str, args: &[&str]) -> Value {
     home.json(&[&["task"], args, &["--from", from]].concat())
@@ -22,37 +25,39 @@ fn balance(home: &Home, account: &str) -> u128 {
     wei(&home.json(&["account", "balance", account])["balance"])
 }
 
-/// What an account has paid in fees, of all blocks, and what events say of its bonds and rewards:
-/// paid for tasks, locked, given back, slashed.
-fn books(home: &Home, account: &str) -> (u128, u128, u128, u128, u128) {
-    let address = text(&home.json(&["account", "balance", account])["address"]).to_owned();
-    let head = number(&home.json(&["chain", "head"])["height"]);
-    let (mut fees, mut paid, mut locked, mut released, mut slashed) = (0, 0, 0, 0, 0);
-    for height in 1..=head {
-        let block = home.json(&["chain", "block", &height.to_string()]);
-        for transaction in list(&block["transactions"]) {
-            let hash = text(&transaction["hash"]);
-            let shown = home.json(&["chain", "tx", hash]);
-            if shown["sender"] == address.as_str() {
-                fees += wei(&shown["fee"]["burned"]) + wei(&shown["fee"]["tip"]);
+/// What accounts have paid in fees, of all blocks, by address.
+fn fees(home: &Home) -> BTreeMap<Address, u128> {
+    let client = Client::of_devnet(&home.devnet("local")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut fees = BTreeMap::new();
+        for height in 1..=client.head().await.unwrap().height {
+            for one in client.block(BlockAt::Height(height)).await.unwrap().transactions {
+                let shown = client.transaction(&one.hash.to_string()).await.unwrap();
+                let fee = shown.fee.map_or(0, |fee| fee.burned.get() + fee.tip.get());
+                *fees.entry(*one.sender).or_default() += fee;
             }
         }
-    }
-    let events = home.json(&["chain", "events", "--from", "0"]);
-    for event in list(&events) {
+        fees
+    })
+}
+
+/// What events say of an account's rewards and bonds: paid for tasks, locked, given back, slashed.
+fn books(events: &Value, address: &str) -> (u128, u128, u128, u128) {
+    let (mut paid, mut locked, mut released, mut slashed) = (0, 0, 0, 0);
+    for event in list(events).iter().filter(|event| event["data"]["agent"] == address) {
         let data = &event["data"];
-        let own = data["agent"] == address.as_str();
         match text(&event["kind"]) {
-            "TaskCompleted" if own => paid += wei(&data["paid"]),
-            "CommitmentCreated" if own => locked += wei(&data["bond"]),
-            "CommitmentResolved" if own => {
+            "TaskCompleted" => paid += wei(&data["paid"]),
+            "CommitmentCreated" => locked += wei(&data["bond"]),
+            "CommitmentResolved" => {
                 released += wei(&data["released"]);
                 slashed += wei(&data["slashed"]);
             }
             _ => {}
         }
     }
-    (fees, paid, locked, released, slashed)
+    (paid, locked, released, slashed)
 }
 
 #[test]
@@ -122,9 +127,13 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
     assert_eq!(listed(&["--deadline-by", "1"]), [""; 0]);
 
     let after = accounts.map(|account| balance(&home, account));
-    let rewards = 6_000_000_000;
+    let (rewards, fees) = (6_000_000_000, fees(&home));
+    let events = home.json(&["chain", "events", "--from", "0"]);
     for (at, account) in accounts.iter().enumerate() {
-        let (fees, paid, locked, released, slashed) = books(&home, account);
+        let shown = home.json(&["account", "balance", account]);
+        let address = text(&shown["address"]);
+        let (paid, locked, released, slashed) = books(&events, address);
+        let fees = fees[&address.parse::<Address>().unwrap()];
         assert_eq!(locked, released + slashed, "{account}");
         let put_up = if at == 0 { rewards } else { 0 };
         assert_eq!(after[at], before[at] + paid + released - locked - put_up - fees, "{account}");
