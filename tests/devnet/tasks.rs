@@ -119,10 +119,13 @@ fn a_second_account_claims_and_completes_and_all_money_agrees() {
         let all = home.json(&[&["task", "ls"], args].concat());
         list(&all).iter().map(|task| text(&task["task_id"]).to_owned()).collect()
     };
-    assert_eq!(listed(&["--status", "completed", "--agent", "dev-2"]), [child.clone(), id.clone()]);
+    assert_eq!(
+        listed(&["--status", "completed", "--agent", "dev-2"]),
+        [child.as_str(), id.as_str()]
+    );
     assert_eq!(listed(&["--agent", "dev-3"]), [""; 0]);
-    assert_eq!(listed(&["--depth", "1", "--creator", "dev-1"]), [child.clone()]);
-    assert_eq!(listed(&["--requires", "gpu", "--committed=false"]), [id.clone()]);
+    assert_eq!(listed(&["--depth", "1", "--creator", "dev-1"]), [child.as_str()]);
+    assert_eq!(listed(&["--requires", "gpu", "--committed=false"]), [id.as_str()]);
     assert_eq!(listed(&["--committed"]), [""; 0]);
     assert_eq!(listed(&["--deadline-by", "1"]), [""; 0]);
 

@@ -17,8 +17,9 @@ use crate::{
 use clap::Subcommand;
 use clap_complete::ArgValueCandidates;
 use cowboy_devnet::{
-    api::types::{ChainTaskQuery, ChainTaskStatus},
+    api::types::{ChainTask, ChainTaskQuery, ChainTaskStatus},
     client::Client,
+    home::DevnetHome,
 };
 use cowboy_engine::{chain::Payload, primitives::Hash};
 use create::Create;
@@ -139,8 +140,27 @@ struct Sender {
     inclusion: Inclusion,
 }
 
+/// What a command about a task begins with.
+struct Begun {
+    deadline: Deadline,
+    devnet: DevnetHome,
+    client: Client,
+    signer: Signer,
+    task: ChainTask,
+}
+
 impl Sender {
     fn deadline(&self) -> Deadline {
         Deadline::after(self.inclusion.timeout)
+    }
+
+    /// The devnet that runs, who signs, and the task that is meant.
+    async fn begin(&self, cx: &Context, task: &str) -> Result<Begun, CliError> {
+        let deadline = self.deadline();
+        let devnet = cx.running(None)?;
+        let client = cx.client_of(&devnet)?;
+        let signer = Signer::find(&devnet, &self.from)?;
+        let task = client.chain_task(task).await?;
+        Ok(Begun { deadline, devnet, client, signer, task })
     }
 }

@@ -3,7 +3,7 @@
 //! Nothing is kept between them: the salt of a commitment follows from the agent's key, the task
 //! and the output, so that key and output are enough to prove what was committed to.
 
-use super::{Sender, send};
+use super::{Begun, Sender, send};
 use crate::{
     args::{self, HeightArg},
     commands::transaction::Signer,
@@ -52,11 +52,8 @@ pub struct Claim {
 impl Claim {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let deadline = self.sender.deadline();
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
-        let signer = Signer::find(&devnet, &self.sender.from)?;
-        let task = client.chain_task(&self.task).await?;
+        let Begun { deadline, client, signer, task, .. } =
+            self.sender.begin(cx, &self.task).await?;
         let ahead = matches!(self.until, HeightArg::Ahead(_));
         let expires_at = until(&client, "--until", self.until, (ahead, task.deadline)).await?;
         let task_id = *task.task_id;
@@ -87,11 +84,8 @@ pub struct Commit {
 impl Commit {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let deadline = self.sender.deadline();
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
-        let signer = Signer::find(&devnet, &self.sender.from)?;
-        let task = client.chain_task(&self.task).await?;
+        let Begun { deadline, client, signer, task, .. } =
+            self.sender.begin(cx, &self.task).await?;
         let task_id = *task.task_id;
         let output = args::payload(&self.result, MAX_RETURN_BYTES as usize)?;
         let expires_at = match self.until {
@@ -127,11 +121,8 @@ pub struct Complete {
 impl Complete {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let deadline = self.sender.deadline();
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
-        let signer = Signer::find(&devnet, &self.sender.from)?;
-        let task = client.chain_task(&self.task).await?;
+        let Begun { deadline, devnet, client, signer, task } =
+            self.sender.begin(cx, &self.task).await?;
         let task_id = *task.task_id;
         let output = args::payload(&self.result, MAX_RETURN_BYTES as usize)?;
         let Some(commitment) = &task.commitment else {
@@ -184,11 +175,9 @@ pub struct Resolve {
 impl Resolve {
     /// Runs the command.
     pub async fn run(self, cx: &Context) -> Result<(), CliError> {
-        let deadline = self.sender.deadline();
-        let devnet = cx.running(None)?;
-        let client = cx.client_of(&devnet)?;
-        let signer = Signer::find(&devnet, &self.sender.from)?;
-        let task_id = *client.chain_task(&self.task).await?.task_id;
+        let Begun { deadline, client, signer, task, .. } =
+            self.sender.begin(cx, &self.task).await?;
+        let task_id = *task.task_id;
         let resolve = ResolveCommitment { task_id, reason: self.reason };
         let payload = Payload::ResolveCommitment(resolve);
         send(cx, (&client, &signer), (task_id, payload), deadline).await
